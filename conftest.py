@@ -14,6 +14,7 @@ NEEDS = {
         "scenarios/train/ray_workplace.py",
         "scenarios/train/sweep_ray.py",
     ),
+    "mlflow": ("scenarios/train/mlflow_runs.py",),
     "stable_baselines3": (
         "agents/flat/sb3_vec_env.py",
         "agents/scheduling/sb3_vec_env.py",

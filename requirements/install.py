@@ -57,6 +57,14 @@ def environment(pip: list[str], own: Mapping[str, str]) -> dict[str, str]:
     return {"UV_INDEX_STRATEGY": "unsafe-best-match", **uv_variables(listing), **own}
 
 
+CPU_INDEX = "https://download.pytorch.org/whl/cpu"
+CUDA_NOTE = (
+    "set-up: this torch is the build for CUDA, so several GB of its libraries follow; without a "
+    f"GPU: PIP_EXTRA_INDEX_URL={CPU_INDEX} make train"
+)
+"""Line where PyPI's wheel of torch brings CUDA."""
+
+
 def needs_cuda(site_packages: Path) -> bool:
     """Whether the installed torch is a build that loads the CUDA libraries of other packages."""
     (torch,) = distributions(name="torch", path=[str(site_packages)])
@@ -85,12 +93,14 @@ def install(folder: Path, lock: Path) -> None:
         ]
     )
 
+    print(f"set-up: the packages of {lock.name} into {folder}", file=sys.stderr)
     variables = environment(pip[:3], os.environ)
     uv = [str(folder / "bin" / "uv"), "pip", "install", "--quiet", "--no-deps"]
     uv += ["--python", str(python)]
     _run([*uv, "--requirement", str(lock), "--requirement", _listed("torch.txt")], variables)
     (site_packages,) = folder.glob("lib/python3*/site-packages")
     if needs_cuda(site_packages):
+        print(CUDA_NOTE, file=sys.stderr)
         _run([*uv, "--requirement", _listed("cuda.lock")], variables)
     _run([*uv, "--no-build-isolation", "--editable", str(FOLDER.parent)], variables)
 

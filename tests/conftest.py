@@ -1,5 +1,6 @@
 """Settings of all tests."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -29,6 +30,9 @@ providers._get_local_constants = lambda: (
     Constants() if settings().derandomize else _constants_of_modules()
 )
 
+
+# Lines of commands are asserted whole; tests of narrow terminals set their own width.
+os.environ["COLUMNS"] = "200"
 
 # What a test reads on stderr must not depend on whether the cache of compiled code is filled.
 event.unregister("numba:compile", COMPILING_LINES)

@@ -1,10 +1,10 @@
 """Backends by name: ``des`` is built in, other packages offer theirs through an entry point."""
 
 from collections.abc import Mapping
-from importlib.metadata import EntryPoint, distributions
 from inspect import signature
 
 from agents.decision.simulator import Backend
+from des.base.offers import offered, offered_names
 
 DES = "des"
 """The simulator of this project, which is the default."""
@@ -15,7 +15,7 @@ GROUP = "eastwest.backends"
 
 def backend_names() -> tuple[str, ...]:
     """Names of all backends that are installed, the built-in one first."""
-    return (DES, *sorted({offer.name for offer in _offers()} - {DES}))
+    return (DES, *(name for name in offered_names(GROUP) if name != DES))
 
 
 def backend_named(name: str, options: Mapping[str, object] | None = None) -> Backend | None:
@@ -42,36 +42,18 @@ def backend_named(name: str, options: Mapping[str, object] | None = None) -> Bac
     if name == DES:
         _check_options(name, given, known=())
         return None
-    offers = [offer for offer in _offers() if offer.name == name]
-    if not offers:
+    try:
+        make = offered("environment: backend", GROUP, name)
+    except KeyError:
         raise ValueError(
             f"environment: backend must be one of those installed, {', '.join(backend_names())}; "
             f"got {name!r}"
-        )
-    if len(offers) > 1:
-        raise ValueError(
-            f"environment: backend {name} must be offered by one package, got "
-            f"{' and '.join(offer.value for offer in offers)}"
-        )
-    make = offers[0].load()
+        ) from None
+    if not callable(make):
+        raise ValueError(f"environment: backend {name} must be a function, got {make!r}")
     _check_options(name, given, known=tuple(signature(make).parameters))
     backend: Backend = make(**given)
     return backend
-
-
-def _offers() -> list[EntryPoint]:
-    """Entry points of all packages, each once.
-
-    Unlike `importlib.metadata.entry_points` it does not stop at the first metadata of a
-    package: an older build's, left in a source folder, would hide those of the installation.
-    """
-    offers = [
-        offer
-        for distribution in distributions()
-        for offer in distribution.entry_points
-        if offer.group == GROUP
-    ]
-    return list(dict.fromkeys(offers))
 
 
 def _check_options(name: str, given: Mapping[str, object], known: tuple[str, ...]) -> None:

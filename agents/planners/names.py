@@ -1,6 +1,11 @@
 """Names that users choose among, without the modules behind them, which are slow to load."""
 
-PLANNER_NAMES = (
+from des.base.offers import offered_names
+
+PLANNERS_GROUP = "eastwest.planners"
+"""Group of the entry points by which other packages add planners."""
+
+_OWN_PLANNERS = (
     "exact",
     "uniform",
     "proportional",
@@ -24,6 +29,10 @@ PLANNER_NAMES = (
     "cp_sat",
     "search",
     "whole",
+)
+PLANNER_NAMES = (
+    *_OWN_PLANNERS,
+    *(name for name in offered_names(PLANNERS_GROUP) if name not in _OWN_PLANNERS),
 )
 """Keys of `agents.planners.table.PLANNERS`."""
 

@@ -1,8 +1,7 @@
 """Table of all planners: one row makes a planner known to every command."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from types import MappingProxyType
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -12,6 +11,7 @@ from agents.planners.choice.depth import with_best_depth
 from agents.planners.dtfm.dtfm import dtfm
 from agents.planners.exact.cp_sat import cp_sat
 from agents.planners.exact.exact import exact
+from agents.planners.names import PLANNERS_GROUP
 from agents.planners.rules.atlas import atlas
 from agents.planners.rules.crosspipe import crosspipe
 from agents.planners.rules.data_parallel import data_parallel
@@ -26,6 +26,7 @@ from agents.planners.sailor.sailor import sailor, sailor_overlapped, sailor_with
 from agents.planners.search.search import search_planner
 from agents.planners.whole.search_whole import whole
 from des import Plan
+from des.base.offers import OfferedRows
 
 PlanKind = Literal["placement", "pipeline", "plan"]
 """Output of a planner: the domain of every layer; the schedule as well; or a whole plan,
@@ -115,8 +116,22 @@ _ROWS = (
     _row(whole, "plan", "seconds", groups_microbatches=True),
 )
 
-PLANNERS: Mapping[str, PlannerRow] = MappingProxyType({row.name: row for row in _ROWS})
+
+def _planner_offered(name: str, loaded: object) -> PlannerRow:
+    """Row of a planner of another package: its own row, or one for its function."""
+    if isinstance(loaded, PlannerRow):
+        return replace(loaded, name=name)
+    if not callable(loaded):
+        raise ValueError(f"planner {name}: must be a function of a problem and a generator")
+    return PlannerRow(name=name, planner=loaded, kind="plan")
+
+
+PLANNERS: Mapping[str, PlannerRow] = OfferedRows(
+    {row.name: row for row in _ROWS}, PLANNERS_GROUP, _planner_offered
+)
 """All planners by the name that users write.
+
+Other packages add theirs by entry points of the group ``eastwest.planners``.
 
 `crosspipe` makes a schedule of its own, of halved backward passes, which no other may choose.
 """

@@ -186,11 +186,13 @@ def require_held(parameters: object, *chains: Sequence[int]) -> None:
 
     Raises
     ------
+    TypeError
+        If there are no parameters by name.
     ValueError
         If a chain needs more than all tensors hold.
     """
-    if not isinstance(parameters, Mapping):
-        raise TypeError("parameters must be there")
+    if not isinstance(parameters, Mapping) or not all(isinstance(one, str) for one in parameters):
+        raise TypeError("parameters must be there, each by its name")
     held = sum(each.numel() for each in parameters.values() if isinstance(each, Tensor))
     for chain in chains:
         needed = sum(one * other for one, other in itertools.pairwise(chain))

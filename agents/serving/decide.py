@@ -31,8 +31,9 @@ _POOL_FIELDS = tuple(field.name for field in dataclasses.fields(PoolView))
 _COUNTS = ("arrivals", "prompt_tokens", "finished", "output_tokens")
 _METRICS = ("ttft_s", "ttft_p95_s", "gap_s", "attainment")
 _EXAMPLES = f"""\
-example:
+examples:
   {PROG} --view view.json --policy sla --slo-ttft 0.5 --slo-tbt 0.1
+  {PROG} --view view.json --policy hpa --max-total-instances 20
 
 view.json: {{"now_s": 60, "interval_s": 10, "arrivals": 80, "prompt_tokens": 96000, "finished": 70,
  "output_tokens": 14000, "ttft_s": 0.4, "ttft_p95_s": 0.9, "gap_s": 0.03, "attainment": 0.97,

@@ -109,7 +109,7 @@ def compare(_: Path) -> Iterator[Case]:
 
 def kpi(_: Path) -> Iterator[Case]:
     """The targets without timed ones, of the shipped policy and of planners."""
-    tiny = ("--short", "--num-worlds", "1", "--num-epochs", "3", "--out", "out")
+    tiny = ("--quick", "--num-worlds", "1", "--num-epochs", "3", "--out", "out")
     untimed = "time,communication,pareto,allocation,gap,stability,fluctuation,headroom,ranking"
     yield one("kpi/policy", "scenarios.kpi", *tiny, "--targets", untimed)
     methods = ("--method", "search_once,search_h1")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -13,6 +13,7 @@ from calibration.commands.console import console, say
 from calibration.commands.reference import ReferenceFlags
 from calibration.measuring.measure import ReferenceBackend
 from des.base.checks import require_count, require_positive
+from des.base.document import DOCUMENT
 from des.base.flags import option
 from des.base.lazy import lazy
 
@@ -104,6 +105,7 @@ def run(config: Config) -> int:
         say(f"EXCEEDED: {line}")
     if not exceeded:
         say("all errors are within their bounds")
+    DOCUMENT.add(errors={name: asdict(row) for name, row in rows.items()}, exceeded=exceeded)
     return EXCEEDED_EXIT if exceeded else 0
 
 

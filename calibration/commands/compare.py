@@ -18,6 +18,7 @@ from des.base.atomic_write import write_atomically
 from des.base.checks import require_count
 from des.base.command import UsageError
 from des.base.csv_text import frame_csv
+from des.base.document import DOCUMENT
 from des.base.flags import option
 from des.base.lazy import lazy
 
@@ -92,6 +93,7 @@ def run(config: Config) -> int:
         console().print(errors.fidelity_table(rows, title=f"des against {backend}"))
         for line in regimes.worst_cases(cases, rows):
             say(f"worst {line}")
+    DOCUMENT.add(rows=cases_table.sample_table(cases, said, joint=": "))
     _show_differences(cases, backends, said)
     if config.out is not None:
         _write(cases, said, config.out)

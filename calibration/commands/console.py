@@ -14,22 +14,18 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress
     from rich.table import Table
+
+    from des.base import console as base_console
 else:
+    base_console = lazy("des.base.console")
     rich_console = lazy("rich.console")
     rich_progress = lazy("rich.progress")
     rich_table = lazy("rich.table")
 
 
-_FILE_WIDTH = 140
-"""Width of tables whose output is no terminal."""
-
-
 def console() -> Console:
     """Make a console on stdout that prints names as they are, brackets and colons included."""
-    width = None if sys.stdout.isatty() else _FILE_WIDTH
-    return rich_console.Console(
-        file=sys.stdout, width=width, markup=False, highlight=False, emoji=False
-    )
+    return base_console.FittedConsole()
 
 
 def say(text: str) -> None:

@@ -22,6 +22,7 @@ from des import (
 )
 from des.base.checks import require_count, require_positive, require_seed
 from des.base.command import UsageError
+from des.base.document import DOCUMENT
 from des.base.flags import option, required
 from des.job.models import MODEL_HELP
 from des.job.transformer import Recomputation
@@ -37,6 +38,10 @@ examples:
   python -m calibration export --granularity gpu --parallelism 4x2x1 --backend unaware --out runs/g
       one NPU per GPU, four dividing the layers and two the microbatches
 """
+
+
+ROUNDS = 2
+"""Parts of each domain where the schedule needs several."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +60,9 @@ class Config(WorldFlags):
         None, "number of equal layers; none: those of the model", check=require_count
     )
     placement: str | None = option(
-        None, "domain times layers, such as 0*28,1*26,2*26; none: even parts"
+        None,
+        "domain times layers, such as 0*28,1*26,2*26; none: even parts, for interleaved_1f1b two "
+        "of each domain, in turn",
     )
     replicas: str | None = option(None, "placements of further replicas, separated by semicolons")
     shares: str | None = option(
@@ -87,6 +94,7 @@ def run(config: Config) -> int:
     why = why_only_ours(case, config.backend)
     if why is not None:
         say(f"for our engine alone: {why}; the original fails, or gives other cycles")
+    DOCUMENT.add(out=config.out, num_npus=case.num_npus, only_our_engine=why)
     say(f"written: {config.out} (its README.md has the command lines)")
     return 0
 
@@ -109,7 +117,7 @@ def case_of(config: Config) -> PlacementCase:
         recomputation=config.recomputation,
     )
     names = list(topology.index_of)
-    placement = Placement.even(topology.num_domains, workload.num_layers)
+    placement = _even_parts(config, topology.num_domains, workload.num_layers)
     if config.placement is not None:
         placement = Placement.parse(config.placement, names)
     replicas = [] if config.replicas is None else config.replicas.split(";")
@@ -124,6 +132,14 @@ def case_of(config: Config) -> PlacementCase:
     return PlacementCase(
         topology=topology, workload=workload, plan=plan, granularity=config.granularity
     )
+
+
+def _even_parts(config: Config, num_domains: int, num_layers: int) -> Placement:
+    """Even parts in a placement that the schedule can have."""
+    if config.schedule != "interleaved_1f1b" or config.parallelism is not None:
+        return Placement.even(num_domains, num_layers)
+    parts = Placement.even(ROUNDS * num_domains, num_layers).domain_of_layer
+    return Placement(domain_of_layer=tuple(part % num_domains for part in parts))
 
 
 def _steady(topology: Topology, epoch_seed: int | None) -> Topology:

@@ -10,7 +10,8 @@ from calibration.commands.console import progress_bar, say
 from des.base.atomic_write import write_together
 from des.base.checks import require_positive, require_seed
 from des.base.command import UsageError
-from des.base.flags import option
+from des.base.document import DOCUMENT
+from des.base.flags import JsonFlag, option
 from des.base.lazy import lazy
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ files written to --out:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
+class Config(JsonFlag):
     """Settings of the fit; the fields are the flags."""
 
     runs: tuple[Path, ...] = option(
@@ -73,6 +74,7 @@ def run(config: Config) -> int:
     config.out.mkdir(parents=True, exist_ok=True)
     files = {"link_figures.json": report.json_bytes(), "cells.csv": report.csv_bytes()}
     write_together({config.out / name: content for name, content in files.items()})
+    DOCUMENT.add(lines=list(report.lines()), files=[config.out / name for name in files])
     for name in files:
         say(f"written: {config.out / name}")
     return 0

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from calibration.commands.console import progress_bar, say
 from des.base.atomic_write import write_together
 from des.base.command import UsageError
-from des.base.flags import option
+from des.base.document import DOCUMENT
+from des.base.flags import JsonFlag, option
 from des.base.lazy import lazy
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ files written to --out:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
+class Config(JsonFlag):
     """Settings of the fit; the fields are the flags."""
 
     runs: tuple[Path, ...] = option((), "files of measured runs")
@@ -69,6 +70,7 @@ def run(config: Config) -> int:
     config.out.mkdir(parents=True, exist_ok=True)
     files = {"kernels.json": report.json_bytes(), "runs.csv": report.csv_bytes()}
     write_together({config.out / name: content for name, content in files.items()})
+    DOCUMENT.add(lines=list(report.lines()), files=[config.out / name for name in files])
     for name in files:
         say(f"written: {config.out / name}")
     return 0

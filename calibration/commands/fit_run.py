@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ from calibration.commands.reference import Reference, ReferenceFlags
 from calibration.measuring.measure import ReferenceBackend
 from calibration.reference.pool import crew
 from des.base.atomic_write import write_together
+from des.base.document import DOCUMENT
 from des.base.flags import option
 from des.base.lazy import lazy
 
@@ -69,6 +70,10 @@ def run(config: Config) -> int:
         **report.report_files(calibration),
     }
     write_together({config.out / name: content for name, content in files.items()})
+    DOCUMENT.add(
+        corrections=asdict(calibration.fit.corrections),
+        files=[config.out / name for name in files],
+    )
     for name in files:
         say(f"written: {config.out / name}")
     say(f"took {time.perf_counter() - start_s:.1f} s")

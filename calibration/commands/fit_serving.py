@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from calibration.commands.console import say
 from des.base.atomic_write import write_together
-from des.base.flags import option
+from des.base.document import DOCUMENT
+from des.base.flags import JsonFlag, option
 from des.base.lazy import lazy
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ _CONTEXTS = ((0, 1_000), (1_000, 10_000), (10_000, 10**9))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
+class Config(JsonFlag):
     """Settings of the fit; the fields are the flags."""
 
     profiles: Path | None = option(None, "file of measured profiles", default_text="shipped")
@@ -73,6 +74,7 @@ def run(config: Config) -> int:
         "cells.csv": ("\n".join(cells) + "\n").encode(),
     }
     write_together({config.out / name: content for name, content in files.items()})
+    DOCUMENT.add(engines=engines, files=[config.out / name for name in files])
     for name in files:
         say(f"written: {config.out / name}")
     return 0

@@ -8,7 +8,7 @@ from typing import Literal
 from calibration.cases.case import Granularity
 from des import Topology, read_topology
 from des.base.checks import MOST_ITEMS, require_count
-from des.base.flags import option
+from des.base.flags import JsonFlag, option
 from des.world.packet_transport import Congestion, Connections
 from des.worlds import EAST_CENTRAL_WEST
 
@@ -55,7 +55,7 @@ def require_whole_number(owner: str, field: str, value: int) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WorldFlags:
+class WorldFlags(JsonFlag):
     """Settings of the network: its file, its endpoints, the granularity."""
 
     network: str = option(EAST_CENTRAL_WEST.stem, "topology file, or a shipped world", is_file=True)

@@ -9,7 +9,8 @@ from calibration.commands.flags import DEFAULT_STORE
 from calibration.runs.store import Store
 from des.base.checks import require_count
 from des.base.command import UsageError
-from des.base.flags import option
+from des.base.document import DOCUMENT
+from des.base.flags import JsonFlag, option
 
 EXAMPLES = """\
 examples:
@@ -22,7 +23,7 @@ KEY_DIGITS = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
+class Config(JsonFlag):
     """Settings of a list of runs; the fields are the flags."""
 
     store: Path = option(DEFAULT_STORE, "file of runs")
@@ -40,10 +41,12 @@ def run(config: Config) -> int:
             raise UsageError("--newest must be left out with --out, which writes all runs")
         config.out.parent.mkdir(parents=True, exist_ok=True)
         store.export(config.out)
+        DOCUMENT.add(out=config.out)
         say(f"written: {config.out}")
         return 0
     rows = store.rows()
     shown = rows if config.newest is None else rows.tail(config.newest)
+    DOCUMENT.add(runs=shown)
     table = console_table(
         f"{len(shown)} of {len(rows)} runs in {config.store}",
         ("key", "when (UTC)", "backend", "reduced by", "model", "schedule", "placement"),

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Literal
 from calibration.commands.console import say
 from des.base.atomic_write import write_atomically
 from des.base.command import UsageError
-from des.base.flags import option
+from des.base.document import DOCUMENT
+from des.base.flags import JsonFlag, option
 from des.base.lazy import lazy
 from des.job.models import MODEL_HELP, architecture_named
 
@@ -45,7 +46,7 @@ tables of layers are CSV files, those of iterations JSON files as `calibration k
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
+class Config(JsonFlag):
     """Settings of a profile; the fields are the flags."""
 
     runs: tuple[Path, ...] = option((), "tables of timed layers, or of whole iterations")
@@ -88,6 +89,7 @@ def run(config: Config) -> int:
     write_atomically(config.out, content)
     for line in (*profile_table.report_lines(points), *(one for t in solved for one in t.lines())):
         say(line)
+    DOCUMENT.add(lines=list(profile_table.report_lines(points)), out=config.out)
     say(f"written: {config.out}")
     return 0
 

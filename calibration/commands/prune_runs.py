@@ -10,7 +10,8 @@ from calibration.measuring.measure import ReferenceBackend
 from calibration.runs.store import Store
 from des.base.checks import require_count, require_positive
 from des.base.command import UsageError
-from des.base.flags import option
+from des.base.document import DOCUMENT
+from des.base.flags import JsonFlag, option
 
 EXAMPLES = """\
 examples:
@@ -21,7 +22,7 @@ _S_PER_DAY = 86400.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
+class Config(JsonFlag):
     """Settings of a removal of runs; the fields are the flags."""
 
     store: Path = option(DEFAULT_STORE, "file of runs")
@@ -42,5 +43,6 @@ def run(config: Config) -> int:
         backend=config.backend,
         keep_newest=config.keep_newest,
     )
+    DOCUMENT.add(store=config.store, num_removed=num_removed)
     say(f"removed {num_removed} runs from {config.store}")
     return 0

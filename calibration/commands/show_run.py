@@ -10,17 +10,19 @@ from calibration.commands.console import say
 from calibration.commands.flags import DEFAULT_STORE
 from calibration.runs.store import Store
 from des.base.command import UsageError
-from des.base.flags import option, required
+from des.base.document import DOCUMENT
+from des.base.flags import JsonFlag, option, required
 
 EXAMPLES = """\
-example:
+examples:
   python -m calibration show 3f2a
       the run whose key begins like that, as `python -m calibration list` shows them
+  python -m calibration show 3f2a --store runs/other.sqlite
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
+class Config(JsonFlag):
     """Settings of a shown run; the fields are the flags."""
 
     key: str = required("key of a run, or its first digits", is_positional=True)
@@ -37,8 +39,9 @@ def run(config: Config) -> int:
             f"got {config.key!r}, which is that of {len(found)} of {len(rows)}"
         )
     figures = {
-        name: value.item() if isinstance(value, np.generic) else value
+        str(name): value.item() if isinstance(value, np.generic) else value
         for name, value in found.dropna(axis="columns", how="all").iloc[0].items()
     }
+    DOCUMENT.add(**figures)
     say(json.dumps(figures, indent=2))
     return 0

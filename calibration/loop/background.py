@@ -4,10 +4,11 @@ import os
 import subprocess
 import sys
 import time
+from functools import partial
 from multiprocessing import Pipe
 from typing import Protocol
 
-from calibration.loop.rounds import CalibrationRound, Order
+from calibration.loop.rounds import CalibrationRound, Order, timed_round
 from calibration.loop.training_state import Subject
 from calibration.reference.binaries import ReferenceRunError
 from calibration.reference.serving import GRACE_S, interrupts_held_back
@@ -74,7 +75,7 @@ class BackgroundCalibrator:
             self._start()
         try:
             if is_new:
-                self._connection.send(self._subject)
+                self._connection.send(partial(timed_round, self._subject))
             self._connection.send(order)
         except OSError as error:
             raise self._lost() from error

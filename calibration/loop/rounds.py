@@ -1,5 +1,6 @@
 """One calibration: placements drawn, measured and predicted, and the resulting factors."""
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -134,3 +135,10 @@ def _rival(found: Fit) -> _Candidate:
     if found.kept:
         return _Candidate(found.corrections, found.held_out, found.reason)
     return _Candidate(NO_CORRECTIONS, found.before, found.reason)
+
+
+def timed_round(subject: Subject, order: Order) -> tuple[CalibrationRound, float]:
+    """Calibrate; also return the CPU time of this process and its programs so far. [s]"""
+    found = calibrate(subject, order)
+    used = os.times()
+    return found, used.user + used.system + used.children_user + used.children_system

@@ -49,7 +49,8 @@ def write_folder(
     """Write a complete folder of a case; it is there whole or not at all.
 
     It holds ``trace.0.et`` and so on, ``network.yml``, ``system.json``, ``remote_memory.json``,
-    ``comm_group.json`` and a ``README.md`` with the command lines.
+    ``comm_group.json``, a ``README.md`` with the command lines, and these as scripts that run from
+    anywhere: ``run.sh`` and, where the original's programs can run the case, ``run_original.sh``.
 
     Raises
     ------
@@ -68,6 +69,8 @@ def write_folder(
             whole.mkdir()
             write_inputs(seen, backend, traces, whole)
             (whole / "README.md").write_text(_readme(case, backend, traces, aggregation), "utf-8")
+            for name, lines in _scripts(case, backend, traces).items():
+                (whole / name).write_text(lines, "utf-8")
             whole.replace(folder)
     except OSError as error:
         raise ValueError(f"folder {folder}: cannot be written: {error.strerror}") from error
@@ -121,15 +124,12 @@ def why_only_ours(case: PlacementCase, backend: Backend) -> str | None:
 def _readme(
     case: PlacementCase, backend: Backend, traces: TraceSet, aggregation: Aggregation
 ) -> str:
-    ours = "unaware" if backend == "unaware" else "aware"
-    flags = [f"--{name}={value}" for name, value in input_flags(traces).items()]
-    flags.append("--logging-folder=log")
-    extension = ["--multi-dimensional"] if network_options(case).multi_dimensional else []
     why = why_only_ours(case, backend)
     if why is None:
         original = (
-            "The original, from the folder `$ASTRA_SIM_BIN` of its programs:\n\n"
-            + _command(f'"$ASTRA_SIM_BIN"/{PROGRAMS[backend]}', flags)
+            "The original, from the folder `$ASTRA_SIM_BIN` of its programs; `run_original.sh` "
+            "does this from anywhere:\n\n"
+            + _block(_original(backend, traces))
             + "\nBoth print the same cycles. "
         )
     else:
@@ -140,9 +140,9 @@ Workload {case.workload.name}, {case.workload.num_microbatches} microbatches, sc
 {case.plan.schedule}; {len(traces.traces)} NPUs, one a {_NPU[case.granularity]};
 network {backend}{_reduction(backend, aggregation)}.
 
-Run these in this folder. Our engine:
+Run these in this folder. Our engine; `run.sh` does this from anywhere:
 
-{_command(f"python -m astra_sim.{ours}", [*flags, *extension])}
+{_block(_ours(case, backend, traces))}
 {original}Every NPU prints one line
 
     sys[0] finished, N cycles, exposed communication M cycles.
@@ -160,6 +160,37 @@ def _reduction(backend: Backend, aggregation: Aggregation) -> str:
     return f", all links between domains alike (reduction of their figures: {aggregation})"
 
 
+def _ours(case: PlacementCase, backend: Backend, traces: TraceSet) -> str:
+    """Command of our engine."""
+    module = "unaware" if backend == "unaware" else "aware"
+    extension = ["--multi-dimensional"] if network_options(case).multi_dimensional else []
+    return _command(f"python -m astra_sim.{module}", [*_flags(traces), *extension])
+
+
+def _original(backend: Backend, traces: TraceSet) -> str:
+    """Command of the original's program."""
+    return _command(f'"$ASTRA_SIM_BIN"/{PROGRAMS[backend]}', _flags(traces))
+
+
+def _flags(traces: TraceSet) -> list[str]:
+    flags = [f"--{name}={value}" for name, value in input_flags(traces).items()]
+    return [*flags, "--logging-folder=log"]
+
+
+def _scripts(case: PlacementCase, backend: Backend, traces: TraceSet) -> dict[str, str]:
+    """Scripts by name: the same commands, wherever they are started."""
+    stand = 'cd "$(dirname "$0")" || exit\n'
+    scripts = {"run.sh": f"#!/bin/sh\n{stand}exec {_ours(case, backend, traces)}\n"}
+    if why_only_ours(case, backend) is None:
+        find = 'ASTRA_SIM_BIN=$(cd "${ASTRA_SIM_BIN:?folder of its programs}" && pwd) || exit\n'
+        command = _original(backend, traces)
+        scripts["run_original.sh"] = f"#!/bin/sh\n{find}{stand}exec {command}\n"
+    return scripts
+
+
 def _command(program: str, flags: list[str]) -> str:
-    lines = " \\\n    ".join([program, *flags])
-    return f"```sh\n{lines}\n```\n"
+    return " \\\n    ".join([program, *flags])
+
+
+def _block(command: str) -> str:
+    return f"```sh\n{command}\n```\n"

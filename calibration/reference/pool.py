@@ -1,6 +1,7 @@
 """Tasks in processes of their own, each with a time limit that ends the process if need be."""
 
 import math
+import pickle
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
@@ -146,7 +147,8 @@ class _Worker(Generic[Item, Result]):
         self.deadline_s = time.monotonic() + START_LIMIT_S
         self._limit_s = START_LIMIT_S
         self._position: int | None = None
-        self._process = context.Process(target=_serve, args=(theirs, task, at_once), daemon=True)
+        packed = pickle.dumps(task)  # what it needs is imported when its end is ours already
+        self._process = context.Process(target=_serve, args=(theirs, packed, at_once), daemon=True)
         with interrupts_held_back():
             self._process.start()
         theirs.close()  # so that the death of the process is the end of the pipe
@@ -212,11 +214,11 @@ def _ready(workers: Sequence[_Worker[Item, Result]]) -> list[_Worker[Item, Resul
     ]
 
 
-def _serve(connection: Connection, task: Callable[[Item], Result], at_once: bool) -> None:
+def _serve(connection: Connection, packed: bytes, at_once: bool) -> None:
     """Be a worker until the parent ends, which may have been killed."""
     parent = parent_process()
     assert parent is not None
     assert parent.pid is not None
     if at_once:
         be_killed_with(parent.pid)
-    serve(connection, task, wait_for_starter=lambda: wait([parent.sentinel]))
+    serve(connection, partial(pickle.loads, packed), lambda: wait([parent.sentinel]))

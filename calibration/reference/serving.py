@@ -40,8 +40,7 @@ def interrupts_held_back() -> Iterator[None]:
 
 def serve(
     connection: Connection,
-    task: Callable[[Item], Result],
-    *,
+    load: Callable[[], Callable[[Item], Result]],
     wait_for_starter: Callable[[], object],
 ) -> None:
     """Say that we are up, then serve requests until the client is gone.
@@ -50,8 +49,9 @@ def serve(
     ----------
     connection
         Items come from it; results go to it, or the errors of the task, with their tracebacks.
-    task
-        Task for each item.
+    load
+        Returns the task for each item; called, with its imports, when our end is that of the
+        parent. EOFError: the parent is gone.
     wait_for_starter
         Returns when the parent has ended: then this process ends at once, and with it the programs
         that the task runs.
@@ -61,6 +61,10 @@ def serve(
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _FOR_THE_STARTER)
     signal.signal(signal.SIGTERM, _leave)  # unwinds, so that programs of the task end as well
     threading.Thread(target=_end_after, args=(wait_for_starter,), daemon=True).start()
+    try:
+        task = load()
+    except EOFError:
+        return
     connection.send(None)
     while True:
         try:

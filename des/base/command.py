@@ -7,8 +7,10 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import IO
 
+from des.base.document import DOCUMENT
 from des.base.interruption import INTERRUPTED, interruptible
 from des.base.names import one_line
+from des.base.spelling import SPELLING
 
 BAD_INPUT = 2
 """Exit code of bad input, and of another program that gave no result."""
@@ -59,7 +61,7 @@ def _flushed_code_of(
 
 def _code_of(body: Callable[[], int | None], with_output: type[Exception] | tuple[()]) -> int:
     try:
-        return body() or 0
+        return _code_with_document(body)
     except KeyboardInterrupt:
         with suppress(OSError):  # the terminal may be closed
             sys.stderr.write("interrupted\n")
@@ -75,8 +77,19 @@ def _code_of(body: Callable[[], int | None], with_output: type[Exception] | tupl
         return BAD_INPUT
     except ValueError as error:
         message = str(error)
-    sys.stderr.write(f"error: {one_line(message) or 'bad input'}\n")
+    sys.stderr.write(f"error: {SPELLING.of(one_line(message)) or 'bad input'}\n")
     return BAD_INPUT
+
+
+def _code_with_document(body: Callable[[], int | None]) -> int:
+    """Run the body; print its document, if one is wanted and the body has come to its end."""
+    code, is_whole = INTERRUPTED, False
+    try:
+        code = body() or 0
+        is_whole = code != INTERRUPTED
+    finally:
+        DOCUMENT.end(is_whole=is_whole)
+    return code
 
 
 def _first_lines(message: str) -> str:

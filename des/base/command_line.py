@@ -5,6 +5,7 @@ import dataclasses
 import io
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated, Optional
 
 import tyro
@@ -12,6 +13,10 @@ import tyro
 from des.base.checks import nearest
 from des.base.command import UsageError
 from des.base.fields import FieldKind, from_text
+from des.base.help_text import fitted_text, terminal_width
+from des.base.speaking import SPEAKER
+from des.base.spelling import SPELLING, own_arguments
+from des.base.version import version_line
 
 _ABSENT = object()
 """Value of a flag that the user did not give."""
@@ -26,6 +31,7 @@ class Flag:
     help_text: str
     default: str
     is_positional: bool = False
+    formerly: str | None = None
 
     @property
     def spelling(self) -> str:
@@ -71,6 +77,26 @@ class Flag:
             raise _WrongFlagError(f"argument {self.spelling}: {error}") from error
 
 
+PRINT_FLAGS = "--print-flags"
+"""Last argument on which a command prints its flags and their words, for shells that complete."""
+
+_COMMON = (
+    Flag(
+        name="quiet",
+        kind=FieldKind(scalar=bool),
+        help_text="no progress and no notes on stderr; results and errors stay",
+        default="default: false",
+    ),
+    Flag(
+        name="version",
+        kind=FieldKind(scalar=bool),
+        help_text="print the version and exit",
+        default="default: false",
+    ),
+)
+"""Flags of every command."""
+
+
 class _WrongFlagError(Exception):
     """A value is wrong; no `ValueError`, as tyro shows these itself, in a frame of many lines."""
 
@@ -85,19 +111,41 @@ def given_flags(
 ) -> dict[str, object]:
     """Read the values of the flags that are on the command line, by name.
 
-    ``--help`` prints the flags, then the epilog as it is, and exits.
+    ``--help`` prints the flags, then the epilog broken at the width of the terminal, and exits;
+    ``--version`` prints the version. ``--quiet`` drops all notes of this process.
 
     Raises
     ------
     UsageError
         If a flag is unknown, has no value or more than one, or a wrong one.
     """
+    own, flags = flags, (*flags, *_COMMON)
+    arguments = _as_now(own, own_arguments(argv, prog))
+    if arguments[-1:] == [PRINT_FLAGS]:
+        sys.stdout.write("".join(_completed(each) for each in flags))
+        raise SystemExit(0)
+    if "--version" in arguments:
+        sys.stdout.write(f"{version_line()}\n")
+        raise SystemExit(0)
+    values = _values(flags, arguments, SPELLING.of(prog), description, SPELLING.of(epilog))
+    if values.pop("quiet", False):
+        SPEAKER.is_quiet = True
+    values.pop("version", None)
+    return values
+
+
+def _values(
+    flags: Sequence[Flag], arguments: list[str], prog: str, description: str, epilog: str
+) -> dict[str, object]:
     spec = [(each.name, each.annotation, dataclasses.field(default=each.absent)) for each in flags]
-    arguments = list(sys.argv[1:] if argv is None else argv)
     found: object
+    shown = io.StringIO()
     flags_class = dataclasses.make_dataclass("Flags", spec, kw_only=True)
     try:
-        with contextlib.redirect_stderr(io.StringIO()):  # what tyro says of a missing value
+        with (
+            contextlib.redirect_stderr(io.StringIO()),  # what tyro says of a missing value
+            contextlib.redirect_stdout(shown),
+        ):
             found, unknown = tyro.cli(
                 flags_class,
                 args=arguments,
@@ -110,14 +158,30 @@ def given_flags(
     except SystemExit as end:
         if end.code:
             raise UsageError(_missing_value(flags, arguments)) from end
-        if epilog:  # below what --help has printed
-            sys.stdout.write(f"\n{epilog.strip()}\n")
+        text = shown.getvalue() + (f"\n{epilog.strip()}\n" if epilog else "")
+        sys.stdout.write(fitted_text(text, terminal_width()))
         raise
     if unknown:
         hint = nearest(unknown[0], [each.spelling for each in flags])
         raise UsageError(f"unknown argument {unknown[0]!r}; {hint}")
     values = vars(found)
     return {each.name: values[each.name] for each in flags if values[each.name] is not each.absent}
+
+
+def _as_now(flags: Sequence[Flag], arguments: Sequence[str]) -> list[str]:
+    """Write flags by their present names where former ones were given."""
+    former = {spelt(each.formerly): each.spelling for each in flags if each.formerly}
+    parts = [argument.partition("=") for argument in arguments]
+    return ["".join((former.get(name.replace("_", "-"), name), *rest)) for name, *rest in parts]
+
+
+def _completed(flag: Flag) -> str:
+    """Flag, tab, the words that it takes; ``file`` where it takes the name of one."""
+    if flag.is_positional:
+        return ""
+    is_file = flag.kind.scalar is Path or flag.name in ("network", "model", "job")
+    words = "file" if is_file else " ".join(flag.kind.choices)
+    return f"{flag.spelling}\t{words}\n"
 
 
 def _missing_value(flags: Sequence[Flag], arguments: Sequence[str]) -> str:

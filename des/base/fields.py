@@ -69,8 +69,14 @@ def kinds_of(config_class: type["DataclassInstance"]) -> dict[str, FieldKind]:
     hints = typing.get_type_hints(config_class)
     return {
         field.name: _kind(hints[field.name], field.metadata.get("check"))
-        for field in dataclasses.fields(config_class)
+        for field in fields_of(config_class)
     }
+
+
+def fields_of(config_class: type["DataclassInstance"]) -> list["dataclasses.Field[Any]"]:
+    """Fields of a configuration; those that only say how results are shown are the last ones."""
+    fields = dataclasses.fields(config_class)
+    return sorted(fields, key=lambda field: not field.metadata.get("is_recorded", True))
 
 
 def _kind(hint: object, check: Check | None) -> FieldKind:

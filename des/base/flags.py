@@ -14,9 +14,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from des.base.command import UsageError
-from des.base.command_line import Flag, given_flags, spelt
-from des.base.fields import Check, FieldKind, checked_fields, kinds_of, plain_fields, short
+from des.base.command_line import PRINT_FLAGS, Flag, given_flags, spelt
+from des.base.document import DOCUMENT
+from des.base.fields import (
+    Check,
+    FieldKind,
+    checked_fields,
+    fields_of,
+    kinds_of,
+    plain_fields,
+    short,
+)
 from des.base.lazy import lazy
+from des.base.spelling import own_arguments
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -44,13 +54,16 @@ def option(
     is_positional: bool = False,
     check: Check | None = None,
     default_text: str | None = None,
+    formerly: str | None = None,
+    is_recorded: bool = True,
 ) -> DefaultT:
     """Make a dataclass field with a default and a help text for its flag.
 
     A value that names a file is looked for next to the configuration file that gives it, then as
     it is. A positional field has no flag, only a place. ``check`` is one of `des.base.checks` or
-    alike; it sees what the user gives, if not none.
-    ``default_text`` is what help texts say of the default.
+    alike; it sees what the user gives, if not none. ``default_text`` is what help texts say of the
+    default. ``formerly`` is an earlier name, which command lines and files may still have. A field
+    that is not recorded says how results are shown, not what they are: `to_dict` leaves it out.
     """
     metadata = {
         "help": help_text,
@@ -58,6 +71,8 @@ def option(
         "is_positional": is_positional,
         "check": check,
         "default_text": default_text,
+        "formerly": formerly,
+        "is_recorded": is_recorded,
     }
     field: DefaultT = dataclasses.field(default=default, metadata=metadata)
     return field
@@ -67,6 +82,15 @@ def required(help_text: str, *, is_file: bool = False, is_positional: bool = Fal
     """Make a dataclass field without a default; a positional one has no flag, only a place."""
     metadata = {"help": help_text, "is_file": is_file, "is_positional": is_positional}
     return dataclasses.field(metadata=metadata)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class JsonFlag:
+    """Flag of the commands that answer with a document, see `des.base.document`."""
+
+    json: bool = option(
+        False, "one JSON document on stdout; text for people goes to stderr", is_recorded=False
+    )
 
 
 def parse(
@@ -112,14 +136,16 @@ def parse_given(
 ) -> tuple[ConfigT, frozenset[str]]:
     """Do what `parse` does, and also return the names of the fields that the user gave."""
     kinds = kinds_of(config_class)
-    flags = [_flag_of(field, kinds[field.name]) for field in dataclasses.fields(config_class)]
-    flags.append(_FILE_FLAG)
+    flags = [*(_flag_of(one, kinds[one.name]) for one in fields_of(config_class)), _FILE_FLAG]
     values = given_flags(flags, argv, prog=prog, description=description, epilog=epilog)
     path = values.pop("config", None)
     if isinstance(path, Path):
-        given = _beside(path, config_class, _read_mapping(path))
+        given = _beside(path, config_class, _as_now(config_class, _read_mapping(path)))
         values = checked_fields(kinds, given, source=str(path)) | values
-    return _construct(config_class, values, source=prog), frozenset(values)
+    config = _construct(config_class, values, source=prog)
+    if isinstance(config, JsonFlag) and config.json:
+        DOCUMENT.begin()
+    return config, frozenset(values)
 
 
 def from_dict(config_class: type[ConfigT], values: Mapping[str, object], *, source: str) -> ConfigT:
@@ -132,7 +158,7 @@ def from_dict(config_class: type[ConfigT], values: Mapping[str, object], *, sour
     UsageError
         If a key is unknown, a value has the wrong type or a required field is missing.
     """
-    checked = checked_fields(kinds_of(config_class), values, source=source)
+    checked = checked_fields(kinds_of(config_class), _as_now(config_class, values), source=source)
     return _construct(config_class, checked, source=source)
 
 
@@ -141,7 +167,24 @@ def to_dict(config: "DataclassInstance") -> dict[str, object]:
     return {
         field.name: plain_fields(getattr(config, field.name))
         for field in dataclasses.fields(config)
+        if field.metadata.get("is_recorded", True)
     }
+
+
+def quickened(config: ConfigT, given: frozenset[str], quick: Mapping[str, object]) -> ConfigT:
+    """Return a configuration with the sizes of a quick run; what the user gave stays.
+
+    Examples
+    --------
+    >>> @dataclasses.dataclass(frozen=True, kw_only=True)
+    ... class Config:
+    ...     steps: int = 10
+    ...     worlds: int = 8
+    >>> quickened(Config(worlds=3), frozenset({"worlds"}), {"steps": 1, "worlds": 1})
+    Config(steps=1, worlds=3)
+    """
+    sizes = {name: value for name, value in quick.items() if name not in given}
+    return dataclasses.replace(config, **sizes)
 
 
 def parse_command(
@@ -162,7 +205,10 @@ def parse_command(
     UsageError
         If no command is named, or there is none of that name.
     """
-    arguments = list(sys.argv[1:] if argv is None else argv)
+    arguments = own_arguments(argv, prog)
+    if arguments[:1] == [PRINT_FLAGS]:
+        sys.stdout.write("".join(f"{name}\t\n" for name in commands))
+        raise SystemExit(0)
     kind = FieldKind(scalar=str, choices=tuple(commands))
     width = max(map(len, commands))
     lines = "".join(f"  {name:{width}}  {about}\n" for name, about in commands.items())
@@ -188,7 +234,16 @@ def _flag_of(field: "dataclasses.Field[object]", kind: FieldKind) -> Flag:
         help_text=field.metadata.get("help", ""),
         default=_default_text(field),
         is_positional=field.metadata.get("is_positional", False),
+        formerly=field.metadata.get("formerly"),
     )
+
+
+def _as_now(
+    config_class: type["DataclassInstance"], values: Mapping[str, object]
+) -> dict[str, object]:
+    """Give fields their present names where a file has former ones."""
+    former = {field.metadata.get("formerly"): field.name for field in fields_of(config_class)}
+    return {former.get(name, name) if name else name: value for name, value in values.items()}
 
 
 def _default_text(field: "dataclasses.Field[object]") -> str:
@@ -210,12 +265,11 @@ def _construct(
     config_class: type[ConfigT], values: Mapping[str, object], *, source: str
 ) -> ConfigT:
     for field in dataclasses.fields(config_class):
-        defaults = (field.default, field.default_factory)
+        defaults, about = (field.default, field.default_factory), field.metadata.get("help", "")
         if defaults == (dataclasses.MISSING,) * 2 and field.name not in values:
             is_positional = field.metadata.get("is_positional", False)
             spelling = field.name.upper() if is_positional else spelt(field.name)
-            meant = field.metadata.get("help", "")
-            raise UsageError(f"{source}: {field.name} is required ({spelling}): {meant}")
+            raise UsageError(f"{source}: {field.name} is required ({spelling}): {about}")
     return config_class(**values)
 
 
@@ -235,13 +289,12 @@ def _beside(
 def _read_mapping(path: Path) -> dict[str, object]:
     """Read field names and values; of a run's config.json, take its ``config`` section."""
     try:
-        is_json = path.suffix == ".json"
-        loaded = text_files.read_json(path) if is_json else text_files.read_yaml(path)
+        loaded = (text_files.read_json if path.suffix == ".json" else text_files.read_yaml)(path)
     except ValueError as error:
         raise UsageError(str(error)) from error
     if isinstance(loaded, dict) and {"config", "versions"} <= loaded.keys():
         loaded = loaded["config"]
     if not isinstance(loaded, dict):
-        shown = short.repr(loaded)
-        raise UsageError(f"{path}: must be a mapping of field names to values, got {shown}")
+        got = short.repr(loaded)
+        raise UsageError(f"{path}: must be a mapping of field names to values, got {got}")
     return loaded

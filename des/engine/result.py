@@ -2,18 +2,29 @@
 
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from des.base.frames import frame_to_xarray
 from des.base.lazy import lazy
 from des.costs.memory import DomainMemory
 
 if TYPE_CHECKING:
+    import networkx as nx
     import pandas as pd
 else:
+    nx = lazy("networkx")
     pd = lazy("pandas")
 
 Table = Literal["stages", "links", "memory", "spans", "transfers"]
 """Tables that a result can be turned into."""
+
+_AXES = {
+    "stages": ["stage"],
+    "links": ["source", "target"],
+    "memory": ["domain"],
+    "spans": ["stage", "kind", "microbatch"],
+}
+"""Columns of tables that name a row, so that they can be axes of arrays."""
 
 
 class Span(NamedTuple):
@@ -163,3 +174,49 @@ class IterationResult:
         row_types = {"stages": StageUse, "links": LinkUse, "memory": DomainMemory}
         columns = [field.name for field in fields(row_types[table])]
         return pd.DataFrame([asdict(row) for row in getattr(self, table)], columns=columns)
+
+    def to_xarray(self, table: Literal["stages", "links", "memory", "spans"] = "spans") -> Any:
+        """Return one of the tables as an `xarray.Dataset` over what names its rows.
+
+        Spans are arrays over (stage, kind, microbatch), links over (source, target), others over
+        the stage or the domain. What does not happen is NaN.
+
+        Raises
+        ------
+        ValueError
+            If there is no such table, or the extra ``xarray`` is not installed.
+        """
+        if table not in _AXES:
+            raise ValueError(f"to_xarray: table must be {', '.join(_AXES)}; got {table!r}")
+        frame = self.to_frame(table)
+        if table == "stages":
+            frame.insert(0, "stage", range(len(frame)))
+        return frame_to_xarray(frame, _AXES[table])
+
+    def to_networkx(self) -> "nx.DiGraph[str]":
+        """Return domains in use and links between them as a directed graph.
+
+        Nodes have ``busy_s`` and ``num_layers`` of their stages, edges ``num_bytes``,
+        ``num_messages`` and ``busy_s`` of the link.
+        """
+        graph: nx.DiGraph[str] = nx.DiGraph()
+        for stage in self.stages:
+            node = graph.nodes.get(stage.domain, {"busy_s": 0.0, "num_layers": 0})
+            graph.add_node(
+                stage.domain,
+                busy_s=node["busy_s"] + stage.busy_s,
+                num_layers=node["num_layers"] + stage.num_layers,
+            )
+        for link in self.links:
+            if link.num_messages:
+                figures = asdict(link)
+                graph.add_edge(figures.pop("source"), figures.pop("target"), **figures)
+        return graph
+
+    def _repr_html_(self) -> str:
+        """Headline and stages as HTML, which notebooks show."""
+        title = f"{self.makespan_s:.4g} s an iteration, bubble {self.bubble_fraction:.1%}"
+        links = [link for link in self.links if link.num_messages]
+        moved = f"{self.communication_cost_bytes / 1e9:.4g} GB over {len(links)} links"
+        table = self.to_frame("stages").to_html(index=False, float_format="{:.4g}".format)
+        return f"<h4>{title}</h4><p>{moved}</p>{table}"

@@ -1,13 +1,14 @@
 """Schedules by the name users write."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from des.base.checks import MOST_ITEMS
 from des.base.lazy import lazy
+from des.base.offers import OfferedRows
 from des.schedules.automatic import automatic_zero_bubble
 from des.schedules.check import check_order_memory, check_orders
 from des.schedules.deep_1f1b import deep_1f1b
@@ -95,7 +96,7 @@ def _interleaved(pipeline: Pipeline) -> Orders:
     return interleaved_1f1b(pipeline.num_devices, num_chunks, pipeline.num_microbatches)
 
 
-SCHEDULES: dict[str, Schedule] = {
+_OWN: dict[str, Schedule] = {
     "gpipe": Schedule(
         "all forwards, then all backwards",
         lambda p, m, _: gpipe(p, m),
@@ -149,7 +150,19 @@ SCHEDULES: dict[str, Schedule] = {
         is_slow=True,
     ),
 }
-"""All there are; names may carry a factor where it means something, as in ``1f1b_4x``."""
+
+
+def _schedule_offered(name: str, loaded: object) -> Schedule:
+    if not isinstance(loaded, Schedule):
+        raise ValueError(f"schedule {name}: must be a des.schedules.registry.Schedule")
+    return loaded
+
+
+SCHEDULES: Mapping[str, Schedule] = OfferedRows(_OWN, "eastwest.schedules", _schedule_offered)
+"""All there are; names may carry a factor where it means something, as in ``1f1b_4x``.
+
+Other packages add theirs by entry points of the group ``eastwest.schedules``.
+"""
 
 DEFAULT_SCHEDULE = "1f1b"
 

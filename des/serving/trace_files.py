@@ -1,11 +1,11 @@
 """Readers of public traces of inference requests; the first row arrives at 0.
 
-| form | known by | traps |
-|---|---|---|
-| Azure 2023-2025 | TIMESTAMP, ContextTokens, GeneratedTokens | CRLF, decimals, zones |
-| BurstGPT | Timestamp, Request tokens, Response tokens | seconds; 0 response tokens: failed |
-| Mooncake | JSON lines | milliseconds; names of 512-token blocks of the prompt |
-| Vidur | arrived_at, num_prefill_tokens, num_decode_tokens | seconds |
+Form, by what it is known, and its traps:
+
+* Azure 2023-2025: TIMESTAMP, ContextTokens, GeneratedTokens; CRLF, decimals, zones
+* BurstGPT: Timestamp, Request tokens, Response tokens; seconds; 0 response tokens: failed
+* Mooncake: JSON lines; milliseconds; names of 512-token blocks of the prompt
+* Vidur: arrived_at, num_prefill_tokens, num_decode_tokens; seconds
 """
 
 import csv

@@ -2,8 +2,9 @@
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from des.base.frames import frame_to_xarray
 from des.base.lazy import lazy
 from des.plan.plan import Plan
 from des.training.background import LoadSample
@@ -82,6 +83,25 @@ class TrainingHistory:
     def moved_bytes(self) -> float:
         """Model state moved by all changes of plan. [bytes]"""
         return math.fsum(row.moved_bytes for row in self.epochs)
+
+    def to_xarray(self, series: Series) -> Any:
+        """Return one of the time series as an `xarray.Dataset` over its rows; see `to_frame`.
+
+        Raises
+        ------
+        ValueError
+            If there is no such series, or the extra ``xarray`` is not installed.
+        """
+        return frame_to_xarray(self.to_frame(series).rename_axis("row").reset_index(), ["row"])
+
+    def _repr_html_(self) -> str:
+        """Sums and epochs as HTML, which notebooks show."""
+        title = f"{len(self.iterations)} iterations in {self.total_s:.4g} s"
+        moved = f"{self.moved_bytes / 1e9:.4g} GB moved in {self.migration_s:.4g} s"
+        table = self.to_frame("epochs").to_html(
+            index=False, float_format="{:.4g}".format, max_rows=20
+        )
+        return f"<h4>{title}</h4><p>{moved}</p>{table}"
 
     def to_frame(self, series: Series) -> "pd.DataFrame":
         """Return one of the time series as a data frame.

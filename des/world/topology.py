@@ -5,15 +5,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from des.base.checks import require_non_negative, require_positive, require_seed
+from des.base.lazy import lazy
 from des.dynamics import STEADY, Law, Movement, UniformLaw
 from des.dynamics.link_course import Weather
 from des.world.domain import Domain
 from des.world.routes import lowest_latency_path
 from des.world.transport import PLAIN, Transport
+
+if TYPE_CHECKING:
+    import networkx as nx
+else:
+    nx = lazy("networkx")
 
 MOST_DOMAINS = 1000
 """Bound of the domains of a world: every two may have a link each way, so a thousand have a million
@@ -169,6 +176,24 @@ class Topology:
             pair = f"{self.domains[source].name} -> {self.domains[target].name}"
             raise UnreachableError(f"topology: no path of links joins {pair}, which the plan needs")
         return tuple(self.link_index[hop] for hop in pairwise(path))
+
+    def to_networkx(self) -> "nx.DiGraph[str]":
+        """Return domains and links at base figures as a directed graph, in SI units."""
+        graph: nx.DiGraph[str] = nx.DiGraph()
+        for domain in self.domains:
+            graph.add_node(
+                domain.name,
+                num_gpus=domain.num_gpus,
+                attainable_flops_per_s=domain.attainable_flops_per_s,
+                memory_bytes=domain.memory_bytes,
+            )
+        for link in self.links:
+            figures = {
+                "bandwidth_bytes_per_s": link.bandwidth_bytes_per_s,
+                "latency_s": link.latency_s,
+            }
+            graph.add_edge(link.source, link.target, **figures)
+        return graph
 
     def scaled(self, bandwidth_factors: np.ndarray, latency_factors: np.ndarray) -> "Topology":
         """Return the same world with each link's figures times its factors, and no movement."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from des.base.checks import require_count, require_fraction
 from des.base.command import UsageError
+from des.base.document import DOCUMENT
 from des.compiled.fleet import simulate_fixed
 from des.figures.figure import Axis, Figure, Panel
 from des.figures.marks import Line, Points
@@ -55,11 +56,12 @@ def run_capacity(config: CapacityConfig) -> int:
             f"{one.fleet:9}  {one.requests_per_s:10.2f}  {one.attainment:10.4f}  "
             f"{one.usd_per_h:6.1f}  {one.usd_per_million_tokens:29.2f}  {mark}\n"
         )
+    rows = [
+        {name: getattr(one, name) for name in Capacity.__slots__} | {"is_pareto": one in best}
+        for one in found
+    ]
+    DOCUMENT.add(rows=rows)
     if config.out is not None:
-        rows = [
-            {name: getattr(one, name) for name in Capacity.__slots__} | {"is_pareto": one in best}
-            for one in found
-        ]
         files = OutputChoice().figure_files([_picture(found, best, config)])
         for path in write_files(config.out, {"capacity.csv": csv_bytes(rows), **files}):
             sys.stdout.write(f"written: {path}\n")

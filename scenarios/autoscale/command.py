@@ -13,8 +13,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
+from des.base.document import DOCUMENT
 from des.base.flags import parse
 from des.base.lazy import lazy
+from des.base.spelling import own_arguments
 from des.serving.fleet_settings import FROM_SHAPES
 from scenarios.autoscale.command_configs import CapacityConfig, Config, QueuesConfig, SharedConfig
 from scenarios.autoscale.fleet_config import config_requests, config_world
@@ -66,7 +68,7 @@ exit codes: 0 done; 2 bad input; {EXIT_CODES}
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code."""
-    return exit_code_of(lambda: _command(list(sys.argv[1:] if argv is None else argv)))
+    return exit_code_of(lambda: _command(own_arguments(argv, PROG)))
 
 
 def _command(arguments: list[str]) -> int:
@@ -131,6 +133,8 @@ def _run(config: Config) -> int:
         command=repeat.repeat_command(PROG, config),
     )
     fleet_outputs.show(rows)
-    for path in writing.write_files(config.out, files):
+    paths = writing.write_files(config.out, files)
+    DOCUMENT.add(rows=rows, files=paths)
+    for path in paths:
         sys.stdout.write(f"written: {path}\n")
     return 0

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from des.base.checks import require_count
 from des.base.command import UsageError
-from des.base.flags import option
+from des.base.flags import JsonFlag, option
 from des.dynamics.presets import DYNAMICS
 from des.serving.conversations import conversation_requests
 from des.serving.engines import engine_named
@@ -35,7 +35,7 @@ _SHIPPED_SUFFIX = (".csv", ".jsonl")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FleetConfig:
+class FleetConfig(JsonFlag):
     """Settings of a fleet; the fields are the flags."""
 
     trace: str = option(

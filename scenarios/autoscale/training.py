@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from des.base.checks import require_count, require_seed
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
-from des.base.flags import option, parse
+from des.base.document import DOCUMENT
+from des.base.flags import JsonFlag, option, parse
 from des.base.lazy import lazy
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ exit codes: 0 done; 2 bad input; {EXIT_CODES}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
+class Config(JsonFlag):
     """Settings of the training; the fields are the flags."""
 
     seed: int = option(0, "seed of weights, days and actions")
@@ -99,7 +100,8 @@ def _command(argv: Sequence[str] | None) -> int:
     files = {f"days-{config.seed}.csv": fleet_outputs.csv_bytes(rows)}
     for line in [*comparison.summary_lines(rows), *comparison.cost_at_equal_attainment(rows)]:
         sys.stdout.write(f"{line}\n")
-    writing.write_files(config.out, files)
+    paths = writing.write_files(config.out, files)
+    DOCUMENT.add(rows=rows, files=paths)
     return 0
 
 

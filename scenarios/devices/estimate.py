@@ -56,8 +56,11 @@ class Config(ServerFlags):
     model: str | None = option(
         None, "GPU model, where the server does not say or says another; generic is one"
     )
-    network: str | None = option(
-        None, "fitted network between the servers", default_text="the cards nearest to the GPUs"
+    fitted_network: str | None = option(
+        None,
+        "name of a fitted network between the servers",
+        default_text="the cards nearest to the GPUs",
+        formerly="network",
     )
     nic_bandwidth: str | None = option(
         None, "bandwidth of each card, such as 200Gbit/s", default_text="as the server says"
@@ -150,14 +153,16 @@ def _network(
     config: Config, server: Server, places: tuple[int, ...], figures: "DeviceFigures"
 ) -> "NetworkConstants":
     """Fitted network of a name, or the cards of the server."""
-    if config.network is not None:
-        return figures.of_network(config.network)
+    if config.fitted_network is not None:
+        return figures.of_network(config.fitted_network)
     if config.machine is not None and config.machine in figures.networks:
         return figures.of_network(config.machine)
     try:
         return device_groups.network_of_cards(server, places, figures)
     except ValueError as error:
-        raise UsageError(f"{error}; --network NAME or --nic-bandwidth RATE gives it") from None
+        raise UsageError(
+            f"{error}; --fitted-network NAME or --nic-bandwidth RATE gives it"
+        ) from None
 
 
 def _size(text: str) -> float:

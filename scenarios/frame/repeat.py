@@ -1,7 +1,7 @@
 """The command that repeats a run."""
 
 import shlex
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, Field, fields
 from typing import TYPE_CHECKING
 
 from des.base.command_line import spelt
@@ -14,12 +14,17 @@ _WHERE = frozenset({"out", "resume", "report", "workers", "figures", "parquet"})
 """Flags that change where results go, not what they are."""
 
 
+def _is_said(field: Field[object]) -> bool:
+    """Whether a field says what the results are, not where they go or how they are shown."""
+    return field.name not in _WHERE and bool(field.metadata.get("is_recorded", True))
+
+
 def repeated_settings(config: "DataclassInstance") -> dict[str, object]:
     """Return the settings that say what the results are, as plain values."""
     return {
         field.name: plain_fields(getattr(config, field.name))
         for field in fields(config)
-        if field.name not in _WHERE
+        if _is_said(field)
     }
 
 
@@ -29,7 +34,7 @@ def repeat_command(prog: str, config: "DataclassInstance") -> str:
     for field in fields(config):
         value = plain_fields(getattr(config, field.name))
         is_default = field.default is not MISSING and value == plain_fields(field.default)
-        if field.name not in _WHERE and not is_default:
+        if _is_said(field) and not is_default:
             name = spelt(field.name)
             if isinstance(value, bool):
                 parts.append(name if value else f"--no-{name.removeprefix('--')}")

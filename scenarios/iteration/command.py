@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from des import IterationResult, simulate
-from des.base.command import exit_code_of
+from des.base.command import EXIT_CODES, exit_code_of
+from des.base.document import DOCUMENT
 from des.base.flags import parse_given
 from des.base.lazy import lazy
 from des.views.memory_timeline import MemoryTimeline, memory_timeline
@@ -33,7 +34,7 @@ else:
     plan_bound = lazy("scenarios.iteration.plan_bound")
 
 
-_EXAMPLES = """\
+_EXAMPLES = f"""\
 examples:
   python -m scenarios.simulate
       Llama 2 70B in even parts on the default world: East, Central and West
@@ -60,7 +61,8 @@ files written to --out:
   map.png, gantt.png, links.png, memory.png   the same figures, in the formats of --figures
   spans.csv, stages.csv, links.csv, memory_over_time.csv (--parquet: also as Parquet), result.json
 
-exit codes: 0 done; 2 a flag, a file or the plan is wrong, or the files cannot be written
+exit codes: 0 done; 2 a flag, a file or the plan is wrong, or the files cannot be written;
+  {EXIT_CODES}
 """
 
 
@@ -81,12 +83,12 @@ def _command(argv: Sequence[str] | None) -> None:
     memory = memory_timeline(result, scenario.topology, scenario.workload, scenario.plan)
     times = other_jobs.job_times(scenario, result, other_jobs.other_jobs(config, scenario))
     bound = plan_bound.bound_line(config, scenario, result)
+    said = iteration_outputs.iteration_summary(scenario, result, network_cost, memory, times)
     files = iteration_outputs.iteration_files(
         scenario,
         result,
-        network_cost,
         memory,
-        times=times,
+        said,
         choice=choice,
         page=iteration_outputs.ReportFrame(
             configuration=repeated_settings(config), command=repeat_command(PROG, config)
@@ -95,6 +97,7 @@ def _command(argv: Sequence[str] | None) -> None:
     paths = write_files(config.out, files)
     if rounding:
         sys.stdout.write(f"{rounding}\n")
+    DOCUMENT.add(**said, files=paths)
     show_iteration(scenario, result, network_cost, memory, paths, times=times)
     if bound:
         sys.stdout.write(f"{bound}\n")

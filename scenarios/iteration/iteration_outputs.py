@@ -55,6 +55,7 @@ def iteration_summary(
     result: IterationResult,
     network_cost: NetworkCost,
     memory: MemoryTimeline,
+    times: Sequence[JobTimes] = (),
 ) -> dict[str, object]:
     """Return the content of result.json: what was simulated and its figures."""
     cost, fullest = network_cost.cost, memory.fullest
@@ -91,6 +92,7 @@ def iteration_summary(
             "peak_bytes": fullest.peak_bytes,
             "capacity_bytes": fullest.capacity_bytes,
         },
+        **({"jobs": [asdict(one) for one in times]} if times else {}),
     }
 
 
@@ -108,19 +110,15 @@ def _cross_domain_bytes(scenario: IterationScenario) -> float:
 def iteration_files(
     scenario: IterationScenario,
     result: IterationResult,
-    network_cost: NetworkCost,
     memory: MemoryTimeline,
+    said: Mapping[str, object],
     *,
-    times: Sequence[JobTimes],
     choice: OutputChoice,
     page: ReportFrame,
 ) -> dict[str, bytes]:
     """Make the content of all files; it depends on the scenario alone, not on where it was."""
     stages = result.to_frame("stages")
     stages.insert(0, "stage", range(len(stages)))
-    said = iteration_summary(scenario, result, network_cost, memory)
-    if times:
-        said["jobs"] = [asdict(one) for one in times]
     frames = {
         "spans": result.to_frame("spans"),
         "stages": stages,

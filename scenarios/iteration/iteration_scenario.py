@@ -24,7 +24,7 @@ from des import (
     read_topology,
 )
 from des.base.command import UsageError
-from des.base.flags import option
+from des.base.flags import JsonFlag, option
 from des.base.lazy import lazy
 from des.job.models import MODEL_HELP
 from des.plan.parallelism import Sharding
@@ -48,7 +48,7 @@ OTHER_JOBS_FORM = "model:placement[:priority], separated by semicolons"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
+class Config(JsonFlag):
     """Settings of a simulated iteration; the fields are the flags."""
 
     network: str = option("east_central_west", "topology file, or a shipped world", is_file=True)

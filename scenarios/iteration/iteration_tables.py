@@ -8,18 +8,19 @@ from des import IterationResult
 from des.base.lazy import lazy
 
 if TYPE_CHECKING:
-    from rich import console as rich_console
     from rich import table as rich_table
     from rich.console import Console
     from rich.table import Table
+
+    from des.base import console as base_console
 else:
-    rich_console = lazy("rich.console")
+    base_console = lazy("des.base.console")
     rich_table = lazy("rich.table")
 
 
 def plain_console(file: IO[str]) -> Console:
     """Return a console that prints names and paths as they are, brackets and colons included."""
-    return rich_console.Console(file=file, markup=False, highlight=False, emoji=False)
+    return base_console.FittedConsole(file)
 
 
 def stage_table(result: IterationResult) -> Table:

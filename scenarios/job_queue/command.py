@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from agents.cluster.table import ADMISSIONS, ORDERINGS, PLACINGS, PREEMPTIONS
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
+from des.base.document import DOCUMENT
 from des.base.flags import parse_given, to_dict
 from des.base.lazy import lazy
 from scenarios.frame.run_folder import RunFolder
@@ -113,6 +114,7 @@ def _compared(
         sys.stdout.flush()
     frame = outputs.results_frame(results, config.gpu_hour_usd)
     differences = outputs.differences_frame(frame, config.seed)
+    DOCUMENT.add(rows=frame, differences=differences, out=config.out)
     for row in differences.to_dict("records"):
         several = row["num_seeds"] > 1
         spread = f" [{row['low']:+.1%}, {row['high']:+.1%}]" if several else ""

@@ -15,14 +15,14 @@ from des.base.checks import (
     require_seed,
 )
 from des.base.command import UsageError
-from des.base.flags import option
+from des.base.flags import JsonFlag, option
 
 COMPATS = ("none", "blox")
 WORKLOADS = ("philly_like", "dual")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
+class Config(JsonFlag):
     """Settings of the comparison; the fields are the flags."""
 
     policy: tuple[str, ...] = option(("fifo", "las", "srtf"), "orderings, see below")

@@ -17,7 +17,7 @@ from scenarios.devices.sources import ServerFlags, server_of
 
 
 class _NodeForm(ServerForm):
-    """One node; without file and simulate it has no GPUs."""
+    """One node; without file and simulate it has no GPUs; without resource it offers any."""
 
     resource: str | None = None
 
@@ -39,7 +39,6 @@ class _StateForm(StrictForm):
 
 def read_state(
     path: Path,
-    resource: str,
     gpu: str | None = None,
     servers: dict[tuple[str, ...], Server] | None = None,
 ) -> ClusterState:
@@ -47,8 +46,6 @@ def read_state(
 
     Parameters
     ----------
-    resource
-        Extended resource of nodes that name none.
     gpu
         Model of GPUs of which a server does not say it.
     servers
@@ -73,7 +70,7 @@ def read_state(
         nodes = []
         for each in form.servers:
             server = _server(path, each, gpu, known)
-            nodes.append(_node(each, server, form.pods, each.resource or resource))
+            nodes.append(_node(each, server, form.pods))
         return ClusterState(
             nodes=tuple(nodes), cluster=cluster_of_forms(form.servers), grants=_grants(form.pods)
         )
@@ -113,11 +110,9 @@ def _stem(file: Path | None) -> str:
     return "server" if file is None else file.stem
 
 
-def _node(
-    form: _NodeForm, server: Server | None, pods: Sequence[_PodForm], resource: str
-) -> NodeGpus:
+def _node(form: _NodeForm, server: Server | None, pods: Sequence[_PodForm]) -> NodeGpus:
     if server is None:
-        return NodeGpus(name=form.name, resource=resource)
+        return NodeGpus(name=form.name, resource=form.resource)
     numbers = [each.number for each in server.gpus]
     held = {number for pod in pods if pod.node == form.name for number in pod.gpus}
     free = set(numbers if form.free is None else form.free) | held
@@ -130,7 +125,7 @@ def _node(
     return NodeGpus(
         name=form.name,
         server=server,
-        resource=resource,
+        resource=form.resource,
         free=tuple(number for number in numbers if number in free),
     )
 

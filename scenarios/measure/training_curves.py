@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
-from des.base.flags import option, parse
+from des.base.document import DOCUMENT
+from des.base.flags import JsonFlag, option, parse
 from des.base.lazy import lazy
 from des.figures.figure import Axis, Figure, Panel
 from des.figures.marks import Line
@@ -46,12 +47,16 @@ _EPILOG = f"""\
 The excess is in logarithms of what the preference weighs: 0.01 is one per cent of the time where
 time alone counts. Networks get larger on the way, see the curriculum in docs/hi-ppo.md.
 
+examples:
+  {PROG}
+  {PROG} --logs runs/a/placement.csv,runs/b/placement.csv --out curves.png
+
 exit codes: 0 done; 2 a log cannot be read; {EXIT_CODES}
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
+class Config(JsonFlag):
     """Settings of the training curves; the fields are the flags."""
 
     logs: tuple[str, ...] | None = option(
@@ -75,6 +80,7 @@ def _command(argv: Sequence[str] | None) -> None:
     for name, log in logs.items():
         last = float(log["excess"].tail(SMOOTHED_UPDATES).mean())
         sys.stdout.write(f"{name}: {len(log)} updates, excess {last:.4f} at the end\n")
+    DOCUMENT.add(picture=config.out, logs=list(logs))
     sys.stdout.write(f"picture: {config.out}\n")
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from des.base.command import EXIT_CODES, exit_code_of
-from des.base.flags import option, parse
+from des.base.flags import JsonFlag, option, parse
 from des.base.lazy import lazy
 from des.figures.figure import Axis, Figure, Panel
 from des.figures.marks import Points, Symbol
@@ -50,6 +50,10 @@ _NOTES = (
     "help) over that with them, less 1.",
 )
 _EXAMPLES = f"""\
+examples:
+  {PROG}
+  {PROG} --cases my-cases --out runs/blox
+
 --cases is a folder of cases (*.json); without it those that come with EastWest are run.
 files written to --out: table.csv, table.md, report.html, picture.png
 
@@ -59,7 +63,7 @@ exit codes: 0 every case is equal; 1 one is not; 2 a flag or a case is wrong;
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
+class Config(JsonFlag):
     """Settings of the reproduction of Blox; the fields are the flags."""
 
     cases: Path = option(PUBLISHED / "blox", "folder of cases")

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from des.base.command import UsageError, exit_code_of
-from des.base.flags import option, parse
+from des.base.flags import JsonFlag, option, parse
 from des.base.lazy import lazy
 from des.figures.figure import Axis, Figure, Panel
 from des.figures.marks import Points, Symbol
@@ -76,7 +76,7 @@ exit codes: 0 all bounds are met; 1 one is not; 2 a flag or the file of cases is
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
+class Config(JsonFlag):
     """Settings of the reproduction of CrossPipe; the fields are the flags."""
 
     cases: Path = option(SHIPPED, "file of published rows")

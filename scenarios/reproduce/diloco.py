@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Annotated, Self
 import numpy as np
 from pydantic import AfterValidator, Field, model_validator
 
-from des.base.command import UsageError, exit_code_of
-from des.base.flags import option, parse
+from des.base.command import EXIT_CODES, UsageError, exit_code_of
+from des.base.flags import JsonFlag, option, parse
 from des.base.lazy import lazy
 from des.figures.figure import Axis, Figure, Panel
 from des.figures.marks import Line, Mark, Points
@@ -74,12 +74,17 @@ _NOTES = (
     "usual.",
     "A grid step is a factor of 1.21.",
 )
-_EXAMPLES = """\
+_EXAMPLES = f"""\
+examples:
+  python -m scenarios.reproduce diloco
+  python -m scenarios.reproduce diloco --cases my_rows.json --out runs/my_rows
+
 files written to --out: table.csv, table.md, picture.png
 
 A figure that is null was not published.
 
-exit codes: 0 every target is met; 1 one is not; 2 a flag or a file of cases is wrong
+exit codes: 0 every target is met; 1 one is not; 2 a flag or a file of cases is wrong;
+  {EXIT_CODES}
 """
 
 
@@ -144,7 +149,7 @@ class DiLoCoRow(CaseForm):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
+class Config(JsonFlag):
     """Settings of the reproduction of Streaming DiLoCo; the fields are the flags."""
 
     cases: tuple[Path, ...] = option((SHIPPED, SCALING_LAWS), "files of published rows")

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
-from des.base.flags import option, parse
+from des.base.flags import JsonFlag, option, parse
 from des.base.lazy import lazy
 from des.figures.figure import Axis, Figure, Panel
 from des.figures.marks import Line, Points
@@ -91,7 +91,7 @@ exit codes: 0 every bound is met; 1 one is not; 2 a flag or a file is wrong; {EX
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
+class Config(JsonFlag):
     """Settings of the reproduction of measured runs; the fields are the flags."""
 
     cases: Path = option(SHIPPED, "folder of tables of measured runs")

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
@@ -10,18 +10,15 @@ import numpy as np
 import pandas as pd
 from rich import box
 from rich.console import Console
-from rich.measure import Measurement
 from rich.table import Table
 
+from des.base.document import DOCUMENT
 from des.figures.figure import Figure
 from scenarios.frame.outputs import OutputChoice
 from scenarios.frame.repeat import repeat_command, repeated_settings
 from scenarios.frame.report import PageTable, Report
 from scenarios.frame.writing import write_files
 from scenarios.iteration.iteration_tables import plain_console
-
-_WIDEST = 10_000
-"""Characters; no table is wider."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,6 +200,14 @@ def publish(reproduction: Reproduction, folder: Path, frame: RunFrame) -> int:
         **frame.choice.report_files(_page(reproduction, frame)),
     }
     paths = write_files(folder, files)
+    DOCUMENT.add(
+        title=reproduction.title,
+        rows=reproduction.frame,
+        bounds=[asdict(bound) for bound in reproduction.bounds],
+        unjudged=reproduction.unjudged,
+        notes=reproduction.notes,
+        files=paths,
+    )
     console = plain_console(sys.stdout)
     console.print(reproduction.title, style="bold", soft_wrap=True)
     _print_table(console, reproduction)
@@ -238,7 +243,7 @@ def _markdown_row(cells: Sequence[str]) -> str:
 
 
 def _print_table(console: Console, reproduction: Reproduction) -> None:
-    """Print the table as wide as its cells are; a line too long for the terminal is wrapped."""
+    """Print the table, in parts where the terminal is too narrow."""
     frame = reproduction.frame
     if reproduction.shown:
         frame = frame[list(reproduction.shown)]
@@ -251,8 +256,6 @@ def _print_table(console: Console, reproduction: Reproduction) -> None:
         table.add_column(heading, justify="right" if number else "left", no_wrap=True)
     for cells in _cells(frame):
         table.add_row(*cells)
-    wide = console.options.update(max_width=_WIDEST)
-    console.width = max(console.width, Measurement.get(console, wide, table).maximum)
     console.print(table)
     num_left = len(reproduction.frame.columns) - len(frame.columns)
     if num_left:

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from des.base.command import exit_code_of
-from des.base.flags import option, parse
+from des.base.command import EXIT_CODES, exit_code_of
+from des.base.flags import JsonFlag, option, parse
 from des.base.lazy import lazy
 from des.figures.figure import Axis, Figure, Panel
 from des.figures.marks import GuideLine, Points
@@ -60,16 +60,21 @@ _NOTES = (
     "Not held against code: sailor_with_parallelism (no plan of the program here), mast and atlas "
     "(no published code).",
 )
-_EXAMPLES = """\
+_EXAMPLES = f"""\
+examples:
+  python -m scenarios.reproduce rivals
+  python -m scenarios.reproduce rivals --cases my_worlds --out runs/my_worlds
+
 files read from --cases: world_NN.yaml with world_NN.json, crosspipe_pipelines.json
 files written to --out: table.csv, table.md, picture.png
 
-exit codes: 0 the bounds are met; 1 one is not; 2 a flag or the folder of cases is wrong
+exit codes: 0 the bounds are met; 1 one is not; 2 a flag or the folder of cases is wrong;
+  {EXIT_CODES}
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
+class Config(JsonFlag):
     """Settings of the comparison with programs of rivals; the fields are the flags."""
 
     cases: Path = option(SHIPPED, "folder of worlds, jobs with original plans, and pipelines")

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from des.base.command import EXIT_CODES, exit_code_of
-from des.base.flags import option, parse
+from des.base.flags import JsonFlag, option, parse
 from des.base.lazy import lazy
 from des.figures.figure import Axis, Figure, Panel
 from des.figures.marks import Boxes, Points
@@ -87,23 +87,24 @@ _NOT_MODELLED = (
     "differences below about 3 % mean nothing."
 )
 _EXAMPLES = f"""\
+examples:
+  python -m scenarios.reproduce sailor
+  python -m scenarios.reproduce sailor --cases my_runs --out runs/my_runs
+
 files read from --cases: real_runs.csv (rows whose usable is 1), real_runs_stages.csv,
   layer_memory.csv, network_profiles.csv
   est_NAME_s of real_runs.csv is the estimate of a published simulator; blank, n/a or nan: none
-  ar_c2, ar_c1, ar_c0 of real_runs_stages.csv may be blank where dp is 1,
-  p2p_c2, p2p_c1, p2p_c0 for the last stage
-files written to --out: table.csv, table.md, picture.png
-
+  ar_c2, ar_c1, ar_c0 may be blank where dp is 1, p2p_c2, p2p_c1, p2p_c0 for the last stage
+files written to --out: table.csv, table.md, report.html, picture.png
 bound on the mean absolute error of each cluster: that of the best published simulator with an
   estimate of every run; without one, the cluster is not judged
 
-exit codes: 0 every bound that applies is met; 1 one is not;
-  2 a flag or the folder of cases is wrong; {EXIT_CODES}
+exit codes: 0 every bound that applies is met; 1 one is not; 2 bad input; {EXIT_CODES}
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
+class Config(JsonFlag):
     """Settings of the reproduction of Sailor; the fields are the flags."""
 
     cases: Path = option(PUBLISHED / "sailor", "folder of runs and profiles")
@@ -120,9 +121,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _command(argv: Sequence[str] | None) -> int:
     config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES)
     frame_of_run = report.run_frame(config, PROG)
-    return report.publish(
-        reproduce(sailor_cases.read_folder(config.cases)), config.out, frame_of_run
-    )
+    cases = sailor_cases.read_folder(config.cases)
+    return report.publish(reproduce(cases), config.out, frame_of_run)
 
 
 def reproduce(cases: Cases) -> Reproduction:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from des.base.command import UsageError, exit_code_of
+from des.base.command import EXIT_CODES, UsageError, exit_code_of
 from des.base.flags import option, parse
 from des.base.lazy import lazy
 
@@ -43,7 +43,8 @@ examples:
   {PROG} splitwise/s03-mixed-pool-overload
   {PROG} --cases my-cases
 
-exit codes: 0 the case is answered, or all cases agree; 1 one does not; 2 bad input
+exit codes: 0 the case is answered, or all cases agree; 1 one does not; 2 bad input;
+  {EXIT_CODES}
 """
 
 

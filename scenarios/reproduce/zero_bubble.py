@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from des.base.command import exit_code_of
-from des.base.flags import option, parse
+from des.base.command import EXIT_CODES, exit_code_of
+from des.base.flags import JsonFlag, option, parse
 from des.base.lazy import lazy
 from des.figures.figure import Axis, Figure, Panel
 from des.figures.marks import Boxes, Points
@@ -64,19 +64,24 @@ _NOTES = {
 }
 """Remarks on the table, by the schedule that they concern."""
 
-_EXAMPLES = """\
+_EXAMPLES = f"""\
+examples:
+  python -m scenarios.reproduce zero_bubble
+  python -m scenarios.reproduce zero_bubble --cases my_rates.json --out runs/my_rates
+
 files written to --out: table.csv, table.md, picture.png
 
 A row of a model that is not in the paper has to give chunks_per_device where it has a figure for
 interleaved_1f1b, and weight_input_fraction where it has one for zb_2p. A figure that is null was
 not published.
 
-exit codes: 0 the bounds are met; 1 one is not; 2 a flag or the file of cases is wrong
+exit codes: 0 the bounds are met; 1 one is not; 2 a flag or the file of cases is wrong;
+  {EXIT_CODES}
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
+class Config(JsonFlag):
     """Settings of the reproduction of Zero Bubble; the fields are the flags."""
 
     cases: Path = option(SHIPPED, "file of published rows")

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from des.base.command import EXIT_CODES, exit_code_of
+from des.base.document import DOCUMENT
 from des.base.flags import parse_given, to_dict
 from des.base.lazy import lazy
 from des.training.training_history import IterationRow, TrainingHistory
@@ -79,6 +80,7 @@ def _command(argv: Sequence[str] | None) -> None:
     history = run(config, scenario)
     command = repeat_command(PROG, config)
     paths = write_files(config.out, training_run_files(config, scenario, history, command))
+    DOCUMENT.add(**training_run_summary(config, history), files=paths)
     show_training_run(config, history, paths)
 
 

@@ -13,6 +13,7 @@ from des.base.atomic_write import write_together
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
 from des.base.flags import option, parse_given
 from des.base.lazy import lazy
+from des.base.spelling import SPELLING
 from scenarios.frame.outputs import REPORT, OutputChoice, figures_option
 from scenarios.frame.repeat import repeat_command, repeated_settings
 
@@ -24,7 +25,7 @@ else:
 
 PROG = "python -m scenarios.decide"
 _EPILOG = f"""\
-Prints what python -m agents.decide prints, whose flags these are, and writes a report of it.
+Prints a decision, --json for programs, and writes a report of it to --report.
 
 examples:
   {PROG} --network east_central_west --report runs/decision.html
@@ -61,7 +62,8 @@ class Config(answer_config.Config):
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code."""
-    return exit_code_of(lambda: _command(argv))
+    with SPELLING.called("agents.decide", SPELLING.of(PROG)):  # whose messages these are
+        return exit_code_of(lambda: _command(argv))
 
 
 def _command(argv: Sequence[str] | None) -> int:

@@ -15,7 +15,8 @@ from des.base.flags import parse, required
 PROG = "python -m scenarios.rewrite_page"
 _EPILOG = f"""\
 examples:
-  python -m scenarios.rewrite_page docs/decide.md
+  {PROG} docs/decide.md
+  {PROG} docs/devices.md
 
 exit codes: 0 written; 2 the page cannot be read or shows no command, or a command fails;
   {EXIT_CODES}

@@ -21,7 +21,7 @@ from des import (
     read_topology,
 )
 from des.base.command import UsageError
-from des.base.flags import option
+from des.base.flags import JsonFlag, option
 from des.base.lazy import lazy
 from des.dynamics import DYNAMICS
 from des.job.models import MODEL_HELP
@@ -61,7 +61,7 @@ DECIDERS = (*PLANNER_NAMES, *RULE_NAMES, *SCHEDULER_NAMES, POLICY)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
+class Config(JsonFlag):
     """Settings of a training run; the fields are the flags."""
 
     network: str = option("east_central_west", "topology file, or a shipped world", is_file=True)

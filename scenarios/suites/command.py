@@ -7,10 +7,11 @@ from pathlib import Path
 
 from des.base.checks import nearest
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
-from des.base.flags import option, parse, required
+from des.base.document import DOCUMENT
+from des.base.flags import JsonFlag, option, parse, required
 from scenarios.frame.writing import write_files
 from scenarios.suites.catalogue import NAMES, SUITES
-from scenarios.suites.listing import INDEX_CSV, files_of, suite_summary, suite_table
+from scenarios.suites.listing import INDEX_CSV, files_of, suite_index, suite_summary, suite_table
 
 PROG = "python -m scenarios.suites"
 _WIDTH = max(map(len, NAMES))
@@ -39,7 +40,7 @@ exit codes: 0 done; 2 the name or a flag is wrong, or the files cannot be writte
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
+class Config(JsonFlag):
     """Settings of a list of suites; the fields are the flags."""
 
     name: str = required(f"suite, one of {', '.join(NAMES)}", is_positional=True)
@@ -65,6 +66,7 @@ def _command(argv: Sequence[str] | None) -> None:
     if config.out is not None:
         command = f"{PROG} {name} --num {config.num} --seed {config.seed} --out DIR"
         written = write_files(config.out, files_of(worlds, command=command))
+    DOCUMENT.add(worlds=suite_index(worlds), files=written)
     sys.stdout.write(f"{suite_table(worlds)}\n{suite_summary(worlds)}\n")
     if config.out is not None:
         sys.stdout.write(f"written: {config.out} ({len(written)} files)\n")

@@ -7,6 +7,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from des.base.csv_text import frame_csv
+from des.base.help_text import terminal_width
 from des.base.lazy import lazy
 from des.world.transfer_ratio import mean_bandwidth_bytes_per_s
 from scenarios.suites.world import SuiteWorld
@@ -54,7 +55,7 @@ def suite_table(worlds: Sequence[SuiteWorld]) -> str:
             "price": [_price(pays_bytes) for pays_bytes in frame["pays_bytes"]],
         }
     )
-    return shown.to_string(index=False)
+    return shown.to_string(index=False, line_width=terminal_width())
 
 
 def suite_summary(worlds: Sequence[SuiteWorld]) -> str:

@@ -3,7 +3,7 @@
 import sys
 import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,8 +11,8 @@ import numpy as np
 
 from des import UniformLaw
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
-from des.base.fields import plain_fields
-from des.base.flags import option, parse_given, required
+from des.base.document import DOCUMENT
+from des.base.flags import JsonFlag, option, parse_given, required, to_dict
 from des.base.lazy import lazy
 from des.base.quantities import BANDWIDTH_BYTES_PER_S, TIME_S, Units, parse_quantity
 from des.worlds.generator import PlaneWorlds
@@ -38,7 +38,7 @@ exit codes: 0 done; 2 a flag is wrong, or the file cannot be written;
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
+class Config(JsonFlag):
     """Settings of a topology file; the fields are the flags."""
 
     preset: str | None = option(None, f"one of {', '.join(PRESETS)}; has no other flags but --out")
@@ -73,6 +73,11 @@ def _command(argv: Sequence[str] | None) -> None:
         )
     except OSError as error:  # its own file name may be that of a temporary neighbour
         raise UsageError(f"{config.out}: cannot be written: {error.strerror}") from error
+    DOCUMENT.add(
+        out=config.out,
+        domains=[domain.name for domain in topology.domains],
+        num_links=len(topology.links),
+    )
     sys.stdout.write(
         f"{topology.num_domains} domains, {len(topology.links)} links (each direction one)\n"
         f"written: {config.out}\n"
@@ -137,7 +142,7 @@ def _quantity(config: Config, name: str, units: Units) -> float:
 
 def _flags(config: Config) -> str:
     """Write the command that makes the same world again, every flag spelled out but ``--out``."""
-    values = {name.name: plain_fields(getattr(config, name.name)) for name in fields(config)}
+    values = to_dict(config)
     flags = [
         f"--{name.replace('_', '-')} {value}"
         for name, value in values.items()

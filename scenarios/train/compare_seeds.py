@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from des.base.command import UsageError, exit_code_of
-from des.base.flags import option, parse
+from des.base.command import EXIT_CODES, UsageError, exit_code_of
+from des.base.document import DOCUMENT
+from des.base.flags import JsonFlag, option, parse
 from des.base.lazy import lazy
 from des.job.models import MODEL_HELP
 from scenarios.frame.files import read_csv
@@ -24,16 +25,16 @@ from scenarios.frame.run_lock import lock_folder
 
 if TYPE_CHECKING:
     import pandas as pd
-    from rich import console as rich_console
     from rich import table as rich_table
 
+    from des.base import console as base_console
     from scenarios.frame import metrics_log, plots, report, statistics
     from scenarios.frame.report import Report
     from scenarios.train import training_points
     from scenarios.train.training_points import TrainingPoint
 else:
     pd = lazy("pandas")
-    rich_console = lazy("rich.console")
+    base_console = lazy("des.base.console")
     rich_table = lazy("rich.table")
     metrics_log = lazy("scenarios.frame.metrics_log")
     plots = lazy("scenarios.frame.plots")
@@ -43,10 +44,18 @@ else:
 
 
 PROG = "python -m scenarios.compare_seeds"
+_EPILOG = f"""\
+examples:
+  {PROG} --model llama2_7b --seeds 0,1,2 --out runs/seeds
+  {PROG} --quick --out runs/try
+
+exit codes: 0 every seed is within --largest-gap; 1 one is not; 2 a flag or a folder is wrong;
+  {EXIT_CODES}
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
+class Config(JsonFlag):
     """Settings of a comparison of trainings; the fields are the flags."""
 
     seeds: tuple[int, ...] = option((0, 1, 2), "training seeds")
@@ -75,7 +84,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _command(argv: Sequence[str] | None) -> int:
-    config = parse(Config, argv, prog=PROG, description=__doc__ or "")
+    config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EPILOG)
     choice = OutputChoice(figures=config.figures, parquet=config.parquet)
     points = {seed: _point(config, seed) for seed in config.seeds}
     training_points.refuse_other_runs(points.values(), PROG)
@@ -91,6 +100,7 @@ def _command(argv: Sequence[str] | None) -> int:
         table = seed_table(evaluations)
         page = _report(config, points, table, repeat_command(PROG, config))
         write_outputs(config.out, choice, page, {"seeds": table})
+    DOCUMENT.add(rows=table, out=config.out)
     return _show(config, table)
 
 
@@ -145,7 +155,7 @@ def _point(config: Config, seed: int) -> TrainingPoint:
 
 
 def _show(config: Config, table: pd.DataFrame) -> int:
-    console = rich_console.Console(highlight=False)
+    console = base_console.FittedConsole()
     shown = rich_table.Table()
     shown.add_column("seed")
     columns = [column for column in table.columns if column != "seed"]

@@ -30,7 +30,6 @@ from scenarios.train.training_config import (
 )
 
 if TYPE_CHECKING:
-    from rich import console as rich_console
     from rich.console import Console
 
     from agents.flat import batched_env, env
@@ -39,7 +38,8 @@ if TYPE_CHECKING:
     from agents.ppo import trainer as ppo_trainer
     from agents.ppo.rollout import RolloutSource
     from calibration.loop import Subject
-    from scenarios.measure.targets import after_training, table
+    from des.base import console as base_console
+    from scenarios.measure.targets import after_training
     from scenarios.measure.targets.measurement_size import Sizes
     from scenarios.train import flat_calibration, outcome, training_calibration, training_loop
     from scenarios.train import rollouts as train_rollouts
@@ -48,9 +48,8 @@ else:
     env = lazy("agents.flat.env")
     devices = lazy("agents.ppo.devices")
     ppo_trainer = lazy("agents.ppo.trainer")
-    rich_console = lazy("rich.console")
+    base_console = lazy("des.base.console")
     after_training = lazy("scenarios.measure.targets.after_training")
-    table = lazy("scenarios.measure.targets.table")
     flat_calibration = lazy("scenarios.train.flat_calibration")
     outcome = lazy("scenarios.train.outcome")
     train_rollouts = lazy("scenarios.train.rollouts")
@@ -72,19 +71,12 @@ def train_by_flags(argv: Sequence[str]) -> int:
             config = _begun(config, given, folder)
             task = make_scenario_task(config)
             subject = flat_calibration.flat_subject(config, task)
-            return _run(config, task, subject, folder, _console())
+            return _run(config, task, subject, folder, base_console.FittedConsole())
     task = make_scenario_task(config)
     subject = flat_calibration.flat_subject(config, task)
     with RunFolder.created(config.out or next_run()) as folder:
         folder.write_config(recorded(config), _inputs(config))
-        return _run(config, task, subject, folder, _console())
-
-
-def _console() -> Console:
-    """A terminal as wide as it is; files and pipes wide enough for the table."""
-    console = rich_console.Console(highlight=False)
-    width = table.WIDTH + 2 * table.COLUMN_WIDTH
-    return console if console.is_terminal else rich_console.Console(highlight=False, width=width)
+        return _run(config, task, subject, folder, base_console.FittedConsole())
 
 
 def _run(
@@ -178,6 +170,9 @@ def make_scenario_task(config: Config) -> PlacementTask:
         If a file or name is wrong, or the job is larger than all domains together.
     """
     topology = read_topology(config.network)
+    if config.endpoints is not None:
+        transport = replace(topology.transport, endpoints=config.endpoints)
+        topology = replace(topology, transport=transport)
     workload = build_workload(
         config.model, num_layers=config.num_layers, num_microbatches=config.microbatches
     )

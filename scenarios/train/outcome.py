@@ -13,6 +13,7 @@ from agents.flat.task import PlacementTask
 from agents.planners.exact.exact import most_placements, num_contiguous_placements
 from agents.planners.table import PLANNERS, reference_planners
 from des import InfeasiblePlacementError, IterationResult, Law, Plan, Topology, UniformLaw
+from des.base.document import DOCUMENT
 from des.views.chrome_trace import write_chrome_trace
 from des.views.plan_views import views_of_result
 from scenarios.frame.files import write_json
@@ -127,6 +128,11 @@ def evaluate_and_report(
         targets=targets,
     )
     write_outputs(folder.path, evaluation.choice, report, {"evaluation": outcome.evaluation})
+    DOCUMENT.add(
+        out=folder.path,
+        episodes=outcome.evaluation,
+        targets=None if targets is None else targets.to_plain(),
+    )
     console.print(f"Report: {folder.report_html}", soft_wrap=True, markup=False)
     if targets is not None:
         targets.show(console)

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from des.base.checks import MOST_ITEMS, require_count
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
-from des.base.flags import option, parse
+from des.base.document import DOCUMENT
+from des.base.flags import JsonFlag, option, parse
 from des.base.interruption import INTERRUPTED
 from des.base.lazy import lazy
 from scenarios.frame.files import write_csv
@@ -29,14 +30,14 @@ from scenarios.frame.run_lock import lock_folder
 
 if TYPE_CHECKING:
     import pandas as pd
-    from rich import console as rich_console
     from rich.console import Console
 
+    from des.base import console as base_console
     from scenarios.train import sweep_grid, sweep_results, sweep_running, training_points
     from scenarios.train.sweep_grid import Trial
     from scenarios.train.sweep_running import Submit
 else:
-    rich_console = lazy("rich.console")
+    base_console = lazy("des.base.console")
     sweep_grid = lazy("scenarios.train.sweep_grid")
     sweep_results = lazy("scenarios.train.sweep_results")
     sweep_running = lazy("scenarios.train.sweep_running")
@@ -51,12 +52,16 @@ ones are taken as they are, others continued. Writes sweep.csv, report.html, swe
 seed_curves.png. On a cluster of Ray, --out and input files must be on a disk that all machines
 share.
 
+examples:
+  {PROG} --quick --vary num_envs=32,64 --out runs/try
+  {PROG} --vary learning_rate=1e-4,3e-4 --seeds 0,1,2 --workers 2 --out runs/rates
+
 exit codes: 0 all went well; 1 some trainings failed; 2 bad input; {EXIT_CODES}
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
+class Config(JsonFlag):
     """Settings of a sweep; the fields are the flags."""
 
     vary: tuple[str, ...] = option(
@@ -68,8 +73,10 @@ class Config:
     base: Path | None = option(
         None, "scenario file of scenarios.east_west_train with the other settings", is_file=True
     )
-    processes: int | None = option(
-        None, "trainings at once; none: one per CPU, on a cluster as many as it has room for"
+    workers: int | None = option(
+        None,
+        "trainings at once; none: one per CPU, on a cluster as many as it has room for",
+        formerly="processes",
     )
     ray: str | None = option(
         None, f"train on Ray: {LOCAL} starts one here, auto or an address finds a cluster"
@@ -82,8 +89,8 @@ class Config:
     def __post_init__(self) -> None:
         if len(set(self.seeds)) != len(self.seeds) or not self.seeds:
             raise UsageError(f"{PROG}: seeds must be one or more different ones, got {self.seeds}")
-        if self.processes is not None:
-            require_count(PROG, "processes", self.processes, MOST_ITEMS)
+        if self.workers is not None:
+            require_count(PROG, "workers", self.workers, MOST_ITEMS)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -100,8 +107,8 @@ def _command(argv: Sequence[str] | None) -> int:
         _assignments(config.vary), seeds=config.seeds, flags=flags, out=config.out
     )
     training_points.refuse_other_runs((trial.point for trial in trials), PROG)
-    console = rich_console.Console(highlight=False)
-    at_once = config.processes
+    console = base_console.FittedConsole()
+    at_once = config.workers
     if at_once is None:
         at_once = len(trials) if config.ray not in (None, LOCAL) else os.cpu_count() or 1
     config.out.mkdir(parents=True, exist_ok=True)
@@ -110,6 +117,7 @@ def _command(argv: Sequence[str] | None) -> int:
             errors = sweep_running.run_trials(trials, submit, at_once=at_once, console=console)
             table = sweep_results.trials_table(trials, errors)
             _write(config, trials, table)
+            DOCUMENT.add(rows=table, errors=errors, out=config.out)
             _show(config, trials, errors, table, console)
     except KeyboardInterrupt:
         console.print("Interrupted. The same command continues.")

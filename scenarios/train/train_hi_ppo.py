@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 from des.base.checks import require_count, require_seed
 from des.base.command import EXIT_CODES, exit_code_of
-from des.base.flags import option, parse, to_dict
+from des.base.document import DOCUMENT
+from des.base.flags import JsonFlag, option, parse, to_dict
 from des.base.lazy import lazy
 from scenarios.frame.run_folder import RunFolder
 from scenarios.suites import suite
@@ -29,7 +30,6 @@ from scenarios.train.hi_ppo_files import (
 from scenarios.train.hi_ppo_networks import training_networks
 
 if TYPE_CHECKING:
-    from rich import console as rich_console
     from rich.console import Console
 
     from agents.hi_ppo import policies as hi_ppo_policies
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from agents.hi_ppo.placement.placement_policy import PlacementPolicy
     from agents.hi_ppo.trained_range import TrainedRange
     from agents.ppo import checkpoint, devices, training_state
+    from des.base import console as base_console
     from des.base.parallel_map import ParallelMap
     from scenarios.train import hi_ppo_moves, workplace
     from scenarios.train.hi_ppo_moves import MoveStage
@@ -52,7 +53,7 @@ else:
     checkpoint = lazy("agents.ppo.checkpoint")
     devices = lazy("agents.ppo.devices")
     training_state = lazy("agents.ppo.training_state")
-    rich_console = lazy("rich.console")
+    base_console = lazy("des.base.console")
     hi_ppo_moves = lazy("scenarios.train.hi_ppo_moves")
     workplace = lazy("scenarios.train.workplace")
 
@@ -63,6 +64,10 @@ _EPILOG = f"""\
 Networks are those of suite("train"): at random epochs of random draws for the placement policy,
 whole draws for the move policy. The same seed gives the same weights to the last bit, whatever the
 number of workers, on the same machine and versions.
+
+examples:
+  {PROG} --seed 0 --out runs/hi_ppo-0
+  {PROG} --seed 0 --out runs/hi_ppo-0 --resume
 
 files written to --out:
   config.json    settings, versions and source revision
@@ -85,7 +90,7 @@ _WHERE_RUN = frozenset({"out", "workers", "ray", "resume"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
+class Config(JsonFlag):
     """Settings of a training of Hi-PPO; the fields are the flags."""
 
     out: Path = option(Path("runs/hi_ppo"), "new or empty folder of the run")
@@ -128,7 +133,7 @@ def _command(argv: Sequence[str] | None) -> None:
     config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=epilog)
     devices.use_torch_threads(1)
     with workplace.workplace(config.workers, config.ray) as at_work, _folder(config) as folder:
-        _train(config, folder, rich_console.Console(highlight=False), at_work)
+        _train(config, folder, base_console.FittedConsole(), at_work)
 
 
 def _train(config: Config, folder: RunFolder, console: Console, at_work: ParallelMap) -> None:
@@ -145,10 +150,11 @@ def _train(config: Config, folder: RunFolder, console: Console, at_work: Paralle
         training=_told(config),
     )
     policies.save(folder.path / POLICIES_PT)
+    digest = hi_ppo_policies.digest_of(folder.path / POLICIES_PT)
+    DOCUMENT.add(policies=folder.path / POLICIES_PT, sha256=digest)
     sys.stdout.write(
         f"trained in {time.perf_counter() - begin_s:.0f} s\n"
-        f"policies: {folder.path / POLICIES_PT}, "
-        f"SHA-256 {hi_ppo_policies.digest_of(folder.path / POLICIES_PT)}\n"
+        f"policies: {folder.path / POLICIES_PT}, SHA-256 {digest}\n"
     )
 
 

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
-from des.base.flags import option, parse, to_dict
+from des.base.document import DOCUMENT
+from des.base.flags import JsonFlag, option, parse, to_dict
 from des.base.lazy import lazy
 from scenarios.frame.files import write_csv, write_json
 from scenarios.frame.run_folder import RunFolder
@@ -42,6 +43,10 @@ else:
 
 PROG = "python -m scenarios.train_local"
 _EPILOG = f"""\
+examples:
+  {PROG} --seed 0 --out runs/local-0
+  {PROG} --quick --out runs/try
+
 files in the folder: config.json; metrics.csv, one row per update; policy.pt; evaluation.csv, one
   row per held-out case and method; timings.csv, one row per decision; summary.json
 
@@ -52,7 +57,7 @@ _WARM_UP = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
+class Config(JsonFlag):
     """Settings of training and judging the local agent; the fields are the flags."""
 
     seed: int = option(0, "seed of cases, weights and tries")
@@ -95,6 +100,7 @@ def _command(argv: Sequence[str] | None) -> int:
     with RunFolder.created(config.out) as folder:
         folder.write_config(to_dict(config))
         summary = _train(config, training, folder)
+    DOCUMENT.add(**summary, out=config.out)
     return _show(config, summary)
 
 

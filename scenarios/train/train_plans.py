@@ -11,19 +11,20 @@ from typing import TYPE_CHECKING
 
 from des.base.checks import require_count, require_seed
 from des.base.command import EXIT_CODES, exit_code_of
-from des.base.flags import option, parse, to_dict
+from des.base.document import DOCUMENT
+from des.base.flags import JsonFlag, option, parse, to_dict
 from des.base.lazy import lazy
 from scenarios.frame.run_folder import RunFolder
 from scenarios.train import update_loop
 
 if TYPE_CHECKING:
-    from rich import console as rich_console
     from rich.console import Console
 
     from agents.hi_ppo import policies as hi_ppo_policies
     from agents.hi_ppo.plans import plan_checkpoint, plan_config, plan_training
     from agents.hi_ppo.plans.plan_config import PlanConfig
     from agents.ppo import checkpoint, devices
+    from des.base import console as base_console
     from scenarios.train import plan_networks
 else:
     plan_checkpoint = lazy("agents.hi_ppo.plans.plan_checkpoint")
@@ -32,7 +33,7 @@ else:
     hi_ppo_policies = lazy("agents.hi_ppo.policies")
     checkpoint = lazy("agents.ppo.checkpoint")
     devices = lazy("agents.ppo.devices")
-    rich_console = lazy("rich.console")
+    base_console = lazy("des.base.console")
     plan_networks = lazy("scenarios.train.plan_networks")
 
 
@@ -60,7 +61,7 @@ exit codes: 0 done; 2 a flag is wrong, or the folder holds files or cannot be wr
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
+class Config(JsonFlag):
     """Settings of a training of the plan policy; the fields are the flags."""
 
     out: Path = option(Path("runs/plans"), "new or empty folder of the run")
@@ -98,7 +99,7 @@ def _command(argv: Sequence[str] | None) -> None:
     config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=epilog)
     devices.use_torch_threads(1)
     with _folder(config) as folder:
-        _train(config, folder, rich_console.Console(highlight=False))
+        _train(config, folder, base_console.FittedConsole())
 
 
 @contextmanager
@@ -146,4 +147,6 @@ def _train(config: Config, folder: RunFolder, console: Console) -> None:
     found = folder.path / PLANS_PT
     told = {**plan_checkpoint.plan_policy_payload(trainer.policy), "training": _recorded(config)}
     checkpoint.save_checkpoint(found, told)
-    sys.stdout.write(f"policy: {found}, SHA-256 {hi_ppo_policies.digest_of(found)}\n")
+    digest = hi_ppo_policies.digest_of(found)
+    DOCUMENT.add(policy=found, sha256=digest)
+    sys.stdout.write(f"policy: {found}, SHA-256 {digest}\n")

@@ -14,7 +14,8 @@ import numpy as np
 
 from des.base.checks import require_count, require_seed
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
-from des.base.flags import option, parse, to_dict
+from des.base.document import DOCUMENT
+from des.base.flags import JsonFlag, option, parse, to_dict
 from des.base.lazy import lazy
 from scenarios.frame.run_folder import RunFolder
 
@@ -73,7 +74,7 @@ exit codes: 0 done; 2 a flag is wrong, the folder holds files or cannot be writt
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
+class Config(JsonFlag):
     """Settings of the trainings and of the comparison; the fields are the flags."""
 
     out: Path = option(Path("runs/scheduling"), "new or empty folder of the run")
@@ -132,6 +133,7 @@ def _command(argv: Sequence[str] | None) -> None:
             )
             sys.stdout.flush()
         files.write_csv(folder.path / POLICIES_CSV, pd.DataFrame(list(map(asdict, rows))))
+    DOCUMENT.add(rows=list(map(asdict, rows)), out=config.out)
 
 
 def _rows(config: Config) -> Iterator[PolicyRow]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from des.base.checks import (
     MOST_ITEMS,
@@ -14,7 +14,7 @@ from des.base.checks import (
     require_seed,
 )
 from des.base.command import UsageError
-from des.base.flags import option, to_dict
+from des.base.flags import JsonFlag, option, to_dict
 from des.base.lazy import lazy
 from des.job.models import MODEL_HELP
 from des.plan.replacement import RESTART_S, Replacement
@@ -30,6 +30,9 @@ else:
     ppo_settings = lazy("agents.ppo.ppo_config")
 
 
+Endpoints = Literal["overlapped", "one_in_flight", "blocking"]
+"""Rules of senders, see `des.world.transport.Transport`."""
+
 PROG = "python -m scenarios.east_west_train"
 REPLACEMENTS = ("none", "restart", "full")
 CALIBRATIONS = ("auto", "none", "pairwise", "aware", "unaware")
@@ -38,7 +41,7 @@ DISCOUNT_OF_COSTLY_CHANGES = 0.9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
+class Config(JsonFlag):
     """Settings of a training; the fields are the flags."""
 
     policy: str = option(
@@ -49,6 +52,12 @@ class Config:
     num_layers: int | None = option(None, "number of layers", default_text="the model's")
     microbatches: int = option(32, "microbatches per iteration")
     schedule: str = option("1f1b", "pipeline schedule")
+    endpoints: Endpoints | None = option(
+        None,
+        "overrule transport.endpoints of the network; --calibration aware or unaware by the "
+        "original's programs needs one_in_flight",
+        default_text="as the network has it",
+    )
     actions: str = option("order_split", "action encoding: order_split or per_layer")
     corrections: Path | None = option(
         None, "calibrated factors for the simulator, a JSON file", is_file=True

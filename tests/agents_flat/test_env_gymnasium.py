@@ -1,6 +1,8 @@
 """``EastWest/Placement-v0`` as Gymnasium and Stable-Baselines3 meet it, and bad arguments."""
 
 import dataclasses
+import subprocess
+import sys
 
 import gymnasium
 import numpy as np
@@ -139,3 +141,14 @@ def test_more_domains_than_layers_are_fine():
     observation, _ = env.reset(seed=0)
 
     assert observation[-3:].tolist() == [0.5, 0.5, 0.0]
+
+
+def test_gymnasium_makes_an_environment_by_the_name_of_the_package_alone():
+    """In a process that has not imported the package; torch is not loaded for it."""
+    code = (
+        "import sys, gymnasium; env = gymnasium.make('agents:EastWest/Placement-v0'); "
+        "print(env.spec.id, 'torch' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert done.stdout.split() == ["EastWest/Placement-v0", "False"]

@@ -78,7 +78,8 @@ def test_a_program_that_misbehaves_ends_a_calibration_without_files(
     [
         (
             (),
-            "python -m calibration: COMMAND must be one of run, check, kernels, devices, serving,",
+            "python -m calibration: COMMAND must be one of run, check, kernels, devices, serving, "
+            "profile,",
         ),
         (("runs",), "show, prune, got 'runs'; did you mean 'run'?"),
         (("run", "--samples", "0"), "argument --samples: must be a whole number from 1 to"),
@@ -161,7 +162,9 @@ def test_ctrl_c_ends_a_calibration_with_one_line():
         os.killpg(process.pid, signal.SIGINT)
         _, errors = process.communicate()
 
-    assert (process.returncode, errors) == (INTERRUPTED, "interrupted\n")
+    *meanwhile, last = errors.splitlines()
+    assert (process.returncode, last) == (INTERRUPTED, "interrupted")
+    assert all(line.endswith(" s so far") for line in meanwhile)
     assert content_of("runs/calibration") == {}
 
 

@@ -203,6 +203,16 @@ def test_an_exported_folder_runs_by_the_command_in_its_readme(capsys):
     assert len(re.findall(r"sys\[\d\] finished, \d+ cycles", done.stdout)) == 3
 
 
+def test_an_interleaved_schedule_is_exported_on_a_placement_that_it_can_have(capsys):
+    flags = ["--num-layers", "12", "--microbatches", "3", "--schedule", "interleaved_1f1b"]
+
+    assert main(["export", *flags, "--out", "trace", "--json"]) == 0
+
+    shown = capsys.readouterr()
+    assert json.loads(shown.out) == {"out": "trace", "num_npus": 3, "only_our_engine": None}
+    assert "interleaved_1f1b: 0*2,1*2,2*2,0*2,1*2,2*2\n" in shown.err
+
+
 def test_an_exported_folder_of_an_epoch_has_other_links():
     for name, flags in {"base": (), "epoch": ("--seed", "3")}.items():
         assert main(["export", *flags, "--backend", "pairwise", "--out", name]) == 0

@@ -13,7 +13,7 @@ from said import without_compiling
 
 from calibration.cases.case import Measurement
 from calibration.measuring.measure import measure_case
-from calibration.reference.export import PROGRAMS, write_folder
+from calibration.reference.export import PROGRAMS, why_only_ours, write_folder
 from calibration.reference.finish_lines import parse_finishes
 
 SMALL_FILES = {
@@ -22,6 +22,7 @@ SMALL_FILES = {
     "remote_memory.json",
     "comm_group.json",
     "README.md",
+    "run.sh",
 }
 CASES = {
     "domains": small_case(num_microbatches=4),
@@ -70,9 +71,11 @@ def test_a_folder_gives_what_the_case_does(name, backend, tmp_path):
     write_folder(case, backend, folder)
 
     traces = {f"trace.{rank}.et" for rank in range(case.num_npus)}
-    assert {path.name for path in folder.iterdir()} == SMALL_FILES | traces
+    scripts = {"run_original.sh"} if why_only_ours(case, backend) is None else set()
+    assert {path.name for path in folder.iterdir()} == SMALL_FILES | traces | scripts
     output = run_in(folder, commands(folder)[0])
     assert_same(output, case, measure_case(case, backend))
+    assert (folder / "run.sh").read_text().endswith(f"\nexec {commands(folder)[0]}")
 
 
 def test_the_original_runs_it_by_the_command_in_it(tmp_path):
@@ -85,7 +88,10 @@ def test_the_original_runs_it_by_the_command_in_it(tmp_path):
         _, command = commands(folder)
 
         assert command.startswith(f'"$ASTRA_SIM_BIN"/{program} ')
-        assert_same(run_in(folder, command, binaries=binaries), case, measure_case(case, backend))
+        elsewhere = f"sh {backend}/run_original.sh"
+        for place, line in ((folder, command), (tmp_path, elsewhere)):
+            output = run_in(place, line, binaries=Path(os.path.relpath(binaries, place)))
+            assert_same(output, case, measure_case(case, backend))
 
 
 @pytest.mark.parametrize(

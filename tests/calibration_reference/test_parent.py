@@ -30,6 +30,13 @@ with crew(2) as at_work:
 from calibration.reference.pool import map_in_processes
 list(map_in_processes(say_and_hang, range(2), num_workers=2, timeout_s=1e6))
 """,
+    "tasks whose modules are not imported yet": """
+import os
+import slow_import
+from calibration.reference.pool import map_in_processes
+os.environ[slow_import.FOLDER] = str(folder)
+list(map_in_processes(slow_import.task, range(2), num_workers=2, timeout_s=1e6, at_once=True))
+""",
     "a Ray of our own": """
 import ray
 from scenarios.frame.ray_session import ray_session

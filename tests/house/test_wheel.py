@@ -1,5 +1,7 @@
 """Content of the wheel: modules and the data that they read."""
 
+import json
+import os
 import shutil
 import subprocess
 import sys
@@ -20,8 +22,8 @@ WITHOUT_CACHES = shutil.ignore_patterns("__pycache__", "*.egg-info")
 
 
 @pytest.fixture(scope="module")
-def wheel_names(tmp_path_factory):
-    """Names of the files in a wheel built from a copy of the packages."""
+def wheel(tmp_path_factory):
+    """Wheel built from a copy of the packages."""
     folder, built = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("wheel")
     for name in ("setup.cfg", "pyproject.toml", "README.md", "LICENSE"):
         shutil.copyfile(ROOT / name, folder / name)
@@ -36,7 +38,13 @@ def wheel_names(tmp_path_factory):
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    (wheel,) = built.glob("*.whl")
+    (found,) = built.glob("*.whl")
+    return found
+
+
+@pytest.fixture(scope="module")
+def wheel_names(wheel):
+    """Names of the files in the wheel."""
     return set(zipfile.ZipFile(wheel).namelist())
 
 
@@ -68,3 +76,38 @@ def test_the_wheel_has_the_published_figures(wheel_names):
         "real_runs_stages.csv",
     }
     assert "scenarios/reproduce/data/sailor/LICENSE" in data
+
+
+_OUTSIDE = """
+import json, sys
+import agents, des, scenarios
+from importlib.metadata import entry_points
+from des.base.version import installed_version
+
+(script,) = entry_points(group="console_scripts", name="eastwest")
+flags = ["--model", "llama2_7b", "--placement", "0*16,1*16", "--microbatches", "2", "--json"]
+code = script.load()(["simulate", *flags, "--quiet"])
+print(json.dumps([code, installed_version(), agents.__file__, des.__file__, scenarios.__file__]))
+"""
+
+
+def test_the_wheel_simulates_outside_the_checkout(wheel, tmp_path):
+    """Unpacked as pip does, before the checkout on the path, in a folder of its own."""
+    site, here = tmp_path / "site", tmp_path / "here"
+    here.mkdir()
+    zipfile.ZipFile(wheel).extractall(site)
+    done = subprocess.run(
+        [sys.executable, "-c", _OUTSIDE],
+        cwd=here,
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "PYTHONPATH": str(site)},
+    )
+    shown, last = done.stdout.rsplit("\n", 2)[:2]
+    code, version, *files = json.loads(last)
+
+    assert (code, version) == (0, "0.1.0")
+    assert all(Path(file).is_relative_to(site) for file in files)
+    assert json.loads(shown)["schedule"] == "1f1b"
+    assert (here / json.loads(shown)["files"][0]).is_file()

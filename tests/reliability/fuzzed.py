@@ -1,7 +1,7 @@
 """Read bad files one after the other, and say of each that is not refused as it should be.
 
-``python fuzzed.py SEED COUNT KEPT [READER ...]`` reads COUNT mutations of each reader's sample and
-all bombs of its format. It prints a line of JSON for each fault and one of numbers for each reader;
+``python fuzzed.py SEED COUNT KEPT [--bombs] [READER ...]`` reads COUNT mutations of each reader's
+sample, and all bombs of its format if it has to. It prints a line of JSON for each fault and one of numbers for each reader;
 files of faults are kept in the folder KEPT.
 """
 
@@ -122,14 +122,16 @@ def read_all(
     yield {"reader": reader.name, "read": num_read, "bombs": num_bombs}
 
 
-def main(names: Sequence[str], seed: int, count: int, kept: Path) -> None:
+def main(words: Sequence[str], seed: int, count: int, kept: Path) -> None:
     """Read bad files of readers, of all of them where none is named."""
+    names = [word for word in words if word != "--bombs"]
     warnings.simplefilter("ignore")
     signal.signal(signal.SIGVTALRM, stop)
     used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (used + _ROOM_BYTES, resource.RLIM_INFINITY))
     for name in names or READERS:
-        for line in read_all(READERS[name], seed, count, kept):
+        found = read_all(READERS[name], seed, count, kept, with_bombs="--bombs" in words)
+        for line in found:
             sys.stdout.write(json.dumps(line) + "\n")
             sys.stdout.flush()
 

@@ -1,5 +1,6 @@
 """Bad files are refused: no traceback, at most 5 s and 200 MiB, however small they are."""
 
+import io
 import json
 import os
 import signal
@@ -11,13 +12,14 @@ from pathlib import Path
 
 import fuzzed
 import pytest
+import torch
 from processes import ROOT
 from readers import READERS
 
 NUM_FILES = int(os.environ.get("FUZZED", "100000"))
 """Files of a soak, over all readers."""
 
-FILES_PER_PROCESS = 250
+FILES_PER_PROCESS = 1000
 """Of each reader."""
 
 WITH_BOMBS = (
@@ -84,12 +86,26 @@ def test_numbers_and_names_beyond_the_system_are_refused(tmp_path):
         assert fuzzed.fault_of(reader, content, tmp_path) is None
 
 
+@pytest.mark.parametrize("name", ["checkpoint of local plans", "checkpoint of plans"])
+def test_parameters_without_names_are_refused(name, tmp_path):
+    """Found by a soak: a name of a tensor that is a tuple."""
+    content = torch.load(io.BytesIO(READERS[name].sample()), weights_only=True)
+    held = next(part for part in (content["payload"], *content["payload"].values())
+                if isinstance(part, dict) and "parameters" in part)  # fmt: skip
+    held["parameters"] = {(key,): value for key, value in held["parameters"].items()}
+    target = io.BytesIO()
+    torch.save(content, target)
+
+    assert fuzzed.fault_of(READERS[name], target.getvalue(), tmp_path) is None
+
+
 @pytest.mark.soak
 def test_a_hundred_thousand_bad_files_are_refused(tmp_path):
     """``FUZZED=1000000 make soak ARGS=tests/reliability`` reads more; files of faults are kept."""
     seed, num_read = int(os.environ.get("SEED", "0")), 0
     while num_read < NUM_FILES:
         words = [sys.executable, fuzzed.__file__, str(seed), str(FILES_PER_PROCESS), str(tmp_path)]
+        words += [] if num_read else ["--bombs"]  # they are the same each time
         paths = (ROOT, ROOT / "tests", ROOT / "tests" / "reliability", ROOT / "astra-sim")
         environment = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, paths))}
         done = subprocess.run(words, env=environment, capture_output=True, text=True, check=True)

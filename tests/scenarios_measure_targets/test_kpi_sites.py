@@ -46,7 +46,7 @@ def test_no_plan_on_sites_is_below_the_proven_bound():
     [
         (["--targets", "gap"], "some of time, communication, response, fluctuation with sites"),
         (["--checkpoint", "a.pt"], "checkpoint must be left out with sites, got a.pt"),
-        (["--world", "aws_like"], "world must be left out with sites, got aws_like"),
+        (["--world", "aws_like"], "network must be left out with sites, got aws_like"),
     ],
 )
 def test_what_does_not_apply_to_sites_is_refused_by_name(flags, message, tmp_path, capsys):

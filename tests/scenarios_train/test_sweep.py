@@ -74,7 +74,7 @@ def test_folders_are_named_after_settings_and_hold_no_slash(tmp_path):
         (["--vary", "network=nowhere.yaml"], "nowhere.yaml: topology file cannot be read"),
         (["--vary"], "--vary: expected one argument"),
         (["--seeds", "1,1"], "seeds must be one or more different ones"),
-        (["--processes", "0"], "processes must be a whole number from 1"),
+        (["--processes", "0"], "workers must be a whole number from 1"),
         (["--base", "nowhere.yaml"], "nowhere.yaml: cannot be read"),
     ],
 )

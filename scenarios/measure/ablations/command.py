@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 from des import Corrections
 from des.base.checks import require_count, require_seed
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
-from des.base.flags import option, parse, to_dict
+from des.base.document import DOCUMENT
+from des.base.flags import JsonFlag, option, parse, to_dict
 from des.base.lazy import lazy
 from scenarios.frame.outputs import (
     OutputChoice,
@@ -27,7 +28,6 @@ from scenarios.suites import suite
 
 if TYPE_CHECKING:
     import pandas as pd
-    from rich import console as rich_console
     from rich import progress as rich_progress
     from rich import table as rich_table
     from rich.console import Console
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from agents.decision.situation import Situation
     from agents.planners.search import search
     from agents.ppo import devices
+    from des.base import console as base_console
     from des.compiled import simulate
     from scenarios.measure.ablations import ablations_page, intervals
     from scenarios.measure.ablations import variants as ablations_variants
@@ -48,7 +49,7 @@ else:
     devices = lazy("agents.ppo.devices")
     simulate = lazy("des.compiled.simulate")
     pd = lazy("pandas")
-    rich_console = lazy("rich.console")
+    base_console = lazy("des.base.console")
     rich_progress = lazy("rich.progress")
     rich_table = lazy("rich.table")
     ablations_page = lazy("scenarios.measure.ablations.ablations_page")
@@ -63,7 +64,6 @@ MISJUDGED = Corrections(wan_bandwidth_factor=0.7, wan_latency_factor=1.2)
 
 _SUITES = ("eval_static", "hard")
 _MOST_EXACT = 5
-_WIDTH = 120
 
 _EPILOG = f"""\
 Networks are half those of eval_static, half those of hard at a drawn epoch. The gap is the time of
@@ -84,6 +84,10 @@ and
 What the preference is worth where it counts: python -m scenarios.ablations.preference. A
 flat policy of one world: python -m scenarios.ablations.flat.
 
+examples:
+  {PROG} --out runs/ablations
+  {PROG} --pure-ppo runs/pure/placement.pt --num-domains 4,5 --num-worlds 8 --out runs/pure_ppo
+
 files written to --out: config.json, report.html, gaps.png, ablations.csv; a gap is empty where no
 depth fits into memory
 
@@ -92,7 +96,7 @@ exit codes: 0 done; 2 a flag is wrong or a checkpoint cannot be read; {EXIT_CODE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
+class Config(JsonFlag):
     """Settings of the ablations; the fields are the flags."""
 
     out: Path = option(Path("runs/ablations"), "new or empty folder of the run")
@@ -131,9 +135,7 @@ def _command(argv: Sequence[str] | None) -> None:
         ablations_variants.policies_given(config.checkpoint, others),
         ablations_variants.LOOK_AHEADS[config.look_ahead],
     )
-    console = rich_console.Console(highlight=False)
-    if not console.is_terminal:
-        console = rich_console.Console(highlight=False, width=_WIDTH)
+    console = base_console.FittedConsole()
     with RunFolder.created(config.out) as folder:
         folder.write_config(to_dict(config))
         frame = compared_variants(config, variants, console)
@@ -141,6 +143,7 @@ def _command(argv: Sequence[str] | None) -> None:
             frame, repeated_settings(config), repeat_command(PROG, config)
         )
         write_outputs(folder.path, choice, page, {"ablations": frame})
+    DOCUMENT.add(rows=frame, out=config.out)
     console.print(ablation_table(frame))
     sys.stdout.write(f"rows: {folder.path / 'ablations.csv'}\n")
 

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 
 from des.base.checks import require_count, require_seed
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
-from des.base.flags import option, parse, to_dict
+from des.base.document import DOCUMENT
+from des.base.flags import JsonFlag, option, parse, to_dict
+from des.base.help_text import terminal_width
 from des.base.lazy import lazy
 from scenarios.frame.files import write_csv
 from scenarios.frame.run_folder import RunFolder
@@ -69,12 +71,16 @@ methods:
 
 files written to --out: config.json, flat.csv; training.csv, the end of each training
 
+examples:
+  {PROG} --out runs/flat
+  {PROG} --num-domains 4 --seeds 0,1,2 --out runs/four
+
 exit codes: 0 done; 2 a flag is wrong; {EXIT_CODES}
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
+class Config(JsonFlag):
     """Settings of the comparison with flat PPO; the fields are the flags."""
 
     out: Path = option(Path("runs/ablations-flat"), "new or empty folder of the run")
@@ -121,8 +127,9 @@ def _command(argv: Sequence[str] | None) -> None:
             write_csv(folder.path / "training.csv", pd.DataFrame(trainings))
             sys.stdout.write(f"{world.name}, {world.num_domains} domains: done\n")
             sys.stdout.flush()
+    DOCUMENT.add(rows=frame, trainings=trainings, out=config.out)
     sys.stdout.write("total time over that of search_once [%]: mean ± 95 % over worlds and seeds\n")
-    sys.stdout.write(f"{flat_summary(frame).to_string()}\n")
+    sys.stdout.write(f"{flat_summary(frame).to_string(line_width=terminal_width())}\n")
     sys.stdout.write(f"rows: {folder.path / 'flat.csv'}\n")
 
 

@@ -13,7 +13,9 @@ import numpy as np
 from des import NO_CORRECTIONS, Plan
 from des.base.checks import require_count, require_seed
 from des.base.command import EXIT_CODES, exit_code_of
-from des.base.flags import option, parse, to_dict
+from des.base.document import DOCUMENT
+from des.base.flags import JsonFlag, option, parse, to_dict
+from des.base.help_text import terminal_width
 from des.base.lazy import lazy
 from scenarios.frame.files import write_csv
 from scenarios.frame.run_folder import RunFolder
@@ -66,6 +68,10 @@ variants:
   ... alone      {NUM_DRAWN} plans drawn from the policy for each preference, unjudged
   time_only      hi_ppo, policy and look-ahead both without the preference
 
+examples:
+  {PROG} --out runs/preference
+  {PROG} --no-preference runs/blind/placement.pt --worlds 8 --out runs/blind
+
 files written to --out: config.json, preference.csv
 
 exit codes: 0 done; 2 a flag is wrong or a checkpoint cannot be read; {EXIT_CODES}
@@ -73,7 +79,7 @@ exit codes: 0 done; 2 a flag is wrong or a checkpoint cannot be read; {EXIT_CODE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
+class Config(JsonFlag):
     """Settings of the ablation; the fields are the flags."""
 
     out: Path = option(Path("runs/ablations-preference"), "new or empty folder of the run")
@@ -108,8 +114,11 @@ def _command(argv: Sequence[str] | None) -> None:
         folder.write_config(to_dict(config))
         frame = compared_preferences(config, sweeps_of(policies, config.seed), worlds)
         write_csv(folder.path / "preference.csv", frame)
+    DOCUMENT.add(rows=frame, out=config.out)
     sys.stdout.write(f"means ± 95 % over {len(worlds)} worlds and seeds:\n")
-    sys.stdout.write(f"{preference_summary(frame).to_string(index=False)}\n")
+    sys.stdout.write(
+        f"{preference_summary(frame).to_string(index=False, line_width=terminal_width())}\n"
+    )
     sys.stdout.write(f"rows: {folder.path / 'preference.csv'}\n")
 
 

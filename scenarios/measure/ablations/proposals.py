@@ -12,7 +12,8 @@ import numpy as np
 
 from des.base.checks import require_count, require_seed
 from des.base.command import EXIT_CODES, exit_code_of
-from des.base.flags import option, parse, to_dict
+from des.base.document import DOCUMENT
+from des.base.flags import JsonFlag, option, parse, to_dict
 from des.base.lazy import lazy
 from scenarios.frame.files import write_csv
 from scenarios.frame.run_folder import RunFolder
@@ -20,7 +21,6 @@ from scenarios.suites import suite
 
 if TYPE_CHECKING:
     import pandas as pd
-    from rich import console as rich_console
     from rich import progress as rich_progress
     from rich import table as rich_table
     from rich.console import Console
@@ -37,10 +37,11 @@ if TYPE_CHECKING:
     from agents.hi_ppo.plans.plan_worlds import PlanWorld
     from agents.hi_ppo.plans.simple_proposals import DrawGroups
     from agents.ppo import devices
+    from des.base import console as base_console
     from scenarios.measure.ablations import intervals
 else:
     pd = lazy("pandas")
-    rich_console = lazy("rich.console")
+    base_console = lazy("des.base.console")
     rich_progress = lazy("rich.progress")
     rich_table = lazy("rich.table")
     plan_checkpoint = lazy("agents.hi_ppo.plans.plan_checkpoint")
@@ -78,7 +79,7 @@ exit codes: 0 done; 2 a flag is wrong or a checkpoint cannot be read; {EXIT_CODE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
+class Config(JsonFlag):
     """Settings of the comparison; the fields are the flags."""
 
     out: Path = option(Path("runs/proposals"), "new or empty folder of the run")
@@ -109,11 +110,12 @@ def _command(argv: Sequence[str] | None) -> None:
     config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=epilog)
     devices.use_torch_threads(1)
     methods = _methods(config)
-    console = rich_console.Console(highlight=False)
+    console = base_console.FittedConsole()
     with RunFolder.created(config.out) as folder:
         folder.write_config(to_dict(config))
         frame = compared_proposals(config, methods, console)
         write_csv(folder.path / "proposals.csv", frame)
+    DOCUMENT.add(rows=frame, verdicts=list(_verdicts(frame)), out=config.out)
     console.print(_table(frame))
     for line in _verdicts(frame):
         console.print(line, soft_wrap=True)

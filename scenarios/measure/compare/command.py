@@ -12,8 +12,10 @@ from agents.decision.families import FAMILIES, SYNCHRONOUS
 from agents.planners.names import MOVING_NAMES, SCHEDULER_NAMES
 from des.base.checks import LARGEST_COUNT, nearest
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
-from des.base.flags import option, parse, to_dict
+from des.base.document import DOCUMENT
+from des.base.flags import JsonFlag, option, parse_given, quickened, to_dict
 from des.base.lazy import lazy
+from des.base.speaking import SPEAKER
 from scenarios.frame.outputs import (
     OutputChoice,
     figures_option,
@@ -32,9 +34,9 @@ from scenarios.measure.compare.cases import (
 from scenarios.suites import EVALUATION_NAMES, SITE_NAMES
 
 if TYPE_CHECKING:
-    from rich import console as rich_console
     from rich.console import Console
 
+    from des.base import console as base_console
     from scenarios.measure.compare import (
         compare_page,
         dynamic_part,
@@ -44,7 +46,7 @@ if TYPE_CHECKING:
     )
     from scenarios.measure.compare.outputs import ComparisonSummary
 else:
-    rich_console = lazy("rich.console")
+    base_console = lazy("des.base.console")
     compare_page = lazy("scenarios.measure.compare.compare_page")
     dynamic_part = lazy("scenarios.measure.compare.dynamic_part")
     outputs = lazy("scenarios.measure.compare.outputs")
@@ -53,11 +55,11 @@ else:
 
 
 PROG = "python -m scenarios.compare"
-_WIDTH = 112
 _OF_FILES = ("figures", "parquet")
 """Flags on the formats of files, which a comparison that goes on may change."""
 _FAMILIES = {"synchronous": SYNCHRONOUS, "all": FAMILIES}
 _SUITES = (*EVALUATION_NAMES, *(name for name in SITE_NAMES if name != "sites_train"))
+_QUICK = {"num_worlds": 1, "num_draws": 1, "num_epochs": 4, "suite": ("eval_static", "hard")}
 _EXAMPLES = f"""\
 examples:
   {PROG} --out runs/compare --workers 2
@@ -89,7 +91,7 @@ exit codes: 0 done; 2 a flag is wrong, or the folder holds another comparison; {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
+class Config(JsonFlag):
     """Settings of a comparison; the fields are the flags."""
 
     suite: tuple[str, ...] = option(
@@ -112,6 +114,7 @@ class Config:
     )
     max_judged: int = option(20_000_000, "plans that the proof of an optimum may take")
     workers: int = option(1, "processes; the rows do not depend on it")
+    quick: bool = option(False, "one world and draw of each suite: seconds", is_recorded=False)
     out: Path = option(Path("runs/compare"), "run folder; an existing comparison is resumed")
     figures: tuple[str, ...] = figures_option()
     parquet: bool = parquet_option()
@@ -151,12 +154,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _command(argv: Sequence[str] | None) -> None:
-    config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES)
+    config, given = parse_given(
+        Config, argv, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES
+    )
+    config = quickened(config, given, _QUICK) if config.quick else config
     choice = OutputChoice(figures=config.figures, parquet=config.parquet)
     cases = _cases(config)
-    console = rich_console.Console(highlight=False)
-    if not console.is_terminal:  # a file or a pipe has no width of its own
-        console = rich_console.Console(highlight=False, width=_WIDTH)
+    console = base_console.FittedConsole()
     with _folder(config) as folder:
         result = _compare(config, cases, folder, console)
         page = compare_page.compare_report(
@@ -170,15 +174,15 @@ def _compare(
     config: Config, cases: Sequence[ComparedDraw], folder: RunFolder, console: Console
 ) -> ComparisonSummary:
     """Measure what is not there yet, and write and show all."""
-    progress = _Progress(rich_console.Console(stderr=True))
     frames = running.run_cases(
-        cases, folder.path / "cases", num_workers=config.workers, progress=progress
+        cases, folder.path / "cases", num_workers=config.workers, progress=_tell_progress
     )
     parts = {
         part: [frame for case, frame in zip(cases, frames, strict=True) if case.part == part]
         for part in ("static", "dynamic")
     }
     result = outputs.write_comparison(folder, parts)
+    DOCUMENT.add(**outputs.plain_comparison(result), out=config.out)
     outputs.show_comparison(console, result)
     return result
 
@@ -235,12 +239,5 @@ def _folder(config: Config) -> Iterator[RunFolder]:
         yield folder
 
 
-class _Progress:
-    """Progress on a line of its own, on a terminal only."""
-
-    def __init__(self, console: Console) -> None:
-        self._console = console
-
-    def __call__(self, num_done: int, num_all: int) -> None:
-        if self._console.is_terminal:
-            self._console.print(f"{num_done} of {num_all} cases")
+def _tell_progress(num_done: int, num_all: int) -> None:
+    SPEAKER.reached(f"{num_done} of {num_all} cases")

@@ -85,15 +85,7 @@ def write_comparison(
         label = "total time over the clairvoyant [%]"
         title = "Rules of re-planning on moving worlds"
         figures.append(bars_of(panels, label, name="dynamic", title=title))
-    plain = {
-        "static": None if static is None else _records(static),
-        "saved_by_tokens": None if saved is None else _records(saved),
-        "left_out": left_out,
-        "dynamic": None if dynamic is None else _records(dynamic),
-        "rules": rules,
-    }
-    write_json(folder.path / "summary.json", plain)
-    return ComparisonSummary(
+    result = ComparisonSummary(
         static=static,
         saved=saved,
         left_out=left_out,
@@ -103,6 +95,20 @@ def write_comparison(
         frames=tables,
         figures=tuple(figures),
     )
+    write_json(folder.path / "summary.json", plain_comparison(result))
+    return result
+
+
+def plain_comparison(result: ComparisonSummary) -> dict[str, object]:
+    """Return the content of summary.json."""
+    static, saved, dynamic = result.static, result.saved, result.dynamic
+    return {
+        "static": None if static is None else _records(static),
+        "saved_by_tokens": None if saved is None else _records(saved),
+        "left_out": result.left_out,
+        "dynamic": None if dynamic is None else _records(dynamic),
+        "rules": result.rules,
+    }
 
 
 def show_comparison(console: Console, result: ComparisonSummary) -> None:

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 
 from des.base.checks import require_count, require_seed
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
-from des.base.flags import option, parse, to_dict
+from des.base.document import DOCUMENT
+from des.base.flags import JsonFlag, option, parse_given, quickened, to_dict
+from des.base.help_text import terminal_width
 from des.base.lazy import lazy
 from scenarios.frame.files import write_json
 from scenarios.frame.outputs import (
@@ -50,6 +52,7 @@ METRICS_CSV, POINTS_CSV, FRONTS_PNG, SUMMARY_JSON = (
     "fronts.png",
     "summary.json",
 )
+_QUICK = {"worlds": 1, "tables": TABLE_NAMES[:1], "preferences": 6, "evaluations": 1000}
 _EXAMPLES = f"""\
 Worlds are those of the suite eval_static with a transfer/compute ratio of 0.5 or 1, and a price on
 every direction of a link, log-normal with sigma 0.6. The reference is NSGA-II together with
@@ -80,7 +83,7 @@ exit codes: 0 done; 2 a flag is wrong, or the files cannot be written;
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
+class Config(JsonFlag):
     """Settings of the comparison of fronts; the fields are the flags."""
 
     worlds: int = option(6, "number of worlds")
@@ -93,6 +96,9 @@ class Config:
         (),
         "trained policies to compare, by the names of their files; none: those shipped",
     )
+    quick: bool = option(
+        False, "one world, one table and few plans of the reference: seconds", is_recorded=False
+    )
     out: Path | None = option(None, "new or empty folder for the files; none: nothing is written")
     figures: tuple[str, ...] = figures_option()
     parquet: bool = parquet_option()
@@ -104,7 +110,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _command(argv: Sequence[str] | None) -> None:
-    config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES)
+    config, given = parse_given(
+        Config, argv, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES
+    )
+    config = quickened(config, given, _QUICK) if config.quick else config
     choice = OutputChoice(figures=config.figures, parquet=config.parquet)
     _check(config)
     policies = proposing.policies_of(config.checkpoint or hi_ppo_policies.shipped_files())
@@ -137,8 +146,9 @@ def _study(
     summary = study.front_summary(metrics, comparisons)
     shown = metrics.groupby(["table", "method"], sort=False)
     columns = ["coverage", "hypervolume_ratio", "igd_plus", "num_points", "timing_s"]
+    DOCUMENT.add(**summary, out=config.out)
     sys.stdout.write(f"\nmeans over {len(worlds)} worlds:\n")
-    sys.stdout.write(f"{shown[columns].mean().round(3).to_string()}\n")
+    sys.stdout.write(f"{shown[columns].mean().round(3).to_string(line_width=terminal_width())}\n")
     return metrics, summary, comparisons
 
 

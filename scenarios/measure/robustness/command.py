@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from des.base.checks import LARGEST_COUNT, nearest
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
-from des.base.flags import option, parse, to_dict
+from des.base.document import DOCUMENT
+from des.base.flags import JsonFlag, option, parse_given, quickened, to_dict
 from des.base.lazy import lazy
 from scenarios.frame.files import write_json
 from scenarios.frame.outputs import (
@@ -45,6 +46,7 @@ else:
 
 PROG = "python -m scenarios.robustness"
 SUITES = ("eval_calm", "eval_held")
+_QUICK = {"num_worlds": 2, "num_epochs": 4, "fluctuations": (0.0, 0.6), "jitters": (0.2,)}
 _EXAMPLES = f"""\
 examples:
   {PROG} --out runs/robustness
@@ -62,7 +64,7 @@ exit codes: 0 done; 2 a flag or a file is wrong; {EXIT_CODES}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
+class Config(JsonFlag):
     """Settings of the robustness curves; the fields are the flags."""
 
     out: Path = option(Path("runs/robustness"), "folder to make")
@@ -82,6 +84,9 @@ class Config:
         (0.0, 0.2, 0.6), "latency jitters, as fractions of the nominal latency"
     )
     seed: int = option(0, "seed of the worlds, and of the first draw")
+    quick: bool = option(
+        False, "two worlds, four epochs and two fluctuations: seconds", is_recorded=False
+    )
     figures: tuple[str, ...] = figures_option()
     parquet: bool = parquet_option()
 
@@ -119,7 +124,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _command(argv: Sequence[str] | None) -> int:
-    config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES)
+    config, given = parse_given(
+        Config, argv, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES
+    )
+    config = quickened(config, given, _QUICK) if config.quick else config
     choice = OutputChoice(figures=config.figures, parquet=config.parquet)
     policy = hi_ppo_schedulers.shared_scheduler(config.checkpoint)
     wanted = config.planners or methods.default_names()
@@ -153,6 +161,7 @@ def _command(argv: Sequence[str] | None) -> int:
             frame, worlds[0], repeated_settings(config), repeat_command(PROG, config)
         )
         write_outputs(folder.path, choice, page, {"robustness": frame})
+    DOCUMENT.add(**_summary(means, left_out, policy is not None), out=config.out)
     _show(config, means, left_out, has_policy=policy is not None)
     return 0
 

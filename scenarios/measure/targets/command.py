@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from agents.planners.names import MOVING_NAMES
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
+from des.base.document import DOCUMENT
 from des.base.flags import from_dict, parse_given
 from des.base.interruption import INTERRUPTED
 from des.base.lazy import lazy
@@ -33,7 +34,6 @@ from scenarios.measure.targets.notes import revisions_note, scope_note
 from scenarios.measure.training_curves import read_log, shipped_logs, training_curves
 
 if TYPE_CHECKING:
-    from rich import console as rich_console
     from rich.console import Console
 
     from agents.decision.situation import MakeScheduler
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from agents.planners.pareto.proposals import Propose
     from agents.ppo import devices
     from agents.replanning import table
+    from des.base import console as base_console
     from des.figures.figure import Figure
     from scenarios.measure import example_plan
     from scenarios.measure.targets import measurement_size, results_store, target_table, world_file
@@ -59,7 +60,7 @@ else:
     whole_schedulers = lazy("agents.hi_ppo.whole_schedulers")
     devices = lazy("agents.ppo.devices")
     table = lazy("agents.replanning.table")
-    rich_console = lazy("rich.console")
+    base_console = lazy("des.base.console")
     example_plan = lazy("scenarios.measure.example_plan")
     measurement_size = lazy("scenarios.measure.targets.measurement_size")
     results_store = lazy("scenarios.measure.targets.results_store")
@@ -70,10 +71,10 @@ else:
 
 _EXAMPLES = f"""\
 examples:
-  {PROG} --short --method search_h4
+  {PROG} --quick --method search_h4
   {PROG} --checkpoint seed0.pt,seed1.pt,seed2.pt --out runs/kpi
-  {PROG} --world east_central_west.yaml --model llama2_7b --targets time,gap --short
-  {PROG} --sites --short
+  {PROG} --network east_central_west --model llama2_7b --targets time,gap --quick
+  {PROG} --sites --quick
   {PROG} --resume --out runs/kpi
 
 methods: {", ".join(METHOD_NAMES)}
@@ -108,7 +109,7 @@ def _command(argv: Sequence[str] | None) -> int:
     scope = scope_of(config)
     columns = scheduler_columns(config, scope)
     origins = origins_of(config, columns)
-    console = targets_table.wide_console(len(columns))
+    console = base_console.FittedConsole()
     try:
         with _folder(config) as folder:
             return _run(config, columns, origins, folder, console)
@@ -126,9 +127,7 @@ def _run(
     console: Console,
 ) -> int:
     """Measure what is not there yet, and write and show all."""
-    kept = targets_table.measure_groups(
-        columns, origins, folder.path, rich_console.Console(stderr=True)
-    )
+    kept = targets_table.measure_groups(columns, origins, folder.path)
     measured = target_table.MeasuredTargets(
         columns=tuple(column.name for column in columns),
         targets=tuple(
@@ -151,6 +150,7 @@ def _run(
             figures=_figures(config),
         ),
     )
+    DOCUMENT.add(**measured.to_plain(note), out=config.out)
     targets_table.show_targets(console, measured, note)
     console.print(f"written: {config.out}", soft_wrap=True)
     for line in measured.open_targets:
@@ -191,13 +191,15 @@ def _figures(config: Config) -> tuple[Figure, ...]:
 
 def scope_of(config: Config) -> Scope:
     """Size of the measurement, and its worlds."""
-    sizes: Sizes = measurement_size.SHORT if config.short else measurement_size.FULL
+    sizes: Sizes = measurement_size.SHORT if config.quick else measurement_size.FULL
     given = {
         name: getattr(config, name)
         for name in ("num_worlds", "num_draws", "num_epochs")
         if getattr(config, name) is not None
     }
-    world = None if config.world is None else world_file.world_of_file(config.world, config.model)
+    world = (
+        None if config.network is None else world_file.world_of_file(config.network, config.model)
+    )
     return measurement_size.Scope(
         sizes=replace(sizes, **given), seed=config.seed, world=world, has_sites=config.sites
     )
@@ -206,7 +208,7 @@ def scope_of(config: Config) -> Scope:
 def _checkpoints(config: Config) -> tuple[Path, ...]:
     """Trained policies that are measured."""
     paths = config.checkpoint or (() if column_methods(config) else tuple(policies.shipped_files()))
-    if config.short and not config.checkpoint:
+    if config.quick and not config.checkpoint:
         return paths[:1]  # the other seeds are for a run that is not short
     return paths
 
@@ -269,8 +271,8 @@ def _controls(path: Path) -> dict[str, tuple[MakeScheduler, Propose, MakeSchedul
 def origins_of(config: Config, columns: Sequence[SchedulerColumn]) -> dict[Key, Origin]:
     """Inputs of the targets of each column and group, in the order of the table."""
     shared = {} if config.sites else {"local": _local_file(config)}
-    if config.world is not None:
-        shared["world"] = topology_path(config.world)
+    if config.network is not None:
+        shared["world"] = topology_path(config.network)
     paths = _checkpoints(config)
     checkpoints = {path.stem: {"checkpoint": path} for path in paths}
     if control_columns(config):

@@ -6,7 +6,7 @@ from pathlib import Path
 from agents.planners.names import MOVING_NAMES, PLANNER_NAMES, SCHEDULER_NAMES
 from des.base.checks import LARGEST_COUNT, nearest
 from des.base.command import UsageError
-from des.base.flags import option, to_dict
+from des.base.flags import JsonFlag, option, to_dict
 from des.job.models import MODEL_HELP
 from scenarios.frame.outputs import figures_option, parquet_option
 from scenarios.measure.targets.names import GROUP_NAMES, SITE_GROUPS
@@ -22,33 +22,38 @@ SITE_METHODS = ("whole",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
+class Config(JsonFlag):
     """Settings of the targets; the fields are the flags."""
 
     checkpoint: tuple[Path, ...] = option(
         (),
         "trained policies, a column each; without any and without --method those shipped, of a "
-        "short run the first one",
+        "quick run the first one",
     )
     method: tuple[str, ...] = option((), "planners to measure, one column each")
     controls: str = option(
         "auto",
         "columns next to trained policies for what has learnt nothing, untrained weights, random "
-        "and nearest-neighbour proposals: all, none, or auto (all, but none with --short)",
+        "and nearest-neighbour proposals: all, none, or auto (all, but none with --quick)",
     )
     local: Path | None = option(None, "trained local agent; none: the shipped one of seed 0")
     targets: tuple[str, ...] | None = option(None, "groups of targets; none: all")
-    world: Path | None = option(None, "topology file in place of the suites", is_file=True)
-    model: str = option("llama2_7b", f"model of the job in --world: {MODEL_HELP}", is_file=True)
+    network: Path | None = option(
+        None,
+        "topology file, or a shipped world, in place of the suites",
+        is_file=True,
+        formerly="world",
+    )
+    model: str = option("llama2_7b", f"model of the job in --network: {MODEL_HELP}", is_file=True)
     sites: bool = option(
         False,
         "the suites of real sites in place of those on a plane, for planners; groups: "
         f"{', '.join(SITE_GROUPS)}",
     )
-    short: bool = option(False, "a minute or less; too little to claim anything")
-    num_worlds: int | None = option(None, "worlds of each suite; none: 32, short 2")
+    quick: bool = option(False, "a minute or less; too little to claim anything", formerly="short")
+    num_worlds: int | None = option(None, "worlds of each suite; none: 32, quick 2")
     num_draws: int | None = option(None, "draws of each world; none: 1")
-    num_epochs: int | None = option(None, "decisions of a draw; none: 64, short 8")
+    num_epochs: int | None = option(None, "decisions of a draw; none: 64, quick 8")
     seed: int = option(0, "seed of the worlds, and of the first draw")
     out: Path = option(
         Path("runs/kpi"), "run folder: new or empty, or with --resume the one to continue"
@@ -88,7 +93,7 @@ class Config:
         given = {
             "checkpoint": self.checkpoint,
             "local": self.local,
-            "world": self.world,
+            "network": self.network,
             "controls": self.controls if self.controls == "all" else "",
         }
         for field, value in given.items():
@@ -127,7 +132,7 @@ def column_methods(config: Config) -> tuple[str, ...]:
 def control_columns(config: Config) -> bool:
     """Whether columns of what has learnt nothing stand beside trained policies."""
     has_policies = bool(config.checkpoint) or not column_methods(config)
-    wanted = config.controls == "all" or (config.controls == "auto" and not config.short)
+    wanted = config.controls == "all" or (config.controls == "auto" and not config.quick)
     return wanted and has_policies
 
 
@@ -137,9 +142,9 @@ def command_text(config: Config) -> str:
     flags += [f"--checkpoint {','.join(map(str, config.checkpoint))}"] if config.checkpoint else []
     flags += [f"--method {','.join(config.method)}"] if config.method else []
     flags += [f"--local {config.local}"] if config.local else []
-    flags += [f"--world {config.world} --model {config.model}"] if config.world else []
+    flags += [f"--network {config.network} --model {config.model}"] if config.network else []
     flags += ["--sites"] if config.sites else []
-    flags += ["--short"] if config.short else []
+    flags += ["--quick"] if config.quick else []
     flags += [f"--controls {config.controls}"] if config.controls != "auto" else []
     for name in ("num_worlds", "num_draws", "num_epochs"):
         if getattr(config, name) is not None:

@@ -76,7 +76,10 @@ def against_rules(column: SchedulerColumn, world: SuiteWorld, draw: int) -> Agai
             for name in column.fixed_rules
         },
         decision_s=float(np.mean([epoch.decision_s for epoch in episode.rows])),
-        search_s=column.scope.once(("search", *key), lambda: _search_s(part, draw)),
+        search_s=column.scope.once(
+            ("search", *key),
+            lambda: _search_s(part, draw, 1 if column.scope.is_short else _NUM_TIMED),
+        ),
     )
 
 
@@ -88,10 +91,10 @@ def _first_used(episode: CourseResult) -> dict[Plan, int]:
     return first
 
 
-def _search_s(world: SuiteWorld, draw: int) -> float:
+def _search_s(world: SuiteWorld, draw: int, num_timed: int) -> float:
     """Mean wall time of a whole search, as a rule would need it, over the first epochs. [s]"""
     seconds = []
-    for epoch in range(min(_NUM_TIMED, world.num_epochs)):
+    for epoch in range(min(num_timed, world.num_epochs)):
         topology = held_topology(world, draw, epoch)
         begin_s = time.perf_counter()
         search(topology, world.workload)

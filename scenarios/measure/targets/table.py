@@ -1,10 +1,8 @@
 """The table of all targets: one row per target, one column per checkpoint, means over seeds."""
 
 import math
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -14,6 +12,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from des.base.speaking import SPEAKER
 from des.figures.figure import Figure
 from des.views.plan_views import PlanViews
 from scenarios.frame.files import write_json
@@ -63,15 +62,11 @@ GROUPS: Mapping[str, Callable[[SchedulerColumn], list[Target]]] = MappingProxyTy
 )
 """Targets by the group that measures them; users choose among these names."""
 
-WIDTH, COLUMN_WIDTH = 64, 38
-"""Characters that the table needs, and each column of figures in it."""
-
 
 def measure_groups(
     columns: Sequence[SchedulerColumn],
     origins: Mapping[Key, Origin],
     run_folder: Path,
-    progress: Console,
 ) -> dict[Key, KeptGroup]:
     """Measure all groups that a run folder does not hold yet, and keep each there as it comes.
 
@@ -79,8 +74,6 @@ def measure_groups(
     ----------
     origins
         Origin of each requested column and group, in the order of measurement.
-    progress
-        Console for a line per group, printed only on a terminal.
 
     Raises
     ------
@@ -93,25 +86,11 @@ def measure_groups(
         if key in kept:
             continue
         name, group = key
-        with _told(progress, f"{name}: {group}, "):
+        with SPEAKER.doing(f"{name}: {group}", is_said_first=True):
             targets = tuple(GROUPS[group](by_name[name]))
         found = KeptGroup(targets=targets, source_revision=revision)
         kept[key] = store_result(run_folder, key, origin, found)
     return kept
-
-
-@contextmanager
-def _told(progress: Console, doing: str) -> Iterator[None]:
-    """Print on a terminal the group being measured, and its wall time."""
-    begin_s, took = time.perf_counter(), "not done"
-    if progress.is_terminal:
-        progress.print(doing, end="", markup=False)
-    try:
-        yield
-        took = f"{time.perf_counter() - begin_s:.1f} s"
-    finally:
-        if progress.is_terminal:
-            progress.print(took)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,14 +145,6 @@ def frame_of(measured: MeasuredTargets) -> pd.DataFrame:
             notes = "; ".join(target.notes)
             rows.append({"column": name, **plain, "notes": notes})
     return pd.DataFrame(rows)
-
-
-def wide_console(num_columns: int) -> Console:
-    """A console on which the table fits: that of a file or a pipe has no width of its own."""
-    console = Console(highlight=False)
-    if console.is_terminal:
-        return console
-    return Console(highlight=False, width=WIDTH + num_columns * COLUMN_WIDTH)
 
 
 def show_targets(

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
 from des.base.command_line import spelt
-from des.base.flags import parse_given
+from des.base.flags import parse_given, quickened
 from des.base.lazy import lazy
 from des.base.text_files import read_json, read_yaml
-from scenarios.train.east_west.config import POLICIES, HiPpoConfig, quickened
+from scenarios.train.east_west.config import POLICIES, QUICK_SIZES, HiPpoConfig
 from scenarios.train.numbered_runs import newest_run
 from scenarios.train.training_config import PROG, Config
 
@@ -62,7 +62,9 @@ def _command(argv: Sequence[str] | None) -> int:
     config, given = parse_given(
         HiPpoConfig, arguments, prog=PROG, description=__doc__ or "", epilog=_EPILOG
     )
-    return hi_ppo_run.train_on_world(quickened(config, given) if config.quick else config, given)
+    if config.quick:
+        config = quickened(config, given, QUICK_SIZES)
+    return hi_ppo_run.train_on_world(config, given)
 
 
 def policy_of(arguments: Sequence[str]) -> str:

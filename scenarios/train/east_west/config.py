@@ -13,7 +13,7 @@ from des.base.checks import (
     require_seed,
 )
 from des.base.command import UsageError
-from des.base.flags import option, to_dict
+from des.base.flags import JsonFlag, option, to_dict
 from des.dynamics import DYNAMICS
 from des.job.models import MODEL_HELP
 from des.plan.replacement import RESTART_S
@@ -27,7 +27,7 @@ STARTS = ("shipped", "scratch")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HiPpoConfig:
+class HiPpoConfig(JsonFlag):
     """Settings of a training; the fields are the flags."""
 
     policy: str = option(
@@ -124,7 +124,7 @@ class HiPpoConfig:
 WHERE_RUN = frozenset({"out", "resume", "workers", "ray", "figures", "parquet"})
 """Fields on where a run is done: not recorded, as results do not depend on them."""
 
-_SHORT: dict[str, Any] = {
+QUICK_SIZES: dict[str, Any] = {
     "updates": 4,
     "worlds": 2,
     "samples": 2,
@@ -138,11 +138,7 @@ _SHORT: dict[str, Any] = {
     "workers": 1,
     "kpi": False,
 }
-
-
-def quickened(config: HiPpoConfig, given: frozenset[str]) -> HiPpoConfig:
-    """Return a configuration of seconds; what was given stays."""
-    return replace(config, **{name: _SHORT[name] for name in _SHORT if name not in given})
+"""Sizes of a run of seconds, where the user gives none."""
 
 
 def recorded_settings(config: HiPpoConfig) -> dict[str, object]:

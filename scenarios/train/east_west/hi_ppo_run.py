@@ -12,13 +12,13 @@ from agents.ppo import devices
 from calibration import FittedFor
 from calibration.loop import Subject, Timetable, default_interval_steps
 from des import NO_CORRECTIONS, Corrections
+from des.base.console import FittedConsole
 from des.base.flags import from_dict
 from des.base.interruption import INTERRUPTED
 from des.base.parallel_map import ParallelMap
 from des.worlds.reading import topology_path
 from scenarios.frame.outputs import OutputChoice
 from scenarios.frame.run_folder import RunFolder
-from scenarios.measure.targets.table import COLUMN_WIDTH, WIDTH
 from scenarios.suites import SuiteWorld
 from scenarios.train.calibration_subject import subject_of
 from scenarios.train.east_west.config import (
@@ -69,9 +69,7 @@ def train_on_world(config: HiPpoConfig, given: frozenset[str]) -> int:
     ValueError
         If a file, a flag or the run folder is wrong.
     """
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console = Console(highlight=False, width=WIDTH + 2 * COLUMN_WIDTH)
+    console = FittedConsole()
     with workplace(config.workers, config.ray) as at_work:
         if config.resume:
             with RunFolder.opened(config.out or newest_run(PROG)) as folder:

@@ -12,6 +12,7 @@ from agents.answer.sections import Section, as_text
 from agents.decision.run_epochs import epoch_situation
 from agents.hi_ppo.policies import shipped
 from des import STEADY, Law, Plan, UniformLaw
+from des.base.document import DOCUMENT
 from des.base.parallel_map import ParallelMap
 from des.compiled.simulate import simulate_compiled
 from des.dynamics import kind_of
@@ -97,6 +98,7 @@ def judge_and_report(
         targets = _targets(outcome, rows)
     write_json(folder.path / "targets.json", targets.to_plain())
     targets.show(console, explained=())
+    DOCUMENT.add(out=folder.path, targets=targets.to_plain(), episodes=rows)
     worth = worth_sentence(differences_of(rows))
     console.print(worth, soft_wrap=True, markup=False)
     report = _report(outcome, folder, plan=plan, sections=sections, targets=targets, worth=worth)

@@ -1,0 +1,16 @@
+# EastWest on CPUs: docker build -t eastwest . && docker run --rm eastwest decide --network east_central_west
+FROM python:3.11-slim
+RUN apt-get update && apt-get install --yes --no-install-recommends gcc make \
+    && rm -rf /var/lib/apt/lists/*
+# PyTorch's own index has the wheel for CPUs; PyPI's brings several GB of CUDA libraries.
+ARG TORCH_INDEX=https://download.pytorch.org/whl/cpu
+WORKDIR /opt/eastwest
+COPY . .
+RUN PIP_EXTRA_INDEX_URL=${TORCH_INDEX} python requirements/install.py .venv train.lock
+# Compiled code and runs are the user's: mount a folder on /work to keep both.
+RUN useradd --create-home eastwest && mkdir /work && chown eastwest /work
+USER eastwest
+ENV PATH=/opt/eastwest/.venv/bin:$PATH OMP_NUM_THREADS=1 MPLBACKEND=Agg
+WORKDIR /work
+ENTRYPOINT ["eastwest"]
+CMD ["--help"]

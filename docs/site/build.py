@@ -1,0 +1,109 @@
+"""Build the site: ``make docs`` makes all of it under ``build/site``, without a network.
+
+``python -m docs.site.build --pages`` makes the pages alone: without the API and the gallery, whose
+place a page without pictures takes. Warnings are errors: a link that leads nowhere ends the build.
+"""
+
+import argparse
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+
+from sphinx.cmd.build import build_main
+from sphinx.ext.apidoc import main as write_api
+
+from docs.site.gallery import gallery_page, without_pictures
+
+ROOT = Path(__file__).resolve().parents[2]
+SITE = Path(__file__).resolve().parent
+PACKAGES = {
+    "des": "des",
+    "agents": "agents",
+    "calibration": "calibration",
+    "scenarios": "scenarios",
+    "astra_sim": "astra-sim/astra_sim",
+}
+"""Packages whose docstrings become pages, with their folders."""
+
+_FOLDERS = ("docs", "examples", "notebooks", "des/worlds")
+_PAGES = ("tests/golden/**/README.md", "scenarios/reproduce/data/**/README.md")
+_API = """API
+===
+
+From the docstrings. The names to begin with are those of the packages themselves:
+
+{names}
+
+.. toctree::
+   :maxdepth: 1
+
+   {packages}
+"""
+
+
+def copy_sources(source: Path) -> None:
+    """Copy all that pages show or link to, as it lies in the checkout."""
+    for name in _FOLDERS:
+        shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.rmtree(source / "docs/site")
+    pages = [path for pattern in _PAGES for path in ROOT.glob(pattern)]
+    for path in [*(path for path in ROOT.iterdir() if path.is_file()), *pages]:
+        target = source / path.relative_to(ROOT)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(path, target)
+    shutil.copy2(SITE / "index.rst", source)
+
+
+def names_of(package: str) -> str:
+    """A line of the names that a package gives, each with a link to its home."""
+    found = import_module(package)
+    homes = {name: getattr(getattr(found, name), "__module__", None) for name in found.__all__}
+    links = [f":py:obj:`~{home}.{name}`" if home else f"``{name}``" for name, home in homes.items()]
+    return f"``{package}``\n   {', '.join(links) or 'none'}"
+
+
+def write_api_pages(source: Path) -> None:
+    """Write a page for each package and subpackage, with all of its modules."""
+    target = source / "api"
+    for folder in PACKAGES.values():
+        words = ["-q", "--no-toc", "--module-first", "--output-dir", str(target)]
+        write_api([*words, str(ROOT / folder)])
+    named = [each for each in PACKAGES if hasattr(import_module(each), "__all__")]
+    names, packages = "\n".join(map(names_of, named)), "\n   ".join(PACKAGES)
+    (target / "index.rst").write_text(_API.format(names=names, packages=packages), "utf-8")
+
+
+def build(target: Path, *, pages_only: bool) -> int:
+    """Build the site in a folder, whose earlier content goes; returns the exit code."""
+    shutil.rmtree(target, ignore_errors=True)
+    source = target / "source"
+    copy_sources(source)
+    (source / "api").mkdir()
+    if pages_only:
+        (source / "api/index.rst").write_text("API\n===\n", "utf-8")
+    else:
+        write_api_pages(source)
+    gallery = without_pictures() if pages_only else gallery_page(source / "gallery")
+    (source / "gallery.rst").write_text(gallery, "utf-8")
+    words = ["--fail-on-warning", "--keep-going", "--quiet", "--jobs", "auto"]
+    places = ["--conf-dir", str(SITE), "--doctree-dir", str(target / "doctrees")]
+    return build_main([*words, *places, str(source), str(target / "html")])
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Build the site and say where it is."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--out", type=Path, default=ROOT / "build/site", help="folder of the site")
+    parser.add_argument("--pages", action="store_true", help="without API and gallery")
+    flags = parser.parse_args(argv)
+    code = build(flags.out, pages_only=flags.pages)
+    if code == 0:
+        print(f"site: {flags.out / 'html/index.html'}")
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""One entry to all commands: ``eastwest COMMAND``, or ``python -m scenarios COMMAND``."""

@@ -1,0 +1,8 @@
+"""Store a run folder in MLflow."""
+
+from scenarios.train.track import main
+
+__all__ = ["main"]
+
+if __name__ == "__main__":
+    raise SystemExit(main())

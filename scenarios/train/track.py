@@ -1,0 +1,57 @@
+"""Store a run folder in MLflow: its settings, its series by update, its files."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from des.base.command import EXIT_CODES, UsageError, exit_code_of
+from des.base.document import DOCUMENT
+from des.base.flags import JsonFlag, option, parse, required
+
+PROG = "python -m scenarios.track"
+_EPILOG = f"""\
+Every run folder can be stored, also one that is not finished: stored again, it takes the place of
+what was stored of it before. Weights and stores of runs are left out. Needs the extra mlflow:
+pip install 'eastwest[mlflow]'. TensorBoard reads the folder tensorboard/ of a training as it is.
+
+examples:
+  {PROG} runs/east_west-000
+      into the folder mlruns
+  {PROG} runs/hi_ppo --uri http://localhost:5000 --experiment hi_ppo
+
+exit codes: 0 done; 2 the folder holds no run, or the server refuses; {EXIT_CODES}
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config(JsonFlag):
+    """Settings of a stored run; the fields are the flags."""
+
+    folder: Path = required("run folder", is_positional=True)
+    uri: str = option("mlruns", "where MLflow keeps runs: a folder, a server or a database")
+    experiment: str = option("eastwest", "experiment that the run belongs to")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit code."""
+    return exit_code_of(lambda: _command(argv))
+
+
+def _command(argv: Sequence[str] | None) -> None:
+    config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EPILOG)
+    if importlib.util.find_spec("mlflow") is None:
+        raise UsageError(f"{PROG} needs the extra mlflow: pip install 'eastwest[mlflow]'")
+    runs = importlib.import_module("scenarios.train.mlflow_runs")
+    run_id, num_figures = runs.store_run(
+        config.folder, uri=config.uri, experiment=config.experiment
+    )
+    DOCUMENT.add(run=run_id, num_figures=num_figures, uri=config.uri)
+    sys.stdout.write(
+        f"{config.folder}: {num_figures} figures as run {run_id} of {config.experiment} in "
+        f"{config.uri}\n"
+    )

@@ -1,0 +1,74 @@
+"""Consoles and helps no wider than the terminal: nothing is cut, nothing is lost."""
+
+import io
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.table import Table
+
+from des.base.console import FittedConsole
+from des.base.help_text import fitted_text
+
+WORDS = st.text("abc-", min_size=1, max_size=12)
+
+
+def shown(width, monkeypatch, *printed):
+    """Lines of a console of some width."""
+    monkeypatch.setenv("COLUMNS", str(width))
+    stream = io.StringIO()
+    console = FittedConsole(stream)
+    for each in printed:
+        console.print(each)
+    return stream.getvalue().splitlines()
+
+
+def table_of(num_columns, num_rows):
+    table = Table(title="figures")
+    table.add_column("name")
+    for number in range(num_columns):
+        table.add_column(f"column {number}", justify="right")
+    for row in range(num_rows):
+        table.add_row(f"row {row}", *(f"{row}.{number:06}" for number in range(num_columns)))
+    return table
+
+
+@pytest.mark.parametrize("width", [40, 80, 200])
+def test_a_wide_table_is_printed_in_parts_with_its_first_column_in_each(width, monkeypatch):
+    lines = shown(width, monkeypatch, table_of(9, 2))
+    text = "\n".join(lines)
+
+    assert max(map(len, lines)) <= width
+    for number in range(9):
+        assert text.count(f"column {number}") == 1
+        assert text.count(f"1.{number:06}") == 1
+    assert text.count("row 1") == text.count("name") >= (1 if width == 200 else 2)
+    assert text.count("figures") == 1
+    assert "…" not in text
+
+
+def test_lines_are_broken_at_blanks_and_paths_stay_whole(monkeypatch):
+    path = "/a/very/long/path" * 4
+
+    lines = shown(40, monkeypatch, f"written: {path}", "one two " * 20, "[bold]:smile:")
+
+    assert path in lines
+    assert all(len(line) <= 40 for line in lines if path not in line)
+    assert lines[-1] == "[bold]:smile:"
+
+
+@given(words=st.lists(WORDS, min_size=1, max_size=12), width=st.integers(40, 90))
+def test_a_command_broken_in_a_help_is_the_same_command(words, width):
+    line = f"  python -m x {' '.join(words)}"
+    fitted = fitted_text(line, width)
+
+    assert fitted.replace("\\\n", "").split() == line.split()
+    assert all(len(one) <= width for one in fitted.split("\n"))
+
+
+def test_tables_of_a_help_go_on_below_their_second_column():
+    text = "  name.csv   a sentence that is too long for it"
+
+    assert fitted_text(text, 30) == (
+        "  name.csv   a sentence that\n             is too long for\n             it"
+    )

@@ -1,0 +1,77 @@
+"""Every command of the table: help, flags that all have, and the page that lists the others."""
+
+import re
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from des.base.command_line import PRINT_FLAGS
+from scenarios.entry.table import COMMANDS
+
+ROOT = Path(__file__).resolve().parents[2]
+WIDTH = 80
+ALL_HAVE = ["--config", "--quiet", "--version"]
+SOME_HAVE = ("--json", "--quick", "--seed", "--workers", "--resume", "--out", "--network")
+OTHER_NAMES = {"--world", "--topology", "--short", "--processes", "--output", "--verbose"}
+BUILT = [each for each in COMMANDS if not each.extra]
+"""Commands that every installation has."""
+
+
+def printed(command, arguments, capsys):
+    """Standard output of a command that ends with exit code 0."""
+    with suppress(SystemExit):
+        assert command.run(arguments) == 0
+    return capsys.readouterr().out
+
+
+def flags_of(command, path, capsys):
+    """Flags of a command or subcommand; names without dashes are subcommands."""
+    lines = printed(command, [*path, PRINT_FLAGS], capsys).splitlines()
+    return [line.partition("\t")[0] for line in lines]
+
+
+def paths_of(command, capsys):
+    """Subcommands, each as a path of one word; the empty path of a command without any."""
+    found = flags_of(command, [], capsys)
+    return [[]] if found[0].startswith("--") else [[name] for name in found]
+
+
+@pytest.mark.parametrize("command", BUILT, ids=lambda each: each.name)
+def test_help_of_a_command_has_description_flags_and_two_examples(command, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", str(WIDTH))
+    for path in paths_of(command, capsys):
+        shown = printed(command, [*path, "--help"], capsys)
+        usage, description, rest = shown.split("\n\n", 2)
+        examples = re.search(r"(?m)^examples:\n((?:  .*\n?|\n(?=  ))+)", rest)
+
+        assert usage.startswith("usage: ")
+        assert description[0].isupper()
+        assert " options " in rest.partition("\n")[0] + rest
+        assert examples, path
+        assert len(re.findall(r"python -m|eastwest", examples[1])) >= 2, path
+        assert "exit codes:" in rest
+        wide = [line for line in shown.split("\n") if len(line) > WIDTH]
+        assert not [line for line in wide if len(line.split()) > 1], path
+
+
+@pytest.mark.parametrize("command", BUILT, ids=lambda each: each.name)
+def test_flags_of_a_command_have_the_names_that_all_have(command, capsys):
+    for path in paths_of(command, capsys):
+        flags = flags_of(command, path, capsys)
+
+        assert not set(ALL_HAVE) - set(flags), path
+        assert not OTHER_NAMES & set(flags), path
+
+
+def test_the_page_lists_every_command_with_its_flags(capsys):
+    head = ["command", "as a module", *(f"`{name}`" for name in SOME_HAVE)]
+    rows = [head, ["---"] * len(head)]
+    for command in BUILT:
+        for path in paths_of(command, capsys):
+            flags = flags_of(command, path, capsys)
+            names = (f"`eastwest {' '.join([command.name, *path])}`", f"`{command.module}`")
+            rows.append([*names, *("x" if name in flags else "" for name in SOME_HAVE)])
+    table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+    assert table in (ROOT / "docs/commands.md").read_text("utf-8"), table
