@@ -1,17 +1,18 @@
 """The autoscaling task: days of requests on a fleet, one action a decision."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
+from agents.serving.forecast_policies import Predictive
 from agents.serving.rl_state import RLActionExecutor, RLRewardCalculator, RLStateCollector
 from des.compiled.fleet import CompiledFleet
 from des.serving.engines import engine_named
 from des.serving.fleet_scaling import ScaledFleet
 from des.serving.fleet_settings import ScalingLimits, Slo, StartDelay
-from des.serving.fleet_world import View, World
+from des.serving.fleet_world import ScalingPolicy, View, World
 from des.serving.request_streams import TokenLengths, modulated_requests
 from des.serving.requests import Request
 
@@ -60,8 +61,12 @@ class TraceRLSimulator:
     calculator: RLRewardCalculator = field(default_factory=RLRewardCalculator)
     make_fleet: Callable[[World, int], ScaledFleet] = CompiledFleet
     """Engine; that of SimPy, `des.serving.fleet_engine.Fleet`, has the same floats."""
+    guide: ScalingPolicy = field(default_factory=Predictive)
+    """Rule whose counts are observed, and changed by residual actions."""
     fleet: ScaledFleet | None = None
     view: View | None = None
+    memory: object = None
+    wanted: Mapping[str, int] = field(default_factory=dict)
 
     def reset(self, seed: int) -> npt.NDArray[np.float32]:
         """Begin the episode of a seed and return its first observation (D,).
@@ -72,10 +77,17 @@ class TraceRLSimulator:
             If its requests end before the first decision.
         """
         self.fleet = self.make_fleet(self.make_world(seed), seed)
+        self.memory = self.guide.first_memory(self.fleet.world)
         self.view = self.fleet.next_view()
         if self.view is None:
             raise ValueError(f"episode {seed}: requests must go on to the first decision")
-        return self.collector.collect(self.view)
+        return self._observed(self.view)
+
+    def _observed(self, view: View) -> npt.NDArray[np.float32]:
+        """Ask the guide, and observe."""
+        advice, self.memory = self.guide.decide(view, self.memory)
+        self.wanted = advice.counts
+        return self.collector.collect(view, self.wanted)
 
     def step(self, action: npt.ArrayLike) -> tuple[npt.NDArray[np.float32], float, bool]:
         """Act; return observation (D,), reward, and whether the episode is over.
@@ -89,15 +101,15 @@ class TraceRLSimulator:
         """
         if self.fleet is None or self.view is None:
             raise ValueError("simulator: reset must be called first")
-        decision = self.executor.decide(self.view, action)
+        decision = self.executor.decide(self.view, action, self.wanted)
         self.fleet.apply(self.view, decision)
         view = None if self.fleet.is_over() else self.fleet.next_view()
         if view is None:
-            observation = self.collector.collect(self.view)
+            observation = self.collector.collect(self.view, self.wanted)
             self.view = None
             return observation, 0.0, True
         self.view = view
-        return self.collector.collect(view), self.calculator.reward(view, decision), False
+        return self._observed(view), self.calculator.reward(view, decision), False
 
     @property
     def first_choices(self) -> tuple[int, ...]:

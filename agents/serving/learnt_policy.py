@@ -8,29 +8,35 @@ from typing import Any
 
 import numpy as np
 
-from agents.ppo.checkpoint import TrainedPolicy, load_checkpoint
+from agents.ppo.checkpoint import CheckpointError, TrainedPolicy, load_checkpoint
 from agents.ppo.ppo_config import PPOConfig
 from agents.ppo.trainer import Trainer
 from agents.serving.autoscale_batch import AutoscaleBatch
+from agents.serving.forecast_policies import Predictive
 from agents.serving.rl_state import RLActionExecutor, RLStateCollector
 from des.serving.fleet_world import Decision, View, World
 
+ACTIONS, ACTION_FLAGS = "actions", ("is_adaptive", "is_residual")
+"""Entry of a checkpoint with the kind of its actions, and the fields of that."""
+
 
 class LearntPolicy:
-    """The most likely action of a network."""
+    """The most likely action of a network, with the guide that it was trained with."""
 
     def __init__(self, network: TrainedPolicy, executor: RLActionExecutor) -> None:
         self.collector, self.executor = RLStateCollector(), executor
-        self.network = network
+        self.network, self.guide = network, Predictive()
 
     def first_memory(self, world: World) -> object:
-        """Nothing."""
-        return None
+        """Memory of the guide."""
+        return self.guide.first_memory(world)
 
     def decide(self, view: View, memory: object) -> tuple[Decision, object]:
-        """Look at the view alone."""
-        choices = self.network.decide(self.collector.collect(view))
-        return self.executor.decide(view, self.executor.action_of(choices)), memory
+        """Look at the view and at what the guide wants."""
+        advice, memory = self.guide.decide(view, memory)
+        choices = self.network.decide(self.collector.collect(view, advice.counts))
+        action = self.executor.action_of(choices)
+        return self.executor.decide(view, action, advice.counts), memory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,19 +57,29 @@ class RandomActions:
 
 
 @cache
-def learnt_policy(checkpoint: Path, *, is_adaptive: bool = False) -> LearntPolicy:
-    """Load a network trained by `python -m scenarios.train_autoscaler`.
+def learnt_policy(checkpoint: Path) -> LearntPolicy:
+    """Load a network trained by `python -m scenarios.train_autoscaler`, with its actions.
 
-    With ``is_adaptive`` its steps are those of `RLActionExecutor` with that setting.
+    Raises
+    ------
+    CheckpointError
+        If the file is no such checkpoint.
     """
-    network = _network(load_checkpoint(checkpoint), checkpoint)
-    return LearntPolicy(network, RLActionExecutor(is_adaptive=is_adaptive))
+    payload = load_checkpoint(checkpoint)
+    actions = payload.get(ACTIONS, {})
+    if not isinstance(actions, dict) or not set(actions) <= set(ACTION_FLAGS):
+        raise CheckpointError(
+            f"checkpoint {checkpoint}: {ACTIONS} must have the fields {', '.join(ACTION_FLAGS)}, "
+            f"got {actions!r}"
+        )
+    flags = {name: bool(value) for name, value in actions.items()}
+    return LearntPolicy(_network(payload, checkpoint), RLActionExecutor(**flags))
 
 
-def untrained_policy(seed: int, config: PPOConfig) -> LearntPolicy:
+def untrained_policy(seed: int, config: PPOConfig, executor: RLActionExecutor) -> LearntPolicy:
     """Make a network as it is before its training."""
     state = Trainer.local(AutoscaleBatch(1, seed), config, seed, config.num_steps).state()
-    return LearntPolicy(_network(state, Path("untrained")), RLActionExecutor())
+    return LearntPolicy(_network(state, Path("untrained")), executor)
 
 
 def _network(payload: Mapping[str, Any], source: Path) -> TrainedPolicy:

@@ -1,13 +1,12 @@
 """State of a fleet as a learnt policy sees it, and the actions that it has."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from agents.serving.capacity import instances_needed
-from agents.serving.observed import load_of
 from des.base.checks import require_count, require_non_negative
 from des.serving.fleet_world import (
     MIXED,
@@ -46,7 +45,7 @@ class RLStateCollector:
 
     Of a pool: active, starting and draining instances, requests that wait and run, prompt tokens
     that wait, shares of memory and of time in use, time that starts still need, and instances that
-    the load of the last interval needs beyond those ordered. Shared: arrivals,
+    a guide wants beyond those ordered. Shared: arrivals,
     tokens of them, tokens written, mean time to the first token and mean gap over the SLO,
     attainment, and all instances. A mixed pool takes the first place and leaves the second at 0.
     Counts are compressed as ``log(1 + x)``.
@@ -59,8 +58,8 @@ class RLStateCollector:
         """Numbers of an observation."""
         return 2 * POOL_FIELDS + SHARED_FIELDS + NUM_WEIGHTS
 
-    def collect(self, view: View) -> npt.NDArray[np.float32]:
-        """Make the observation of a view.
+    def collect(self, view: View, wanted: Mapping[str, int]) -> npt.NDArray[np.float32]:
+        """Make the observation of a view and of the counts that the guide wants.
 
         Raises
         ------
@@ -68,9 +67,8 @@ class RLStateCollector:
             If a metric is not finite.
         """
         names = (MIXED,) if MIXED in view.pools else (PROMPT, TOKEN)
-        needed = instances_needed(view.engine, view.slo, load_of(view), view.pools)
         numbers = [
-            each for name in names for each in _pool_numbers(view.pools[name], view, needed[name])
+            each for name in names for each in _pool_numbers(view.pools[name], view, wanted[name])
         ]
         numbers += [0.0] * (2 * POOL_FIELDS - len(numbers))
         slo = view.slo
@@ -91,7 +89,7 @@ class RLStateCollector:
         return np.array(numbers, np.float32)
 
 
-def _pool_numbers(pool: PoolView, view: View, needed: int) -> list[float]:
+def _pool_numbers(pool: PoolView, view: View, wanted: int) -> list[float]:
     return [
         math.log1p(pool.active),
         math.log1p(pool.starting),
@@ -102,7 +100,7 @@ def _pool_numbers(pool: PoolView, view: View, needed: int) -> list[float]:
         pool.kv_fraction,
         pool.busy_fraction,
         pool.start_left_s / view.interval_s,
-        min(max((needed - pool.ordered) / _USUAL_STEP, -2.0), 2.0),
+        min(max((wanted - pool.ordered) / _USUAL_STEP, -2.0), 2.0),
     ]
 
 
@@ -112,7 +110,8 @@ class RLActionExecutor:
 
     The first two, times ``action_scale_step``, are instances more or fewer; the third, times
     ``action_mig_step``, instances that change from prompt to token. A mixed pool takes the first.
-    With ``is_adaptive`` the step of a pool is at most half of its instances, and at least 1.
+    With ``is_adaptive`` the step of a pool is at most half of its instances, and at least 1. With
+    ``is_residual`` an action changes the counts that a guide wants, not those that are ordered.
     """
 
     action_scale_step: int = 5
@@ -120,6 +119,7 @@ class RLActionExecutor:
     min_instances_per_pool: int = 1
     max_total_instances: int = 100
     is_adaptive: bool = False
+    is_residual: bool = False
 
     def __post_init__(self) -> None:
         for name in ("action_scale_step", "min_instances_per_pool", "max_total_instances"):
@@ -142,14 +142,18 @@ class RLActionExecutor:
         found: npt.NDArray[np.float64] = (np.asarray(choices) - middle) / np.array(steps)
         return found
 
-    def decide(self, view: View, action: npt.ArrayLike) -> Decision:
-        """Make a decision.
+    def decide(
+        self, view: View, action: npt.ArrayLike, wanted: Mapping[str, int] | None = None
+    ) -> Decision:
+        """Make a decision; ``wanted`` are the counts of the guide, for residual actions.
 
         Raises
         ------
         ValueError
-            If the action is not three numbers within [-1, 1].
+            If the action is not three numbers within [-1, 1], or the counts are missing.
         """
+        if self.is_residual and wanted is None:
+            raise ValueError("residual action: wanted must be the counts of the guide, got none")
         numbers = np.asarray(action, float)
         if numbers.shape != (3,) or not (np.abs(numbers) <= 1.0).all():  # NaN fails too
             raise ValueError(f"action must be 3 numbers within [-1, 1], got {action!r}")
@@ -160,7 +164,8 @@ class RLActionExecutor:
             step = self.action_scale_step
             if self.is_adaptive:
                 step = min(step, max(1, now // 2))
-            counts[name] = max(now + round(float(number) * step), self.min_instances_per_pool)
+            base = wanted[name] if self.is_residual and wanted is not None else now
+            counts[name] = max(base + round(float(number) * step), self.min_instances_per_pool)
         over = sum(counts.values()) - self.max_total_instances
         for name in names:
             given = min(max(over, 0), counts[name] - self.min_instances_per_pool)

@@ -1,4 +1,4 @@
-"""What the rules of scaling need of an instance, whichever engine simulates it."""
+"""Instances as the rules of scaling see them, whichever engine simulates them."""
 
 from collections.abc import Sequence
 from typing import Any, Protocol

@@ -19,7 +19,7 @@ COMPUTE_EFFICIENCY, MEMORY_EFFICIENCY = 0.5, 0.7
 _MEMORY_SHARE = 0.9
 """Share of the memory for weights and KV (the default of vLLM)."""
 _BYTES = 2.0
-"""Of a weight, and of an element of keys and values."""
+"""Bytes of a weight, and of an element of keys and values."""
 
 
 def kv_bytes_per_token(architecture: Architecture) -> float:

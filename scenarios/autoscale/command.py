@@ -107,9 +107,7 @@ def _command(arguments: list[str]) -> int:
 def _run(config: Config) -> int:
     if not config.policy:
         raise UsageError("--policy must name at least one policy, got none")
-    make = partial(
-        table.scaling_policy, checkpoint=config.checkpoint, is_adaptive=config.adaptive_step
-    )
+    make = partial(table.scaling_policy, checkpoint=config.checkpoint)
     policies = {name: make(name) for name in config.policy}
     advised = None if config.advisory is None else make(config.advisory)
     world = config_world(config, config_requests(config))

@@ -14,8 +14,9 @@ class Config(FleetConfig):
 
     policy: tuple[str, ...] = option(("static", "hpa", "sla"), "policies, one row each")
     advisory: str | None = option(None, "policy that is asked at each decision and not followed")
-    checkpoint: Path | None = option(None, "trained policy, for rl", is_file=True)
-    adaptive_step: bool = option(False, "whether rl changes a pool by at most half of it")
+    checkpoint: Path | None = option(
+        None, "trained policy, for rl (default: the shipped one)", is_file=True
+    )
     out: Path = option(Path("runs/autoscale"), "folder for the files")
 
 
@@ -46,5 +47,7 @@ class SharedConfig(FleetConfig):
     gpus_per_server: int = option(8, "GPUs of a server")
     arbiter: str = option("max_min", f"who gets servers first: {', '.join(ARBITERS)}")
     policy: str = option("predictive", "policy of applications that name none")
-    checkpoint: Path | None = option(None, "trained policy, for rl", is_file=True)
+    checkpoint: Path | None = option(
+        None, "trained policy, for rl (default: the shipped one)", is_file=True
+    )
     out: Path = option(Path("runs/applications"), "folder for the files")

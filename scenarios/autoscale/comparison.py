@@ -8,7 +8,7 @@ import numpy as np
 from agents.ppo.ppo_config import PPOConfig
 from agents.serving.autoscale_task import TraceRLSimulator, drawn_day
 from agents.serving.forecast_policies import Predictive
-from agents.serving.learnt_policy import RandomActions, untrained_policy
+from agents.serving.learnt_policy import RandomActions, learnt_policy, untrained_policy
 from agents.serving.rl_state import RLRewardCalculator
 from agents.serving.table import LEARNT, RULES, scaling_policy
 from des.compiled.fleet import run_compiled
@@ -29,7 +29,6 @@ def rows_on_days(
     seed: int,
     settings: PPOConfig,
     *,
-    is_adaptive: bool = False,
     drains_soonest: bool = False,
 ) -> list[dict[str, object]]:
     """Figures of all policies on unseen days, a row for each day and policy.
@@ -40,8 +39,8 @@ def rows_on_days(
     policies: dict[str, ScalingPolicy] = {name: scaling_policy(name) for name in RULES}
     policies |= {f"predictive_{margin:g}": Predictive(margin=margin) for margin in MARGINS}
     policies["random"] = RandomActions(seed=seed)
-    policies["untrained"] = untrained_policy(seed, settings)
-    policies[LEARNT] = scaling_policy(LEARNT, checkpoint, is_adaptive=is_adaptive)
+    policies[LEARNT] = learnt = learnt_policy(checkpoint)
+    policies["untrained"] = untrained_policy(seed, settings, learnt.executor)
     rows = []
     for day in range(FIRST_DAY, FIRST_DAY + num_days):
         world = drawn_day(day, drains_soonest=drains_soonest)

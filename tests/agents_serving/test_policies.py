@@ -76,10 +76,10 @@ def test_an_autoregression_follows_a_line_and_stays_at_a_constant():
     assert autoregressed((1.0, 3.0, 5.0, 7.0)) == pytest.approx(8.98)
 
 
-def test_unknown_policies_and_bad_thresholds_are_refused():
+def test_unknown_policies_and_bad_thresholds_are_refused(tmp_path):
     with pytest.raises(ValueError, match="did you mean 'hpa'"):
         scaling_policy("hpo")
-    with pytest.raises(ValueError, match="--checkpoint must name a file"):
-        scaling_policy("rl")
+    with pytest.raises(ValueError, match="must be an intact"):
+        scaling_policy("rl", tmp_path / "none.pt")
     with pytest.raises(ValueError, match="low must be below high"):
         Threshold(low=0.9, high=0.5)
