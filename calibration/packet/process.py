@@ -23,7 +23,7 @@ START_LIMIT_S = 300.0
 _SHOWN_CHARACTERS = 2000
 
 
-def installed_version() -> str:
+def ns3_version() -> str:
     """Version of ns-3 that is installed, such as ``3.44``.
 
     Raises
@@ -53,7 +53,7 @@ class PacketProcess:
     def __init__(self, *, limit_s: float = 600.0) -> None:
         self.limit_s = limit_s
         self._waiting: list[tuple[str, Request]] = []
-        found = installed_version()
+        found = ns3_version()
         self._connection, theirs = Pipe()
         self._errors = TemporaryFile()  # noqa: SIM115 - open as long as the child
         self._child = subprocess.Popen(

@@ -53,7 +53,9 @@ def summarised(folder: Path) -> tuple[list[str], dict[str, bytes]]:
 
 
 def _rows(path: Path) -> list[Row]:
-    return [dict(row) for row in read_csv(path).to_dict("records")]
+    return [
+        {str(name): cell for name, cell in row.items()} for row in read_csv(path).to_dict("records")
+    ]
 
 
 def _reward(row: Row) -> float:

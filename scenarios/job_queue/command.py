@@ -96,7 +96,7 @@ def _command(argv: Sequence[str] | None) -> int:
     config = checked(with_preset(given, names))
     chosen = list(combinations(config))
     job_pricing.pricing_of(config, Replacement())
-    job_pricing.nodes_of(config)
+    job_pricing.queue_nodes(config)
     for combination in chosen:  # every name is known before anything runs
         runs.queue_policy_of(config, combination, ())
     trace = runs.read_trace_of(config)

@@ -37,7 +37,7 @@ else:
     table = lazy("agents.planners.table")
 
 
-def nodes_of(config: Config) -> NodeSet:
+def queue_nodes(config: Config) -> NodeSet:
     """Nodes of the network's domains, or equal ones where there is no network.
 
     Raises

@@ -11,7 +11,7 @@ from des.cluster.domain_loads import domain_loads
 from des.figures.figure import Axis, Figure, Panel
 from des.figures.marks import Boxes, Line, Symbol
 from des.figures.palette import COLOURS
-from scenarios.job_queue.job_pricing import nodes_of
+from scenarios.job_queue.job_pricing import queue_nodes
 from scenarios.job_queue.metrics import METRICS
 from scenarios.job_queue.runs import QueueRun
 from scenarios.job_queue.settings import Config, tracked_of
@@ -100,7 +100,7 @@ def loads_frames(config: Config, results: Sequence[QueueRun]) -> dict[str, pd.Da
     for result in _first_runs(results):
         rows = [
             (time_s, domain, load.utilisation, load.memory_occupancy, load.queue_length)
-            for domain, changes in domain_loads(result.history, nodes_of(config)).items()
+            for domain, changes in domain_loads(result.history, queue_nodes(config)).items()
             for time_s, load in changes
         ]
         name = f"loads-{result.combination.scheduler}"

@@ -16,7 +16,7 @@ from des.cluster.running import run
 from des.cluster.world import BloxRules, World
 from des.dynamics import LinkState, MarkovModulated
 from des.plan.replacement import Replacement
-from scenarios.job_queue.job_pricing import link_rows, nodes_of, pricing_of
+from scenarios.job_queue.job_pricing import link_rows, pricing_of, queue_nodes
 from scenarios.job_queue.settings import Combination, Config, quotas_of, tracked_of
 from scenarios.job_queue.traces.forms import read_job_trace
 from scenarios.job_queue.traces.trace_jobs import JobTrace
@@ -87,7 +87,7 @@ def world_of(config: Config, trace: JobTrace | None, load: float, seed: int) -> 
     if config.elastic_gpus:
         jobs = ElasticJobs(jobs=jobs, most_gpus=config.elastic_gpus)
     return World(
-        nodes=nodes_of(config),
+        nodes=queue_nodes(config),
         jobs=jobs,
         tracked_ids=tracked_of(config),
         round_s=config.round_duration,

@@ -6,7 +6,7 @@ import pytest
 
 from calibration import ReferenceRunError, WorkloadFamily
 from calibration.loop import Order, Subject, calibrate
-from calibration.packet.process import installed_version
+from calibration.packet.process import ns3_version
 from des import NO_CORRECTIONS, build_workload, read_topology
 from des.world.packet_transport import PacketTransport
 
@@ -36,7 +36,7 @@ def subject(**packets):
 
 def is_installed():
     try:
-        installed_version()
+        ns3_version()
     except ReferenceRunError:
         return False
     return True

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast, get_args
 
 from calibration import ReferenceRunError
-from calibration.packet.process import installed_version
+from calibration.packet.process import ns3_version
 from des import SCHEDULES, read_topology
 from des.base.checks import require_count, require_seed
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
@@ -125,7 +125,7 @@ def _levels(config: Config) -> tuple[tuple[DetailLevel, ...], tuple[str, ...]]:
     if config.transports is None:
         return levels.des_levels(), ()
     try:
-        installed_version()
+        ns3_version()
     except ReferenceRunError as error:
         return levels.des_levels(), (f"levels of packets are left out: {error}",)
     packets = levels.packet_levels(
