@@ -12,7 +12,7 @@ from calibration.commands.flags import DEFAULT_STORE
 from calibration.commands.placements import SamplingFlags
 from calibration.measuring.environment import BINARIES_VARIABLE, NS3_PROGRAM
 from calibration.measuring.measure import TIMEOUT_S, ReferenceBackend, measure_all
-from calibration.packet.process import installed_version
+from calibration.packet.process import ns3_version
 from calibration.reference.astra_config import as_seen
 from calibration.reference.export import PROGRAMS
 from calibration.reference.ns3 import Ns3
@@ -138,7 +138,7 @@ class ReferenceFlags(SamplingFlags):
         binaries = self.astra_bin or (Path(variable) if variable else None)
         self._require_one_slot(backends, binaries)
         if "ns3" in backends:
-            installed_version()
+            ns3_version()
         store = None
         if self.store is not None:
             self.store.parent.mkdir(parents=True, exist_ok=True)

@@ -13,7 +13,7 @@ from calibration.cases.settings import PolicyPlans, Regime, WorkloadFamily
 from calibration.fit.fit import require_enough
 from calibration.loop.region import Choices
 from calibration.packet.numbers import network_numbers
-from calibration.packet.process import installed_version
+from calibration.packet.process import ns3_version
 from calibration.reference.astra_config import Backend, network_config, require_queues
 from calibration.reference.export import why_only_ours
 from calibration.reference.reference_programs import check_program, program_in
@@ -78,7 +78,7 @@ class Subject:
         require_enough(self.num_placements)
         case = self._sampler("fit", 0, ()).draw(0).case
         if self.backend == "ns3":
-            installed_version()
+            ns3_version()
             require_queues(self.topology, "ns3")
             network_numbers(self.topology)
             return

@@ -6,7 +6,7 @@ from functools import partial
 from calibration.cases.case import Measurement, PlacementCase
 from calibration.fit.prediction import measurement_of
 from calibration.packet.links import PacketLinks
-from calibration.packet.process import PacketProcess, installed_version
+from calibration.packet.process import PacketProcess, ns3_version
 from calibration.reference.astra_config import require_queues
 from des.engine.result import IterationResult
 from des.engine.stepped import simulate_stepped
@@ -65,7 +65,7 @@ def simulate_packets(
 
 def packets_version() -> str:
     """Version of the network of packets in the keys of runs."""
-    return f"ns-{installed_version()}"
+    return f"ns-{ns3_version()}"
 
 
 def shared_process(*, limit_s: float) -> PacketProcess:

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from calibration import ReferenceRunError
-from calibration.packet.process import installed_version
+from calibration.packet.process import ns3_version
 from scenarios.iteration.command import main
 
 SMALL = ["--model", "llama2_7b", "--num-layers", "6", "--microbatches", "2", "--network-engine"]
@@ -13,7 +13,7 @@ SMALL = ["--model", "llama2_7b", "--num-layers", "6", "--microbatches", "2", "--
 
 def is_installed():
     try:
-        installed_version()
+        ns3_version()
     except ReferenceRunError:
         return False
     return True
