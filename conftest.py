@@ -6,6 +6,11 @@ NEEDS = {
     "flask": ("scenarios/explore/app.py",),
     "werkzeug": ("scenarios/explore/command.py",),
     "dash": ("scenarios/explore/app.py", "scenarios/explore/layout.py"),
+    "grpc": (
+        "scenarios/cluster/node_agent.py",
+        "scenarios/cluster/rpc.py",
+        "scenarios/cluster/serving.py",
+    ),
     "kubernetes_validate": ("scenarios/k8s/schema_check.py",),
     "ray": (
         "agents/ppo/ray_crew.py",
@@ -14,6 +19,7 @@ NEEDS = {
         "scenarios/train/ray_workplace.py",
         "scenarios/train/sweep_ray.py",
     ),
+    "redis": ("scenarios/cluster/redis_store.py",),
     "stable_baselines3": (
         "agents/flat/sb3_vec_env.py",
         "agents/scheduling/sb3_vec_env.py",
