@@ -6,11 +6,7 @@ NEEDS = {
     "flask": ("scenarios/explore/app.py",),
     "werkzeug": ("scenarios/explore/command.py",),
     "dash": ("scenarios/explore/app.py", "scenarios/explore/layout.py"),
-    "grpc": (
-        "scenarios/cluster/node_agent.py",
-        "scenarios/cluster/rpc.py",
-        "scenarios/cluster/serving.py",
-    ),
+    "grpc": ("scenarios/cluster/rpc.py",),
     "kubernetes_validate": ("scenarios/k8s/schema_check.py",),
     "ray": (
         "agents/ppo/ray_crew.py",

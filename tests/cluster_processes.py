@@ -10,7 +10,7 @@ from processes import python
 
 from scenarios.cluster.access import AccessFlags
 from scenarios.cluster.messages import JobForm, JobStatus, Status, StatusRequest, Submitted
-from scenarios.cluster.rpc import UnreachableError, call_once
+from scenarios.cluster.rpc import NoAnswerError, call_once
 
 MODULE = ("-m", "scenarios.cluster")
 
@@ -53,7 +53,7 @@ def status_when(flags: AccessFlags, is_so: Callable[[Status], bool]) -> Status:
         request = StatusRequest(version=version, wait_s=30.0)
         try:
             found = call_once(flags, "Status", request, Status)
-        except UnreachableError:
+        except NoAnswerError:
             continue
         if is_so(found):
             return found

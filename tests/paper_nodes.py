@@ -5,7 +5,7 @@ from itertools import count
 from agents.cluster.table import PolicySetting, policy_named
 from scenarios.cluster.live_cluster import LiveCluster
 from scenarios.cluster.messages import JobForm, NodeReport, RankOrder, RankReport
-from scenarios.cluster.orders import orders_of
+from scenarios.cluster.orders import node_orders
 from scenarios.cluster.reporting import take_report
 
 _NUMBERS = count()
@@ -66,7 +66,7 @@ class PaperNode:
         """Take the orders of now; a process that the scheduler does not know yet has none."""
         if self.cluster.nodes[self.name].incarnation != self.incarnation:
             return
-        orders = orders_of(self.cluster, self.name).ranks
+        orders = node_orders(self.cluster, self.name).ranks
         self.orders = {(order.job, order.launch, order.rank): order for order in orders}
         self.ranks = {key: rank for key, rank in self.ranks.items() if key in self.orders}
         for key, order in self.orders.items():
@@ -97,7 +97,7 @@ class PaperNode:
 def settle(cluster: LiveCluster, nodes: list[PaperNode], now_s: float) -> None:
     """Let all nodes report and obey until nothing changes."""
     before = None
-    while before != (now := [orders_of(cluster, node.name) for node in nodes]):
+    while before != (now := [node_orders(cluster, node.name) for node in nodes]):
         before = now
         for node in nodes:
             node.obey()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from des.cluster.deciding import QueueDecider
@@ -11,19 +12,20 @@ from des.cluster.live_job import LiveJob
 from des.cluster.node_set import NodeSet
 from des.cluster.policy import Decision, View
 from des.cluster.waiting_queue import WaitingQueue
-from scenarios.cluster.job_state import JobState, LaunchState, RankState, live_job
+from scenarios.cluster.job_state import JobState, LaunchState, LaunchedRank, live_job
+from scenarios.cluster.node_state import NodeState
 
 if TYPE_CHECKING:
     from scenarios.cluster.live_cluster import LiveCluster
 
 
-def decide(cluster: LiveCluster, now_s: float, *, may_preempt: bool) -> list[JobState]:
+def decide_jobs(cluster: LiveCluster, now_s: float, *, may_preempt: bool) -> list[JobState]:
     """Decide about all jobs; returns those about which something was decided."""
-    names = tuple(cluster.nodes)
+    names = tuple(sorted(cluster.nodes))
     if not names:
         return []
-    free = _free_of(cluster)
-    view, arrived = _view(cluster, free, now_s)
+    free = _free_of([cluster.nodes[name] for name in names])
+    view, arrived = _view(cluster, names, free, now_s)
     admitted = _admit(cluster, view, arrived)
     for live in view.waiting.values():
         live.key = cluster.policy.ordering.key(live, now_s)
@@ -33,8 +35,7 @@ def decide(cluster: LiveCluster, now_s: float, *, may_preempt: bool) -> list[Job
     return admitted + _apply(cluster, decision, names, now_s)
 
 
-def _free_of(cluster: LiveCluster) -> FreeCounts:
-    nodes = cluster.nodes.values()
+def _free_of(nodes: Sequence[NodeState]) -> FreeCounts:
     free = FreeCounts(NodeSet(nodes=tuple(node.place() for node in nodes)))
     for position, node in enumerate(nodes):
         if node.takes_jobs:
@@ -42,15 +43,17 @@ def _free_of(cluster: LiveCluster) -> FreeCounts:
     return free
 
 
-def _view(cluster: LiveCluster, free: FreeCounts, now_s: float) -> tuple[View, deque[LiveJob]]:
+def _view(
+    cluster: LiveCluster, names: Sequence[str], free: FreeCounts, now_s: float
+) -> tuple[View, deque[LiveJob]]:
     """Cluster as policies see it, and jobs that are not admitted yet."""
-    position_of = {name: position for position, name in enumerate(cluster.nodes)}
+    position_of = {name: position for position, name in enumerate(names)}
     running: dict[int, LiveJob] = {}
     waiting: dict[int, LiveJob] = {}
     arrived: deque[LiveJob] = deque()
     demand = 0
     for job in sorted(cluster.live_jobs(), key=lambda job: (job.number, job.job_id)):
-        live = live_job(job, position_of, now_s)
+        live = live_job(job, position_of, now_s, cluster.policy.ordering.quantum_s)
         if job.number < 0:
             arrived.append(live)
             continue
@@ -79,7 +82,7 @@ def _admit(cluster: LiveCluster, view: View, arrived: deque[LiveJob]) -> list[Jo
 
 
 def _apply(
-    cluster: LiveCluster, decision: Decision, names: tuple[str, ...], now_s: float
+    cluster: LiveCluster, decision: Decision, names: Sequence[str], now_s: float
 ) -> list[JobState]:
     found = []
     for live in decision.suspended:
@@ -87,15 +90,15 @@ def _apply(
     for live, allocation in decision.launched:
         job = cluster.jobs[live.job.job_id]
         job.launches += 1
-        job.current = LaunchState(
-            number=job.launches, decided_s=now_s, ranks=_ranks(allocation, names)
-        )
+        job.current = LaunchState(number=job.launches, ranks=_ranks(allocation, names))
         found.append(job)
     cluster.wants_decision = False
     return found
 
 
-def _ranks(allocation: Allocation, names: tuple[str, ...]) -> list[RankState]:
+def _ranks(allocation: Allocation, names: Sequence[str]) -> list[LaunchedRank]:
     return [
-        RankState(node=names[node], gpu=gpu) for node, gpus in allocation for gpu in positions(gpus)
+        LaunchedRank(node=names[node], gpu=gpu)
+        for node, gpus in allocation
+        for gpu in positions(gpus)
     ]

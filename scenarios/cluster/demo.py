@@ -27,7 +27,7 @@ EXAMPLES = """\
 examples:
   python -m scenarios.cluster demo
 """
-_ITERATIONS = {"wide": 120, "narrow": 20, "small": 20}
+_ITERATIONS = {"wide": 200, "narrow": 20, "small": 20}
 _GPUS = {"wide": 4, "narrow": 2, "small": 1}
 _END_S = 10.0
 
@@ -100,15 +100,17 @@ class _Stage:
             sys.stdout.flush()
             if text in line:
                 return line.rstrip()
+            if "job 1 is done" in line:
+                raise ValueError(f"demo: job 1 ended before {text!r}; give a longer --iteration")
         raise ValueError(f"demo: the scheduler ended before it said {text!r}")
 
     def until_iteration(self, least: int) -> None:
-        """Wait until job 1 has begun an iteration."""
+        """Wait until job 1 has pushed metrics and has begun an iteration."""
         version = ""
         while True:
             request = messages.StatusRequest(version=version, wait_s=10.0)
             found = rpc.call_once(self.flags, "Status", request, messages.Status)
-            if found.jobs[0].iteration >= least:
+            if found.jobs[0].metrics and found.jobs[0].iteration >= least:
                 return
             version = found.version
 
@@ -136,13 +138,13 @@ def _play(stage: _Stage, config: Config) -> int:
         stage.until("joins with")
     stage.submit("wide", config.iteration)
     stage.until("job 1 starts")
-    stage.until_iteration(10)
+    stage.until_iteration(0)
     stage.say("two more jobs are handed in: job 1 has attained the most and gives way")
     stage.submit("narrow", config.iteration)
     stage.submit("small", config.iteration)
     left_at = int(stage.until("job 1 has left before iteration").rpartition(" ")[2])
     stage.until("job 1 starts")
-    stage.until_iteration(left_at + 10)
+    stage.until_iteration(left_at)
     stage.say("kill -9 of node b; it is started again")
     victim.kill()
     victim.wait()

@@ -9,7 +9,7 @@ from pydantic import Field
 from des.cluster.free_gpus import Allocation
 from des.cluster.live_job import LiveJob
 from des.cluster.queued_job import QueuedJob
-from scenarios.cluster.messages import JobForm, JobStatus, Message, Metrics
+from scenarios.cluster.messages import JobForm, JobStatus, ClusterMessage, Metrics
 
 Phase = Literal["reserved", "running", "held", "leaving", "ending"]
 """Course of a launch: its GPUs are its own but not free yet; its ranks run; they are held at the
@@ -18,7 +18,7 @@ end of their iteration until the last one begun is known; they leave after it; t
 Left = Literal["", "lease", "signal", "fence", "lost"]
 
 
-class RankState(Message):
+class LaunchedRank(ClusterMessage):
     """A rank of a launch: its GPU, and its course on the node."""
 
     node: str
@@ -30,12 +30,12 @@ class RankState(Message):
     left: Left = ""
 
 
-class LaunchState(Message):
+class LaunchState(ClusterMessage):
     """Ranks of a job that run together."""
 
     number: int
-    decided_s: float
-    ranks: list[RankState]
+    ranks: list[LaunchedRank]
+    started_s: float | None = None
     phase: Phase = "reserved"
     master_address: str = ""
     master_port: int = 0
@@ -66,7 +66,7 @@ class LaunchState(Message):
         return " ".join(f"{node}:{','.join(map(str, gpus))}" for node, gpus in gpus_of)
 
 
-class JobState(Message):
+class JobState(ClusterMessage):
     """A job from its submission on.
 
     ``current`` is the launch that the policy has decided on, ``old`` an earlier one whose ranks
@@ -96,8 +96,8 @@ class JobState(Message):
 
     def latest_s(self) -> float:
         """Latest of its times."""
-        decided_s = 0.0 if self.current is None else self.current.decided_s
-        return max(self.submitted_s, self.ended_s or 0.0, decided_s)
+        started_s = 0.0 if self.current is None else self.current.started_s
+        return max(self.submitted_s, self.ended_s or 0.0, started_s or 0.0)
 
     def launch(self, number: int) -> LaunchState | None:
         """Launch of a number, if it has not ended."""
@@ -122,9 +122,9 @@ class JobState(Message):
         launch, self.current = self.current, None
         if launch is None:
             return None
-        self.attained_s += now_s - launch.decided_s
-        if launch.phase == "reserved":
+        if launch.started_s is None:
             return None
+        self.attained_s += now_s - launch.started_s
         self.old = launch
         return launch
 
@@ -138,7 +138,8 @@ class JobState(Message):
     def status(self, now_s: float) -> JobStatus:
         """Status as people see it."""
         held = self.current or self.old
-        running_s = 0.0 if self.current is None else now_s - self.current.decided_s
+        started_s = None if self.current is None else self.current.started_s
+        running_s = 0.0 if started_s is None else now_s - started_s
         return JobStatus(
             job=self.job_id,
             name=self.form.name,
@@ -185,8 +186,14 @@ def queued_job(job_id: int, form: JobForm, arrival_s: float) -> QueuedJob:
     )
 
 
-def live_job(job: JobState, position_of: Mapping[str, int], now_s: float) -> LiveJob:
-    """Job as policies see it; its progress is known by iterations, else by the time attained."""
+def live_job(
+    job: JobState, position_of: Mapping[str, int], now_s: float, quantum_s: float
+) -> LiveJob:
+    """Job as policies see it; its progress is known by iterations, else by the time attained.
+
+    A launch counts from the multiple of the quantum that is nearest to its start: one that starts
+    just after a round may give way at the next, one that had to wait for its GPUs may not yet.
+    """
     live = LiveJob(queued_job(job.job_id, job.form, job.submitted_s))
     live.number = job.number
     live.admitted_s = live.waits_since_s = job.submitted_s
@@ -195,8 +202,12 @@ def live_job(job: JobState, position_of: Mapping[str, int], now_s: float) -> Liv
     if job.current is not None:
         live.allocation = live.last_allocation = _allocation(job.current, position_of)
         live.held = live.width
-        live.launch_s = job.current.decided_s
         live.rate = 1.0
+        live.launch_s = now_s
+        started_s = job.current.started_s
+        if started_s is not None:
+            live.launch_s = round(started_s / quantum_s) * quantum_s if quantum_s else started_s
+            live.attained_s += live.launch_s - started_s
     live.done_s = live.attained_by(now_s)
     if job.form.iterations:
         live.done_s = job.form.service_s * min(1.0, job.iteration / job.form.iterations)

@@ -35,7 +35,7 @@ def rank_ended(
         cluster.say(f"job {job.job_id} failed: {job.reason}")
 
 
-def advance(cluster: LiveCluster, job: JobState, launch: LaunchState, now_s: float) -> None:
+def advance_launch(cluster: LiveCluster, job: JobState, launch: LaunchState, now_s: float) -> None:
     """Let a launch go to its next phase if its ranks are there.
 
     No rank begins an iteration while all are held, so the last one begun by any of them is known:

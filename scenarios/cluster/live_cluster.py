@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from des.cluster.policy import Policy
-from scenarios.cluster.deciding import decide
+from scenarios.cluster.deciding import decide_jobs
 from scenarios.cluster.job_state import JobState, LaunchState, queued_job
-from scenarios.cluster.launching import advance
+from scenarios.cluster.launching import advance_launch
 from scenarios.cluster.messages import JobForm, read_message
 from scenarios.cluster.node_state import Contact, NodeState, Presence
 
@@ -141,7 +141,7 @@ class LiveCluster:
     def decide(self, now_s: float, *, may_preempt: bool) -> None:
         """Let the policy decide, and hold the ranks of jobs that are to leave."""
         self.wants_decision = False
-        for job in decide(self, now_s, may_preempt=may_preempt):
+        for job in decide_jobs(self, now_s, may_preempt=may_preempt):
             self.touch(job)
 
     def can_preempt(self) -> bool:
@@ -174,7 +174,7 @@ class LiveCluster:
             launch.master_port = self.contacts[first].free_ports.pop()
             for rank in launch.ranks:
                 rank.incarnation = self.nodes[rank.node].incarnation
-            job.attained_s -= now_s - launch.decided_s
+            launch.started_s = now_s
             self.touch(job)
             self.say(f"job {job.job_id} starts on {launch.gpus_text()}")
 
@@ -228,7 +228,7 @@ class LiveCluster:
             if rank.node == name:
                 rank.has_ended, rank.left = True, "lost"
         self.touch(job)
-        advance(self, job, launch, now_s)
+        advance_launch(self, job, launch, now_s)
 
     def set_presence(self, node: NodeState, presence: Presence, why: str) -> None:
         """Note that a node joins, leaves or is lost, and tell why."""

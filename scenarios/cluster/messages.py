@@ -22,13 +22,13 @@ Metrics = dict[Name, Annotated[float, Field(allow_inf_nan=True)]]
 """A loss may be infinite or no number, which is worth knowing."""
 
 
-class Message(StrictForm):
+class ClusterMessage(StrictForm):
     """A message; unknown keys and other types are refused."""
 
     model_config = ConfigDict(ser_json_inf_nan="constants")
 
 
-class JobForm(Message):
+class JobForm(ClusterMessage):
     """A job as its owner writes it.
 
     Attributes
@@ -62,14 +62,14 @@ class JobForm(Message):
     uses_lease: bool = True
 
 
-class Border(Message):
+class LeaseQuestion(ClusterMessage):
     """The end of an iteration of a rank: the iteration that it wants to begin, and its figures."""
 
     iteration: Annotated[int, Field(ge=0)]
     metrics: Metrics = Field(default_factory=dict)
 
 
-class RankReport(Message):
+class RankReport(ClusterMessage):
     """A rank on its node.
 
     ``begun`` is the last iteration that it has begun; -1: none. A frozen rank begins no other until
@@ -89,7 +89,7 @@ class RankReport(Message):
     metrics: Metrics = Field(default_factory=dict)
 
 
-class NodeReport(Message):
+class NodeReport(ClusterMessage):
     """A node and all ranks that it has.
 
     ``incarnation`` is drawn when its process starts, ``number`` counts its reports; it is the first
@@ -110,14 +110,14 @@ class NodeReport(Message):
     ranks: list[RankReport] = Field(default_factory=list)
 
 
-class ReportReply(Message):
+class ReportReply(ClusterMessage):
     """Answer to a report: the lease of the node, and whether a leaving one may go."""
 
     lease_s: float
     may_go: bool
 
 
-class FollowRequest(Message):
+class FollowRequest(ClusterMessage):
     """A node asks for orders other than those that it has."""
 
     node: Name
@@ -125,7 +125,7 @@ class FollowRequest(Message):
     digest: str
 
 
-class RankOrder(Message):
+class RankOrder(ClusterMessage):
     """A rank that a node is to have, and how: running, held, leaving or killed."""
 
     job: int
@@ -144,27 +144,27 @@ class RankOrder(Message):
     is_killed: bool = False
 
 
-class NodeOrders(Message):
+class NodeOrders(ClusterMessage):
     """All ranks that a node is to have."""
 
     grace_s: float
     ranks: list[RankOrder]
 
 
-class Submitted(Message):
+class Submitted(ClusterMessage):
     """Answer to a job that is handed in."""
 
     job: int
 
 
-class StatusRequest(Message):
+class StatusRequest(ClusterMessage):
     """A wish for the status, once it is another than that of ``version``, in time at most."""
 
     version: str = ""
     wait_s: Annotated[float, Field(ge=0, le=60)] = 0.0
 
 
-class JobStatus(Message):
+class JobStatus(ClusterMessage):
     """A job as people see it.
 
     ``state`` is the phase of an earlier launch while its ranks have not left; ``gpus`` are those
@@ -186,7 +186,7 @@ class JobStatus(Message):
     metrics: Metrics
 
 
-class NodeStatus(Message):
+class NodeStatus(ClusterMessage):
     """A node as people see it."""
 
     node: str
@@ -196,7 +196,7 @@ class NodeStatus(Message):
     num_free: int
 
 
-class Status(Message):
+class Status(ClusterMessage):
     """The cluster as people see it."""
 
     version: str
@@ -206,20 +206,20 @@ class Status(Message):
     jobs: list[JobStatus]
 
 
-class NodeWish(Message):
+class NodeWish(ClusterMessage):
     """A node that is to take no more jobs, or jobs again."""
 
     node: Name
     takes_jobs: bool
 
 
-class JobWish(Message):
+class JobWish(ClusterMessage):
     """A job that is to end."""
 
     job: int
 
 
-class Done(Message):
+class Done(ClusterMessage):
     """Answer to a wish that is granted."""
 
 

@@ -21,8 +21,8 @@ from scenarios.cluster.messages import (
     ReportReply,
 )
 from scenarios.cluster.rank_process import RankProcess
-from scenarios.cluster.rpc import SchedulerLink, UnreachableError
-from scenarios.cluster.service import digest_of
+from scenarios.cluster.rpc import SchedulerLink, NoAnswerError
+from scenarios.cluster.service import orders_digest
 
 LOG = logging.getLogger("scenarios.cluster")
 _ANSWER_S = 10.0
@@ -60,6 +60,7 @@ class NodeAgent:
         self._tasks: dict[Key, asyncio.Task[None]] = {}
         self._news = asyncio.Event()
         self._met_timer: asyncio.TimerHandle | None = None
+        self._met_s = -math.inf
         self._fence: asyncio.TimerHandle | None = None
         self._wanted: set[Key] = set()
         self._failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -117,7 +118,7 @@ class NodeAgent:
             sent_s = time.monotonic()
             try:
                 reply = await self._link.call("Report", self._message(), ReportReply, _ANSWER_S)
-            except UnreachableError as error:
+            except NoAnswerError as error:
                 if self._may_go_alone():
                     return
                 if self._is_known.is_set() or self._contact_s is None:
@@ -179,11 +180,11 @@ class NodeAgent:
         if is_urgent:
             self._news.set()
         elif self._met_timer is None:
-            loop = asyncio.get_running_loop()
-            self._met_timer = loop.call_later(_METRICS_S, self._tell_progress)
+            left_s = max(0.0, self._met_s + _METRICS_S - time.monotonic())
+            self._met_timer = asyncio.get_running_loop().call_later(left_s, self._tell_progress)
 
     def _tell_progress(self) -> None:
-        self._met_timer = None
+        self._met_timer, self._met_s = None, time.monotonic()
         self._news.set()
 
     # Orders
@@ -201,7 +202,7 @@ class NodeAgent:
             except ValueError:  # no answer, or a state that does not know the node: it reports
                 await asyncio.sleep(_RETRY_S)
                 continue
-            self._digest = digest_of(orders)
+            self._digest = orders_digest(orders)
             self._obey(orders)
 
     def _obey(self, orders: NodeOrders) -> None:

@@ -3,13 +3,13 @@
 from typing import Literal
 
 from des.cluster.node_set import ClusterPlace
-from scenarios.cluster.messages import Message, NodeReport
+from scenarios.cluster.messages import ClusterMessage, NodeReport
 
 Presence = Literal["up", "leaving", "lost", "gone"]
-"""It reports; it waits for its jobs to leave; its lease ran out; it has left in order."""
+"""Whether it reports, waits for its jobs to leave, has lost its lease, or has left in order."""
 
 
-class NodeState(Message):
+class NodeState(ClusterMessage):
     """A node from its first report on. One that is drained takes no more jobs."""
 
     name: str

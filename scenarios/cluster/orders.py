@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from scenarios.cluster.job_state import JobState, LaunchState, RankState
+from scenarios.cluster.job_state import JobState, LaunchState, LaunchedRank
 from scenarios.cluster.messages import NodeOrders, RankOrder
 
 if TYPE_CHECKING:
     from scenarios.cluster.live_cluster import LiveCluster
 
 
-def orders_of(cluster: LiveCluster, name: str) -> NodeOrders:
+def node_orders(cluster: LiveCluster, name: str) -> NodeOrders:
     """All ranks that a node is to have."""
     found = [
         _order(job, launch, number, rank)
@@ -23,7 +23,7 @@ def orders_of(cluster: LiveCluster, name: str) -> NodeOrders:
     return NodeOrders(grace_s=cluster.grace_s, ranks=found)
 
 
-def _order(job: JobState, launch: LaunchState, number: int, rank: RankState) -> RankOrder:
+def _order(job: JobState, launch: LaunchState, number: int, rank: LaunchedRank) -> RankOrder:
     return RankOrder(
         job=job.job_id,
         launch=launch.number,

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from des.base.names import one_line
-from scenarios.cluster.messages import Border, RankOrder, RankReport, read_message
+from scenarios.cluster.messages import LeaseQuestion, RankOrder, RankReport, read_message
 
 _TAIL_BYTES = 4096
 
@@ -131,7 +131,7 @@ class RankProcess:
         try:
             while line := await reader.readline():
                 try:
-                    border = read_message(Border, line, f"rank {self.order.rank}")
+                    border = read_message(LeaseQuestion, line, f"rank {self.order.rank}")
                     answer = await self._decide(border)
                 except ValueError as error:
                     answer = one_line(str(error))
@@ -142,7 +142,7 @@ class RankProcess:
         finally:
             writer.close()
 
-    async def _decide(self, border: Border) -> str:
+    async def _decide(self, border: LeaseQuestion) -> str:
         """Whether the rank may begin an iteration: ``go`` or ``leave``, once that is known."""
         report = self.report
         report.metrics = border.metrics or report.metrics

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from scenarios.cluster.launching import advance, rank_ended
+from scenarios.cluster.launching import advance_launch, rank_ended
 from scenarios.cluster.messages import NodeReport, RankReport
 from scenarios.cluster.node_state import Contact, NodeState, node_of
 
@@ -78,4 +78,4 @@ def _take(cluster: LiveCluster, node: NodeState, rank: RankReport, now_s: float)
         job.metrics = rank.metrics
     if rank.has_ended:
         rank_ended(cluster, job, launch, rank, now_s)
-    advance(cluster, job, launch, now_s)
+    advance_launch(cluster, job, launch, now_s)

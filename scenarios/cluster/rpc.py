@@ -60,7 +60,7 @@ LOG = logging.getLogger("scenarios.cluster")
 Answer = Callable[[Any], Awaitable[StrictForm]]
 
 
-class UnreachableError(ValueError):
+class NoAnswerError(ValueError):
     """The scheduler gives no answer now; it may later."""
 
 
@@ -165,7 +165,7 @@ class SchedulerLink:
 
         Raises
         ------
-        UnreachableError
+        NoAnswerError
             If the scheduler gives no answer.
         ValueError
             If it refuses the request, in its words.
@@ -179,7 +179,7 @@ class SchedulerLink:
             details = one_line(error.details() or "")
             if error.code() in _REFUSALS:
                 raise ValueError(f"scheduler at {self.address}: {details}") from error
-            raise UnreachableError(
+            raise NoAnswerError(
                 f"scheduler at {self.address}: gives no answer ({error.code().name}: {details})"
             ) from error
         return read_message(form, body, f"answer of the scheduler at {self.address} to {method}")

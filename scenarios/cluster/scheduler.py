@@ -82,4 +82,4 @@ class Config:
 
 def run(config: Config) -> int:
     """Schedule until SIGTERM or Ctrl-C."""
-    return serving.serve(config)
+    return serving.serve_cluster(config)

@@ -14,7 +14,7 @@ from scenarios.cluster.messages import (
     FollowRequest,
     JobForm,
     JobWish,
-    Message,
+    ClusterMessage,
     NodeOrders,
     NodeReport,
     NodeStatus,
@@ -26,12 +26,12 @@ from scenarios.cluster.messages import (
     message_text,
     read_message,
 )
-from scenarios.cluster.orders import orders_of
+from scenarios.cluster.orders import node_orders
 from scenarios.cluster.reporting import take_report
 from scenarios.cluster.store import StateStore
 
 
-class _Beginning(Message):
+class _Beginning(ClusterMessage):
     """Beginning of a state, and how often it was taken up."""
 
     unix_s: float
@@ -151,8 +151,8 @@ class ClusterService:
             node = self._cluster.nodes.get(request.node)
             if node is None or node.incarnation != request.incarnation:
                 raise ValueError(f"node {request.node}: must report before it follows")
-            orders = orders_of(self._cluster, request.node)
-            if digest_of(orders) != request.digest or not await self._changes(ends_s):
+            orders = node_orders(self._cluster, request.node)
+            if orders_digest(orders) != request.digest or not await self._changes(ends_s):
                 return orders
 
     async def submit(self, request: JobForm) -> Submitted:
@@ -216,6 +216,6 @@ class ClusterService:
         return True
 
 
-def digest_of(orders: StrictForm) -> str:
+def orders_digest(orders: StrictForm) -> str:
     """Digest by which a node says which orders it has."""
     return hashlib.sha256(message_text(orders)).hexdigest()

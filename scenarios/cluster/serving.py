@@ -22,7 +22,7 @@ else:
     redis_store = lazy("scenarios.cluster.redis_store")
 
 
-def serve(config: Config) -> int:
+def serve_cluster(config: Config) -> int:
     """Serve until a signal; returns the exit code.
 
     Raises

@@ -1,4 +1,4 @@
-"""Who may use a cluster, what flags and files are refused, and whose state it is."""
+"""Access to a cluster: flags, files and tokens that are refused, and whose state it is."""
 
 import asyncio
 import json
@@ -13,7 +13,7 @@ from command_output import assert_refused
 
 from scenarios.cluster.command import main
 from scenarios.cluster.messages import Done, JobWish, Status, StatusRequest
-from scenarios.cluster.rpc import SchedulerLink, UnreachableError
+from scenarios.cluster.rpc import SchedulerLink, NoAnswerError
 from scenarios.cluster.store import SqliteStore
 
 TOKEN = "a token of the test"
@@ -168,6 +168,6 @@ def test_with_tls_only_those_with_the_certificate_and_the_token_get_answers(tmp_
     answers = asyncio.run(play())
     assert answers[0] == "fifo"
     assert all("the token is missing or wrong" in each for each in answers[1:3])
-    assert answers[3].startswith(UnreachableError.__name__)
+    assert answers[3].startswith(NoAnswerError.__name__)
     assert "Submit: job: unknown key" in answers[4]
     assert "job 1: must be waiting or running, got no job of this number" in answers[5]

@@ -1,13 +1,17 @@
 """Real processes: a training that is preempted and resumed, kill -9 of scheduler and node."""
 
 import os
+import signal
+import subprocess
 import sys
 from pathlib import Path
 
 import gloo_job
 import pytest
 from cluster_processes import job_when, node, scheduler, status_when, submit
-from processes import wait_until
+
+from scenarios.cluster.command import main
+from scenarios.cluster.guarding import Guard
 
 JOB = Path(gloo_job.__file__)
 NUM_ITERATIONS = 12
@@ -51,52 +55,34 @@ def test_a_gloo_training_survives_the_scheduler_is_preempted_and_ends_with_equal
     assert losses == gloo_job.uninterrupted(NUM_ITERATIONS, 2)
 
 
-def has_no_reader(descriptor: int) -> bool:
-    """Whether a pipe has lost its reader; what is written is not read by the one that it has."""
-    try:
-        os.write(descriptor, b" ")
-    except BrokenPipeError:
-        return True
-    return False
+def test_the_demonstration_preempts_kills_a_node_and_ends_all_jobs(capsys):
+    assert main(["demo"]) == 0
+
+    shown = capsys.readouterr().out
+    for line in (
+        "job 1 is to leave a:0,1 b:0,1",
+        "node b runs in a new process",
+        "job 1 lost node b and waits again",
+        "job 1 (wide, 4 GPUs): done, iterations 200, launches 3, suspensions 1, failures 1",
+        "job 2 (narrow, 2 GPUs): done, iterations 20, launches 1, suspensions 0, failures 0",
+    ):
+        assert line in shown
 
 
-NAMES = (
-    *("KEPT", "job_id", "dist_rank", "world_size", "local_gpu_id"),
-    *("local_accessible_gpu", "local_accessible_gpus", "master_ip_address"),
-)
-PRINT = f"import os; print(*(os.environ[name] for name in {NAMES}))"
-WAIT = "import sys; print(open(sys.argv[1]).read())"
-
-
-def test_kill_9_of_a_node_ends_its_ranks_and_the_job_runs_again_when_it_is_back(
-    tmp_path, gate, monkeypatch
-):
-    """Also: the environment is kept, variables are added, a folder that is missing is told."""
-    monkeypatch.setenv("KEPT", "kept")
-    with scheduler(tmp_path) as (_, flags):
-        with node(flags, tmp_path) as victim:
-            job = submit(flags, "-c", WAIT, str(gate), uses_lease=False)
-            descriptor = opened_when_read(gate)
-            victim.kill()
-            victim.wait()
-            assert wait_until(lambda: has_no_reader(descriptor))
-        os.close(descriptor)
-        with node(flags, tmp_path):
-            descriptor = opened_when_read(gate)
-            os.write(descriptor, b"open")
-            os.close(descriptor)
-            found = job_when(flags, job, lambda each: each.state in ("done", "failed"))
-            pair = submit(flags, "-c", PRINT, num_gpus=2, uses_lease=False)
-            missing = submit(flags, num_gpus=1, folder=str(tmp_path / "none"))
-            job_when(flags, pair, lambda each: each.state == "done")
-            failed = job_when(flags, missing, lambda each: each.state == "failed")
-
-    assert (found.state, found.launches, found.failures) == ("done", 2, 1), found.reason
-    log = tmp_path / "logs" / "job-1.launch-2.rank-0.log"
-    assert log.read_text() == "open\n"
-    logs = sorted((tmp_path / "logs").glob("job-2.*"))
-    assert [log.read_text() for log in logs] == [
-        f"kept 2 {rank} 2 {rank} 0,1 0,1 127.0.0.1\n" for rank in (0, 1)
+def test_a_guard_kills_what_is_left_when_its_node_ends(tmp_path):
+    folder = tmp_path / "sockets"
+    folder.mkdir()
+    words = [sys.executable, "-I", "-S", "-c", "input()"]
+    started = [
+        subprocess.Popen(words, stdin=subprocess.PIPE, start_new_session=True) for _ in range(2)
     ]
-    where = f"rank 0 on a: cannot start '{sys.executable}' in {tmp_path / 'none'}"
-    assert failed.reason == f"{where}: No such file or directory"
+    guard = Guard(folder)
+    for process in started:
+        guard.add(process.pid)
+    started[0].communicate(b"\n")
+    guard.remove(started[0].pid)
+    guard.close()
+
+    assert [process.wait() for process in started] == [0, -signal.SIGKILL]
+    started[1].stdin.close()
+    assert not folder.exists()

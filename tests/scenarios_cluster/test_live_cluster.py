@@ -6,8 +6,9 @@ from hypothesis import strategies as st
 from paper_nodes import PaperNode, cluster_of, form, settle
 
 from agents.cluster.table import ORDERINGS
+from scenarios.cluster.job_state import JobState, LaunchState, LaunchedRank, live_job
 from scenarios.cluster.live_cluster import LiveCluster
-from scenarios.cluster.orders import orders_of
+from scenarios.cluster.orders import node_orders
 from scenarios.cluster.reporting import take_report
 
 
@@ -46,7 +47,7 @@ def test_ranks_that_stand_at_different_iterations_leave_before_the_same_one():
     cluster.submit(form(1), 5.0)
     decided(cluster, nodes, 5.0)
 
-    assert {order.leaves_at for order in orders_of(cluster, "a").ranks} == {8}
+    assert {order.leaves_at for order in node_orders(cluster, "a").ranks} == {8}
     assert running(cluster) == {}
     assert [nodes[0].begin((1, 1, 0), at) for at in (6, 7, 8)] == [True, True, False]
     settle(cluster, nodes, 6.0)
@@ -73,7 +74,7 @@ def test_a_node_that_is_lost_ends_its_job_everywhere_and_the_job_runs_again():
     assert cluster.expire(100.0)
 
     assert cluster.nodes["b"].presence == "lost"
-    assert {order.is_killed for order in orders_of(cluster, "a").ranks} == {True}
+    assert {order.is_killed for order in node_orders(cluster, "a").ranks} == {True}
     settle(cluster, nodes[:1], 101.0)
     nodes[1].restart()
     decided(cluster, nodes, 102.0)
@@ -156,26 +157,38 @@ def test_launches_that_start_together_have_ports_of_their_own():
     decided(cluster, nodes, 0.0)
 
     assert running(cluster) == {1: {"a": [0]}, 2: {"a": [1]}}
-    ports = [order.master_port for order in orders_of(cluster, "a").ranks]
+    ports = [order.master_port for order in node_orders(cluster, "a").ranks]
     assert sorted(ports) == [4000, 4001]
 
 
 @pytest.mark.parametrize("policy", [*ORDERINGS, "fifo+load_1.2", "las+quota_2", "las+look_ahead"])
 def test_every_policy_of_the_simulator_runs_jobs_to_their_end(policy):
-    """Four jobs of 1 to 4 GPUs, two iterations each, in rounds of 1 s."""
+    """Four jobs of 1 to 4 GPUs, two iterations each, an iteration a round."""
     cluster, nodes = two_nodes(policy)
     for width in (1, 4, 2, 3):
-        cluster.submit(form(width, iterations=2), 0.0)
+        cluster.submit(form(width, iterations=2, service_s=2.0), 0.0)
     for now_s in range(1, 30):
-        decided(cluster, nodes, now_s)
         for node in nodes:
             for key in sorted(node.ranks):
-                begun = node.ranks[key].begun
-                if node.begin(key, begun + 1) and begun == 0:
+                iteration = cluster.jobs[key[0]].iteration + 1
+                if node.begin(key, iteration) and iteration == 2:
                     node.exit(key)
         settle(cluster, nodes, now_s)
+        decided(cluster, nodes, now_s)
 
     assert {job.state for job in cluster.jobs.values()} == {"done"}
+
+
+def test_a_launch_counts_from_the_round_that_is_nearest_to_its_start():
+    """Started at 10.4 of rounds of 10 s it has attained 9.6 s at 20, and may give way."""
+    launch = LaunchState(number=1, ranks=[LaunchedRank(node="a", gpu=0)], started_s=10.4)
+    job = JobState(job_id=1, form=form(), submitted_s=0.0, attained_s=5.0, current=launch)
+    live = live_job(job, {"a": 0}, 20.0, 10.0)
+    assert (live.launch_s, live.attained_by(20.0)) == (10.0, pytest.approx(14.6))
+    launch.started_s = 15.4
+    live = live_job(job, {"a": 0}, 20.0, 10.0)
+
+    assert (live.launch_s, live.attained_by(20.0)) == (20.0, pytest.approx(9.6))
 
 
 def check(cluster: LiveCluster, stored: dict[str, str], nodes: list[PaperNode]) -> None:
@@ -185,10 +198,10 @@ def check(cluster: LiveCluster, stored: dict[str, str], nodes: list[PaperNode]) 
     again.restore(stored)
     left: dict[tuple[int, int], set[int]] = {}
     for node in nodes:
-        orders = orders_of(cluster, node.name)
+        orders = node_orders(cluster, node.name)
         gpus = [order.gpu for order in orders.ranks]
         assert len(set(gpus)) == len(gpus)
-        assert orders_of(again, node.name) == orders
+        assert node_orders(again, node.name) == orders
         for (job, launch, _), iteration in node.left_at.items():
             left.setdefault((job, launch), set()).add(iteration)
     assert all(len(iterations) == 1 for iterations in left.values())
@@ -226,4 +239,4 @@ def test_whatever_happens_gpus_have_one_rank_and_all_jobs_end(data):
         check(cluster, stored, nodes)
 
     assert {job.state for job in cluster.jobs.values()} <= {"done"}
-    assert all(not orders_of(cluster, node.name).ranks for node in nodes)
+    assert all(not node_orders(cluster, node.name).ranks for node in nodes)

@@ -16,9 +16,9 @@ from scenarios.cluster.rank_process import RankProcess
 from scenarios.cluster.rpc import SchedulerLink
 
 
-def agent_of(flags, folder: Path) -> NodeAgent:
-    """Node of one GPU in name only."""
-    identity = NodeIdentity(name="a", address="127.0.0.1", num_gpus=1)
+def agent_of(flags, folder: Path, num_gpus: int = 1) -> NodeAgent:
+    """Node of GPUs in name only."""
+    identity = NodeIdentity(name="a", address="127.0.0.1", num_gpus=num_gpus)
     return NodeAgent(identity, SchedulerLink(flags), folder)
 
 
@@ -72,6 +72,50 @@ def test_a_node_without_contact_ends_its_jobs_before_others_get_them(tmp_path):
             return found
 
     assert asyncio.run(play())
+
+
+NAMES = (
+    *("KEPT", "job_id", "dist_rank", "world_size", "local_gpu_id"),
+    *("local_accessible_gpu", "local_accessible_gpus", "master_ip_address"),
+)
+
+
+def test_the_environment_is_kept_and_what_cannot_be_started_is_told(tmp_path, monkeypatch):
+    monkeypatch.setenv("KEPT", "kept")
+    program = f"import os; print(*(os.environ[name] for name in {NAMES}))"
+    forms = [
+        JobForm(launch_command=sys.executable, launch_params=["-c", program], num_gpus=2),
+        JobForm(launch_command="no-such-program"),
+        JobForm(launch_command=sys.executable, folder=str(tmp_path / "none")),
+        JobForm(launch_command=sys.executable, launch_params=["-c", "raise SystemExit('why')"]),
+    ]
+
+    async def play():
+        async with served(tmp_path) as (_, flags):
+            agent, link = agent_of(flags, tmp_path, num_gpus=2), SchedulerLink(flags)
+            working = asyncio.create_task(agent.run(lambda _: None))
+            for form in forms:
+                await link.call("Submit", form, Submitted, 600.0)
+            found = await status_when(
+                link, lambda status: {each.state for each in status.jobs} <= {"done", "failed"}
+            )
+            agent.leave()
+            await working
+            await link.close()
+            return found
+
+    jobs = asyncio.run(play()).jobs
+    logs = sorted(tmp_path.glob("job-1.*.log"))
+    assert [log.read_text() for log in logs] == [
+        f"kept 1 {rank} 2 {rank} 0,1 0,1 127.0.0.1\n" for rank in (0, 1)
+    ]
+    missing = "No such file or directory"
+    assert [job.reason for job in jobs] == [
+        "",
+        f"rank 0 on a: cannot start 'no-such-program': {missing}",
+        f"rank 0 on a: cannot start {sys.executable!r} in {tmp_path / 'none'}: {missing}",
+        "rank 0 on a: exit code 1: why",
+    ]
 
 
 def order(**more) -> RankOrder:
