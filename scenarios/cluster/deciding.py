@@ -12,7 +12,7 @@ from des.cluster.live_job import LiveJob
 from des.cluster.node_set import NodeSet
 from des.cluster.policy import Decision, View
 from des.cluster.waiting_queue import WaitingQueue
-from scenarios.cluster.job_state import JobState, LaunchState, LaunchedRank, live_job
+from scenarios.cluster.job_state import JobState, LaunchedRank, LaunchState, live_job
 from scenarios.cluster.node_state import NodeState
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from pydantic import Field
 from des.cluster.free_gpus import Allocation
 from des.cluster.live_job import LiveJob
 from des.cluster.queued_job import QueuedJob
-from scenarios.cluster.messages import JobForm, JobStatus, ClusterMessage, Metrics
+from scenarios.cluster.messages import ClusterMessage, JobForm, JobStatus, Metrics
 
 Phase = Literal["reserved", "running", "held", "leaving", "ending"]
 """Course of a launch: its GPUs are its own but not free yet; its ranks run; they are held at the

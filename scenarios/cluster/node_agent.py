@@ -21,7 +21,7 @@ from scenarios.cluster.messages import (
     ReportReply,
 )
 from scenarios.cluster.rank_process import RankProcess
-from scenarios.cluster.rpc import SchedulerLink, NoAnswerError
+from scenarios.cluster.rpc import NoAnswerError, SchedulerLink
 from scenarios.cluster.service import orders_digest
 
 LOG = logging.getLogger("scenarios.cluster")

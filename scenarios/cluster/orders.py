@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from scenarios.cluster.job_state import JobState, LaunchState, LaunchedRank
+from scenarios.cluster.job_state import JobState, LaunchedRank, LaunchState
 from scenarios.cluster.messages import NodeOrders, RankOrder
 
 if TYPE_CHECKING:

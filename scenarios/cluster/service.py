@@ -10,11 +10,11 @@ from contextlib import suppress
 from des.base.strict_forms import StrictForm
 from scenarios.cluster.live_cluster import LiveCluster
 from scenarios.cluster.messages import (
+    ClusterMessage,
     Done,
     FollowRequest,
     JobForm,
     JobWish,
-    ClusterMessage,
     NodeOrders,
     NodeReport,
     NodeStatus,

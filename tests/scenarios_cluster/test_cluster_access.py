@@ -13,7 +13,7 @@ from command_output import assert_refused
 
 from scenarios.cluster.command import main
 from scenarios.cluster.messages import Done, JobWish, Status, StatusRequest
-from scenarios.cluster.rpc import SchedulerLink, NoAnswerError
+from scenarios.cluster.rpc import NoAnswerError, SchedulerLink
 from scenarios.cluster.store import SqliteStore
 
 TOKEN = "a token of the test"

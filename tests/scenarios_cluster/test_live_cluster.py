@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from paper_nodes import PaperNode, cluster_of, form, settle
 
 from agents.cluster.table import ORDERINGS
-from scenarios.cluster.job_state import JobState, LaunchState, LaunchedRank, live_job
+from scenarios.cluster.job_state import JobState, LaunchedRank, LaunchState, live_job
 from scenarios.cluster.live_cluster import LiveCluster
 from scenarios.cluster.orders import node_orders
 from scenarios.cluster.reporting import take_report
