@@ -64,7 +64,7 @@ lock:
 	echo uv==$(UV_VERSION) | $(COMPILE) - --output-file requirements/installer.lock
 	$(OURS) --excludes requirements/excluded-train.txt --output-file requirements/train.lock
 	$(OURS) --constraints requirements/train.lock --extra test --extra ray --extra parquet --extra explore --extra k8s \
-		--extra docs --output-file requirements/test.lock
+		--extra docs --extra cluster --output-file requirements/test.lock
 	$(COMPILE) requirements/torch.txt --constraints requirements/train.lock --no-emit-package torch \
 		--output-file requirements/cuda.lock
 

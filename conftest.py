@@ -6,6 +6,7 @@ NEEDS = {
     "flask": ("scenarios/explore/app.py",),
     "werkzeug": ("scenarios/explore/command.py",),
     "dash": ("scenarios/explore/app.py", "scenarios/explore/layout.py"),
+    "grpc": ("scenarios/cluster/rpc.py",),
     "kubernetes_validate": ("scenarios/k8s/schema_check.py",),
     "ray": (
         "agents/ppo/ray_crew.py",
@@ -15,6 +16,7 @@ NEEDS = {
         "scenarios/train/sweep_ray.py",
     ),
     "mlflow": ("scenarios/train/mlflow_runs.py",),
+    "redis": ("scenarios/cluster/redis_store.py",),
     "stable_baselines3": (
         "agents/flat/sb3_vec_env.py",
         "agents/scheduling/sb3_vec_env.py",

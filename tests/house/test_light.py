@@ -17,6 +17,7 @@ from agents.planners.names import PLANNER_NAMES, RULE_NAMES, SCHEDULER_NAMES
 from agents.planners.table import PLANNERS
 from agents.replanning.table import RULES, SCHEDULERS
 from des.base.lazy import lazy
+from scenarios.cluster.command import COMMANDS as CLUSTER_SUBCOMMANDS
 from scenarios.devices.command import COMMANDS as SUBCOMMANDS
 from scenarios.k8s.command import COMMANDS as K8S_SUBCOMMANDS
 from scenarios.measure.ablations.preference import NUM_DRAWN
@@ -48,6 +49,8 @@ COMMANDS = [
     "scenarios.autoscale capacity",
     "scenarios.autoscale shared",
     "scenarios.autoscale queues",
+    "scenarios.cluster",
+    *(f"scenarios.cluster {name}" for name in CLUSTER_SUBCOMMANDS),
     "scenarios.devices",
     *(f"scenarios.devices {name}" for name in SUBCOMMANDS),
     "scenarios.k8s",

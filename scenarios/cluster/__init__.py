@@ -1,0 +1,1 @@
+"""Real nodes: the policies of job queues on machines that run processes."""

@@ -1,0 +1,8 @@
+"""Scheduler, nodes and commands of a cluster of real machines."""
+
+from scenarios.cluster.command import main
+
+__all__ = ["main"]
+
+if __name__ == "__main__":
+    raise SystemExit(main())

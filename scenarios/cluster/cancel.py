@@ -1,0 +1,34 @@
+"""End a job: its ranks are killed."""
+
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from des.base.flags import required
+from des.base.lazy import lazy
+from scenarios.cluster.access import AccessFlags
+
+if TYPE_CHECKING:
+    from scenarios.cluster import messages, rpc
+else:
+    messages = lazy("scenarios.cluster.messages")
+    rpc = lazy("scenarios.cluster.rpc")
+
+EXAMPLES = """\
+examples:
+  python -m scenarios.cluster cancel 3
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config(AccessFlags):
+    """Settings of the command; the fields are the flags."""
+
+    job: int = required("number of the job", is_positional=True)
+
+
+def run(config: Config) -> int:
+    """Cancel the job."""
+    rpc.call_once(config, "Cancel", messages.JobWish(job=config.job), messages.Done)
+    sys.stdout.write(f"job {config.job} cancelled\n")
+    return 0

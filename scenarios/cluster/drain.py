@@ -1,0 +1,38 @@
+"""Let a node take no more jobs; those that it has stay to their end. With --undo it takes jobs."""
+
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from des.base.flags import option, required
+from des.base.lazy import lazy
+from scenarios.cluster.access import AccessFlags
+
+if TYPE_CHECKING:
+    from scenarios.cluster import messages, rpc
+else:
+    messages = lazy("scenarios.cluster.messages")
+    rpc = lazy("scenarios.cluster.rpc")
+
+EXAMPLES = """\
+examples:
+  python -m scenarios.cluster drain n7
+  python -m scenarios.cluster drain n7 --undo
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config(AccessFlags):
+    """Settings of the command; the fields are the flags."""
+
+    node: str = required("name of the node", is_positional=True)
+    undo: bool = option(False, "let it take jobs again")
+
+
+def run(config: Config) -> int:
+    """Drain the node."""
+    wish = messages.NodeWish(node=config.node, takes_jobs=config.undo)
+    rpc.call_once(config, "Drain", wish, messages.Done)
+    taken = "jobs again" if config.undo else "no more jobs"
+    sys.stdout.write(f"node {config.node} takes {taken}\n")
+    return 0

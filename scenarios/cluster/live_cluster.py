@@ -1,0 +1,238 @@
+"""A real cluster without its wires: jobs, nodes, decisions of the policy, reports of nodes.
+
+Nothing here waits or speaks: `scenarios.cluster.service` hands in reports and times, writes what
+`take_changes` gives, and sends orders.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from des.cluster.policy import Policy
+from scenarios.cluster.deciding import decide_jobs
+from scenarios.cluster.job_state import JobState, LaunchState, queued_job
+from scenarios.cluster.launching import advance_launch
+from scenarios.cluster.messages import JobForm, read_message
+from scenarios.cluster.node_state import Contact, NodeState, Presence
+
+
+@dataclass(slots=True, kw_only=True)
+class LiveCluster:
+    """State of a cluster; all times are in s since its beginning.
+
+    Attributes
+    ----------
+    lease_s
+        Time without a report after which a node is taken for lost. [s]
+    grace_s
+        Time in which ranks that are told to leave must have left. [s]
+    wants_decision
+        Whether something has happened about which the policy should decide.
+    """
+
+    policy: Policy
+    lease_s: float = 60.0
+    grace_s: float = 60.0
+    jobs: dict[int, JobState] = field(default_factory=dict)
+    nodes: dict[str, NodeState] = field(default_factory=dict)
+    contacts: dict[str, Contact] = field(default_factory=dict)
+    wants_decision: bool = False
+    _changed: dict[str, None] = field(default_factory=dict)
+    _news: list[str] = field(default_factory=list)
+
+    def restore(self, stored: Mapping[str, str]) -> float:
+        """Take up a stored state and return the latest time in it.
+
+        Raises
+        ------
+        ValueError
+            If it is damaged, naming the key.
+        """
+        for key, text in stored.items():
+            if key.startswith("job/"):
+                job = read_message(JobState, text, key)
+                self.jobs[job.job_id] = job
+            elif key.startswith("node/"):
+                node = read_message(NodeState, text, key)
+                self.nodes[node.name] = node
+        self.jobs = dict(sorted(self.jobs.items()))
+        self.wants_decision = True
+        return max((job.latest_s() for job in self.jobs.values()), default=0.0)
+
+    def await_reports(self, now_s: float) -> None:
+        """Give all nodes a lease from now on."""
+        self.contacts = {name: Contact(now_s) for name in self.nodes}
+
+    def take_changes(self) -> tuple[dict[str, str], list[str]]:
+        """Texts to be stored since the last call, by key, and what happened, in words."""
+        changes = {}
+        for key in self._changed:
+            kind, _, name = key.partition("/")
+            value = self.jobs[int(name)] if kind == "job" else self.nodes[name]
+            changes[key] = value.model_dump_json()
+        news = self._news
+        self._changed, self._news = {}, []
+        return changes, news
+
+    def say(self, text: str) -> None:
+        """Tell what happened."""
+        self._news.append(text)
+
+    def touch(self, job: JobState) -> None:
+        """Store a job with the next write."""
+        self._changed[f"job/{job.job_id}"] = None
+
+    def live_jobs(self) -> Iterator[JobState]:
+        """Jobs that have not ended."""
+        return (job for job in self.jobs.values() if not job.has_ended)
+
+    # Wishes
+
+    def submit(self, form: JobForm, now_s: float) -> int:
+        """Take a job and return its number.
+
+        Raises
+        ------
+        ValueError
+            If the job is wrong.
+        """
+        job_id = max(self.jobs, default=0) + 1
+        queued_job(job_id, form, now_s)
+        self.jobs[job_id] = JobState(job_id=job_id, form=form, submitted_s=now_s)
+        self.touch(self.jobs[job_id])
+        self.say(f"job {job_id} submitted: {form.num_gpus} GPUs")
+        self.wants_decision = True
+        return job_id
+
+    def cancel(self, job_id: int, now_s: float) -> None:
+        """End a job.
+
+        Raises
+        ------
+        ValueError
+            If there is none of this number, or it has ended.
+        """
+        job = self.jobs.get(job_id)
+        if job is None or job.has_ended:
+            state = "no job of this number" if job is None else job.state
+            raise ValueError(f"job {job_id}: must be waiting or running, got {state}")
+        job.end("cancelled", "", now_s)
+        self.touch(job)
+        self.say(f"job {job_id} cancelled")
+        self.wants_decision = True
+
+    def drain(self, name: str, *, takes_jobs: bool) -> None:
+        """Let a node take no more jobs, or jobs again; those that it has stay.
+
+        Raises
+        ------
+        ValueError
+            If there is no such node.
+        """
+        if name not in self.nodes:
+            known = ", ".join(self.nodes) or "none"
+            raise ValueError(f"node {name}: must be a node of the cluster ({known})")
+        self.nodes[name].is_drained = not takes_jobs
+        self._changed[f"node/{name}"] = None
+        self.say(f"node {name} takes {'jobs again' if takes_jobs else 'no more jobs'}")
+        self.wants_decision = True
+
+    # Decisions
+
+    def decide(self, now_s: float, *, may_preempt: bool) -> None:
+        """Let the policy decide, and hold the ranks of jobs that are to leave."""
+        self.wants_decision = False
+        for job in decide_jobs(self, now_s, may_preempt=may_preempt):
+            self.touch(job)
+
+    def can_preempt(self) -> bool:
+        """Whether time alone may change a decision: jobs wait while others run."""
+        ordering, preempting = self.policy.ordering, self.policy.preempting
+        moves = preempting is not None and preempting.moves
+        runs = {job.current is not None for job in self.live_jobs()}
+        return (ordering.preempts or ordering.changes or moves) and len(runs) == 2
+
+    def start_ready(self, now_s: float) -> None:
+        """Start launches whose GPUs are free by now."""
+        occupied = {
+            (rank.node, rank.gpu): job.job_id
+            for job in self.jobs.values()
+            for launch in job.on_gpus()
+            for rank in launch.ranks
+            if not rank.has_ended
+        }
+        for job in self.live_jobs():
+            launch = job.current
+            if launch is None or launch.phase != "reserved" or job.old is not None:
+                continue
+            if any((rank.node, rank.gpu) in occupied for rank in launch.ranks):
+                continue
+            first = launch.ranks[0].node
+            if not self.contacts[first].free_ports:
+                continue  # that node has not reported since the scheduler, or other jobs, started
+            launch.phase, job.state = "running", "running"
+            launch.master_address = self.nodes[first].address
+            launch.master_port = self.contacts[first].free_ports.pop()
+            for rank in launch.ranks:
+                rank.incarnation = self.nodes[rank.node].incarnation
+            launch.started_s = now_s
+            self.touch(job)
+            self.say(f"job {job.job_id} starts on {launch.gpus_text()}")
+
+    # Jobs that leave, nodes that end
+
+    def suspend(self, job: JobState, now_s: float) -> None:
+        """Take a job's GPUs; its ranks are held, and leave after the last iteration begun."""
+        launch = job.give_up_current(now_s)
+        self.touch(job)
+        self.wants_decision = True
+        if launch is not None:
+            launch.phase, job.state = "held", "waiting"
+            job.suspensions += 1
+            self.say(f"job {job.job_id} is to leave {launch.gpus_text()}")
+
+    def expire(self, now_s: float) -> bool:
+        """Take nodes for lost that have not reported for the time of their lease."""
+        silent = [
+            name
+            for name, node in self.nodes.items()
+            if node.is_there and now_s - self.contacts[name].at_s >= self.lease_s
+        ]
+        for name in silent:
+            self.lose(name, f"has not reported for {self.lease_s:g} s", now_s)
+        return bool(silent)
+
+    def next_expiry_s(self) -> float | None:
+        """Time at which the next node is lost if it does not report. [s]"""
+        times = [self.contacts[name].at_s for name, node in self.nodes.items() if node.is_there]
+        return min(times) + self.lease_s if times else None
+
+    def lose(self, name: str, reason: str, now_s: float) -> None:
+        """Take a node for lost: its jobs wait again, and continue from their last checkpoint."""
+        if self.nodes[name].is_there:
+            self.set_presence(self.nodes[name], "lost", reason)
+        for job in self.jobs.values():
+            for launch in tuple(each for each in (job.old, job.current) if each is not None):
+                if launch.is_on(name):
+                    self._lose_launch(job, launch, name, now_s)
+
+    def _lose_launch(self, job: JobState, launch: LaunchState, name: str, now_s: float) -> None:
+        if launch is job.current:
+            was_running = launch.phase == "running"
+            job.give_up_current(now_s)
+            if was_running:
+                job.state = "waiting"
+                job.failures += 1
+                self.say(f"job {job.job_id} lost node {name} and waits again")
+        launch.phase = "ending"
+        for rank in launch.ranks:
+            if rank.node == name:
+                rank.has_ended, rank.left = True, "lost"
+        self.touch(job)
+        advance_launch(self, job, launch, now_s)
+
+    def set_presence(self, node: NodeState, presence: Presence, why: str) -> None:
+        """Note that a node joins, leaves or is lost, and tell why."""
+        node.presence = presence
+        self._changed[f"node/{node.name}"] = None
+        self.wants_decision = True
+        self.say(f"node {node.name} {why}")

@@ -1,0 +1,209 @@
+"""Calls over gRPC without generated code: generic handlers, JSON bodies, a token."""
+
+import asyncio
+import hmac
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import grpc
+import grpc.aio
+
+from des.base.names import one_line
+from des.base.strict_forms import StrictForm
+from scenarios.cluster.access import AccessFlags, require_port, require_safe, token_of
+from scenarios.cluster.messages import (
+    FollowRequest,
+    JobForm,
+    JobWish,
+    MessageT,
+    NodeReport,
+    NodeWish,
+    StatusRequest,
+    message_text,
+    read_message,
+)
+
+SERVICE = "eastwest.Cluster"
+
+REQUESTS: Mapping[str, type[StrictForm]] = MappingProxyType(
+    {
+        "Report": NodeReport,
+        "Follow": FollowRequest,
+        "Submit": JobForm,
+        "Status": StatusRequest,
+        "Drain": NodeWish,
+        "Cancel": JobWish,
+    }
+)
+"""Methods and the forms of their requests."""
+
+_OPTIONS = (
+    ("grpc.max_receive_message_length", 64 * 2**20),
+    ("grpc.max_send_message_length", 64 * 2**20),
+    ("grpc.so_reuseport", 0),
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.min_reconnect_backoff_ms", 100),
+    ("grpc.max_reconnect_backoff_ms", 2000),
+    ("grpc.enable_http_proxy", 0),
+)
+_REFUSALS = (
+    grpc.StatusCode.INVALID_ARGUMENT,
+    grpc.StatusCode.UNAUTHENTICATED,
+    grpc.StatusCode.UNIMPLEMENTED,
+    grpc.StatusCode.RESOURCE_EXHAUSTED,
+)
+LOG = logging.getLogger("scenarios.cluster")
+
+Answer = Callable[[Any], Awaitable[StrictForm]]
+
+
+class NoAnswerError(ValueError):
+    """The scheduler gives no answer now; it may later."""
+
+
+def make_server(
+    answers: Mapping[str, Answer], token: str, failed: Callable[[BaseException], None]
+) -> grpc.aio.Server:
+    """Make a server of the methods; an error that is no bad input is handed to ``failed``."""
+    server = grpc.aio.server(options=_OPTIONS)
+    handlers = {
+        name: grpc.unary_unary_rpc_method_handler(_behaviour(name, answer, token, failed))
+        for name, answer in answers.items()
+    }
+    generic = grpc.method_handlers_generic_handler(SERVICE, handlers)
+    server.add_generic_rpc_handlers((generic,))
+    return server
+
+
+def _behaviour(
+    name: str, answer: Answer, token: str, failed: Callable[[BaseException], None]
+) -> Callable[[bytes, Any], Awaitable[bytes]]:
+    async def behave(body: bytes, context: Any) -> bytes:
+        given = dict(context.invocation_metadata() or ()).get("authorization", "")
+        if token and not hmac.compare_digest(str(given).encode(), f"Bearer {token}".encode()):
+            await context.abort(grpc.StatusCode.UNAUTHENTICATED, "the token is missing or wrong")
+        try:
+            reply = await answer(read_message(REQUESTS[name], body, name))
+        except ValueError as error:
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, one_line(str(error)))
+            raise
+        except Exception as error:
+            failed(error)
+            raise
+        return message_text(reply)
+
+    return behave
+
+
+def bind(server: grpc.aio.Server, host: str, port: int, tls: tuple[bytes, bytes] | None) -> int:
+    """Bind a server to a port and return it; ``tls`` is a key and a certificate.
+
+    Raises
+    ------
+    ValueError
+        If the port cannot be had, or the certificate is wrong.
+    """
+    address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    try:
+        if tls is None:
+            bound: int = server.add_insecure_port(address)
+        else:
+            bound = server.add_secure_port(address, grpc.ssl_server_credentials([tls]))
+    except RuntimeError as error:
+        raise ValueError(f"--host {host} --port {port}: cannot listen") from error
+    if not bound:
+        raise ValueError(f"--host {host} --port {port}: cannot listen")
+    return bound
+
+
+def pem(path: Path) -> bytes:
+    """Content of a file with a key or certificates.
+
+    Raises
+    ------
+    ValueError
+        If it cannot be read or holds none.
+    """
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise ValueError(f"{path}: cannot be read: {error.strerror}") from error
+    if b"-----BEGIN " not in content:
+        raise ValueError(f"{path}: must be PEM, with a line of -----BEGIN")
+    return content
+
+
+class SchedulerLink:
+    """Way to a scheduler."""
+
+    def __init__(self, flags: AccessFlags) -> None:
+        require_port(flags.port)
+        token = token_of(flags.token_file)
+        require_safe(
+            flags.ipaddr,
+            "--ipaddr",
+            has_tls=flags.tls_ca is not None,
+            has_token=bool(token),
+            tls_flag="--tls-ca",
+        )
+        host = f"[{flags.ipaddr}]" if ":" in flags.ipaddr else flags.ipaddr
+        self.address = f"{host}:{flags.port}"
+        self._metadata = (("authorization", f"Bearer {token}"),) if token else ()
+        if flags.tls_ca is None:
+            self._channel = grpc.aio.insecure_channel(self.address, options=_OPTIONS)
+        else:
+            trusted = grpc.ssl_channel_credentials(pem(flags.tls_ca))
+            self._channel = grpc.aio.secure_channel(self.address, trusted, options=_OPTIONS)
+
+    async def call(
+        self, method: str, request: StrictForm, form: type[MessageT], limit_s: float
+    ) -> MessageT:
+        """Call a method; an answer that takes longer than the limit is none.
+
+        Raises
+        ------
+        NoAnswerError
+            If the scheduler gives no answer.
+        ValueError
+            If it refuses the request, in its words.
+        """
+        path = f"/{SERVICE}/{method}"
+        try:
+            body: bytes = await self._channel.unary_unary(path)(
+                message_text(request), timeout=limit_s, metadata=self._metadata
+            )
+        except grpc.aio.AioRpcError as error:
+            details = one_line(error.details() or "")
+            if error.code() in _REFUSALS:
+                raise ValueError(f"scheduler at {self.address}: {details}") from error
+            raise NoAnswerError(
+                f"scheduler at {self.address}: gives no answer ({error.code().name}: {details})"
+            ) from error
+        return read_message(form, body, f"answer of the scheduler at {self.address} to {method}")
+
+    async def close(self) -> None:
+        """Close the connection."""
+        await self._channel.close()
+
+
+def call_once(
+    flags: AccessFlags, method: str, request: StrictForm, form: type[MessageT]
+) -> MessageT:
+    """Call a method from a command that does nothing else; see `SchedulerLink.call`."""
+
+    async def calling() -> MessageT:
+        link = SchedulerLink(flags)
+        try:
+            return await link.call(method, request, form, 20.0)
+        finally:
+            await link.close()
+
+    return asyncio.run(calling())
+
+
+def answers_of(service: Any) -> Mapping[str, Answer]:
+    """Methods of a service by name: ``report`` for ``Report``, and so on."""
+    return {name: getattr(service, name.lower()) for name in REQUESTS}

@@ -1,0 +1,97 @@
+"""Running of a scheduler: its parts put together, a port, and the end on a signal."""
+
+import asyncio
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agents.cluster.table import PolicySetting, policy_named
+from des.base.interruption import heard_handlers
+from des.base.lazy import lazy
+from scenarios.cluster.access import token_of
+from scenarios.cluster.live_cluster import LiveCluster
+from scenarios.cluster.rpc import answers_of, bind, make_server, pem
+from scenarios.cluster.scheduler import Config
+from scenarios.cluster.service import ClusterService
+from scenarios.cluster.store import SqliteStore, StateStore
+
+if TYPE_CHECKING:
+    from scenarios.cluster import redis_store
+else:
+    redis_store = lazy("scenarios.cluster.redis_store")
+
+
+def serve_cluster(config: Config) -> int:
+    """Serve until a signal; returns the exit code.
+
+    Raises
+    ------
+    ValueError
+        If there is no such policy, the state is in use or damaged, or the port cannot be had.
+    """
+    policy = policy_named(
+        config.policy,
+        placing=config.placing,
+        admission=config.admission,
+        preempting=config.preempting,
+        level=config.level,
+        is_level_required=config.level_required,
+        setting=PolicySetting(quantum_s=config.round_duration or None),
+    )
+    cluster = LiveCluster(policy=policy, lease_s=config.lease, grace_s=config.grace)
+    store = open_store(config.state)
+    try:
+        return asyncio.run(_serve(config, cluster, store))
+    finally:
+        store.close()
+
+
+def open_store(state: str) -> StateStore:
+    """Open the state that a flag names.
+
+    Raises
+    ------
+    ValueError
+        If it is in use or damaged.
+    """
+    if not state.startswith(("redis://", "rediss://")):
+        return SqliteStore(Path(state))
+    if find_spec("redis") is None:
+        raise ValueError(f"--state {state}: needs the package redis, of the extra cluster-redis")
+    store: StateStore = redis_store.RedisStore(state)
+    return store
+
+
+async def _serve(config: Config, cluster: LiveCluster, store: StateStore) -> int:
+    loop = asyncio.get_running_loop()
+    ended: asyncio.Future[None] = loop.create_future()
+
+    def end(error: BaseException | None = None) -> None:
+        if not ended.done():
+            if error is None:
+                ended.set_result(None)
+            else:
+                ended.set_exception(error)
+
+    for number in heard_handlers():
+        loop.add_signal_handler(number, end)
+    service = ClusterService(cluster, store, name=config.policy, round_s=config.round_duration)
+    server = make_server(answers_of(service), token_of(config.token_file), end)
+    tls = None
+    if config.tls_cert is not None and config.tls_key is not None:
+        tls = pem(config.tls_key), pem(config.tls_cert)
+    port = bind(server, config.host, config.port, tls)
+    await server.start()
+    sys.stdout.write(f"listening at {config.host}:{port}\n")
+    sys.stdout.flush()
+    time_keeper = asyncio.create_task(service.keep_time())
+    try:
+        await asyncio.wait((ended, time_keeper), return_when=asyncio.FIRST_COMPLETED)
+        if time_keeper.done():
+            time_keeper.result()
+        ended.result()
+    finally:
+        time_keeper.cancel()
+        await server.stop(None)
+    return 0

@@ -1,0 +1,62 @@
+"""Show the nodes and jobs of a cluster."""
+
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from des.base.flags import option
+from des.base.lazy import lazy
+from des.base.names import one_line
+from scenarios.cluster.access import AccessFlags
+
+if TYPE_CHECKING:
+    from scenarios.cluster import messages, rpc
+else:
+    messages = lazy("scenarios.cluster.messages")
+    rpc = lazy("scenarios.cluster.rpc")
+
+EXAMPLES = """\
+examples:
+  python -m scenarios.cluster status
+  python -m scenarios.cluster status --json
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config(AccessFlags):
+    """Settings of the command; the fields are the flags."""
+
+    json: bool = option(False, "print JSON, with the metrics that jobs have pushed")
+
+
+def run(config: Config) -> int:
+    """Print the status."""
+    found = rpc.call_once(config, "Status", messages.StatusRequest(), messages.Status)
+    sys.stdout.write(f"{found.model_dump_json()}\n" if config.json else status_text(found))
+    return 0
+
+
+def status_text(status: "messages.Status") -> str:
+    """Status as two tables."""
+    nodes: list[tuple[str, ...]] = [("node", "state", "address", "GPUs", "free")]
+    nodes += [
+        (each.node, each.state, each.address, str(each.num_gpus), str(each.num_free))
+        for each in status.nodes
+    ]
+    head = ("job", "name", "state", "GPUs", "on", "iteration", "held s", "age s", "reason")
+    jobs: list[tuple[str, ...]] = [head]
+    jobs += [_row(each) for each in status.jobs]
+    return f"policy {status.policy}, {status.now_s:.0f} s\n\n{_table(nodes)}\n{_table(jobs)}"
+
+
+def _row(job: "messages.JobStatus") -> tuple[str, ...]:
+    places = " ".join(f"{node}:{','.join(map(str, gpus))}" for node, gpus in job.gpus.items())
+    figures = (str(job.iteration), f"{job.attained_s:.1f}", f"{job.age_s:.1f}")
+    reason = one_line(job.reason, 200)
+    return (str(job.job), job.name, job.state, str(job.num_gpus), places, *figures, reason)
+
+
+def _table(rows: list[tuple[str, ...]]) -> str:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = ("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
+    return "".join(f"{line}\n" for line in lines)
