@@ -16,6 +16,7 @@ PICTURES = {
     "anatomy_of_a_bubble": 4,
     "autoscaling": 2,
     "calibration": 1,
+    "fidelity": 1,
     "first_steps": 4,
     "from_topology_to_plan": 3,
     "published_and_measured": 2,
