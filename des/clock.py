@@ -22,6 +22,9 @@ of a gradient exchange what it did alone; a medium is divided again. All are abo
 so processes begin, end and wake each other up before anything else of the same time.
 """
 
+Event = simpy.Event
+"""Something that happens once on a clock."""
+
 NUMBERS_PER_JOB = 1 << 32
 """Numbers of each event class per job, where several jobs run on a clock."""
 

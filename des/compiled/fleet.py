@@ -11,9 +11,8 @@ from functools import partial
 
 import numpy as np
 import numpy.typing as npt
-import simpy
 
-from des.clock import Clock
+from des.clock import Clock, Event
 from des.compiled import fleet_arrays
 from des.compiled.fleet_instances import ArrayInstance
 from des.compiled.kernels.fleet_batches import NONE, Progress, RequestArrays
@@ -229,7 +228,7 @@ class CompiledFleet(ScaledFleet):
             bound_class,
         )
 
-    def advance(self, until: simpy.Event) -> None:
+    def advance(self, until: Event) -> None:
         """Simulate until an event of the clock."""
         while not until.processed:
             time_s, rank = self.clock.next_event()
@@ -280,7 +279,7 @@ class CompiledFleet(ScaledFleet):
         )
 
 
-def _called(act: Callable[[int, int], None], place: int, one: int, event: simpy.Event) -> None:
+def _called(act: Callable[[int, int], None], place: int, one: int, event: Event) -> None:
     """Act at an event of the clock."""
     del event
     act(place, one)

@@ -180,7 +180,7 @@ class ArrayInstance:
 
     def move_out(self) -> None:
         """Refuse: such worlds are not simulated in compiled code."""
-        raise NotImplementedError("compiled fleets do not move requests out")
+        raise ValueError("compiled fleet: drain_moves_out must be False, got True")
 
     def stay(self) -> None:
         """Keep requests here, as always."""

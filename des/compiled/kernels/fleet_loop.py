@@ -15,12 +15,9 @@ from des.compiled.kernels.fleet_batches import (
     begin_run,
     can_let_in,
     run_time,
-    stay_and_write,
-    take_read,
     whole_within,
-    write_first,
-    write_run,
 )
+from des.compiled.kernels.fleet_writing import stay_and_write, take_read, write_first, write_run
 
 NOTHING, IS_EMPTY, IS_HELD = 0, 1, 2
 """Ends of `run_until`: the bound, a draining instance is empty, a request finds no instance."""
