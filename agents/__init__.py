@@ -1,7 +1,8 @@
 """Agents that decide where layers run; importing this makes the Gymnasium environments known.
 
 These are ``EastWest/Placement-v0`` (`agents.flat`), ``EastWest/Scheduling-v0``
-(`agents.scheduling`) and ``EastWest/Autoscale-v0`` (`agents.serving`).
+(`agents.scheduling`), ``EastWest/Autoscale-v0`` (`agents.serving`) and ``EastWest/Queue-v0``
+(`agents.cluster`).
 """
 
 import gymnasium
@@ -20,3 +21,4 @@ gymnasium.register(
     id="EastWest/Autoscale-v0",
     entry_point="agents.serving.autoscale_env:AutoscaleEnv",
 )
+gymnasium.register(id="EastWest/Queue-v0", entry_point="agents.cluster.queue_env:QueueEnv")

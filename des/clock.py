@@ -46,6 +46,11 @@ class Clock(simpy.Environment):
         queue = cast(list[tuple[float, int, int, simpy.Event]], self._queue)
         heappush(queue, (time_s, rank, next(self._eid), event))
 
+    def next_event(self) -> tuple[float, int]:
+        """Time and rank of the next event; there must be one."""
+        time_s, rank, _, _ = cast(list[tuple[float, int, int, simpy.Event]], self._queue)[0]
+        return time_s, rank
+
     def run_out(self) -> None:
         """Let everything happen that is going to."""
         self.run()

@@ -1,4 +1,4 @@
-"""A small API server for tests: lists in pages, watches with bookmarks, Gone, and bindings."""
+"""A small API server for tests: lists in pages, watches with bookmarks, Gone, bindings, tokens."""
 
 import json
 import threading
@@ -21,6 +21,8 @@ class ApiCluster:
         self.oldest = 0
         self.is_up = True
         self.posted: list[tuple[str, dict]] = []
+        self.patched: list[tuple[str, str, dict]] = []
+        self.tokens: set[str] = set()
         self.refusal: tuple[int, dict] | None = None
         self.queries: list[tuple[str, dict[str, str]]] = []
         self.num_closed = 0
@@ -72,10 +74,23 @@ class _Handler(BaseHTTPRequestHandler):
         if not self.cluster.is_up:
             self.close_connection = True
             return
-        if query.get("watch"):
+        if parts.path not in self.cluster.objects:
+            self._send(404, {"message": "the server could not find the requested resource"})
+        elif self.cluster.tokens and self._token() not in self.cluster.tokens:
+            self._send(401, {"message": "Unauthorized"})
+        elif query.get("watch"):
             self._watch(parts.path, int(query["resourceVersion"]))
         else:
             self._list(parts.path, query)
+
+    def _token(self) -> str:
+        return self.headers.get("Authorization", "").removeprefix("Bearer ")
+
+    def do_PATCH(self) -> None:
+        content = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        kind = self.headers["Content-Type"]
+        self.cluster.patched.append((self.path, kind, content))
+        self._send(*(self.cluster.refusal or (200, {"kind": "Node"})))
 
     def do_POST(self) -> None:
         content = json.loads(self.rfile.read(int(self.headers["Content-Length"])))

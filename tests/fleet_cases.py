@@ -5,7 +5,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from des.serving.batch_times import BatchTimes
-from des.serving.fleet_world import Decision, Engine, ScalingLimits, Slo, StartDelay, World
+from des.serving.fleet_settings import (
+    Engine,
+    ScalingLimits,
+    Slo,
+    StartDelay,
+)
+from des.serving.fleet_world import Decision, World
 from tests.pool_cases import request
 
 SECOND = BatchTimes(

@@ -37,9 +37,7 @@ async def _cancel_all() -> None:
 
 
 @contextmanager
-def running(
-    service: ExtenderService, limits: ServerLimits | None = None, tls: Any = None
-) -> Iterator[int]:
+def running(service: ExtenderService, limits: ServerLimits | None = None) -> Iterator[int]:
     """Serve on a free port of the loopback, which is given."""
     server = HttpServer(
         handler=service.answer, limits=limits or ServerLimits(), refused=service.refused
@@ -50,7 +48,7 @@ def running(
     async def begin() -> asyncio.Server:
         loop = asyncio.get_running_loop()
         tasks.append(loop.create_task(server.sweep()))
-        return await loop.create_server(server.connection, "127.0.0.1", 0, ssl=tls)
+        return await loop.create_server(server.connection, "127.0.0.1", 0)
 
     with loop_in_thread() as loop:
         listening = asyncio.run_coroutine_threadsafe(begin(), loop).result(60.0)

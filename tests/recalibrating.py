@@ -81,7 +81,7 @@ def to_bytes(steps: list[BatchStep]) -> list[dict[str, object]]:
 
 def under(env: BatchedPlacementEnv, factors: Corrections) -> dict[str, object]:
     """State of an environment with other factors."""
-    return {**env.state(), "corrections": dataclasses.asdict(factors)}
+    return {**env.state(), "corrections": factors.plain()}
 
 
 def limited_simulator(topology, workload, plan, factors):

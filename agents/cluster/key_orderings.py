@@ -60,6 +60,15 @@ class ShortestRemaining(KeyOrdering):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LeastRemainingWork(KeyOrdering):
+    """Fewest remaining GPU seconds first (SRSF): the width of a job counts as well."""
+
+    def key(self, job: LiveJob, now_s: float) -> float:
+        """Service left on all of its GPUs."""
+        return job.left_by(now_s) * job.width
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LeastAttained(KeyOrdering):
     """Least attained service first (LAS): time with GPUs, whatever their number."""
 

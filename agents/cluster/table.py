@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from agents.cluster.admission import AcceptAll, LoadThreshold, Quota
 from agents.cluster.elastic import RESIZE_QUANTUM_S, Optimus, Pollux
@@ -16,6 +17,7 @@ from agents.cluster.key_orderings import (
     GpuIntensity,
     HighestPriority,
     LeastAttained,
+    LeastRemainingWork,
     ShortestJob,
     ShortestRemaining,
 )
@@ -31,7 +33,13 @@ from agents.cluster.placing import (
 from agents.cluster.preempting import MakeRoom, OneUnit, WorstFirst
 from agents.cluster.tiresias import Queues2dLas, QueuesGittins
 from des.base.checks import nearest
+from des.base.lazy import lazy
 from des.cluster.policy import Admission, Ordering, Placing, Policy, Preempting
+
+if TYPE_CHECKING:
+    from agents.cluster import learnt_ordering
+else:
+    learnt_ordering = lazy("agents.cluster.learnt_ordering")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,11 +54,14 @@ class PolicySetting:
         GPU seconds of a sample of jobs, for orderings that learn from it.
     quota_gpus
         GPUs of tenants; a tenant without has an equal part.
+    checkpoint
+        Policy for orderings that are trained.
     """
 
     quantum_s: float | None = None
     sample_gpu_s: tuple[float, ...] = (3600.0,)
     quota_gpus: Mapping[str, float] = field(default_factory=dict)
+    checkpoint: Path | None = None
 
     def quantum(self, default_s: float) -> float:
         """Quantum that is given, else the default of an ordering. [s]"""
@@ -78,6 +89,22 @@ class PreemptingRow(NamedTuple):
     about: str
 
 
+def _learnt(setting: PolicySetting) -> Ordering:
+    """Ordering of a checkpoint.
+
+    Raises
+    ------
+    ValueError
+        If none is given, or the file is none of a training of queues.
+    """
+    if setting.checkpoint is None:
+        raise ValueError(
+            "ordering ppo: checkpoint must be given, the file of a training of queues, got none"
+        )
+    network = learnt_ordering.trained_ordering_network(setting.checkpoint)
+    return learnt_ordering.LearntOrdering(network=network, quantum_s=setting.quantum(QUANTUM_S))
+
+
 ORDERINGS: Mapping[str, OrderingRow] = MappingProxyType(
     {
         "fifo": OrderingRow(
@@ -90,6 +117,10 @@ ORDERINGS: Mapping[str, OrderingRow] = MappingProxyType(
         "srtf": OrderingRow(
             lambda setting: ShortestRemaining(quantum_s=setting.quantum(QUANTUM_S)),
             "shortest remaining time first",
+        ),
+        "srsf": OrderingRow(
+            lambda setting: LeastRemainingWork(quantum_s=setting.quantum(QUANTUM_S)),
+            "fewest remaining GPU seconds first",
         ),
         "las": OrderingRow(
             lambda setting: LeastAttained(quantum_s=setting.quantum(QUANTUM_S)),
@@ -132,6 +163,9 @@ ORDERINGS: Mapping[str, OrderingRow] = MappingProxyType(
         "priority": OrderingRow(
             lambda setting: HighestPriority(quantum_s=setting.quantum(QUANTUM_S)),
             "highest priority first",
+        ),
+        "ppo": OrderingRow(
+            _learnt, "weights of remaining time, GPUs, attained time and age, by a trained network"
         ),
         "fair_share": OrderingRow(
             lambda setting: FairShare(

@@ -2,9 +2,9 @@
 
 import reprlib
 from collections.abc import Mapping
-from dataclasses import asdict, fields
 
 from des import Corrections
+from des.plan.corrections import FACTORS
 
 
 def to_plain(corrections: Corrections) -> dict[str, float]:
@@ -15,7 +15,8 @@ def to_plain(corrections: Corrections) -> dict[str, float]:
     >>> to_plain(Corrections(wan_bandwidth_factor=2))["wan_bandwidth_factor"]
     2.0
     """
-    return {name: float(value) for name, value in asdict(corrections).items()}
+    corrections.require_no_law("environment")
+    return {name: float(getattr(corrections, name)) for name in FACTORS}
 
 
 def from_plain(content: object, owner: str) -> Corrections:
@@ -33,7 +34,7 @@ def from_plain(content: object, owner: str) -> Corrections:
     ValueError
         If a field is missing, unknown, no float or out of its range.
     """
-    names = [field.name for field in fields(Corrections)]
+    names = FACTORS
     if not isinstance(content, Mapping):
         raise ValueError(
             f"{owner}: corrections must be a dict of {', '.join(names)}; "

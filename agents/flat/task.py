@@ -88,6 +88,7 @@ class PlacementTask:
         require_count("environment", "epochs_per_episode", self.epochs_per_episode)
         require_count("environment", "iterations_per_epoch", self.iterations_per_epoch, MOST_ITEMS)
         require_quick("environment", self.schedule)
+        self.corrections.require_no_law("environment")
         uniform = self.plan(self.uniform_placement)
         action_codec(self.actions, self.world.num_domains, self.workload.num_layers)
         if self.backend is not None:

@@ -79,7 +79,7 @@ class Changes:
         if not self.replacement.pays_bytes:
             return np.where(self._is_change, restart_s, 0.0)
         times_s: Real = np.full(self._is_change.shape, np.nan)
-        if _is_plain(topology):
+        if _is_plain(topology) and corrections.transport is None:
             goodput, latency_s = direct_links(topology, corrections)
             overhead_s = float(corrections.message_overhead_s)
             if self._ways is not None:

@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 from agents.ppo.batch_step import BatchStep
 from agents.serving.autoscale_task import TraceRLSimulator, drawn_day
+from agents.serving.rl_state import RLActionExecutor
 from des.base.checks import require_count, require_seed
 from des.serving.fleet_world import World
 
@@ -20,12 +21,19 @@ class AutoscaleBatch:
     """
 
     def __init__(
-        self, num_envs: int, seed: int, make_world: Callable[[int], World] = drawn_day
+        self,
+        num_envs: int,
+        seed: int,
+        make_world: Callable[[int], World] = drawn_day,
+        executor: RLActionExecutor | None = None,
     ) -> None:
         require_count("autoscaling", "num_envs", num_envs)
         require_seed("autoscaling", "seed", seed)
         self.num_envs, self.seed = num_envs, seed
-        self._simulators = [TraceRLSimulator(make_world=make_world) for _ in range(num_envs)]
+        self._simulators = [
+            TraceRLSimulator(make_world=make_world, executor=executor or RLActionExecutor())
+            for _ in range(num_envs)
+        ]
         self._episodes = [-1] * num_envs
         self._actions: list[list[list[int]]] = [[] for _ in range(num_envs)]
 

@@ -1,15 +1,18 @@
 """The autoscaling task: days of requests on a fleet, one action a decision."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
+from agents.serving.forecast_policies import Predictive
 from agents.serving.rl_state import RLActionExecutor, RLRewardCalculator, RLStateCollector
+from des.compiled.fleet import CompiledFleet
 from des.serving.engines import engine_named
-from des.serving.fleet_engine import Fleet
-from des.serving.fleet_world import ScalingLimits, Slo, StartDelay, View, World
+from des.serving.fleet_scaling import ScaledFleet
+from des.serving.fleet_settings import ScalingLimits, Slo, StartDelay
+from des.serving.fleet_world import ScalingPolicy, View, World
 from des.serving.request_streams import TokenLengths, modulated_requests
 from des.serving.requests import Request
 
@@ -17,20 +20,21 @@ DAY_S = 1200.0
 """Length of a drawn day, which is compressed."""
 
 
-def drawn_day(seed: int) -> World:
+def drawn_day(seed: int, *, drains_soonest: bool = False) -> World:
     """Draw a world: a quiet, a usual and a busy rate that take turns, on pools of two instances.
 
     Rates are 1 to 2, 4 to 7 and 10 to 16 requests a second, with prompts of 4,000 tokens and
-    answers of 250 on average; stays last 2 min on average.
+    answers of 250 on average; stays last 2 min on average. With ``drains_soonest`` instances are
+    drained by the time that they are expected to take.
     """
     rng = np.random.default_rng([seed, 26])
     rates = (float(rng.uniform(1, 2)), float(rng.uniform(4, 7)), float(rng.uniform(10, 16)))
     lengths = TokenLengths(prompt_mean=4000.0, output_mean=250.0, variation=0.6, most=16_000)
     requests = modulated_requests(rates, 120.0, DAY_S, int(rng.integers(2**31)), lengths)
-    return day_world(requests)
+    return day_world(requests, drains_soonest=drains_soonest)
 
 
-def day_world(requests: Sequence[Request]) -> World:
+def day_world(requests: Sequence[Request], *, drains_soonest: bool = False) -> World:
     """Put requests on a fleet of the task: Llama 3.3 70B on 4 H100, two pools of 2 instances."""
     return World(
         requests=tuple(requests),
@@ -38,7 +42,7 @@ def day_world(requests: Sequence[Request]) -> World:
         initial={"prompt": 2, "token": 2},
         slo=Slo(ttft_s=2.0, gap_s=0.1),
         start=StartDelay(load_s=30.0),
-        limits=ScalingLimits(max_total=40),
+        limits=ScalingLimits(max_total=40, drains_soonest=drains_soonest),
         decision_interval_s=10.0,
         horizon_s=DAY_S,
     )
@@ -55,8 +59,14 @@ class TraceRLSimulator:
     collector: RLStateCollector = field(default_factory=RLStateCollector)
     executor: RLActionExecutor = field(default_factory=RLActionExecutor)
     calculator: RLRewardCalculator = field(default_factory=RLRewardCalculator)
-    fleet: Fleet | None = None
+    make_fleet: Callable[[World, int], ScaledFleet] = CompiledFleet
+    """Engine; that of SimPy, `des.serving.fleet_engine.Fleet`, has the same floats."""
+    guide: ScalingPolicy = field(default_factory=Predictive)
+    """Rule whose counts are observed, and changed by residual actions."""
+    fleet: ScaledFleet | None = None
     view: View | None = None
+    memory: object = None
+    wanted: Mapping[str, int] = field(default_factory=dict)
 
     def reset(self, seed: int) -> npt.NDArray[np.float32]:
         """Begin the episode of a seed and return its first observation (D,).
@@ -66,11 +76,18 @@ class TraceRLSimulator:
         ValueError
             If its requests end before the first decision.
         """
-        self.fleet = Fleet(self.make_world(seed), seed)
+        self.fleet = self.make_fleet(self.make_world(seed), seed)
+        self.memory = self.guide.first_memory(self.fleet.world)
         self.view = self.fleet.next_view()
         if self.view is None:
             raise ValueError(f"episode {seed}: requests must go on to the first decision")
-        return self.collector.collect(self.view)
+        return self._observed(self.view)
+
+    def _observed(self, view: View) -> npt.NDArray[np.float32]:
+        """Ask the guide, and observe."""
+        advice, self.memory = self.guide.decide(view, self.memory)
+        self.wanted = advice.counts
+        return self.collector.collect(view, self.wanted)
 
     def step(self, action: npt.ArrayLike) -> tuple[npt.NDArray[np.float32], float, bool]:
         """Act; return observation (D,), reward, and whether the episode is over.
@@ -84,15 +101,15 @@ class TraceRLSimulator:
         """
         if self.fleet is None or self.view is None:
             raise ValueError("simulator: reset must be called first")
-        decision = self.executor.decide(self.view, action)
+        decision = self.executor.decide(self.view, action, self.wanted)
         self.fleet.apply(self.view, decision)
         view = None if self.fleet.is_over() else self.fleet.next_view()
         if view is None:
-            observation = self.collector.collect(self.view)
+            observation = self.collector.collect(self.view, self.wanted)
             self.view = None
             return observation, 0.0, True
         self.view = view
-        return self.collector.collect(view), self.calculator.reward(view, decision), False
+        return self._observed(view), self.calculator.reward(view, decision), False
 
     @property
     def first_choices(self) -> tuple[int, ...]:

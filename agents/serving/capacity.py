@@ -4,7 +4,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from des.serving.fleet_world import MIXED, PROMPT, TOKEN, Engine, Slo
+from des.serving.fleet_settings import Engine, Slo
+from des.serving.fleet_world import MIXED, PROMPT, TOKEN
 
 HEADROOM = 0.7
 """Share of its time for which an instance should work."""

@@ -17,12 +17,10 @@ from des.base.command import EXIT_CODES, UsageError, exit_code_of
 from des.base.flags import option, parse, required
 from des.base.text_files import read_json
 from des.serving.engines import engine_named
+from des.serving.fleet_settings import ScalingLimits, Slo, StartDelay
 from des.serving.fleet_world import (
     LAYOUTS_OF_POOLS,
     PoolView,
-    ScalingLimits,
-    Slo,
-    StartDelay,
     View,
     World,
 )

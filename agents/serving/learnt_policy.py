@@ -1,35 +1,91 @@
-"""A trained network as a scaling policy."""
+"""Networks as scaling policies: trained, untrained; and random actions."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
-from agents.ppo.checkpoint import TrainedPolicy, load_checkpoint
+import numpy as np
+
+from agents.ppo.checkpoint import CheckpointError, TrainedPolicy, load_checkpoint
+from agents.ppo.ppo_config import PPOConfig
+from agents.ppo.trainer import Trainer
+from agents.serving.autoscale_batch import AutoscaleBatch
+from agents.serving.forecast_policies import Predictive
 from agents.serving.rl_state import RLActionExecutor, RLStateCollector
 from des.serving.fleet_world import Decision, View, World
 
+ACTIONS, ACTION_FLAGS = "actions", ("is_adaptive", "is_residual")
+"""Entry of a checkpoint with the kind of its actions, and the fields of that."""
+
 
 class LearntPolicy:
-    """The most likely action of a network trained by `python -m scenarios.train_autoscaler`."""
+    """The most likely action of a network, with the guide that it was trained with."""
 
-    def __init__(self, checkpoint: Path) -> None:
-        self.collector, self.executor = RLStateCollector(), RLActionExecutor()
-        self.network = _loaded(checkpoint)
+    def __init__(self, network: TrainedPolicy, executor: RLActionExecutor) -> None:
+        self.collector, self.executor = RLStateCollector(), executor
+        self.network, self.guide = network, Predictive()
 
     def first_memory(self, world: World) -> object:
-        """Nothing."""
-        return None
+        """Memory of the guide."""
+        return self.guide.first_memory(world)
 
     def decide(self, view: View, memory: object) -> tuple[Decision, object]:
-        """Look at the view alone."""
-        choices = self.network.decide(self.collector.collect(view))
-        return self.executor.decide(view, self.executor.action_of(choices)), memory
+        """Look at the view and at what the guide wants."""
+        advice, memory = self.guide.decide(view, memory)
+        choices = self.network.decide(self.collector.collect(view, advice.counts))
+        action = self.executor.action_of(choices)
+        return self.executor.decide(view, action, advice.counts), memory
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RandomActions:
+    """Actions of the task drawn at random, as a comparison."""
+
+    seed: int
+
+    def first_memory(self, world: World) -> object:
+        """Decisions so far."""
+        return 0
+
+    def decide(self, view: View, memory: object) -> tuple[Decision, object]:
+        """Draw an action by the seed and the number of the decision."""
+        assert isinstance(memory, int)
+        action = np.random.default_rng([self.seed, memory]).uniform(-1.0, 1.0, 3)
+        return RLActionExecutor().decide(view, action), memory + 1
 
 
 @cache
-def _loaded(checkpoint: Path) -> TrainedPolicy:
+def learnt_policy(checkpoint: Path) -> LearntPolicy:
+    """Load a network trained by `python -m scenarios.train_autoscaler`, with its actions.
+
+    Raises
+    ------
+    CheckpointError
+        If the file is no such checkpoint.
+    """
+    payload = load_checkpoint(checkpoint)
+    actions = payload.get(ACTIONS, {})
+    if not isinstance(actions, dict) or not set(actions) <= set(ACTION_FLAGS):
+        raise CheckpointError(
+            f"checkpoint {checkpoint}: {ACTIONS} must have the fields {', '.join(ACTION_FLAGS)}, "
+            f"got {actions!r}"
+        )
+    flags = {name: bool(value) for name, value in actions.items()}
+    return LearntPolicy(_network(payload, checkpoint), RLActionExecutor(**flags))
+
+
+def untrained_policy(seed: int, config: PPOConfig, executor: RLActionExecutor) -> LearntPolicy:
+    """Make a network as it is before its training."""
+    state = Trainer.local(AutoscaleBatch(1, seed), config, seed, config.num_steps).state()
+    return LearntPolicy(_network(state, Path("untrained")), executor)
+
+
+def _network(payload: Mapping[str, Any], source: Path) -> TrainedPolicy:
     return TrainedPolicy.from_payload(
-        load_checkpoint(checkpoint),
-        source=checkpoint,
+        payload,
+        source=source,
         observation_size=RLStateCollector().size,
         action_sizes=RLActionExecutor().sizes,
     )

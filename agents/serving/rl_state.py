@@ -1,16 +1,25 @@
 """State of a fleet as a learnt policy sees it, and the actions that it has."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from des.base.checks import require_count, require_non_negative
-from des.serving.fleet_world import MIXED, PROMPT, TOKEN, Decision, PoolView, View
+from des.serving.fleet_world import (
+    MIXED,
+    PROMPT,
+    TOKEN,
+    Decision,
+    PoolView,
+    View,
+)
 
-POOL_FIELDS = 9
+POOL_FIELDS = 10
 SHARED_FIELDS = 8
+_USUAL_STEP = 5
 NUM_WEIGHTS = 3
 
 
@@ -32,10 +41,11 @@ DEFAULT_WEIGHTS = ScalingWeights()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RLStateCollector:
-    """Turns a view into an observation: 9 numbers of each of two pools, 8 shared, 3 weights.
+    """Turns a view into an observation: 10 numbers of each of two pools, 8 shared, 3 weights.
 
     Of a pool: active, starting and draining instances, requests that wait and run, prompt tokens
-    that wait, shares of memory and of time in use, time that starts still need. Shared: arrivals,
+    that wait, shares of memory and of time in use, time that starts still need, and instances that
+    a guide wants beyond those ordered. Shared: arrivals,
     tokens of them, tokens written, mean time to the first token and mean gap over the SLO,
     attainment, and all instances. A mixed pool takes the first place and leaves the second at 0.
     Counts are compressed as ``log(1 + x)``.
@@ -48,8 +58,8 @@ class RLStateCollector:
         """Numbers of an observation."""
         return 2 * POOL_FIELDS + SHARED_FIELDS + NUM_WEIGHTS
 
-    def collect(self, view: View) -> npt.NDArray[np.float32]:
-        """Make the observation of a view.
+    def collect(self, view: View, wanted: Mapping[str, int]) -> npt.NDArray[np.float32]:
+        """Make the observation of a view and of the counts that the guide wants.
 
         Raises
         ------
@@ -57,7 +67,9 @@ class RLStateCollector:
             If a metric is not finite.
         """
         names = (MIXED,) if MIXED in view.pools else (PROMPT, TOKEN)
-        numbers = [each for name in names for each in _pool_numbers(view.pools[name], view)]
+        numbers = [
+            each for name in names for each in _pool_numbers(view.pools[name], view, wanted[name])
+        ]
         numbers += [0.0] * (2 * POOL_FIELDS - len(numbers))
         slo = view.slo
         numbers += [
@@ -77,7 +89,7 @@ class RLStateCollector:
         return np.array(numbers, np.float32)
 
 
-def _pool_numbers(pool: PoolView, view: View) -> list[float]:
+def _pool_numbers(pool: PoolView, view: View, wanted: int) -> list[float]:
     return [
         math.log1p(pool.active),
         math.log1p(pool.starting),
@@ -88,6 +100,7 @@ def _pool_numbers(pool: PoolView, view: View) -> list[float]:
         pool.kv_fraction,
         pool.busy_fraction,
         pool.start_left_s / view.interval_s,
+        min(max((wanted - pool.ordered) / _USUAL_STEP, -2.0), 2.0),
     ]
 
 
@@ -97,7 +110,8 @@ class RLActionExecutor:
 
     The first two, times ``action_scale_step``, are instances more or fewer; the third, times
     ``action_mig_step``, instances that change from prompt to token. A mixed pool takes the first.
-    With ``is_adaptive`` the step of a pool is at most half of its instances, and at least 1.
+    With ``is_adaptive`` the step of a pool is at most half of its instances, and at least 1. With
+    ``is_residual`` an action changes the counts that a guide wants, not those that are ordered.
     """
 
     action_scale_step: int = 5
@@ -105,6 +119,7 @@ class RLActionExecutor:
     min_instances_per_pool: int = 1
     max_total_instances: int = 100
     is_adaptive: bool = False
+    is_residual: bool = False
 
     def __post_init__(self) -> None:
         for name in ("action_scale_step", "min_instances_per_pool", "max_total_instances"):
@@ -127,14 +142,18 @@ class RLActionExecutor:
         found: npt.NDArray[np.float64] = (np.asarray(choices) - middle) / np.array(steps)
         return found
 
-    def decide(self, view: View, action: npt.ArrayLike) -> Decision:
-        """Make a decision.
+    def decide(
+        self, view: View, action: npt.ArrayLike, wanted: Mapping[str, int] | None = None
+    ) -> Decision:
+        """Make a decision; ``wanted`` are the counts of the guide, for residual actions.
 
         Raises
         ------
         ValueError
-            If the action is not three numbers within [-1, 1].
+            If the action is not three numbers within [-1, 1], or the counts are missing.
         """
+        if self.is_residual and wanted is None:
+            raise ValueError("residual action: wanted must be the counts of the guide, got none")
         numbers = np.asarray(action, float)
         if numbers.shape != (3,) or not (np.abs(numbers) <= 1.0).all():  # NaN fails too
             raise ValueError(f"action must be 3 numbers within [-1, 1], got {action!r}")
@@ -145,7 +164,8 @@ class RLActionExecutor:
             step = self.action_scale_step
             if self.is_adaptive:
                 step = min(step, max(1, now // 2))
-            counts[name] = max(now + round(float(number) * step), self.min_instances_per_pool)
+            base = wanted[name] if self.is_residual and wanted is not None else now
+            counts[name] = max(base + round(float(number) * step), self.min_instances_per_pool)
         over = sum(counts.values()) - self.max_total_instances
         for name in names:
             given = min(max(over, 0), counts[name] - self.min_instances_per_pool)

@@ -35,25 +35,22 @@ RULES: Mapping[str, Callable[[], ScalingPolicy]] = {
 }
 """Rules with their default settings; `oracle` has the trace."""
 LEARNT = "rl"
-"""Name of a policy that was trained, which needs a checkpoint."""
+"""Name of the policy that was trained."""
+SHIPPED = Path(__file__).resolve().parent.parent / "checkpoints" / "autoscale-0.pt"
+"""Checkpoint of seed 0 that comes with the package."""
 POLICY_NAMES = (*RULES, LEARNT)
 
 
 def scaling_policy(name: str, checkpoint: Path | None = None) -> ScalingPolicy:
-    """Make a policy; the learnt one is that of a checkpoint.
+    """Make a policy; the learnt one is that of a checkpoint (default: the shipped one).
 
     Raises
     ------
     ValueError
-        If there is none of that name, or a learnt one without a checkpoint.
+        If there is none of that name, or the checkpoint is wrong.
     """
     if name == LEARNT:
-        if checkpoint is None:
-            raise ValueError(
-                "policy rl: --checkpoint must name a file of python -m "
-                "scenarios.train_autoscaler, got none"
-            )
-        return learnt_policy.LearntPolicy(checkpoint)
+        return learnt_policy.learnt_policy(SHIPPED if checkpoint is None else checkpoint)
     if name not in RULES:
         raise ValueError(
             f"policy: must be a known name, got {name!r}; {nearest(name, POLICY_NAMES)}"

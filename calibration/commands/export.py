@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 from calibration.cases.aggregation import Aggregation
 from calibration.cases.case import PlacementCase
@@ -9,7 +10,7 @@ from calibration.cases.worlds import snapshot
 from calibration.commands.console import say
 from calibration.commands.flags import DEFAULT_MODEL, ENDPOINTS_HELP, Endpoints, WorldFlags
 from calibration.reference.astra_config import Backend
-from calibration.reference.export import why_only_ours, write_folder
+from calibration.reference.export import why_only_ours, write_folder, write_ns3_folder
 from des import (
     DEFAULT_SCHEDULE,
     SCHEDULES,
@@ -37,6 +38,8 @@ examples:
       as many messages in flight as there are, every link its own: for our engine alone
   python -m calibration export --granularity gpu --parallelism 4x2x1 --backend unaware --out runs/g
       one NPU per GPU, four dividing the layers and two the microbatches
+  python -m calibration export --backend ns3 --out runs/packets
+      physical topology and settings for ASTRA-sim's ns-3
 """
 
 
@@ -51,7 +54,9 @@ class Config(WorldFlags):
     endpoints: Endpoints | None = option(
         "one_in_flight", f"{ENDPOINTS_HELP}; none: as the network has it"
     )
-    backend: Backend = option("aware", "network that the folder is for")
+    backend: Backend | Literal["ns3"] = option(
+        "aware", "network that the folder is for; ns3: ASTRA-sim's own packet level"
+    )
     network_aggregation: Aggregation = option(
         "harmonic", "mean of unequal links, for unaware and aware"
     )
@@ -89,9 +94,12 @@ class Config(WorldFlags):
 def run(config: Config) -> int:
     """Write the folder."""
     case = case_of(config)
-    write_folder(case, config.backend, config.out, aggregation=config.network_aggregation)
+    if config.backend == "ns3":
+        write_ns3_folder(case, config.out)
+    else:
+        write_folder(case, config.backend, config.out, aggregation=config.network_aggregation)
     say(f"{case.num_npus} NPUs, {case.workload.name}, {case.plan.schedule}: {case.plan.placement}")
-    why = why_only_ours(case, config.backend)
+    why = why_only_ours(case, "unaware" if config.backend == "ns3" else config.backend)
     if why is not None:
         say(f"for our engine alone: {why}; the original fails, or gives other cycles")
     DOCUMENT.add(out=config.out, num_npus=case.num_npus, only_our_engine=why)

@@ -18,15 +18,28 @@ from des.base.flags import option
 from des.base.lazy import lazy
 
 if TYPE_CHECKING:
-    from calibration.fit import corrections_file, errors, fit, prediction, regimes, report
+    from calibration.cases import message_cases
+    from calibration.cases.case import PlacementCase
+    from calibration.fit import (
+        corrections_file,
+        errors,
+        fit,
+        prediction,
+        regimes,
+        report,
+        transport_fit,
+    )
     from calibration.fit.report import Calibration
+    from des.plan.transport_law import TransportLaw
 else:
+    message_cases = lazy("calibration.cases.message_cases")
     corrections_file = lazy("calibration.fit.corrections_file")
     errors = lazy("calibration.fit.errors")
     fit = lazy("calibration.fit.fit")
     prediction = lazy("calibration.fit.prediction")
     regimes = lazy("calibration.fit.regimes")
     report = lazy("calibration.fit.report")
+    transport_fit = lazy("calibration.fit.transport_fit")
 
 
 EXAMPLES = """\
@@ -109,14 +122,32 @@ def _calibrated(
     measured = reference.measure(cases, backend)
     say(f"the reference took {time.perf_counter() - start_s:.1f} s")
     seen = reference.seen(cases, backend)
+    law = _law_of(reference, cases[0]) if backend == "ns3" else None
     with crew(workers) as at_work, progress_bar("fit") as progress:
         progress.add_task("", total=None)
-        found = fit.fit(
-            seen, measured, predict=prediction.predict, at_work=at_work, seed=placements.seed
-        )
+        if law is not None:
+            found = transport_fit.fit_transport(
+                law, seen, measured, predict=transport_fit.predict_packets, at_work=at_work
+            )
+        else:
+            found = fit.fit(
+                seen, measured, predict=prediction.predict, at_work=at_work, seed=placements.seed
+            )
     return report.Calibration(
         placements=placements.title, reference=world, cases=seen, measured=measured, fit=found
     )
+
+
+def _law_of(reference: Reference, case: PlacementCase) -> TransportLaw:
+    """Measure single messages on the links of a world, and fit the law of its transport."""
+    singles = message_cases.message_cases(case.topology)
+    say(f"law: fitted to {len(singles)} sizes and links of single messages, none a placement")
+    measured = reference.measure(singles, "ns3")
+    packets = case.topology.transport.packets
+    if packets.connections == "fresh":
+        error = transport_fit.closed_form_error(singles, measured, packets)
+        say(f"law: the closed form alone is {error:.1%} off these messages, mean")
+    return transport_fit.fit_law(singles, measured, packets)
 
 
 def show_fit(calibration: Calibration) -> None:

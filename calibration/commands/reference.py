@@ -10,9 +10,9 @@ from calibration.cases.case import Measurement, PlacementCase
 from calibration.commands.console import progress_bar
 from calibration.commands.flags import DEFAULT_STORE
 from calibration.commands.placements import SamplingFlags
-from calibration.measuring.environment import BINARIES_VARIABLE
+from calibration.measuring.environment import BINARIES_VARIABLE, NS3_PROGRAM
 from calibration.measuring.measure import TIMEOUT_S, ReferenceBackend, measure_all
-from calibration.packet.process import installed_version
+from calibration.packet.process import ns3_version
 from calibration.reference.astra_config import as_seen
 from calibration.reference.export import PROGRAMS
 from calibration.reference.ns3 import Ns3
@@ -107,6 +107,14 @@ class ReferenceFlags(SamplingFlags):
     ns3_bin: Path | None = option(None, "the program AstraSimNetwork, for the backend astra-ns3")
     ns3_config: Path | None = option(None, "its text file of settings")
     ns3_topology: Path | None = option(None, "its text file of the physical topology")
+    ns3_build_dir: Path | None = option(
+        None, f"folder of a build that holds {NS3_PROGRAM}, in place of --ns3-bin"
+    )
+    ns3_network_config: Path | None = option(None, "another name of --ns3-config")
+    ns3_comm_group_config: str = option(
+        "empty", "groups of communicators are those of the traces; empty is all it may be"
+    )
+    use_mock: bool = option(False, "must be False: runs are real")
     workers: int = option(os.cpu_count() or 1, "processes at a time", check=require_count)
     time_limit: float = option(TIMEOUT_S, "limit of a run, in seconds", check=require_positive)
     store: Path | None = option(
@@ -123,13 +131,14 @@ class ReferenceFlags(SamplingFlags):
         ReferenceRunError
             If the backend ``ns3`` is not installed.
         """
+        self._check_ns3_keys()
         if self.astra_bin is not None and not set(PROGRAMS) & set(backends):
             raise UsageError(f"--astra-bin has programs for {' and '.join(PROGRAMS)} only")
         variable = os.environ.get(BINARIES_VARIABLE)
         binaries = self.astra_bin or (Path(variable) if variable else None)
         self._require_one_slot(backends, binaries)
         if "ns3" in backends:
-            installed_version()
+            ns3_version()
         store = None
         if self.store is not None:
             self.store.parent.mkdir(parents=True, exist_ok=True)
@@ -164,10 +173,25 @@ class ReferenceFlags(SamplingFlags):
                 f"{endpoints}; without --astra-bin and {BINARIES_VARIABLE} our own engine runs"
             )
 
+    def _check_ns3_keys(self) -> None:
+        """Refuse values of a scenario file that would mean something else than is done."""
+        if self.use_mock:
+            raise UsageError("--use-mock must be False, as runs are real; got True")
+        if self.ns3_comm_group_config != "empty":
+            raise UsageError(
+                "--ns3-comm-group-config must be empty, as groups are those of the traces; got "
+                f"{self.ns3_comm_group_config}"
+            )
+        for one, other in (("ns3_bin", "ns3_build_dir"), ("ns3_config", "ns3_network_config")):
+            if getattr(self, one) is not None and getattr(self, other) is not None:
+                names = " and ".join(f"--{name.replace('_', '-')}" for name in (one, other))
+                raise UsageError(f"only one of {names} may be given, got both")
+
     def _ns3(self) -> Ns3:
+        folder = self.ns3_build_dir
         flags = {
-            "--ns3-bin": self.ns3_bin,
-            "--ns3-config": self.ns3_config,
+            "--ns3-bin": self.ns3_bin if folder is None else folder / NS3_PROGRAM,
+            "--ns3-config": self.ns3_config or self.ns3_network_config,
             "--ns3-topology": self.ns3_topology,
         }
         missing = [flag for flag, value in flags.items() if value is None]

@@ -2,14 +2,11 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 
-from des.plan.corrections import Corrections
-
-FACTORS = tuple(field.name for field in fields(Corrections))
-"""All that calibration may correct, in the order of vectors."""
+from des.plan.corrections import FACTORS, Corrections
 
 OVERHEAD = FACTORS.index("message_overhead_s")
 
@@ -44,7 +41,7 @@ class Coordinates:
     def corrections(self, point: Sequence[float] | np.ndarray) -> Corrections:
         """Make the factors of a point."""
         values = (self.value(factor, float(each)) for factor, each in enumerate(point))
-        return Corrections(**dict(zip(FACTORS, values, strict=True)))
+        return Corrections.from_plain(dict(zip(FACTORS, values, strict=True)))
 
 
 def factor_bounds() -> tuple[np.ndarray, np.ndarray]:

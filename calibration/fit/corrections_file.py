@@ -47,6 +47,25 @@ class _FactorsForm(_FirstFactorsForm):
     intra_latency_factor: float
 
 
+class _LawForm(_Form):
+    """Fields of `TransportLaw`, which checks their ranges."""
+
+    connections: str
+    first_window_bytes: float
+    segment_bytes: float
+    start_up_round_trips: float
+    is_paced: bool
+    efficiency: float
+    recovery_round_trips: float
+    recovery_after_products: float | None
+
+
+class _CorrectedForm(_FactorsForm):
+    """Figures, and the law of the transport where there is one."""
+
+    transport: _LawForm | None = None
+
+
 class _FittedForForm(_Form):
     """Fields of `FittedFor`, which checks the digests."""
 
@@ -67,7 +86,7 @@ class _FirstFileForm(_Form):
 class _FileForm(_Form):
     format: str
     version: int
-    corrections: _FactorsForm
+    corrections: _CorrectedForm
     fitted_for: _FittedForForm | None
 
 
@@ -96,7 +115,7 @@ def corrections_bytes(corrections: Corrections, fitted_for: FittedFor | None) ->
     content = {
         "format": FORMAT,
         "version": VERSION,
-        "corrections": asdict(corrections),
+        "corrections": corrections.plain(),
         "fitted_for": None if fitted_for is None else asdict(fitted_for),
     }
     return (json.dumps(content, indent=2, allow_nan=False) + "\n").encode()
@@ -143,7 +162,7 @@ def _parts(content: object) -> tuple[Corrections, FittedFor | None]:
     form = _FileForm.model_validate(content)
     mark = form.fitted_for
     fitted_for = None if mark is None else FittedFor(**mark.model_dump())
-    return Corrections(**form.corrections.model_dump()), fitted_for
+    return Corrections.from_plain(form.corrections.model_dump()), fitted_for
 
 
 def _first_error(error: ValidationError) -> str:

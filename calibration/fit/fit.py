@@ -8,13 +8,13 @@ from typing import NamedTuple
 import numpy as np
 
 from calibration.cases.case import Measurement, PlacementCase
-from calibration.fit.coordinates import FACTORS, OVERHEAD_FRACTION, Coordinates
+from calibration.fit.coordinates import OVERHEAD_FRACTION, Coordinates
 from calibration.fit.identification import NotIdentified
 from calibration.fit.residuals import Predictor, Residuals, errors_of
 from calibration.fit.solution import Best, Solution, best_factors
 from des.base.checks import require_seed
 from des.base.parallel_map import ParallelMap
-from des.plan.corrections import NO_CORRECTIONS, Corrections
+from des.plan.corrections import FACTORS, NO_CORRECTIONS, Corrections
 
 NUM_FOLDS = 5
 

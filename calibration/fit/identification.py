@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import stdtrit
 
-from calibration.fit.coordinates import FACTORS
+from des.plan.corrections import FACTORS
 
 OUTLIER_ERROR = 0.01
 """Relative errors up to about it count as squares, larger ones less and less: soft L1."""

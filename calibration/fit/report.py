@@ -11,6 +11,7 @@ from calibration.fit.errors import Errors, Fidelity
 from calibration.fit.fit import Fit
 from calibration.fit.plot import predicted_versus_reference
 from calibration.fit.regimes import fidelities, worst_cases
+from calibration.fit.transport_fit import law_lines
 from des.base.csv_text import frame_csv
 from des.figures.figure import Figure
 from des.figures.paper import image_bytes
@@ -74,7 +75,7 @@ def scatter_figure(calibration: Calibration) -> Figure:
     """Return the figure of predictions against the reference."""
     fit = calibration.fit
     predictions = {"without factors": fit.before}
-    if fit.intervals:
+    if fit.intervals or fit.fitted.transport is not None:
         predictions["with factors, held out"] = fit.held_out
     return predicted_versus_reference(
         [each.makespan_s for each in calibration.measured],
@@ -90,6 +91,8 @@ def factor_lines(fit: Fit) -> list[str]:
         for each in fit.intervals
     ]
     lines += [f"{each.factor}: not identified, {each.reason}" for each in fit.not_identified]
+    if fit.fitted.transport is not None:
+        lines += law_lines(fit.fitted.transport)
     if not lines:
         lines.append("no factor was fitted")
     verdict = "kept" if fit.kept else "not kept, des stays uncorrected"

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from calibration.fit.coordinates import FACTORS, LARGEST_FACTOR, OVERHEAD, STEPS, factor_bounds
+from calibration.fit.coordinates import LARGEST_FACTOR, OVERHEAD, STEPS, factor_bounds
 from calibration.fit.identification import OUTLIER_ERROR, NotIdentified, half_widths, not_identified
 from calibration.fit.residuals import Residuals
 from des.base.lazy import lazy
+from des.plan.corrections import FACTORS
 
 if TYPE_CHECKING:
     from scipy import optimize

@@ -6,7 +6,7 @@ from calibration.loop.entry import WALL_CLOCK_COLUMNS, Entry, factors_text, perc
 from calibration.loop.loop import CalibrationLoop
 from calibration.loop.region import Choices, Region
 from calibration.loop.rounds import CalibrationRound, Order, calibrate
-from calibration.loop.training_state import Subject
+from calibration.loop.training_state import LoopBackend, Subject
 
 __all__ = [
     "WALL_CLOCK_COLUMNS",
@@ -16,6 +16,7 @@ __all__ = [
     "Calibrator",
     "Choices",
     "Entry",
+    "LoopBackend",
     "Order",
     "Region",
     "Subject",

@@ -90,19 +90,23 @@ class Entry:
 
     def plain(self) -> dict[str, object]:
         """Return plain content for a checkpoint, without what the clock says."""
-        content = asdict(self)
+        content = asdict(self) | {"corrections": self.corrections.plain()}
         del content["waited_s"]
         return content
 
     @classmethod
     def from_plain(cls, content: Mapping[str, Any]) -> Self:
         """Make an entry of what `plain` returned."""
-        return cls(**{**content, "corrections": Corrections(**content["corrections"])})
+        return cls(**{**content, "corrections": Corrections.from_plain(content["corrections"])})
 
     def row(self) -> dict[str, object]:
         """Return the entry as a row of a table, factors in columns of their own."""
         content = asdict(self)
-        factors, waited_s = content.pop("corrections"), content.pop("waited_s")
+        del content["corrections"]
+        factors, waited_s = self.corrections.plain(), content.pop("waited_s")
+        law = factors.pop("transport", None)
+        if law is not None:
+            factors |= {f"transport_{name}": value for name, value in law.items()}
         return {**content, **factors, "waited_s": waited_s}
 
     def line(self) -> str:
@@ -145,8 +149,11 @@ def factors_text(corrections: Corrections) -> str:
     shown = [
         f"{field.name} {getattr(corrections, field.name):.6g}"
         for field in fields(corrections)
-        if getattr(corrections, field.name) != getattr(NO_CORRECTIONS, field.name)
+        if field.name != "transport"
+        and getattr(corrections, field.name) != getattr(NO_CORRECTIONS, field.name)
     ]
+    if corrections.transport is not None:
+        shown.append(f"start-up and losses of {corrections.transport.connections} connections")
     return ", ".join(shown) or "all factors 1"
 
 

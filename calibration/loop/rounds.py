@@ -8,17 +8,20 @@ from typing import Literal
 import numpy as np
 
 from calibration.cases.case import Measurement, PlacementCase
+from calibration.cases.message_cases import message_cases
 from calibration.cases.sampler import Purpose
 from calibration.fit.errors import Fidelity, fidelity
 from calibration.fit.fit import NEGLIGIBLE_ERROR, Fit, case_errors, fit
 from calibration.fit.prediction import predict
 from calibration.fit.regimes import case_names
+from calibration.fit.transport_fit import fit_law, fit_transport
 from calibration.loop.region import Choices, Region
 from calibration.loop.training_state import Subject
 from calibration.measuring.measure import measure_all
 from calibration.reference.astra_config import as_seen
 from calibration.runs.store import Store
 from des.plan.corrections import NO_CORRECTIONS, Corrections
+from des.plan.transport_law import TransportLaw
 
 Kind = Literal["fit", "probe"]
 """Factors are fitted, or those in force are tested on a few placements of the policy."""
@@ -81,13 +84,14 @@ def calibrate(subject: Subject, order: Order) -> CalibrationRound:
         aggregation=subject.aggregation,
         binaries=subject.binaries,
     )
-    seen = [as_seen(case, subject.backend, subject.aggregation) for case in cases]
+    seen = _seen(subject, cases)
     in_force = [predict(case, order.in_force) for case in seen]
     names = case_names(seen)
     before = fidelity(names, in_force, measured)
     best = _Candidate(order.in_force, in_force, "the factors were tested")
     if order.kind == "fit":
-        best = _best(order.in_force, in_force, seen, measured, order.number)
+        law = _law_of(subject)
+        best = _best(order.in_force, in_force, seen, measured, seed=order.number, law=law)
     return CalibrationRound(
         before=before,
         after=fidelity(names, best.predicted, measured),
@@ -95,6 +99,27 @@ def calibrate(subject: Subject, order: Order) -> CalibrationRound:
         reason=best.reason,
         region=Region.around(case.plan.placement for case in cases),
     )
+
+
+def _seen(subject: Subject, cases: Sequence[PlacementCase]) -> list[PlacementCase]:
+    """Return the cases in the world that the reference can express."""
+    backend = subject.backend
+    if backend == "ns3":
+        return list(cases)
+    return [as_seen(case, backend, subject.aggregation) for case in cases]
+
+
+def _law_of(subject: Subject) -> TransportLaw | None:
+    """Measure single messages and fit the law of fresh connections; None for all others.
+
+    Windows of reused connections stay open from iteration to iteration of a training.
+    """
+    packets = subject.topology.transport.packets
+    if subject.backend != "ns3" or packets.connections != "fresh":
+        return None
+    singles = message_cases(subject.topology)
+    store = None if subject.store is None else Store.open(subject.store)
+    return fit_law(singles, measure_all(singles, "ns3", num_workers=None, store=store), packets)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +136,9 @@ def _best(
     predicted: Sequence[Measurement],
     seen: Sequence[PlacementCase],
     measured: Sequence[Measurement],
+    *,
     seed: int,
+    law: TransportLaw | None,
 ) -> _Candidate:
     """Keep the factors in force, unless those of a fit, or none where that finds none, are better.
 
@@ -119,7 +146,10 @@ def _best(
     placements are new to the factors in force, and those of the fit are judged on cases that they
     were not fitted to, so the comparison favours neither.
     """
-    found = fit(seen, measured, predict=predict, seed=seed)
+    if law is None:
+        found = fit(seen, measured, predict=predict, seed=seed)
+    else:
+        found = fit_transport(law, seen, measured, predict=predict)
     rival = _rival(found)
     if rival.corrections == in_force:
         return rival

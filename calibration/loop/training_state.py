@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
@@ -11,13 +12,18 @@ from calibration.cases.sampler import Purpose, Sampler
 from calibration.cases.settings import PolicyPlans, Regime, WorkloadFamily
 from calibration.fit.fit import require_enough
 from calibration.loop.region import Choices
-from calibration.reference.astra_config import Backend, network_config
+from calibration.packet.numbers import network_numbers
+from calibration.packet.process import ns3_version
+from calibration.reference.astra_config import Backend, network_config, require_queues
 from calibration.reference.export import why_only_ours
 from calibration.reference.reference_programs import check_program, program_in
 from des.base.checks import require_count, require_seed
 from des.job.workload import Workload
 from des.plan.plan import Plan
 from des.world.topology import Topology
+
+LoopBackend = Backend | Literal["ns3"]
+"""References that a training can be calibrated by."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,13 +55,15 @@ class Subject:
     ValueError
         If a field is out of range, there are fewer placements than a fit needs, or the reference
         cannot run the world or the plans.
+    ReferenceRunError
+        If the reference is not installed.
     """
 
     topology: Topology
     workload: Workload
     schedule: str
     family: WorkloadFamily
-    backend: Backend = "pairwise"
+    backend: LoopBackend = "pairwise"
     aggregation: Aggregation = "harmonic"
     binaries: Path | None = None
     num_placements: int = 32
@@ -69,6 +77,11 @@ class Subject:
         require_count("calibration", "num_placements", self.num_placements)
         require_enough(self.num_placements)
         case = self._sampler("fit", 0, ()).draw(0).case
+        if self.backend == "ns3":
+            ns3_version()
+            require_queues(self.topology, "ns3")
+            network_numbers(self.topology)
+            return
         network_config(case, self.backend, self.aggregation)
         if self.binaries is not None:
             check_program(program_in(self.binaries, self.backend))
@@ -79,6 +92,9 @@ class Subject:
     @property
     def reference(self) -> str:
         """Name of the reference: the network, and our engine or the name of a program."""
+        if self.backend == "ns3":
+            packets = self.topology.transport.packets
+            return f"ns3, {packets.congestion}, {packets.connections} connections"
         by = "our engine" if self.binaries is None else program_in(self.binaries, self.backend).name
         return f"{self.backend} by {by}"
 

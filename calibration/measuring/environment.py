@@ -10,7 +10,7 @@ from calibration.cases.aggregation import Aggregation
 from calibration.cases.case import Measurement, PlacementCase
 from calibration.measuring.measure import TIMEOUT_S, measure_case
 from calibration.packet.numbers import network_numbers
-from calibration.packet.process import installed_version
+from calibration.packet.process import ns3_version
 from calibration.reference.astra_config import Backend, network_config, require_queues
 from calibration.reference.binaries import ReferenceRunError
 from calibration.reference.export import why_only_ours
@@ -127,7 +127,7 @@ class PacketBackend:
 
     def __post_init__(self) -> None:
         require_positive("backend ns3", "limit_s", self.limit_s)
-        installed_version()
+        ns3_version()
 
     def check(self, topology: Topology, workload: Workload, plan: Plan) -> None:
         """Refuse what a network of packets cannot be asked.

@@ -6,9 +6,16 @@ from functools import partial
 from calibration.cases.case import Measurement, PlacementCase
 from calibration.fit.prediction import measurement_of
 from calibration.packet.links import PacketLinks
-from calibration.packet.process import PacketProcess, installed_version
+from calibration.packet.process import PacketProcess, ns3_version
 from calibration.reference.astra_config import require_queues
+from des.engine.result import IterationResult
 from des.engine.stepped import simulate_stepped
+from des.job.workload import Workload
+from des.plan.plan import Plan
+from des.world.topology import Topology
+
+ANSWER_LIMIT_S = 600.0
+"""Limit of ns-3 until its next answer (default). [s]"""
 
 _PROCESSES: list[PacketProcess] = []
 """The child of this process, if it has one: loading ns-3 takes longer than most cases."""
@@ -36,15 +43,29 @@ def measure_packets(case: PlacementCase, *, limit_s: float) -> Measurement:
             f"packets; got {case.granularity}"
         )
     require_queues(case.topology, "ns3")
-    process = shared_process(limit_s=limit_s)
-    open_links = partial(PacketLinks, process=process)
-    result = simulate_stepped(case.topology, case.workload, case.plan, open_links)
+    result = simulate_packets(case.topology, case.workload, case.plan, limit_s=limit_s)
     return measurement_of(case, result)
+
+
+def simulate_packets(
+    topology: Topology, workload: Workload, plan: Plan, *, limit_s: float = ANSWER_LIMIT_S
+) -> IterationResult:
+    """Simulate one iteration of any plan, its messages between domains as packets.
+
+    Raises
+    ------
+    ValueError
+        If a figure of the world is one that a network of packets cannot have.
+    ReferenceRunError
+        If ns-3 is not installed, died or took too long.
+    """
+    open_links = partial(PacketLinks, process=shared_process(limit_s=limit_s))
+    return simulate_stepped(topology, workload, plan, open_links)
 
 
 def packets_version() -> str:
     """Version of the network of packets in the keys of runs."""
-    return f"ns-{installed_version()}"
+    return f"ns-{ns3_version()}"
 
 
 def shared_process(*, limit_s: float) -> PacketProcess:
@@ -55,6 +76,11 @@ def shared_process(*, limit_s: float) -> PacketProcess:
     process = _PROCESSES[0]
     process.limit_s = limit_s
     return process
+
+
+def child_cpu_s() -> float:
+    """CPU time that the child of this process has used; 0 without one. [s]"""
+    return _PROCESSES[0].cpu_s if _PROCESSES else 0.0
 
 
 def _close_all() -> None:

@@ -7,6 +7,7 @@ import sys
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from multiprocessing import Pipe
+from pathlib import Path
 from tempfile import TemporaryFile
 
 from calibration.packet.requests import Request
@@ -22,7 +23,7 @@ START_LIMIT_S = 300.0
 _SHOWN_CHARACTERS = 2000
 
 
-def installed_version() -> str:
+def ns3_version() -> str:
     """Version of ns-3 that is installed, such as ``3.44``.
 
     Raises
@@ -52,7 +53,7 @@ class PacketProcess:
     def __init__(self, *, limit_s: float = 600.0) -> None:
         self.limit_s = limit_s
         self._waiting: list[tuple[str, Request]] = []
-        found = installed_version()
+        found = ns3_version()
         self._connection, theirs = Pipe()
         self._errors = TemporaryFile()  # noqa: SIM115 - open as long as the child
         self._child = subprocess.Popen(
@@ -96,6 +97,15 @@ class PacketProcess:
     def is_alive(self) -> bool:
         """Whether the child can be asked."""
         return not self._connection.closed and self._child.poll() is None
+
+    @property
+    def cpu_s(self) -> float:
+        """CPU time that the child has used; 0 where the system does not tell, or it has ended."""
+        try:
+            fields = Path(f"/proc/{self._child.pid}/stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            return 0.0
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def _answer(self, limit_s: float, what: str) -> tuple[int, ...]:
         try:

@@ -1,7 +1,7 @@
 """Folders that ASTRA-sim runs as they are: traces, configurations, and how to run them."""
 
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
@@ -19,6 +19,13 @@ from calibration.reference.astra_config import (
     system_json,
 )
 from calibration.reference.chakra_trace import TraceSet, build_traces, write_traces
+from calibration.reference.ns3_folder import (
+    PHYSICAL_FILE,
+    SETTINGS_FILE,
+    folder_texts,
+    network_flags,
+    require_safe,
+)
 
 PROGRAMS: Mapping[str, str] = MappingProxyType(
     {
@@ -57,9 +64,48 @@ def write_folder(
     ValueError
         If the folder already holds files or cannot be written, or the case cannot be expressed.
     """
-    folder = Path(folder)
     seen = as_seen(case, backend, aggregation)
     traces = build_traces(seen)
+
+    def fill(whole: Path) -> None:
+        write_inputs(seen, backend, traces, whole)
+        (whole / "README.md").write_text(_readme(case, backend, traces, aggregation), "utf-8")
+        for name, lines in _scripts(case, backend, traces).items():
+            (whole / name).write_text(lines, "utf-8")
+
+    _write_whole(Path(folder), fill)
+
+
+def write_ns3_folder(case: PlacementCase, folder: str | Path) -> None:
+    """Write a complete folder of a case for ASTRA-sim's ns-3; it is there whole or not at all.
+
+    Raises
+    ------
+    ValueError
+        If the folder already holds files or cannot be written, or that program cannot run the case,
+        see `calibration.reference.ns3_folder.require_safe`.
+    """
+    traces = build_traces(case)
+    require_safe(case, traces)
+
+    def fill(whole: Path) -> None:
+        write_inputs(case, "unaware", traces, whole)
+        (whole / _FILES["network"]).unlink()
+        for name, text in folder_texts(case).items():
+            (whole / name).write_text(text, "utf-8")
+        (whole / "README.md").write_text(_ns3_readme(case, traces), "utf-8")
+
+    _write_whole(Path(folder), fill)
+
+
+def _write_whole(folder: Path, fill: Callable[[Path], None]) -> None:
+    """Let a new folder be filled, and be there whole or not at all.
+
+    Raises
+    ------
+    ValueError
+        If the folder already holds files or cannot be written.
+    """
     try:
         if folder.exists() and any(folder.iterdir()):
             raise ValueError(f"folder {folder}: must be empty or new, but already holds files")
@@ -67,10 +113,7 @@ def write_folder(
         with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as scratch:
             whole = Path(scratch) / folder.name
             whole.mkdir()
-            write_inputs(seen, backend, traces, whole)
-            (whole / "README.md").write_text(_readme(case, backend, traces, aggregation), "utf-8")
-            for name, lines in _scripts(case, backend, traces).items():
-                (whole / name).write_text(lines, "utf-8")
+            fill(whole)
             whole.replace(folder)
     except OSError as error:
         raise ValueError(f"folder {folder}: cannot be written: {error.strerror}") from error
@@ -144,6 +187,26 @@ Run these in this folder. Our engine; `run.sh` does this from anywhere:
 
 {_block(_ours(case, backend, traces))}
 {original}Every NPU prints one line
+
+    sys[0] finished, N cycles, exposed communication M cycles.
+
+in nanoseconds. The exit code does not tell whether all have finished: count the lines.
+"""
+
+
+def _ns3_readme(case: PlacementCase, traces: TraceSet) -> str:
+    flags = input_flags(traces) | network_flags(traces)
+    words = [f"--{name}={value}" for name, value in flags.items()]
+    return f"""# One training iteration for ASTRA-sim's ns-3
+
+Workload {case.workload.name}, {case.workload.num_microbatches} microbatches, schedule
+{case.plan.schedule}; {len(traces.traces)} NPUs, one a {_NPU[case.granularity]}.
+
+`{PHYSICAL_FILE}` has one switch a domain, `{SETTINGS_FILE}` an ECN threshold for each
+speed of links. From this folder, `$NS3_BIN` being the program AstraSimNetwork:
+
+{_command('"$NS3_BIN"', words)}
+Every NPU prints one line
 
     sys[0] finished, N cycles, exposed communication M cycles.
 

@@ -64,7 +64,7 @@ def write_ns3_files(case: PlacementCase, ns3: Ns3, folder: Path) -> Mapping[str,
         If the folder cannot be written.
     """
     topology = ns3.physical_topology.resolve()
-    _read(topology)
+    _check_hosts(topology, case.num_npus)
     line = f"TOPOLOGY_FILE {topology}"
     config = _read(ns3.config).decode(errors="surrogateescape")
     if _TOPOLOGY_LINE.search(config):
@@ -77,6 +77,22 @@ def write_ns3_files(case: PlacementCase, ns3: Ns3, folder: Path) -> Mapping[str,
         "network-configuration": str(folder / _CONFIG),
         "logical-topology-configuration": str(folder / _LOGICAL),
     }
+
+
+def _check_hosts(path: Path, num_npus: int) -> None:
+    """Refuse a physical topology of another number of hosts, with which the program would hang."""
+    first = _read(path).decode(errors="replace").partition("\n")[0].split()
+    if len(first) != 3 or not all(word.isdecimal() for word in first):
+        raise ValueError(
+            f"ns3: {path}: first line must have the numbers of nodes, switches and links, "
+            f"got {' '.join(first)!r}"
+        )
+    num_hosts = int(first[0]) - int(first[1])
+    if num_hosts != num_npus:
+        raise ValueError(
+            f"ns3: {path}: nodes that are no switches must be the {num_npus} NPUs of the case, "
+            f"got {num_hosts}"
+        )
 
 
 def _read(path: Path) -> bytes:

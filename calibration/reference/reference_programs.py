@@ -14,6 +14,7 @@ from calibration.reference.binaries import Ended, ReferenceRunError, run_referen
 from calibration.reference.export import PROGRAMS, input_flags, why_only_ours, write_inputs
 from calibration.reference.finish_lines import Finish, parse_finishes
 from calibration.reference.ns3 import Ns3, write_ns3_files
+from calibration.reference.ns3_folder import require_safe
 from calibration.reference.trace_set import TraceSet
 
 _CRASHES = frozenset(
@@ -112,6 +113,7 @@ def run_ns3(
     why = why_only_ours(case, "unaware")  # as many dimensions as anyone likes, but one slot
     if why is not None:
         raise ValueError(f"backend astra-ns3: {ns3.binary.name} cannot run this case: {why}")
+    require_safe(case, traces)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name).resolve()
         if traces.groups and "empty" in str(folder):

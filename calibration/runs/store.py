@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from des.base.csv_text import frame_csv
-import hashlib
 import json
 import math
 import sqlite3
@@ -16,10 +15,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from calibration.cases.case import Measurement
 from calibration.cases.case_key import RunKey
-from calibration.runs.store_file import create_if_empty, opened
 from des.base.atomic_write import write_atomically
 from des.base.checks import require_count, require_non_negative
 from des.base.lazy import lazy
+from des.base.store_file import StoreKind, create_if_empty, opened, seal
 from des.base.strict_json import parse_json
 
 if TYPE_CHECKING:
@@ -47,13 +46,17 @@ class _Row(NamedTuple):
 
 
 _COLUMNS = ", ".join(_Row._fields)
-_CREATE = """
+_KIND = StoreKind(
+    table="""
     CREATE TABLE runs (
         key TEXT PRIMARY KEY, case_digest TEXT NOT NULL, backend TEXT NOT NULL, aggregation TEXT,
         version TEXT NOT NULL, created_s REAL NOT NULL, measurement TEXT NOT NULL,
         meta TEXT NOT NULL, seal TEXT NOT NULL
     )
-"""
+""",
+    application_id=0x45575243,  # "EWRC"
+    holds="runs",
+)
 _FRAME_COLUMNS = (*_Row._fields[:6], "makespan_s", "communication_bytes", "exposed_s")
 
 
@@ -80,13 +83,13 @@ class Store:
         """
         store = cls(path=Path(path))
         if not must_exist:
-            create_if_empty(store.path, _CREATE)
-        with opened(store.path, _CREATE):
+            create_if_empty(store.path, _KIND)
+        with opened(store.path, _KIND):
             return store
 
     def get(self, key: RunKey) -> Measurement | None:
         """Return what a run gave; None if it was never run."""
-        with opened(self.path, _CREATE) as connection:
+        with opened(self.path, _KIND) as connection:
             row = self._row_of(connection, key)
         return None if row is None else self._measurement(row)
 
@@ -117,7 +120,7 @@ class Store:
         """
         row = _sealed(key, measurement, meta or {}, time.time() if created_s is None else created_s)
         marks = ", ".join("?" * len(row))
-        with opened(self.path, _CREATE) as connection:
+        with opened(self.path, _KIND) as connection:
             connection.execute("BEGIN IMMEDIATE")
             kept = self._row_of(connection, key)
             if kept is None:
@@ -135,7 +138,7 @@ class Store:
         ``created_s`` is in Unix time, ``exposed_s`` holds tuples. Runs without a note of some name
         have none in its column.
         """
-        with opened(self.path, _CREATE) as connection:
+        with opened(self.path, _KIND) as connection:
             found = connection.execute(f"SELECT {_COLUMNS} FROM runs ORDER BY created_s, key")
             rows = [self._row(values) for values in found]
         records: list[dict[str, object]] = []
@@ -183,7 +186,7 @@ class Store:
             require_non_negative("store", "created_before_s", created_before_s)
         if keep_newest is not None and keep_newest != 0:
             require_count("store", "keep_newest", keep_newest)
-        with opened(self.path, _CREATE) as connection:
+        with opened(self.path, _KIND) as connection:
             removed = connection.execute(
                 "DELETE FROM runs WHERE key IN (SELECT key FROM runs"
                 " WHERE :backend IS NULL OR backend = :backend"
@@ -229,8 +232,8 @@ class Store:
 
     def _row(self, values: tuple[object, ...]) -> _Row:
         """Take a row as it was written; in a damaged file any cell may be of any type."""
-        *cells, seal = values
-        if _seal(tuple(cells)) != seal:
+        *cells, written = values
+        if seal(tuple(cells)) != written:
             raise ValueError(
                 f"store {self.path}: run {str(values[0])[:16]!r} must be as it was written, got "
                 "another content; the file is damaged: remove it, and its runs will be made again"
@@ -265,8 +268,4 @@ def _sealed(
     head = (key.digest, key.case_digest, key.backend, key.aggregation, key.version)
     texts = (json.dumps(content, allow_nan=False), json.dumps(dict(meta), allow_nan=False))
     values = (*head, 0.0 + created_s, *texts)  # SQLite knows no -0.0
-    return _Row(*values, seal=_seal(values))
-
-
-def _seal(values: tuple[object, ...]) -> str:
-    return hashlib.sha256(repr(values).encode()).hexdigest()
+    return _Row(*values, seal=seal(values))

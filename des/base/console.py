@@ -20,7 +20,7 @@ class FittedConsole(Console):
     """A console that parts tables that are too wide, and breaks long lines at blanks.
 
     Names and paths are printed as they are, brackets and colons included. Words that are longer
-    than a line, such as paths, stay whole.
+    than a line, such as paths, stay whole, in tables too.
 
     Parameters
     ----------
@@ -46,11 +46,21 @@ class FittedConsole(Console):
         for each in objects or ("",):
             if isinstance(each, Table):
                 for part in parted(each, self):
-                    super().print(part, **settings)
+                    self._print_whole(part, settings)
             elif isinstance(each, str):
                 super().print(_broken(each, self.width), **settings | {"soft_wrap": True})
             else:
                 super().print(each, **settings)
+
+    def _print_whole(self, table: Table, settings: dict[str, Any]) -> None:
+        """Print a table as wide as the console, or as its longest words need."""
+        width = self._width
+        needed = sum(_least_widths(table, self)) + (table.box is not None)
+        try:
+            self.width = max(self.width, needed)
+            super().print(table, **settings)
+        finally:
+            self._width = width
 
 
 def _broken(text: str, width: int) -> str:

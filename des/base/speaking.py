@@ -38,6 +38,7 @@ class Speaker:
         self._silences_s = silences_s
         self.is_quiet = False
         self.is_listening = False
+        self._is_resting = False
         self._doing = ("loading", time.monotonic())
         self._heard_s = time.monotonic()
         self._num_said = 0
@@ -55,11 +56,19 @@ class Speaker:
         sys.stderr.flush()
 
     @contextmanager
-    def doing(self, what: str) -> Iterator[None]:
-        """Name the part of the work that is done inside; what is longer than 2 s is timed."""
+    def doing(self, what: str, *, is_said_first: bool = False) -> Iterator[None]:
+        """Name the part of the work that is done inside; what is longer than 2 s is timed.
+
+        Parameters
+        ----------
+        is_said_first
+            Whether a terminal shows the name when the part begins.
+        """
         before, began_s = (self._doing, self._reached), time.monotonic()
         self._doing, self._reached = (what, began_s), ""
         self.heard()
+        if is_said_first:
+            self._say_on_terminal(what)
         try:
             yield
         finally:
@@ -68,11 +77,24 @@ class Speaker:
             if self.is_listening and took_s >= self._silences_s[0]:
                 self.say(f"{what}: {took_s:.1f} s")
 
+    @contextmanager
+    def resting(self) -> Iterator[None]:
+        """Say nothing of time inside: for work without an end, as of a service that waits."""
+        self._is_resting = True
+        try:
+            yield
+        finally:
+            self._is_resting = False
+            self.heard()
+
     def reached(self, how_far: str) -> None:
         """Say how far the work is: on a terminal at once, in a pipe after the next silence."""
         self._reached = how_far
+        self._say_on_terminal(how_far)
+
+    def _say_on_terminal(self, line: str) -> None:
         if sys.stderr is not None and sys.stderr.isatty():
-            self.say(how_far)
+            self.say(line)
 
     def listen_to(self, what: str) -> None:
         """Speak when this process is silent; ``what`` is the whole of its work."""
@@ -92,6 +114,9 @@ class Speaker:
             left_s = self._heard_s + most_s - time.monotonic()
             if left_s > 0:
                 time.sleep(left_s)
+                continue
+            if self._is_resting:
+                self._heard_s = time.monotonic()
                 continue
             (what, since_s), said = self._doing, self._num_said
             how_far = self._reached and f", {self._reached}"

@@ -1,6 +1,7 @@
 """Accounts of a run: GPU seconds by what became of them, and which jobs are still to end."""
 
 import math
+from collections.abc import Mapping
 
 from des.cluster.free_gpus import FreeCounts
 from des.cluster.history import GpuSeconds, History, Recorder, Stay
@@ -23,6 +24,7 @@ class Accounts:
         self._num_failures = 0
         self._present = self._free_s = self._part = 0.0
         self._held = self._restart = self._lost = 0.0
+        self._link_bytes: dict[tuple[str, str], float] = {}
         self._refused: list[int] = []
         self._unfinished: dict[int, None] = {}
         tracked = world.tracked_ids
@@ -32,6 +34,11 @@ class Accounts:
     def is_complete(self) -> bool:
         """Whether all tracked jobs have ended."""
         return not self._unfinished and self._num_to_come <= 0
+
+    @property
+    def time_of_ended_s(self) -> float:
+        """Sum of the times from arrival to end of the jobs that have ended. [s]"""
+        return self._recorder.jct_sum_s
 
     def all_arrived(self) -> None:
         """Expect no more jobs.
@@ -94,7 +101,12 @@ class Accounts:
         self.until(now_s)
         self.num_held -= job.held
         self._held += job.held * (now_s - job.launch_s)
-        self._restart += job.held * (min(max(job.since_s, job.launch_s), now_s) - job.launch_s)
+        self._restart += job.held * (min(max(job.ready_s, job.launch_s), now_s) - job.launch_s)
+
+    def carry(self, num_bytes: Mapping[tuple[str, str], float], times: float) -> None:
+        """Count bytes on links, by (source, target)."""
+        for link, each in num_bytes.items():
+            self._link_bytes[link] = self._link_bytes.get(link, 0.0) + each * times
 
     def fall_back(self, job: LiveJob) -> None:
         """Set a job back to its last checkpoint and count what it lost."""
@@ -132,6 +144,7 @@ class Accounts:
                 free=self._free_s,
                 free_in_part=self._part,
             ),
+            link_bytes=tuple(sorted(self._link_bytes.items())),
             num_ended=num_ended,
             mean_jct_of_all_s=recorder.jct_sum_s / num_ended if num_ended else math.nan,
             num_suspensions=self.num_suspensions,

@@ -43,17 +43,32 @@ class QueueEngine:
         self._accounts = Accounts(world, self._free)
         self._stays: list[Stay] = []
         self._course = NodeCourse(world, seed)
+        self._expect_change()
+        self._expect_arrival()
+        if world.until_s < math.inf:
+            self._call_at(world.until_s, MEDIUM + 1, self._end)
+
+    def advance(self, until_s: float = math.inf) -> bool:
+        """Let everything happen before a time; return whether the run is over."""
+        clock = self._clock
+        while not self._over.triggered and clock.peek() < until_s:
+            clock.step()
+        return self._over.triggered or clock.peek() == math.inf
+
+    def view_at(self, time_s: float) -> View:
+        """Return the cluster at a time up to which it has advanced."""
+        self._view.now_s = time_s
+        return self._view
+
+    def time_in_cluster_s(self, now_s: float) -> float:
+        """Sum over all jobs so far of the time from arrival to end, or to now. [s]"""
+        live = (*self._view.live_jobs(), *self._arrived)
+        return self._accounts.time_of_ended_s + sum(now_s - job.job.arrival_s for job in live)
 
     def history(self) -> History:
         """Run to the end and sum up."""
-        clock = self._clock
-        self._expect_change()
-        self._expect_arrival()
-        if self._world.until_s < math.inf:
-            self._call_at(self._world.until_s, MEDIUM + 1, self._end)
-        while not self._over.triggered and clock.peek() < math.inf:
-            clock.step()
-        now_s = min(clock.now, self._world.until_s)
+        self.advance()
+        now_s = min(self._clock.now, self._world.until_s)
         for job in tuple(self._running.values()):
             self._stop(job, now_s)
         return self._accounts.history(now_s, stays=tuple(self._stays))
@@ -171,9 +186,12 @@ class QueueEngine:
             job.first_launch_s = now_s
             if self._world.is_tracked(job.job.job_id):
                 job.first_gpus = self._free.numbers(allocation)
-        job.since_s = now_s + self._pricing.restart_s(job, self._free)
+        job.since_s = job.ready_s = now_s + self._pricing.restart_s(job, self._free)
         job.rate = self._pricing.rate(job, self._free)
         self._accounts.num_held += job.held
+        traffic = self._pricing.traffic(job, self._free)
+        if traffic is not None:
+            self._accounts.carry(traffic.of_launch, 1.0)
         self._expect_end(job)
 
     def _expect_end(self, job: LiveJob) -> None:
@@ -209,6 +227,9 @@ class QueueEngine:
                 for node, gpus in job.allocation
             ]
         job.done_s = min(job.done_by(now_s), job.job.service_s)
+        traffic = self._pricing.traffic(job, self._free)
+        if traffic is not None:  # since its launch it has done what no checkpoint holds
+            self._accounts.carry(traffic.per_service_s, job.done_s - job.saved_s)
         job.attained_s = job.attained_by(now_s)
         job.last_allocation, job.allocation = job.allocation, ()
         job.launch_s = math.inf

@@ -140,6 +140,8 @@ class History:
         Tracked jobs that had not ended when the run did.
     refused
         Jobs that are wider than the cluster ever is, where these are counted and not refused.
+    link_bytes
+        Bytes by (source, target) domain, of all jobs, where prices know of links. [bytes]
     """
 
     jobs: tuple[JobRecord, ...]
@@ -149,6 +151,7 @@ class History:
     unfinished: tuple[int, ...] = ()
     refused: tuple[int, ...] = ()
     gpu_seconds: GpuSeconds
+    link_bytes: tuple[tuple[tuple[str, str], float], ...] = ()
     num_ended: int
     mean_jct_of_all_s: float
     num_suspensions: int

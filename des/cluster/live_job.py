@@ -34,6 +34,8 @@ class LiveJob:
         Time of the last launch; infinite while it waits. [s]
     since_s
         Time from which ``rate`` holds: later than the launch where a restart is paid. [s]
+    ready_s
+        End of the restart of its last launch. [s]
     """
 
     __slots__ = (
@@ -52,6 +54,7 @@ class LiveJob:
         "launches",
         "number",
         "rate",
+        "ready_s",
         "saved_s",
         "since_s",
         "suspensions",
@@ -69,7 +72,7 @@ class LiveJob:
         self.attained_s = self.done_s = self.saved_s = 0.0
         self.rate = 0.0
         self.launch_s = self.first_launch_s = math.inf
-        self.since_s = self.admitted_s = self.waits_since_s = 0.0
+        self.since_s = self.ready_s = self.admitted_s = self.waits_since_s = 0.0
         self.held = self.launches = self.suspensions = self.version = 0
         self.allocation: Allocation = ()
         self.last_allocation: Allocation = ()

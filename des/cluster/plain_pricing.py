@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from des.cluster.free_gpus import FreeCounts
 from des.cluster.live_job import LiveJob
+from des.cluster.policy import Traffic
 from des.plan.replacement import Replacement
 
 
@@ -36,3 +37,7 @@ class PlainPricing:
     def restart_s(self, job: LiveJob, free: FreeCounts) -> float:
         """Time of a restart; none for a first launch."""
         return self.replacement.restart_s if job.launches > 1 else 0.0
+
+    def traffic(self, job: LiveJob, free: FreeCounts) -> Traffic | None:
+        """None: links are not known."""
+        return None

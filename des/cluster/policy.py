@@ -115,17 +115,30 @@ class Preempting(Protocol):
         """
 
 
+class Traffic(NamedTuple):
+    """Bytes that a job sends over links, by (source, target) domain.
+
+    ``per_service_s`` is for each second of its service at rate 1, ``of_launch`` for its launch.
+    """
+
+    per_service_s: Mapping[tuple[str, str], float]
+    of_launch: Mapping[tuple[str, str], float]
+
+
 class Pricing(Protocol):
-    """Price of a placement: service per second, and the time that a launch costs."""
+    """Price of a placement: service per second, the time that a launch costs, bytes on links."""
 
     def rates(self, running: Mapping[int, LiveJob], free: FreeCounts) -> Mapping[int, float] | None:
-        """Rates of all running jobs, where they depend on each other; None if they do not."""
+        """Rates of the running jobs whose rates depend on others; None if no rate ever does."""
 
     def rate(self, job: LiveJob, free: FreeCounts) -> float:
         """Service per second of a job on the GPUs that it holds."""
 
     def restart_s(self, job: LiveJob, free: FreeCounts) -> float:
         """Time from a launch to the first iteration: 0 for a first launch. [s]"""
+
+    def traffic(self, job: LiveJob, free: FreeCounts) -> Traffic | None:
+        """Bytes of a job on the GPUs that it holds; None if it uses no links."""
 
 
 class Metric(Protocol):

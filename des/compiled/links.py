@@ -5,10 +5,21 @@ from typing import Any
 import numpy as np
 
 from des.compiled.kernels.program import LINK, MEDIUM, PIECE, STEADY, TABLE, UNIFORM
+from des.costs.message_times import hop_goodput_bytes_per_s
+from des.costs.start_up import StartUp, start_up_on
 from des.dynamics import UniformLaw
 from des.dynamics.link_course import Weather
 from des.plan.corrections import Corrections
 from des.world.topology import Topology
+
+_START_UP = np.dtype(
+    [
+        (name, np.int64 if name in ("is_reused", "is_paced") else np.float64)
+        for name in StartUp._fields
+    ],
+    align=True,
+)
+"""Records with the fields of `StartUp`."""
 
 
 def link_records(topology: Topology, corrections: Corrections) -> tuple[np.ndarray, np.ndarray]:
@@ -29,6 +40,19 @@ def link_records(topology: Topology, corrections: Corrections) -> tuple[np.ndarr
     links["round_trip_s"] = figures[:, 2] * corrections.wan_latency_factor
     found = [(*users, -1)[:2] for users, _ in media.values()]
     return links, np.array(found, MEDIUM)
+
+
+def start_up_records(topology: Topology, corrections: Corrections) -> np.ndarray:
+    """Figures of the law of the transport on each link; none where there is no law."""
+    law = corrections.transport
+    if law is None:
+        return np.zeros(0, _START_UP)
+    figures = []
+    for hop in range(len(topology.links)):
+        rate = hop_goodput_bytes_per_s(topology, hop, corrections)
+        round_trip_s = topology.round_trip_s(hop) * corrections.wan_latency_factor
+        figures.append(tuple(start_up_on(law, rate, round_trip_s)))
+    return np.array(figures, _START_UP)
 
 
 def weather_fields(topology: Topology) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from des.compiled.kernels.program import (
     WORKER,
     Program,
 )
-from des.compiled.links import link_records, weather_fields
+from des.compiled.links import link_records, start_up_records, weather_fields
 from des.compiled.operations import PASSES, operations_of, workers_of, workers_of_stages
 from des.costs.feasibility import orders_of_plan
 from des.costs.local_borders import border_inside
@@ -153,6 +153,7 @@ def _program(
         "is_unshared": transport.sharing == "none",
         "is_one_in_flight": transport.endpoints == "one_in_flight",
         "is_blocking": transport.endpoints == "blocking",
+        "has_start_up": corrections.transport is not None,
         "message_overhead_s": corrections.message_overhead_s,
         "window_bytes": np.inf if window_bytes is None else window_bytes,
     }
@@ -172,6 +173,7 @@ def _program(
         np.zeros(1, PIECE),
         exchanges.members,
         exchanges.steps,
+        start_up_records(topology, corrections),
     )
     return Program(header, *(one if len(one) else np.zeros(1, one.dtype) for one in arrays))
 

@@ -8,6 +8,7 @@ from functools import cache
 
 import numpy as np
 
+from des.costs.start_up import start_up_on, start_up_s
 from des.plan.corrections import NO_CORRECTIONS, Corrections
 from des.world.domain import Domain
 from des.world.topology import Link, Topology
@@ -41,6 +42,9 @@ def quickest_message_s(
         alone_s = corrections.message_overhead_s + (num_bytes / goodput if goodput else math.inf)
         shared_s = num_bytes / bandwidth if bandwidth else math.inf
         total_s += alone_s + latency_s
+        law = corrections.transport
+        if law is not None and law.connections == "fresh" and movement is None:
+            total_s += start_up_s(start_up_on(law, goodput, round_trip_s), 0.0, num_bytes)
         taken_s = {"fifo": alone_s, "fair": shared_s, "none": 0.0}[sharing]
         slowest_wire_s = max(slowest_wire_s, taken_s)
     return total_s, slowest_wire_s

@@ -4,6 +4,7 @@ import math
 from typing import NamedTuple
 
 from des.costs.message_times import corrected
+from des.costs.start_up import StartUp, start_up_on
 from des.dynamics.link_course import Weather
 from des.plan.corrections import Corrections
 from des.world.topology import Link
@@ -28,7 +29,8 @@ class Conditions:
 
     The way back of an acknowledgement moves as the way there does.
 
-    ``steady`` is what a link offers that does not move, else None.
+    ``steady`` is what a link offers that does not move, else None; ``start_up`` are figures of the
+    law of the transport, at base figures of the link, else None.
     """
 
     __slots__ = (
@@ -40,6 +42,7 @@ class Conditions:
         "_weather",
         "_window_bytes",
         "message_overhead_s",
+        "start_up",
         "steady",
     )
 
@@ -62,6 +65,13 @@ class Conditions:
         self._offer = self._times(1.0, 1.0, math.inf if weather is None else 0.0)
         self.steady = self._offer if weather is None else None
         self.message_overhead_s = corrections.message_overhead_s
+        self.start_up = self._start_up(corrections)
+
+    def _start_up(self, corrections: Corrections) -> StartUp | None:
+        if corrections.transport is None:
+            return None
+        base = self._times(1.0, 1.0, math.inf)
+        return start_up_on(corrections.transport, base.goodput_bytes_per_s, self._round_trip_s)
 
     @property
     def name(self) -> str:

@@ -7,6 +7,7 @@ from heapq import heappop, heappush
 import simpy
 
 from des.clock import MEDIUM, Clock
+from des.costs.start_up import start_up_s
 from des.dynamics.link_course import StarvationError
 from des.engine.conditions import Conditions, Offer
 from des.engine.wire import Passage
@@ -96,14 +97,17 @@ class FairWire:
         return len(self._sending)
 
     def carry(self, rank: int, num_bytes: float) -> Generator[simpy.Event, None, Passage]:
-        """Spend the overhead of a message, then send its bytes together with other messages.
+        """Spend overhead and start-up of a message, then send its bytes together with others.
 
         ``rank`` is that of the message, which no other one on this medium has.
         """
         clock, start_s = self._clock, self._clock.now
+        delay_s = self.conditions.message_overhead_s
+        if self.conditions.start_up is not None:
+            delay_s += start_up_s(self.conditions.start_up, self.num_bytes, num_bytes)
         self._come(start_s, num_bytes)
-        if self.conditions.message_overhead_s > 0:
-            yield clock.at(start_s + self.conditions.message_overhead_s, rank)
+        if delay_s > 0:
+            yield clock.at(start_s + delay_s, rank)
         left = clock.event()
         self._join(rank, num_bytes, left)
         yield left

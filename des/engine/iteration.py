@@ -181,6 +181,12 @@ class Iteration:
         if self._gradients.num_late:
             clock.process(self._end_step())
 
+    def run(self) -> Generator[simpy.Event, None, float]:
+        """Start, wait until everything is done, and return the end of the iteration. [s]"""
+        self.start()
+        yield self._clock.all_of([*self._workers, *self._members])
+        return self._end_s()
+
     def _end_step(self) -> Generator[simpy.Event, None, None]:
         """Start the exchanges after the step when all replicas have done everything else."""
         early = self._members[: -self._gradients.num_late]
@@ -191,6 +197,10 @@ class Iteration:
         """Time at which the last pass or exchange so far has ended. [s]"""
         last_ends_s = [spans[-1].end_s for spans in self._spans if spans]
         return max(*last_ends_s, self._gradients.end_s)
+
+    def _end_s(self) -> float:
+        """End of the iteration: of all that happened, and of the step. [s]"""
+        return self._ended_s() + (0.0 if self._gradients.num_late else self._update_s)
 
     def _work(self, worker: int, order: Order) -> Generator[simpy.Event, None, None]:
         """Do the operations in order: wait for the input, compute, send the output."""

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import simpy
 
-from des.base.checks import require_non_negative
+from des.base.checks import require_count, require_non_negative
 from des.clock import NUMBERS_PER_JOB, Clock
 from des.costs.feasibility import orders_of_plan, peaks_of_plan
 from des.costs.memory import Peaks
@@ -105,6 +105,68 @@ def simulate_together(
         clock.process(_begin(clock, runs[index].iteration, jobs[index].start_s))
     clock.run_out()
     return tuple(runs[index].iteration.result(runs[index].peaks) for index in range(len(jobs)))
+
+
+def iterate_together(
+    topology: Topology, jobs: Sequence[ConcurrentJob], num_iterations: Sequence[int]
+) -> tuple[tuple[float, ...], ...]:
+    """Simulate iterations of several jobs, each one after the other, on links that all share.
+
+    Returns
+    -------
+    tuple
+        Ends of the iterations of each job, on the clock of the world. [s]
+
+    Raises
+    ------
+    ValueError, UnreachableError, StarvationError
+        As `simulate_together`; also if a job has no number of iterations.
+    """
+    _check(topology, jobs)
+    for count in num_iterations:
+        require_count("simulate_together", "num_iterations", count)
+    clock = Clock()
+    media = Media(clock, topology, by_priority=len({job.priority for job in jobs}) > 1)
+    ends_s: list[list[float]] = [[] for _ in jobs]
+    ranking = sorted(range(len(jobs)), key=lambda index: -jobs[index].priority)
+    for place, index in enumerate(ranking):
+        repeated = _repeat(
+            *(clock, media, topology, jobs[index]),
+            num_iterations=num_iterations[index],
+            ends_s=ends_s[index],
+            first_number=place * NUMBERS_PER_JOB,
+        )
+        clock.process(repeated)
+    clock.run_out()
+    assert [len(each) for each in ends_s] == list(num_iterations), "all iterations end"
+    return tuple(map(tuple, ends_s))
+
+
+def _repeat(
+    clock: Clock,
+    media: Media,
+    topology: Topology,
+    job: ConcurrentJob,
+    *,
+    num_iterations: int,
+    ends_s: list[float],
+    first_number: int,
+) -> Generator[simpy.Event, None, None]:
+    """Run iterations one after the other and note when they end."""
+    network = Network(clock, topology, NO_CORRECTIONS, media=media, priority=job.priority)
+    orders = orders_of_plan(topology, job.workload, job.plan, NO_CORRECTIONS)
+    yield clock.at(job.start_s)
+    for step in range(num_iterations):
+        iteration = Iteration(
+            *(clock, network, topology, job.workload, job.plan),
+            orders=orders,
+            corrections=NO_CORRECTIONS,
+            step=step,
+            first_number=first_number,
+        )
+        end_s = yield from iteration.run()
+        yield clock.at(end_s)
+        ends_s.append(end_s)
 
 
 class _Run(NamedTuple):

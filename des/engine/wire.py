@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from des.costs.start_up import start_up_s
 from des.dynamics.link_course import moving_serialisation_end_s
 from des.engine.conditions import Conditions
 
@@ -35,6 +36,7 @@ class Wire:
         "_conditions",
         "_last_arrival_s",
         "_overhead_s",
+        "_start_up",
         "_steady",
         "_turn",
         "busy_s",
@@ -46,6 +48,7 @@ class Wire:
         self._conditions = conditions
         self._steady = conditions.steady
         self._overhead_s = conditions.message_overhead_s
+        self._start_up = conditions.start_up
         self._turn = turn
         self._last_arrival_s = 0.0
         self.busy_s = 0.0
@@ -62,12 +65,13 @@ class Wire:
         """
         turn, offer = self._turn, self._steady
         start_s = ready_s if turn is None else max(turn.free_at_s, ready_s)
+        before_s, behind_s = self._delays_s(num_bytes)
         if offer is None:
-            end_s = self._end_s(start_s + self._overhead_s, num_bytes)
+            end_s = self._end_s(start_s + before_s, num_bytes)
             offer = self._conditions.at(end_s)
         else:  # the same without a search for the border
-            end_s = start_s + self._overhead_s + num_bytes / offer.goodput_bytes_per_s
-        arrival_s = end_s + offer.latency_s
+            end_s = start_s + before_s + num_bytes / offer.goodput_bytes_per_s
+        arrival_s = end_s + (offer.latency_s + behind_s)
         if turn is not None:
             arrival_s = max(arrival_s, self._last_arrival_s)
             turn.free_at_s = end_s
@@ -76,6 +80,18 @@ class Wire:
         self.num_bytes += num_bytes
         self.num_messages += 1
         return Passage(start_s, end_s, arrival_s)
+
+    def _delays_s(self, num_bytes: float) -> tuple[float, float]:
+        """Time that a message spends on the wire before its bytes, and behind them in flight.
+
+        A reused connection starts up while later messages wait, a fresh one beside them. [s]
+        """
+        if self._start_up is None:
+            return self._overhead_s, 0.0
+        delay_s = start_up_s(self._start_up, self.num_bytes, num_bytes)
+        if self._start_up.is_reused:
+            return self._overhead_s + delay_s, 0.0
+        return self._overhead_s, delay_s
 
     def _end_s(self, start_s: float, num_bytes: float) -> float:
         conditions = self._conditions

@@ -6,18 +6,22 @@
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
-from typing import cast
+from typing import Any, cast
 
 from des.base.checks import nearest
 from des.base.strict_json import parse_json
 from des.serving.batch_times import BatchTimes
-from des.serving.fleet_world import Engine
+from des.serving.fleet_settings import FROM_PROFILE, Engine
+from des.serving.shape_engines import shape_engine
 
 _KV_BYTES_PER_TOKEN = {
     "nvidia/Llama-3.3-70B-Instruct-FP8": 2.0 * 80 * 8 * 128,
     "nvidia/Llama-3.1-8B-Instruct-FP8": 2.0 * 32 * 8 * 128,
 }
 """Keys and values of all layers and KV heads of a token, a byte each (grouped-query attention)."""
+
+
+_SHAPES = "shapes:"
 
 
 @cache
@@ -32,19 +36,20 @@ def engine_names() -> tuple[str, ...]:
 
 
 def engine_named(
-    name: str,
-    *,
-    max_batch_size: int = 256,
-    chunk_tokens: int = 1024,
-    usd_per_gpu_h: float = 0.0,
+    name: str, *, max_batch_size: int = 256, chunk_tokens: int = 1024, **settings: Any
 ) -> Engine:
-    """Make an engine with fitted times.
+    """Make an engine with fitted times, or, as ``shapes:MODEL:GPU:NUM_GPUS``, without a profile.
+
+    Settings are other fields of the engine.
 
     Raises
     ------
     ValueError
         If there is none of that name, or a limit is wrong.
     """
+    settings |= {"max_batch_size": max_batch_size, "chunk_tokens": chunk_tokens}
+    if name.startswith(_SHAPES):
+        return _from_shapes(name, settings)
     if name not in _fitted():
         raise ValueError(
             f"engine: must be a known name, got {name!r}; {nearest(name, engine_names())}"
@@ -58,8 +63,14 @@ def engine_named(
         times=BatchTimes(**times),
         kv_capacity_tokens=capacity,
         kv_bytes_per_token=_KV_BYTES_PER_TOKEN[str(row["model"])],
-        max_batch_size=max_batch_size,
-        chunk_tokens=chunk_tokens,
         num_gpus=num_gpus,
-        usd_per_gpu_h=usd_per_gpu_h,
+        times_from=FROM_PROFILE,
+        **settings,
     )
+
+
+def _from_shapes(name: str, settings: Mapping[str, Any]) -> Engine:
+    _, *values = name.split(":")
+    if len(values) != 3 or not values[2].isdecimal():
+        raise ValueError(f"engine: must be {_SHAPES}MODEL:GPU:NUM_GPUS, got {name!r}")
+    return shape_engine(values[0], values[1], int(values[2]), **settings)

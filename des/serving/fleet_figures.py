@@ -4,8 +4,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from des.serving.fleet_world import History, InstanceRow
+from des.serving.fleet_world import FleetRow, History, InstanceRow
 from des.serving.gaps import gap_percentile_s
+from des.serving.instance_life import SLEEPING, STARTING
 
 PERCENTILES = (50, 95, 99)
 _HOUR_S = 3600.0
@@ -21,14 +22,18 @@ def run_figures(history: History) -> dict[str, float | int | None]:
     done = [one for one in came if one.end_s is not None]
     good = [one for one in done if one.is_good(world.slo)]
     ttfts = [ttft_s for one in came if (ttft_s := one.ttft_s) is not None]
-    gpu_h = instance_s(history.instances, history.end_s) * world.engine.num_gpus / _HOUR_S
-    wasted_s = sum(_start_s(one, history.end_s) for one in history.instances)
+    gpu_h = (
+        instance_s(history.instances, world.start.sleeping_cost) * world.engine.num_gpus / _HOUR_S
+    )
+    wasted_s = sum(one.in_state_s(STARTING) for one in history.instances)
     found: dict[str, float | int | None] = {
         "num_requests": len(rows),
         "num_came": len(came),
         "num_finished": len(done),
         "num_unfinished": len(came) - len(done),
         "num_restarts": sum(one.num_restarts for one in rows),
+        "num_swaps": sum(one.num_swaps for one in rows),
+        "cached_fraction": _cached_fraction(came),
         "attainment": len(good) / len(came) if came else None,
         "goodput_per_s": len(good) / history.end_s if history.end_s else None,
     }
@@ -53,14 +58,16 @@ def _percentiles(name: str, values: Sequence[float]) -> dict[str, float | int | 
     }
 
 
-def instance_s(instances: Sequence[InstanceRow], end_s: float) -> float:
-    """Seconds for which instances are paid: from the order to the stop or the end."""
+def _cached_fraction(came: Sequence[FleetRow]) -> float | None:
+    """Prompt tokens that caches spared over those of all requests that came."""
+    tokens = sum(one.request.prompt_tokens for one in came)
+    return sum(one.cached_tokens for one in came) / tokens if tokens else None
+
+
+def instance_s(instances: Sequence[InstanceRow], sleeping_cost: float = 1.0) -> float:
+    """Seconds for which instances are paid: all with GPUs, those asleep at their share."""
     return sum(
-        (end_s if one.stopped_s is None else one.stopped_s) - one.ordered_s for one in instances
+        (end_s - start_s) * (sleeping_cost if state == SLEEPING else 1.0)
+        for one in instances
+        for state, start_s, end_s in one.spans
     )
-
-
-def _start_s(one: InstanceRow, end_s: float) -> float:
-    """Seconds from the order to the first request, or to the cancellation."""
-    until_s = one.active_s if one.active_s is not None else one.stopped_s
-    return (end_s if until_s is None else until_s) - one.ordered_s

@@ -1,30 +1,26 @@
-"""An instance with continuous batching: chunks of prompts beside decoding, recompute.
+"""An instance with continuous batching: chunks of prompts beside decoding, recompute or swap.
 
 A run of iterations that only decode is one event; what arrives cuts it after the iteration that is
 running. KV memory is counted in tokens: a prompt is reserved as a whole, each decoding request
-takes one more token an iteration; where that does not fit, the last to begin is read again.
+takes one more token an iteration; where that does not fit, the last to begin is read again, or
+moved to the memory of the host and back.
 """
 
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import simpy
 
 from des.clock import Clock
+from des.serving.fleet_batch import Batch
+from des.serving.fleet_batches import chunk_pieces, piece_products
 from des.serving.fleet_requests import FleetRequest
-from des.serving.fleet_world import Engine
-from des.serving.gaps import NUM_BINS, bin_of
-
-RUN_END, SENT, READY, ARRIVAL, CHECK, DECIDE = (kind << 50 for kind in (1, 2, 3, 4, 5, 6))
-"""Ranks of events of number 0, in order: a run ends, KV arrives, an instance is ready, a request
-arrives, a drain is looked at, a policy decides."""
-
-STARTING, ACTIVE, DRAINING, STOPPED = "starting", "active", "draining", "stopped"
+from des.serving.gaps import GapCounter
+from des.serving.instance_life import RUN_END, Life
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
-class FleetInstance:
+class FleetInstance(Batch):
     """One instance, what waits, is read and is written there, and its state.
 
     ``is_read`` tells whether a request whose prompt is read stays to be written; ``is_done`` and
@@ -34,69 +30,101 @@ class FleetInstance:
     number: int
     pool: str
     clock: Clock
-    engine: Engine
     ordered_s: float
     ready_s: float
     is_read: "Callable[[FleetInstance, FleetRequest], bool]"
     is_done: Callable[[FleetRequest], None]
     is_empty: "Callable[[FleetInstance], None]"
-    state: str = STARTING
     next_pool: str | None = None
     """Pool that it joins when it is drained; None: it stops."""
     active_s: float | None = None
     drained_from_s: float | None = None
     stopped_s: float | None = None
-    waiting: deque[FleetRequest] = field(default_factory=deque)
-    reading: list[FleetRequest] = field(default_factory=list)
-    writing: list[FleetRequest] = field(default_factory=list)
-    used: int = 0
-    context: int = 0
-    due_tokens: int = 0
-    """Prompt tokens here that are not read yet."""
     leaving: int = 0
     """Tokens of requests whose KV memory is being sent away."""
+    moves_out: bool = False
+    """Whether requests are sent to other instances while it drains."""
     busy_s: float = 0.0
-    gap_counts: list[int] = field(default_factory=lambda: [0] * NUM_BINS)
-    gap_sum_s: float = 0.0
-    num_gaps: int = 0
+    gaps: GapCounter = field(default_factory=GapCounter)
     sender_free_s: float = 0.0
+    life: Life = field(init=False)
     _run: int = 0
     _run_start_s: float = 0.0
     _run_num: int = 0
     _pieces: list[int] = field(default_factory=list)
+    _swap_s: float = 0.0
+    """Time by which the first iteration of the run begins later, for swaps."""
     _is_running: bool = False
 
+    def __post_init__(self) -> None:
+        Batch.__post_init__(self)
+        self.life = Life(self.ordered_s)
+
     @property
-    def present(self) -> int:
-        """Requests here."""
-        return len(self.waiting) + len(self.reading) + len(self.writing)
+    def state(self) -> str:
+        """State now."""
+        return self.life.state
+
+    @property
+    def num_gaps(self) -> int:
+        """Gaps between tokens written here."""
+        return self.gaps.num
+
+    @property
+    def gap_sum_s(self) -> float:
+        """Sum of these gaps."""
+        return self.gaps.sum_s
+
+    @property
+    def gap_counts(self) -> list[int]:
+        """Numbers of these gaps by their bins."""
+        return self.gaps.counts
 
     def busy_until_s(self, now_s: float) -> float:
         """Time worked until now."""
-        return self.busy_s + (now_s - self._run_start_s if self._is_running else 0.0)
+        return self.busy_s + (self._swap_s + now_s - self._run_start_s if self._is_running else 0.0)
 
     def arrive(self, one: FleetRequest) -> None:
         """Let a request wait here; if it can be let in, cut the run."""
         self.waiting.append(one)
         self.due_tokens += one.to_read
+        self._look()
+
+    def _look(self) -> None:
+        """Begin if it rests; cut a run of decoding if the first that waits can be let in."""
         if not self._is_running:
             self.begin()
-        elif not self._pieces and self._fits(self.waiting[0], self._used_now()):
+        elif not self._pieces and self.waiting:
+            used = self.memory.used + self._num_with_this() * len(self.writing)
+            if self.fits(self.waiting[0], used):
+                self._cut()
+
+    def move_out(self) -> None:
+        """Let requests be sent to other instances from the end of this iteration on."""
+        self.moves_out = True
+        if self._is_running and not self._pieces:
             self._cut()
+
+    def stay(self) -> None:
+        """Let requests stay here again."""
+        self.moves_out = False
 
     def begin(self) -> None:
         """Let requests in, and run the next iterations as one event."""
-        self._let_in()
-        self._make_room()
+        if self.moves_out:
+            self._send_writing()
+        self.let_in()
+        self.make_room(self.clock.now)
         num_writing = len(self.writing)
-        now = self.clock.now
         if self.reading:
             self._run_num = 1
-            time_s = self._mixed_s(num_writing)
+            self._pieces = chunk_pieces(self.reading, self.engine.chunk_tokens - num_writing)
+            tokens, products = sum(self._pieces), piece_products(self.reading, self._pieces)
+            time_s = self.engine.times.mixed_s(tokens, products, num_writing, self.context)
         elif num_writing:
             self._pieces = []
             left = min(one.request.output_tokens - one.written for one in self.writing)
-            room = (self.engine.kv_capacity_tokens - self.used) // num_writing
+            room = (self.engine.kv_capacity_tokens - self.memory.used) // num_writing
             self._run_num = min(left, room)
             time_s = self.engine.times.run_s(self._run_num, num_writing, self.context)
         else:
@@ -105,13 +133,21 @@ class FleetInstance:
                 self.is_empty(self)
             return
         self._is_running = True
-        self._run_start_s = now
-        self._end_at(now + time_s)
+        self.memory.make_idle_fit(num_writing * self._run_num)
+        self._swap_s = self.memory.take_swapping_s()
+        self._run_start_s = self.clock.now + self._swap_s
+        self._end_at(self._run_start_s + time_s)
+
+    def _send_writing(self) -> None:
+        self.writing = [one for one in self.writing if self.is_read(self, one)]
+        self.context = sum(one.held for one in self.writing)
 
     def give_up(self) -> list[FleetRequest]:
         """Take everything away, as at the end of the time to drain; what was held is lost."""
         self._settle()
         given = [*self.writing, *self.reading, *self.waiting]
+        for one in (*self.writing, *self.reading):
+            self.memory.free(one)
         for one in given:
             one.num_restarts += one.to_read < one.held
             one.forget(self.clock.now)
@@ -120,71 +156,17 @@ class FleetInstance:
         self.context = self.due_tokens = 0
         return given
 
-    def give_waiting(self) -> list[FleetRequest]:
-        """Take away the requests of which nothing is read yet."""
-        given = [one for one in self.waiting if one.to_read]
-        self.waiting = deque(one for one in self.waiting if not one.to_read)
-        self.due_tokens -= sum(one.to_read for one in given)
-        return given
-
     def release(self, one: FleetRequest) -> None:
         """Free the memory of a request that has been sent away."""
-        self.used -= one.held
+        self.memory.free(one)
         self.leaving -= one.held
-        if not self._is_running:
-            self.begin()
-        elif not self._pieces and self.waiting and self._fits(self.waiting[0], self._used_now()):
-            self._cut()
+        self._look()
 
-    def _used_now(self) -> int:
-        """Tokens held after the iteration that is running now."""
+    def _num_with_this(self) -> int:
+        """Iterations of the run up to the end of the one that is running now."""
+        elapsed_s = max(self.clock.now - self._run_start_s, 0.0)
         times, num_writing = self.engine.times, len(self.writing)
-        elapsed_s = self.clock.now - self._run_start_s
-        num = times.num_within(elapsed_s, self._run_num - 1, num_writing, self.context)
-        return self.used + (num + 1) * num_writing
-
-    def _fits(self, one: FleetRequest, used: int) -> bool:
-        num = len(self.reading) + len(self.writing)
-        needed = used + one.held + num + 1
-        return num < self.engine.max_batch_size and needed <= self.engine.kv_capacity_tokens
-
-    def _let_in(self) -> None:
-        while self.waiting and self._fits(self.waiting[0], self.used):
-            one = self.waiting.popleft()
-            self.used += one.held
-            if one.to_read:
-                self.reading.append(one)
-            else:
-                self.writing.append(one)
-                self.context += one.held
-
-    def _make_room(self) -> None:
-        """Give up the last that write until each of the others has room for a token."""
-        while self.writing:
-            free = self.engine.kv_capacity_tokens - self.used
-            if free >= len(self.writing):
-                return
-            one = self.writing.pop()
-            self.context -= one.held
-            self.used -= one.held
-            one.num_restarts += 1
-            one.forget(self.clock.now)
-            self.due_tokens += one.to_read
-            self.waiting.appendleft(one)
-
-    def _mixed_s(self, num_writing: int) -> float:
-        budget = self.engine.chunk_tokens - num_writing
-        tokens, products = 0, 0.0
-        self._pieces = []
-        for one in self.reading:
-            piece = min(one.to_read, budget - tokens)
-            if piece <= 0:
-                break
-            before = one.held - one.to_read
-            products += piece * (before + piece / 2)
-            tokens += piece
-            self._pieces.append(piece)
-        return self.engine.times.mixed_s(tokens, products, num_writing, self.context)
+        return times.num_within(elapsed_s, self._run_num - 1, num_writing, self.context) + 1
 
     def _end_at(self, time_s: float) -> None:
         self._run += 1
@@ -199,33 +181,32 @@ class FleetInstance:
 
     def _cut(self) -> None:
         """End the run after the iteration that is running now."""
-        times, num_writing = self.engine.times, len(self.writing)
-        elapsed_s = self.clock.now - self._run_start_s
-        num = times.num_within(elapsed_s, self._run_num - 1, num_writing, self.context) + 1
+        num = self._num_with_this()
         if num < self._run_num:
             self._run_num = num
-            self._end_at(self._run_start_s + times.run_s(num, num_writing, self.context))
+            time_s = self.engine.times.run_s(num, len(self.writing), self.context)
+            self._end_at(self._run_start_s + time_s)
 
     def _settle(self) -> None:
         """Keep what whole iterations have written, and drop the run."""
         if self._is_running and not self._pieces:
-            elapsed_s = self.clock.now - self._run_start_s
+            elapsed_s = max(self.clock.now - self._run_start_s, 0.0)
             num = self.engine.times.num_within(
                 elapsed_s, self._run_num, len(self.writing), self.context
             )
             for one in self.writing:
                 one.written += num
                 one.held += num
-        if self._is_running:
-            self.busy_s += self.clock.now - self._run_start_s
+            self.memory.used += num * len(self.writing)
+        self.busy_s = self.busy_until_s(self.clock.now)
         self._is_running = False
+        self._pieces = []
         self._run += 1
-        self.used = self.leaving
 
     def _end(self) -> None:
         """Advance all that were in the batch; finished ones leave."""
         now, num = self.clock.now, self._run_num
-        self.busy_s += now - self._run_start_s
+        self.busy_s = self.busy_until_s(now)
         self._is_running = False
         if self.writing:
             self._write(num, now)
@@ -236,19 +217,20 @@ class FleetInstance:
         num_writing, times = len(self.writing), self.engine.times
         if self._pieces:
             first_s = last_s = now - self._run_start_s
-            self._count_gaps(num_writing, first_s)
+            self.gaps.count(num_writing, first_s + self._swap_s)
         else:
             first_s = times.first_s(num_writing, self.context)
             last_s = times.first_s(num_writing, self.context + (num - 1) * num_writing)
-            self._count_gaps(num_writing * num, (first_s + last_s) / 2)
-        self.used += num * num_writing
+            self.gaps.count(num_writing * num, (first_s + last_s) / 2)
+        longest_s = max(last_s, first_s + self._swap_s) if self._swap_s else last_s
+        self.memory.used += num * num_writing
         self.context += num * num_writing
         is_any_done = False
         for one in self.writing:
             one.written += num
             one.held += num
-            if last_s > one.longest_gap_s:  # noqa: PLR1730 - max() costs a call a request
-                one.longest_gap_s = last_s
+            if longest_s > one.longest_gap_s:  # noqa: PLR1730 - max() costs a call a request
+                one.longest_gap_s = longest_s
             if one.last_token_s >= 0:
                 one.end_pause(self._run_start_s + first_s)
             if one.written == one.request.output_tokens:
@@ -262,11 +244,14 @@ class FleetInstance:
             if one.written < one.request.output_tokens:
                 stay.append(one)
                 continue
-            one.end_s = now
-            self.used -= one.held
             self.context -= one.held
-            self.is_done(one)
+            self._finish(one, now)
         self.writing = stay
+
+    def _finish(self, one: FleetRequest, now: float) -> None:
+        one.end_s = now
+        self.memory.free(one)
+        self.is_done(one)
 
     def _read(self, now: float) -> None:
         pieces, self._pieces = self._pieces, []
@@ -276,6 +261,7 @@ class FleetInstance:
             self.due_tokens -= piece
             num_read += one.to_read == 0
         read, self.reading = self.reading[:num_read], self.reading[num_read:]
+        self.memory.keep(read)
         for one in read:
             one.written += 1
             if one.first_token_s is None:
@@ -283,15 +269,8 @@ class FleetInstance:
                 one.prompt_instance = self.number
             one.end_pause(now)
             if one.written == one.request.output_tokens:
-                one.end_s = now
-                self.used -= one.held
-                self.is_done(one)
+                self._finish(one, now)
             elif self.is_read(self, one):
                 one.token_instance = self.number
                 self.writing.append(one)
                 self.context += one.held
-
-    def _count_gaps(self, num: int, gap_s: float) -> None:
-        self.gap_counts[bin_of(gap_s)] += num
-        self.gap_sum_s += num * gap_s
-        self.num_gaps += num

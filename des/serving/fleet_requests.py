@@ -22,14 +22,26 @@ class FleetRequest:
     """End of the last token before a pause; negative while there is none."""
     longest_gap_s: float = 0.0
     num_restarts: int = 0
+    num_swaps: int = 0
+    is_swapped: bool = False
+    """Whether its KV memory is in the memory of the host."""
+    num_shared: int = 0
+    """First blocks of its prompt that it uses in the cache of its instance."""
+    cached_tokens: int = 0
+    """Prompt tokens that it did not have to read."""
     prompt_instance: int = -1
     token_instance: int = -1
 
     def forget(self, now_s: float) -> None:
         """Begin again by reading the prompt and what is written; a pause of the tokens begins."""
+        self.begin_pause(now_s)
+        self.is_swapped = False
+        self.to_read = self.held = self.request.prompt_tokens + self.written
+
+    def begin_pause(self, now_s: float) -> None:
+        """Note the end of the last token before a pause."""
         if self.written and self.last_token_s < 0:
             self.last_token_s = now_s
-        self.to_read = self.held = self.request.prompt_tokens + self.written
 
     def end_pause(self, now_s: float) -> None:
         """Count a pause between two tokens as a gap."""

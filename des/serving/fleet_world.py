@@ -4,99 +4,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from des.base.checks import require_count, require_non_negative, require_positive, require_seed
-from des.serving.batch_times import BatchTimes
+from des.base.checks import (
+    nearest,
+    require_non_negative,
+    require_positive,
+    require_seed,
+)
+from des.serving.fleet_links import FleetSites
+from des.serving.fleet_routers import ROUTERS
+from des.serving.fleet_settings import Engine, ScalingLimits, Slo, StartDelay
+from des.serving.instance_life import Span
 from des.serving.requests import Request, require_in_order
 
 PROMPT, TOKEN, MIXED = "prompt", "token", "mixed"
 LAYOUTS_OF_POOLS = ((PROMPT, TOKEN), (MIXED,))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Engine:
-    """One instance: times, memory and limits of its batches, GPUs and their price."""
-
-    times: BatchTimes
-    kv_capacity_tokens: int
-    kv_bytes_per_token: float
-    max_batch_size: int = 256
-    chunk_tokens: int = 2048
-    num_gpus: int = 8
-    usd_per_gpu_h: float = 0.0
-
-    def __post_init__(self) -> None:
-        for name in ("kv_capacity_tokens", "max_batch_size", "chunk_tokens", "num_gpus"):
-            require_count("engine", name, getattr(self, name))
-        require_positive("engine", "kv_bytes_per_token", self.kv_bytes_per_token)
-        require_non_negative("engine", "usd_per_gpu_h", self.usd_per_gpu_h)
-        times = self.times
-        if times.per_request_s + 2 * times.per_square_request_s * self.max_batch_size < 0:
-            raise ValueError(
-                f"engine: max_batch_size must be at most "
-                f"{int(-times.per_request_s / (2 * times.per_square_request_s))}, above which the "
-                f"times fall with the batch, got {self.max_batch_size}"
-            )
-        if self.chunk_tokens <= self.max_batch_size:
-            raise ValueError(
-                f"engine: chunk_tokens must be above max_batch_size ({self.max_batch_size}), so "
-                f"that prompts advance in a full batch, got {self.chunk_tokens}"
-            )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StartDelay:
-    """Means of the three parts of a start, and the coefficient of variation of their sum."""
-
-    provision_s: float = 0.0
-    load_s: float = 10.0
-    warm_up_s: float = 0.0
-    variation: float = 0.0
-    """Standard deviation over mean; the sum is lognormal, or constant at 0."""
-
-    def __post_init__(self) -> None:
-        for name in ("provision_s", "load_s", "warm_up_s", "variation"):
-            require_non_negative("start delay", name, getattr(self, name))
-
-    @property
-    def mean_s(self) -> float:
-        """Mean time from the order to the first request."""
-        return self.provision_s + self.load_s + self.warm_up_s
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScalingLimits:
-    """Bounds of counts and of their changes; times of 0 switch a rule off."""
-
-    min_per_pool: int = 1
-    max_total: int = 100
-    max_step: int = 100
-    """Instances that a pool may gain or lose at a decision."""
-    cooldown_s: float = 0.0
-    """Time after a change in which a pool is not scaled down."""
-    drain_timeout_s: float = 0.0
-    """Time after which a draining instance gives up what it still has (0: never)."""
-    drain_check_s: float = 0.0
-    """Interval at which a draining instance is looked at (0: it stops at once)."""
-    flap_window_s: float = 300.0
-
-    def __post_init__(self) -> None:
-        require_count("scaling limits", "min_per_pool", self.min_per_pool)
-        require_count("scaling limits", "max_total", self.max_total)
-        require_count("scaling limits", "max_step", self.max_step)
-        for name in ("cooldown_s", "drain_timeout_s", "drain_check_s", "flap_window_s"):
-            require_non_negative("scaling limits", name, getattr(self, name))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Slo:
-    """Longest time to the first token, and longest gap between tokens, of a good request."""
-
-    ttft_s: float
-    gap_s: float
-
-    def __post_init__(self) -> None:
-        require_positive("SLO", "ttft_s", self.ttft_s)
-        require_positive("SLO", "gap_s", self.gap_s)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,6 +38,10 @@ class World:
     """Time at which the run ends; requests that are not finished are counted as such."""
     transfers_contend: bool = True
     """Whether the transfers of an instance wait for each other."""
+    router: str = "least_work"
+    """Rule of `des.serving.fleet_routers.ROUTERS` by which requests are placed."""
+    sites: FleetSites | None = None
+    """Domains of pools (None: all in one, with transfers at ``transfer_bytes_per_s``)."""
 
     def __post_init__(self) -> None:
         require_in_order("requests", self.requests)
@@ -137,6 +62,16 @@ class World:
                 f"got {sum(self.initial.values())}"
             )
         require_positive("world", "decision_interval_s", self.decision_interval_s)
+        if self.sites is not None and set(self.sites.domain_of) != set(self.initial):
+            raise ValueError(
+                f"world: sites must have a domain of each of the pools {list(self.initial)}, "
+                f"got {list(self.sites.domain_of)}"
+            )
+        if self.router not in ROUTERS:
+            raise ValueError(
+                f"world: router must be a known name, got {self.router!r}; "
+                f"{nearest(self.router, tuple(ROUTERS))}"
+            )
         if self.horizon_s is not None:
             require_positive("world", "horizon_s", self.horizon_s)
         require_positive("world", "transfer_bytes_per_s", self.transfer_bytes_per_s)
@@ -232,6 +167,9 @@ class FleetRow:
     end_s: float | None
     longest_gap_s: float
     num_restarts: int
+    num_swaps: int
+    cached_tokens: int
+    """Prompt tokens that a cache spared it."""
     prompt_instance: int
     token_instance: int
 
@@ -265,6 +203,12 @@ class InstanceRow:
     drained_from_s: float | None
     stopped_s: float | None
     busy_s: float
+    spans: tuple[Span, ...]
+    """States that it was in, with start and end."""
+
+    def in_state_s(self, state: str) -> float:
+        """Time in a state."""
+        return sum((end_s - start_s for name, start_s, end_s in self.spans if name == state), 0.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

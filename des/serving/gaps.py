@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 SHORTEST_S = 1e-5
 RATIO = 1.02
@@ -14,6 +15,21 @@ def bin_of(gap_s: float) -> int:
     if gap_s <= SHORTEST_S:
         return 0
     return min(int(math.log(gap_s / SHORTEST_S) / _LOG_RATIO), NUM_BINS - 1)
+
+
+@dataclass(slots=True)
+class GapCounter:
+    """Gaps between tokens: how many are in each bin, how many in all, and their sum."""
+
+    counts: list[int] = field(default_factory=lambda: [0] * NUM_BINS)
+    num: int = 0
+    sum_s: float = 0.0
+
+    def count(self, num: int, gap_s: float) -> None:
+        """Count equal gaps."""
+        self.counts[bin_of(gap_s)] += num
+        self.sum_s += num * gap_s
+        self.num += num
 
 
 def gap_percentile_s(counts: Sequence[int], percent: float) -> float | None:

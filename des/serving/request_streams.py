@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from des.base.checks import require_count, require_fraction, require_positive
+from des.dynamics.law import Law
 from des.serving.requests import Request
 
 
@@ -72,6 +73,50 @@ def modulated_requests(
         others = [each for each in range(len(rates_per_s)) if each != state]
         state = int(rng.choice(others)) if others else state
         begin_s = end_s
+    return _requests_at(arrivals, duration_s, rng, lengths)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _OnlyStream:
+    """The stream of requests, in the place of the link that a law moves."""
+
+    source: str = "users"
+    target: str = "service"
+    bandwidth_bytes_per_s: float = 1.0
+    latency_s: float = 1.0
+
+
+def moved_requests(
+    law: Law,
+    rate_per_s: float,
+    duration_s: float,
+    seed: int,
+    lengths: TokenLengths = DEFAULT_LENGTHS,
+) -> tuple[Request, ...]:
+    """Draw requests at a rate that moves by a law of `des.dynamics`, as the bandwidth of a link.
+
+    Raises
+    ------
+    ValueError
+        If rate or duration is not positive, or no request is drawn.
+    """
+    require_positive("request stream", "rate_per_s", rate_per_s)
+    require_positive("request stream", "duration_s", duration_s)
+    path, rng = law.path([_OnlyStream()], seed), np.random.default_rng(seed)
+    arrivals: list[float] = []
+    begin_s = 0.0
+    while begin_s < duration_s:
+        piece = path.piece_at(0, begin_s)
+        end_s = min(piece.end_s, duration_s)
+        num = rng.poisson(rate_per_s * piece.bandwidth_factor * (end_s - begin_s))
+        arrivals += sorted(rng.uniform(begin_s, end_s, num).tolist())
+        begin_s = end_s
+    return _requests_at(arrivals, duration_s, rng, lengths)
+
+
+def _requests_at(
+    arrivals: Sequence[float], duration_s: float, rng: np.random.Generator, lengths: TokenLengths
+) -> tuple[Request, ...]:
     if not arrivals:
         raise ValueError(f"request stream: no request is drawn within {duration_s:g} s")
     prompts = _lengths(rng, lengths.prompt_mean, lengths, len(arrivals))

@@ -1,44 +1,29 @@
 """Scaling of a fleet: servers given out, instances that start, drain, stop or change their pool."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import simpy
 
 from des.base.checks import require_count
 from des.clock import Clock
-from des.serving.fleet_instance import (
+from des.serving.fleet_members import FleetMember
+from des.serving.fleet_servers import STANDARD_SKU, FleetServer, Servers
+from des.serving.fleet_settings import Engine, ScalingLimits, StartDelay
+from des.serving.instance_life import (
     ACTIVE,
     CHECK,
     DRAINING,
     READY,
+    SLEEPING,
     STARTING,
     STOPPED,
-    FleetInstance,
+    WARM,
 )
-from des.serving.fleet_requests import FleetRequest
-from des.serving.fleet_world import Engine, ScalingLimits, StartDelay
 
-STANDARD_SKU = "standard"
-
-
-@dataclass(slots=True, eq=False)
-class FleetServer:
-    """One server, and the instances packed on it."""
-
-    number: int
-    sku: str
-    num_gpus: int
-    instances: list[FleetInstance] = field(default_factory=list)
-
-    @property
-    def free_gpus(self) -> int:
-        """GPUs that no instance has."""
-        return self.num_gpus - sum(one.engine.num_gpus for one in self.instances)
-
-
-MakeInstance = Callable[[Engine, str, int, float, float], FleetInstance]
+MakeInstance = Callable[[Engine, str, int, float, float], FleetMember]
 """Make an instance of an engine, in a pool, with a number, ordered at and ready at those times."""
 
 
@@ -52,17 +37,16 @@ class ScalingManager:
 
     clock: Clock
     make_instance: MakeInstance
-    placed_again: Callable[[Iterable[FleetRequest]], None]
-    is_active: Callable[[FleetInstance], None]
+    placed_again: Callable[[Iterable[Any]], None]
+    is_active: Callable[[FleetMember], None]
     start: StartDelay
     limits: ScalingLimits
     seed: int = 0
-    server_gpus: Mapping[str, int] = field(default_factory=lambda: {STANDARD_SKU: 8})
-    """GPUs of a server of each kind."""
-    instances: list[FleetInstance] = field(default_factory=list)
-    servers: list[FleetServer] = field(default_factory=list)
+    servers: Servers = field(default_factory=Servers)
+    load_weights: Callable[[str, Callable[[], None]], None] | None = None
+    """Sends the weights to a pool in place of the time to load them (None: a start takes it)."""
+    instances: list[FleetMember] = field(default_factory=list)
     log: list[str] = field(default_factory=list)
-    _num_servers: int = 0
 
     def scale_up_full(
         self,
@@ -72,8 +56,8 @@ class ScalingManager:
         server_sku: str | None = None,
         *,
         at_once: bool = False,
-    ) -> tuple[FleetServer, FleetInstance]:
-        """Order an instance: a place on a server, then provision, load and warm-up.
+    ) -> tuple[FleetServer, FleetMember]:
+        """Wake a spare instance, or order one: a server, then provision, load and warm-up.
 
         Parameters
         ----------
@@ -98,13 +82,16 @@ class ScalingManager:
                 f"scale up {tag}: parallelism must be the {instance_cfg.num_gpus} GPUs of the "
                 f"instance configuration, got {parallelism}"
             )
+        now = self.clock.now
+        spare = self._spare()
+        if spare is not None and not at_once:
+            return self._wake(spare, tag)
         if self.get_status_summary()["total_instances"] >= self.limits.max_total:
             raise ValueError(
                 f"scale up {tag}: instances must be at most max_total ({self.limits.max_total})"
             )
-        now = self.clock.now
         number = len(self.instances)
-        server = self._server_for(server_sku or STANDARD_SKU, parallelism)
+        server = self.servers.take(server_sku or STANDARD_SKU, parallelism)
         ready_s = now if at_once else now + self._start_s(number)
         instance = self.make_instance(instance_cfg, tag, number, now, ready_s)
         self.instances.append(instance)
@@ -113,11 +100,57 @@ class ScalingManager:
             self._become_active(instance)
         else:
             self._say(f"scale_up: {tag} instance {number} on server {server.number}")
-            event = self.clock.at(ready_s, READY + number)
-            event.callbacks.append(lambda _: self._ready(instance))
+            self._begin_start(instance)
         return server, instance
 
-    def scale_down_full(self, instance: FleetInstance, to_pool: str | None = None) -> None:
+    def _spare(self) -> FleetMember | None:
+        """Instance that serves soonest of the warm and the sleeping ones."""
+        for state in (WARM, SLEEPING):
+            for one in self.instances:
+                if one.state == state:
+                    return one
+        return None
+
+    def _wake(self, instance: FleetMember, tag: str) -> tuple[FleetServer, FleetMember]:
+        now, is_warm = self.clock.now, instance.state == WARM
+        self._say(f"wake: {tag} instance {instance.number} from {instance.state}")
+        instance.pool, instance.drained_from_s = tag, None
+        instance.ready_s = now if is_warm else now + self.start.wake_s
+        if is_warm:
+            self._become_active(instance)
+        else:
+            instance.life.enter(STARTING, now)
+            self._ready_at(instance, instance.ready_s)
+        return self.servers.of(instance), instance
+
+    def _begin_start(self, instance: FleetMember) -> None:
+        if self.load_weights is None:
+            self._ready_at(instance, instance.ready_s)
+            return
+        warm_up_s, ordered_s = self.start.warm_up_s, instance.ready_s
+
+        def loaded() -> None:
+            if instance.state == STARTING and instance.ready_s == ordered_s:
+                instance.ready_s = self.clock.now + warm_up_s
+                self._ready_at(instance, instance.ready_s)
+
+        def provisioned(_: simpy.Event) -> None:
+            if instance.state == STARTING and self.load_weights is not None:
+                self.load_weights(instance.pool, loaded)
+
+        at_s = self.clock.now + self.start.provision_s
+        self.clock.at(at_s, READY + instance.number).callbacks.append(provisioned)
+
+    def _ready_at(self, instance: FleetMember, ready_s: float) -> None:
+        """Let it become active then, if it is not cancelled or ordered again before."""
+
+        def ready(_: simpy.Event) -> None:
+            if instance.state == STARTING and instance.ready_s == ready_s:
+                self._become_active(instance)
+
+        self.clock.at(ready_s, READY + instance.number).callbacks.append(ready)
+
+    def scale_down_full(self, instance: FleetMember, to_pool: str | None = None) -> None:
         """Cancel a starting instance, or drain an active one; it stops or joins another pool.
 
         Raises
@@ -127,17 +160,23 @@ class ScalingManager:
         """
         if instance.state == STARTING:
             self._say(f"scale_up cancelled: instance {instance.number}")
-            self._stop(instance)
+            if instance.active_s is None:
+                self._stop(instance)
+            else:
+                self._retire(instance)
             return
         if instance.state != ACTIVE:
             raise ValueError(
                 f"scale down: instance {instance.number} must be starting or active, "
                 f"got {instance.state}"
             )
-        instance.state, instance.next_pool = DRAINING, to_pool
+        instance.life.enter(DRAINING, self.clock.now)
+        instance.next_pool = to_pool
         instance.drained_from_s = self.clock.now
         self._say(f"draining: {instance.pool} instance {instance.number}")
         self.placed_again(instance.give_waiting())
+        if self.limits.drain_moves_out:
+            instance.move_out()
         if self.limits.drain_timeout_s:
             event = self.clock.at(
                 self.clock.now + self.limits.drain_timeout_s, CHECK + instance.number
@@ -146,7 +185,7 @@ class ScalingManager:
             event.callbacks.append(lambda _: self._time_out(instance, drained_from_s))
         self.drained(instance)
 
-    def keep(self, instance: FleetInstance) -> None:
+    def keep(self, instance: FleetMember) -> None:
         """Let a draining instance serve again, as load has returned.
 
         Raises
@@ -162,7 +201,12 @@ class ScalingManager:
         self._say(f"drain cancelled: instance {instance.number}")
         self._become_active(instance)
 
-    def drained(self, instance: FleetInstance) -> None:
+    def release(self, instance: FleetMember) -> None:
+        """Stop an instance at once, whatever its state."""
+        if instance.state != STOPPED:
+            self._stop(instance)
+
+    def drained(self, instance: FleetMember) -> None:
         """Stop a draining instance with nothing left, at once or when it is looked at next."""
         if instance.state != DRAINING or instance.present or instance.leaving:
             return
@@ -182,7 +226,7 @@ class ScalingManager:
 
         self.clock.at(check_s, CHECK + instance.number).callbacks.append(look)
 
-    def get_active_instances(self, instances: Iterable[FleetInstance]) -> list[FleetInstance]:
+    def get_active_instances(self, instances: Iterable[FleetMember]) -> list[FleetMember]:
         """Instances, of those given, that take requests."""
         return [one for one in instances if one.state == ACTIVE]
 
@@ -193,23 +237,9 @@ class ScalingManager:
             "active_instances": states.count(ACTIVE),
             "scaling_up_instances": states.count(STARTING),
             "draining_instances": states.count(DRAINING),
-            "total_servers": len(self.servers),
+            "total_servers": self.servers.num_with(self.instances),
             "total_instances": len(states) - states.count(STOPPED),
         }
-
-    def _server_for(self, sku: str, num_gpus: int) -> FleetServer:
-        if num_gpus > self.server_gpus.get(sku, 0):
-            raise ValueError(
-                f"scale up: server_sku must have at least {num_gpus} GPUs, one of "
-                f"{dict(self.server_gpus)}, got {sku!r}"
-            )
-        for server in self.servers:
-            if server.sku == sku and server.free_gpus >= num_gpus:
-                return server
-        server = FleetServer(number=self._num_servers, sku=sku, num_gpus=self.server_gpus[sku])
-        self._num_servers += 1
-        self.servers.append(server)
-        return server
 
     def _start_s(self, number: int) -> float:
         """Time of a start, drawn by the seed and the number of the instance."""
@@ -220,38 +250,44 @@ class ScalingManager:
         rng = np.random.default_rng([self.seed, number])
         return float(mean_s * rng.lognormal(-variance / 2, np.sqrt(variance)))
 
-    def _ready(self, instance: FleetInstance) -> None:
-        if instance.state == STARTING:
-            self._become_active(instance)
-
-    def _become_active(self, instance: FleetInstance) -> None:
-        instance.state = ACTIVE
+    def _become_active(self, instance: FleetMember) -> None:
+        instance.life.enter(ACTIVE, self.clock.now)
+        instance.stay()
         if instance.active_s is None:
             instance.active_s = self.clock.now
         self._say(f"active: {instance.pool} instance {instance.number}")
         self.is_active(instance)
 
-    def _time_out(self, instance: FleetInstance, drained_from_s: float) -> None:
+    def _time_out(self, instance: FleetMember, drained_from_s: float) -> None:
         if instance.state == DRAINING and instance.drained_from_s == drained_from_s:
             self._say(f"drain timed out: instance {instance.number}")
             self.placed_again(instance.give_up())
             self.drained(instance)
 
-    def _end_drain(self, instance: FleetInstance) -> None:
+    def _end_drain(self, instance: FleetMember) -> None:
         if instance.next_pool is None:
-            self._stop(instance)
+            self._retire(instance)
             return
         instance.pool, instance.next_pool = instance.next_pool, None
         instance.drained_from_s = None
         self._become_active(instance)
 
-    def _stop(self, instance: FleetInstance) -> None:
-        instance.state = STOPPED
+    def _retire(self, instance: FleetMember) -> None:
+        """Keep it as a spare, as long as there are too few, or stop it."""
+        states = [one.state for one in self.instances]
+        for state, most in ((WARM, self.start.num_warm), (SLEEPING, self.start.num_sleeping)):
+            if states.count(state) < most:
+                instance.life.enter(state, self.clock.now)
+                self._say(f"{state}: instance {instance.number}")
+                if state == SLEEPING:
+                    instance.forget_prefixes()
+                return
+        self._stop(instance)
+
+    def _stop(self, instance: FleetMember) -> None:
+        instance.life.enter(STOPPED, self.clock.now)
         instance.stopped_s = self.clock.now
-        for server in self.servers:
-            if instance in server.instances:
-                server.instances.remove(instance)
-        self.servers = [server for server in self.servers if server.instances]
+        self.servers.give_back(instance)
         self._say(f"stopped: {instance.pool} instance {instance.number}")
 
     def _say(self, text: str) -> None:

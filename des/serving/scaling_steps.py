@@ -1,9 +1,12 @@
 """Changes that bring a pool to the size decided: what is cancelled, kept, drained and ordered."""
 
+import math
 from collections.abc import Mapping, Sequence
 
-from des.serving.fleet_instance import ACTIVE, DRAINING, STARTING, FleetInstance
-from des.serving.fleet_world import Decision, ScalingLimits
+from des.serving.fleet_members import FleetMember
+from des.serving.fleet_settings import ScalingLimits
+from des.serving.fleet_world import Decision
+from des.serving.instance_life import ACTIVE, DRAINING, STARTING
 
 
 def bounded(
@@ -18,7 +21,10 @@ def bounded(
     for pool, now in ordered.items():
         wanted = counts.get(pool, now)
         low = max(now - limits.max_step, limits.min_per_pool)
-        found[pool] = min(max(wanted, low), now + limits.max_step)
+        high = now + limits.max_step
+        if limits.max_per_pool is not None:
+            high = min(high, max(limits.max_per_pool, low))
+        found[pool] = min(max(wanted, low), high)
     while sum(max(found[pool], ordered[pool]) for pool in found) + num_draining > limits.max_total:
         growing = [pool for pool in found if found[pool] > ordered[pool]]
         if not growing:
@@ -27,15 +33,36 @@ def bounded(
     return found
 
 
-def to_remove(instances: Sequence[FleetInstance], num: int) -> list[FleetInstance]:
-    """Instances to give up: starting ones first, the newest first, then the emptiest."""
+def to_remove(
+    instances: Sequence[FleetMember], num: int, mean_output: float | None = None
+) -> list[FleetMember]:
+    """Instances to give up: starting ones first, the newest first, then the emptiest.
+
+    With a mean answer, those that are expected to be empty first in place of the emptiest.
+    """
     starting = [one for one in reversed(instances) if one.state == STARTING]
     active = [one for one in reversed(instances) if one.state == ACTIVE]
-    active.sort(key=lambda one: one.present)
+    if mean_output is None:
+        active.sort(key=lambda one: one.present)
+    else:
+        active.sort(key=lambda one: drain_s(one, mean_output))
     return (starting + active)[:num]
 
 
-def to_keep(instances: Sequence[FleetInstance], num: int) -> list[FleetInstance]:
+def drain_s(one: FleetMember, mean_output: float) -> float:
+    """Time until an instance is expected to be empty, where it takes no more requests. [s]
+
+    Its prompts are read, then its requests decode together until the one with most left has written
+    an answer of mean length; a longer one has a token left.
+    """
+    if not one.present:
+        return 0.0
+    times, (tokens, written) = one.engine.times, one.tokens_present()
+    left = math.ceil(max(mean_output - written, 1.0))
+    return times.per_prompt_token_s * one.due_tokens + times.run_s(left, one.present, tokens)
+
+
+def to_keep(instances: Sequence[FleetMember], num: int) -> list[FleetMember]:
     """Draining instances of a pool that can serve again, those with most requests first."""
     draining = [one for one in instances if one.state == DRAINING and one.next_pool is None]
     draining.sort(key=lambda one: -one.present)

@@ -1,6 +1,7 @@
 """Other jobs on the GPUs of the domains: they come at random, queue up and slow the training down.
 
-Each domain is an M/M/c queue of its own: jobs arrive as a Poisson process, up to ``most_jobs`` run
+A domain may replay the loads of a queue that was simulated before (`des.cluster`). Else it is an
+M/M/c queue of its own: jobs arrive as a Poisson process, up to ``most_jobs`` run
 at a time for exponential times, and the others wait first come, first served. A job does not give
 way to the training, nor the training to a job: what jobs take of the GPUs the training lacks.
 """
@@ -20,6 +21,7 @@ from des.base.checks import (
     require_positive,
 )
 from des.clock import Clock
+from des.training.replayed_load import ReplayedLoad
 from des.world.domain_load import IDLE, DomainLoad
 from des.world.topology import Topology
 
@@ -109,7 +111,7 @@ class Background:
         self,
         clock: Clock,
         topology: Topology,
-        loads: Sequence[BackgroundLoad | None],
+        loads: Sequence[BackgroundLoad | ReplayedLoad | None],
         seed: int,
     ) -> None:
         if loads and len(loads) != topology.num_domains:
@@ -122,7 +124,9 @@ class Background:
         self._now = [IDLE] * topology.num_domains
         self.samples = [LoadSample.of(0.0, domain, IDLE) for domain in range(topology.num_domains)]
         for domain, load in enumerate(loads):
-            if load is not None:
+            if isinstance(load, ReplayedLoad):
+                clock.process(self._replay(domain, load))
+            elif load is not None:
                 slots = simpy.Resource(clock, load.most_jobs)
                 jobs = draw_jobs(load, domain_rng(seed, domain))
                 clock.process(self._arrivals(domain, load, slots, jobs))
@@ -168,6 +172,14 @@ class Background:
             memory_occupancy=running * load.memory_fraction,
             queue_length=num_present - running,
         )
+        self._set(domain, now)
+
+    def _replay(self, domain: int, load: ReplayedLoad) -> Generator[simpy.Event, None, None]:
+        for time_s, now in load.changes:
+            yield self._clock.at(time_s)
+            self._set(domain, now)
+
+    def _set(self, domain: int, now: DomainLoad) -> None:
         self._now[domain] = now
         self.samples.append(LoadSample.of(self._clock.now, domain, now))
         if self._change is not None:

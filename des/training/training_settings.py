@@ -9,6 +9,7 @@ from des.dynamics import STEADY
 from des.plan.plan import Plan
 from des.plan.replacement import RESTART_S
 from des.training.background import BackgroundLoad, LoadSample
+from des.training.replayed_load import ReplayedLoad
 from des.world.domain_load import DomainLoad
 from des.world.topology import Topology
 
@@ -39,7 +40,7 @@ class TrainingRun:
     num_epochs: int | None = None
     epoch_s: float = math.inf
     seed: int = 0
-    background: tuple[BackgroundLoad | None, ...] = ()
+    background: tuple[BackgroundLoad | ReplayedLoad | None, ...] = ()
     restart_s: float = RESTART_S
     pays_bytes: bool = True
 

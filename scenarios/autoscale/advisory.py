@@ -1,6 +1,11 @@
 """A policy that is asked and not followed, beside the one that decides."""
 
-from des.serving.fleet_world import Decision, ScalingPolicy, View, World
+from des.serving.fleet_world import (
+    Decision,
+    ScalingPolicy,
+    View,
+    World,
+)
 
 
 class Advised:

@@ -5,6 +5,12 @@
     applications:
       - application_id: chat
         scaling_manager: {scale_up_delay: 10.0, drain_check_interval: 1.0}
+        trace: azure-2023-conv      # from here on for several applications on one cluster
+        policy: predictive
+        start_state: chat.yaml      # next to this file
+        slo_ttft: 0.5
+        slo_tbt: 0.1
+        priority: 1
 
     prompt: {num_instances: 4, instance: h100-llama-3.3-70b-fp8-tp8, parallelism: 8}
     token: {num_instances: 2, instance: h100-llama-3.3-70b-fp8-tp8, parallelism: 8}
@@ -35,13 +41,24 @@ class ManagerForm(_Form):
     drain_check_interval: _Time = 1.0
 
 
-class _ApplicationForm(_Form):
+_Objective = Annotated[float, Field(gt=0, strict=False)]
+
+
+class ApplicationForm(_Form):
+    """One application; what is not given is taken from the flags."""
+
     application_id: str | int
     scaling_manager: ManagerForm = ManagerForm()
+    trace: str | None = None
+    policy: str | None = None
+    start_state: str | None = None
+    slo_ttft: _Objective | None = None
+    slo_tbt: _Objective | None = None
+    priority: int = 0
 
 
 class _ApplicationsForm(_Form):
-    applications: tuple[_ApplicationForm, ...]
+    applications: tuple[ApplicationForm, ...]
 
 
 class _PoolForm(_Form):
@@ -58,6 +75,27 @@ class StartState:
     engine: str
 
 
+def read_applications(path: Path) -> dict[str, ApplicationForm]:
+    """Read all applications by their names.
+
+    Raises
+    ------
+    ValueError
+        If a field is wrong, a name comes twice, or there is none.
+    """
+    try:
+        form = TypeAdapter(_ApplicationsForm).validate_python(read_yaml(path), strict=False)
+    except ValidationError as error:
+        raise ValueError(f"{path}: {first_error(error)}") from error
+    found = {str(each.application_id): each for each in form.applications}
+    if not found or len(found) < len(form.applications):
+        raise ValueError(
+            f"{path}: application_id must differ between at least 1 applications, got "
+            f"{[each.application_id for each in form.applications]}"
+        )
+    return found
+
+
 def read_manager(path: Path, application: str) -> ManagerForm:
     """Read the settings of one application.
 
@@ -66,16 +104,12 @@ def read_manager(path: Path, application: str) -> ManagerForm:
     ValueError
         If a field is wrong, or the application is not there; naming what is allowed.
     """
-    try:
-        form = TypeAdapter(_ApplicationsForm).validate_python(read_yaml(path), strict=False)
-    except ValidationError as error:
-        raise ValueError(f"{path}: {first_error(error)}") from error
-    found = {str(each.application_id): each.scaling_manager for each in form.applications}
+    found = read_applications(path)
     if application not in found:
         raise ValueError(
-            f"{path}: application must be one of {', '.join(found) or 'none'}, got {application!r}"
+            f"{path}: application must be one of {', '.join(found)}, got {application!r}"
         )
-    return found[application]
+    return found[application].scaling_manager
 
 
 def read_start_state(path: Path) -> StartState:

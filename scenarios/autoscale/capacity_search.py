@@ -1,70 +1,163 @@
-"""Most load that a fixed fleet bears within the SLO, by bisection over the stretch of a trace."""
+"""Most load that fixed fleets bear within the SLO, by bisection over the stretch of a trace."""
 
 import sys
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from des.base.checks import require_count, require_fraction
+from des.base.command import UsageError
 from des.base.document import DOCUMENT
-from des.compiled.fleet import simulate_fixed_pool
+from des.compiled.fleet import simulate_fixed
+from des.figures.figure import Axis, Figure, Panel
+from des.figures.marks import Line, Points
+from des.figures.palette import BLUE, GREY, VERMILION
 from des.serving.request_streams import stretched
 from des.serving.requests import Request
-from scenarios.autoscale.fleet_config import FleetConfig, config_requests, config_world
+from scenarios.autoscale.command_configs import CapacityConfig
+from scenarios.autoscale.fleet_config import config_requests, config_world
+from scenarios.autoscale.fleet_outputs import csv_bytes
+from scenarios.frame.outputs import OutputChoice
+from scenarios.frame.writing import write_files
 
 _NUM_BISECTIONS = 8
 _WIDEST = 64.0
 """Largest factor of the load that is tried, and its inverse the smallest."""
 
 
-def run_capacity(config: FleetConfig, attainment: float, sizes: tuple[int, ...]) -> int:
-    """Print a row for each size of a mixed pool: most load, its cost, USD per million tokens."""
-    require_fraction("--attainment", "value", attainment)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capacity:
+    """Most load of one fleet, and what it costs; None: no load tried is within the SLO."""
+
+    fleet: str
+    requests_per_s: float | None
+    attainment: float | None
+    usd_per_h: float
+    usd_per_million_tokens: float | None
+
+
+def run_capacity(config: CapacityConfig) -> int:
+    """Print a row for each fleet: most load, its cost, and whether no other bears more for less."""
+    require_fraction("--attainment", "value", config.attainment)
     requests = config_requests(config)
-    mean_per_s = len(requests) / max(requests[-1].arrival_s, 1e-9)
-    sys.stdout.write("instances  requests/s  attainment  USD/h  USD per million output tokens\n")
-    rows: list[dict[str, object]] = []
-    for num in sizes:
-        require_count("--instances", "value", num)
-        sized = replace(config, mixed=num)
-        factor, reached = _most_load(sized, requests, attainment)
-        if reached is None:
-            rows.append({"instances": num, "requests_per_s": None})
-            sys.stdout.write(f"{num:9}  none of the loads tried is within the SLO\n")
+    sys.stdout.write(
+        "fleet      requests/s  attainment   USD/h  USD per million output tokens  Pareto\n"
+    )
+    found = []
+    for sized in _sized(config):
+        found.append(_capacity(sized, requests))
+        sys.stderr.write(f"{found[-1].fleet}: done\n")
+    best = pareto(found)
+    for one in found:
+        if one.requests_per_s is None:
+            sys.stdout.write(f"{one.fleet:9}  none of the loads tried is within the SLO\n")
             continue
-        usd_h = num * config_world(sized, requests).engine.num_gpus * config.usd_per_gpu_h
-        tokens_per_s = factor * sum(one.output_tokens for one in requests) / requests[-1].arrival_s
-        usd_per_million = usd_h / 3600.0 / tokens_per_s * 1e6
-        rows.append(
-            {
-                "instances": num,
-                "requests_per_s": factor * mean_per_s,
-                "attainment": reached,
-                "usd_per_h": usd_h,
-                "usd_per_million_output_tokens": usd_per_million,
-            }
-        )
+        mark = "yes" if one in best else "no"
         sys.stdout.write(
-            f"{num:9}  {factor * mean_per_s:10.2f}  {reached:10.4f}  {usd_h:5.1f}  "
-            f"{usd_per_million:.2f}\n"
+            f"{one.fleet:9}  {one.requests_per_s:10.2f}  {one.attainment:10.4f}  "
+            f"{one.usd_per_h:6.1f}  {one.usd_per_million_tokens:29.2f}  {mark}\n"
         )
+    rows = [
+        {name: getattr(one, name) for name in Capacity.__slots__} | {"is_pareto": one in best}
+        for one in found
+    ]
     DOCUMENT.add(rows=rows)
+    if config.out is not None:
+        files = OutputChoice().figure_files([_picture(found, best, config)])
+        for path in write_files(config.out, {"capacity.csv": csv_bytes(rows), **files}):
+            sys.stdout.write(f"written: {path}\n")
     return 0
 
 
-def _most_load(
-    config: FleetConfig, requests: tuple[Request, ...], attainment: float
-) -> tuple[float, float | None]:
+def _sized(config: CapacityConfig) -> list[CapacityConfig]:
+    sized = []
+    for num in config.instances:
+        require_count("--instances", "value", num)
+        sized.append(replace(config, mixed=num))
+    for split in config.splits:
+        prompt, plus, token = split.partition("+")
+        if not (plus and prompt.isdecimal() and token.isdecimal()):
+            raise UsageError(f"--splits must be numbers such as 2+1, got {split!r}")
+        sized.append(replace(config, mixed=0, prompt=int(prompt), token=int(token)))
+    return sized
+
+
+def _capacity(config: CapacityConfig, requests: tuple[Request, ...]) -> Capacity:
+    factor, reached = _most_load(config, requests)
+    world = config_world(config, requests)
+    num = sum(world.initial.values())
+    usd_h = num * world.engine.num_gpus * config.usd_per_gpu_h
+    span_s = max(requests[-1].arrival_s, 1e-9)
+    tokens_per_s = factor * sum(one.output_tokens for one in requests) / span_s
+    is_reached = reached is not None
+    return Capacity(
+        fleet=f"{config.mixed} mixed" if config.mixed else f"{config.prompt}+{config.token}",
+        requests_per_s=factor * len(requests) / span_s if is_reached else None,
+        attainment=reached,
+        usd_per_h=usd_h,
+        usd_per_million_tokens=usd_h / 3600.0 / tokens_per_s * 1e6 if is_reached else None,
+    )
+
+
+def pareto(found: Sequence[Capacity]) -> list[Capacity]:
+    """Fleets of which no other bears as much load for as little, and more or for less."""
+    reached = [one for one in found if one.requests_per_s is not None]
+    best: list[Capacity] = []
+    for one in sorted(reached, key=lambda each: (each.usd_per_h, -(each.requests_per_s or 0.0))):
+        if not best or (one.requests_per_s or 0.0) > (best[-1].requests_per_s or 0.0):
+            best.append(one)
+    return best
+
+
+def _picture(found: Sequence[Capacity], best: Sequence[Capacity], config: CapacityConfig) -> Figure:
+    def points(label: str, some: Sequence[Capacity], colour: str) -> Points:
+        return Points(
+            label=label,
+            x=tuple(one.usd_per_h for one in some),
+            y=tuple(one.requests_per_s or 0.0 for one in some),
+            colour=colour,
+            hovers=tuple(one.fleet for one in some),
+        )
+
+    reached = [one for one in found if one.requests_per_s is not None]
+    mixed = [one for one in reached if one.fleet.endswith("mixed")]
+    line = Line(
+        label="Pareto front",
+        x=tuple(one.usd_per_h for one in best),
+        y=tuple(one.requests_per_s or 0.0 for one in best),
+        colour=GREY,
+        is_step=True,
+    )
+    return Figure(
+        name="capacity",
+        title=f"Load within the SLO for {config.attainment:.0%} of the requests",
+        seen=f"Most requests per second of {len(reached)} fleets over their cost per hour.",
+        panels=(
+            Panel(
+                x=Axis(label="cost [USD/h]"),
+                y=Axis(label="most load [requests/s]"),
+                marks=(
+                    line,
+                    points("one pool", mixed, BLUE),
+                    points("two pools", [one for one in reached if one not in mixed], VERMILION),
+                ),
+            ),
+        ),
+    )
+
+
+def _most_load(config: CapacityConfig, requests: tuple[Request, ...]) -> tuple[float, float | None]:
     """Largest factor of the load within the SLO to 3 %, and the attainment there."""
     low, high, found = 1.0 / _WIDEST, _WIDEST, None
     for _ in range(_NUM_BISECTIONS):
         middle = (low * high) ** 0.5
         reached = _attainment(config, stretched(requests, 1.0 / middle))
-        if reached >= attainment:
+        if reached >= config.attainment:
             low, found = middle, reached
         else:
             high = middle
     return low, found
 
 
-def _attainment(config: FleetConfig, requests: tuple[Request, ...]) -> float:
+def _attainment(config: CapacityConfig, requests: tuple[Request, ...]) -> float:
     world = config_world(config, requests)
-    return simulate_fixed_pool(world).attainment(world.slo)
+    return simulate_fixed(world).attainment(world.slo)

@@ -1,29 +1,38 @@
 """Scale an inference fleet by policies on one trace, and compare cost and latency.
 
-The command `capacity` finds the most load that a fixed fleet bears within the SLO, `speed` measures
-the engines.
+The command `capacity` finds the most load that a fixed fleet bears within the SLO, `shared` puts
+several applications on one cluster, `queues` compares waits with closed forms, `speed` measures the
+engines.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from functools import partial
 from typing import TYPE_CHECKING
 
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
 from des.base.document import DOCUMENT
-from des.base.flags import option, parse
+from des.base.flags import parse
 from des.base.lazy import lazy
 from des.base.spelling import own_arguments
-from scenarios.autoscale.fleet_config import FleetConfig, config_requests, config_world
+from des.serving.fleet_settings import FROM_SHAPES
+from scenarios.autoscale.command_configs import CapacityConfig, Config, QueuesConfig, SharedConfig
+from scenarios.autoscale.fleet_config import config_requests, config_world
 
 if TYPE_CHECKING:
     from agents.serving import table
     from des.serving import fleet_engine, fleet_figures
     from des.serving.fleet_world import History
-    from scenarios.autoscale import advisory, capacity_search, fleet_outputs, speed
+    from scenarios.autoscale import (
+        advisory,
+        capacity_search,
+        fleet_outputs,
+        queue_waits,
+        shared_cluster,
+        speed,
+    )
     from scenarios.frame import repeat, writing
 else:
     advisory = lazy("scenarios.autoscale.advisory")
@@ -31,6 +40,8 @@ else:
     fleet_engine = lazy("des.serving.fleet_engine")
     fleet_figures = lazy("des.serving.fleet_figures")
     fleet_outputs = lazy("scenarios.autoscale.fleet_outputs")
+    queue_waits = lazy("scenarios.autoscale.queue_waits")
+    shared_cluster = lazy("scenarios.autoscale.shared_cluster")
     speed = lazy("scenarios.autoscale.speed")
     repeat = lazy("scenarios.frame.repeat")
     table = lazy("agents.serving.table")
@@ -44,31 +55,15 @@ examples:
   {PROG} --policy static --advisory sla
   {PROG} --trace mmpp:2/12:120:1800 --policy hpa,predictive --mixed 2
   {PROG} speed
-  {PROG} capacity --trace azure-2023-code --slo-ttft 1
+  {PROG} queues --runs 5
+  {PROG} shared --applications applications.yaml --servers 8 --arbiter priority
+  {PROG} capacity --trace azure-2023-code --slo-ttft 1 --splits 2+1,2+2 --out runs/capacity
 
 files written to --out, for each policy: requests, instances and decisions (CSV), a Gantt chart of
 instances (PNG) and a Chrome trace (JSON); figures.csv and report.html of all policies
 
 exit codes: 0 done; 2 bad input; {EXIT_CODES}
 """
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Config(FleetConfig):
-    """Settings of the command; the fields are the flags."""
-
-    policy: tuple[str, ...] = option(("static", "hpa", "sla"), "policies, one row each")
-    advisory: str | None = option(None, "policy that is asked at each decision and not followed")
-    checkpoint: Path | None = option(None, "trained policy, for rl", is_file=True)
-    out: Path = option(Path("runs/autoscale"), "folder for the files")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CapacityConfig(FleetConfig):
-    """Settings of `capacity`; the fields are the flags."""
-
-    attainment: float = option(0.99, "share of requests within the SLO")
-    instances: tuple[int, ...] = option((1, 2, 4, 8), "sizes of a mixed pool, one row each")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -78,14 +73,32 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _command(arguments: list[str]) -> int:
     if arguments[:1] == ["capacity"]:
-        config = parse(
+        capacity = parse(
             CapacityConfig,
             arguments[1:],
             prog=f"{PROG} capacity",
-            description="Find the most load that a fixed fleet bears within the SLO.",
+            description="Find the most load that fixed fleets bear within the SLO.",
             epilog=_EXAMPLES,
         )
-        return capacity_search.run_capacity(config, config.attainment, config.instances)
+        return capacity_search.run_capacity(capacity)
+    if arguments[:1] == ["queues"]:
+        queues = parse(
+            QueuesConfig,
+            arguments[1:],
+            prog=f"{PROG} queues",
+            description="Compare waits with the closed forms of M/M/1 and M/D/1.",
+            epilog=_EXAMPLES,
+        )
+        return queue_waits.run_queues(queues.runs, queues.num_requests, queues.seed)
+    if arguments[:1] == ["shared"]:
+        shared = parse(
+            SharedConfig,
+            arguments[1:],
+            prog=f"{PROG} shared",
+            description="Put several applications on one cluster, with an arbiter.",
+            epilog=_EXAMPLES,
+        )
+        return shared_cluster.run_shared(PROG, shared)
     if arguments == ["speed"]:
         return speed.run_speed()
     return _run(parse(Config, arguments, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES))
@@ -94,13 +107,12 @@ def _command(arguments: list[str]) -> int:
 def _run(config: Config) -> int:
     if not config.policy:
         raise UsageError("--policy must name at least one policy, got none")
-    policies = {name: table.scaling_policy(name, config.checkpoint) for name in config.policy}
-    advised = (
-        None
-        if config.advisory is None
-        else table.scaling_policy(config.advisory, config.checkpoint)
-    )
+    make = partial(table.scaling_policy, checkpoint=config.checkpoint)
+    policies = {name: make(name) for name in config.policy}
+    advised = None if config.advisory is None else make(config.advisory)
     world = config_world(config, config_requests(config))
+    if world.engine.times_from == FROM_SHAPES:
+        sys.stderr.write("times are from shapes, as there is no measured profile\n")
     rows: list[dict[str, object]] = []
     files: dict[str, bytes] = {}
     histories: dict[str, History] = {}
@@ -109,7 +121,8 @@ def _run(config: Config) -> int:
         watched = policy if advised is None else advisory.Advised(policy, advised)
         history = fleet_engine.run(world, watched, config.seed)
         histories[name] = history
-        rows.append({"policy": name, **fleet_figures.run_figures(history)})
+        figures = fleet_figures.run_figures(history)
+        rows.append({"policy": name, "times_from": world.engine.times_from, **figures})
         files |= fleet_outputs.policy_files(name, history)
         if isinstance(watched, advisory.Advised):
             files[f"advisory_{name}.csv"] = watched.csv_bytes()

@@ -6,19 +6,28 @@ from pathlib import Path
 from des.base.checks import require_count
 from des.base.command import UsageError
 from des.base.flags import JsonFlag, option
+from des.dynamics.presets import DYNAMICS
+from des.serving.conversations import conversation_requests
 from des.serving.engines import engine_named
+from des.serving.fleet_links import FleetSites
+from des.serving.fleet_routers import ROUTERS
+from des.serving.fleet_settings import ScalingLimits, Slo, StartDelay
 from des.serving.fleet_world import (
     MIXED,
     PROMPT,
     TOKEN,
-    ScalingLimits,
-    Slo,
-    StartDelay,
     World,
 )
-from des.serving.request_streams import modulated_requests, poisson_requests, stretched, thinned
+from des.serving.request_streams import (
+    modulated_requests,
+    moved_requests,
+    poisson_requests,
+    stretched,
+    thinned,
+)
 from des.serving.requests import Request
 from des.serving.trace_files import parse_trace, read_request_trace, requests_of
+from des.worlds.reading import read_topology
 from scenarios.autoscale import application_files
 from scenarios.reproduce.serving_cases import shipped_cases
 
@@ -32,30 +41,61 @@ class FleetConfig(JsonFlag):
     trace: str = option(
         "azure-2023-conv",
         "trace file (Azure, BurstGPT, Mooncake, Vidur), name of a shipped one, or a law: "
-        "poisson:RATE:SECONDS, mmpp:RATE/RATE:MEAN_STAY:SECONDS",
+        "poisson:RATE:SECONDS, mmpp:RATE/RATE:MEAN_STAY:SECONDS, conversations:RATE:SECONDS, "
+        f"or a moving rate ({', '.join(DYNAMICS)}), such as ou:RATE:SECONDS",
     )
     num_requests: int | None = option(None, "only the first requests of the trace")
     stretch: float = option(1.0, "factor of the times between requests; 0.5 is twice the load")
     thin: float = option(1.0, "share of the requests to keep, by --seed")
     slo_ttft: float = option(0.5, "longest time to the first token of a good request [s]")
     slo_tbt: float = option(0.1, "longest gap between tokens of a good request [s]")
-    engine: str = option("h100-llama-3.3-70b-fp8-tp8", "engine with fitted times")
+    engine: str = option(
+        "h100-llama-3.3-70b-fp8-tp8", "engine with fitted times, or shapes:MODEL:GPU:NUM_GPUS"
+    )
     mixed: int = option(0, "instances of one mixed pool at the start")
     prompt: int = option(4, "instances of the prompt pool at the start")
     token: int = option(2, "instances of the token pool at the start")
     max_batch_size: int = option(256, "most requests in a batch")
     chunk_tokens: int = option(1024, "most tokens of an iteration with prompts")
+    router: str = option("least_work", f"router: {', '.join(ROUTERS)}")
+    prefix_block_tokens: int = option(
+        0, "tokens of a block of the prefix cache, those of the trace (0: no cache)"
+    )
+    swap_gb_per_s: float = option(
+        0.0, "rate of swaps of preempted requests to the host and back [GB/s] (0: recompute)"
+    )
     usd_per_gpu_h: float = option(2.5, "price of a GPU [USD/h] (assumed)")
     provision: float = option(0.0, "time to get a server [s]")
     load: float = option(30.0, "time to load the weights [s]")
     warm_up: float = option(0.0, "time to warm up [s]")
     start_variation: float = option(0.0, "standard deviation over mean of the time of a start")
+    warm: int = option(0, "drained instances that are kept ready to serve")
+    sleeping: int = option(0, "more of them whose weights are kept in the memory of the host")
+    wake: float = option(3.0, "time until a sleeping instance serves [s]")
+    sleeping_cost: float = option(1.0, "share of the price that a sleeping instance costs")
     decision_interval: float = option(10.0, "time between decisions [s]")
     min_instances_per_pool: int = option(1, "least instances of a pool")
+    max_instances_per_pool: int | None = option(
+        None, "most instances of a pool (default: no bound)"
+    )
     max_total_instances: int = option(100, "most instances in all")
     cooldown: float = option(0.0, "time after a change without scaling down [s]")
     drain_timeout: float = option(0.0, "time after which a drain gives up requests [s] (0: never)")
+    drain_moves_out: bool = option(
+        False, "whether a draining instance sends its requests with their KV memory to others"
+    )
+    drains_soonest: bool = option(
+        False, "whether to drain the instances expected to be empty first (default: the emptiest)"
+    )
     transfer_gb_per_s: float = option(50.0, "rate of KV transfers of an instance [GB/s]")
+    network: str | None = option(
+        None, "world of the domains of pools: a file or a preset (default: all in one domain)"
+    )
+    domains: tuple[str, ...] = option((), "domain of each pool, with --network")
+    weights_from: str | None = option(
+        None, "domain from which weights are loaded over the links (default: --load)"
+    )
+    weights_gb: float = option(70.0, "weights of an instance, with --weights-from [GB]")
     contention: bool = option(True, "whether transfers of an instance wait for each other")
     applications: Path | None = option(
         None, "YAML file of applications, for --load and the interval of looking at drains"
@@ -97,7 +137,7 @@ def requests_named(name: str, seed: int) -> tuple[Request, ...]:
     return requests_of(parse_trace(text, name))
 
 
-_LAWS = {"poisson": 2, "mmpp": 3}
+_LAWS = {"poisson": 2, "mmpp": 3, "conversations": 2} | dict.fromkeys(DYNAMICS, 2)
 """Laws of arrivals, and how many values each has."""
 
 
@@ -109,6 +149,10 @@ def _drawn(law: str, values: list[str], seed: int) -> tuple[Request, ...]:
         times_s = [float(each) for each in values[1:]]
     except ValueError as error:
         raise UsageError(f"--trace {law} must have numbers, got {':'.join(values)}") from error
+    if law == "conversations":
+        return conversation_requests(rates[0], times_s[0], seed)
+    if law in DYNAMICS:
+        return moved_requests(DYNAMICS[law], rates[0], times_s[0], seed)
     if law == "poisson":
         return poisson_requests(rates[0], times_s[0], seed)
     return modulated_requests(rates, times_s[0], times_s[1], seed)
@@ -156,6 +200,8 @@ def config_world(config: FleetConfig, requests: tuple[Request, ...]) -> World:
             max_batch_size=config.max_batch_size,
             chunk_tokens=config.chunk_tokens,
             usd_per_gpu_h=config.usd_per_gpu_h,
+            prefix_block_tokens=config.prefix_block_tokens,
+            swap_bytes_per_s=config.swap_gb_per_s * 1e9,
         ),
         initial=initial,
         slo=Slo(ttft_s=config.slo_ttft, gap_s=config.slo_tbt),
@@ -164,16 +210,43 @@ def config_world(config: FleetConfig, requests: tuple[Request, ...]) -> World:
             load_s=load_s,
             warm_up_s=config.warm_up,
             variation=config.start_variation,
+            num_warm=config.warm,
+            num_sleeping=config.sleeping,
+            wake_s=config.wake,
+            sleeping_cost=config.sleeping_cost,
         ),
         limits=ScalingLimits(
             min_per_pool=config.min_instances_per_pool,
             max_total=config.max_total_instances,
+            max_per_pool=config.max_instances_per_pool,
             cooldown_s=config.cooldown,
             drain_timeout_s=config.drain_timeout,
             drain_check_s=drain_check_s,
+            drain_moves_out=config.drain_moves_out,
+            drains_soonest=config.drains_soonest,
         ),
         decision_interval_s=config.decision_interval,
         transfer_bytes_per_s=config.transfer_gb_per_s * 1e9,
         horizon_s=config.horizon,
         transfers_contend=config.contention,
+        router=config.router,
+        sites=_sites(config, tuple(initial)),
+    )
+
+
+def _sites(config: FleetConfig, pools: tuple[str, ...]) -> FleetSites | None:
+    if config.network is None:
+        if config.domains or config.weights_from is not None:
+            raise UsageError("--domains and --weights-from need --network, got none")
+        return None
+    if len(config.domains) != len(pools):
+        raise UsageError(
+            f"--domains must name a domain for each of {', '.join(pools)}, "
+            f"got {','.join(config.domains)!r}"
+        )
+    return FleetSites(
+        topology=read_topology(config.network),
+        domain_of=dict(zip(pools, config.domains, strict=True)),
+        weights_from=config.weights_from,
+        weights_bytes=config.weights_gb * 1e9,
     )

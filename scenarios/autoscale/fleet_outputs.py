@@ -2,23 +2,19 @@
 
 import json
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from rich.table import Table
 
 from des.base.csv_text import csv_text
-from des.figures.figure import Axis, Figure, Panel
-from des.figures.marks import Boxes
-from des.figures.palette import AMBER, BLUE, GREY
-from des.serving.fleet_world import History, InstanceRow
+from des.serving.fleet_world import History
+from des.serving.instance_life import STATES
+from scenarios.autoscale.fleet_pictures import instances_figure, sizes_figure
 from scenarios.frame.outputs import OutputChoice
 from scenarios.frame.report import PageTable, Report
 from scenarios.iteration.iteration_tables import plain_console
 
 Row = Mapping[str, object]
-Span = tuple[float, float]
-"""Start and end. [s]"""
-
 SHOWN = (
     "policy",
     "attainment",
@@ -49,13 +45,17 @@ def policy_files(name: str, history: History) -> dict[str, bytes]:
             "e2e_s": one.e2e_s,
             "is_good": one.is_good(slo),
             "num_restarts": one.num_restarts,
+            "num_swaps": one.num_swaps,
+            "cached_tokens": one.cached_tokens,
             "prompt_instance": one.prompt_instance,
             "token_instance": one.token_instance,
         }
         for one in history.requests
     ]
     instances = [
-        {field: getattr(one, field) for field in type(one).__slots__} for one in history.instances
+        {field: getattr(one, field) for field in type(one).__slots__ if field != "spans"}
+        | {f"{state}_s": one.in_state_s(state) for state in STATES}
+        for one in history.instances
     ]
     decisions = [
         {
@@ -88,80 +88,22 @@ def csv_bytes(rows: Sequence[Row]) -> bytes:
     return csv_text([columns, *([row[name] for name in columns] for row in rows)]).encode()
 
 
-def _gantt(name: str, history: History) -> Figure:
-    """Life of each instance: ordered, active, draining."""
-    marks = []
-    for state, colour, span in _STATES:
-        boxes = [(one.number, *found) for one in history.instances if (found := span(one, history))]
-        marks.append(
-            Boxes(
-                label=state,
-                starts=tuple(start_s for _, start_s, _ in boxes),
-                ends=tuple(end_s for _, _, end_s in boxes),
-                rows=tuple(float(number) for number, _, _ in boxes),
-                colour=colour,
-            )
-        )
-    num = len(history.instances)
-    return Figure(
-        name=f"instances_{name}",
-        title=f"Instances under {name}",
-        seen=f"Lives of {num} instances from the order to the stop, by state.",
-        panels=(
-            Panel(
-                x=Axis(label="time [s]"),
-                y=Axis(label="instance"),
-                marks=tuple(marks),
-                height=1.2 + min(0.18 * num, 12.0),
-                grid="x",
-            ),
-        ),
-        width=8.0,
-    )
-
-
-def _stop_s(one: InstanceRow, history: History) -> float:
-    return history.end_s if one.stopped_s is None else one.stopped_s
-
-
-def _ordered(one: InstanceRow, history: History) -> Span:
-    return one.ordered_s, _stop_s(one, history) if one.active_s is None else one.active_s
-
-
-def _active(one: InstanceRow, history: History) -> Span | None:
-    if one.active_s is None:
-        return None
-    stop_s = _stop_s(one, history)
-    return one.active_s, stop_s if one.drained_from_s is None else one.drained_from_s
-
-
-def _draining(one: InstanceRow, history: History) -> Span | None:
-    return None if one.drained_from_s is None else (one.drained_from_s, _stop_s(one, history))
-
-
-_STATES: tuple[tuple[str, str, Callable[[InstanceRow, History], Span | None]], ...] = (
-    ("ordered", GREY, _ordered),
-    ("active", BLUE, _active),
-    ("draining", AMBER, _draining),
-)
-
-
 def _chrome_trace(history: History) -> bytes:
     """Lives of instances and counts of pools, as Chrome and Perfetto show them."""
     events: list[dict[str, object]] = []
     for one in history.instances:
-        stop_s = history.end_s if one.stopped_s is None else one.stopped_s
-        events.append(
-            {
-                "name": one.pool,
-                "ph": "X",
-                "pid": 0,
-                "tid": one.number,
-                "ts": one.ordered_s * _MICRO,
-                "dur": (stop_s - one.ordered_s) * _MICRO,
-                "args": {"busy_s": one.busy_s, "active_s": one.active_s},
-            }
-        )
+        for state, start_s, end_s in one.spans:
+            events.append(
+                {
+                    "name": f"{one.pool} {state}",
+                    "ph": "X",
+                    "pid": 0,
+                    "tid": one.number,
+                    "ts": start_s * _MICRO,
+                    "dur": (end_s - start_s) * _MICRO,
+                    "args": {"busy_s": one.busy_s},
+                }
+            )
     for view, _ in history.decisions:
         for pool, seen in view.pools.items():
             counts = {"active": seen.active, "starting": seen.starting, "waiting": seen.waiting}
@@ -192,7 +134,10 @@ def report_of(
         f"{_number(best['attainment']):.2%} with {_number(best['gpu_h']):.4g} GPU hours.",
         command=command,
         tables=(table,),
-        figures=tuple(_gantt(name, history) for name, history in histories.items()),
+        figures=(
+            sizes_figure(histories),
+            *(instances_figure(name, history) for name, history in histories.items()),
+        ),
         configuration=settings,
     )
     return {"figures.csv": csv_bytes(rows), **OutputChoice().report_files(page)}

@@ -3,9 +3,10 @@
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 from agents.serving.table import scaling_policy
-from des.compiled.fleet import simulate_fixed_pool
+from des.compiled.fleet import run_compiled, simulate_fixed
 from des.serving.fleet_engine import run
 from des.serving.request_streams import poisson_requests
 from scenarios.autoscale.fleet_config import FleetConfig, config_world
@@ -16,14 +17,24 @@ _NUM_FIRST = 500
 
 
 def run_speed() -> int:
-    """Print a line for each engine."""
-    config = FleetConfig(mixed=_NUM_INSTANCES, decision_interval=_DURATION_S)
-    requests = poisson_requests(_RATE_PER_S, _DURATION_S, config.seed)
-    simulate_fixed_pool(config_world(config, requests[:_NUM_FIRST]))
-    world = config_world(config, requests)
+    """Print a line for each engine and fleet."""
+    fixed = FleetConfig(mixed=_NUM_INSTANCES, decision_interval=_DURATION_S)
+    scaled = FleetConfig(prompt=_NUM_INSTANCES // 2, token=_NUM_INSTANCES // 2)
+    requests = poisson_requests(_RATE_PER_S, _DURATION_S, fixed.seed)
+    world, pools = config_world(fixed, requests), config_world(scaled, requests)
+    run_compiled(replace(pools, requests=requests[:_NUM_FIRST]), scaling_policy("predictive"))
     for name, action in (
-        ("compiled", lambda: simulate_fixed_pool(world)),
-        ("SimPy", lambda: run(world, scaling_policy("static"))),
+        ("compiled, one pool as it is", lambda: simulate_fixed(world)),
+        ("compiled, two pools as they are", lambda: simulate_fixed(pools)),
+        (
+            "compiled, two pools scaled every 10 s",
+            lambda: run_compiled(pools, scaling_policy("predictive")),
+        ),
+        ("SimPy, one pool as it is", lambda: run(world, scaling_policy("static"))),
+        (
+            "SimPy, two pools scaled every 10 s",
+            lambda: run(pools, scaling_policy("predictive")),
+        ),
     ):
         rate = len(requests) / _cpu_s(action)
         sys.stdout.write(f"{name}: {rate:.0f} requests per CPU second\n")

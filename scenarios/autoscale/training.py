@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,16 +17,20 @@ from des.base.lazy import lazy
 
 if TYPE_CHECKING:
     from agents.ppo import checkpoint, ppo_config, trainer
-    from agents.serving import autoscale_batch
-    from scenarios.autoscale import comparison, fleet_outputs
+    from agents.serving import autoscale_batch, autoscale_task, learnt_policy, rl_state
+    from scenarios.autoscale import comparison, fleet_outputs, seeds_summary
     from scenarios.frame import writing
 else:
     autoscale_batch = lazy("agents.serving.autoscale_batch")
+    autoscale_task = lazy("agents.serving.autoscale_task")
+    learnt_policy = lazy("agents.serving.learnt_policy")
+    rl_state = lazy("agents.serving.rl_state")
     checkpoint = lazy("agents.ppo.checkpoint")
     comparison = lazy("scenarios.autoscale.comparison")
     fleet_outputs = lazy("scenarios.autoscale.fleet_outputs")
     ppo_config = lazy("agents.ppo.ppo_config")
     trainer = lazy("agents.ppo.trainer")
+    seeds_summary = lazy("scenarios.autoscale.seeds_summary")
     writing = lazy("scenarios.frame.writing")
 
 PROG = "python -m scenarios.train_autoscaler"
@@ -34,10 +39,11 @@ _EXAMPLES = f"""\
 examples:
   {PROG} --seed 0
   {PROG} --seed 0 --out runs/autoscaler --resume
+  {PROG} --summary --out runs/autoscaler
   {PROG} --evaluate runs/autoscaler/autoscale-0.pt
 
-files written to --out: autoscale-SEED.pt (policy, and what --resume needs), curve-SEED.csv,
-days-SEED.csv (a row for each unseen day and policy)
+files written to --out: autoscale-SEED.pt (policy, and what --resume needs), policy-SEED.pt (the
+policy alone), curve-SEED.csv, days-SEED.csv (a row for each unseen day and policy)
 
 exit codes: 0 done; 2 bad input; {EXIT_CODES}
 """
@@ -48,10 +54,18 @@ class Config(JsonFlag):
     """Settings of the training; the fields are the flags."""
 
     seed: int = option(0, "seed of weights, days and actions")
-    steps: int = option(24_000, "decisions to train on")
-    envs: int = option(4, "days side by side")
+    steps: int = option(150_000, "decisions to train on")
+    envs: int = option(16, "days side by side")
     days: int = option(5, "unseen days to compare on")
+    residual: bool = option(
+        True, "whether actions change what the forecast wants, or the present counts"
+    )
+    adaptive_step: bool = option(False, "whether an action changes a pool by at most half of it")
+    predictive_drain: bool = option(
+        False, "whether to drain the instances expected to be empty first"
+    )
     resume: bool = option(False, "continue the training in --out")
+    summary: bool = option(False, "picture and table of all seeds in --out, without training")
     evaluate: Path | None = option(None, "policy to compare, without training")
     out: Path = option(Path("runs/autoscaler"), "folder for the files")
 
@@ -66,25 +80,51 @@ def _command(argv: Sequence[str] | None) -> int:
     require_seed("--seed", "value", config.seed)
     for name in ("steps", "envs", "days"):
         require_count(f"--{name}", "value", getattr(config, name))
+    if config.summary:
+        lines, files = seeds_summary.summarised(config.out)
+        sys.stdout.write("\n".join(lines) + "\n")
+        writing.write_files(config.out, files)
+        return 0
     path = config.evaluate
     if path is None:
         config.out.mkdir(parents=True, exist_ok=True)
         path = config.out / f"autoscale-{config.seed}.pt"
         _train(config, path)
-    rows = comparison.rows_on_days(path, config.days)
+    rows = comparison.rows_on_days(
+        path,
+        config.days,
+        config.seed,
+        autoscaler_settings(),
+        drains_soonest=config.predictive_drain,
+    )
     files = {f"days-{config.seed}.csv": fleet_outputs.csv_bytes(rows)}
-    for line in comparison.summary_lines(rows):
+    for line in [*comparison.summary_lines(rows), *comparison.cost_at_equal_attainment(rows)]:
         sys.stdout.write(f"{line}\n")
     paths = writing.write_files(config.out, files)
     DOCUMENT.add(rows=rows, files=paths)
     return 0
 
 
-def _train(config: Config, path: Path) -> None:
-    settings = ppo_config.PPOConfig(
-        num_steps=64, discount=0.97, learning_rate=1e-3, entropy_coefficient=0.01
+def _actions(config: Config) -> rl_state.RLActionExecutor:
+    return rl_state.RLActionExecutor(is_adaptive=config.adaptive_step, is_residual=config.residual)
+
+
+def autoscaler_settings() -> ppo_config.PPOConfig:
+    """Settings of PPO for the task."""
+    return ppo_config.PPOConfig(
+        num_steps=64, discount=0.97, learning_rate=1e-3, entropy_coefficient=0.001
     )
-    batch = autoscale_batch.AutoscaleBatch(config.envs, config.seed)
+
+
+def _train(config: Config, path: Path) -> None:
+    settings, executor = autoscaler_settings(), _actions(config)
+    actions = {name: getattr(executor, name) for name in learnt_policy.ACTION_FLAGS}
+    batch = autoscale_batch.AutoscaleBatch(
+        config.envs,
+        config.seed,
+        partial(autoscale_task.drawn_day, drains_soonest=config.predictive_drain),
+        executor,
+    )
     learner = trainer.Trainer.local(batch, settings, config.seed, config.steps)
     curve_path = config.out / f"curve-{config.seed}.csv"
     curve = ["step,mean_reward,entropy,explained_variance"]
@@ -103,4 +143,6 @@ def _train(config: Config, path: Path) -> None:
         sys.stderr.write(f"{report.step_count} decisions: reward {report.mean_reward:.4f}\n")
         if learner.finished or learner.update_count % _SAVED_EVERY == 0:
             writing.write_files(config.out, {curve_path.name: ("\n".join(curve) + "\n").encode()})
-            checkpoint.save_checkpoint(path, learner.state())
+            checkpoint.save_checkpoint(path, learner.state() | {learnt_policy.ACTIONS: actions})
+    policy = {"policy": learner.state()["policy"], learnt_policy.ACTIONS: actions}
+    checkpoint.save_checkpoint(config.out / f"policy-{config.seed}.pt", policy)

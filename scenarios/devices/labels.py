@@ -19,7 +19,7 @@ from des.devices.cluster_files.features import FEATURES
 from des.devices.cluster_files.label_keys import level_of_key
 from des.devices.cluster_files.node_labels import place_labels
 from des.devices.cluster_files.table import CLUSTER_FORMATS, write_cluster
-from des.devices.k8s.node_text import server_annotation, server_labels
+from des.devices.k8s.node_text import node_patch, server_labels
 from scenarios.devices.cluster_source import ClusterFlags, FormatName, cluster_of
 from scenarios.devices.cluster_tree import cluster_text
 from scenarios.devices.sources import ServerFlags, server_of
@@ -106,15 +106,13 @@ def _server_text(config: Config) -> str:
     if config.cluster is not None or config.network is not None:
         raise UsageError("a server and a cluster cannot both be given")
     server = server_of(ServerFlags(file=config.file, simulate=config.simulate, nvml=config.nvml))
-    labels = server_labels(server, config.prefix)
     node = config.node or platform.node()
     if config.to == "labels":
+        labels = server_labels(server, config.prefix)
         return " ".join((node, *(f"{key}={value}" for key, value in labels.items()))) + "\n"
     if config.to != "patch":
         raise UsageError(f"--to must be labels or patch for one server, got {config.to}")
-    annotations = {f"{config.prefix}/topology": server_annotation(server)}
-    metadata = {"labels": labels, "annotations": annotations}
-    return json.dumps({"metadata": metadata}, indent=2) + "\n"
+    return json.dumps(node_patch(server, config.prefix), indent=2) + "\n"
 
 
 def _labelled(cluster: Cluster, keys: Sequence[str]) -> Cluster:

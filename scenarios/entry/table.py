@@ -69,7 +69,7 @@ COMMANDS: tuple[Command, ...] = (
         "Decide how many instances each pool of a fleet should have",
     ),
     _row("devices", "scenarios.devices", "Read topologies of servers; place jobs on their GPUs"),
-    _row("k8s", "scenarios.k8s", "Answer kube-scheduler by topology; write manifests"),
+    _row("k8s", "scenarios.k8s", "Answer kube-scheduler by topology; node agent; manifests"),
     _row("topology", "scenarios.make_topology", "Write a topology file: drawn, or a preset"),
     _row("suites", "scenarios.suites", "List the worlds of a suite, write their topologies"),
     _row("robustness", "scenarios.robustness", "Measure slowdowns by changes of the links"),

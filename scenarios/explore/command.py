@@ -17,6 +17,7 @@ from agents.decision.families import Family
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
 from des.base.flags import option, parse
 from des.base.lazy import lazy
+from des.base.speaking import SPEAKER
 from des.base.strict_json import parse_json
 from des.job.models import MODEL_HELP
 
@@ -89,7 +90,8 @@ def _command(argv: Sequence[str] | None) -> int:
             return 0
         sys.stdout.write(f"explorer: {served.url}, Ctrl-C ends it\n")
         sys.stdout.flush()
-        served.wait()
+        with SPEAKER.resting():
+            served.wait()
     return 0
 
 

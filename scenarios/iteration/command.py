@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from des import IterationResult, simulate
+from des import IterationResult
 from des.base.command import EXIT_CODES, exit_code_of
 from des.base.document import DOCUMENT
 from des.base.flags import parse_given
@@ -23,13 +23,20 @@ if TYPE_CHECKING:
     from rich import table as rich_table
     from rich.table import Table
 
-    from scenarios.iteration import iteration_outputs, job_choice, other_jobs, plan_bound
+    from scenarios.iteration import (
+        iteration_outputs,
+        job_choice,
+        network_engine,
+        other_jobs,
+        plan_bound,
+    )
     from scenarios.iteration.iteration_outputs import NetworkCost
     from scenarios.iteration.other_jobs import JobTimes
 else:
     rich_table = lazy("rich.table")
     iteration_outputs = lazy("scenarios.iteration.iteration_outputs")
     job_choice = lazy("scenarios.iteration.job_choice")
+    network_engine = lazy("scenarios.iteration.network_engine")
     other_jobs = lazy("scenarios.iteration.other_jobs")
     plan_bound = lazy("scenarios.iteration.plan_bound")
 
@@ -78,7 +85,7 @@ def _command(argv: Sequence[str] | None) -> None:
     choice = OutputChoice(figures=config.figures, parquet=config.parquet)
     config, rounding = job_choice.with_job(config, given)
     scenario = load_iteration(config)
-    result = simulate(scenario.topology, scenario.workload, scenario.plan, scenario.corrections)
+    result = network_engine.simulate_by_engine(config, scenario)
     network_cost = iteration_outputs.network_cost_of(scenario, result)
     memory = memory_timeline(result, scenario.topology, scenario.workload, scenario.plan)
     times = other_jobs.job_times(scenario, result, other_jobs.other_jobs(config, scenario))

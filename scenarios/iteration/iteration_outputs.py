@@ -74,7 +74,7 @@ def iteration_summary(
         "domains": list(scenario.topology.index_of),
         "layer_times": {one.name: one.layer_times for one in scenario.topology.domains},
         "seed": scenario.seed,
-        "corrections": asdict(scenario.corrections),
+        "corrections": scenario.corrections.plain(),
         "makespan_s": result.makespan_s,
         "tokens_per_s": scenario.workload.tokens_per_iteration / result.makespan_s,
         "utilisation": result.utilisation,

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -137,6 +137,9 @@ class Config(JsonFlag):
         None,
         f"jobs whose messages share the links: {OTHER_JOBS_FORM}; of messages that wait, those of "
         "the highest priority go first, and this job's is 0",
+    )
+    network_engine: Literal["des", "ns3"] = option(
+        "des", "what carries messages between domains: des, or packets of ns3 (an extra)"
     )
     bound: bool = option(
         False,

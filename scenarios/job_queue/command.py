@@ -11,6 +11,7 @@ from des.base.command import EXIT_CODES, UsageError, exit_code_of
 from des.base.document import DOCUMENT
 from des.base.flags import parse_given, to_dict
 from des.base.lazy import lazy
+from des.plan.replacement import Replacement
 from scenarios.frame.run_folder import RunFolder
 from scenarios.job_queue.settings import (
     PRESETS,
@@ -24,11 +25,12 @@ from scenarios.job_queue.traces.forms import FORMS
 
 if TYPE_CHECKING:
     from scenarios.job_queue import folder as output_folder
-    from scenarios.job_queue import outputs, runs
+    from scenarios.job_queue import job_pricing, outputs, runs
     from scenarios.job_queue.runs import QueueRun
     from scenarios.job_queue.traces.trace_jobs import JobTrace
 else:
     output_folder = lazy("scenarios.job_queue.folder")
+    job_pricing = lazy("scenarios.job_queue.job_pricing")
     outputs = lazy("scenarios.job_queue.outputs")
     runs = lazy("scenarios.job_queue.runs")
 
@@ -66,12 +68,16 @@ examples:
   {PROG} --policy las --admission accept_all,load_1.2 --mix blox --placing best_fit,packed --load 3
   {PROG} --policy optimus,pollux,srtf --elastic-gpus 8 --load 2 --track 100:200
   {PROG} --policy las --mtbf-hours 500 --checkpoint 900 --track 100:200
+  {PROG} --network aws_like --pricing network --placing scattered,consolidated --mix blox --load 1
   {PROG} --trace cluster_log.csv --load 0 --policy fifo,tiresias --nodes 64 --gpus-per-node 8
 
 files written to --out:
   config.json       settings that repeat the comparison
   results.csv       one row per run: all metrics, and the hash of its workload
   jobs.csv          one row per run and tracked job
+  links.csv         with --pricing network: bytes, mean use and cost of each link
+  loads-*.csv       with --network and jobs tracked from 0: loads of the domains over time, for
+                    python -m scenarios.training_run --replay-loads
   differences.csv   mean time against the first policy, paired bootstrap over workload seeds
   report.html       tables and pictures: distribution of times, load curves, GPUs wanted, nodes
 
@@ -89,6 +95,8 @@ def _command(argv: Sequence[str] | None) -> int:
     given, names = parse_given(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EPILOG)
     config = checked(with_preset(given, names))
     chosen = list(combinations(config))
+    job_pricing.pricing_of(config, Replacement())
+    job_pricing.queue_nodes(config)
     for combination in chosen:  # every name is known before anything runs
         runs.queue_policy_of(config, combination, ())
     trace = runs.read_trace_of(config)
@@ -135,9 +143,12 @@ def _compared(
 def _line(result: QueueRun) -> str:
     one, history = result.combination, result.history
     unfinished = len(history.unfinished)
+    carried = sum(num_bytes for _, num_bytes in history.link_bytes)
     return (
         f"{one.scheduler}, load {one.load:g}, seed {one.seed}: {len(history.jobs)} jobs, mean time "
         f"{history.mean_jct_s:.0f} s, utilisation {history.gpu_seconds.utilisation:.1%}, "
-        f"{history.num_suspensions} suspensions, workload {result.workload}, "
+        f"{history.num_suspensions} suspensions, "
+        + (f"{carried / 1e12:.3g} TB on links, " if result.links else "")
+        + f"workload {result.workload}, "
         f"{result.cpu_s:.2f} s of CPU time" + (f", {unfinished} UNFINISHED" if unfinished else "")
     )

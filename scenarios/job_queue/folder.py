@@ -14,7 +14,9 @@ from scenarios.job_queue.outputs import (
     cdf_figure,
     demand_figure,
     jobs_frame,
+    links_frame,
     load_figure,
+    loads_frames,
     nodes_figure,
 )
 from scenarios.job_queue.runs import QueueRun
@@ -46,6 +48,10 @@ def write_queue_comparison(
     jobs = jobs_frame(results)
     page = _report(config, results, trace=trace, frame=frame, differences=differences, jobs=jobs)
     frames = {"results": frame, "jobs": jobs, "differences": differences}
+    links = links_frame(results)
+    if len(links):
+        frames["links"] = links
+    frames |= loads_frames(config, results)
     write_outputs(folder, OutputChoice(), page, frames)
 
 
@@ -66,6 +72,11 @@ def _report(
     sections = [_section("Means over seeds", means)]
     if len(differences):
         sections.append(_section("Mean time against the first policy", differences))
+    links = links_frame(results)
+    if len(links):
+        by_link = links.groupby(["scheduler", "source", "target"], sort=False)
+        shown = by_link[["num_bytes", "mean_use", "usd"]].mean(numeric_only=True).reset_index()
+        sections.append(_section("Links, means over loads and seeds", shown))
     if trace is not None:
         sections.append(Section(title="Trace", lines=trace.report))
     return Report(
@@ -86,7 +97,9 @@ def _report(
         configuration=to_dict(config),
         fidelity=(
             f"Runs follow {rules}.",
-            "Service rates are plain: they depend on the type and number of GPUs, not on links.",
+            "Service rates are plain: they depend on the type and number of GPUs, not on links."
+            if config.pricing == "plain"
+            else "Rates are those of simulated iterations; jobs have mean shares of links.",
         ),
         caveats=tuple(f"{name}: {row.about}." for name, row in METRICS.items()),
     )

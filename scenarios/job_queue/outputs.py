@@ -7,12 +7,16 @@ from typing import TypedDict, Unpack
 import numpy as np
 import pandas as pd
 
+from des.cluster.domain_loads import domain_loads
 from des.figures.figure import Axis, Figure, Panel
 from des.figures.marks import Boxes, Line, Symbol
 from des.figures.palette import COLOURS
+from scenarios.job_queue.job_pricing import queue_nodes
 from scenarios.job_queue.metrics import METRICS
 from scenarios.job_queue.runs import QueueRun
+from scenarios.job_queue.settings import Config, tracked_of
 from scenarios.measure.compare.bootstrap import paired_bootstrap
+from scenarios.run.queue_loads import LOAD_COLUMNS
 
 _MOST_NODES = 64
 
@@ -40,8 +44,12 @@ def results_frame(results: Sequence[QueueRun], gpu_hour_usd: float) -> pd.DataFr
             "workload": result.workload,
         }
         row |= {name: metric.figure(result.history) for name, metric in METRICS.items()}
+        gpu_usd = result.history.gpu_seconds.held / 3600.0 * gpu_hour_usd
+        if result.links:
+            row["wan_bytes"] = sum(float(str(link["num_bytes"])) for link in result.links)
+            row["wan_usd"] = sum(float(str(link["usd"] or 0.0)) for link in result.links)
         if gpu_hour_usd:
-            row["cost_usd"] = result.history.gpu_seconds.held / 3600.0 * gpu_hour_usd
+            row["cost_usd"] = gpu_usd + float(str(row.get("wan_usd", 0.0)))
         rows.append(row)
     return pd.DataFrame(rows)
 
@@ -61,6 +69,43 @@ def jobs_frame(results: Sequence[QueueRun]) -> pd.DataFrame:
             for job in result.history.jobs
         ]
     )
+
+
+def links_frame(results: Sequence[QueueRun]) -> pd.DataFrame:
+    """One row per run and link: bytes, mean use and cost; empty where prices know no links."""
+    return pd.DataFrame(
+        [
+            {
+                "scheduler": result.combination.scheduler,
+                "load": result.combination.load,
+                "seed": result.combination.seed,
+                **link,
+            }
+            for result in results
+            for link in result.links
+        ]
+    )
+
+
+def loads_frames(config: Config, results: Sequence[QueueRun]) -> dict[str, pd.DataFrame]:
+    """Loads of the network's domains under each scheduler, of the first seed at the highest load.
+
+    A training run replays them. Empty without a network, or where jobs before the tracked ones are
+    not recorded.
+    """
+    tracked = tracked_of(config)
+    if not config.network or (tracked is not None and tracked[0] > 0):
+        return {}
+    found = {}
+    for result in _first_runs(results):
+        rows = [
+            (time_s, domain, load.utilisation, load.memory_occupancy, load.queue_length)
+            for domain, changes in domain_loads(result.history, queue_nodes(config)).items()
+            for time_s, load in changes
+        ]
+        name = f"loads-{result.combination.scheduler}"
+        found[name] = pd.DataFrame(rows, columns=list(LOAD_COLUMNS))
+    return found
 
 
 def differences_frame(results: pd.DataFrame, seed: int) -> pd.DataFrame:

@@ -10,13 +10,13 @@ from agents.cluster.table import BLOX_ORDERINGS, PolicySetting, policy_named
 from calibration.reference.pool import crew
 from des.base.checks import nearest
 from des.cluster.history import History
-from des.cluster.node_set import NodeSet
 from des.cluster.policy import Decision, Policy, View
 from des.cluster.queued_job import QueuedJob
 from des.cluster.running import run
 from des.cluster.world import BloxRules, World
 from des.dynamics import LinkState, MarkovModulated
 from des.plan.replacement import Replacement
+from scenarios.job_queue.job_pricing import link_rows, pricing_of, queue_nodes
 from scenarios.job_queue.settings import Combination, Config, quotas_of, tracked_of
 from scenarios.job_queue.traces.forms import read_job_trace
 from scenarios.job_queue.traces.trace_jobs import JobTrace
@@ -40,13 +40,14 @@ class QueueRun:
     """Result of a combination.
 
     ``demand`` holds (time, GPUs wanted, GPUs free) at decisions, thinned out; ``cpu_s`` is the time
-    of the simulation alone.
+    of the simulation alone; ``links`` are the rows of `link_rows`.
     """
 
     combination: Combination
     history: History
     workload: str
     demand: tuple[tuple[float, int, int], ...]
+    links: tuple[dict[str, object], ...]
     cpu_s: float
 
 
@@ -86,12 +87,7 @@ def world_of(config: Config, trace: JobTrace | None, load: float, seed: int) -> 
     if config.elastic_gpus:
         jobs = ElasticJobs(jobs=jobs, most_gpus=config.elastic_gpus)
     return World(
-        nodes=NodeSet.equal(
-            config.nodes,
-            config.gpus_per_node,
-            nodes_per_rack=config.nodes_per_rack,
-            num_domains=config.domains,
-        ),
+        nodes=queue_nodes(config),
         jobs=jobs,
         tracked_ids=tracked_of(config),
         round_s=config.round_duration,
@@ -138,6 +134,7 @@ def queue_policy_of(
         quantum_s=config.quantum or None,
         sample_gpu_s=tuple(job.num_gpus * job.service_s for job in sample),
         quota_gpus=quotas_of(config),
+        checkpoint=config.policy_file,
     )
     is_blox = config.compat == "blox"
     name = combination.policy
@@ -165,7 +162,11 @@ def run_combination(config: Config, trace: JobTrace | None, combination: Combina
     demand = ThinnedSeries()
     begun_s = process_time()
     history = run(
-        world, queue_policy_of(config, combination, sample), combination.seed, watch=demand.watch
+        world,
+        queue_policy_of(config, combination, sample),
+        combination.seed,
+        pricing=pricing_of(config, world.replacement),
+        watch=demand.watch,
     )
     cpu_s = process_time() - begun_s
     last = world.tracked_ids[1] + 1 if world.tracked_ids is not None else _MOST_HASHED
@@ -174,6 +175,7 @@ def run_combination(config: Config, trace: JobTrace | None, combination: Combina
         history=history,
         workload=workload_hash(world.jobs, min(last, _MOST_HASHED)),
         demand=tuple(demand.points),
+        links=tuple(link_rows(config, history)),
         cpu_s=cpu_s,
     )
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 
+from agents.cluster.pricing.link_rules import LINK_RULES
+from agents.planners.names import PLANNER_NAMES, POLICY
 from des.base.checks import (
     nearest,
     require_count,
@@ -19,6 +21,7 @@ from des.base.flags import JsonFlag, option
 
 COMPATS = ("none", "blox")
 WORKLOADS = ("philly_like", "dual")
+PRICINGS = ("plain", "network")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +37,24 @@ class Config(JsonFlag):
     quota: tuple[str, ...] = option(
         (), "quotas of tenants, such as a=64,b=32", default_text="equal parts"
     )
+    policy_file: Path | None = option(
+        None, "file of scenarios.train_queue, for --policy ppo", is_file=True, default_text="none"
+    )
     quantum: float = option(0.0, "time between preemptions [s]", default_text="the policy's")
+    network: str = option(
+        "",
+        "topology file, or a shipped world, whose domains' GPUs replace --nodes",
+        is_file=True,
+        default_text="none",
+    )
+    pricing: str = option(
+        "plain", "rates: plain, or network (iterations by the simulator, on links that jobs share)"
+    )
+    planner: str = option("proportional", "plans over several domains: a planner, or hi_ppo")
+    link_sharing: str = option("fair", "links among jobs: fair, or priority (of the jobs)")
+    price_store: Path | None = option(
+        None, "file that keeps the times of iterations", default_text="memory"
+    )
     nodes: int = option(32, "nodes of the cluster")
     gpus_per_node: int = option(4, "GPUs of a node")
     nodes_per_rack: int = option(0, "nodes of a rack; 0: no racks")
@@ -157,9 +177,16 @@ def checked(config: Config) -> Config:
     for name, value, allowed in (
         ("compat", config.compat, COMPATS),
         ("workload", config.workload, WORKLOADS),
+        ("pricing", config.pricing, PRICINGS),
+        ("link-sharing", config.link_sharing, LINK_RULES),
+        ("planner", config.planner, (*PLANNER_NAMES, POLICY)),
     ):
         if value not in allowed:
             raise UsageError(f"--{name}: unknown {value!r}; {nearest(value, allowed)}")
+    if config.pricing == "network" and not config.network:
+        raise UsageError("--network: must be given with --pricing network, got none")
+    if config.pricing == "network" and config.compat == "blox":
+        raise UsageError("--pricing: must be plain with --compat blox, got network")
     if config.compat == "blox" and not config.round_duration:
         raise UsageError("--round-duration: must be given with --compat blox, got 0")
     if config.trace is None and not all(rate > 0 for rate in config.load):

@@ -1,4 +1,4 @@
-"""State of the cluster from the API server: annotated nodes, and pods that are bound to them."""
+"""State of the cluster from the API server: annotated nodes, pods, and sizes of gangs."""
 
 import logging
 from collections.abc import Iterable, Mapping
@@ -11,6 +11,7 @@ from agents.devices.k8s.node_fit import NodeFit
 from des.devices.cluster import Cluster, ClusterNode
 from des.devices.cluster_files.label_keys import known_keys
 from des.devices.cluster_files.node_labels import LabelledNode, cluster_of_labels
+from des.devices.k8s.gang_objects import GANG_OBJECTS, Sizes
 from des.devices.k8s.node_text import read_server_annotation
 from des.devices.k8s.pods import FINISHED, PodAsk, read_pod
 from des.devices.k8s.wire import wire_object, wire_text, wire_texts
@@ -36,6 +37,7 @@ class ApiState:
     decider: Decider
     _nodes: dict[str, _Node] = field(default_factory=dict)
     _servers: dict[str, Server] = field(default_factory=dict)
+    _sizes: dict[str, dict[str, Sizes]] = field(default_factory=dict)
 
     def replace_nodes(self, items: Iterable[Mapping[str, Any]]) -> None:
         """Take the list of all nodes."""
@@ -60,6 +62,7 @@ class ApiState:
         book = self.decider.book
         pods = [pod for pod in map(self._pod, items) if pod is not None]
         there = {pod.uid for pod in pods}
+        self.decider.waiting.keep_listed(there)
         for uid, grant in tuple(book.grants.items()):
             if uid not in there and grant.since_s < begun_s:
                 self.decider.forget(uid)
@@ -75,6 +78,36 @@ class ApiState:
             self.decider.forget(pod.uid)
         else:
             self._enter(pod)
+
+    def replace_gangs(self, path: str, items: Iterable[Mapping[str, Any]]) -> None:
+        """Take the list of all objects of a kind that has sizes of gangs."""
+        self._sizes[path] = {}
+        for item in items:
+            self._enter_gang(path, "ADDED", item)
+        self._enter_sizes()
+
+    def change_gang(self, path: str, kind: str, item: Mapping[str, Any]) -> None:
+        """Take an event of an object that has sizes of gangs."""
+        self._enter_gang(path, kind, item)
+        self._enter_sizes()
+
+    def _enter_gang(self, path: str, kind: str, item: Mapping[str, Any]) -> None:
+        known = self._sizes.setdefault(path, {})
+        try:
+            metadata = wire_object(item, "metadata", "gang")
+            parts = (wire_text(metadata, key, "gang.metadata") for key in ("namespace", "name"))
+            name = "/".join(parts)
+            known.pop(name, None)
+            if kind != "DELETED":
+                known[name] = GANG_OBJECTS[path](item)
+        except ValueError as error:
+            LOG.warning("gang left out: %s", error)
+
+    def _enter_sizes(self) -> None:
+        rows = [sizes for known in self._sizes.values() for sizes in known.values()]
+        self.decider.waiting.gang_sizes = {
+            key: size for sizes in rows for key, size in sizes.items()
+        }
 
     def _read(self, item: Mapping[str, Any]) -> _Node | None:
         keys = self.decider.keys
@@ -110,21 +143,25 @@ class ApiState:
         self.decider.book.replace_nodes(nodes, self._cluster())
 
     def _gpus_of(self, node: _Node) -> NodeGpus:
-        resource = node.resource or self.decider.keys.resources[0]
-        if node.annotation is None or node.resource is None:
-            return NodeGpus(name=node.name, resource=resource)
+        if node.resource is None:
+            return NodeGpus(name=node.name)
+        key = self.decider.keys.annotation("topology")
+        if node.annotation is None:
+            lack = f"offers {node.resource} without the annotation {key} of the node agent"
+            return NodeGpus(name=node.name, lack=lack, resource=node.resource)
         server = self._servers.get(node.annotation)
         if server is None:
             try:
                 server = read_server_annotation(node.annotation, "node")
             except ValueError as error:
                 LOG.warning("node %s: %s", node.name, error)
-                return NodeGpus(name=node.name, resource=resource)
+                lack = f"has an annotation {key} that cannot be read"
+                return NodeGpus(name=node.name, lack=lack, resource=node.resource)
             self._servers[node.annotation] = server
         return NodeGpus(
             name=node.name,
             server=server,
-            resource=resource,
+            resource=node.resource,
             free=tuple(gpu.number for gpu in server.gpus),
         )
 
@@ -151,7 +188,11 @@ class ApiState:
         if pod.phase in FINISHED:
             self.decider.forget(pod.uid)
             return
-        if not pod.node or pod.node not in book.nodes or not pod.asks:
+        if not pod.node and pod.asks:
+            self.decider.waiting.enter_listed(pod)
+            return
+        self.decider.waiting.settle(pod.uid)
+        if pod.node not in book.nodes or not pod.asks:
             return
         held = book.grants.get(pod.uid)
         gpus = pod.gpus

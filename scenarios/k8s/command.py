@@ -1,4 +1,4 @@
-"""Kubernetes on the topology of devices: a scheduler's extender, and manifests."""
+"""Kubernetes on the topology of devices: a scheduler's extender, a node agent, and manifests."""
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -13,8 +13,9 @@ COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "extender": ("extender", "Answer kube-scheduler: filter, prioritize, preempt, bind"),
         "manifests": (
             "manifests",
-            "Write manifests: scheduler, extender, kubelet, gang, DRA, rules",
+            "Write manifests: scheduler, extender, node agent, kubelet, gang, DRA, rules",
         ),
+        "agent": ("agent", "Write labels and annotation with its GPUs onto a node"),
     }
 )
 """Module of each subcommand, with ``Config``, ``run(config)`` and ``EXAMPLES``; its purpose."""
@@ -25,6 +26,7 @@ _EXAMPLES = f"""\
 examples:
   {PROG} extender --state state.yaml
   {PROG} manifests --simulate dgx-h100 --node gpu-a --out manifests
+  {PROG} agent --nvml --node gpu-a --in-cluster
   python -m scenarios.devices labels --file topo.txt --node gpu-a --to patch
 
 {_EXIT_CODES}

@@ -33,6 +33,8 @@ state file (YAML or JSON; topologies are files next to it, or kinds of servers):
     - {name: cpu-c}
   pods:
     - {uid: 0b6f5d0e-6d0a-4a38-9a55-3f1a3c1d7a01, node: gpu-b, gpus: [0, 1]}
+  gangs:
+    - {namespace: ml, name: train, size: 4}
 
 weights file: {topology: 40, numa: 30, balance: 20, preference: 10}
 """

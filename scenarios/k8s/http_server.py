@@ -25,8 +25,8 @@ class HttpResponse:
     content_type: str = "application/json"
     headers: tuple[tuple[str, str], ...] = ()
 
-    def rendered(self, *, keep_alive: bool) -> bytes:
-        """Bytes on the wire."""
+    def rendered(self, *, keep_alive: bool, is_head_alone: bool = False) -> bytes:
+        """Bytes on the wire, without the body in answer to HEAD."""
         lines = [
             f"HTTP/1.1 {self.status} {HTTPStatus(self.status).phrase}",
             f"Content-Type: {self.content_type}",
@@ -35,7 +35,8 @@ class HttpResponse:
         ]
         if not keep_alive:
             lines.append("Connection: close")
-        return "\r\n".join(lines).encode("latin-1") + b"\r\n\r\n" + self.body
+        head = "\r\n".join(lines).encode("latin-1") + b"\r\n\r\n"
+        return head if is_head_alone else head + self.body
 
 
 Handler = Callable[[HttpRequest], HttpResponse | Awaitable[HttpResponse]]
@@ -158,11 +159,11 @@ class Connection(asyncio.Protocol):
                 self._transport.pause_reading()
                 self._task = asyncio.ensure_future(self._answer_later(request, found))
                 return
-            self._write(found, keep_alive=request.keep_alive)
+            self._write(found, request.keep_alive, is_head_alone=request.method == "HEAD")
 
     async def _answer_later(self, request: HttpRequest, answer: Awaitable[HttpResponse]) -> None:
         try:
-            self._write(await answer, keep_alive=request.keep_alive)
+            self._write(await answer, request.keep_alive)
         finally:
             self._task = None
         self.resume_writing()
@@ -183,10 +184,13 @@ class Connection(asyncio.Protocol):
             HttpResponse(status=status, body=body, content_type="text/plain"), keep_alive=False
         )
 
-    def _write(self, response: HttpResponse, *, keep_alive: bool) -> None:
+    def _write(
+        self, response: HttpResponse, keep_alive: bool, *, is_head_alone: bool = False
+    ) -> None:
         if self._transport is None or self._transport.is_closing():
             return
-        self._transport.write(response.rendered(keep_alive=keep_alive))
+        text = response.rendered(keep_alive=keep_alive, is_head_alone=is_head_alone)
+        self._transport.write(text)
         if not keep_alive:
             self._is_ending = True
             if self._parser.has_begun:  # bytes under way: a reset would lose the answer

@@ -12,6 +12,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from des.base.text_files import read_text, read_yaml
+from scenarios.k8s.exec_credentials import CredentialProgram, Credentials, read_program
 
 ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 """Folder where Kubernetes puts token and certificate of a pod's service account."""
@@ -27,6 +28,8 @@ class ApiAccess:
         PEM texts: who signs for the server; certificate and key of the client.
     token_file
         File with the bearer token, read for each request, as it is renewed.
+    program
+        Program that prints token or certificate, in place of those.
     """
 
     url: str
@@ -35,6 +38,7 @@ class ApiAccess:
     key: str | None = None
     token: str | None = None
     token_file: Path | None = None
+    program: CredentialProgram | None = None
     is_verified: bool = True
 
     def __post_init__(self) -> None:
@@ -44,15 +48,25 @@ class ApiAccess:
         if (self.certificate is None) != (self.key is None):
             raise ValueError("API server: client certificate and key must be given together")
 
-    def headers(self) -> dict[str, str]:
-        """Headers that every request has."""
+    def credentials(self) -> Credentials | None:
+        """Token, certificate and key for a request now; None where there is no need of any.
+
+        Raises
+        ------
+        ValueError
+            If the token cannot be read, or the program fails.
+        """
+        if self.program is not None:
+            return self.program.current()
         token = self.token
         if self.token_file is not None:
             token = read_text(self.token_file).strip()
-        return {} if token is None else {"Authorization": f"Bearer {token}"}
+        if token is None and self.certificate is None:
+            return None
+        return Credentials(token=token, certificate=self.certificate, key=self.key)
 
-    def tls(self) -> ssl.SSLContext | None:
-        """Context of TLS; None for plain HTTP.
+    def tls(self, credentials: Credentials | None) -> ssl.SSLContext | None:
+        """Context of TLS with the certificate of the client; None for plain HTTP.
 
         Raises
         ------
@@ -66,8 +80,8 @@ class ApiAccess:
             if not self.is_verified:
                 context.check_hostname = False
                 context.verify_mode = ssl.CERT_NONE
-            if self.certificate is not None and self.key is not None:
-                _load_pair(context, self.certificate, self.key)
+            if credentials is not None and credentials.certificate and credentials.key:
+                _load_pair(context, credentials.certificate, credentials.key)
         except (ssl.SSLError, OSError) as error:
             raise ValueError(f"API server: certificates cannot be used: {error}") from error
         return context
@@ -109,7 +123,7 @@ def read_kubeconfig(path: Path) -> ApiAccess:
     Raises
     ------
     ValueError
-        If the file is wrong, naming the field; or if it wants a program to be run for credentials.
+        If the file is wrong, naming the field.
     """
     content = read_yaml(path)
     try:
@@ -120,10 +134,13 @@ def read_kubeconfig(path: Path) -> ApiAccess:
         user: Mapping[str, Any] = {}
         if context.get("user"):
             user = _named(content, "users", "user", context["user"])
-        for field in ("exec", "auth-provider", "username"):
+        for field in ("auth-provider", "username"):
             if field in user:
                 raise ValueError(f"user: {field} is not supported; give a token or a certificate")
         token_file = user.get("tokenFile")
+        section = user.get("exec")
+        if section is not None and not isinstance(section, dict):
+            raise ValueError(f"user: exec must be a mapping, got {section!r:.80}")
         return ApiAccess(
             url=str(cluster.get("server", "")).rstrip("/"),
             authority=_pem(path, cluster, "certificate-authority"),
@@ -131,6 +148,7 @@ def read_kubeconfig(path: Path) -> ApiAccess:
             key=_pem(path, user, "client-key"),
             token=user.get("token"),
             token_file=None if token_file is None else path.parent / str(token_file),
+            program=None if section is None else read_program(section, path.parent, cluster),
             is_verified=not cluster.get("insecure-skip-tls-verify", False),
         )
     except ValueError as error:

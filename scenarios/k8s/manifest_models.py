@@ -69,6 +69,7 @@ class _KubeSchedulerConfiguration(_Kind):
     kind: Literal["KubeSchedulerConfiguration"]
     leader_election: _LeaderElection
     profiles: list[_Profile] = Field(min_length=1)
+    percentage_of_nodes_to_score: int = Field(ge=0, le=100)
     extenders: list[_Extender]
 
     @model_validator(mode="after")

@@ -31,6 +31,9 @@ class ManifestSettings:
         Weights of the parts of a score.
     kube_reserved_bytes, system_reserved_bytes, eviction_bytes
         Memory that the kubelet keeps from pods.
+    gpu_nodes, runtime_class
+        Labels of the nodes with GPUs, and the class of container runtime that shows GPUs to pods,
+        empty for the default one.
     all_reduce_bound_s
         Predicted all-reduce of 100 MB above which a pod raises an alert. [s]
     """
@@ -54,6 +57,8 @@ class ManifestSettings:
     system_reserved_bytes: int
     eviction_bytes: int
     dra_driver: str
+    gpu_nodes: Mapping[str, str]
+    runtime_class: str
     all_reduce_bound_s: float
 
     def __post_init__(self) -> None:
@@ -82,3 +87,20 @@ class ManifestSettings:
 def metadata(name: str, settings: ManifestSettings, **more: Any) -> Manifest:
     """Metadata of an object in the namespace of the settings."""
     return {"name": name, "namespace": settings.namespace, **more}
+
+
+def cluster_role_binding(
+    name: str, role: str, account: str, settings: ManifestSettings
+) -> Manifest:
+    """Binding of a role of the whole cluster to an account of the namespace."""
+    return {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": name},
+        "roleRef": {
+            "apiGroup": "rbac.authorization.k8s.io",
+            "kind": "ClusterRole",
+            "name": role,
+        },
+        "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": settings.namespace}],
+    }

@@ -1,4 +1,4 @@
-"""Manifests: scheduler with its extender, kubelet, gang of pods, DRA objects, Prometheus rules."""
+"""Manifests: scheduler with its extender, node agent, kubelet, gang, DRA objects, rules."""
 
 import sys
 from collections.abc import Callable, Mapping
@@ -17,7 +17,13 @@ from des.base.flags import option
 from des.base.lazy import lazy
 from des.base.quantities import SIZE_BYTES, parse_quantity
 from scenarios.devices.sources import ServerFlags, server_of
-from scenarios.k8s import gang_manifests, node_manifests, rules_manifest, scheduler_manifests
+from scenarios.k8s import (
+    agent_manifests,
+    gang_manifests,
+    node_manifests,
+    rules_manifest,
+    scheduler_manifests,
+)
 from scenarios.k8s.manifest_models import check_configuration
 from scenarios.k8s.manifest_settings import Manifest, ManifestSettings
 
@@ -34,6 +40,7 @@ MANIFESTS: Mapping[str, Callable[[ManifestSettings], Manifest | list[Manifest]]]
         "extender": scheduler_manifests.extender_deployment,
         "service": scheduler_manifests.service,
         "scheduler": scheduler_manifests.scheduler_deployment,
+        "agent": agent_manifests.agent,
         "kubelet": node_manifests.kubelet_config,
         "resource-slice": node_manifests.resource_slice,
         "resource-claim": node_manifests.resource_claim,
@@ -88,6 +95,12 @@ class Config(ServerFlags):
     system_reserved: str = option("1GiB", "memory kept for the system")
     eviction: str = option("100MiB", "free memory below which pods are evicted")
     dra_driver: str = option("gpu.nvidia.com", "DRA driver and device class of the GPUs")
+    gpu_nodes: tuple[str, ...] = option(
+        ("nvidia.com/gpu.present=true",), "labels of the nodes that the node agent runs on"
+    )
+    runtime_class: str = option(
+        "nvidia", "RuntimeClass in which the node agent sees the GPUs; empty for the default one"
+    )
     all_reduce_bound_s: float = option(
         0.02, "predicted all-reduce of 100 MB from which a pod is an alert [s]"
     )
@@ -99,6 +112,9 @@ class Config(ServerFlags):
                 raise UsageError(f"--only: unknown {name!r}; {nearest(name, tuple(MANIFESTS))}")
         for name in ("weight", "gang_size", "gpus_per_pod"):
             require_count(owner, name, getattr(self, name))
+        for label in self.gpu_nodes:
+            if not all(label.partition("=")):
+                raise UsageError(f"--gpu-nodes must be KEY=VALUE, got {label!r}")
         for name in ("http_timeout_s", "all_reduce_bound_s"):
             require_positive(owner, name, getattr(self, name))
 
@@ -146,6 +162,8 @@ def _settings(config: Config) -> ManifestSettings:
         system_reserved_bytes=_size_bytes("--system-reserved", config.system_reserved),
         eviction_bytes=_size_bytes("--eviction", config.eviction),
         dra_driver=config.dra_driver,
+        gpu_nodes=dict(label.split("=", 1) for label in config.gpu_nodes),
+        runtime_class=config.runtime_class,
         all_reduce_bound_s=config.all_reduce_bound_s,
     )
 

@@ -15,13 +15,13 @@ from agents.devices.k8s.decider import Decider
 from agents.devices.k8s.node_fit import POLICY_NAMED, fit_on_server
 from agents.devices.k8s.score_weights import ScoreWeights
 from des.base.checks import nearest
+from des.base.speaking import SPEAKER
 from des.base.text_files import read_yaml
 from des.devices.k8s.pods import PodKeys
 from des.devices.presets import simulated
-from scenarios.k8s.api_server import ApiServer
+from scenarios.k8s.api_server import ApiServer, reach
 from scenarios.k8s.extender import Config
 from scenarios.k8s.http_server import HttpServer, ServerLimits
-from scenarios.k8s.kubeconfig import account_access, read_kubeconfig
 from scenarios.k8s.service import ExtenderService
 from scenarios.k8s.sources import ApiSource, FileSource
 
@@ -96,7 +96,7 @@ def _warm_up() -> None:
 
 async def _serve(config: Config, service: ExtenderService) -> int:
     loop = asyncio.get_running_loop()
-    api = _api_of(config)
+    api = reach(config.kubeconfig, config.in_cluster, config.api_timeout_s)
     if api is not None:
         service.poster = _Post(api)
     limits = ServerLimits(
@@ -123,7 +123,8 @@ async def _serve(config: Config, service: ExtenderService) -> int:
     sys.stdout.write(f"listening at {scheme}://{config.host}:{port}/scheduler\n")
     sys.stdout.flush()
     logging.getLogger("scenarios.k8s").info(_DEVICE_PLUGIN)
-    await ended.wait()
+    with SPEAKER.resting():
+        await ended.wait()
     if source is not None:
         source.stop.set()
     listening.close()
@@ -165,15 +166,6 @@ def _tls_of(config: Config) -> ssl.SSLContext | None:
             f"{config.client_ca}: cannot be used: {error}"
         ) from error
     return context
-
-
-def _api_of(config: Config) -> ApiServer | None:
-    if config.in_cluster:
-        return ApiServer(access=account_access(), timeout_s=config.api_timeout_s)
-    if config.kubeconfig is not None:
-        access = read_kubeconfig(config.kubeconfig)
-        return ApiServer(access=access, timeout_s=config.api_timeout_s)
-    return None
 
 
 class _Post:

@@ -2,7 +2,12 @@
 
 import json
 
-from scenarios.k8s.manifest_settings import Manifest, ManifestSettings, metadata
+from scenarios.k8s.manifest_settings import (
+    Manifest,
+    ManifestSettings,
+    cluster_role_binding,
+    metadata,
+)
 
 EXTENDER, _PORT = "topology-extender", 8888
 _TLS_FOLDER, _CONFIG_FOLDER = "/etc/topology/tls", "/etc/topology/config"
@@ -12,7 +17,8 @@ def scheduler_config(settings: ManifestSettings) -> Manifest:
     """``KubeSchedulerConfiguration`` with the extender.
 
     ``nodeCacheCapable`` is true: names alone travel, and in-tree plugins keep seeing the pods of
-    nodes, see docs/kubernetes.md.
+    nodes, see docs/kubernetes.md. ``percentageOfNodesToScore`` is 100: of large clusters
+    kube-scheduler would send other parts for each pod of a gang.
     """
     scheme = "https" if settings.is_tls else "http"
     extender: Manifest = {
@@ -43,6 +49,7 @@ def scheduler_config(settings: ManifestSettings) -> Manifest:
             "resourceNamespace": settings.namespace,
         },
         "profiles": [{"schedulerName": settings.scheduler}],
+        "percentageOfNodesToScore": 100,
         "extenders": [extender],
     }
 
@@ -61,12 +68,16 @@ def config_map(settings: ManifestSettings) -> Manifest:
 
 
 def extender_deployment(settings: ManifestSettings) -> Manifest:
-    """``Deployment`` of the extender: one pod, as promises to gangs are in its memory."""
+    """``Deployment`` of the extender: one pod, as promises to gangs are in its memory.
+
+    It gives up on the API server before kube-scheduler gives up on it.
+    """
     words = [
         *("python", "-m", "scenarios.k8s", "extender", "--in-cluster", "--host", "0.0.0.0"),
         *("--port", str(_PORT), "--resources", settings.resource),
         *("--policy-annotation", f"{settings.prefix}/policy", "--annotate-gpus"),
         *("--weights", f"{_CONFIG_FOLDER}/weights.json"),
+        *("--api-timeout-s", f"{0.8 * settings.http_timeout_s:g}"),
     ]
     if settings.is_tls:
         words += ["--tls-cert", f"{_TLS_FOLDER}/tls.crt", "--tls-key", f"{_TLS_FOLDER}/tls.key"]
@@ -163,7 +174,7 @@ def service(settings: ManifestSettings) -> Manifest:
 
 
 def rights(settings: ManifestSettings) -> list[Manifest]:
-    """RBAC: the extender reads nodes and pods and binds pods; the scheduler has its usual roles."""
+    """RBAC: the extender reads nodes, pods, gangs, and binds; the scheduler has its usual roles."""
     scheduler = settings.scheduler
     reads = ["get", "list", "watch"]
     leases: Manifest = {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"]}
@@ -178,12 +189,19 @@ def rights(settings: ManifestSettings) -> list[Manifest]:
             "metadata": {"name": EXTENDER},
             "rules": [
                 {"apiGroups": [""], "resources": ["nodes", "pods"], "verbs": reads},
+                {
+                    "apiGroups": ["scheduling.k8s.io", "scheduling.x-k8s.io"],
+                    "resources": ["podgroups", "workloads"],
+                    "verbs": reads,
+                },
                 {"apiGroups": [""], "resources": ["pods/binding"], "verbs": ["create"]},
             ],
         },
-        _bound(EXTENDER, EXTENDER, settings),
-        _bound(f"{scheduler}-as-kube-scheduler", "system:kube-scheduler", settings, scheduler),
-        _bound(f"{scheduler}-as-volume-scheduler", "system:volume-scheduler", settings, scheduler),
+        cluster_role_binding(EXTENDER, EXTENDER, EXTENDER, settings),
+        *(
+            cluster_role_binding(f"{scheduler}-as-{role}", f"system:{role}", scheduler, settings)
+            for role in ("kube-scheduler", "volume-scheduler")
+        ),
         {
             "apiVersion": "rbac.authorization.k8s.io/v1",
             "kind": "Role",
@@ -193,31 +211,24 @@ def rights(settings: ManifestSettings) -> list[Manifest]:
                 {**leases, "resourceNames": [scheduler], "verbs": ["get", "update"]},
             ],
         },
-        _bound(scheduler, scheduler, settings, scheduler, kind="Role"),
-        _bound(
+        _role_binding(scheduler, scheduler, settings),
+        _role_binding(
             f"{scheduler}-reads-authentication",
             "extension-apiserver-authentication-reader",
             settings,
-            scheduler,
-            kind="Role",
-            namespace="kube-system",
+            "kube-system",
         ),
     ]
 
 
-def _bound(  # noqa: PLR0917
-    name: str,
-    role: str,
-    settings: ManifestSettings,
-    account: str = EXTENDER,
-    kind: str = "ClusterRole",
-    namespace: str | None = None,
+def _role_binding(
+    name: str, role: str, settings: ManifestSettings, namespace: str | None = None
 ) -> Manifest:
-    place = {} if kind == "ClusterRole" else {"namespace": namespace or settings.namespace}
+    """Binding of a role of a namespace to the scheduler's account."""
+    found = cluster_role_binding(name, role, settings.scheduler, settings)
     return {
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": f"{kind}Binding",
-        "metadata": {"name": name, **place},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": role},
-        "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": settings.namespace}],
+        **found,
+        "kind": "RoleBinding",
+        "metadata": {"name": name, "namespace": namespace or settings.namespace},
+        "roleRef": {**found["roleRef"], "kind": "Role"},
     }

@@ -82,7 +82,7 @@ class ExtenderService:
         if not is_page and path not in VERBS and path != BIND:
             return self._refused(request, 404, f"unknown path {path!r:.100}")
         allowed = "GET" if is_page else "POST"
-        if method != allowed:
+        if method != allowed and not (is_page and method == "HEAD"):
             reason = f"{path} takes {allowed}, got {method:.20}"
             return self._refused(request, 405, reason, allowed)
         return _PAGES[path](self) if is_page else self._verb_answer(request)
@@ -104,7 +104,7 @@ class ExtenderService:
         if isinstance(binding, str):
             return self._done(BIND, {"Error": binding}, begin_s)
         if self.poster is None:
-            error = "no API server to post the Binding to: start the extender with --kubeconfig"
+            error = "no API server to post the Binding to: give --kubeconfig or --in-cluster"
         else:
             content = binding.object_to_post(self.gpus_annotation)
             error = await self.poster(binding.path, content)
@@ -160,7 +160,8 @@ class ExtenderService:
         """Count and log a refusal."""
         is_known = path in VERBS or path == BIND
         self.metrics.count(path.removeprefix(f"{PREFIX}/") if is_known else "other", status)
-        LOG.warning("%d %s: %s", status, ascii(path)[1:-1][:100], ascii(reason)[1:-1])
+        shown = ascii(path)[1:-1][:100] or "before the path was known"
+        LOG.warning("%d %s: %s", status, shown, ascii(reason)[1:-1])
 
     def health(self) -> HttpResponse:
         """Tell that the service runs."""

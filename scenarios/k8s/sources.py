@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from agents.devices.k8s.cluster_state import ClusterState, enter_state
+from des.devices.k8s.gang_objects import GANG_OBJECTS
 from des.devices.server import Server
-from scenarios.k8s.api_server import ApiServer, watch_collection
+from scenarios.k8s.api_server import ApiServer
 from scenarios.k8s.api_state import ApiState
 from scenarios.k8s.service import ExtenderService
 from scenarios.k8s.state_file import read_state
+from scenarios.k8s.watching import watch_collection
 
 LOG = logging.getLogger("scenarios.k8s")
 
@@ -58,8 +60,7 @@ class FileSource:
                     self._failure = str(error)
 
     def _read(self) -> ClusterState:
-        resource = self.service.decider.keys.resources[0]
-        return read_state(self.path, resource, self.gpu, self._servers)
+        return read_state(self.path, self.gpu, self._servers)
 
     def _stamp(self) -> tuple[int, int, int]:
         try:
@@ -69,14 +70,16 @@ class FileSource:
         return found.st_ino, found.st_size, found.st_mtime_ns
 
     def _enter(self, state: ClusterState, seen: tuple[int, int, int]) -> None:
-        enter_state(self.service.decider.book, state, known_until_s=seen[2] / 1e9)
+        decider = self.service.decider
+        enter_state(decider.book, state, known_until_s=seen[2] / 1e9)
+        decider.waiting.gang_sizes = dict(state.gang_sizes)
         self._seen = seen
         self.service.known_at_s = self.service.clock()
 
 
 @dataclass(slots=True, kw_only=True)
 class ApiSource:
-    """Watches of nodes and pods, each in a thread, whose news enter the book in the loop."""
+    """Watches of nodes, pods and gangs, each in a thread, whose news are entered in the loop."""
 
     api: ApiServer
     service: ExtenderService
@@ -101,13 +104,28 @@ class ApiSource:
             replaced=state.replace_pods,
             changed=state.change_pod,
         )
-        for feed in (nodes, pods):
+        gangs = (self._gang_feed(path, state, loop) for path in GANG_OBJECTS)
+        for feed in (nodes, pods, *gangs):
             threading.Thread(target=feed.run, name=feed.path, daemon=True).start()
+
+    def _gang_feed(self, path: str, state: ApiState, loop: asyncio.AbstractEventLoop) -> "_Feed":
+        """Feed of a kind of objects with sizes of gangs, which the cluster may not have."""
+        return _Feed(
+            path=path,
+            source=self,
+            loop=loop,
+            replaced=lambda items, _: state.replace_gangs(path, items),
+            changed=lambda kind, item: state.change_gang(path, kind, item),
+            is_needed=False,
+        )
 
 
 @dataclass(slots=True, kw_only=True)
 class _Feed:
-    """One collection: called from its thread, it hands everything to the loop."""
+    """One collection: called from its thread, it hands everything to the loop.
+
+    ``is_needed`` tells whether the state is known only with it.
+    """
 
     path: str
     source: ApiSource
@@ -115,6 +133,7 @@ class _Feed:
     replaced: Callable[[list[dict[str, Any]], float], None]
     changed: Callable[[str, Mapping[str, Any]], None]
     after: threading.Event | None = None
+    is_needed: bool = True
     is_listed: threading.Event = field(default_factory=threading.Event)
     _failure: str = ""
 
@@ -123,7 +142,9 @@ class _Feed:
         while self.after is not None and not self.after.wait(0.05):
             if self.source.stop.is_set():
                 return
-        watch_collection(self.source.api, self.path, self, self.source.stop)
+        watch_collection(
+            self.source.api, self.path, self, self.source.stop, may_be_absent=not self.is_needed
+        )
 
     def replace(self, items: list[dict[str, Any]], begun_s: float) -> None:
         """Hand a list over."""
@@ -160,6 +181,8 @@ class _Feed:
         def enter() -> None:
             news()
             self._failure = ""
+            if not self.is_needed:
+                return
             contacts_s[self.path] = service.clock()
             if len(contacts_s) == 2:
                 service.known_at_s = min(contacts_s.values())

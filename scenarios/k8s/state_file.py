@@ -17,7 +17,7 @@ from scenarios.devices.sources import ServerFlags, server_of
 
 
 class _NodeForm(ServerForm):
-    """One node; without file and simulate it has no GPUs."""
+    """One node; without file and simulate it has no GPUs; without resource it offers any."""
 
     resource: str | None = None
 
@@ -32,14 +32,22 @@ class _PodForm(StrictForm):
     name: str = ""
 
 
+class _GangForm(StrictForm):
+    """Number of pods of a gang whose pods do not say it."""
+
+    name: str = Field(min_length=1)
+    namespace: str = ""
+    size: int = Field(ge=1)
+
+
 class _StateForm(StrictForm):
     servers: list[_NodeForm]
     pods: list[_PodForm] = Field(default_factory=list)
+    gangs: list[_GangForm] = Field(default_factory=list)
 
 
 def read_state(
     path: Path,
-    resource: str,
     gpu: str | None = None,
     servers: dict[tuple[str, ...], Server] | None = None,
 ) -> ClusterState:
@@ -47,8 +55,6 @@ def read_state(
 
     Parameters
     ----------
-    resource
-        Extended resource of nodes that name none.
     gpu
         Model of GPUs of which a server does not say it.
     servers
@@ -73,9 +79,12 @@ def read_state(
         nodes = []
         for each in form.servers:
             server = _server(path, each, gpu, known)
-            nodes.append(_node(each, server, form.pods, each.resource or resource))
+            nodes.append(_node(each, server, form.pods))
         return ClusterState(
-            nodes=tuple(nodes), cluster=cluster_of_forms(form.servers), grants=_grants(form.pods)
+            nodes=tuple(nodes),
+            cluster=cluster_of_forms(form.servers),
+            grants=_grants(form.pods),
+            gang_sizes={(gang.namespace, gang.name): gang.size for gang in form.gangs},
         )
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
@@ -113,11 +122,9 @@ def _stem(file: Path | None) -> str:
     return "server" if file is None else file.stem
 
 
-def _node(
-    form: _NodeForm, server: Server | None, pods: Sequence[_PodForm], resource: str
-) -> NodeGpus:
+def _node(form: _NodeForm, server: Server | None, pods: Sequence[_PodForm]) -> NodeGpus:
     if server is None:
-        return NodeGpus(name=form.name, resource=resource)
+        return NodeGpus(name=form.name, resource=form.resource)
     numbers = [each.number for each in server.gpus]
     held = {number for pod in pods if pod.node == form.name for number in pod.gpus}
     free = set(numbers if form.free is None else form.free) | held
@@ -130,7 +137,7 @@ def _node(
     return NodeGpus(
         name=form.name,
         server=server,
-        resource=resource,
+        resource=form.resource,
         free=tuple(number for number in numbers if number in free),
     )
 

@@ -27,6 +27,7 @@ from des.dynamics import DYNAMICS
 from des.job.models import MODEL_HELP
 from des.plan.replacement import RESTART_S
 from des.training.background import BackgroundLoad, beside_jobs
+from des.training.replayed_load import ReplayedLoad
 from des.training.training_settings import Planner, TrainingRun
 from des.world.domain_load import LOADS_HELP
 from scenarios.frame.outputs import figures_option, parquet_option
@@ -38,6 +39,7 @@ from scenarios.frame.profile_flags import (
 )
 from scenarios.iteration import iteration_scenario
 from scenarios.run.deciders import Decided, planner_of
+from scenarios.run.queue_loads import read_replayed_loads
 
 if TYPE_CHECKING:
     from calibration.fit import corrections_file
@@ -111,6 +113,11 @@ class Config(JsonFlag):
     mean_duration_s: float = option(1800.0, "mean time for which one of them runs")
     gpu_fraction: float = option(0.125, "share of a domain's GPUs that it takes")
     memory_fraction: float = option(0.05, "share of a domain's memory that it takes")
+    replay_loads: Path | None = option(
+        None,
+        "loads.csv of a queue or run, in place of arrivals",
+        is_file=True,
+    )
     most_jobs: int = option(4, "background jobs at a time in a domain, at most; the others wait")
     replan_threshold: float | None = option(
         None,
@@ -200,7 +207,7 @@ def load_training_run(config: Config) -> TrainingRunScenario:
         num_epochs=config.epochs,
         epoch_s=config.epoch_s,
         seed=config.seed,
-        background=(background_load(config),) * topology.num_domains,
+        background=_background(config, topology),
         restart_s=config.restart_s,
         pays_bytes=config.pays_bytes,
     )
@@ -213,6 +220,20 @@ def load_training_run(config: Config) -> TrainingRunScenario:
         settings=settings,
         corrections=corrections,
     )
+
+
+def _background(
+    config: Config, topology: Topology
+) -> tuple[BackgroundLoad | ReplayedLoad | None, ...]:
+    """Other jobs in each domain."""
+    if config.replay_loads is None:
+        return (background_load(config),) * topology.num_domains
+    if config.arrivals_per_s:
+        raise UsageError(
+            f"{PROG}: arrivals_per_s must be left out with replay_loads, "
+            f"got {config.arrivals_per_s!r}"
+        )
+    return read_replayed_loads(config.replay_loads, topology)
 
 
 def background_load(config: Config) -> BackgroundLoad | None:

@@ -6,9 +6,8 @@ from typing import Protocol, cast
 
 from calibration import ReferenceRunError, WorkloadFamily
 from calibration.fit.fit import require_enough
-from calibration.loop import Subject
+from calibration.loop import LoopBackend, Subject
 from calibration.measuring.environment import BINARIES_VARIABLE
-from calibration.reference.astra_config import Backend
 from des import Topology, Workload
 
 MICROBATCH_SIZES, SEQUENCE_LENGTH = (1, 2, 4), 4096
@@ -76,13 +75,14 @@ def subject_of(
                 sequence_lengths=(SEQUENCE_LENGTH,),
                 schedules=(schedule,),
             ),
-            backend=cast(Backend, backend),  # checked with the flags
-            binaries=Path(folder) if folder and backend != "pairwise" else None,
+            backend=cast(LoopBackend, backend),  # checked with the flags
+            binaries=Path(folder) if folder and backend not in ("pairwise", "ns3") else None,
             num_placements=flags.calibration_placements,
             seed=flags.seed,
         )
     except ReferenceRunError as error:
-        raise ValueError(f"{BINARIES_VARIABLE}: {error}") from error
+        owner = "calibration" if backend == "ns3" else BINARIES_VARIABLE
+        raise ValueError(f"{owner}: {error}") from error
     except ValueError as error:
         if wanted != "auto":
             raise

@@ -48,4 +48,9 @@ def flat_timetable(config: Config) -> Timetable:
 def flat_subject(config: Config, task: PlacementTask) -> Subject | str:
     """Say what is calibrated of a task, or why nothing is; errors are those of `subject_of`."""
     world = task.world.world(0)
+    if config.calibration == "ns3" and world.transport.packets.connections == "fresh":
+        raise ValueError(
+            "calibration ns3 of --policy flat: connections of transport.packets must be reused, as "
+            "environments know no law of the transport; got fresh"
+        )
     return subject_of(config, topology=world, workload=task.workload, schedule=task.schedule)

@@ -35,7 +35,7 @@ Endpoints = Literal["overlapped", "one_in_flight", "blocking"]
 
 PROG = "python -m scenarios.east_west_train"
 REPLACEMENTS = ("none", "restart", "full")
-CALIBRATIONS = ("auto", "none", "pairwise", "aware", "unaware")
+CALIBRATIONS = ("auto", "none", "pairwise", "aware", "unaware", "ns3")
 DISCOUNT_OF_COSTLY_CHANGES = 0.9
 """Looks ahead about ten epochs, 1 / (1 - 0.9)."""
 
@@ -64,7 +64,7 @@ class Config(JsonFlag):
     )
     calibration: str = option(
         "auto",
-        "reference that keeps the simulator faithful: pairwise, aware, unaware or none; auto: "
+        "reference that keeps the simulator faithful: pairwise, aware, unaware, ns3 or none; auto: "
         "pairwise, but none with --corrections or on worlds that ASTRA-sim cannot express",
     )
     calibration_interval_steps: int | None = option(

@@ -68,7 +68,7 @@ def test_a_gang_that_does_not_fit_as_a_whole_is_not_begun(decider):
 
     assert answer["NodeNames"] == []
     assert set(answer["FailedNodes"]) == set(NAMES)
-    assert "7 pods of 4 GPUs do not fit" in answer["FailedNodes"]["a"]
+    assert "7 pods of 4 GPUs together do not fit" in answer["FailedNodes"]["a"]
     assert not decider.book.promises
     assert not answer["Error"]
 
@@ -174,12 +174,6 @@ def test_uneven_room_is_used_up():
     assert kept(decider, member(0, size=3), 0.0) == ["a", "b"]
     scores = prioritize_answer(decider, args(member(0, size=3), NAMES), 0.0)
     assert [row["Score"] > 0 for row in scores] == [True, True, False]
-
-
-def test_a_sibling_that_needs_another_number_is_placed_by_itself(decider):
-    kept(decider, member(0, size=2), 0.0)
-
-    assert kept(decider, member(1, gpus=8, size=2), 0.0) == ["b", "c"]
 
 
 def test_a_pod_beyond_the_size_of_its_gang_is_placed_by_itself(decider):

@@ -136,7 +136,7 @@ def test_a_new_state_keeps_younger_grants_and_drops_older_ones(decider):
     enter_state(book, state, known_until_s=20.0)
 
     assert set(book.grants) == {"young", "outside", "listed"}
-    assert book.num_bound(("ml", "g")) == 1
+    assert len(book.bound(("ml", "g"))) == 1
     assert book.free("a") == (0, 3, 4, 5, 6, 7)
 
 

@@ -87,10 +87,10 @@ def test_no_factors_leave_a_trace_in_what_follows(first, then, num_before):
 def test_state_holds_the_factors_in_force(name):
     env = batch(TASKS[name])
     env.reset()
-    assert env.state()["corrections"] == dataclasses.asdict(NO_CORRECTIONS)
+    assert env.state()["corrections"] == NO_CORRECTIONS.plain()
 
     env.load_state(under(env, FACTORS))
-    assert env.state()["corrections"] == dataclasses.asdict(FACTORS)
+    assert env.state()["corrections"] == FACTORS.plain()
 
 
 def test_changed_batch_has_as_many_threads_and_ends_them_all():

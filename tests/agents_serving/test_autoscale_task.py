@@ -21,7 +21,7 @@ from agents.serving.rl_state import (
 )
 from agents.serving.table import scaling_policy
 from des.serving.fleet_engine import run
-from des.serving.fleet_world import ScalingLimits
+from des.serving.fleet_settings import ScalingLimits
 from tests.fleet_cases import drawn_stream, fleet_world
 from tests.pool_cases import request
 
@@ -104,12 +104,26 @@ def test_actions_keep_least_and_most_and_choices_are_all_changes():
     assert dict(adaptive.decide(found.view, [1, 1, 0]).counts) == {"prompt": 2, "token": 2}
 
 
+def test_residual_actions_change_what_the_guide_wants():
+    found = simulator(executor=RLActionExecutor(is_residual=True))
+    found.reset(0)
+    view, wanted = found.view, {"prompt": 4, "token": 2}
+    assert view is not None
+    assert dict(found.executor.decide(view, KEEP, wanted).counts) == wanted
+    assert dict(found.executor.decide(view, [0.2, -0.2, 0], wanted).counts) == {
+        "prompt": 5,
+        "token": 1,
+    }
+    with pytest.raises(ValueError, match="counts of the guide"):
+        found.executor.decide(view, KEEP)
+
+
 def test_not_a_number_is_refused_as_a_metric():
     found = simulator()
     found.reset(0)
     assert found.view is not None
     with pytest.raises(ValueError, match="metrics must be finite"):
-        RLStateCollector().collect(replace(found.view, ttft_s=float("nan")))
+        RLStateCollector().collect(replace(found.view, ttft_s=float("nan")), found.wanted)
 
 
 def test_weights_are_seen_and_paid():
@@ -122,7 +136,11 @@ def test_weights_are_seen_and_paid():
     assert RLRewardCalculator(weights=free).reward(view, decision) == 0.0
     costly = ScalingWeights(slo=0.0, cost=1.0, stability=0.0)
     assert RLRewardCalculator(weights=costly).reward(view, decision) == pytest.approx(-0.2)
-    assert RLStateCollector(weights=costly).collect(view)[-3:].tolist() == [0.0, 1.0, 0.0]
+    assert RLStateCollector(weights=costly).collect(view, found.wanted)[-3:].tolist() == [
+        0.0,
+        1.0,
+        0.0,
+    ]
 
 
 def test_a_state_of_a_batch_continues_exactly():

@@ -8,7 +8,7 @@ from agents.serving.simple_policies import Threshold
 from agents.serving.table import RULES, scaling_policy
 from des.serving.fleet_engine import run
 from des.serving.fleet_figures import run_figures
-from des.serving.fleet_world import Slo
+from des.serving.fleet_settings import Slo
 from tests.fleet_cases import drawn_stream, engine, fleet_world
 from tests.pool_cases import request
 
@@ -76,10 +76,10 @@ def test_an_autoregression_follows_a_line_and_stays_at_a_constant():
     assert autoregressed((1.0, 3.0, 5.0, 7.0)) == pytest.approx(8.98)
 
 
-def test_unknown_policies_and_bad_thresholds_are_refused():
+def test_unknown_policies_and_bad_thresholds_are_refused(tmp_path):
     with pytest.raises(ValueError, match="did you mean 'hpa'"):
         scaling_policy("hpo")
-    with pytest.raises(ValueError, match="--checkpoint must name a file"):
-        scaling_policy("rl")
+    with pytest.raises(ValueError, match="must be an intact"):
+        scaling_policy("rl", tmp_path / "none.pt")
     with pytest.raises(ValueError, match="low must be below high"):
         Threshold(low=0.9, high=0.5)

@@ -99,6 +99,15 @@ def test_a_program_that_misbehaves_ends_a_calibration_without_files(
             ("run", "--backend", "astra-ns3"),
             "one communication slot per NPU, for --endpoints one_in_flight",
         ),
+        (("run", "--use-mock"), "--use-mock must be False, as runs are real; got True"),
+        (
+            ("run", "--ns3-comm-group-config", "groups.json"),
+            "--ns3-comm-group-config must be empty, as groups are those of the traces; got",
+        ),
+        (
+            ("run", "--ns3-bin", "a", "--ns3-build-dir", "b"),
+            "only one of --ns3-bin and --ns3-build-dir may be given, got both",
+        ),
         (("run", "--model", "llama"), "model: must be one of llama2_7b"),
         (("run", "--model", "llama2_7b,llama2_70b"), "--model takes a single model: factors"),
         (("run", "--network", "nowhere.yaml"), "nowhere.yaml"),
@@ -162,7 +171,9 @@ def test_ctrl_c_ends_a_calibration_with_one_line():
         os.killpg(process.pid, signal.SIGINT)
         _, errors = process.communicate()
 
-    assert (process.returncode, errors) == (INTERRUPTED, "interrupted\n")
+    *meanwhile, last = errors.splitlines()
+    assert (process.returncode, last) == (INTERRUPTED, "interrupted")
+    assert all(line.endswith(" s so far") for line in meanwhile)
     assert content_of("runs/calibration") == {}
 
 

@@ -14,11 +14,11 @@ from planted_factors import (
 )
 from scipy.stats import t as student_t
 
-from calibration.fit.coordinates import FACTORS
 from calibration.fit.fit import fit
 from calibration.fit.identification import half_widths
 from calibration.fit.prediction import predict
 from calibration.reference.pool import crew
+from des.plan.corrections import FACTORS
 
 
 def within(found, planted):

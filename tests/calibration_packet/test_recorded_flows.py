@@ -9,7 +9,7 @@ import pytest
 from strategies import unit_domain
 
 from calibration.packet.links import PacketLinks
-from calibration.packet.process import KNOWN_VERSION, PacketProcess, installed_version
+from calibration.packet.process import KNOWN_VERSION, PacketProcess, ns3_version
 from calibration.reference.binaries import ReferenceRunError
 from des import Link, Topology, UniformLaw
 from des.dynamics.replay import LinkSeries, Replay
@@ -22,7 +22,7 @@ SMALL = "cold_cubic_1MB_5Gbps_30ms"
 @pytest.fixture(scope="module")
 def process():
     try:
-        version = installed_version()
+        version = ns3_version()
     except ReferenceRunError as error:
         pytest.skip(f"the extra ns3 is not installed: {error}")
     if version != KNOWN_VERSION:

@@ -31,6 +31,7 @@ def ns3(tmp_path):
 @pytest.mark.parametrize(("case", "dimensions"), [(small_case(), ["3"]), (gpu_case(), ["4", "3"])])
 def test_the_packet_level_backend_gets_its_files_and_is_read(case, dimensions, ns3):
     folder = ns3.binary.parent
+    ns3.physical_topology.write_text(f"{case.num_npus + 1} 1 {case.num_npus}\n", "utf-8")
 
     measured = measure_case(case, "astra-ns3", ns3=ns3)
 
@@ -74,6 +75,16 @@ def test_the_packet_level_backend_needs_its_program_and_files(ns3):
         measure_case(small_case(), "astra-ns3", ns3=replace(ns3, config=Path("nowhere")))
     with pytest.raises(ValueError, match=r"transport\.endpoints is overlapped"):
         measure_case(small_case("overlapped"), "astra-ns3", ns3=ns3)
+
+
+def test_a_physical_topology_of_another_number_of_hosts_is_refused_before_the_start(ns3):
+    ns3.physical_topology.write_text("5 1 4\n", "utf-8")
+    with pytest.raises(ValueError, match="no switches must be the 3 NPUs of the case, got 4"):
+        measure_case(small_case(), "astra-ns3", ns3=ns3)
+
+    ns3.physical_topology.write_text("hosts\n", "utf-8")
+    with pytest.raises(ValueError, match="first line must have the numbers of nodes, switches"):
+        measure_case(small_case(), "astra-ns3", ns3=ns3)
 
 
 def test_runs_with_other_files_are_other_runs(ns3):

@@ -8,7 +8,7 @@ import pytest
 from stored_runs import MEASUREMENT, bits, run_key
 
 from calibration.runs.store import Store
-from calibration.runs.store_file import VERSION, connected
+from des.base.store_file import VERSION, connected
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def store(tmp_path):
 
 def test_a_store_of_a_newer_version_is_refused(store):
     store.put(run_key(), MEASUREMENT)
-    with connected(store.path, "rw") as connection:
+    with connected(store.path, "rw", "runs") as connection:
         connection.execute(f"PRAGMA user_version = {VERSION + 1}")
 
     newer = rf"runs\.sqlite: must be of version {VERSION}, got {VERSION + 1}, which a newer release"
@@ -34,7 +34,7 @@ def test_a_store_of_a_newer_version_is_refused(store):
 def test_other_files_are_refused_and_left_alone(tmp_path):
     text, database = tmp_path / "notes.txt", tmp_path / "other.sqlite"
     text.write_text("not a database, but longer than the header of one\n" * 10)
-    with connected(database, "rwc") as connection:
+    with connected(database, "rwc", "notes") as connection:
         connection.execute("CREATE TABLE notes (text TEXT)")
     before = text.read_bytes(), database.read_bytes()
 
@@ -110,7 +110,7 @@ def test_a_full_disk_is_one_clear_error(store):
     """A limit on the number of pages is where SQLite says that the disk is full."""
 
     def fill():
-        with connected(store.path, "rw") as connection:
+        with connected(store.path, "rw", "runs") as connection:
             connection.execute("PRAGMA max_page_count = 1")
             connection.execute("CREATE TABLE more AS SELECT zeroblob(100000)")
 

@@ -44,6 +44,17 @@ def test_a_silence_is_named_with_how_far_the_work_is(speaker, monkeypatch):
         assert lines.has_come.wait(60.0)
 
 
+def test_a_service_that_waits_is_not_timed(speaker, monkeypatch):
+    lines = Lines("serving: 0 s so far\n")
+    monkeypatch.setattr(sys, "stderr", lines)
+    speaker.listen_to("serving")
+    with speaker.resting():
+        threading.Event().wait(0.05)  # five silences
+        assert lines.getvalue() == ""
+
+    assert lines.has_come.wait(60.0)
+
+
 def test_a_part_that_takes_long_is_timed_at_its_end(speaker, monkeypatch):
     lines = Lines("loading: 0.0 s\n")
     monkeypatch.setattr(sys, "stderr", lines)

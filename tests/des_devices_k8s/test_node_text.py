@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 from hypothesis import given
+from sysfs_trees import pcie_tree
 from topo_outputs import READABLE, servers
 
 from des.devices.files.server_files import read_files
@@ -64,16 +65,7 @@ PCI = "index, pci.bus_id\n0, 00000000:1B:00.0\n1, 00000000:3D:00.0\n"
 def test_pci_addresses_and_roots_are_read(tmp_path):
     """Addresses from nvidia-smi, roots from a sysfs tree where a device is below its root."""
     (tmp_path / "pci.txt").write_text(PCI, "utf-8")
-    sysfs = tmp_path / "sys"
-    node = sysfs / "devices/system/node/node0"
-    node.mkdir(parents=True)
-    for name, text in (("distance", "10"), ("meminfo", "Node 0 MemTotal: 1 kB\n")):
-        (node / name).write_text(text, "utf-8")
-    (node / "cpulist").write_text("0-191", "utf-8")
-    below = sysfs / "devices/pci0000:1a/0000:1a:01.0/0000:1b:00.0"
-    below.mkdir(parents=True)
-    (sysfs / "bus/pci/devices").mkdir(parents=True)
-    (sysfs / "bus/pci/devices/0000:1b:00.0").symlink_to(below)
+    sysfs = pcie_tree(tmp_path, {"0000:1b:00.0": "pci0000:1a"})
     topo = tmp_path / "topo.txt"
     topo.write_text("\tGPU0\tGPU1\nGPU0\tX\tNV4\nGPU1\tNV4\tX\n", "utf-8")
 

@@ -3,7 +3,8 @@
 import pytest
 
 from des.serving.fleet_engine import Fleet, run
-from des.serving.fleet_world import Decision, ScalingLimits, StartDelay
+from des.serving.fleet_settings import ScalingLimits, StartDelay
+from des.serving.fleet_world import Decision
 from tests.fleet_cases import SECOND, Planned, engine, fleet_world
 from tests.pool_cases import request
 
@@ -97,6 +98,19 @@ def test_pools_keep_their_least_and_the_whole_its_most():
     assert status(found)[:3] == (2, 0, 0)
     decide(found, prompt=90, token=5)
     assert status(found)[4] == 8
+
+
+def test_a_pool_keeps_its_most_and_limits_that_contradict_are_refused():
+    found = fleet({"prompt": 1, "token": 1}, limits=ScalingLimits(max_total=8, max_per_pool=3))
+    decide(found, prompt=9, token=2)
+    assert {pool: len(each) for pool, each in found.observer.pool_instances().items()} == {
+        "prompt": 3,
+        "token": 2,
+    }
+    with pytest.raises(ValueError, match="must not decrease"):
+        ScalingLimits(min_per_pool=3, max_per_pool=2)
+    with pytest.raises(ValueError, match="must not decrease"):
+        ScalingLimits(min_per_pool=9, max_total=8)
 
 
 def test_a_direct_order_is_checked():

@@ -21,6 +21,7 @@ from des.training.background import (
     domain_rng,
     draw_jobs,
 )
+from des.training.replayed_load import ReplayedLoad
 from des.world.domain_load import IDLE, DomainLoad
 
 LOAD = BackgroundLoad(
@@ -228,3 +229,14 @@ def test_a_load_out_of_range_is_refused(changes, message):
 def test_loads_must_be_one_a_domain():
     with pytest.raises(ValueError, match="loads must hold one entry for each of 2 domains, got 1"):
         Background(Clock(), free_world(2), [LOAD], 0)
+
+
+def test_recorded_loads_of_two_domains_are_replayed():
+    recorded = run((LOAD, None), 200.0).samples
+    changes = {s.time_s: load_of(s) for s in recorded if s.domain == 0 and s.time_s > 0}
+    replayed = run((ReplayedLoad(changes=tuple(changes.items())), None), 200.0).samples
+
+    last = {(s.time_s, s.domain): s for s in recorded}
+    assert replayed == list(last.values())
+    with pytest.raises(ValueError, match=r"times must rise, got 1\.0 after 1\.0"):
+        ReplayedLoad(changes=((1.0, IDLE), (1.0, IDLE)))

@@ -46,6 +46,8 @@ COMMANDS = [
     "scenarios.job_queue",
     "scenarios.autoscale",
     "scenarios.autoscale capacity",
+    "scenarios.autoscale shared",
+    "scenarios.autoscale queues",
     "scenarios.devices",
     *(f"scenarios.devices {name}" for name in SUBCOMMANDS),
     "scenarios.k8s",

@@ -67,6 +67,8 @@ TEST = versions("test.lock") | versions("torch.txt")
         (TEST, "options.extras_require", "test"),
         (TEST, "options.extras_require", "ray"),
         (TEST, "options.extras_require", "parquet"),
+        (TEST, "options.extras_require", "k8s"),
+        (TEST, "options.extras_require", "docs"),
     ],
 )
 def test_every_declared_package_is_locked_at_a_version_it_may_have(lock, section, option):

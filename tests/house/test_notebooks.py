@@ -14,10 +14,12 @@ NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
 QUICK = ("first_steps", "robustness")
 PICTURES = {
     "anatomy_of_a_bubble": 4,
+    "autoscaling": 2,
     "calibration": 1,
     "first_steps": 4,
     "from_topology_to_plan": 3,
     "published_and_measured": 2,
+    "queue_policies": 1,
     "robustness": 2,
     "which_family_wins_where": 2,
 }

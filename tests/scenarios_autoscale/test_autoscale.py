@@ -3,9 +3,12 @@
 import csv
 import io
 import json
+from dataclasses import replace
 
 import pytest
 
+from des.base.command import UsageError
+from des.worlds.reading import read_topology
 from scenarios.autoscale.command import main
 from scenarios.autoscale.fleet_config import FleetConfig, config_requests, config_world
 
@@ -42,7 +45,7 @@ def test_equal_seeds_write_equal_bytes(tmp_path):
 def test_capacity_grows_with_the_fleet(capsys):
     assert main(["capacity", *SMALL, "--instances", "1,2", "--slo-ttft", "1"]) == 0
     rows = [line.split() for line in capsys.readouterr().out.splitlines()[1:]]
-    assert float(rows[1][1]) > 1.2 * float(rows[0][1])
+    assert float(rows[1][2]) > 1.2 * float(rows[0][2])
 
 
 @pytest.mark.parametrize(
@@ -110,3 +113,72 @@ def test_applications_and_start_state_are_taken_from_files(tmp_path):
 def test_bad_files_are_refused(tmp_path, applications, state, named):
     with pytest.raises(ValueError, match=named):
         world_of(tmp_path, applications, state)
+
+
+def test_capacity_of_two_pools_is_compared_and_drawn(tmp_path, capsys):
+    flags = ["--instances", "2", "--splits", "1+1", "--slo-ttft", "1", "--out", str(tmp_path)]
+    assert main(["capacity", *SMALL, *flags]) == 0
+    rows = list(csv.DictReader(io.StringIO((tmp_path / "capacity.csv").read_text())))
+    assert [row["fleet"] for row in rows] == ["2 mixed", "1+1"]
+    assert [row["is_pareto"] for row in rows].count("True") == 1
+    assert (tmp_path / "capacity.png").read_bytes().startswith(b"\x89PNG")
+    assert "written" in capsys.readouterr().out
+    assert main(["capacity", *SMALL, "--splits", "2-1"]) == 2
+    assert "such as 2+1" in capsys.readouterr().err
+
+
+SHARED = """\
+applications:
+  - {application_id: chat, policy: hpa, priority: 1}
+  - {application_id: 7, trace: "poisson:3:10", slo_ttft: 2.0, start_state: state.yaml}
+"""
+
+
+def test_applications_of_a_file_share_a_cluster(tmp_path, capsys):
+    (tmp_path / "apps.yaml").write_text(SHARED)
+    (tmp_path / "state.yaml").write_text(f"mixed: {STATE.replace('s: 3', 's: 1')}\n")
+    flags = ["--applications", str(tmp_path / "apps.yaml"), "--out", str(tmp_path / "out")]
+    flags += ["--prompt", "1", "--token", "1", "--servers", "4"]
+    assert main(["shared", *SMALL, *flags]) == 0
+    rows = list(csv.DictReader(io.StringIO((tmp_path / "out" / "figures.csv").read_text())))
+    assert [row["policy"] for row in rows] == ["chat", "7"]
+    assert all(row["num_unfinished"] == "0" for row in rows)
+    assert (tmp_path / "out" / "instances_7.csv").read_text().startswith("number,pool")
+    assert main(["shared", *SMALL, *flags, "--servers", "2"]) == 2
+    assert "must fit on 2 servers" in capsys.readouterr().err
+
+
+def test_waits_of_queues_are_printed_beside_closed_forms(capsys):
+    assert main(["queues", "--runs", "2", "--num-requests", "20000"]) == 0
+    lines = capsys.readouterr().out.splitlines()[1:]
+    assert [line.split()[0] for line in lines] == ["M/M/1"] * 3 + ["M/D/1"] * 3
+    errors = [float(line.split()[-1].rstrip("%")) for line in lines]
+    assert all(abs(error) < 5.0 for error in (*errors[:2], *errors[3:5]))
+
+
+@pytest.mark.parametrize("trace", ["conversations:0.5:60", "poisson:5:20"])
+def test_new_flags_of_fleets_reach_the_world(trace):
+    config = FleetConfig(
+        trace=trace,
+        mixed=2,
+        router="prefix_aware",
+        prefix_block_tokens=128,
+        swap_gb_per_s=20.0,
+        warm=1,
+        sleeping=2,
+        drain_moves_out=True,
+        network="four_uneven",
+        engine="shapes:llama3_8b:h100:1",
+    )
+    config = replace(config, domains=(read_topology("four_uneven").domains[0].name,))
+    world = config_world(config, config_requests(config))
+    assert world.engine.prefix_block_tokens == 128
+    assert world.engine.swap_bytes_per_s == 20e9
+    assert (world.start.num_warm, world.start.num_sleeping) == (1, 2)
+    assert world.limits.drain_moves_out
+    assert world.sites is not None
+    assert world.engine.times_from == "shapes"
+    with pytest.raises(UsageError, match="--domains must name"):
+        config_world(replace(config, domains=()), config_requests(config))
+    with pytest.raises(UsageError, match="need --network"):
+        config_world(replace(config, network=None), config_requests(config))

@@ -139,7 +139,7 @@ def test_the_plot_has_the_measured_cells_of_the_machine(tmp_path, capsys):
         (("--simulate", "dgx-a100", "--gpus", "0,0"), "server dgx-a100: GPUs must be .*different"),
         (
             ("--simulate", "nvswitch", "--model", "a100", "--servers", "2"),
-            ".*network cards must be known .*--network NAME or --nic-bandwidth RATE gives it",
+            ".*network cards must be known .*--fitted-network NAME or --nic-bandwidth RATE ",
         ),
         (("--simulate", "dgx-h100", "--algorithm", "hierarchical"), "all_reduce: algorithm must"),
         (("--simulate", "dgx-h100", "--collective", "point_to_point"), ".*GPUs must be 2, got 8"),

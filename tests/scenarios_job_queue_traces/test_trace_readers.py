@@ -131,6 +131,34 @@ def test_percents_of_alibaba_2020_are_parts_of_a_gpu(tmp_path):
     assert trace.dropped == {"no duration": 1}
 
 
+def test_workers_of_lingjun_add_up_and_run_from_their_start(tmp_path):
+    """Job b ran before it was submitted, c never ran, d has no workers, e was stopped."""
+    head = "id,job_name,model,status,priority,gmt_job_submitted,gmt_job_running,"
+    (tmp_path / "job.csv").write_text(
+        f"{head}gmt_job_finished,gmt_job_stopped\n"
+        "1,a,GPT,Succeeded,1,2023/7/15 02:00,2023/7/15 02:05,2023/7/15 03:05,\n"
+        "2,b,,Succeeded,2,2023/7/15 02:10,2023/7/15 01:00,2023/7/15 02:20,\n"
+        "3,c,,Failed,1,2023/7/15 02:11,,2023/7/15 02:12,\n"
+        "4,d,,Succeeded,1,2023/7/15 02:12,2023/7/15 02:13,2023/7/15 02:14,\n"
+        "5,e,,Stopped,1,2023/7/15 02:13,2023/7/15 02:14,,2023/7/15 02:16\n",
+        "utf-8",
+    )
+    two = '"{""cpu"": ""8"", ""nvidia.com/gpu"": ""8"", ""koordinator.sh/rdma"": ""100""}"'
+    lines = [f"{number},{job},{two}" for number, job in enumerate("aabce")]
+    (tmp_path / "worker.csv").write_text("id,job_name,RES\n" + "\n".join(lines) + "\n", "utf-8")
+    trace = read_job_trace(tmp_path, "auto")
+
+    assert rows(trace) == [("a", 0, 16, 3600), ("b", 600, 8, 600), ("e", 780, 8, 120)]
+    assert trace.dropped == {"no duration": 1, "no number of GPUs": 1}
+    assert [job.model for job in trace.jobs] == ["GPT", "", ""]
+    kept = read_job_trace(tmp_path, "lingjun", keeps_failed=False)
+    assert [job.name for job in kept.jobs] == ["a", "b"]
+
+    (tmp_path / "worker.csv").write_text("id,job_name,RES\n1,a,[]\n", "utf-8")
+    with pytest.raises(ValueError, match=r"worker\.csv: RES must hold JSON objects"):
+        read_job_trace(tmp_path, "lingjun")
+
+
 def test_steps_of_gavel_take_the_time_of_their_throughput(tmp_path):
     path = tmp_path / "trace.tsv"
     cells = ["res (batch size 16)", "cmd", "dir", "--n", "1", "1000", "2", "1.0", "-1", "5.5"]
@@ -163,4 +191,4 @@ def test_another_form_is_refused_and_the_nearest_named(text, form, message, tmp_
 
 
 def test_every_form_has_a_test():
-    assert set(FORMS) == {*TABLES, "philly", "alibaba_2020", "gavel"}
+    assert set(FORMS) == {*TABLES, "philly", "alibaba_2020", "lingjun", "gavel"}

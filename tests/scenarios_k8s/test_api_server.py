@@ -6,12 +6,12 @@ import time
 
 import pytest
 from api_server_cases import ApiCluster, api_server
-from k8s_cases import PREFIX, book_of, pod
+from k8s_cases import PREFIX, args, book_of, pod
 from k8s_services import loop_in_thread
 from processes import wait_until
 
 from agents.devices.k8s.decider import Decider
-from agents.devices.k8s.verbs import Binding, begin_binding
+from agents.devices.k8s.verbs import Binding, begin_binding, filter_answer
 from des.devices.k8s.node_text import server_annotation
 from des.devices.presets import simulated
 from scenarios.k8s.api_server import ApiServer
@@ -135,20 +135,35 @@ def test_a_damaged_annotation_costs_one_node(watched, cluster):
     assert wait_until(lambda: "d" in watched.decider.book.nodes)
     assert watched.decider.book.nodes["d"].server is None
     assert watched.decider.book.nodes["a"].server is not None
+    assert "that cannot be read" in watched.decider.book.nodes["d"].lack
+
+
+def test_reasons_tell_a_node_without_gpus_from_one_without_the_agent(watched, cluster):
+    bare = node("bare")
+    bare["metadata"]["annotations"] = {}
+    cluster.put(NODES, bare)
+    assert wait_until(lambda: "bare" in watched.decider.book.nodes)
+
+    found = filter_answer(watched.decider, args(pod("p", 2), ["bare", "cpu"]), 0.0)
+
+    assert found["FailedAndUnresolvableNodes"] == {
+        "bare": f"offers nvidia.com/gpu without the annotation {PREFIX}/topology of the node agent",
+        "cpu": "has no GPUs",
+    }
 
 
 def test_a_gang_that_was_bound_is_known_after_a_restart(watched, cluster):
     cluster.put(PODS, bound_pod("g-0", "b", 4, gang="g", gang_size="2", gpus="0,1,2,3"))
 
     assert wait_until(lambda: in_book(watched, "g-0"))
-    assert watched.decider.book.num_bound(("ml", "g")) == 1
+    assert len(watched.decider.book.bound(("ml", "g"))) == 1
 
 
 @pytest.mark.parametrize("refusal", [None, (409, {"message": "pod is already assigned"})])
 def test_bindings_are_posted(cluster, refusal):
     cluster.refusal = refusal
     decider = Decider(book=book_of([]))
-    decider.remember(pod("p", 0))
+    decider.remember(pod("p", 0), 0.0)
     binding = begin_binding(
         decider, {"PodName": "p/q", "PodNamespace": "ml", "PodUID": "p", "Node": "a"}, time.time()
     )
@@ -184,15 +199,16 @@ def test_a_kubeconfig_is_read(tmp_path):
     access = read_kubeconfig(path)
 
     assert access.url == "http://127.0.0.1:1"
-    assert access.headers() == {"Authorization": "Bearer t"}
-    assert access.tls() is None
+    assert access.credentials().token == "t"
+    assert access.tls(access.credentials()) is None
 
 
 @pytest.mark.parametrize(
     ("change", "match"),
     [
         ({"current-context": "x"}, "contexts: must have a context named 'x'"),
-        ({"users": [{"name": "u", "user": {"exec": {}}}]}, "user: exec is not supported"),
+        ({"users": [{"name": "u", "user": {"exec": 1}}]}, "user: exec must be a mapping"),
+        ({"users": [{"name": "u", "user": {"username": "x"}}]}, "user: username is not supported"),
         ({"clusters": [{"name": "k", "cluster": {}}]}, "url must be http"),
         (
             {"users": [{"name": "u", "user": {"client-certificate-data": "*"}}]},

@@ -6,18 +6,34 @@ import re
 import shutil
 import signal
 import subprocess
+import threading
 from collections.abc import Iterator
+from dataclasses import astuple
 from http.client import HTTPConnection
 from pathlib import Path
 
 import pytest
 import yaml
 from command_output import assert_refused, examples_of, help_of
-from k8s_cases import PAIRS, TOPOLOGIES, args, assert_filtered, decoded_scores, pod
+from k8s_cases import (
+    PAIRS,
+    TOPOLOGIES,
+    args,
+    assert_filtered,
+    decoded_scores,
+    flat_cluster,
+    pod,
+    whole_nodes,
+)
 from k8s_services import client
 from processes import python, wait_until
 
+from agents.devices.k8s.verbs import filter_answer, prioritize_answer
 from scenarios.k8s.command import main
+from scenarios.k8s.extender import Config
+from scenarios.k8s.running import service_of
+from scenarios.k8s.sources import FileSource
+from scenarios.k8s.state_file import read_state
 
 PAIR = PAIRS["e02-filter-node-names"]
 
@@ -134,6 +150,7 @@ def test_wrong_flags_are_refused(argv, message, tmp_path, capsys, monkeypatch):
         ("servers: [{name: a, gpus: 4}]", "unknown key"),
         ("servers: [{name: a}]\npods: [{uid: p, node: b}]", "pod p: node must be one of"),
         ("topology: 40\nnumber: 2", "servers"),
+        ("servers: [{name: a}]\ngangs: [{name: g, size: 0}]", "gangs.*size"),
     ],
 )
 def test_wrong_state_files_are_refused(text, message, tmp_path, capsys):
@@ -159,6 +176,67 @@ def test_wrong_weights_are_refused(text, message, tmp_path, capsys):
 
     argv = ["extender", "--state", "x", "--weights", str(path)]
     assert_refused(main, argv, f".*weights.yaml: .*{message}", capsys, unwritten=tmp_path / "no")
+
+
+def test_a_state_that_changes_while_it_is_read_is_refused(tmp_path):
+    """The file is a pipe; its writer puts another file into its place before it ends."""
+    path = tmp_path / "state.yaml"
+    os.mkfifo(path)
+    (tmp_path / "new").write_text("servers: [{name: b}]", "utf-8")
+
+    def write() -> None:
+        with path.open("w", encoding="utf-8") as pipe:
+            os.replace(tmp_path / "new", path)
+            pipe.write("servers: [{name: a}]")
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    with pytest.raises(ValueError, match=r"state\.yaml: changed while it was read"):
+        read_state(path)
+    writer.join(600.0)
+
+    assert [node.name for node in read_state(path).nodes] == ["b"]
+
+
+def test_a_state_file_says_sizes_of_gangs(tmp_path):
+    path = tmp_path / "state.yaml"
+    gangs = [{"namespace": "ml", "name": "g", "size": 2}]
+    servers = [{"name": name, "simulate": "dgx-1-v100"} for name in "ab"]
+    path.write_text(yaml.safe_dump({"servers": servers, "gangs": gangs}), "utf-8")
+    service = service_of(Config(state=path))
+    FileSource(path=path, service=service, gpu=None, poll_s=1.0).begin()
+
+    filter_answer(service.decider, args(pod("p", 8, gang="g"), ["a", "b"]), 0.0)
+
+    (promise,) = service.decider.book.promises.values()
+    assert sorted(slot.node for slot in promise.slots) == ["a", "b"]
+
+
+def test_weights_resources_and_annotation_come_from_the_flags(tmp_path):
+    weights = tmp_path / "weights.json"
+    weights.write_text('{"topology": 0, "numa": 0, "balance": 0, "preference": 1}', "utf-8")
+    config = Config(
+        state=tmp_path / "state.yaml",
+        weights=weights,
+        resources=("huawei.com/Ascend910B",),
+        policy_annotation="example.org/numa",
+        default_policy="single-numa",
+        gang_timeout_s=7.0,
+        annotate_gpus=True,
+    )
+    service = service_of(config)
+    decider = service.decider
+
+    assert astuple(decider.weights) == (0.0, 0.0, 0.0, 1.0)
+    assert decider.keys.resources == ("huawei.com/Ascend910B",)
+    assert (decider.keys.default_policy, decider.gang_timeout_s) == ("single-numa", 7.0)
+    assert service.gpus_annotation == "example.org/gpus"
+    decider.book.replace_nodes(whole_nodes(["a", "b"]), flat_cluster(["a", "b"]))
+    of_pod = pod("p", 0)
+    of_pod["metadata"]["annotations"] = {"example.org/preferred-nodes": "b"}
+    of_pod["spec"]["containers"][0]["resources"]["limits"] = {"huawei.com/Ascend910B": 2}
+    scores = prioritize_answer(decider, args(of_pod, ["a", "b"]), 0.0)
+    assert [row["Score"] for row in scores] == [1, 10]
 
 
 def test_help_names_the_subcommands_and_examples(capsys):

@@ -8,12 +8,15 @@ from contextlib import closing, suppress
 from itertools import pairwise
 
 import pytest
+from command_output import assert_refused
 from hypothesis import given
 from hypothesis import strategies as st
 from k8s_cases import book_of
 from k8s_services import client, running, service_of
+from processes import python
 
 from agents.devices.k8s.decider import Decider
+from scenarios.k8s.command import main
 from scenarios.k8s.http_parsing import MOST_HEAD_BYTES, BadRequestError, RequestParser
 from scenarios.k8s.http_server import ServerLimits
 
@@ -106,6 +109,19 @@ def test_a_connection_is_kept_for_several_requests(service):
         assert call("GET", "/readyz")[0] == 200
 
 
+def test_an_answer_to_head_has_no_body(service):
+    head = b"HEAD /healthz HTTP/1.1\r\n\r\n"
+    last = b"HEAD /none HTTP/1.1\r\nConnection: close\r\n\r\n"
+    with running(service) as port:
+        found = conversation(port, head + last)
+
+    first, second, rest = found.split(b"\r\n\r\n")
+    assert first.startswith(b"HTTP/1.1 200 ")
+    assert b"Content-Length: 3" in first
+    assert second.startswith(b"HTTP/1.1 404 ")
+    assert rest == b""
+
+
 def test_pipelined_requests_are_answered_in_order(service):
     page = b"GET /healthz HTTP/1.1\r\n\r\n"
     last = b"GET /none HTTP/1.1\r\nConnection: close\r\n\r\n"
@@ -181,16 +197,29 @@ def certificates(tmp_path_factory):
     return folder
 
 
-def test_clients_show_a_certificate(service, certificates):
-    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    server.load_cert_chain(certificates / "server.crt", certificates / "server.key")
-    server.load_verify_locations(certificates / "ca.crt")
-    server.verify_mode = ssl.CERT_REQUIRED
+def test_clients_show_a_certificate(certificates, tmp_path):
+    """The command with its flags, a client with a certificate, and one without."""
+    state = tmp_path / "state.yaml"
+    state.write_text("servers: [{name: a}]", "utf-8")
+    files = [str(certificates / name) for name in ("server.crt", "server.key", "ca.crt")]
+    flags = zip(("--tls-cert", "--tls-key", "--client-ca"), files, strict=True)
+    words = (
+        "extender",
+        "--state",
+        str(state),
+        "--port",
+        "0",
+        *(word for row in flags for word in row),
+    )
     known = ssl.create_default_context(cafile=str(certificates / "ca.crt"))
     known.load_cert_chain(certificates / "client.crt", certificates / "client.key")
     stranger = ssl.create_default_context(cafile=str(certificates / "ca.crt"))
 
-    with running(service, tls=server) as port:
+    options = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "text": True}
+    with python("-m", "scenarios.k8s", *words, **options) as process:
+        line = process.stdout.readline()
+        assert line.startswith("listening at https://127.0.0.1:"), line
+        port = int(line.split(":")[2].split("/")[0])
         with client(port, known) as call:
             assert call("GET", "/healthz")[0] == 200
             assert call("GET", "/healthz")[0] == 200
@@ -199,3 +228,17 @@ def test_clients_show_a_certificate(service, certificates):
             pytest.raises(OSError, match=r"alert|reset|EOF|closed"),
         ):
             call("GET", "/healthz")
+
+
+def test_certificates_that_do_not_fit_are_refused(certificates, tmp_path, capsys):
+    state = tmp_path / "state.yaml"
+    state.write_text("servers: [{name: a}]", "utf-8")
+    files = (
+        "--tls-cert",
+        str(certificates / "server.crt"),
+        "--tls-key",
+        str(certificates / "ca.key"),
+    )
+
+    argv = ["extender", "--state", str(state), "--port", "0", *files]
+    assert_refused(main, argv, "--tls-cert .*: cannot be used", capsys, unwritten=tmp_path / "no")

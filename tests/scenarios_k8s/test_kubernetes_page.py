@@ -4,27 +4,42 @@ import json
 import os
 import re
 import shlex
+import shutil
+import socket
 import subprocess
 import sys
+from contextlib import suppress
+from importlib.util import find_spec
+from itertools import count
 from pathlib import Path
 
 import pytest
-import yaml
-from api_server_cases import ApiCluster, api_server
-from k8s_services import client
-from processes import python
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "kubernetes.md").read_text("utf-8")
 SECTION = PAGE.split("## From two matrices")[1].split("\n## ")[0]
 COMMANDS = re.findall(r"(?s)```sh\n(.*?)```", SECTION)
 OUTPUTS = re.findall(r"(?s)```\n((?!\n).*?)```", re.sub(r"(?s)```sh\n.*?```", "", SECTION))
-NAMES = ["node-a", "node-b"]
+NEEDED = pytest.mark.skipif(
+    shutil.which("curl") is None or find_spec("kubernetes_validate") is None,
+    reason="needs the program curl and the extra k8s",
+)
+
+
+def free_ports(number: int) -> list[int]:
+    """Ports below those that systems give away by themselves."""
+    found: list[int] = []
+    for port in count(10_000 + os.getpid() % 20_000):
+        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            found.append(port)
+        if len(found) == number:
+            break
+    return found
 
 
 @pytest.fixture(scope="module")
-def walk(tmp_path_factory) -> Path:
-    """Folder in which the first three blocks of commands have run, and what they printed."""
+def walk(tmp_path_factory) -> tuple[Path, str]:
+    """Folder in which all blocks of commands have run, with free ports, and what they printed."""
     folder = tmp_path_factory.mktemp("page")
     (folder / "tests").symlink_to(ROOT / "tests")
     words = f'exec {shlex.quote(sys.executable)} "$@"'
@@ -34,8 +49,10 @@ def walk(tmp_path_factory) -> Path:
         "PATH": f"{folder}:{os.environ['PATH']}",
         "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "astra-sim")]),
     }
+    extender, api = map(str, free_ports(2))
+    script = "".join(COMMANDS).replace("8888", extender).replace("6443", api)
     done = subprocess.run(
-        ["sh", "-e", "-c", "".join(COMMANDS[:3])],
+        ["sh", "-e", "-c", script],
         cwd=folder,
         env=environment,
         capture_output=True,
@@ -43,62 +60,30 @@ def walk(tmp_path_factory) -> Path:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    (folder / "printed").write_text(done.stdout, "utf-8")
-    return folder
+    return folder / "walk", done.stdout.replace(extender, "8888")
 
 
-def test_the_page_has_the_blocks_that_are_run():
-    assert len(COMMANDS) == 4
+@NEEDED
+def test_the_commands_print_what_the_page_shows(walk):
+    assert len(COMMANDS) == 5
     assert len(OUTPUTS) == 3
+    assert walk[1] == "".join(OUTPUTS)
 
 
-def test_nodes_are_described_and_manifests_written(walk):
-    assert (walk / "printed").read_text("utf-8") == OUTPUTS[0] + OUTPUTS[1]
-    patch = json.loads((walk / "walk/node-a.json").read_text("utf-8"))
+@NEEDED
+def test_nodes_are_described_by_labels_and_annotation(walk):
+    patch = json.loads((walk[0] / "node-a.json").read_text("utf-8"))
+
+    assert patch["metadata"]["labels"]["topology.example.com/gpu-count"] == "8"
     assert "topology.example.com/topology" in patch["metadata"]["annotations"]
 
 
-def write_calls(folder: Path, url: str) -> None:
-    """Bodies that kube-scheduler would send for the pods of the manifests, and a kubeconfig."""
-    pods = list(yaml.safe_load_all((folder / "manifests/pods.yaml").read_text("utf-8")))
-    for rank, (pod, name) in enumerate(zip(pods, ("call.json", "call-1.json"), strict=True)):
-        pod["metadata"]["uid"] = f"uid-{rank}"
-        call = {"Pod": pod, "Nodes": None, "NodeNames": NAMES}
-        bind = {
-            "PodName": pod["metadata"]["name"],
-            "PodNamespace": pod["metadata"]["namespace"],
-            "PodUID": pod["metadata"]["uid"],
-            "Node": "node-b",
-        }
-        (folder / name).write_text(json.dumps(call), "utf-8")
-        (folder / f"bind-{rank}.json").write_text(json.dumps(bind), "utf-8")
-    config = {
-        "current-context": "c",
-        "contexts": [{"name": "c", "context": {"cluster": "k"}}],
-        "clusters": [{"name": "k", "cluster": {"server": url}}],
-    }
-    (folder / "kubeconfig").write_text(yaml.safe_dump(config), "utf-8")
+@NEEDED
+def test_both_pods_are_bound_to_different_gpus_of_one_node(walk):
+    lines = (walk[0] / "bound.txt").read_text("utf-8").splitlines()
+    pods = [line.split("/")[6] for line in lines]
+    gpus = [re.search(r"gpus': '([0-9,]+)'", line)[1].split(",") for line in lines]
 
-
-def test_the_gang_is_bound_as_the_page_shows(walk):
-    """The page's port is replaced by a free one; its curl lines are sent as they stand."""
-    begin, *calls = COMMANDS[3].strip().splitlines()
-    words = shlex.split(begin.removesuffix(" &").replace("8888", "0"))[1:]
-    cluster = ApiCluster()
-    options = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "text": True, "cwd": walk}
-    with api_server(cluster) as url:
-        write_calls(walk / "walk", url)
-        with python(*words, **options) as process:
-            line = process.stdout.readline()
-            port = int(line.split(":")[2].split("/")[0])
-            found = [line.replace(str(port), "8888")]
-            with client(port) as call:
-                for each in calls:
-                    *_, file, address = shlex.split(each)
-                    path = "/" + address.split("/", 3)[3]
-                    status, content = call("POST", path, (walk / file[1:]).read_bytes())
-                    assert status == 200
-                    found.append(json.dumps(content, separators=(",", ":")) + "\n")
-
-    assert "".join(found) == OUTPUTS[2]
-    assert [path.split("/")[-2] for path, _ in cluster.posted] == ["train-0", "train-1"]
+    assert pods == ["train-0", "train-1"]
+    assert all(" -> node-b " in line for line in lines)
+    assert sorted(gpus[0] + gpus[1]) == list("01234567")

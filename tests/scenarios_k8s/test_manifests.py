@@ -7,6 +7,7 @@ from importlib.util import find_spec
 import pytest
 import yaml
 from command_output import assert_refused
+from sysfs_trees import pcie_tree
 
 from scenarios.k8s.command import main
 from scenarios.k8s.manifest_models import MODELS, check_configuration
@@ -14,6 +15,7 @@ from scenarios.k8s.manifests import MANIFESTS
 from scenarios.k8s.metric_names import ALL_REDUCE_METRIC, NUMA_METRIC
 
 VERSIONS = ("1.34", "1.35", "1.36", "1.37")
+ROOTS = {f"0000:{n + 1:02x}:00.0": f"pci0000:0{n // 2}" for n in range(4)}
 NEEDS_SCHEMAS = pytest.mark.skipif(
     find_spec("kubernetes_validate") is None,
     reason="needs the extra k8s: kubernetes-validate",
@@ -37,7 +39,7 @@ def test_all_manifests_obey_the_schemas(version, tls, capsys):
     gangs = {"1.34": set(), "1.35": {"Workload"}}.get(version, {"Workload", "PodGroup"})
     assert kinds & {"Workload", "PodGroup"} == gangs
     assert {"Deployment", "Service", "ClusterRole", "ConfigMap", "Pod", "ResourceSlice"} <= kinds
-    assert {"ResourceClaim", *MODELS} <= kinds
+    assert {"ResourceClaim", "DaemonSet", "ServiceAccount", "ClusterRoleBinding", *MODELS} <= kinds
 
 
 @NEEDS_SCHEMAS
@@ -73,6 +75,7 @@ def test_the_scheduler_sends_names_and_the_extender_does_not_swamp_plugins(capsy
     assert extender["nodeCacheCapable"] is True
     assert 10 * extender["weight"] * 10 <= 1200 / 2  # in-tree plugins: weights of 12, 100 each
     assert re.fullmatch(r"\d+s", extender["httpTimeout"])
+    assert config["percentageOfNodesToScore"] == 100
     assert json.loads(text["data"]["scheduler.json"]) == config
     weights = {"topology": 40, "numa": 30, "balance": 20, "preference": 10}
     assert json.loads(text["data"]["weights.json"]) == weights
@@ -91,7 +94,9 @@ def test_resource_slice_has_the_standard_attributes(tmp_path, capsys):
     rows = "".join(f"{n}, 00000000:{n + 1:02X}:00.0\n" for n in range(4))
     (tmp_path / "pci.txt").write_text(f"index, pci.bus_id\n{rows}", "utf-8")
     topo = "tests/golden/topo/08-rtx6000ada-pcie-node-sys-spaces.txt"
-    argv = ["--file", f"{topo},{tmp_path / 'pci.txt'}", "--only", "resource-slice,resource-claim"]
+    sysfs = pcie_tree(tmp_path, ROOTS)
+    files = f"{topo},{tmp_path / 'pci.txt'},{sysfs}"
+    argv = ["--file", files, "--only", "resource-slice,resource-claim"]
     assert main(["manifests", *argv, "--gpus-per-pod", "2"]) == 0
     slice_, claim = yaml.safe_load_all(capsys.readouterr().out)
 
@@ -102,6 +107,8 @@ def test_resource_slice_has_the_standard_attributes(tmp_path, capsys):
         1,
         1,
     ]
+    roots = [d["attributes"]["resource.kubernetes.io/pcieRoot"]["string"] for d in devices]
+    assert roots == list(ROOTS.values())
     address = devices[1]["attributes"]["resource.kubernetes.io/pciBusID"]
     assert address == {"string": "0000:02:00.0"}
     (request,) = claim["spec"]["devices"]["requests"]
@@ -132,7 +139,7 @@ def test_files_are_written_to_a_folder(tmp_path, capsys):
     assert main(["manifests", "--simulate", "dgx-h100", "--out", str(out)]) == 0
 
     assert {path.stem for path in out.iterdir()} == set(MANIFESTS)
-    assert "12 files" in capsys.readouterr().out
+    assert "13 files" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

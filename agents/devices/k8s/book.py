@@ -20,15 +20,18 @@ class NodeGpus:
     ----------
     server
         Its devices; None for a node without GPUs.
+    lack
+        Reason against a node without a server.
     resource
-        Extended resource under which they are offered.
+        Extended resource under which they are offered; None where the state does not say it.
     free
         Numbers of the GPUs that nothing outside the book has taken.
     """
 
     name: str
     server: Server | None = None
-    resource: str = "nvidia.com/gpu"
+    lack: str = "has no GPUs"
+    resource: str | None = None
     free: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
@@ -58,24 +61,38 @@ class Grant:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GangSlot:
-    """GPUs of a node that are promised to some pod of a gang."""
+    """GPUs of a node that are promised to some pod of a gang.
+
+    Attributes
+    ----------
+    asks, policy
+        Demand that the GPUs were chosen for; pods with another one do not take the slot.
+    """
 
     node: str
     fit: NodeFit
+    asks: tuple[tuple[str, int], ...]
+    policy: str
+
+    def is_for(self, ask: PodAsk) -> bool:
+        """Tell whether a pod may take the slot."""
+        return self.asks == ask.asks and self.policy == ask.policy
 
 
 @dataclass(slots=True, kw_only=True)
 class Promise:
-    """Slots of a gang that no pod has taken yet, each for ``num_gpus``, until a deadline. [s]"""
+    """Slots of a gang that no pod has taken yet, until a deadline. [s]"""
 
-    num_gpus: int
     deadline_s: float
     slots: list[GangSlot]
 
-    @property
-    def nodes(self) -> frozenset[str]:
-        """Names of the nodes with slots."""
-        return frozenset(slot.node for slot in self.slots)
+    def slots_for(self, ask: PodAsk) -> list[GangSlot]:
+        """Slots that a pod may take."""
+        return [slot for slot in self.slots if slot.is_for(ask)]
+
+    def nodes_for(self, ask: PodAsk) -> frozenset[str]:
+        """Names of the nodes with slots that a pod may take."""
+        return frozenset(slot.node for slot in self.slots_for(ask))
 
 
 @dataclass(slots=True, kw_only=True)
@@ -132,9 +149,14 @@ class GpuBook:
         held = {gpu for grant in self._of_node.get(node, {}).values() for gpu in grant.gpus}
         return tuple(gpu for gpu in self.nodes[node].free if gpu not in held)
 
-    def num_bound(self, gang: GangKey) -> int:
-        """Pods of a gang that hold GPUs."""
-        return sum(grant.gang == gang for grant in self.grants.values())
+    def bound(self, gang: GangKey) -> list[Grant]:
+        """GPUs of a gang's pods that hold some."""
+        return [grant for grant in self.grants.values() if grant.gang == gang]
+
+    def slots_of(self, ask: PodAsk) -> list[GangSlot]:
+        """Slots promised to a pod's gang that the pod may take."""
+        promise = None if ask.gang_key is None else self.promises.get(ask.gang_key)
+        return [] if promise is None else promise.slots_for(ask)
 
     def grant(self, grant: Grant) -> None:
         """Enter a pod's GPUs, in place of those that it held before."""
@@ -173,12 +195,10 @@ class GpuBook:
 
     def claim(self, ask: PodAsk, node: str, now_s: float) -> Grant | None:
         """Give a pod of a gang a slot on a node; None if there is none for it."""
-        promise = None if ask.gang_key is None else self.promises.get(ask.gang_key)
-        if promise is None or ask.gang_key is None or promise.num_gpus != ask.num_gpus:
+        slot = next((slot for slot in self.slots_of(ask) if slot.node == node), None)
+        if slot is None or ask.gang_key is None:
             return None
-        slot = next((slot for slot in promise.slots if slot.node == node), None)
-        if slot is None:
-            return None
+        promise = self.promises[ask.gang_key]
         promise.slots.remove(slot)
         if not promise.slots:
             del self.promises[ask.gang_key]
@@ -195,9 +215,7 @@ class GpuBook:
             return
         rest = self.promises.get(ask.gang_key)
         slots = [*(rest.slots if rest else ()), slot]
-        self.promise(
-            ask.gang_key, Promise(num_gpus=ask.num_gpus, deadline_s=deadline_s, slots=slots)
-        )
+        self.promise(ask.gang_key, Promise(deadline_s=deadline_s, slots=slots))
 
     def expire(self, now_s: float) -> int:
         """Give up promises whose deadline has come; returns how many."""

@@ -1,18 +1,20 @@
 """State of a cluster as a source knows it, and its entry into the book."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
-from agents.devices.k8s.book import GpuBook, Grant, NodeGpus
+from agents.devices.k8s.book import GangKey, GpuBook, Grant, NodeGpus
 from des.devices.cluster import Cluster
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterState:
-    """Nodes with their GPUs, their places in the network, and pods that hold GPUs."""
+    """Nodes with their GPUs, their places in the network, pods that hold GPUs, sizes of gangs."""
 
     nodes: tuple[NodeGpus, ...]
     cluster: Cluster
     grants: tuple[Grant, ...] = ()
+    gang_sizes: Mapping[GangKey, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         names = [node.name for node in self.nodes]

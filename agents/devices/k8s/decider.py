@@ -1,6 +1,5 @@
 """Fits and scores of pods on the nodes of a book, kept by its version."""
 
-from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -8,12 +7,13 @@ from agents.devices.k8s.book import GpuBook
 from agents.devices.k8s.node_fit import NodeFit, NoFit, fit_on_server, times_range
 from agents.devices.k8s.node_scores import score_share, whole_scores
 from agents.devices.k8s.score_weights import ScoreWeights
+from agents.devices.k8s.waiting import WaitingPods
 from des.base.checks import require_positive
 from des.devices.k8s.pods import PodAsk, PodKeys, read_pod
 from des.devices.server import Server
 
-MOST_ASKS, _MOST_KEPT, _MOST_SCORED = 100_000, 20_000, 256
-"""Pods that are remembered until they are bound; fits and shares, and lists of scores kept."""
+_MOST_KEPT, _MOST_SCORED = 20_000, 256
+"""Fits and shares, and lists of scores kept."""
 
 _NOTHING = NodeFit(gpus=(), all_reduce_s=0.0, num_nodes=1, fragmentation_fraction=0.0)
 
@@ -31,15 +31,15 @@ class Decider:
     ----------
     gang_timeout_s
         Time for which slots are promised to a gang. [s]
-    asks
-        Pods of filter and prioritize calls by UID: a bind call names its pod alone.
+    waiting
+        Pods of calls and of the API server that have no node yet.
     """
 
     book: GpuBook
     keys: PodKeys = field(default_factory=PodKeys)
     weights: ScoreWeights = field(default_factory=ScoreWeights)
     gang_timeout_s: float = 300.0
-    asks: OrderedDict[str, PodAsk] = field(default_factory=OrderedDict)
+    waiting: WaitingPods = field(init=False)
     _fits: dict[tuple[int, tuple[int, ...], int, str], NodeFit | NoFit] = field(
         default_factory=dict
     )
@@ -53,20 +53,17 @@ class Decider:
 
     def __post_init__(self) -> None:
         require_positive("extender", "gang_timeout_s", self.gang_timeout_s)
+        self.waiting = WaitingPods(counts_s=self.gang_timeout_s)
 
-    def remember(self, pod: object) -> PodAsk:
+    def remember(self, pod: object, now_s: float) -> PodAsk:
         """Read the pod of a call, and keep it for its bind call."""
         ask = read_pod(pod, self.keys)
-        if ask.uid:
-            self.asks[ask.uid] = ask
-            self.asks.move_to_end(ask.uid)
-            if len(self.asks) > MOST_ASKS:
-                self.asks.popitem(last=False)
+        self.waiting.enter(ask, now_s)
         return ask
 
     def forget(self, uid: str) -> None:
         """Drop a pod that is gone: its request and what it holds."""
-        self.asks.pop(uid, None)
+        self.waiting.forget(uid)
         self.book.release(uid)
 
     def fit(self, ask: PodAsk, node: str, free: tuple[int, ...] | None = None) -> NodeFit | NoFit:
@@ -77,12 +74,11 @@ class Decider:
         if known is None:
             return NoFit(reason="is not known to the extender", can_be_freed=False)
         if known.server is None:
-            return NoFit(reason="has no GPUs", can_be_freed=False)
-        if ask.resource != known.resource:
+            return NoFit(reason=known.lack, can_be_freed=False)
+        if ask.resource is None or known.resource not in {None, ask.resource}:
             asked = " and ".join(name for name, _ in ask.asks)
-            return NoFit(
-                reason=f"offers {known.resource}, the pod asks for {asked}", can_be_freed=False
-            )
+            offered = known.resource or "one resource"
+            return NoFit(reason=f"offers {offered}, the pod asks for {asked}", can_be_freed=False)
         own = self.book.free(node) if free is None else free
         return self._server_fit(known.server, own, ask.num_gpus, ask.policy)
 
@@ -174,8 +170,6 @@ class Decider:
         )
 
     def _own_slots(self, ask: PodAsk) -> dict[str, NodeFit] | None:
-        """Slots promised to the pod's gang, by node; None where it has no promise for its size."""
-        promise = None if ask.gang_key is None else self.book.promises.get(ask.gang_key)
-        if promise is None or promise.num_gpus != ask.num_gpus or ask.uid in self.book.grants:
-            return None
-        return {slot.node: slot.fit for slot in reversed(promise.slots)}
+        """Slots promised to the pod's gang, by node; None where none is for it."""
+        slots = [] if ask.uid in self.book.grants else self.book.slots_of(ask)
+        return {slot.node: slot.fit for slot in reversed(slots)} or None

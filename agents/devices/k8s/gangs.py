@@ -1,12 +1,11 @@
 """Gangs: slots for all pods of a gang at once, on few nodes that are close to each other."""
 
+from collections import Counter
 from collections.abc import Sequence
 
 from agents.devices.k8s.book import GangSlot, Promise
 from agents.devices.k8s.decider import Decider
-from agents.devices.k8s.node_fit import NodeFit, NoFit
-from agents.devices.node_request import NodeRequest
-from agents.devices.node_sets import choose_nodes
+from agents.devices.k8s.gang_slots import gang_slots
 from des.devices.k8s.pods import PodAsk
 
 
@@ -16,98 +15,104 @@ def gang_nodes(
     """Nodes on which a pod may take a slot of its gang, and the reason against all others.
 
     The first pod of a gang has slots promised for all pods that are not bound yet, or none at all:
-    a gang that does not fit as a whole is not begun. If none of the promised nodes is among the
-    candidates any more, other slots are promised, up to the same deadline.
+    a gang that does not fit as a whole is not begun. If no slot is for the pod, slots are added, or
+    all are promised again; so they are if none of its nodes is among the candidates any more. The
+    deadline stays the same.
 
     Returns
     -------
     tuple or None
-        None for a pod to be placed by itself: one without a gang, one that needs another number of
-        GPUs than the promise is for, or one more than the gang has.
+        None for a pod to be placed by itself: one without a gang, or one more than the gang has.
     """
     gang, book = ask.gang_key, decider.book
     if gang is None or ask.uid in book.grants:
         return None
     promise = book.promises.get(gang)
-    if promise is not None and promise.num_gpus != ask.num_gpus:
-        return None
-    if promise is not None and promise.nodes & set(nodes):
-        return promise.nodes, _elsewhere(gang[1], promise)
-    missing = ask.gang_size - book.num_bound(gang)
-    if missing < 1:
+    own = () if promise is None else promise.nodes_for(ask)
+    if own and not own.isdisjoint(nodes):
+        return own, _elsewhere(gang[1], own)
+    members = _members(decider, ask, now_s)
+    if members is None:
         return None
     deadline_s = now_s + decider.gang_timeout_s if promise is None else promise.deadline_s
-    book.withdraw(gang)
-    slots = _slots(decider, ask, nodes, missing)
+    slots = None
+    if promise is not None and not own:  # siblings that have come keep their slots
+        slots = _added(decider, promise, members, nodes)
+    if slots is None:
+        book.withdraw(gang)
+        slots = gang_slots(decider, members, nodes)
     if slots is None:
         if promise is not None:
             book.promise(gang, promise)
-        return frozenset(), (
-            f"gang {gang[1]}: {missing} pods of {ask.num_gpus} GPUs do not fit on the candidates "
-            "together"
-        )
-    promise = Promise(num_gpus=ask.num_gpus, deadline_s=deadline_s, slots=slots)
+        return frozenset(), f"gang {gang[1]}: {_demand(members)} do not fit on the candidates"
+    promise = Promise(deadline_s=deadline_s, slots=slots)
     book.promise(gang, promise)
-    return promise.nodes, _elsewhere(gang[1], promise)
+    return promise.nodes_for(ask), _elsewhere(gang[1], promise.nodes_for(ask))
 
 
-def _elsewhere(gang: str, promise: Promise) -> str:
-    names = sorted(promise.nodes)
+def _added(
+    decider: Decider, promise: Promise, members: Sequence[PodAsk], nodes: Sequence[str]
+) -> list[GangSlot] | None:
+    """Slots of a promise that are for members, and further ones for the others; None without."""
+    left, kept, others = list(promise.slots), [], []
+    for each in members:
+        slot = next((slot for slot in left if slot.is_for(each)), None)
+        if slot is None:
+            others.append(each)
+        else:
+            left.remove(slot)
+            kept.append(slot)
+    gang = members[0].gang_key
+    assert gang is not None
+    decider.book.promise(gang, Promise(deadline_s=promise.deadline_s, slots=kept))
+    more = gang_slots(decider, others, nodes)
+    return None if more is None else [*kept, *more]
+
+
+def _elsewhere(gang: str, nodes: frozenset[str]) -> str:
+    names = sorted(nodes)
     shown = ", ".join(names[:4]) + (", ..." if len(names) > 4 else "")
     return f"gang {gang} has GPUs promised on {shown}"
 
 
-def _slots(
-    decider: Decider, ask: PodAsk, nodes: Sequence[str], count: int
-) -> list[GangSlot] | None:
-    """Slots for a number of pods; None if there are not as many."""
-    fits = {node: _fits_on(decider, ask, node, count) for node in dict.fromkeys(nodes)}
-    able = {node: slots for node, slots in fits.items() if slots}
-    if sum(map(len, able.values())) < count:
-        return None
-    chosen = _close_nodes(decider, ask, able, count)
-    slots = [GangSlot(node=node, fit=fit) for node in chosen for fit in able[node]]
-    return slots[:count]
+def _demand(members: Sequence[PodAsk]) -> str:
+    """Pods by their GPUs, in words: ``1 pod of 8 GPUs and 3 pods of 4 GPUs together``."""
+    counts = Counter(each.num_gpus for each in members)
+    parts = [
+        f"{count} {'pod' if count == 1 else 'pods'} of {gpus} GPUs"
+        for gpus, count in sorted(counts.items(), reverse=True)
+    ]
+    return " and ".join(parts) + " together"
 
 
-def _fits_on(decider: Decider, ask: PodAsk, node: str, most: int) -> list[NodeFit]:
-    """GPUs for one pod after the other on a node, until no more fits."""
-    found: list[NodeFit] = []
-    free = decider.book.free(node) if node in decider.book.nodes else ()
-    while len(found) < most:
-        fit = decider.fit(ask, node, free)
-        if isinstance(fit, NoFit):
-            break
-        found.append(fit)
-        free = tuple(gpu for gpu in free if gpu not in fit.gpus)
-    return found
+def _members(decider: Decider, ask: PodAsk, now_s: float) -> list[PodAsk] | None:
+    """Pods of a gang that hold no GPUs yet, this one first; None for one more than the gang has.
 
-
-def _close_nodes(
-    decider: Decider, ask: PodAsk, able: dict[str, list[NodeFit]], count: int
-) -> list[str]:
-    """Fewest nodes that hold all pods, close to each other, the best ones first.
-
-    For the most pods that each node can hold: a set of `agents.devices.node_sets.choose_nodes`, for
-    which the nodes of the best score are preferred. If no number of pods fits evenly, the nodes
-    with room for most pods.
+    Siblings need what the pod says of them, or what they asked for themselves where they have come
+    already; the others are taken to be like this one.
     """
-    cluster = decider.book.cluster
-    shares = decider.shares(ask, tuple(able))
-    score = dict(zip(able, (share or 0.0 for share in shares), strict=True))
-    for each in sorted({len(slots) for slots in able.values()}, reverse=True):
-        num_nodes = -(-count // each)
-        enough = [node for node, slots in able.items() if len(slots) >= each]
-        if cluster is None or len(enough) < num_nodes:
-            continue
-        best = max(score[node] for node in enough)
-        request = NodeRequest(
-            count=num_nodes,
-            preferred_nodes=tuple(
-                node
-                for node in enough
-                if (node in ask.preferred_nodes if ask.preferred_nodes else score[node] == best)
-            ),
-        )
-        return list(choose_nodes(cluster, enough, request).nodes)
-    return sorted(able, key=lambda node: (-len(able[node]), -score[node]))
+    book, gang = decider.book, ask.gang_key
+    size = decider.waiting.gang_size(ask)
+    if gang is None or size < 2:
+        return None
+    bound = book.bound(gang)
+    known = [pod for pod in decider.waiting.siblings(ask, now_s) if pod.uid not in book.grants]
+    if ask.gang_gpus:
+        left = Counter(ask.gang_gpus) - Counter(len(grant.gpus) for grant in bound)
+        if not left[ask.num_gpus]:
+            return None
+        left[ask.num_gpus] -= 1
+        return [ask, *(_sibling(ask, count, known) for count in left.elements())]
+    missing = size - len(bound)
+    if missing < 1:
+        return None
+    known = known[: missing - 1]
+    return [ask, *known, *([ask] * (missing - 1 - len(known)))]
+
+
+def _sibling(ask: PodAsk, count: int, known: list[PodAsk]) -> PodAsk:
+    """Demand of a sibling with a number of GPUs: of one that has come, else like this pod's."""
+    for place, pod in enumerate(known):
+        if pod.num_gpus == count:
+            return known.pop(place)
+    return ask.with_gpus(count)

@@ -33,7 +33,7 @@ def filter_answer(decider: Decider, body: Mapping[str, Any], now_s: float) -> di
         If the body is no ``ExtenderArgs``.
     """
     asked = read_nodes(body)
-    ask = decider.remember(pod_in(body, "ExtenderArgs"))
+    ask = decider.remember(pod_in(body, "ExtenderArgs"), now_s)
     decider.book.expire(now_s)
     of_gang = gang_nodes(decider, ask, asked.names, now_s)
     kept: list[int] = []
@@ -78,7 +78,7 @@ def prioritize_answer(decider: Decider, body: Mapping[str, Any], now_s: float) -
         If the body is no ``ExtenderArgs``.
     """
     asked = read_nodes(body)
-    ask = decider.remember(pod_in(body, "ExtenderArgs"))
+    ask = decider.remember(pod_in(body, "ExtenderArgs"), now_s)
     decider.book.expire(now_s)
     return decider.priorities(ask, asked.names)
 
@@ -95,7 +95,7 @@ def preempt_answer(decider: Decider, body: Mapping[str, Any], now_s: float) -> d
         If the body is no ``ExtenderPreemptionArgs``.
     """
     victims = read_victims(body)
-    ask = decider.remember(pod_in(body, "ExtenderPreemptionArgs"))
+    ask = decider.remember(pod_in(body, "ExtenderPreemptionArgs"), now_s)
     decider.book.expire(now_s)
     found: dict[str, Any] = {}
     for each in victims:
@@ -178,7 +178,7 @@ def begin_binding(decider: Decider, body: Mapping[str, Any], now_s: float) -> Bi
     call = read_binding(body)
     book = decider.book
     book.expire(now_s)
-    ask = decider.asks.get(call.uid)
+    ask = decider.waiting.ask(call.uid)
     if ask is None:
         return f"pod {call.namespace}/{call.name} ({call.uid}): not seen in a filter call"
     held = book.grants.get(call.uid)
@@ -188,8 +188,7 @@ def begin_binding(decider: Decider, body: Mapping[str, Any], now_s: float) -> Bi
         return Binding(call=call, ask=ask, grant=held, is_new=False)
     grant = book.claim(ask, call.node, now_s)
     if grant is None:
-        promise = None if ask.gang_key is None else book.promises.get(ask.gang_key)
-        if promise is not None and promise.num_gpus == ask.num_gpus:
+        if book.slots_of(ask):
             return f"node {call.node}: gang {ask.gang} has GPUs promised on other nodes"
         fit = decider.fit(ask, call.node)
         if isinstance(fit, NoFit):

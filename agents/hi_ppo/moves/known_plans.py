@@ -110,7 +110,8 @@ class KnownPlans:
         pays = situation.replacement.pays_bytes
         rows = np.array([self._row[plan] for plan in sources])
         moved_bytes = np.zeros((len(rows), len(self.plans)))
-        if pays and (isinstance(job, RelayedJob) or any(plan.replicas for plan in self.plans)):
+        is_simulated = isinstance(job, RelayedJob) or any(plan.replicas for plan in self.plans)
+        if pays and (is_simulated or self.judge.corrections.transport is not None):
             return self._simulated_changes(situation, sources)
         if pays:
             old, new = self._domains[rows], self._domains

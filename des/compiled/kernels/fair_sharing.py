@@ -13,6 +13,7 @@ from des.compiled.kernels.intrinsics import at
 from des.compiled.kernels.offers import refresh_offer, starve
 from des.compiled.kernels.records import ProgramRun
 from des.compiled.kernels.wires import record
+from des.costs.start_up import start_up_s
 
 
 @kernel
@@ -20,12 +21,15 @@ def come(run: ProgramRun, link: int, message: int, now_s: float) -> None:
     """Hand a message to a wire: first its overhead passes, if there is any."""
     own, parcel = at(run.link_states, link), at(run.parcels, message)
     parcel.start_s = now_s
+    num_bytes = at(run.flows, at(run.flow_of, message).flow).num_bytes
+    overhead_s: float = run.header.message_overhead_s
+    if run.header.has_start_up:
+        overhead_s += start_up_s(at(run.start_ups, link), own.num_bytes, num_bytes)
     if own.num_present == 0:
         own.busy_since_s = now_s
     own.num_present += 1
-    own.num_bytes += at(run.flows, at(run.flow_of, message).flow).num_bytes
+    own.num_bytes += num_bytes
     own.num_messages += 1
-    overhead_s = run.header.message_overhead_s
     if overhead_s > 0.0:
         parcel.has_come = 1
         push(run, now_s + overhead_s, MESSAGE + message)

@@ -7,9 +7,11 @@ import numpy as np
 import numpy.typing as npt
 
 from des.base.jit import lean_kernel
+from des.serving.gaps import NUM_BINS, RATIO, SHORTEST_S
 
 Numbers = npt.NDArray[np.float64]
 Counts = npt.NDArray[np.int64]
+LOG_RATIO = math.log(RATIO)
 NONE = -1
 """End of a list of requests."""
 
@@ -44,14 +46,20 @@ class RequestArrays(NamedTuple):
     end_s: Numbers
     last_token_s: Numbers
     longest_gap_s: Numbers
+    prompt_instance: Counts
+    token_instance: Counts
 
 
 class InstanceArrays(NamedTuple):
-    """Instances (I,): lists of requests that wait and are read, and the run that is under way.
+    """Places (I,) of instances: requests that wait and are read, and the run that is under way.
 
-    ``writing`` and ``pieces`` are (I, batch).
+    ``writing`` and ``pieces`` are (I, batch), ``gap_counts`` is (I, bins), ``number`` is that of
+    the instance that has the place. ``sends`` and ``drains`` are 0 or 1.
     """
 
+    number: Counts
+    sends: Counts
+    drains: Counts
     first_waiting: Counts
     last_waiting: Counts
     num_waiting: Counts
@@ -65,8 +73,23 @@ class InstanceArrays(NamedTuple):
     used: Counts
     context: Counts
     run_num: Counts
+    due: Counts
+    leaving: Counts
+    num_gaps: Counts
+    gap_counts: Counts
     run_start_s: Numbers
     run_end_s: Numbers
+    busy_s: Numbers
+    gap_sum_s: Numbers
+    sender_free_s: Numbers
+
+
+class Progress(NamedTuple):
+    """Counts (3,): finished requests, tokens of them, good ones; limits of good ones."""
+
+    counts: Counts
+    ttft_s: float
+    gap_s: float
 
 
 @lean_kernel
@@ -115,13 +138,18 @@ def can_let_in(e: EngineNumbers, r: RequestArrays, q: InstanceArrays, i: int, us
 
 @lean_kernel
 def let_requests_in(e: EngineNumbers, r: RequestArrays, q: InstanceArrays, i: int) -> None:
-    """Let requests in while they fit; all of them have something to read."""
+    """Let requests in while they fit."""
     while q.num_waiting[i] and can_let_in(e, r, q, i, q.used[i]):
         one = q.first_waiting[i]
         q.first_waiting[i] = r.follower[one]
         q.num_waiting[i] -= 1
         q.used[i] += r.held[one]
         r.follower[one] = NONE
+        if r.to_read[one] == 0:
+            q.writing[i, q.num_writing[i]] = one
+            q.num_writing[i] += 1
+            q.context[i] += r.held[one]
+            continue
         if q.num_reading[i]:
             r.follower[q.last_reading[i]] = one
         else:
@@ -144,6 +172,7 @@ def give_up_last(
         if r.last_token_s[one] < 0:
             r.last_token_s[one] = now_s
         r.to_read[one] = r.held[one] = r.prompt[one] + r.written[one]
+        q.due[i] += r.to_read[one]
         r.follower[one] = q.first_waiting[i]
         if q.num_waiting[i] == 0:
             r.follower[one] = NONE
@@ -206,14 +235,42 @@ def close_pause(r: RequestArrays, one: int, now_s: float) -> None:
 
 
 @lean_kernel
-def write_run(e: EngineNumbers, r: RequestArrays, q: InstanceArrays, i: int, now_s: float) -> None:
+def count_gaps(q: InstanceArrays, i: int, num: int, gap_s: float) -> None:
+    """Count equal gaps, see `des.serving.gaps`."""
+    bin_number = 0
+    if gap_s > SHORTEST_S:
+        bin_number = min(int(math.log(gap_s / SHORTEST_S) / LOG_RATIO), NUM_BINS - 1)
+    q.gap_counts[i, bin_number] += num
+    q.gap_sum_s[i] += num * gap_s
+    q.num_gaps[i] += num
+
+
+@lean_kernel
+def finish(
+    r: RequestArrays, q: InstanceArrays, p: Progress, i: int, one: int, now_s: float
+) -> None:
+    """End a request."""
+    r.end_s[one] = now_s
+    q.used[i] -= r.held[one]
+    p.counts[0] += 1
+    p.counts[1] += r.output[one]
+    in_time = r.first_token_s[one] - r.arrival_s[one] <= p.ttft_s
+    p.counts[2] += int(in_time and r.longest_gap_s[one] <= p.gap_s)
+
+
+@lean_kernel
+def write_run(
+    e: EngineNumbers, r: RequestArrays, q: InstanceArrays, p: Progress, i: int, now_s: float
+) -> None:
     """Write the tokens of a run; finished requests leave."""
     num, num_writing, start_s = q.run_num[i], q.num_writing[i], q.run_start_s[i]
     if q.num_pieces[i]:
         first_s = last_s = now_s - start_s
+        count_gaps(q, i, num_writing, first_s)
     else:
         first_s = first_time(e, num_writing, q.context[i])
         last_s = first_time(e, num_writing, q.context[i] + (num - 1) * num_writing)
+        count_gaps(q, i, num_writing * num, (first_s + last_s) / 2)
     q.used[i] += num * num_writing
     q.context[i] += num * num_writing
     num_left = 0
@@ -227,30 +284,45 @@ def write_run(e: EngineNumbers, r: RequestArrays, q: InstanceArrays, i: int, now
             q.writing[i, num_left] = one
             num_left += 1
         else:
-            r.end_s[one] = now_s
-            q.used[i] -= r.held[one]
             q.context[i] -= r.held[one]
+            finish(r, q, p, i, one, now_s)
     q.num_writing[i] = num_left
 
 
 @lean_kernel
-def read_pieces(r: RequestArrays, q: InstanceArrays, i: int, now_s: float) -> None:
-    """Read the pieces of an iteration; requests whose prompt is read begin to write."""
-    for place in range(q.num_pieces[i]):
-        one = q.first_reading[i]
-        r.to_read[one] -= q.pieces[i, place]
-        if r.to_read[one]:
-            break
-        q.first_reading[i] = r.follower[one]
-        q.num_reading[i] -= 1
-        r.written[one] += 1
-        if math.isnan(r.first_token_s[one]):
-            r.first_token_s[one] = now_s
-        close_pause(r, one, now_s)
-        if r.written[one] == r.output[one]:
-            r.end_s[one] = now_s
-            q.used[i] -= r.held[one]
-        else:
-            q.writing[i, q.num_writing[i]] = one
-            q.num_writing[i] += 1
-            q.context[i] += r.held[one]
+def take_read(r: RequestArrays, q: InstanceArrays, i: int, place: int) -> int:
+    """Read a piece of the first prompt; return the request if all of it is read, or -1."""
+    one = q.first_reading[i]
+    piece = q.pieces[i, place]
+    r.to_read[one] -= piece
+    q.due[i] -= piece
+    if r.to_read[one]:
+        return NONE
+    q.first_reading[i] = r.follower[one]
+    q.num_reading[i] -= 1
+    return int(one)
+
+
+@lean_kernel
+def write_first(
+    r: RequestArrays, q: InstanceArrays, p: Progress, i: int, one: int, now_s: float
+) -> bool:
+    """Write the token that ends the prompt; return whether more are to come."""
+    r.written[one] += 1
+    if math.isnan(r.first_token_s[one]):
+        r.first_token_s[one] = now_s
+        r.prompt_instance[one] = q.number[i]
+    close_pause(r, one, now_s)
+    if r.written[one] == r.output[one]:
+        finish(r, q, p, i, one, now_s)
+        return False
+    return True
+
+
+@lean_kernel
+def stay_and_write(r: RequestArrays, q: InstanceArrays, i: int, one: int) -> None:
+    """Write on at the instance that has read the prompt."""
+    r.token_instance[one] = q.number[i]
+    q.writing[i, q.num_writing[i]] = one
+    q.num_writing[i] += 1
+    q.context[i] += r.held[one]

@@ -42,6 +42,7 @@ def run_program(program: Program, state: State) -> int:
             program.pieces[0],
             program.members[0],
             program.steps[0],
+            program.start_ups[0],
             state.outcome[0],
             state.events[0],
             state.workers[0],

@@ -41,6 +41,7 @@ HEADER = np.dtype(
         ("is_one_in_flight", _I),
         ("is_blocking", _I),
         ("is_overlapped", _I),  # buckets start when they are made, not when the replica is done
+        ("has_start_up", _I),  # the law of the transport delays messages
         ("is_recorded", _I),  # whether spans and transfers are written down
         ("weather", _I),
         ("update_s", _F),  # of the step, before late members begin
@@ -170,6 +171,8 @@ class Program(NamedTuple):
     """MEMBER, bucket by bucket."""
     steps: np.ndarray
     """STEP, member by member."""
+    start_ups: np.ndarray
+    """Fields of `des.costs.start_up.StartUp` of each link; read only where there is a law."""
 
 
 OUTCOME = np.dtype(

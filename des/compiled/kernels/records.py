@@ -20,6 +20,7 @@ class ProgramRun(NamedTuple):
     pieces: Any
     members: Any
     steps: Any
+    start_ups: Any
     outcome: Any
     events: Any
     worker_states: Any

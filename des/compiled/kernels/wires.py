@@ -10,6 +10,7 @@ from des.compiled.kernels.intrinsics import at
 from des.compiled.kernels.offers import goodput_at, refresh_offer, starve
 from des.compiled.kernels.program import STEADY
 from des.compiled.kernels.records import ProgramRun
+from des.costs.start_up import start_up_s
 
 
 @kernel
@@ -18,7 +19,14 @@ def carry(run: ProgramRun, link: int, message: int, num_bytes: float, ready_s: f
     header, own = run.header, at(run.link_states, link)
     medium = at(run.medium_states, at(run.links, link).medium)
     start_s = medium.free_s if medium.free_s > ready_s else ready_s
-    end_s = start_s + header.message_overhead_s
+    end_s, behind_s = start_s + header.message_overhead_s, 0.0
+    if header.has_start_up:
+        start_up = at(run.start_ups, link)
+        delay_s = start_up_s(start_up, own.num_bytes, num_bytes)
+        if start_up.is_reused:
+            end_s = start_s + (header.message_overhead_s + delay_s)
+        else:
+            behind_s = delay_s
     if header.weather == STEADY:
         end_s += num_bytes / own.goodput_bytes_per_s
     else:
@@ -27,7 +35,7 @@ def carry(run: ProgramRun, link: int, message: int, num_bytes: float, ready_s: f
             starve(run, link)
             return math.inf
         refresh_offer(run, link, end_s)
-    arrival_s: float = end_s + own.latency_s
+    arrival_s: float = end_s + (own.latency_s + behind_s)
     if not header.is_unshared:  # else no message waits for the medium, and it stays free
         arrival_s = max(arrival_s, own.last_arrival_s)
         medium.free_s, own.last_arrival_s = end_s, arrival_s

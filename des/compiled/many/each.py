@@ -136,8 +136,10 @@ def simulate_each(
     Raises
     ------
     ValueError
-        If `des.compiled.many.family_rows.written_plans` cannot hold a plan.
+        If `des.compiled.many.family_rows.written_plans` cannot hold a plan, or messages are delayed
+        by a law of the transport.
     """
+    corrections.require_no_law("simulate each")
     of_plans, size = list(steps) or [0] * len(plans), networks.rate_flops_per_s.shape[1]
     times_s = np.empty(len(plans))
     for begin in range(0, len(plans), _MOST_TOGETHER):

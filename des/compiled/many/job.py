@@ -13,8 +13,14 @@ from des.compiled.many.layer_sums import sums_table, work_table
 from des.compiled.many.layout import Flags, Real
 from des.compiled.many.steady import Job
 from des.costs.memory import model_state_bytes
-from des.costs.message_times import direct_links, pairs_apart, quickest_message_s
+from des.costs.message_times import (
+    direct_links,
+    hop_goodput_bytes_per_s,
+    pairs_apart,
+    quickest_message_s,
+)
 from des.costs.stage_times import compute_rate_flops_per_s
+from des.costs.start_up import start_up_on, start_up_s
 from des.costs.update_times import update_figures
 from des.job.workload import Workload
 from des.plan.corrections import NO_CORRECTIONS, Corrections
@@ -65,7 +71,17 @@ def job_on(
         Where its links move, wires and flights are those at base figures, and turns the shortest.
     figures
         `domain_figures` of the workload and these domains where they are at hand.
+
+    Raises
+    ------
+    ValueError
+        If a law of the transport delays messages of reused connections.
     """
+    if corrections.transport is not None and corrections.transport.connections != "fresh":
+        raise ValueError(
+            "plans side by side: connections of corrections.transport must be fresh, as delays of "
+            "reused ones change from message to message; got reused"
+        )
     known = domain_figures(workload, topology.domains, corrections) if figures is None else figures
     is_plain = topology.movement is None and has_plain_transport(topology)
     borders = _direct if is_plain and has_every_link(topology) else _relayed
@@ -121,11 +137,26 @@ def _direct(
 ) -> tuple[Real, Real, Real]:
     """Times of messages where all pairs of domains have a link: on the wire, in flight, in turn."""
     goodput, latency_s = direct_links(topology, corrections)
+    latency_s = latency_s + _delays_s(topology, workload, corrections)
     wire_s, turn_s = np.zeros((2, *goodput.shape))
     apart = pairs_apart(topology.num_domains)
     np.divide(workload.message_bytes, goodput, out=wire_s, where=apart)
     np.add(corrections.message_overhead_s, wire_s, out=turn_s, where=apart)
     return wire_s, latency_s, turn_s
+
+
+def _delays_s(topology: Topology, workload: Workload, corrections: Corrections) -> Real | float:
+    """Delays of activations by a law of fresh connections, (K, K); 0 without a law. [s]"""
+    law = corrections.transport
+    if law is None:
+        return 0.0
+    delays_s = np.zeros((topology.num_domains, topology.num_domains))
+    for ends, hop in topology.link_index.items():
+        rate = hop_goodput_bytes_per_s(topology, hop, corrections)
+        round_trip_s = topology.round_trip_s(hop) * corrections.wan_latency_factor
+        start_up = start_up_on(law, rate, round_trip_s)
+        delays_s[ends] = start_up_s(start_up, 0.0, workload.message_bytes)
+    return delays_s
 
 
 def _relayed(
@@ -134,6 +165,7 @@ def _relayed(
     """As `_direct`, over relays too: there the flight is all that is not on the slowest wire."""
     wire_s, latency_s, turn_s = np.zeros((3, topology.num_domains, topology.num_domains))
     goodput, direct_s = direct_links(topology, corrections)
+    direct_s = direct_s + _delays_s(topology, workload, corrections)
     for ends in permutations(range(topology.num_domains), 2):
         try:
             least_s, turn_s[ends] = quickest_message_s(

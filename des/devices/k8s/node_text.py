@@ -138,3 +138,14 @@ def server_labels(server: Server, prefix: str) -> dict[str, str]:
         for name, value in zip(LABELS, values, strict=True)
         if value is not None
     }
+
+
+def node_patch(server: Server, prefix: str) -> dict[str, Any]:
+    """Merge patch of a node: labels and annotation of its server; null for labels not known."""
+    labels = dict.fromkeys((f"{prefix}/{name}" for name in LABELS), None)
+    return {
+        "metadata": {
+            "labels": labels | server_labels(server, prefix),
+            "annotations": {f"{prefix}/topology": server_annotation(server)},
+        }
+    }

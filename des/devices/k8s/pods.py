@@ -1,7 +1,7 @@
 """Pods as an extender reads them: devices, policy for NUMA nodes, gang, preferred nodes."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from des.devices.k8s.wire import (
@@ -10,7 +10,6 @@ from des.devices.k8s.wire import (
     wire_object,
     wire_text,
     wire_texts,
-    wire_value,
 )
 
 _POD_GROUP_LABEL = "scheduling.x-k8s.io/pod-group"
@@ -70,7 +69,9 @@ class PodAsk:
     gang
         Name of its gang in the namespace; None without one.
     gang_size
-        Pods of the gang; 1 without one.
+        Pods of the gang; None where the pod does not say it.
+    gang_gpus
+        Devices of each pod of the gang, where they differ; empty where the pod does not say it.
     preferred_nodes
         Names of nodes that it would rather have.
     gpus
@@ -83,7 +84,8 @@ class PodAsk:
     asks: tuple[tuple[str, int], ...]
     policy: str
     gang: str | None = None
-    gang_size: int = 1
+    gang_size: int | None = None
+    gang_gpus: tuple[int, ...] = ()
     preferred_nodes: tuple[str, ...] = ()
     node: str = ""
     phase: str = ""
@@ -101,10 +103,12 @@ class PodAsk:
 
     @property
     def gang_key(self) -> tuple[str, str] | None:
-        """Namespace and name of a gang of several pods; None without one."""
-        if self.gang is None or self.gang_size < 2 or not self.num_gpus:
-            return None
-        return self.namespace, self.gang
+        """Namespace and name of its gang; None without one, or without devices."""
+        return None if self.gang is None or not self.num_gpus else (self.namespace, self.gang)
+
+    def with_gpus(self, count: int) -> "PodAsk":
+        """Demand of a sibling that needs another number of the same devices."""
+        return replace(self, asks=tuple((name, count) for name, _ in self.asks[:1]))
 
 
 def read_pod(pod: object, keys: PodKeys) -> PodAsk:
@@ -120,7 +124,7 @@ def read_pod(pod: object, keys: PodKeys) -> PodAsk:
     metadata = wire_object(pod, "metadata", "Pod")
     spec = wire_object(pod, "spec", "Pod")
     annotations = wire_texts(metadata, "annotations", "Pod.metadata")
-    size = annotations.get(keys.annotation("gang-size"), "1")
+    gang_gpus = _gang_gpus(annotations, keys.annotation("gang-gpus"))
     preferred = annotations.get(keys.annotation("preferred-nodes"), "")
     return PodAsk(
         uid=wire_text(metadata, "uid", "Pod.metadata"),
@@ -129,7 +133,8 @@ def read_pod(pod: object, keys: PodKeys) -> PodAsk:
         asks=_asks(spec, keys.resources),
         policy=annotations.get(keys.policy_annotation, keys.default_policy),
         gang=_gang(metadata, spec, annotations, keys),
-        gang_size=max(1, whole_quantity(size, f"Pod annotation {keys.annotation('gang-size')}")),
+        gang_size=_gang_size(annotations, keys.annotation("gang-size"), gang_gpus),
+        gang_gpus=gang_gpus,
         preferred_nodes=tuple(name.strip() for name in preferred.split(",") if name.strip()),
         node=wire_text(spec, "nodeName", "Pod.spec"),
         phase=wire_text(wire_object(pod, "status", "Pod"), "phase", "Pod.status"),
@@ -141,6 +146,29 @@ def _numbers(text: str | None) -> tuple[int, ...] | None:
     """Numbers of devices in an annotation; None where it is none that this project wrote."""
     words = [] if text is None else text.split(",")
     return tuple(map(int, words)) if words and all(map(str.isdecimal, words)) else None
+
+
+def _gang_gpus(annotations: Mapping[str, str], name: str) -> tuple[int, ...]:
+    """Devices of each pod of a gang, in falling order."""
+    text = annotations.get(name)
+    if text is None:
+        return ()
+    counts = [whole_quantity(word, f"Pod annotation {name}") for word in text.split(",")]
+    if not all(counts):
+        raise ValueError(f"Pod annotation {name}: must be numbers above 0, got {text!r:.80}")
+    return tuple(sorted(counts, reverse=True))
+
+
+def _gang_size(annotations: Mapping[str, str], name: str, gpus: tuple[int, ...]) -> int | None:
+    text = annotations.get(name)
+    if text is None:
+        return len(gpus) or None
+    size = max(1, whole_quantity(text, f"Pod annotation {name}"))
+    if gpus and size != len(gpus):
+        raise ValueError(
+            f"Pod annotation {name}: must be {len(gpus)}, as gang-gpus has as many, got {size}"
+        )
+    return size
 
 
 def _gang(
@@ -194,7 +222,7 @@ def _container(container: object) -> dict[str, Any]:
 def _count(container: Mapping[str, Any], resource: str) -> int:
     given = wire_object(container, "resources", "container")
     for part in ("requests", "limits"):  # the API server sets a request where a limit alone is
-        value = wire_value(wire_object(given, part, "container.resources"), resource)
+        value = wire_object(given, part, "container.resources").get(resource)
         if value is not None:
             return whole_quantity(value, f"container.resources.{part}.{resource}")
     return 0

@@ -19,4 +19,22 @@ def seconds_of(text: str) -> float | None:
         found = datetime.fromisoformat(text.strip())
     except ValueError:
         return None
+    return _in_seconds(found)
+
+
+def slashed_seconds_of(text: str) -> float | None:
+    """Seconds of a time such as ``2023/7/15 02:19``, as `seconds_of`.
+
+    Examples
+    --------
+    >>> slashed_seconds_of("1970/1/1 0:02"), slashed_seconds_of("")
+    (120.0, None)
+    """
+    try:
+        return _in_seconds(datetime.strptime(text.strip(), "%Y/%m/%d %H:%M"))
+    except ValueError:
+        return None
+
+
+def _in_seconds(found: datetime) -> float:
     return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()

@@ -7,12 +7,17 @@ from typing import Protocol
 
 from des.base.checks import nearest
 from des.base.text_files import read_json, read_text
-from scenarios.job_queue.traces import alibaba_2020, gavel, philly
+from scenarios.job_queue.traces import alibaba_2020, gavel, lingjun, philly
 from scenarios.job_queue.traces.tables import TABLE_FORMS
 from scenarios.job_queue.traces.trace_jobs import JobTrace, number_of
 
-FORMS = ("philly", "alibaba_2020", "gavel", *TABLE_FORMS)
+FORMS = ("philly", "alibaba_2020", "lingjun", "gavel", *TABLE_FORMS)
 """Names of all forms."""
+
+_FOLDERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {"alibaba_2020": ("job_table.csv", "task_table.csv"), "lingjun": lingjun.TABLE_NAMES}
+)
+"""Tables of the forms that are folders."""
 
 _ENOUGH = 0.99
 """Share of a form's columns that a file must have to be taken for one."""
@@ -57,9 +62,11 @@ def read_job_trace(path: Path, form: str, *, keeps_failed: bool = True) -> JobTr
 def _likeness(path: Path) -> dict[str, float]:
     """Share of the columns of each form that a file, or a folder, has."""
     if path.is_dir():
-        tables = ("job_table.csv", "task_table.csv")
-        has = sum((path / name).is_file() for name in tables) / len(tables)
-        return dict.fromkeys(FORMS, 0.0) | {"alibaba_2020": has}
+        has = {
+            form: sum((path / name).is_file() for name in tables) / len(tables)
+            for form, tables in _FOLDERS.items()
+        }
+        return dict.fromkeys(FORMS, 0.0) | has
     head, _, _ = read_text(path).lstrip().partition("\n")
     cells = [cell.strip() for cell in head.split(",")]
     found = {
@@ -69,7 +76,7 @@ def _likeness(path: Path) -> dict[str, float]:
     found["philly"] = _philly_likeness(path) if head[:1] == "[" else 0.0
     num_tabs = head.count("\t")
     found["gavel"] = float(num_tabs + 1 in (len(gavel.COLUMNS), len(gavel.COLUMNS) + 1))
-    found["alibaba_2020"] = 0.0
+    found |= dict.fromkeys(_FOLDERS, 0.0)
     found["blox"] = _blox_likeness(cells)
     return found
 
@@ -97,5 +104,6 @@ _OTHERS: Mapping[str, _ReadTrace] = MappingProxyType(
         "philly": philly.read_philly,
         "alibaba_2020": alibaba_2020.read_alibaba_2020,
         "gavel": gavel.read_gavel,
+        "lingjun": lingjun.read_lingjun,
     }
 )

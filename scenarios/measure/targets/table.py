@@ -86,7 +86,7 @@ def measure_groups(
         if key in kept:
             continue
         name, group = key
-        with SPEAKER.doing(f"{name}: {group}"):
+        with SPEAKER.doing(f"{name}: {group}", is_said_first=True):
             targets = tuple(GROUPS[group](by_name[name]))
         found = KeptGroup(targets=targets, source_revision=revision)
         kept[key] = store_result(run_folder, key, origin, found)

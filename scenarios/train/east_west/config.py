@@ -51,7 +51,7 @@ class HiPpoConfig(JsonFlag):
     )
     calibration: str = option(
         "auto",
-        "reference that keeps the simulator faithful: pairwise, aware, unaware or none; auto: "
+        "reference that keeps the simulator faithful: pairwise, aware, unaware, ns3 or none; auto: "
         "pairwise, but none with --corrections or on worlds that ASTRA-sim cannot express",
     )
     calibration_interval_updates: int | None = option(

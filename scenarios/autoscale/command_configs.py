@@ -1,0 +1,53 @@
+"""Flags of the commands that scale a fleet."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from des.base.flags import option
+from des.serving.arbiters import ARBITERS
+from scenarios.autoscale.fleet_config import FleetConfig
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config(FleetConfig):
+    """Settings of the command; the fields are the flags."""
+
+    policy: tuple[str, ...] = option(("static", "hpa", "sla"), "policies, one row each")
+    advisory: str | None = option(None, "policy that is asked at each decision and not followed")
+    checkpoint: Path | None = option(
+        None, "trained policy, for rl (default: the shipped one)", is_file=True
+    )
+    out: Path = option(Path("runs/autoscale"), "folder for the files")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueuesConfig:
+    """Settings of `queues`; the fields are the flags."""
+
+    runs: int = option(10, "runs of each queue")
+    num_requests: int = option(200_000, "requests of a run")
+    seed: int = option(0, "seed of the runs")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CapacityConfig(FleetConfig):
+    """Settings of `capacity`; the fields are the flags."""
+
+    attainment: float = option(0.99, "share of requests within the SLO")
+    instances: tuple[int, ...] = option((1, 2, 4, 8), "sizes of a mixed pool, one row each")
+    splits: tuple[str, ...] = option((), "instances of prompt and token pools such as 2+1, a row")
+    out: Path | None = option(None, "folder for capacity.csv and the picture (default: none)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedConfig(FleetConfig):
+    """Settings of `shared`; the fields are the flags."""
+
+    servers: int = option(8, "servers of the cluster")
+    gpus_per_server: int = option(8, "GPUs of a server")
+    arbiter: str = option("max_min", f"who gets servers first: {', '.join(ARBITERS)}")
+    policy: str = option("predictive", "policy of applications that name none")
+    checkpoint: Path | None = option(
+        None, "trained policy, for rl (default: the shipped one)", is_file=True
+    )
+    out: Path = option(Path("runs/applications"), "folder for the files")

@@ -1,0 +1,73 @@
+"""Several applications on one cluster, from a file, with a row of figures for each."""
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from agents.serving.table import scaling_policy
+from des.base.command import UsageError
+from des.serving.applications import Application, SharedCluster, run_applications
+from des.serving.fleet_figures import run_figures
+from scenarios.autoscale import fleet_outputs
+from scenarios.autoscale.application_files import ApplicationForm, read_applications
+from scenarios.autoscale.command_configs import SharedConfig
+from scenarios.autoscale.fleet_config import config_requests, config_world
+from scenarios.frame import repeat, writing
+
+_NAME = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_-")
+
+
+def run_shared(prog: str, config: SharedConfig) -> int:
+    """Simulate the applications of a file, print and write their figures."""
+    if config.applications is None:
+        raise UsageError("--applications must name the file of the applications, got none")
+    forms = read_applications(config.applications)
+    cluster = SharedCluster(
+        num_servers=config.servers,
+        gpus_per_server=config.gpus_per_server,
+        arbiter=config.arbiter,
+    )
+    applications = {
+        name: _application(config, config.applications.parent, name, form)
+        for name, form in forms.items()
+    }
+    for name, each in applications.items():
+        sys.stderr.write(f"{name}: {len(each.world.requests)} requests\n")
+    histories = run_applications(applications, cluster, config.seed)
+    rows = [{"policy": name, **run_figures(each)} for name, each in histories.items()]
+    files: dict[str, bytes] = {}
+    for name, history in histories.items():
+        files |= fleet_outputs.policy_files(name, history)
+    files |= fleet_outputs.report_of(
+        rows,
+        histories,
+        settings=repeat.repeated_settings(config),
+        command=repeat.repeat_command(f"{prog} shared", config),
+    )
+    fleet_outputs.show(rows)
+    for path in writing.write_files(config.out, files):
+        sys.stdout.write(f"written: {path}\n")
+    return 0
+
+
+def _application(
+    config: SharedConfig, folder: Path, name: str, form: ApplicationForm
+) -> Application:
+    if not set(name) <= _NAME:
+        raise ValueError(
+            f"{config.applications}: application_id must be lower-case letters, digits, _ and -, "
+            f"got {name!r}"
+        )
+    own = replace(
+        config,
+        application=name,
+        trace=form.trace or config.trace,
+        start_state=folder / form.start_state if form.start_state else config.start_state,
+        slo_ttft=form.slo_ttft or config.slo_ttft,
+        slo_tbt=form.slo_tbt or config.slo_tbt,
+    )
+    return Application(
+        world=config_world(own, config_requests(own)),
+        policy=scaling_policy(form.policy or config.policy, config.checkpoint),
+        priority=form.priority,
+    )

@@ -1,0 +1,8 @@
+"""Simulate the same placements at every level of detail, and compare the levels."""
+
+from scenarios.measure.fidelity.command import main
+
+__all__ = ["main"]
+
+if __name__ == "__main__":
+    raise SystemExit(main())

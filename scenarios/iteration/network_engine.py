@@ -1,0 +1,38 @@
+"""Choice of what carries messages between domains: the simulator's links, or packets of ns-3."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from calibration import ReferenceRunError
+from des import NO_CORRECTIONS, IterationResult, simulate
+from des.base.command import UsageError
+from des.base.lazy import lazy
+from scenarios.iteration.iteration_scenario import PROG, Config, IterationScenario
+
+if TYPE_CHECKING:
+    from calibration.packet import measure_packets
+else:
+    measure_packets = lazy("calibration.packet.measure_packets")
+
+
+def simulate_by_engine(config: Config, scenario: IterationScenario) -> IterationResult:
+    """Simulate an iteration on the network that the flags name.
+
+    Raises
+    ------
+    UsageError
+        If a network of packets cannot be had, or has no place for factors or other jobs.
+    ValueError
+        As `des.simulate`, and as `measure_packets.simulate_packets`.
+    """
+    topology, workload, plan = scenario.topology, scenario.workload, scenario.plan
+    if config.network_engine == "des":
+        return simulate(topology, workload, plan, scenario.corrections)
+    if scenario.corrections != NO_CORRECTIONS or config.other_jobs is not None:
+        flag = "--other-jobs" if config.other_jobs is not None else "--corrections"
+        raise UsageError(f"{PROG}: --network-engine ns3 must come without {flag}")
+    try:
+        return measure_packets.simulate_packets(topology, workload, plan)
+    except ReferenceRunError as error:
+        raise UsageError(str(error)) from error

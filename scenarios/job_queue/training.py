@@ -1,0 +1,105 @@
+"""Train PPO to order queues of jobs; compare it with every rule on unseen queues."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from des.base.checks import require_count, require_seed
+from des.base.command import EXIT_CODES, UsageError, exit_code_of
+from des.base.flags import option, parse
+from des.base.lazy import lazy
+
+if TYPE_CHECKING:
+    from agents.cluster import queue_batch
+    from agents.ppo import checkpoint, ppo_config, trainer
+    from scenarios.frame import writing
+    from scenarios.job_queue import rl_comparison
+else:
+    checkpoint = lazy("agents.ppo.checkpoint")
+    ppo_config = lazy("agents.ppo.ppo_config")
+    queue_batch = lazy("agents.cluster.queue_batch")
+    rl_comparison = lazy("scenarios.job_queue.rl_comparison")
+    trainer = lazy("agents.ppo.trainer")
+    writing = lazy("scenarios.frame.writing")
+
+PROG = "python -m scenarios.train_queue"
+_SAVED_EVERY = 10
+_EPILOG = f"""\
+examples:
+  {PROG} --seed 0 --out runs/queue
+  {PROG} --seed 0 --out runs/queue --resume
+  {PROG} --evaluate runs/queue/queue-0.pt,runs/queue/queue-1.pt,runs/queue/queue-2.pt
+
+files written to --out: queue-SEED.pt (policy, and what --resume needs), curve-SEED.csv,
+queues.csv (a row for each unseen queue and policy)
+
+exit codes: 0 done; 2 bad input; {EXIT_CODES}
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """Settings of the training; the fields are the flags."""
+
+    seed: int = option(0, "seed of weights, queues and actions")
+    steps: int = option(40_000, "decisions to train on")
+    envs: int = option(8, "queues side by side")
+    queues: int = option(40, "unseen queues to compare on")
+    resume: bool = option(False, "continue the training in --out")
+    evaluate: tuple[str, ...] = option(
+        (), "policies to compare, without training", default_text="none"
+    )
+    out: Path = option(Path("runs/queue"), "folder for the files")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit code."""
+    return exit_code_of(lambda: _command(argv))
+
+
+def _command(argv: Sequence[str] | None) -> int:
+    config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EPILOG)
+    require_seed("--seed", "value", config.seed)
+    for name in ("steps", "envs", "queues"):
+        require_count(f"--{name}", "value", getattr(config, name))
+    paths = [Path(each) for each in config.evaluate]
+    if not paths:
+        paths = [config.out / f"queue-{config.seed}.pt"]
+        config.out.mkdir(parents=True, exist_ok=True)
+        _train(config, paths[0])
+    frame = rl_comparison.times_on_queues(paths, config.queues)
+    for line in rl_comparison.comparison_lines(frame):
+        sys.stdout.write(f"{line}\n")
+    content = frame.to_csv(index=False, lineterminator="\n").encode()
+    writing.write_files(config.out, {"queues.csv": content})
+    return 0
+
+
+def _train(config: Config, path: Path) -> None:
+    settings = ppo_config.PPOConfig(
+        num_steps=64, discount=0.97, learning_rate=1e-3, entropy_coefficient=0.005
+    )
+    batch = queue_batch.QueueBatch(config.envs, config.seed)
+    learner = trainer.Trainer.local(batch, settings, config.seed, config.steps)
+    curve_path = config.out / f"curve-{config.seed}.csv"
+    curve = ["step,mean_reward,entropy,explained_variance"]
+    if config.resume:
+        if not path.is_file():
+            raise UsageError(f"--resume: {path} must be the checkpoint of a training, got no file")
+        learner.load_state(checkpoint.load_checkpoint(path))
+        kept = curve_path.read_text(encoding="utf-8").splitlines()
+        curve = kept[: learner.update_count + 1]
+    while not learner.finished:
+        report = learner.update()
+        curve.append(
+            f"{report.step_count},{report.mean_reward:.6f},{report.entropy:.4f},"
+            f"{report.explained_variance:.4f}"
+        )
+        if learner.finished or learner.update_count % _SAVED_EVERY == 0:
+            sys.stderr.write(f"{report.step_count} decisions: reward {report.mean_reward:.4f}\n")
+            writing.write_files(config.out, {curve_path.name: ("\n".join(curve) + "\n").encode()})
+            checkpoint.save_checkpoint(path, learner.state())

@@ -1,0 +1,8 @@
+"""Compare job times by shares of links with jobs simulated message by message."""
+
+from scenarios.job_queue.share_command import main
+
+__all__ = ["main"]
+
+if __name__ == "__main__":
+    raise SystemExit(main())
