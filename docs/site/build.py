@@ -7,7 +7,6 @@ place a page without pictures takes. Warnings are errors: a link that leads nowh
 import argparse
 import pkgutil
 import shutil
-import subprocess
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -32,6 +31,13 @@ PACKAGES = {
 
 _FOLDERS = ("docs", "examples", "notebooks", "des/worlds")
 _PAGES = ("tests/golden/**/README.md", "scenarios/reproduce/data/**/README.md")
+_SAID_TO_READERS = {
+    '<p class="caption" role="heading"': 'aria-level="2"',
+    '<aside class="sidebar-drawer"': 'aria-label="Site"',
+    '<aside class="toc-drawer"': 'aria-label="Page"',
+}
+"""Attributes that tags of Sphinx and of the theme lack for those who have pages read to them."""
+
 _API = """API
 ===
 
@@ -99,9 +105,15 @@ def build(target: Path, *, pages_only: bool) -> int:
         write_api_pages(source)
     gallery = without_pictures() if pages_only else gallery_page(source / "gallery")
     (source / "gallery.rst").write_text(gallery, "utf-8")
-    words = ["--fail-on-warning", "--keep-going", "--quiet", "--jobs", "auto"]
+    words = ["--fail-on-warning", "--keep-going", "--quiet"]
     places = ["--conf-dir", str(SITE), "--doctree-dir", str(target / "doctrees")]
-    return build_main([*words, *places, str(source), str(target / "html")])
+    code = build_main([*words, *places, str(source), str(target / "html")])
+    for page in (target / "html").rglob("*.html"):
+        text = page.read_text("utf-8")
+        for tag, attribute in _SAID_TO_READERS.items():
+            text = text.replace(tag, f"{tag} {attribute}")
+        page.write_text(text, "utf-8")
+    return code
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -112,7 +124,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     flags = parser.parse_args(argv)
     code = build(flags.out, pages_only=flags.pages)
     if code == 0:
-        print(f"site: {flags.out / 'html/index.html'}")
+        sys.stdout.write(f"site: {flags.out / 'html/index.html'}\n")
     return code
 
 

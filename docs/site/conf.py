@@ -15,7 +15,7 @@ EXTRAS = runpy.run_path(str(SITE.parents[1] / "conftest.py"))["NEEDS"]
 
 project = "EastWest"
 author = "EastWest contributors"
-copyright = "EastWest contributors"  # noqa: A001 - Sphinx's name
+copyright = "EastWest contributors"
 release = importlib.metadata.version("eastwest")
 
 extensions = [

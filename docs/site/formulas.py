@@ -26,7 +26,7 @@ def _inline(translator: HTML5Translator, node: nodes.math) -> None:
 
 
 def _block(translator: HTML5Translator, node: nodes.math_block) -> None:
-    translator.body.append(f'<div class="formula">{_mathml(node, "block")}</div>')
+    translator.body.append(f'<div class="formula" tabindex="0">{_mathml(node, "block")}</div>')
     raise nodes.SkipNode
 
 

@@ -11,8 +11,9 @@ from textwrap import indent
 from scenarios.entry.command import main as eastwest
 
 _HEAD = "Gallery\n=======\n\n"
-_ABOUT = """Each picture is drawn by the command below it, while these pages are made. ``--figures pdf``
-writes it as PDF, for a paper; ``report.html`` in the same folder has it with zoom.
+_ABOUT = """Each picture is drawn by the command below it, while these pages are made.
+``--figures pdf`` writes it as PDF, for a paper; ``report.html`` in the same folder has it with
+zoom.
 
 """
 

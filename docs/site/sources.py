@@ -8,7 +8,7 @@ _DEFINED = re.compile(r"^\s*\.\. \[(\d+)\] ")
 _NUMBER = re.compile(r"(?<!\w)\[(\d+)\](?=_(?!\w))_|(?<=\.\. )\[(\d+)\](?= )")
 
 
-def own_numbers(
+def own_numbers(  # noqa: PLR0917 - Sphinx calls it
     app: Sphinx, what: str, name: str, value: object, options: object, lines: list[str]
 ) -> None:
     """Give the footnotes of a docstring names that no other object on its page has.

@@ -1,8 +1,8 @@
 """Read bad files one after the other, and say of each that is not refused as it should be.
 
 ``python fuzzed.py SEED COUNT KEPT [--bombs] [READER ...]`` reads COUNT mutations of each reader's
-sample, and all bombs of its format if it has to. It prints a line of JSON for each fault and one of numbers for each reader;
-files of faults are kept in the folder KEPT.
+sample, and all bombs of its format if it has to. It prints a line of JSON for each fault and one of
+numbers for each reader; files of faults are kept in the folder KEPT.
 """
 
 import json
