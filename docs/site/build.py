@@ -52,10 +52,17 @@ From the docstrings. The names to begin with are those of the packages themselve
 """
 
 
+def _not_shown(folder: str, names: list[str]) -> set[str]:
+    """Caches, and what is neither a file nor a folder, such as the sockets of a notebook."""
+    place = Path(folder)
+    is_shown = {name: (place / name).is_file() or (place / name).is_dir() for name in names}
+    return {name for name in names if name == "__pycache__" or not is_shown[name]}
+
+
 def copy_sources(source: Path) -> None:
     """Copy all that pages show or link to, as it lies in the checkout."""
     for name in _FOLDERS:
-        shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(ROOT / name, source / name, ignore=_not_shown)
     shutil.rmtree(source / "docs/site")
     pages = [path for pattern in _PAGES for path in ROOT.glob(pattern)]
     for path in [*(path for path in ROOT.iterdir() if path.is_file()), *pages]:

@@ -1,5 +1,6 @@
 """Settings of Sphinx for the site: its source is a copy that ``docs/site/build.py`` makes."""
 
+import importlib
 import importlib.metadata
 import runpy
 import sys
@@ -10,7 +11,9 @@ from pygments.lexers.special import TextLexer
 from sphinx.application import Sphinx
 
 SITE = Path(__file__).resolve().parent
-sys.path.insert(0, str(SITE))  # for the extensions next to this file
+sys.path.insert(0, str(SITE))  # for the modules next to this file
+add_mathml = importlib.import_module("formulas").add_mathml
+add_own_numbers = importlib.import_module("sources").add_own_numbers
 EXTRAS = runpy.run_path(str(SITE.parents[1] / "conftest.py"))["NEEDS"]
 
 project = "EastWest"
@@ -18,10 +21,7 @@ author = "EastWest contributors"
 copyright = "EastWest contributors"
 release = importlib.metadata.version("eastwest")
 
-extensions = [
-    *("formulas", "sources", "myst_parser"),
-    *("sphinx.ext.autodoc", "sphinx.ext.napoleon"),
-]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 root_doc = "index"
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 4
@@ -63,5 +63,7 @@ suppress_warnings = [
 
 
 def setup(app: Sphinx) -> None:
-    """Show CSV as it is: there is no lexer for it."""
+    """Add formulas in MathML and numbers of sources; show CSV as it is: there is no lexer."""
+    add_mathml(app)
+    add_own_numbers(app)
     app.add_lexer("csv", TextLexer)

@@ -30,7 +30,6 @@ def _block(translator: HTML5Translator, node: nodes.math_block) -> None:
     raise nodes.SkipNode
 
 
-def setup(app: Sphinx) -> dict[str, bool]:
+def add_mathml(app: Sphinx) -> None:
     """Add the renderer `mathml`."""
     app.add_html_math_renderer("mathml", (_inline, None), (_block, None))
-    return {"parallel_read_safe": True, "parallel_write_safe": True}

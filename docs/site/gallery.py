@@ -19,7 +19,7 @@ zoom.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Drawn:
+class GalleryPicture:
     """A picture: the command, the file in its folder, and what is seen."""
 
     title: str
@@ -30,44 +30,44 @@ class Drawn:
 
 _WORLD = "--network east_central_west"
 PICTURES = (
-    Drawn(
+    GalleryPicture(
         title="One iteration",
         command="eastwest simulate --figures svg --out runs/iteration",
         file="gantt.svg",
         seen="Stages over time: forward and backward passes of 32 microbatches, and transfers "
         "between three data centres.",
     ),
-    Drawn(
+    GalleryPicture(
         title="Sites and links",
         command="eastwest simulate --figures svg --out runs/iteration",
         file="map.svg",
         seen="Three sites, and the bandwidth of the links between them.",
     ),
-    Drawn(
+    GalleryPicture(
         title="Busy links",
         command="eastwest simulate --figures svg --out runs/iteration",
         file="links.svg",
         seen="Share of the iteration in which each link carries bytes, by sender and receiver.",
     ),
-    Drawn(
+    GalleryPicture(
         title="Memory over time",
         command="eastwest simulate --figures svg --out runs/iteration",
         file="memory.svg",
         seen="Memory of each domain during the iteration, under its capacity.",
     ),
-    Drawn(
+    GalleryPicture(
         title="Without bubbles",
         command="eastwest simulate --schedule zb_h1 --figures svg --out runs/zb_h1",
         file="gantt.svg",
         seen="The same iteration under ZB-H1: weight gradients fill the end of the pipeline.",
     ),
-    Drawn(
+    GalleryPicture(
         title="Families of plans",
         command=f"eastwest decide {_WORLD} --figures svg --report runs/decision/page.html",
         file="page_families.svg",
         seen="The best plan of each family, over that of the answer.",
     ),
-    Drawn(
+    GalleryPicture(
         title="A run on moving links",
         command="eastwest run --epochs 6 --figures svg --out runs/moving",
         file="training_run.svg",
@@ -113,7 +113,7 @@ def _parts(folder: Path) -> Iterator[str]:
         yield _shown(picture, path.relative_to(folder.parent))
 
 
-def _shown(picture: Drawn, path: Path) -> str:
+def _shown(picture: GalleryPicture, path: Path) -> str:
     line = "-" * len(picture.title)
     image = f".. image:: {path.as_posix()}\n   :alt: {picture.seen}\n"
     command = f".. code-block:: sh\n\n{indent(picture.command, '   ')}\n"

@@ -25,8 +25,6 @@ def own_numbers(  # noqa: PLR0917 - Sphinx calls it
     lines[:] = [_NUMBER.sub(own, line) for line in lines]
 
 
-def setup(app: Sphinx) -> dict[str, bool]:
+def add_own_numbers(app: Sphinx) -> None:
     """Read each docstring before it becomes a part of a page."""
-    app.setup_extension("sphinx.ext.autodoc")
     app.connect("autodoc-process-docstring", own_numbers)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}

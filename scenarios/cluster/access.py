@@ -40,7 +40,9 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def require_safe(host: str, flag: str, *, has_tls: bool, has_token: bool, tls_flag: str) -> None:
+def require_safe_address(
+    host: str, flag: str, *, has_tls: bool, has_token: bool, tls_flag: str
+) -> None:
     """Refuse to go beyond this machine without TLS and a token.
 
     Raises

@@ -13,7 +13,7 @@ import grpc.aio
 
 from des.base.names import one_line
 from des.base.strict_forms import StrictForm
-from scenarios.cluster.access import AccessFlags, require_port, require_safe, token_of
+from scenarios.cluster.access import AccessFlags, require_port, require_safe_address, token_of
 from scenarios.cluster.messages import (
     FollowRequest,
     JobForm,
@@ -142,7 +142,7 @@ class SchedulerLink:
     def __init__(self, flags: AccessFlags) -> None:
         require_port(flags.port)
         token = token_of(flags.token_file)
-        require_safe(
+        require_safe_address(
             flags.ipaddr,
             "--ipaddr",
             has_tls=flags.tls_ca is not None,

@@ -12,7 +12,7 @@ from des.base.checks import nearest, require_non_negative, require_positive
 from des.base.command import UsageError
 from des.base.flags import option
 from des.base.lazy import lazy
-from scenarios.cluster.access import require_port, require_safe, token_of
+from scenarios.cluster.access import require_port, require_safe_address, token_of
 
 if TYPE_CHECKING:
     from scenarios.cluster import serving
@@ -71,7 +71,7 @@ class Config:
             raise UsageError(f"--level: unknown {self.level!r}; {nearest(self.level, _LEVELS[1:])}")
         if (self.tls_cert is None) != (self.tls_key is None):
             raise UsageError("--tls-cert and --tls-key must be given together")
-        require_safe(
+        require_safe_address(
             self.host,
             "--host",
             has_tls=self.tls_cert is not None,

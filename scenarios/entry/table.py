@@ -62,6 +62,7 @@ COMMANDS: tuple[Command, ...] = (
     _row("explore", "scenarios.explore", "Explore worlds and plans in a browser", extra="explore"),
     _row("run", "scenarios.training_run", "Simulate a long training run on moving links"),
     _row("job-queue", "scenarios.job_queue", "Compare schedulers of a queue of jobs"),
+    _row("cluster", "scenarios.cluster", "Run a queue of jobs on real nodes"),
     _row("autoscale", "scenarios.autoscale", "Compare policies that scale an inference fleet"),
     _row(
         "decide-scaling",
