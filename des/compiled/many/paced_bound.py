@@ -5,6 +5,7 @@ import math
 from des.base.jit import lean_kernel
 from des.compiled.many.layout import Real, Whole
 from des.compiled.many.paced import (
+    ROUNDING,
     WHOLE,
     Desk,
     Paces,
@@ -15,9 +16,6 @@ from des.compiled.many.paced import (
     write_passes,
 )
 from des.compiled.many.steady import FITS, Job, Plans
-
-_ROUNDING = 1.0 - 1e-9
-"""Sums of the same terms in another order differ by less."""
 
 
 @lean_kernel
@@ -47,7 +45,7 @@ def paced_scores(
         is_long = plans.num_stages[plan] > 1
         if is_long and paced_least_s(job, paces, plans, plan, count, desk) >= limit_s:
             continue
-        times_s[plan] = paced_time_s(job, paces, plans, plan, count, desk)
+        times_s[plan] = paced_time_s(job, paces, plans, plan, count, desk, math.inf)
         if is_long:
             limit_s = min(limit_s, slack * times_s[plan])
 
@@ -95,5 +93,5 @@ def paced_least_s(job: Job, paces: Paces, plans: Plans, plan: int, count: int, d
             round_s -= forward_s + back_s + 2.0 * job.overhead_s
             round_s -= job.wire_s[here, there] + job.latency_s[here, there]
             round_s -= job.wire_s[there, here] + job.latency_s[there, here]
-    least_s *= _ROUNDING
+    least_s *= ROUNDING
     return least_s
