@@ -9,9 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from agents.judge.paced_filling import paced_filled_scores
 from agents.judge.paced_refine import paced_refine
-from agents.judge.paced_splits import layer_times
+from agents.judge.paced_splits import layer_times, paced_fill
 from des import Corrections, Placement, Plan, Topology, Workload
 from des.compiled.many.job import job_on
 from des.compiled.many.layout import Real, Whole
@@ -129,23 +128,8 @@ class PacedJudge:
             end_layer=np.zeros((num_orders * num, self.most_stages), dtype=np.int32),
         )
         repeated = np.repeat(np.asarray(counts, dtype=np.int64), len(numbers))
-        return self._filled(self.paces, plans, repeated, num, slack, best_s)
-
-    def _filled(
-        self,
-        paces: Paces,
-        plans: Plans,
-        counts: Whole,
-        per_order: int,
-        slack: float = math.inf,
-        best_s: float = math.inf,
-    ) -> Scored:
-        """Split the layers of plans and judge them."""
-        found_s = times_s, overflow = np.empty((2, len(counts)))
-        job = self.job, self._times, paces
-        paced_filled_scores(*job, plans, counts, per_order, self._desk, slack, best_s, *found_s)
-        self.num_judged += len(counts)
-        return Scored(plans, counts, times_s, overflow)
+        paced_fill(self.job, self._times, self.paces, plans, repeated, num)
+        return self.judged(plans, repeated, slack, best_s)
 
     def judged_splits(
         self, rows: Sequence[tuple[Order, Sequence[int]]], slack: float = math.inf
@@ -189,10 +173,18 @@ class PacedJudge:
         for number, order in enumerate(orders):
             plans.domain[number, : len(order)] = order
         alone = Paces(*(field[schedule : schedule + 1] for field in self.paces))
-        scored = self._filled(alone, plans, np.full(len(orders), count), 1)
-        row = np.array([int(scored.times_s.argmin())])
-        best = Scored(plan_rows(plans, row), *(field[row] for field in scored[1:]))
-        self.num_judged += paced_refine(
+        counts = np.full(len(orders), count)
+        paced_fill(self.job, self._times, alone, plans, counts, 1)
+        found_s = times_s, overflow = np.empty((2, len(orders)))
+        paced_scores(self.job, alone, plans, counts, self._desk, math.inf, math.inf, *found_s)
+        row = np.array([int(times_s.argmin())])
+        best = Scored(
+            plan_rows(plans, row),
+            counts[:1],
+            times_s[row],
+            overflow[row],
+        )
+        self.num_judged += len(orders) + paced_refine(
             self.job, alone, best.plans, best.counts, self._desk, most, best.times_s
         )
         best.plans.schedule[:] = schedule

@@ -79,7 +79,7 @@ def _score(
         return math.inf
     if paced_overflow(job, paces, plans, plan, count) != FITS:
         return math.inf
-    time_s: float = paced_time_s(job, paces, plans, plan, count, desk, limit_s)
+    time_s: float = paced_time_s(job, paces, plans, plan, count, desk)
     return time_s
 
 

@@ -71,32 +71,16 @@ def paced_fill(
     for first in range(0, plans.num_stages.size, per_order):
         known = (-1, -1)
         for plan in range(first, first + per_order):
-            known = fill_as(job, times, paces, plans, plan, counts[plan], known)[0]
-
-
-@lean_kernel
-def fill_as(
-    job: Job,
-    times: LayerTimes,
-    paces: Paces,
-    plans: Plans,
-    plan: int,
-    count: int,
-    known: tuple[int, int],
-) -> tuple[tuple[int, int], float]:
-    """Split as a plan of the same order and kind was split before; returns those known, and what
-    the plan lacks, see `paced_overflow`."""
-    kind = 0 if paces.behind[plans.schedule[plan]] == WHOLE else 1
-    if known[kind] >= 0:
-        for stage in range(plans.num_stages[plan]):
-            plans.end_layer[plan, stage] = plans.end_layer[known[kind], stage]
-    else:
-        _fill(job, times, paces, plans, plan, count, False)
-    lacking = paced_overflow(job, paces, plans, plan, count)
-    if lacking == FITS:
-        return ((plan, known[1]) if kind == 0 else (known[0], plan)), lacking
-    _fill(job, times, paces, plans, plan, count, True)
-    return known, paced_overflow(job, paces, plans, plan, count)
+            kind = 0 if paces.behind[plans.schedule[plan]] == WHOLE else 1
+            if known[kind] >= 0:
+                for stage in range(plans.num_stages[plan]):
+                    plans.end_layer[plan, stage] = plans.end_layer[known[kind], stage]
+            else:
+                _fill(job, times, paces, plans, plan, counts[plan], False)
+            if paced_overflow(job, paces, plans, plan, counts[plan]) != FITS:
+                _fill(job, times, paces, plans, plan, counts[plan], True)
+            else:
+                known = (plan, known[1]) if kind == 0 else (known[0], plan)
 
 
 @lean_kernel

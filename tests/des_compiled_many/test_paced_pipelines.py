@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from search_cases import drawn_case
 
 from agents.judge.paced_judge import PacedJudge
-from agents.planners.search.search_moves import order_of
 from des import NO_CORRECTIONS, domain_memory, simulate
 from des.compiled.many.paced import paces_of
 from des.compiled.many.simulation import plan_rows
@@ -54,17 +53,6 @@ def test_no_plan_below_a_limit_is_left_out(drawn):
         own, time_s = plan_rows(scored.plans, np.array([row])), scored.times_s[row]
         above_s = float(np.nextafter(time_s, np.inf))
         again = judge.judged(own, scored.counts[[row]], slack=1.0, best_s=above_s)
-        assert again.times_s.tolist() == [time_s]
-
-
-@given(judged())
-def test_no_order_below_a_limit_is_left_out(drawn):
-    _, _, judge, scored = drawn
-    for row in np.flatnonzero(np.isfinite(scored.times_s)).tolist():
-        order, time_s = order_of(scored.plans, row), float(scored.times_s[row])
-        schedule, counts = [int(scored.plans.schedule[row])], scored.counts[[row]].tolist()
-        above_s = float(np.nextafter(time_s, np.inf))
-        again = judge.scored([order], counts, schedule, slack=1.0, best_s=above_s)
         assert again.times_s.tolist() == [time_s]
 
 

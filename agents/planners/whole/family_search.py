@@ -180,7 +180,6 @@ class FamilySearch:
         Schedules that look at times are made where one might be quicker.
         """
         made = [name for name in self._space.schedules if not has_pace(name)]
-        best_s = np.inf
         for each in own:
             workload, plan = each.part.workload, each.plan
             if self._is_plain:
@@ -188,13 +187,11 @@ class FamilySearch:
             else:
                 self._judge(workload, [plan])
             num_passes = len(plan.stages) * workload.num_microbatches
-            best_s = min(best_s, each.time_s)
-            is_least = self._is_plain and best_s <= each.least_s * _ROUNDING
+            is_least = self._is_plain and each.time_s <= each.least_s * _ROUNDING
             if is_least or _is_single(plan) or num_passes > _MOST_PASSES_MADE:
                 continue
             others = [replace(plan, schedule=name) for name in made]
-            fitting = [one for one in others if self._fits(workload, one)]
-            best_s = min(best_s, self._judge(workload, fitting))
+            self._judge(workload, [one for one in others if self._fits(workload, one)])
 
     def _look_at_copies(self, parts: Sequence[SearchPart]) -> None:
         """Search partitions into groups; the best sketches of each family are worked out."""
@@ -233,15 +230,14 @@ class FamilySearch:
             error = InfeasiblePlacementError(f"{family}: no plan fits; {said}")
             self._nearest[family] = (np.inf, error)
 
-    def _judge(self, workload: Workload, plans: Sequence[Plan]) -> float:
-        """Simulate plans that fit, and keep the best of each family; returns the least time. [s]"""
+    def _judge(self, workload: Workload, plans: Sequence[Plan]) -> None:
+        """Simulate plans that fit, and keep the best of each family."""
         self._num_judged += len(plans)
         times_s = step_times_s(
             self._topology, workload, plans, self._corrections, simulator=simulate_compiled
         )
         for plan, time_s in zip(plans, times_s.tolist(), strict=True):
             self._kept.keep(workload, plan, time_s)
-        return float(times_s.min(initial=np.inf))
 
     def _fits(self, workload: Workload, plan: Plan) -> bool:
         """Whether a plan fits into memory; what it lacks is remembered."""

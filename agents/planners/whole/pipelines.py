@@ -8,7 +8,7 @@ import numpy as np
 from agents.judge.paced_judge import FEW_SCHEDULES, Order, PacedJudge, Scored
 from agents.planners.choice.chains import grown_chain
 from agents.planners.choice.choosing import shared_out
-from agents.planners.search.search_moves import joined, neighbours, order_of
+from agents.planners.search.search_moves import joined, neighbours
 from des import Topology
 from des.compiled.many.simulation import plan_rows
 
@@ -88,7 +88,8 @@ class OrderSearch:
         self._descend(end)
         found = self._refined(end)
         self._best = [found]
-        near = neighbours(order_of(found.plans, 0), self._size, self.judge.most_stages)
+        stages = found.plans.domain[0, : found.plans.num_stages[0]]
+        near = neighbours(tuple(stages.tolist()), self._size, self.judge.most_stages)
         left = max(1, (end - self.judge.num_judged) // max(1, len(self._few)))
         self._judge_orders(near[:left], self._few)
         return self._refined(end)
@@ -174,17 +175,13 @@ class OrderSearch:
     def _refined(self, end: int) -> Scored:
         """Refine the splits of the best plans of different orders, one domain alone among them."""
         scored = _joined(self._best)
-        alone: list[int] = []
-        several: dict[Order, int] = {}
+        best: dict[Order, int] = {}
         for row in np.argsort(scored.times_s, kind="stable").tolist():
-            order = order_of(scored.plans, row)
-            if len(order) > 1:
-                several.setdefault(order, row)
-            elif not alone:
-                alone.append(row)
-            if alone and len(several) == _NUM_REFINED:
-                break
-        rows = np.array([*alone, *list(several.values())[:_NUM_REFINED]])
+            order = tuple(scored.plans.domain[row, : scored.plans.num_stages[row]].tolist())
+            best.setdefault(order, row)
+        alone = [row for order, row in best.items() if len(order) == 1][:1]
+        several = [row for order, row in best.items() if len(order) > 1][:_NUM_REFINED]
+        rows = np.array(alone + several)
         left = max(0, end - self.judge.num_judged) // len(rows)
         refined = self.judge.refined(_rows(scored, rows), min(left, _MOST_NEIGHBOURS))
         return _rows(refined, np.argsort(refined.times_s, kind="stable"))

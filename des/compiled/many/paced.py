@@ -24,9 +24,6 @@ from des.schedules import pace_of
 WHOLE = -1.0
 """Pace of weight gradients of schedules that do the backward pass in one piece."""
 
-ROUNDING = 1.0 - 1e-9
-"""Sums of the same terms in another order differ by less."""
-
 
 class Paces(NamedTuple):
     """Paces of schedules by number, see `des.schedules.Pace`; ``behind`` may be `WHOLE`."""
@@ -57,8 +54,7 @@ class Desk(NamedTuple):
 
     ``passes`` (S, 4) are times of F, B, D and W; ``arrivals`` (2, S, M) times at which activations
     and gradients arrive; ``wires`` (2, S) times from which they are free; ``free`` (S,) those of
-    stages; ``done`` (S, 3) counts of F, B or D, and W; ``back`` (S,) least times from the last
-    backward of a stage to that of the first. [s]
+    stages; ``done`` (S, 3) counts of F, B or D, and W.
     """
 
     passes: Real
@@ -66,7 +62,6 @@ class Desk(NamedTuple):
     wires: Real
     free: Real
     done: Whole
-    back: Real
 
 
 def new_desk(most_stages: int, most_microbatches: int) -> Desk:
@@ -77,7 +72,6 @@ def new_desk(most_stages: int, most_microbatches: int) -> Desk:
         wires=np.zeros((2, most_stages)),
         free=np.zeros(most_stages),
         done=np.zeros((most_stages, 3), dtype=np.int64),
-        back=np.zeros(most_stages),
     )
 
 
@@ -137,18 +131,11 @@ def num_behind(paces: Paces, schedule: int, stage: int, count: int) -> int:
 
 
 @lean_kernel
-def paced_time_s(
-    job: Job, paces: Paces, plans: Plans, plan: int, count: int, desk: Desk, limit_s: float
-) -> float:
-    """Time of one iteration of a plan, its update included; ``inf`` if no less than a limit. [s]
-
-    A plan is given up as soon as what is left of a stage's passes, and the way of its last
-    microbatch back to the first stage, end no sooner than the limit.
-    """
+def paced_time_s(job: Job, paces: Paces, plans: Plans, plan: int, count: int, desk: Desk) -> float:
+    """Time of one iteration of a plan, its update included. [s]"""
     num_stages, schedule = plans.num_stages[plan], plans.schedule[plan]
     write_passes(job, plans, plan, desk)
     is_halved = paces.behind[schedule] != WHOLE
-    _write_back(job, plans, plan, desk, is_halved)
     num_left = num_stages
     while num_left > 0:
         num_left = 0
@@ -157,37 +144,11 @@ def paced_time_s(
             behind = num_behind(paces, schedule, stage, count) if is_halved else 0
             if _advance(job, plans, plan, stage, desk, count, warm_up, behind, is_halved):
                 num_left += 1
-                if _least_end_s(desk, stage, count, is_halved) * ROUNDING >= limit_s:
-                    return math.inf
     longest_s = 0.0
     for stage in range(num_stages):
         longest_s = max(longest_s, desk.free[stage])
     whole_s: float = longest_s + slowest_update_s(job, plans, plan)
-    return whole_s if whole_s < limit_s else math.inf
-
-
-@lean_kernel
-def _write_back(job: Job, plans: Plans, plan: int, desk: Desk, is_halved: bool) -> None:
-    """Write how long a microbatch is on its way from each stage back to the first at least."""
-    desk.back[0] = 0.0
-    for stage in range(1, plans.num_stages[plan]):
-        here, there = plans.domain[plan, stage], plans.domain[plan, stage - 1]
-        hop_s = job.overhead_s + job.wire_s[here, there] + job.latency_s[here, there]
-        own_s = desk.passes[stage - 1, 2 if is_halved else 1]
-        desk.back[stage] = desk.back[stage - 1] + hop_s + own_s
-
-
-@lean_kernel
-def _least_end_s(desk: Desk, stage: int, count: int, is_halved: bool) -> float:
-    """Least time at which an iteration ends, from what a stage has left to do. [s]"""
-    passes, done = desk.passes, desk.done
-    left_s = desk.free[stage] + (count - done[stage, 0]) * passes[stage, 0]
-    left_s += (count - done[stage, 1]) * passes[stage, 2 if is_halved else 1]
-    if not is_halved:
-        whole_s: float = left_s + desk.back[stage]
-        return whole_s
-    all_s: float = left_s + max(desk.back[stage], (count - done[stage, 2]) * passes[stage, 3])
-    return all_s
+    return whole_s
 
 
 @lean_kernel

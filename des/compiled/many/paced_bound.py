@@ -5,7 +5,6 @@ import math
 from des.base.jit import lean_kernel
 from des.compiled.many.layout import Real, Whole
 from des.compiled.many.paced import (
-    ROUNDING,
     WHOLE,
     Desk,
     Paces,
@@ -16,6 +15,9 @@ from des.compiled.many.paced import (
     write_passes,
 )
 from des.compiled.many.steady import FITS, Job, Plans
+
+_ROUNDING = 1.0 - 1e-9
+"""Sums of the same terms in another order differ by less."""
 
 
 @lean_kernel
@@ -45,7 +47,7 @@ def paced_scores(
         is_long = plans.num_stages[plan] > 1
         if is_long and paced_least_s(job, paces, plans, plan, count, desk) >= limit_s:
             continue
-        times_s[plan] = paced_time_s(job, paces, plans, plan, count, desk, math.inf)
+        times_s[plan] = paced_time_s(job, paces, plans, plan, count, desk)
         if is_long:
             limit_s = min(limit_s, slack * times_s[plan])
 
@@ -93,5 +95,5 @@ def paced_least_s(job: Job, paces: Paces, plans: Plans, plan: int, count: int, d
             round_s -= forward_s + back_s + 2.0 * job.overhead_s
             round_s -= job.wire_s[here, there] + job.latency_s[here, there]
             round_s -= job.wire_s[there, here] + job.latency_s[there, here]
-    least_s *= ROUNDING
+    least_s *= _ROUNDING
     return least_s
