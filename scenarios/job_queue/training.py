@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from des.base.checks import require_count, require_seed
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
+from des.base.csv_text import frame_csv
 from des.base.flags import option, parse
 from des.base.lazy import lazy
 
@@ -74,8 +75,7 @@ def _command(argv: Sequence[str] | None) -> int:
     frame = rl_comparison.times_on_queues(paths, config.queues)
     for line in rl_comparison.comparison_lines(frame):
         sys.stdout.write(f"{line}\n")
-    content = frame.to_csv(index=False, lineterminator="\n").encode()
-    writing.write_files(config.out, {"queues.csv": content})
+    writing.write_files(config.out, {"queues.csv": frame_csv(frame).encode()})
     return 0
 
 
