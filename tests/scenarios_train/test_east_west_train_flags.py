@@ -101,8 +101,8 @@ def test_exact_is_left_out_where_the_case_is_too_large(tmp_path, capsys):
         (["--iterations-per-epoch", "0"], "iterations_per_epoch must be a whole number from 1"),
         (["--discount", "1.5"], r"discount must be in \[0, 1\], got 1\.5"),
         (
-            ["--calibration", "ns3"],
-            "calibration must be one of auto, none, pairwise, aware, unaware",
+            ["--calibration", "exact"],
+            "calibration must be one of auto, none, pairwise, aware, unaware, ns3",
         ),
         (
             ["--calibration-interval-steps", "0"],
