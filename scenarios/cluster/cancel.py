@@ -17,6 +17,7 @@ else:
 EXAMPLES = """\
 examples:
   python -m scenarios.cluster cancel 3
+  python -m scenarios.cluster cancel 3 --ipaddr scheduler.lan --token-file token
 """
 
 

@@ -26,6 +26,7 @@ else:
 EXAMPLES = """\
 examples:
   python -m scenarios.cluster demo
+  python -m scenarios.cluster demo --iteration 0.05
 """
 _ITERATIONS = {"wide": 200, "narrow": 20, "small": 20}
 _GPUS = {"wide": 4, "narrow": 2, "small": 1}

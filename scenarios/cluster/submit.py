@@ -30,6 +30,7 @@ _EXAMPLE = {
 EXAMPLES = f"""\
 examples:
   python -m scenarios.cluster submit job.json
+  python -m scenarios.cluster submit job.json --ipaddr scheduler.lan --token-file token
 
 job.json, of which launch_command must be given:
   {json.dumps(_EXAMPLE)}

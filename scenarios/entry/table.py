@@ -75,6 +75,8 @@ COMMANDS: tuple[Command, ...] = (
     _row("suites", "scenarios.suites", "List the worlds of a suite, write their topologies"),
     _row("robustness", "scenarios.robustness", "Measure slowdowns by changes of the links"),
     _row("pareto", "scenarios.pareto", "Measure fronts of time, cost and utilisation"),
+    _row("fidelity", "scenarios.fidelity", "Compare all levels of detail, up to packets"),
+    _row("link-shares", "scenarios.link_shares", "Compare shares of links with their simulation"),
     _row("ablations", "scenarios.ablations", "Measure the worth of each part of Hi-PPO"),
     _row(
         "ablations-flat",
@@ -97,6 +99,7 @@ COMMANDS: tuple[Command, ...] = (
     _row("train-plans", "scenarios.train_plans", "Train the plan policy for 2 to 64 sites"),
     _row("train-local", "scenarios.train_local", "Train the local agent inside domains"),
     _row("train-autoscaler", "scenarios.train_autoscaler", "Train a policy that scales a fleet"),
+    _row("train-queue", "scenarios.train_queue", "Train a policy that orders a queue of jobs"),
     _row("train-scheduling", "scenarios.train_scheduling", "Train PPO of Stable-Baselines3"),
     _row("sweep", "scenarios.sweep", "Train over a grid of seeds and hyper-parameters"),
     _row("compare-seeds", "scenarios.compare_seeds", "Train several seeds and show their spread"),
