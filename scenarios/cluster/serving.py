@@ -37,7 +37,9 @@ def serve_cluster(config: Config) -> int:
         preempting=config.preempting,
         level=config.level,
         is_level_required=config.level_required,
-        setting=PolicySetting(quantum_s=config.round_duration or None),
+        setting=PolicySetting(
+            quantum_s=config.round_duration or None, checkpoint=config.policy_file
+        ),
     )
     cluster = LiveCluster(policy=policy, lease_s=config.lease, grace_s=config.grace)
     store = open_store(config.state)
