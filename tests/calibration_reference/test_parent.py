@@ -90,6 +90,7 @@ def test_processes_of_a_pool_end_with_a_parent_that_is_killed(pool, tmp_path):
         kill_and_wait(process)
 
 
+@pytest.mark.soak
 def test_tasks_of_a_ray_end_with_a_parent_that_is_killed(tmp_path):
     with both_at_work(RAY, tmp_path) as process:
         started = descendants(process.pid)

@@ -204,6 +204,7 @@ def sweep_flags(base: list[str], out: Path) -> list[str]:
     return [*base, "--seeds", "0,1", "--processes", "2", "--out", str(out)]
 
 
+@pytest.mark.soak
 def test_a_sweep_that_is_killed_goes_on_to_the_same_table(tmp_path):
     """Its trainings end with it; the same command begins, continues and ends all of them.
 

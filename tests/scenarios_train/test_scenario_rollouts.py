@@ -64,6 +64,7 @@ def test_results_do_not_depend_on_threads():
     assert_equal_rollouts(collected(num_processes=1), collected())
 
 
+@pytest.mark.soak
 @pytest.mark.skipif(find_spec("ray") is None, reason="the extra ray is not installed")
 def test_results_do_not_depend_on_ray():
     assert_equal_rollouts(collected(ray="local"), collected())

@@ -213,6 +213,7 @@ def test_finished_points_stay_and_a_failing_one_does_not_stop_the_others(tmp_pat
     assert "must hold a run with steps 64, got one with 128" in capsys.readouterr().err
 
 
+@pytest.mark.soak
 @pytest.mark.skipif(find_spec("ray") is None, reason="the extra ray is not installed")
 def test_a_point_trained_on_ray_is_the_run_trained_alone(tmp_path):
     flags = base_file(tmp_path)
