@@ -130,6 +130,7 @@ def test_a_reference_of_half_the_bandwidth_is_what_is_trained_and_judged_on(
     assert uniform_s[0] == pytest.approx(uniform_s[1], rel=0.02)
 
 
+@pytest.mark.soak
 def test_an_interrupted_run_goes_on_to_the_same_bytes(wrong_factors, tmp_path):
     """Stopped with a calibration under way, it begins that one again."""
     flags = [

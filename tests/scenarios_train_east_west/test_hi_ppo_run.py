@@ -80,6 +80,7 @@ def test_a_run_that_was_killed_continues_to_the_same_bytes(finished, tmp_path):
     assert_same_run(finished, run)
 
 
+@pytest.mark.soak
 def test_ctrl_c_among_workers_leaves_a_run_that_resumes_to_the_same_bytes(finished, tmp_path):
     """A terminal's Ctrl-C reaches the workers too: they leave it to the process that began them."""
     run = tmp_path / "run"
