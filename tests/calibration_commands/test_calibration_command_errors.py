@@ -165,15 +165,13 @@ def started(*flags):
 
 def test_ctrl_c_ends_a_calibration_with_one_line():
     """The signal goes to all processes of the command, as that of a terminal does."""
-    with started("run", "--samples", "300", "--workers", "1") as process:
+    with started("run", "--samples", "300", "--workers", "1", "--quiet") as process:
         assert process.stdout.readline().startswith("300 placements of llama2_70b")
         assert process.stdout.readline().startswith("reference: our ASTRA-sim engine")
         os.killpg(process.pid, signal.SIGINT)
         _, errors = process.communicate()
 
-    *meanwhile, last = errors.splitlines()
-    assert (process.returncode, last) == (INTERRUPTED, "interrupted")
-    assert all(line.endswith(" s so far") for line in meanwhile)
+    assert (process.returncode, errors) == (INTERRUPTED, "interrupted\n")
     assert content_of("runs/calibration") == {}
 
 
