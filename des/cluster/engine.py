@@ -9,12 +9,12 @@ import simpy
 
 from des.clock import MEDIUM, MEMBER, WORKER, Clock
 from des.cluster.accounts import Accounts
-from des.cluster.deciding import QueueDecider
 from des.cluster.free_gpus import Allocation, FreeCounts
 from des.cluster.history import History, Stay
 from des.cluster.live_job import LiveJob
 from des.cluster.node_changes import NodeCourse
 from des.cluster.policy import Decision, Policy, Pricing, View, Watch
+from des.cluster.queue_decider import QueueDecider
 from des.cluster.queued_job import QueuedJob
 from des.cluster.waiting_queue import WaitingQueue
 from des.cluster.world import World

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from des.cluster.policy import Policy
-from scenarios.cluster.deciding import decide_jobs
 from scenarios.cluster.job_state import JobState, LaunchState, queued_job
-from scenarios.cluster.launching import advance_launch
+from scenarios.cluster.launch_phases import advance_launch
+from scenarios.cluster.live_decisions import decide_jobs
 from scenarios.cluster.messages import JobForm, read_message
 from scenarios.cluster.node_state import Contact, NodeState, Presence
 

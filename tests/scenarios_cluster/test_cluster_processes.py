@@ -11,7 +11,7 @@ import pytest
 from cluster_processes import job_when, node, scheduler, status_when, submit
 
 from scenarios.cluster.command import main
-from scenarios.cluster.guarding import Guard
+from scenarios.cluster.guard_process import Guard
 
 JOB = Path(gloo_job.__file__)
 NUM_ITERATIONS = 12
