@@ -140,9 +140,9 @@ class LiveCluster:
 
     def decide(self, now_s: float, *, may_preempt: bool) -> None:
         """Let the policy decide, and hold the ranks of jobs that are to leave."""
-        self.wants_decision = False
         for job in decide_jobs(self, now_s, may_preempt=may_preempt):
             self.touch(job)
+        self.wants_decision = False  # suspensions of this decision need no other
 
     def can_preempt(self) -> bool:
         """Whether time alone may change a decision: jobs wait while others run."""

@@ -92,7 +92,6 @@ def _apply(
         job.launches += 1
         job.current = LaunchState(number=job.launches, ranks=_ranks(allocation, names))
         found.append(job)
-    cluster.wants_decision = False
     return found
 
 
