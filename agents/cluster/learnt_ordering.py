@@ -1,15 +1,14 @@
 """A trained network as an ordering."""
 
-import math
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from agents.cluster.weighted_ordering import (
     CHOICES,
-    INTERVAL_S,
     OBSERVATION_SIZE,
-    WeightedOrdering,
+    HourlyWeights,
     queue_observation,
 )
 from agents.ppo.checkpoint import TrainedPolicy, load_checkpoint
@@ -17,18 +16,15 @@ from des.cluster.policy import View
 
 
 @dataclass(slots=True, kw_only=True)
-class LearntOrdering(WeightedOrdering):
+class LearntOrdering(HourlyWeights):
     """Weights chosen every hour by a network of `python -m scenarios.train_queue`."""
 
     network: TrainedPolicy
-    _chosen_for: float = field(default=-math.inf, init=False)
 
-    def prepare(self, view: View) -> None:
-        """Choose weights at the first decision of an interval."""
-        interval = view.now_s // INTERVAL_S
-        if interval != self._chosen_for:
-            self._chosen_for = interval
-            self.choose(self.network.decide(queue_observation(view)).tolist())
+    def next_choices(self, view: View) -> Sequence[int]:
+        """Choices of the network."""
+        choices: list[int] = self.network.decide(queue_observation(view)).tolist()
+        return choices
 
 
 @cache

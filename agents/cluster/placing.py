@@ -10,7 +10,7 @@ from des.cluster.live_job import LiveJob
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnitPlacing(ABC):
-    """Base of placings: nodes of the job's domain and type, in one unit of a level where told.
+    """Base of placings: nodes of the job's domain and type, in one unit of a level if one is given.
 
     The level is the job's own or, for jobs without, that of the placing. Of the units in which a
     job fits it gets the one with the fewest free GPUs. Where no unit will do, a job whose level is

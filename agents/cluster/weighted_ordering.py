@@ -1,6 +1,7 @@
 """Ordering by a weighted key, whose weights a policy chooses from time to time."""
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -75,6 +76,24 @@ class WeightedOrdering:
             + ATTAINED_WEIGHTS[attained] * math.log1p(job.attained_by(now_s) / _HOUR_S)
             - WAIT_WEIGHTS[wait] * math.log1p((now_s - job.job.arrival_s) / _HOUR_S)
         )
+
+
+@dataclass(slots=True, kw_only=True)
+class HourlyWeights(WeightedOrdering, ABC):
+    """Base: weights are chosen again at the first decision of each interval."""
+
+    _chosen_for: float = field(default=-math.inf, init=False)
+
+    def prepare(self, view: View) -> None:
+        """Choose weights once per interval."""
+        interval = view.now_s // INTERVAL_S
+        if interval != self._chosen_for:
+            self._chosen_for = interval
+            self.choose(self.next_choices(view))
+
+    @abstractmethod
+    def next_choices(self, view: View) -> Sequence[int]:
+        """Numbers of the weights of an interval, as `choose` takes them."""
 
 
 def queue_observation(view: View) -> npt.NDArray[np.float32]:

@@ -1,4 +1,4 @@
-"""A file of values by key, so that what took long to compute is computed once."""
+"""A file of values by key, so that slow computations are made once."""
 
 import hashlib
 import json

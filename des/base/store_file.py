@@ -20,7 +20,7 @@ _BUSY_S = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreKind:
-    """Kind of a store: its one table, its number in the header of the file, and what it holds."""
+    """Kind of a store: its one table, its number in the header of the file, its content."""
 
     table: str
     application_id: int
@@ -51,7 +51,7 @@ def create_if_empty(path: Path, kind: StoreKind) -> None:
 
 
 def seal(values: tuple[object, ...]) -> str:
-    """Digest of the cells of a row, kept beside them: in a damaged file they may be anything."""
+    """Digest of the cells of a row, stored with them: in a damaged file they may be anything."""
     return hashlib.sha256(repr(values).encode()).hexdigest()
 
 

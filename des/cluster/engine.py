@@ -9,12 +9,12 @@ import simpy
 
 from des.clock import MEDIUM, MEMBER, WORKER, Clock
 from des.cluster.accounts import Accounts
-from des.cluster.deciding import QueueDecider
 from des.cluster.free_gpus import Allocation, FreeCounts
 from des.cluster.history import History, Stay
 from des.cluster.live_job import LiveJob
 from des.cluster.node_changes import NodeCourse
 from des.cluster.policy import Decision, Policy, Pricing, View, Watch
+from des.cluster.queue_decider import QueueDecider
 from des.cluster.queued_job import QueuedJob
 from des.cluster.waiting_queue import WaitingQueue
 from des.cluster.world import World
@@ -219,7 +219,7 @@ class QueueEngine:
             self._wake()
 
     def _stop(self, job: LiveJob, now_s: float) -> None:
-        """Take a job off its GPUs, whatever becomes of these, and count what it did."""
+        """Take a job off its GPUs, which need not be free then, and count its service."""
         self._accounts.stop(job, now_s)
         if self._world.keeps_stays and self._world.is_tracked(job.job.job_id):
             self._stays += [
@@ -237,7 +237,7 @@ class QueueEngine:
         del self._running[job.number]
 
     def _reprice(self, now_s: float) -> None:
-        """Give running jobs the rates that they have beside each other now."""
+        """Update the rates of running jobs, which may depend on each other."""
         rates = self._pricing.rates(self._running, self._free)
         for number, rate in (rates or {}).items():
             job = self._running[number]

@@ -70,7 +70,7 @@ class Recorder:
         self.jct_sum_s = 0.0
 
     def add(self, live: LiveJob, finish_s: float, *, is_kept: bool) -> None:
-        """Count a job that has ended, and keep its record where told."""
+        """Count a job that has ended, and keep its record if ``is_kept``."""
         job = live.job
         self.num_ended += 1
         self.jct_sum_s += finish_s - job.arrival_s

@@ -102,7 +102,7 @@ class NodeSet:
     def equal(
         cls, num_nodes: int, gpus_per_node: int, *, nodes_per_rack: int = 0, num_domains: int = 1
     ) -> "NodeSet":
-        """Make equal nodes, in racks where told, spread evenly over domains.
+        """Make equal nodes, optionally in racks, spread evenly over domains.
 
         Examples
         --------

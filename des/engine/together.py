@@ -123,8 +123,13 @@ def iterate_together(
         As `simulate_together`; also if a job has no number of iterations.
     """
     _check(topology, jobs)
+    if len(num_iterations) != len(jobs):
+        raise ValueError(
+            f"iterate_together: num_iterations must be one for each of the {len(jobs)} jobs, "
+            f"got {len(num_iterations)}"
+        )
     for count in num_iterations:
-        require_count("simulate_together", "num_iterations", count)
+        require_count("iterate_together", "num_iterations", count)
     clock = Clock()
     media = Media(clock, topology, by_priority=len({job.priority for job in jobs}) > 1)
     ends_s: list[list[float]] = [[] for _ in jobs]

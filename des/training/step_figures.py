@@ -85,7 +85,7 @@ class StepSimulator:
     def iteration(
         self, plan: Plan, loads: Sequence[DomainLoad], step: int, now_s: float
     ) -> StepFigures:
-        """Simulate the step that starts now beside the jobs that run now."""
+        """Simulate the step that starts now, with the jobs that run now."""
 
         def run(world: Topology) -> StepFigures:
             left = beside_jobs(world, loads)

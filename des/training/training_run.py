@@ -1,4 +1,4 @@
-"""A training run: many iterations on a moving network, beside other jobs, with changes of plan.
+"""A training run: many iterations on a moving network, with other jobs and changes of plan.
 
 A process of its own runs above the iterations, whose inside `des.engine.iteration` simulates one
 by one. What is simplified:
@@ -44,7 +44,7 @@ def run_training(
 ) -> TrainingHistory:
     """Simulate a training run.
 
-    An iteration starts as soon as the memory that its plan needs is there beside the other jobs;
+    An iteration starts as soon as the memory that its plan needs is left by the other jobs;
     until then the training stalls. Steps count from 0 over the whole run, whatever the plans.
     Exchanges that are under way at the end are not waited for.
 

@@ -15,7 +15,7 @@ from des.base.checks import require_positive
 from des.base.flags import option
 from des.base.lazy import lazy
 from scenarios.cluster.access import AccessFlags
-from scenarios.cluster.guarding import Guard
+from scenarios.cluster.guard_process import Guard
 
 if TYPE_CHECKING:
     from scenarios.cluster import messages, rpc

@@ -1,4 +1,4 @@
-"""Jobs of a real cluster: what is stored of them, and how policies see them."""
+"""Jobs of a real cluster: their stored state, and their view for policies."""
 
 import shlex
 from collections.abc import Iterator, Mapping
@@ -120,9 +120,7 @@ class JobState(ClusterMessage):
     def give_up_current(self, now_s: float) -> LaunchState | None:
         """Take the GPUs back that the policy gave; the launch, if its ranks are on its nodes."""
         launch, self.current = self.current, None
-        if launch is None:
-            return None
-        if launch.started_s is None:
+        if launch is None or launch.started_s is None:
             return None
         self.attained_s += now_s - launch.started_s
         self.old = launch
@@ -136,7 +134,7 @@ class JobState(ClusterMessage):
         self.state, self.reason, self.ended_s = state, reason, now_s
 
     def status(self, now_s: float) -> JobStatus:
-        """Status as people see it."""
+        """Status for people."""
         held = self.current or self.old
         started_s = None if self.current is None else self.current.started_s
         running_s = 0.0 if started_s is None else now_s - started_s

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from des.cluster.policy import Policy
-from scenarios.cluster.deciding import decide_jobs
 from scenarios.cluster.job_state import JobState, LaunchState, queued_job
-from scenarios.cluster.launching import advance_launch
+from scenarios.cluster.launch_phases import advance_launch
+from scenarios.cluster.live_decisions import decide_jobs
 from scenarios.cluster.messages import JobForm, read_message
 from scenarios.cluster.node_state import Contact, NodeState, Presence
 
@@ -140,9 +140,9 @@ class LiveCluster:
 
     def decide(self, now_s: float, *, may_preempt: bool) -> None:
         """Let the policy decide, and hold the ranks of jobs that are to leave."""
-        self.wants_decision = False
         for job in decide_jobs(self, now_s, may_preempt=may_preempt):
             self.touch(job)
+        self.wants_decision = False  # suspensions of this decision need no other
 
     def can_preempt(self) -> bool:
         """Whether time alone may change a decision: jobs wait while others run."""

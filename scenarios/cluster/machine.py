@@ -33,9 +33,9 @@ def address_of(interface: str) -> str:
     names = [name for _, name in socket.if_nameindex()]
     if interface not in names:
         raise ValueError(f"--interface: must be one of {', '.join(names)}; got {interface!r}")
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
-            found = fcntl.ioctl(asked, _SIOCGIFADDR, struct.pack("256s", interface.encode()))
+            found = fcntl.ioctl(probe, _SIOCGIFADDR, struct.pack("256s", interface.encode()))
         except OSError as error:
             raise ValueError(f"--interface {interface}: has no IPv4 address") from error
     return socket.inet_ntoa(found[20:24])
@@ -44,13 +44,13 @@ def address_of(interface: str) -> str:
 def free_ports(address: str, count: int) -> list[int]:
     """Find different ports that are free now at an address of this machine."""
     with ExitStack() as sockets:
-        asked = [
+        bound = [
             sockets.enter_context(socket.socket(socket.AF_INET, socket.SOCK_STREAM))
             for _ in range(count)
         ]
-        for each in asked:
+        for each in bound:
             each.bind((address, 0))
-        return [each.getsockname()[1] for each in asked]
+        return [each.getsockname()[1] for each in bound]
 
 
 def num_gpus_of(text: str) -> int:

@@ -73,7 +73,7 @@ class RankReport(ClusterMessage):
     """A rank on its node.
 
     ``begun`` is the last iteration that it has begun; -1: none. A frozen rank begins no other until
-    it is told when to leave. ``left`` says what made it leave: its lease, a signal, or the end of
+    it is told when to leave. ``left`` is the reason for leaving: its lease, a signal, or the end of
     the node's own lease (``fence``).
     """
 
@@ -165,7 +165,7 @@ class StatusRequest(ClusterMessage):
 
 
 class JobStatus(ClusterMessage):
-    """A job as people see it.
+    """A job for people.
 
     ``state`` is the phase of an earlier launch while its ranks have not left; ``gpus`` are those
     that it holds, by node.
@@ -187,7 +187,7 @@ class JobStatus(ClusterMessage):
 
 
 class NodeStatus(ClusterMessage):
-    """A node as people see it."""
+    """A node for people."""
 
     node: str
     state: str
@@ -197,7 +197,7 @@ class NodeStatus(ClusterMessage):
 
 
 class Status(ClusterMessage):
-    """The cluster as people see it."""
+    """The cluster for people."""
 
     version: str
     policy: str
@@ -232,7 +232,7 @@ def read_message(form: type[MessageT], body: bytes | str, what: str) -> MessageT
     Raises
     ------
     ValueError
-        If it is not one of this form, naming what it is, the field and what is allowed.
+        If it is not one of this form, naming the message, the field and what is allowed.
     """
     try:
         text = body if isinstance(body, str) else body.decode()

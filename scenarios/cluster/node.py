@@ -16,6 +16,7 @@ from des.base.flags import option
 from des.base.interruption import heard_handlers
 from des.base.lazy import lazy
 from des.base.names import require_name
+from des.base.speaking import SPEAKER
 from scenarios.cluster.access import AccessFlags
 from scenarios.cluster.machine import address_of, num_gpus_of
 
@@ -31,7 +32,7 @@ examples:
   python -m scenarios.cluster node --ipaddr 10.0.0.1 --interface eth0 --tls-ca ca.crt \\
     --token-file token --domain east --rack r1
 
-variables of each rank, beside the environment of this command:
+variables of each rank, in addition to the environment of this command:
   job_id dist_rank world_size local_gpu_id local_accessible_gpu local_accessible_gpus
   master_ip_address master_port LEASE_SOCKET
 """
@@ -64,7 +65,8 @@ def run(config: Config) -> int:
         rack=config.rack,
     )
     config.logs.mkdir(parents=True, exist_ok=True)
-    asyncio.run(_work(config, identity))
+    with SPEAKER.resting():
+        asyncio.run(_work(config, identity))
     return 0
 
 

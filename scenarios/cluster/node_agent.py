@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from scenarios.cluster.guarding import Guard
+from scenarios.cluster.guard_process import Guard
 from scenarios.cluster.machine import free_ports
 from scenarios.cluster.messages import (
     FollowRequest,

@@ -1,4 +1,4 @@
-"""Nodes of a real cluster: what is stored of them, and what is known while they report."""
+"""Nodes of a real cluster: their stored state, and their last contact."""
 
 from typing import Literal
 

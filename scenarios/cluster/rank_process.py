@@ -14,10 +14,10 @@ _TAIL_BYTES = 4096
 
 
 class Changed(Protocol):
-    """Hears that a rank's report has changed: at once, or soon."""
+    """Callback for a changed report of a rank, which is sent at once or soon."""
 
     def __call__(self, *, is_urgent: bool) -> None:
-        """Hear it."""
+        """Take note of the change."""
 
 
 class RankProcess:
@@ -76,7 +76,7 @@ class RankProcess:
         return True
 
     async def wait(self) -> None:
-        """Wait for the end of the process, and of what it has left behind."""
+        """Wait for the end of the process, then kill processes that it has left behind."""
         if self._process is None:
             return
         code = await self._process.wait()

@@ -15,9 +15,9 @@ from des.base.lazy import lazy
 from scenarios.cluster.access import require_port, require_safe_address, token_of
 
 if TYPE_CHECKING:
-    from scenarios.cluster import serving
+    from scenarios.cluster import scheduler_server
 else:
-    serving = lazy("scenarios.cluster.serving")
+    scheduler_server = lazy("scenarios.cluster.scheduler_server")
 
 EXAMPLES = """\
 examples:
@@ -85,4 +85,4 @@ class Config:
 
 def run(config: Config) -> int:
     """Schedule until SIGTERM or Ctrl-C."""
-    return serving.serve_cluster(config)
+    return scheduler_server.serve_cluster(config)

@@ -26,8 +26,8 @@ from scenarios.cluster.messages import (
     message_text,
     read_message,
 )
+from scenarios.cluster.node_reports import take_report
 from scenarios.cluster.orders import node_orders
-from scenarios.cluster.reporting import take_report
 from scenarios.cluster.store import StateStore
 
 

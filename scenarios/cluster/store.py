@@ -37,7 +37,7 @@ class SqliteStore:
             raise ValueError(f"{path}: cannot hold the state of a scheduler: {error}") from error
 
     def _prepare(self) -> None:
-        """Lock the file, after a look at whose it is: nothing of others is changed."""
+        """Lock the file, after a check that it is ours: other files stay as they are."""
         self._file.execute("PRAGMA locking_mode = EXCLUSIVE")
         (number,) = self._file.execute("PRAGMA application_id").fetchone()
         (tables,) = self._file.execute("SELECT count(*) FROM sqlite_master").fetchone()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
 
@@ -35,6 +35,16 @@ else:
     network_jobs = lazy("agents.cluster.pricing.network_jobs")
     schedulers = lazy("agents.hi_ppo.schedulers")
     table = lazy("agents.planners.table")
+
+
+class LinkRow(NamedTuple):
+    """Use of a link by all jobs of a run; ``usd`` is None where it has no price."""
+
+    source: str
+    target: str
+    num_bytes: float
+    mean_use: float
+    usd: float | None
 
 
 def queue_nodes(config: Config) -> NodeSet:
@@ -106,24 +116,24 @@ def _hi_ppo() -> Planner:
     return plan
 
 
-def link_rows(config: Config, history: History) -> list[dict[str, object]]:
+def link_rows(config: Config, history: History) -> list[LinkRow]:
     """Bytes on each link of the network, and their cost where it has prices; [] without them."""
     if config.pricing == "plain":
         return []
     topology = _network(config.network)
     carried = dict(history.link_bytes)
-    rows: list[dict[str, object]] = []
+    rows = []
     for link in topology.links:
         num_bytes = carried.get((link.source, link.target), 0.0)
         price = link.price_usd_per_gb
         rows.append(
-            {
-                "source": link.source,
-                "target": link.target,
-                "num_bytes": num_bytes,
-                "mean_use": num_bytes / (link.bandwidth_bytes_per_s * history.end_s),
-                "usd": None if price is None else num_bytes / BYTES_PER_GB * price,
-            }
+            LinkRow(
+                source=link.source,
+                target=link.target,
+                num_bytes=num_bytes,
+                mean_use=num_bytes / (link.bandwidth_bytes_per_s * history.end_s),
+                usd=None if price is None else num_bytes / BYTES_PER_GB * price,
+            )
         )
     return rows
 

@@ -45,11 +45,12 @@ def results_frame(results: Sequence[QueueRun], gpu_hour_usd: float) -> pd.DataFr
         }
         row |= {name: metric.figure(result.history) for name, metric in METRICS.items()}
         gpu_usd = result.history.gpu_seconds.held / 3600.0 * gpu_hour_usd
+        wan_usd = sum(link.usd or 0.0 for link in result.links)
         if result.links:
-            row["wan_bytes"] = sum(float(str(link["num_bytes"])) for link in result.links)
-            row["wan_usd"] = sum(float(str(link["usd"] or 0.0)) for link in result.links)
+            row["wan_bytes"] = sum(link.num_bytes for link in result.links)
+            row["wan_usd"] = wan_usd
         if gpu_hour_usd:
-            row["cost_usd"] = gpu_usd + float(str(row.get("wan_usd", 0.0)))
+            row["cost_usd"] = gpu_usd + wan_usd
         rows.append(row)
     return pd.DataFrame(rows)
 
@@ -79,7 +80,7 @@ def links_frame(results: Sequence[QueueRun]) -> pd.DataFrame:
                 "scheduler": result.combination.scheduler,
                 "load": result.combination.load,
                 "seed": result.combination.seed,
-                **link,
+                **link._asdict(),
             }
             for result in results
             for link in result.links

@@ -1,8 +1,7 @@
 """Trained orderings, rules, and an untrained and a random one on the same unseen queues."""
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +11,7 @@ from agents.cluster.learnt_ordering import LearntOrdering, trained_ordering_netw
 from agents.cluster.queue_batch import QueueBatch
 from agents.cluster.queue_task import drawn_queue, queue_policy
 from agents.cluster.table import ORDERINGS, PolicySetting
-from agents.cluster.weighted_ordering import CHOICES, INTERVAL_S, WeightedOrdering
+from agents.cluster.weighted_ordering import CHOICES, HourlyWeights
 from agents.ppo.checkpoint import TrainedPolicy
 from agents.ppo.ppo_config import PPOConfig
 from agents.ppo.trainer import Trainer
@@ -31,17 +30,15 @@ _TRAINED, _UNTRAINED, _RANDOM = "ppo", "untrained", "random_weights"
 
 
 @dataclass(slots=True, kw_only=True)
-class RandomWeights(WeightedOrdering):
+class RandomWeights(HourlyWeights):
     """Weights drawn every hour."""
 
     rng: np.random.Generator
-    _chosen_for: float = field(default=-math.inf, init=False)
 
-    def prepare(self, view: View) -> None:
-        """Draw weights at the first decision of an interval."""
-        if view.now_s // INTERVAL_S != self._chosen_for:
-            self._chosen_for = view.now_s // INTERVAL_S
-            self.choose(self.rng.integers(CHOICES).tolist())
+    def next_choices(self, view: View) -> Sequence[int]:
+        """Choices drawn uniformly."""
+        choices: list[int] = self.rng.integers(CHOICES).tolist()
+        return choices
 
 
 def times_on_queues(checkpoints: Sequence[Path], num_queues: int) -> pd.DataFrame:

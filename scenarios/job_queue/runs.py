@@ -16,7 +16,7 @@ from des.cluster.running import run
 from des.cluster.world import BloxRules, World
 from des.dynamics import LinkState, MarkovModulated
 from des.plan.replacement import Replacement
-from scenarios.job_queue.job_pricing import link_rows, pricing_of, queue_nodes
+from scenarios.job_queue.job_pricing import LinkRow, link_rows, pricing_of, queue_nodes
 from scenarios.job_queue.settings import Combination, Config, quotas_of, tracked_of
 from scenarios.job_queue.traces.forms import read_job_trace
 from scenarios.job_queue.traces.trace_jobs import JobTrace
@@ -40,14 +40,14 @@ class QueueRun:
     """Result of a combination.
 
     ``demand`` holds (time, GPUs wanted, GPUs free) at decisions, thinned out; ``cpu_s`` is the time
-    of the simulation alone; ``links`` are the rows of `link_rows`.
+    of the simulation alone.
     """
 
     combination: Combination
     history: History
     workload: str
     demand: tuple[tuple[float, int, int], ...]
-    links: tuple[dict[str, object], ...]
+    links: tuple[LinkRow, ...]
     cpu_s: float
 
 

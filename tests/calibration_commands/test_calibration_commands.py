@@ -13,7 +13,7 @@ from calibration_command_runs import SMALL, check, content_of, fit
 from reference_programs import fake_program, fake_programs
 
 from calibration import read_corrections, write_corrections
-from calibration.commands.main import COMMANDS, main
+from calibration.commands.main import TABLE, main
 from calibration.measuring.environment import BINARIES_VARIABLE
 from calibration.runs.store import Store
 from des import NO_CORRECTIONS, Corrections
@@ -35,7 +35,7 @@ def errors_of(text, title, figure="makespan"):
     return [float(number) for number in re.findall(r"[+-]?\d+(?:\.\d{3}|e-\d+)\b", line)]
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", TABLE.commands)
 def test_every_command_explains_itself(command, capsys):
     with pytest.raises(SystemExit, match=r"^0$"):
         main([command, "--help"])

@@ -43,3 +43,5 @@ def test_a_job_without_iterations_is_refused(job):
     topology, one = job
     with pytest.raises(ValueError, match="num_iterations must be a whole number from 1 to"):
         iterate_together(topology, [one], [0])
+    with pytest.raises(ValueError, match="must be one for each of the 2 jobs, got 1"):
+        iterate_together(topology, [one, one], [1])

@@ -17,9 +17,9 @@ from agents.planners.names import PLANNER_NAMES, RULE_NAMES, SCHEDULER_NAMES
 from agents.planners.table import PLANNERS
 from agents.replanning.table import RULES, SCHEDULERS
 from des.base.lazy import lazy
-from scenarios.cluster.command import COMMANDS as CLUSTER_SUBCOMMANDS
-from scenarios.devices.command import COMMANDS as SUBCOMMANDS
-from scenarios.k8s.command import COMMANDS as K8S_SUBCOMMANDS
+from scenarios.cluster.command import TABLE as CLUSTER_SUBCOMMANDS
+from scenarios.devices.command import TABLE as SUBCOMMANDS
+from scenarios.k8s.command import TABLE as K8S_SUBCOMMANDS
 from scenarios.measure.ablations.preference import NUM_DRAWN
 from scenarios.measure.pareto.names import TABLE_NAMES
 from scenarios.measure.pareto.study import TABLES
@@ -50,11 +50,11 @@ COMMANDS = [
     "scenarios.autoscale shared",
     "scenarios.autoscale queues",
     "scenarios.cluster",
-    *(f"scenarios.cluster {name}" for name in CLUSTER_SUBCOMMANDS),
+    *(f"scenarios.cluster {name}" for name in CLUSTER_SUBCOMMANDS.commands),
     "scenarios.devices",
-    *(f"scenarios.devices {name}" for name in SUBCOMMANDS),
+    *(f"scenarios.devices {name}" for name in SUBCOMMANDS.commands),
     "scenarios.k8s",
-    *(f"scenarios.k8s {name}" for name in K8S_SUBCOMMANDS),
+    *(f"scenarios.k8s {name}" for name in K8S_SUBCOMMANDS.commands),
     "scenarios.reproduce",
     *(
         f"scenarios.reproduce {name}"

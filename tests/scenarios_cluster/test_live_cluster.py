@@ -3,13 +3,13 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from paper_nodes import PaperNode, cluster_of, form, settle
+from scripted_nodes import ScriptedNode, cluster_of, form, settle
 
 from agents.cluster.table import ORDERINGS
 from scenarios.cluster.job_state import JobState, LaunchedRank, LaunchState, live_job
 from scenarios.cluster.live_cluster import LiveCluster
+from scenarios.cluster.node_reports import take_report
 from scenarios.cluster.orders import node_orders
-from scenarios.cluster.reporting import take_report
 
 RULES = [name for name in ORDERINGS if name != "ppo"]  # which needs a trained network
 
@@ -23,16 +23,16 @@ def running(cluster: LiveCluster) -> dict[int, dict[str, list[int]]]:
     }
 
 
-def two_nodes(policy: str = "las") -> tuple[LiveCluster, list[PaperNode]]:
+def two_nodes(policy: str = "las") -> tuple[LiveCluster, list[ScriptedNode]]:
     """Cluster of two nodes of two GPUs, which have reported."""
     cluster = cluster_of(policy)
-    nodes = [PaperNode(cluster, name, 2) for name in "ab"]
+    nodes = [ScriptedNode(cluster, name, 2) for name in "ab"]
     for node in nodes:
         node.report(0.0)
     return cluster, nodes
 
 
-def decided(cluster: LiveCluster, nodes: list[PaperNode], now_s: float) -> None:
+def decided(cluster: LiveCluster, nodes: list[ScriptedNode], now_s: float) -> None:
     """Decide as at the end of a round, and let nodes do it."""
     cluster.decide(now_s, may_preempt=True)
     cluster.start_ready(now_s)
@@ -128,7 +128,7 @@ def test_a_node_that_lies_is_refused_and_its_jobs_go_elsewhere(change, message):
 
 def test_a_name_that_is_taken_is_refused_to_the_process_that_had_it_before():
     cluster, nodes = two_nodes()
-    newer = PaperNode(cluster, "a", 2)
+    newer = ScriptedNode(cluster, "a", 2)
     newer.report(1.0)
 
     with pytest.raises(ValueError, match="node a: another process has joined under this name"):
@@ -193,7 +193,7 @@ def test_a_launch_counts_from_the_round_that_is_nearest_to_its_start():
     assert (live.launch_s, live.attained_by(20.0)) == (20.0, pytest.approx(9.6))
 
 
-def check(cluster: LiveCluster, stored: dict[str, str], nodes: list[PaperNode]) -> None:
+def check(cluster: LiveCluster, stored: dict[str, str], nodes: list[ScriptedNode]) -> None:
     """GPUs have one rank, ranks leave at one iteration, the stored state gives equal orders."""
     stored |= cluster.take_changes()[0]
     again = cluster_of()

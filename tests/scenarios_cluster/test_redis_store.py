@@ -6,7 +6,7 @@ import subprocess
 import pytest
 
 from scenarios.cluster.machine import free_ports
-from scenarios.cluster.serving import open_store
+from scenarios.cluster.scheduler_server import open_store
 
 redis = pytest.importorskip("redis", reason="needs the extra cluster-redis")
 

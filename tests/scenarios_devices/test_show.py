@@ -7,7 +7,7 @@ from command_output import examples_of, help_of
 from topo_outputs import GOLDEN, READABLE, expected, server_in
 
 from des.devices.presets import KIND_NAMES, simulated
-from scenarios.devices.command import COMMANDS, main
+from scenarios.devices.command import TABLE, main
 
 NOT_SHOWN = {"parse", "source", "quirks", "strict_error"}
 
@@ -103,7 +103,7 @@ def test_damaged_and_glued_outputs_are_refused_in_one_line(capsys):
     assert "header lost its tabs" in refusal(capsys, "show", "--file", str(glued), "--strict")
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", TABLE.commands)
 def test_help_has_examples_of_each_subcommand(name, capsys):
     printed = help_of(lambda flags: main([name, *flags]), capsys)
 

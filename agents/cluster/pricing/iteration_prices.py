@@ -86,13 +86,7 @@ class IterationPrices:
         return cls(store=KeyedStore.open(path, holds=_HOLDS, application_id=_APPLICATION_ID))
 
     def price(self, job: PlacedJob, shares: Mapping[LinkName, float]) -> IterationPrice:
-        """Price of a job that has shares of links, and the whole of those that are not named.
-
-        Examples
-        --------
-        >>> on_grid(0.5), on_grid(0.001)
-        (32, 1)
-        """
+        """Price of a job that has shares of links, and the whole of those that are not named."""
         parts = tuple(
             on_grid(shares.get((link.source, link.target), 1.0)) for link in job.topology.links
         )
@@ -123,7 +117,13 @@ class IterationPrices:
 
 
 def on_grid(share: float) -> int:
-    """Multiple of 1 / GRID that a share is rounded to."""
+    """Multiple of 1 / GRID that a share is rounded to.
+
+    Examples
+    --------
+    >>> on_grid(0.5), on_grid(0.001)
+    (32, 1)
+    """
     return max(1, round(share * GRID))
 
 

@@ -14,10 +14,10 @@ from des.cluster.policy import Traffic
 
 
 class JobPlacer(Protocol):
-    """Source of plans: what a job on its GPUs is to the training simulator."""
+    """Plans of jobs on their GPUs, in the form of the training simulator."""
 
     def placed(self, job: LiveJob, free: FreeCounts) -> PlacedJob:
-        """Return the job on the GPUs that it holds; the same object for the same thing."""
+        """Return the job on the GPUs that it holds; the same object for equal arguments."""
 
     def moved_bytes(self, job: LiveJob, free: FreeCounts) -> Mapping[LinkName, float]:
         """Model state that a launch sends over links. [bytes]"""
@@ -28,10 +28,10 @@ class JobPlacer(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkPricing:
-    """Rates by the time of an iteration, beside the other jobs that use the same links.
+    """Rates by the time of an iteration while other jobs use the same links.
 
-    A job's rate is the time of an iteration at rate 1 over the one that it takes now; what the
-    plain pricing says of its type of GPU and its speed curve counts as well.
+    A job's rate is the time of an iteration at rate 1 over the one that it takes now; the
+    factors of the plain pricing (type of GPU, speed curve) apply as well.
     """
 
     placer: JobPlacer

@@ -1,4 +1,4 @@
-"""Shares of links for jobs that run side by side, found so that they agree with what jobs do."""
+"""Shares of links for jobs that run at the same time, as a fixed point of shares and use."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -101,12 +101,12 @@ def fair_share(num_messages: float, others: Sequence[tuple[float, float, float]]
 
     Examples
     --------
-    Beside one job that always sends, and beside one that never does:
+    With one other job that always sends, and with one that never does:
 
     >>> fair_share(1.0, [(0.5, 0.0, 1.0)]), fair_share(1.0, [(0.0, 1.0, 1.0)])
     (0.5, 1.0)
 
-    Beside one that works and thinks for equal times, which is then there two times in three:
+    With one that works and thinks for equal times, which is then there two times in three:
 
     >>> round(fair_share(1.0, [(0.5, 0.5, 1.0)]), 6)
     0.666667

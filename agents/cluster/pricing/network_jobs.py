@@ -83,7 +83,7 @@ class NetworkJobs:
     _made: dict[tuple[str, int, GpusByDomain, int], PlacedJob] = field(default_factory=dict)
 
     def placed(self, job: LiveJob, free: FreeCounts) -> PlacedJob:
-        """Return the job on the GPUs that it holds; the same object for the same thing."""
+        """Return the job on the GPUs that it holds; the same object for equal arguments."""
         held = gpus_by_domain(job.allocation, free)
         key = job.job.model, sum(num_gpus for _, num_gpus in held), held, job.job.priority
         if key not in self._made:

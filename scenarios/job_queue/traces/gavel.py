@@ -1,4 +1,4 @@
-"""Traces of Gavel and Shockwave: tab text of steps, and a JSON file of throughputs beside it."""
+"""Traces of Gavel and Shockwave: tab text of steps, and a JSON file of throughputs."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -25,7 +25,7 @@ COLUMNS = (
     "arrival_time",
 )
 THROUGHPUTS = "throughputs.json"
-"""File beside the trace: steps per second by type of GPU, type of job and number of GPUs."""
+"""File next to the trace: steps per second by type of GPU, type of job and number of GPUs."""
 
 
 def read_gavel(path: Path, *, keeps_failed: bool) -> JobTrace:

@@ -6,11 +6,11 @@ from collections import deque
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from des.cluster.deciding import QueueDecider
 from des.cluster.free_gpus import Allocation, FreeCounts, positions
 from des.cluster.live_job import LiveJob
 from des.cluster.node_set import NodeSet
 from des.cluster.policy import Decision, View
+from des.cluster.queue_decider import QueueDecider
 from des.cluster.waiting_queue import WaitingQueue
 from scenarios.cluster.job_state import JobState, LaunchedRank, LaunchState, live_job
 from scenarios.cluster.node_state import NodeState
@@ -92,7 +92,6 @@ def _apply(
         job.launches += 1
         job.current = LaunchState(number=job.launches, ranks=_ranks(allocation, names))
         found.append(job)
-    cluster.wants_decision = False
     return found
 
 

@@ -5,8 +5,8 @@ from itertools import count
 from agents.cluster.table import PolicySetting, policy_named
 from scenarios.cluster.live_cluster import LiveCluster
 from scenarios.cluster.messages import JobForm, NodeReport, RankOrder, RankReport
+from scenarios.cluster.node_reports import take_report
 from scenarios.cluster.orders import node_orders
-from scenarios.cluster.reporting import take_report
 
 _NUMBERS = count()
 
@@ -26,7 +26,7 @@ def form(num_gpus: int = 1, **more) -> JobForm:
     return JobForm(launch_command="train", num_gpus=num_gpus, **more)
 
 
-class PaperNode:
+class ScriptedNode:
     """A node: its ranks begin an iteration when told, and leave when their lease says so."""
 
     def __init__(self, cluster: LiveCluster, name: str, num_gpus: int) -> None:
@@ -94,7 +94,7 @@ class PaperNode:
         self.ranks[key].has_ended, self.ranks[key].code = True, code
 
 
-def settle(cluster: LiveCluster, nodes: list[PaperNode], now_s: float) -> None:
+def settle(cluster: LiveCluster, nodes: list[ScriptedNode], now_s: float) -> None:
     """Let all nodes report and obey until nothing changes."""
     before = None
     while before != (now := [node_orders(cluster, node.name) for node in nodes]):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from scenarios.cluster.launching import advance_launch, rank_ended
+from scenarios.cluster.launch_phases import advance_launch, rank_ended
 from scenarios.cluster.messages import NodeReport, RankReport
 from scenarios.cluster.node_state import Contact, NodeState, node_of
 

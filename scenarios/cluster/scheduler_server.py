@@ -1,4 +1,4 @@
-"""Running of a scheduler: its parts put together, a port, and the end on a signal."""
+"""Server of a scheduler: its parts put together, a port, and the end on a signal."""
 
 import asyncio
 import sys
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from agents.cluster.table import PolicySetting, policy_named
 from des.base.interruption import heard_handlers
 from des.base.lazy import lazy
+from des.base.speaking import SPEAKER
 from scenarios.cluster.access import token_of
 from scenarios.cluster.live_cluster import LiveCluster
 from scenarios.cluster.rpc import answers_of, bind, make_server, pem
@@ -44,7 +45,8 @@ def serve_cluster(config: Config) -> int:
     cluster = LiveCluster(policy=policy, lease_s=config.lease, grace_s=config.grace)
     store = open_store(config.state)
     try:
-        return asyncio.run(_serve(config, cluster, store))
+        with SPEAKER.resting():
+            return asyncio.run(_serve(config, cluster, store))
     finally:
         store.close()
 
