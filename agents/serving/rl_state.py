@@ -8,14 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from des.base.checks import require_count, require_non_negative
-from des.serving.fleet_world import (
-    MIXED,
-    PROMPT,
-    TOKEN,
-    Decision,
-    PoolView,
-    View,
-)
+from des.serving.fleet_world import MIXED, PROMPT, TOKEN, Decision, PoolView, View
 
 POOL_FIELDS = 10
 SHARED_FIELDS = 8

@@ -6,18 +6,19 @@ from pathlib import Path
 
 from agents.serving.table import scaling_policy
 from des.base.command import UsageError
+from des.base.document import DOCUMENT
 from des.serving.applications import Application, SharedCluster, run_applications
 from des.serving.fleet_figures import run_figures
 from scenarios.autoscale import fleet_outputs
 from scenarios.autoscale.application_files import ApplicationForm, read_applications
-from scenarios.autoscale.command_configs import SharedConfig
+from scenarios.autoscale.command_configs import PROG, SharedConfig
 from scenarios.autoscale.fleet_config import config_requests, config_world
 from scenarios.frame import repeat, writing
 
 _NAME = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_-")
 
 
-def run_shared(prog: str, config: SharedConfig) -> int:
+def run(config: SharedConfig) -> int:
     """Simulate the applications of a file, print and write their figures."""
     if config.applications is None:
         raise UsageError("--applications must name the file of the applications, got none")
@@ -42,10 +43,12 @@ def run_shared(prog: str, config: SharedConfig) -> int:
         rows,
         histories,
         settings=repeat.repeated_settings(config),
-        command=repeat.repeat_command(f"{prog} shared", config),
+        command=repeat.repeat_command(f"{PROG} shared", config),
     )
     fleet_outputs.show(rows)
-    for path in writing.write_files(config.out, files):
+    paths = writing.write_files(config.out, files)
+    DOCUMENT.add(rows=rows, files=paths)
+    for path in paths:
         sys.stdout.write(f"written: {path}\n")
     return 0
 
