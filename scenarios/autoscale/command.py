@@ -14,7 +14,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
-from des.base.document import DOCUMENT
 from des.base.flags import parse
 from des.base.lazy import lazy
 from des.base.spelling import own_arguments
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
     from des.serving import fleet_engine, fleet_figures
     from des.serving.fleet_world import History
     from scenarios.autoscale import advisory, fleet_outputs
-    from scenarios.frame import repeat, writing
+    from scenarios.frame import repeat
 else:
     advisory = lazy("scenarios.autoscale.advisory")
     fleet_engine = lazy("des.serving.fleet_engine")
@@ -42,7 +41,6 @@ else:
     fleet_outputs = lazy("scenarios.autoscale.fleet_outputs")
     repeat = lazy("scenarios.frame.repeat")
     table = lazy("agents.serving.table")
-    writing = lazy("scenarios.frame.writing")
 
 _EXAMPLES = f"""\
 examples:
@@ -129,9 +127,5 @@ def _run(config: Config) -> int:
         settings=repeat.repeated_settings(config),
         command=repeat.repeat_command(PROG, config),
     )
-    fleet_outputs.show(rows)
-    paths = writing.write_files(config.out, files)
-    DOCUMENT.add(rows=rows, files=paths)
-    for path in paths:
-        sys.stdout.write(f"written: {path}\n")
+    fleet_outputs.show_and_write(rows, config.out, files)
     return 0

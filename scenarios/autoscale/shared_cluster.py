@@ -6,14 +6,13 @@ from pathlib import Path
 
 from agents.serving.table import scaling_policy
 from des.base.command import UsageError
-from des.base.document import DOCUMENT
 from des.serving.applications import Application, SharedCluster, run_applications
 from des.serving.fleet_figures import run_figures
 from scenarios.autoscale import fleet_outputs
 from scenarios.autoscale.application_files import ApplicationForm, read_applications
 from scenarios.autoscale.command_configs import PROG, SharedConfig
 from scenarios.autoscale.fleet_config import config_requests, config_world
-from scenarios.frame import repeat, writing
+from scenarios.frame import repeat
 
 _NAME = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_-")
 
@@ -45,11 +44,7 @@ def run(config: SharedConfig) -> int:
         settings=repeat.repeated_settings(config),
         command=repeat.repeat_command(f"{PROG} shared", config),
     )
-    fleet_outputs.show(rows)
-    paths = writing.write_files(config.out, files)
-    DOCUMENT.add(rows=rows, files=paths)
-    for path in paths:
-        sys.stdout.write(f"written: {path}\n")
+    fleet_outputs.show_and_write(rows, config.out, files)
     return 0
 
 
