@@ -104,9 +104,3 @@ class QueueSimulator:
         if is_over:
             self._engine = None
         return observation, reward, is_over
-
-
-def training_seed(seed: int, place: int, episode: int) -> int:
-    """Seed of an episode to train on, from 2**20; smaller ones are kept to compare on."""
-    sequence = np.random.SeedSequence((seed, place, episode))
-    return (int(sequence.generate_state(1, np.uint64)[0]) >> 2) | 2**20

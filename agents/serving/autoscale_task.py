@@ -29,7 +29,7 @@ def drawn_day(seed: int, *, drains_soonest: bool = False) -> World:
     """
     rng = np.random.default_rng([seed, 26])
     rates = (float(rng.uniform(1, 2)), float(rng.uniform(4, 7)), float(rng.uniform(10, 16)))
-    lengths = TokenLengths(prompt_mean=4000.0, output_mean=250.0, variation=0.6, most=16_000)
+    lengths = TokenLengths(prompt_mean=4000.0, output_mean=250.0, variation=0.6, max_tokens=16_000)
     requests = modulated_requests(rates, 120.0, DAY_S, int(rng.integers(2**31)), lengths)
     return day_world(requests, drains_soonest=drains_soonest)
 
@@ -84,7 +84,7 @@ class TraceRLSimulator:
         return self._observed(self.view)
 
     def _observed(self, view: View) -> npt.NDArray[np.float32]:
-        """Ask the guide, and observe."""
+        """Observe the fleet and the counts that the guide wants."""
         advice, self.memory = self.guide.decide(view, self.memory)
         self.wanted = advice.counts
         return self.collector.collect(view, self.wanted)

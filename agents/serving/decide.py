@@ -18,12 +18,7 @@ from des.base.flags import option, parse, required
 from des.base.text_files import read_json
 from des.serving.engines import engine_named
 from des.serving.fleet_settings import ScalingLimits, Slo, StartDelay
-from des.serving.fleet_world import (
-    LAYOUTS_OF_POOLS,
-    PoolView,
-    View,
-    World,
-)
+from des.serving.fleet_world import LAYOUTS_OF_POOLS, PoolView, View, World
 from des.serving.requests import Request
 
 PROG = "python -m agents.serving.decide"

@@ -9,14 +9,7 @@ from agents.serving.capacity import Load, instances_needed
 from agents.serving.observed import load_of
 from agents.serving.sla_planner import PlannerFactors, PlannerRules, within_budget
 from des.base.checks import require_fraction, require_positive
-from des.serving.fleet_world import (
-    MIXED,
-    PROMPT,
-    TOKEN,
-    Decision,
-    View,
-    World,
-)
+from des.serving.fleet_world import MIXED, PROMPT, TOKEN, Decision, View, World
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

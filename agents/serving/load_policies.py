@@ -4,12 +4,7 @@ from dataclasses import dataclass
 
 from agents.serving.observed import pool_requests, target_requests
 from des.base.checks import require_positive
-from des.serving.fleet_world import (
-    Decision,
-    PoolView,
-    View,
-    World,
-)
+from des.serving.fleet_world import Decision, PoolView, View, World
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

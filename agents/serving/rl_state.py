@@ -8,14 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from des.base.checks import require_count, require_non_negative
-from des.serving.fleet_world import (
-    MIXED,
-    PROMPT,
-    TOKEN,
-    Decision,
-    PoolView,
-    View,
-)
+from des.serving.fleet_world import MIXED, PROMPT, TOKEN, Decision, PoolView, View
 
 POOL_FIELDS = 10
 SHARED_FIELDS = 8
@@ -45,10 +38,10 @@ class RLStateCollector:
 
     Of a pool: active, starting and draining instances, requests that wait and run, prompt tokens
     that wait, shares of memory and of time in use, time that starts still need, and instances that
-    a guide wants beyond those ordered. Shared: arrivals,
-    tokens of them, tokens written, mean time to the first token and mean gap over the SLO,
-    attainment, and all instances. A mixed pool takes the first place and leaves the second at 0.
-    Counts are compressed as ``log(1 + x)``.
+    a guide wants beyond those ordered. Shared: arrivals, their prompt tokens, tokens written; over
+    the SLO: mean and 95th percentile of the time to the first token, and mean gap; attainment, and
+    all instances. A mixed pool takes the first place and leaves the second at 0. Counts are
+    compressed as ``log(1 + x)``.
     """
 
     weights: ScalingWeights = DEFAULT_WEIGHTS

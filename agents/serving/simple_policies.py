@@ -3,12 +3,7 @@
 from dataclasses import dataclass
 
 from des.base.checks import require_count, require_non_negative
-from des.serving.fleet_world import (
-    Decision,
-    PoolView,
-    View,
-    World,
-)
+from des.serving.fleet_world import Decision, PoolView, View, World
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,7 +23,7 @@ class Application:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedCluster:
-    """Servers that applications share, and who gets them where they are too few."""
+    """Servers that applications share, and the arbiter that grants them where they are too few."""
 
     num_servers: int
     gpus_per_server: int = 8
@@ -74,7 +74,7 @@ class _Shared:
         self.applications, self.cluster = applications, cluster
         self.clock = Clock()
         self.servers = Servers(
-            server_gpus={STANDARD_SKU: cluster.gpus_per_server}, most=cluster.num_servers
+            server_gpus={STANDARD_SKU: cluster.gpus_per_server}, max_servers=cluster.num_servers
         )
         self.open = {
             name: Fleet(each.world, seed, clock=self.clock, servers=self.servers)
@@ -115,8 +115,8 @@ class _Shared:
         """New instances of each application, those with the largest instances first."""
         claims = {
             name: Claim(
-                num=sum(self.open[name].new_orders(decision).values()),
-                has=self.open[name].manager.get_status_summary()["total_instances"],
+                num_wanted=sum(self.open[name].new_orders(decision).values()),
+                num_held=self.open[name].manager.get_status_summary()["total_instances"],
                 num_gpus=self.open[name].world.engine.num_gpus,
                 priority=self.applications[name].priority,
             )
@@ -129,7 +129,7 @@ class _Shared:
 
 
 def _within(decision: Decision, new: Mapping[str, int], granted: int) -> Decision:
-    """Ask for no more new instances than are granted; pools give up in proportion."""
+    """Ask for no more new instances than are granted; the pool with the most gives up first."""
     missing = sum(new.values()) - granted
     if missing <= 0:
         return decision

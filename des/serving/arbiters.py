@@ -1,4 +1,4 @@
-"""Arbiters: which applications get the instances that they ask for, where a cluster has too few."""
+"""Arbiters: rules that grant new instances to applications where servers are too few."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,10 +8,10 @@ from des.base.checks import require_count
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """Instances that an application has, and more that it asks for."""
+    """New instances that an application wants, and those that it has."""
 
-    num: int
-    has: int
+    num_wanted: int
+    num_held: int
     num_gpus: int
     """GPUs of one instance."""
     priority: int = 0
@@ -37,7 +37,7 @@ def by_priority(claim: Claim, place: int, granted: int) -> tuple[float, ...]:
 
 def max_min(claim: Claim, place: int, granted: int) -> tuple[float, ...]:
     """Serve the application with the fewest GPUs."""
-    return ((claim.has + granted) * claim.num_gpus, place)
+    return ((claim.num_held + granted) * claim.num_gpus, place)
 
 
 ARBITERS: Mapping[str, Arbiter] = {
@@ -60,12 +60,12 @@ def granted_instances(
 
     Examples
     --------
-    >>> claims = [Claim(num=5, has=0, num_gpus=4), Claim(num=5, has=2, num_gpus=4)]
+    >>> claims = [Claim(num_wanted=5, num_held=held, num_gpus=4) for held in (0, 2)]
     >>> granted_instances(claims, [8, 8], max_min), granted_instances(claims, [8, 8], first_come)
     ((3, 1), (4, 0))
     """
     free, granted = list(rooms), [0] * len(claims)
-    open_places = [place for place, claim in enumerate(claims) if claim.num]
+    open_places = [place for place, claim in enumerate(claims) if claim.num_wanted]
     while open_places:
         place = min(open_places, key=lambda each: arbiter(claims[each], each, granted[each]))
         claim = claims[place]
@@ -75,6 +75,6 @@ def granted_instances(
             continue
         free[server] -= claim.num_gpus
         granted[place] += 1
-        if granted[place] == claim.num:
+        if granted[place] == claim.num_wanted:
             open_places.remove(place)
     return tuple(granted)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from des.base.checks import require_count, require_non_negative, require_positive
+from des.serving.request_streams import poisson_arrivals
 from des.serving.requests import Request
 
 _BLOCKS_PER_CONVERSATION = 1 << 20
@@ -28,8 +29,8 @@ class ConversationLaw:
     read_tokens_per_s: float = 25.0
     block_tokens: int = 128
     """Tokens of a named block of a prompt."""
-    most: int = 16_000
-    """Tokens of a prompt and its answer with which a conversation ends at the latest."""
+    max_tokens: int = 16_000
+    """Tokens of a prompt and its answer at most; a conversation ends before a longer turn."""
 
     def __post_init__(self) -> None:
         owner = "conversations"
@@ -38,7 +39,7 @@ class ConversationLaw:
         require_non_negative(owner, "think_s", self.think_s)
         for name in ("new_tokens", "output_tokens", "read_tokens_per_s"):
             require_positive(owner, name, getattr(self, name))
-        for name in ("system_tokens", "block_tokens", "most"):
+        for name in ("system_tokens", "block_tokens", "max_tokens"):
             require_count(owner, name, getattr(self, name))
 
 
@@ -58,12 +59,11 @@ def conversation_requests(
     require_positive("conversations", "rate_per_s", rate_per_s)
     require_positive("conversations", "duration_s", duration_s)
     rng = np.random.default_rng(seed)
-    num = rng.poisson(rate_per_s * duration_s)
-    begins = np.sort(rng.uniform(0.0, duration_s, num))
+    begins = poisson_arrivals(rate_per_s, 0.0, duration_s, rng)
     turns = [
         turn
         for number, begin_s in enumerate(begins)
-        for turn in _turns(number, float(begin_s), law, rng)
+        for turn in _turns(number, begin_s, law, rng)
         if turn[0] < duration_s
     ]
     if not turns:
@@ -91,7 +91,7 @@ def _turns(
         new, output = (
             1 + int(rng.exponential(mean)) for mean in (law.new_tokens, law.output_tokens)
         )
-        if said + new + output > law.most:
+        if said + new + output > law.max_tokens:
             break
         found.append((at_s, conversation, said + new, output))
         said += new + output

@@ -23,10 +23,7 @@ from des.serving.fleet_world import (
     World,
     require_run_seed,
 )
-from des.serving.instance_life import (
-    ARRIVAL,
-    SENT,
-)
+from des.serving.instance_life import ARRIVAL, SENT
 
 
 def run(world: World, policy: ScalingPolicy, seed: int = 0) -> History:

@@ -1,4 +1,4 @@
-"""An instance with continuous batching: chunks of prompts beside decoding, recompute or swap.
+"""An instance with continuous batching: prompts in chunks during decoding, recompute or swap.
 
 A run of iterations that only decode is one event; what arrives cuts it after the iteration that is
 running. KV memory is counted in tokens: a prompt is reserved as a whole, each decoding request
@@ -13,10 +13,10 @@ import simpy
 
 from des.clock import Clock
 from des.serving.fleet_batch import Batch
-from des.serving.fleet_batches import chunk_pieces, piece_products
 from des.serving.fleet_requests import FleetRequest
 from des.serving.gaps import GapCounter
 from des.serving.instance_life import RUN_END, Life
+from des.serving.prompt_chunks import chunk_pieces, piece_products
 
 
 @dataclass(slots=True, eq=False, kw_only=True)

@@ -87,7 +87,7 @@ class KvMemory:
         return one.held * self.engine.kv_bytes_per_token / self.engine.swap_bytes_per_s
 
     def make_idle_fit(self, num_new: int) -> None:
-        """Drop idle blocks that the next tokens have no room beside."""
+        """Drop idle blocks until the next tokens fit."""
         if self.cache is not None:
             free = self.engine.kv_capacity_tokens - self.used - num_new
             self.cache.shrink(free // self.engine.prefix_block_tokens)

@@ -10,11 +10,7 @@ from des.serving.fleet_members import FleetMember
 from des.serving.fleet_requests import FleetRequest
 from des.serving.fleet_settings import Slo
 from des.serving.fleet_world import PoolView, View, World
-from des.serving.instance_life import (
-    ACTIVE,
-    DRAINING,
-    STARTING,
-)
+from des.serving.instance_life import ACTIVE, DRAINING, STARTING
 from des.serving.scaling_manager import ScalingManager
 
 

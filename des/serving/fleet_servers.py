@@ -26,18 +26,18 @@ class FleetServer:
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class Servers:
-    """Servers with instances; a new one is taken where none has room, up to the most of them."""
+    """Servers with instances; a new one is taken where none has room, up to ``max_servers``."""
 
     server_gpus: Mapping[str, int] = field(default_factory=lambda: {STANDARD_SKU: 8})
     """GPUs of a server of each kind."""
-    most: int | None = None
-    """Servers that there are (None: no bound)."""
+    max_servers: int | None = None
+    """Servers at most (None: no bound)."""
     servers: list[FleetServer] = field(default_factory=list)
     _num_servers: int = 0
 
     def __post_init__(self) -> None:
-        if self.most is not None:
-            require_count("servers", "most", self.most)
+        if self.max_servers is not None:
+            require_count("servers", "max_servers", self.max_servers)
 
     def take(self, sku: str, num_gpus: int) -> FleetServer:
         """Find the first server with room for that many GPUs, or take a new one.
@@ -55,9 +55,9 @@ class Servers:
         for server in self.servers:
             if server.sku == sku and server.free_gpus >= num_gpus:
                 return server
-        if self.most is not None and len(self.servers) >= self.most:
+        if self.max_servers is not None and len(self.servers) >= self.max_servers:
             raise ValueError(
-                f"scale up: instances must fit on {self.most} servers, which have no "
+                f"scale up: instances must fit on {self.max_servers} servers, which have no "
                 f"{num_gpus} free GPUs on one of them"
             )
         server = FleetServer(number=self._num_servers, sku=sku, num_gpus=self.server_gpus[sku])
@@ -84,5 +84,5 @@ class Servers:
     def rooms(self) -> list[int]:
         """Free GPUs of each standard server; those that are not taken yet included."""
         rooms = [server.free_gpus for server in self.servers if server.sku == STANDARD_SKU]
-        left = 0 if self.most is None else self.most - len(self.servers)
+        left = 0 if self.max_servers is None else self.max_servers - len(self.servers)
         return rooms + [self.server_gpus[STANDARD_SKU]] * left

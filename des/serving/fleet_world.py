@@ -4,12 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from des.base.checks import (
-    nearest,
-    require_non_negative,
-    require_positive,
-    require_seed,
-)
+from des.base.checks import nearest, require_non_negative, require_positive, require_seed
 from des.serving.fleet_links import FleetSites
 from des.serving.fleet_routers import ROUTERS
 from des.serving.fleet_settings import Engine, ScalingLimits, Slo, StartDelay

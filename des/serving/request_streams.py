@@ -17,16 +17,24 @@ class TokenLengths:
     prompt_mean: float = 1000.0
     output_mean: float = 200.0
     variation: float = 1.0
-    most: int = 16_000
+    max_tokens: int = 16_000
 
     def __post_init__(self) -> None:
         require_positive("token lengths", "prompt_mean", self.prompt_mean)
         require_positive("token lengths", "output_mean", self.output_mean)
         require_positive("token lengths", "variation", self.variation)
-        require_count("token lengths", "most", self.most)
+        require_count("token lengths", "max_tokens", self.max_tokens)
 
 
 DEFAULT_LENGTHS = TokenLengths()
+
+
+def poisson_arrivals(
+    rate_per_s: float, begin_s: float, end_s: float, rng: np.random.Generator
+) -> list[float]:
+    """Draw arrivals of a Poisson process between two times, in order. [s]"""
+    num = rng.poisson(rate_per_s * (end_s - begin_s))
+    return sorted(rng.uniform(begin_s, end_s, num).tolist())
 
 
 def poisson_requests(
@@ -68,8 +76,7 @@ def modulated_requests(
     while begin_s < duration_s:
         stay_s = rng.exponential(mean_stay_s) if len(rates_per_s) > 1 else duration_s
         end_s = min(begin_s + stay_s, duration_s)
-        num = rng.poisson(rates_per_s[state] * (end_s - begin_s))
-        arrivals += sorted(rng.uniform(begin_s, end_s, num).tolist())
+        arrivals += poisson_arrivals(rates_per_s[state], begin_s, end_s, rng)
         others = [each for each in range(len(rates_per_s)) if each != state]
         state = int(rng.choice(others)) if others else state
         begin_s = end_s
@@ -108,8 +115,7 @@ def moved_requests(
     while begin_s < duration_s:
         piece = path.piece_at(0, begin_s)
         end_s = min(piece.end_s, duration_s)
-        num = rng.poisson(rate_per_s * piece.bandwidth_factor * (end_s - begin_s))
-        arrivals += sorted(rng.uniform(begin_s, end_s, num).tolist())
+        arrivals += poisson_arrivals(rate_per_s * piece.bandwidth_factor, begin_s, end_s, rng)
         begin_s = end_s
     return _requests_at(arrivals, duration_s, rng, lengths)
 
@@ -132,7 +138,7 @@ def _requests_at(
 def _lengths(rng: np.random.Generator, mean: float, lengths: TokenLengths, num: int) -> list[int]:
     variance = np.log1p(lengths.variation**2)
     drawn = mean * rng.lognormal(-variance / 2, np.sqrt(variance), num)
-    return [int(each) for each in np.clip(np.rint(drawn), 1, lengths.most)]
+    return [int(each) for each in np.clip(np.rint(drawn), 1, lengths.max_tokens)]
 
 
 def stretched(requests: Sequence[Request], factor: float) -> tuple[Request, ...]:

@@ -1,15 +1,10 @@
-"""A policy that is asked and not followed, beside the one that decides."""
+"""Advisory policy: its decisions are recorded next to those of the policy that sizes the pools."""
 
-from des.serving.fleet_world import (
-    Decision,
-    ScalingPolicy,
-    View,
-    World,
-)
+from des.serving.fleet_world import Decision, ScalingPolicy, View, World
 
 
 class Advised:
-    """Follows one policy and notes what another would have done at each decision."""
+    """Policy that follows one and records the decisions of another."""
 
     def __init__(self, policy: ScalingPolicy, adviser: ScalingPolicy) -> None:
         self.policy, self.adviser = policy, adviser
@@ -21,7 +16,7 @@ class Advised:
         return self.policy.first_memory(world), self.adviser.first_memory(world)
 
     def decide(self, view: View, memory: object) -> tuple[Decision, object]:
-        """Decide by the first; note the second."""
+        """Decide by the first; record the second."""
         assert isinstance(memory, tuple)
         decision, first = self.policy.decide(view, memory[0])
         advice, second = self.adviser.decide(view, memory[1])
@@ -32,5 +27,5 @@ class Advised:
         return decision, (first, second)
 
     def csv_bytes(self) -> bytes:
-        """Notes as CSV."""
+        """Records as CSV."""
         return ("\n".join(self.lines) + "\n").encode()

@@ -35,7 +35,7 @@ class Capacity:
     usd_per_million_tokens: float | None
 
 
-def run_capacity(config: CapacityConfig) -> int:
+def run(config: CapacityConfig) -> int:
     """Print a row for each fleet: most load, its cost, and whether no other bears more for less."""
     require_fraction("--attainment", "value", config.attainment)
     requests = config_requests(config)

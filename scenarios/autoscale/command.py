@@ -1,6 +1,6 @@
 """Scale an inference fleet by policies on one trace, and compare cost and latency.
 
-The command `capacity` finds the most load that a fixed fleet bears within the SLO, `shared` puts
+The subcommand `capacity` finds the most load that a fixed fleet bears within the SLO, `shared` puts
 several applications on one cluster, `queues` compares waits with closed forms, `speed` measures the
 engines.
 """
@@ -8,46 +8,40 @@ engines.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
-from des.base.document import DOCUMENT
 from des.base.flags import parse
 from des.base.lazy import lazy
 from des.base.spelling import own_arguments
 from des.serving.fleet_settings import FROM_SHAPES
-from scenarios.autoscale.command_configs import CapacityConfig, Config, QueuesConfig, SharedConfig
+from scenarios.autoscale.command_configs import (
+    PROG,
+    CapacityConfig,
+    Config,
+    QueuesConfig,
+    SharedConfig,
+    SpeedConfig,
+)
 from scenarios.autoscale.fleet_config import config_requests, config_world
 
 if TYPE_CHECKING:
     from agents.serving import table
     from des.serving import fleet_engine, fleet_figures
     from des.serving.fleet_world import History
-    from scenarios.autoscale import (
-        advisory,
-        capacity_search,
-        fleet_outputs,
-        queue_waits,
-        shared_cluster,
-        speed,
-    )
-    from scenarios.frame import repeat, writing
+    from scenarios.autoscale import advisory, fleet_outputs
+    from scenarios.frame import repeat
 else:
     advisory = lazy("scenarios.autoscale.advisory")
-    capacity_search = lazy("scenarios.autoscale.capacity_search")
     fleet_engine = lazy("des.serving.fleet_engine")
     fleet_figures = lazy("des.serving.fleet_figures")
     fleet_outputs = lazy("scenarios.autoscale.fleet_outputs")
-    queue_waits = lazy("scenarios.autoscale.queue_waits")
-    shared_cluster = lazy("scenarios.autoscale.shared_cluster")
-    speed = lazy("scenarios.autoscale.speed")
     repeat = lazy("scenarios.frame.repeat")
     table = lazy("agents.serving.table")
-    writing = lazy("scenarios.frame.writing")
 
-PROG = "python -m scenarios.autoscale"
 _EXAMPLES = f"""\
 examples:
   {PROG} --trace azure-2023-conv --policy static,hpa,sla --slo-ttft 0.5 --slo-tbt 0.1
@@ -66,42 +60,43 @@ exit codes: 0 done; 2 bad input; {EXIT_CODES}
 """
 
 
+SUBCOMMANDS: Mapping[str, tuple[type[Any], str, str]] = {
+    "capacity": (
+        CapacityConfig,
+        "capacity_search",
+        "Find the most load that fixed fleets bear within the SLO.",
+    ),
+    "queues": (
+        QueuesConfig,
+        "queue_waits",
+        "Compare waits with the closed forms of M/M/1 and M/D/1.",
+    ),
+    "shared": (
+        SharedConfig,
+        "shared_cluster",
+        "Put several applications on one cluster, with an arbiter.",
+    ),
+    "speed": (SpeedConfig, "speed", "Measure requests per CPU second of both engines."),
+}
+"""Flags of each subcommand, the module of this package with its ``run(config)``, description."""
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code."""
     return exit_code_of(lambda: _command(own_arguments(argv, PROG)))
 
 
 def _command(arguments: list[str]) -> int:
-    if arguments[:1] == ["capacity"]:
-        capacity = parse(
-            CapacityConfig,
-            arguments[1:],
-            prog=f"{PROG} capacity",
-            description="Find the most load that fixed fleets bear within the SLO.",
-            epilog=_EXAMPLES,
-        )
-        return capacity_search.run_capacity(capacity)
-    if arguments[:1] == ["queues"]:
-        queues = parse(
-            QueuesConfig,
-            arguments[1:],
-            prog=f"{PROG} queues",
-            description="Compare waits with the closed forms of M/M/1 and M/D/1.",
-            epilog=_EXAMPLES,
-        )
-        return queue_waits.run_queues(queues.runs, queues.num_requests, queues.seed)
-    if arguments[:1] == ["shared"]:
-        shared = parse(
-            SharedConfig,
-            arguments[1:],
-            prog=f"{PROG} shared",
-            description="Put several applications on one cluster, with an arbiter.",
-            epilog=_EXAMPLES,
-        )
-        return shared_cluster.run_shared(PROG, shared)
-    if arguments == ["speed"]:
-        return speed.run_speed()
-    return _run(parse(Config, arguments, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES))
+    name = next(iter(arguments), "")
+    if name not in SUBCOMMANDS:
+        config = parse(Config, arguments, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES)
+        return _run(config)
+    config_class, module, about = SUBCOMMANDS[name]
+    config = parse(
+        config_class, arguments[1:], prog=f"{PROG} {name}", description=about, epilog=_EXAMPLES
+    )
+    code: int = import_module(f"scenarios.autoscale.{module}").run(config)  # takes seconds
+    return code
 
 
 def _run(config: Config) -> int:
@@ -132,9 +127,5 @@ def _run(config: Config) -> int:
         settings=repeat.repeated_settings(config),
         command=repeat.repeat_command(PROG, config),
     )
-    fleet_outputs.show(rows)
-    paths = writing.write_files(config.out, files)
-    DOCUMENT.add(rows=rows, files=paths)
-    for path in paths:
-        sys.stdout.write(f"written: {path}\n")
+    fleet_outputs.show_and_write(rows, config.out, files)
     return 0

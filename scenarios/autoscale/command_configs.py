@@ -7,13 +7,15 @@ from des.base.flags import option
 from des.serving.arbiters import ARBITERS
 from scenarios.autoscale.fleet_config import FleetConfig
 
+PROG = "python -m scenarios.autoscale"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config(FleetConfig):
     """Settings of the command; the fields are the flags."""
 
     policy: tuple[str, ...] = option(("static", "hpa", "sla"), "policies, one row each")
-    advisory: str | None = option(None, "policy that is asked at each decision and not followed")
+    advisory: str | None = option(None, "policy whose decisions are recorded and not applied")
     checkpoint: Path | None = option(
         None, "trained policy, for rl (default: the shipped one)", is_file=True
     )
@@ -27,6 +29,11 @@ class QueuesConfig:
     runs: int = option(10, "runs of each queue")
     num_requests: int = option(200_000, "requests of a run")
     seed: int = option(0, "seed of the runs")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpeedConfig:
+    """Settings of `speed`: none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +52,7 @@ class SharedConfig(FleetConfig):
 
     servers: int = option(8, "servers of the cluster")
     gpus_per_server: int = option(8, "GPUs of a server")
-    arbiter: str = option("max_min", f"who gets servers first: {', '.join(ARBITERS)}")
+    arbiter: str = option("max_min", f"rule that grants servers: {', '.join(ARBITERS)}")
     policy: str = option("predictive", "policy of applications that name none")
     checkpoint: Path | None = option(
         None, "trained policy, for rl (default: the shipped one)", is_file=True

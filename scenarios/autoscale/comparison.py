@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from agents.ppo.ppo_config import PPOConfig
-from agents.serving.autoscale_task import TraceRLSimulator, drawn_day
+from agents.serving.autoscale_task import drawn_day
 from agents.serving.forecast_policies import Predictive
 from agents.serving.learnt_policy import RandomActions, learnt_policy, untrained_policy
 from agents.serving.rl_state import RLRewardCalculator
@@ -17,7 +17,7 @@ from des.serving.fleet_world import History, ScalingPolicy, World
 from scenarios.frame.statistics import mean_and_interval
 
 MARGINS = (0.7, 0.85, 1.0, 1.5, 2.0, 3.0)
-"""Margins of `predictive` beside its own of 1.2."""
+"""Further margins of `predictive`, whose own is 1.2."""
 FIRST_DAY = 1000
 """Seed of the first unseen day; days to train on have seeds from 2**20."""
 _SHOWN = ("reward", "attainment", "usd", "num_flaps")
@@ -33,8 +33,8 @@ def rows_on_days(
 ) -> list[dict[str, object]]:
     """Figures of all policies on unseen days, a row for each day and policy.
 
-    Beside the rules stand `predictive` with other margins, which gives attainments at other costs,
-    the network before its training, and random actions.
+    Compared as well: `predictive` with other margins, which gives attainments at other costs, the
+    network before its training, and random actions.
     """
     policies: dict[str, ScalingPolicy] = {name: scaling_policy(name) for name in RULES}
     policies |= {f"predictive_{margin:g}": Predictive(margin=margin) for margin in MARGINS}
@@ -56,7 +56,7 @@ def _row(day: int, name: str, world: World, policy: ScalingPolicy) -> dict[str, 
 
 def mean_reward(history: History) -> float:
     """Mean reward of the decisions of a run but the last, as the task gives it."""
-    calculator: RLRewardCalculator = TraceRLSimulator().calculator
+    calculator = RLRewardCalculator()
     rewards = [
         calculator.reward(after, decision)
         for (_, decision), (after, _) in zip(history.decisions, history.decisions[1:], strict=False)
@@ -92,7 +92,7 @@ def cost_at_equal_attainment(rows: Sequence[Mapping[str, object]]) -> list[str]:
     ratios = []
     for day in dict.fromkeys(row["day"] for row in rows):
         of_day = [row for row in rows if row["day"] == day]
-        (own,) = ((_pair(row)) for row in of_day if row["policy"] == LEARNT)
+        (own,) = (_pair(row) for row in of_day if row["policy"] == LEARNT)
         points = sorted(_pair(row) for row in of_day if str(row["policy"]).startswith("predictive"))
         frontier = [points[-1]]
         for point in reversed(points[:-1]):

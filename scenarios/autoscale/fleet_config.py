@@ -12,12 +12,7 @@ from des.serving.engines import engine_named
 from des.serving.fleet_links import FleetSites
 from des.serving.fleet_routers import ROUTERS
 from des.serving.fleet_settings import ScalingLimits, Slo, StartDelay
-from des.serving.fleet_world import (
-    MIXED,
-    PROMPT,
-    TOKEN,
-    World,
-)
+from des.serving.fleet_world import MIXED, PROMPT, TOKEN, World
 from des.serving.request_streams import (
     modulated_requests,
     moved_requests,

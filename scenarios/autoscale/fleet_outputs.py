@@ -3,15 +3,18 @@
 import json
 import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from rich.table import Table
 
 from des.base.csv_text import csv_text
+from des.base.document import DOCUMENT
 from des.serving.fleet_world import History
 from des.serving.instance_life import STATES
 from scenarios.autoscale.fleet_pictures import instances_figure, sizes_figure
 from scenarios.frame.outputs import OutputChoice
 from scenarios.frame.report import PageTable, Report
+from scenarios.frame.writing import write_files
 from scenarios.iteration.iteration_tables import plain_console
 
 Row = Mapping[str, object]
@@ -148,8 +151,16 @@ def _number(value: object) -> float:
     return float(value)
 
 
-def show(rows: Sequence[Row]) -> None:
-    """Print the main figures of all policies."""
+def show_and_write(rows: Sequence[Row], folder: Path, files: dict[str, bytes]) -> None:
+    """Print the main figures, write all files, and add both to the JSON document."""
+    _show(rows)
+    paths = write_files(folder, files)
+    DOCUMENT.add(rows=rows, files=paths)
+    for path in paths:
+        sys.stdout.write(f"written: {path}\n")
+
+
+def _show(rows: Sequence[Row]) -> None:
     shown = Table(title="Policies", title_justify="left")
     for name in SHOWN:
         shown.add_column(name, justify="left" if name == "policy" else "right", no_wrap=True)

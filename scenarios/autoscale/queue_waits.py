@@ -11,6 +11,7 @@ from des.serving.batch_times import BatchTimes
 from des.serving.fleet_settings import Engine, ScalingLimits, Slo
 from des.serving.fleet_world import MIXED, World
 from des.serving.requests import Request
+from scenarios.autoscale.command_configs import QueuesConfig
 from scenarios.frame.statistics import mean_and_interval
 
 LOADS = (0.3, 0.6, 0.9)
@@ -77,10 +78,10 @@ def _scaled(drawn: npt.NDArray[np.float64], mean: float) -> npt.NDArray[np.float
     return scaled
 
 
-def run_queues(num_runs: int, num_requests: int, seed: int) -> int:
+def run(config: QueuesConfig) -> int:
     """Print the mean waits of both queues at each load, with 95 % intervals over runs."""
-    require_count("--runs", "value", num_runs)
-    require_count("--num-requests", "value", num_requests)
+    require_count("--runs", "value", config.runs)
+    require_count("--num-requests", "value", config.num_requests)
     sys.stdout.write("queue  load  closed form  simulated            error\n")
     for is_constant in (False, True):
         for load in LOADS:
@@ -88,11 +89,11 @@ def run_queues(num_runs: int, num_requests: int, seed: int) -> int:
                 [
                     mean_wait(
                         load,
-                        num_requests,
-                        np.random.default_rng([seed, run]),
+                        config.num_requests,
+                        np.random.default_rng([config.seed, run]),
                         is_constant=is_constant,
                     )
-                    for run in range(num_runs)
+                    for run in range(config.runs)
                 ]
             )
             exact = closed_form_wait(load, is_constant=is_constant)

@@ -10,14 +10,14 @@ from des.serving.applications import Application, SharedCluster, run_application
 from des.serving.fleet_figures import run_figures
 from scenarios.autoscale import fleet_outputs
 from scenarios.autoscale.application_files import ApplicationForm, read_applications
-from scenarios.autoscale.command_configs import SharedConfig
+from scenarios.autoscale.command_configs import PROG, SharedConfig
 from scenarios.autoscale.fleet_config import config_requests, config_world
-from scenarios.frame import repeat, writing
+from scenarios.frame import repeat
 
 _NAME = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_-")
 
 
-def run_shared(prog: str, config: SharedConfig) -> int:
+def run(config: SharedConfig) -> int:
     """Simulate the applications of a file, print and write their figures."""
     if config.applications is None:
         raise UsageError("--applications must name the file of the applications, got none")
@@ -42,11 +42,9 @@ def run_shared(prog: str, config: SharedConfig) -> int:
         rows,
         histories,
         settings=repeat.repeated_settings(config),
-        command=repeat.repeat_command(f"{prog} shared", config),
+        command=repeat.repeat_command(f"{PROG} shared", config),
     )
-    fleet_outputs.show(rows)
-    for path in writing.write_files(config.out, files):
-        sys.stdout.write(f"written: {path}\n")
+    fleet_outputs.show_and_write(rows, config.out, files)
     return 0
 
 

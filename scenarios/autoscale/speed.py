@@ -7,8 +7,9 @@ from dataclasses import replace
 
 from agents.serving.table import scaling_policy
 from des.compiled.fleet import run_compiled, simulate_fixed
-from des.serving.fleet_engine import run
+from des.serving import fleet_engine
 from des.serving.request_streams import poisson_requests
+from scenarios.autoscale.command_configs import SpeedConfig
 from scenarios.autoscale.fleet_config import FleetConfig, config_world
 
 _NUM_INSTANCES, _RATE_PER_S, _DURATION_S = 40, 200.0, 300.0
@@ -16,8 +17,9 @@ _NUM_FIRST = 500
 """Requests of a run before, in which the code is compiled."""
 
 
-def run_speed() -> int:
+def run(config: SpeedConfig) -> int:
     """Print a line for each engine and fleet."""
+    del config
     fixed = FleetConfig(mixed=_NUM_INSTANCES, decision_interval=_DURATION_S)
     scaled = FleetConfig(prompt=_NUM_INSTANCES // 2, token=_NUM_INSTANCES // 2)
     requests = poisson_requests(_RATE_PER_S, _DURATION_S, fixed.seed)
@@ -30,10 +32,10 @@ def run_speed() -> int:
             "compiled, two pools scaled every 10 s",
             lambda: run_compiled(pools, scaling_policy("predictive")),
         ),
-        ("SimPy, one pool as it is", lambda: run(world, scaling_policy("static"))),
+        ("SimPy, one pool as it is", lambda: fleet_engine.run(world, scaling_policy("static"))),
         (
             "SimPy, two pools scaled every 10 s",
-            lambda: run(pools, scaling_policy("predictive")),
+            lambda: fleet_engine.run(pools, scaling_policy("predictive")),
         ),
     ):
         rate = len(requests) / _cpu_s(action)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from des.base.checks import require_count, require_seed
-from des.base.command import EXIT_CODES, UsageError, exit_code_of
+from des.base.command import EXIT_CODES, exit_code_of
 from des.base.document import DOCUMENT
 from des.base.flags import JsonFlag, option, parse
 from des.base.lazy import lazy
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from agents.ppo import checkpoint, ppo_config, trainer
     from agents.serving import autoscale_batch, autoscale_task, learnt_policy, rl_state
     from scenarios.autoscale import comparison, fleet_outputs, seeds_summary
-    from scenarios.frame import writing
+    from scenarios.frame import ppo_training, writing
 else:
     autoscale_batch = lazy("agents.serving.autoscale_batch")
     autoscale_task = lazy("agents.serving.autoscale_task")
@@ -28,13 +28,13 @@ else:
     checkpoint = lazy("agents.ppo.checkpoint")
     comparison = lazy("scenarios.autoscale.comparison")
     fleet_outputs = lazy("scenarios.autoscale.fleet_outputs")
+    ppo_training = lazy("scenarios.frame.ppo_training")
     ppo_config = lazy("agents.ppo.ppo_config")
     trainer = lazy("agents.ppo.trainer")
     seeds_summary = lazy("scenarios.autoscale.seeds_summary")
     writing = lazy("scenarios.frame.writing")
 
 PROG = "python -m scenarios.train_autoscaler"
-_SAVED_EVERY = 10
 _EXAMPLES = f"""\
 examples:
   {PROG} --seed 0
@@ -126,23 +126,12 @@ def _train(config: Config, path: Path) -> None:
         executor,
     )
     learner = trainer.Trainer.local(batch, settings, config.seed, config.steps)
-    curve_path = config.out / f"curve-{config.seed}.csv"
-    curve = ["step,mean_reward,entropy,explained_variance"]
-    if config.resume:
-        if not path.is_file():
-            raise UsageError(f"--resume: {path} must be the checkpoint of a training, got no file")
-        learner.load_state(checkpoint.load_checkpoint(path))
-        kept = curve_path.read_text(encoding="utf-8").splitlines()
-        curve = kept[: learner.update_count + 1]
-    while not learner.finished:
-        report = learner.update()
-        curve.append(
-            f"{report.step_count},{report.mean_reward:.6f},{report.entropy:.4f},"
-            f"{report.explained_variance:.4f}"
-        )
-        sys.stderr.write(f"{report.step_count} decisions: reward {report.mean_reward:.4f}\n")
-        if learner.finished or learner.update_count % _SAVED_EVERY == 0:
-            writing.write_files(config.out, {curve_path.name: ("\n".join(curve) + "\n").encode()})
-            checkpoint.save_checkpoint(path, learner.state() | {learnt_policy.ACTIONS: actions})
+    files = ppo_training.TrainingFiles(
+        checkpoint=path,
+        curve_name=f"curve-{config.seed}.csv",
+        extra={learnt_policy.ACTIONS: actions},
+        told_every=1,
+    )
+    ppo_training.train_to_the_end(learner, files, resume=config.resume)
     policy = {"policy": learner.state()["policy"], learnt_policy.ACTIONS: actions}
     checkpoint.save_checkpoint(config.out / f"policy-{config.seed}.pt", policy)

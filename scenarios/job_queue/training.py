@@ -9,26 +9,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from des.base.checks import require_count, require_seed
-from des.base.command import EXIT_CODES, UsageError, exit_code_of
+from des.base.command import EXIT_CODES, exit_code_of
 from des.base.csv_text import frame_csv
 from des.base.flags import option, parse
 from des.base.lazy import lazy
 
 if TYPE_CHECKING:
     from agents.cluster import queue_batch
-    from agents.ppo import checkpoint, ppo_config, trainer
-    from scenarios.frame import writing
+    from agents.ppo import ppo_config, trainer
+    from scenarios.frame import ppo_training, writing
     from scenarios.job_queue import rl_comparison
 else:
-    checkpoint = lazy("agents.ppo.checkpoint")
     ppo_config = lazy("agents.ppo.ppo_config")
+    ppo_training = lazy("scenarios.frame.ppo_training")
     queue_batch = lazy("agents.cluster.queue_batch")
     rl_comparison = lazy("scenarios.job_queue.rl_comparison")
     trainer = lazy("agents.ppo.trainer")
     writing = lazy("scenarios.frame.writing")
 
 PROG = "python -m scenarios.train_queue"
-_SAVED_EVERY = 10
 _EPILOG = f"""\
 examples:
   {PROG} --seed 0 --out runs/queue
@@ -85,21 +84,5 @@ def _train(config: Config, path: Path) -> None:
     )
     batch = queue_batch.QueueBatch(config.envs, config.seed)
     learner = trainer.Trainer.local(batch, settings, config.seed, config.steps)
-    curve_path = config.out / f"curve-{config.seed}.csv"
-    curve = ["step,mean_reward,entropy,explained_variance"]
-    if config.resume:
-        if not path.is_file():
-            raise UsageError(f"--resume: {path} must be the checkpoint of a training, got no file")
-        learner.load_state(checkpoint.load_checkpoint(path))
-        kept = curve_path.read_text(encoding="utf-8").splitlines()
-        curve = kept[: learner.update_count + 1]
-    while not learner.finished:
-        report = learner.update()
-        curve.append(
-            f"{report.step_count},{report.mean_reward:.6f},{report.entropy:.4f},"
-            f"{report.explained_variance:.4f}"
-        )
-        if learner.finished or learner.update_count % _SAVED_EVERY == 0:
-            sys.stderr.write(f"{report.step_count} decisions: reward {report.mean_reward:.4f}\n")
-            writing.write_files(config.out, {curve_path.name: ("\n".join(curve) + "\n").encode()})
-            checkpoint.save_checkpoint(path, learner.state())
+    files = ppo_training.TrainingFiles(checkpoint=path, curve_name=f"curve-{config.seed}.csv")
+    ppo_training.train_to_the_end(learner, files, resume=config.resume)

@@ -9,8 +9,9 @@ import pytest
 import agents
 from agents.ppo.checkpoint import save_checkpoint
 from agents.ppo.ppo_config import PPOConfig
+from agents.ppo.replayed_batch import training_seed
 from agents.ppo.trainer import Trainer
-from agents.serving.autoscale_batch import AutoscaleBatch, day_seed
+from agents.serving.autoscale_batch import AutoscaleBatch
 from agents.serving.autoscale_env import AutoscaleEnv
 from agents.serving.autoscale_task import TraceRLSimulator
 from agents.serving.rl_state import (
@@ -153,7 +154,7 @@ def test_a_state_of_a_batch_continues_exactly():
     first, second = batch.step(actions), other.step(actions)
     assert np.array_equal(first.observations, second.observations)
     assert np.array_equal(first.rewards, second.rewards)
-    assert day_seed(0, 0, 0) >= 2**20
+    assert training_seed(0, 0, 0) >= 2**20
 
 
 def test_the_environment_is_registered_and_repeats_itself():

@@ -11,9 +11,9 @@ from des.serving.fleet_settings import ScalingLimits
 from tests.fleet_cases import Drawn, Planned, drawn_stream, engine, fleet_world
 
 CLAIMS = (
-    Claim(num=3, has=4, num_gpus=2, priority=2),
-    Claim(num=3, has=1, num_gpus=2),
-    Claim(num=1, has=0, num_gpus=8, priority=1),
+    Claim(num_wanted=3, num_held=4, num_gpus=2, priority=2),
+    Claim(num_wanted=3, num_held=1, num_gpus=2),
+    Claim(num_wanted=1, num_held=0, num_gpus=8, priority=1),
 )
 
 
@@ -27,7 +27,10 @@ def test_grants_by_hand(name, granted):
 
 
 def test_equal_claims_are_served_in_turn():
-    claims = [Claim(num=4, has=0, num_gpus=2), Claim(num=4, has=0, num_gpus=2)]
+    claims = [
+        Claim(num_wanted=4, num_held=0, num_gpus=2),
+        Claim(num_wanted=4, num_held=0, num_gpus=2),
+    ]
     assert granted_instances(claims, [4, 2, 1], ARBITERS["max_min"]) == (2, 1)
 
 

@@ -70,7 +70,7 @@ def held_tokens(instance):
 def test_memory_is_conserved_with_shared_blocks_swaps_and_random_scaling(seed, swap, moves):
     law = ConversationLaw(
         mean_turns=4, think_s=1.0, system_tokens=64, new_tokens=40, output_tokens=30,
-        read_tokens_per_s=100.0, block_tokens=16, most=900,
+        read_tokens_per_s=100.0, block_tokens=16, max_tokens=900,
     )  # fmt: skip
     requests = conversation_requests(1.5, 10.0, seed, law)
     small = engine(GROWING, kv_capacity_tokens=1000, prefix_block_tokens=16, swap_bytes_per_s=swap)

@@ -3,12 +3,7 @@
 import numpy as np
 import pytest
 
-from des.serving.request_streams import (
-    modulated_requests,
-    poisson_requests,
-    stretched,
-    thinned,
-)
+from des.serving.request_streams import modulated_requests, poisson_requests, stretched, thinned
 from des.serving.trace_files import parse_trace, requests_of
 
 AZURE = "TIMESTAMP,ContextTokens,GeneratedTokens\r\n"

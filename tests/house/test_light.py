@@ -17,6 +17,7 @@ from agents.planners.names import PLANNER_NAMES, RULE_NAMES, SCHEDULER_NAMES
 from agents.planners.table import PLANNERS
 from agents.replanning.table import RULES, SCHEDULERS
 from des.base.lazy import lazy
+from scenarios.autoscale.command import SUBCOMMANDS as AUTOSCALE_SUBCOMMANDS
 from scenarios.cluster.command import TABLE as CLUSTER_SUBCOMMANDS
 from scenarios.devices.command import TABLE as SUBCOMMANDS
 from scenarios.k8s.command import TABLE as K8S_SUBCOMMANDS
@@ -46,9 +47,7 @@ COMMANDS = [
     "scenarios.suites",
     "scenarios.job_queue",
     "scenarios.autoscale",
-    "scenarios.autoscale capacity",
-    "scenarios.autoscale shared",
-    "scenarios.autoscale queues",
+    *(f"scenarios.autoscale {name}" for name in AUTOSCALE_SUBCOMMANDS),
     "scenarios.cluster",
     *(f"scenarios.cluster {name}" for name in CLUSTER_SUBCOMMANDS.commands),
     "scenarios.devices",

@@ -1,4 +1,4 @@
-"""Batch of an iteration: how many tokens of each prompt are read."""
+"""Chunks of prompts that an iteration reads within its budget of tokens."""
 
 from collections.abc import Sequence
 
