@@ -1,4 +1,4 @@
-"""Cases of one message each way between two domains, which laws of a transport are fitted to."""
+"""Single messages each way between two domains: cases to fit a law of the transport to."""
 
 from calibration.cases.case import PlacementCase
 from des.job.workload import Layer, Workload
@@ -31,12 +31,13 @@ _FLOPS = 1e9
 def message_cases(topology: Topology) -> list[PlacementCase]:
     """Make a case of each size on each different link of a world, in the order of both.
 
-    Links of equal figures are one; the way back has the figures of the way there.
+    Links with equal figures count once, links without a latency not at all; the way back has the
+    figures of the way there.
 
     Raises
     ------
     ValueError
-        If the world has no links.
+        If no link of the world has a latency.
     """
     figures = dict.fromkeys(
         (link.bandwidth_bytes_per_s, link.latency_s) for link in topology.links if link.latency_s

@@ -127,7 +127,7 @@ def _calibrated(
         progress.add_task("", total=None)
         if law is not None:
             found = transport_fit.fit_transport(
-                law, seen, measured, predict=transport_fit.predict_packets, at_work=at_work
+                law, seen, measured, predict=transport_fit.predict_with_law, at_work=at_work
             )
         else:
             found = fit.fit(
@@ -141,12 +141,12 @@ def _calibrated(
 def _law_of(reference: Reference, case: PlacementCase) -> TransportLaw:
     """Measure single messages on the links of a world, and fit the law of its transport."""
     singles = message_cases.message_cases(case.topology)
-    say(f"law: fitted to {len(singles)} sizes and links of single messages, none a placement")
+    say(f"law: fitted to {len(singles)} single messages, none of them of a placement")
     measured = reference.measure(singles, "ns3")
     packets = case.topology.transport.packets
     if packets.connections == "fresh":
         error = transport_fit.closed_form_error(singles, measured, packets)
-        say(f"law: the closed form alone is {error:.1%} off these messages, mean")
+        say(f"law: mean error of the closed form alone on these messages: {error:.1%}")
     return transport_fit.fit_law(singles, measured, packets)
 
 

@@ -112,7 +112,7 @@ class ReferenceFlags(SamplingFlags):
     )
     ns3_network_config: Path | None = option(None, "another name of --ns3-config")
     ns3_comm_group_config: str = option(
-        "empty", "groups of communicators are those of the traces; empty is all it may be"
+        "empty", "must be empty: communicator groups are those of the traces"
     )
     use_mock: bool = option(False, "must be False: runs are real")
     workers: int = option(os.cpu_count() or 1, "processes at a time", check=require_count)
@@ -174,7 +174,7 @@ class ReferenceFlags(SamplingFlags):
             )
 
     def _check_ns3_keys(self) -> None:
-        """Refuse values of a scenario file that would mean something else than is done."""
+        """Refuse values of a scenario file that ask for a run other than ours."""
         if self.use_mock:
             raise UsageError("--use-mock must be False, as runs are real; got True")
         if self.ns3_comm_group_config != "empty":

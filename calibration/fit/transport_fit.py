@@ -1,4 +1,4 @@
-"""Fit of TCP's start-up and losses: a law found on single messages, judged on placements."""
+"""Fit of a law of TCP's start-up and losses to single messages, and its test on placements."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -24,6 +24,9 @@ from des.world.packet_transport import MOST_QUEUE_BYTES, PacketTransport
 
 _LEAST_GAIN = 0.9
 """A recovery is part of a law only where it lowers the error to this part of that without."""
+
+_OPEN_WINDOW_BYTES = 2.0**60
+"""First window of connections without a start-up. [bytes]"""
 
 
 class _Found(NamedTuple):
@@ -103,14 +106,12 @@ def _forms(packets: PacketTransport) -> Iterator[TransportLaw]:
     for is_paced in (False, True):
         yield TransportLaw(
             connections=packets.connections,
-            first_window_bytes=min(packets.flows * (window_bytes + opening_bytes), _MOST_BYTES),
+            first_window_bytes=min(
+                packets.flows * (window_bytes + opening_bytes), _OPEN_WINDOW_BYTES
+            ),
             segment_bytes=float(packets.segment_bytes),
             is_paced=is_paced,
         )
-
-
-_MOST_BYTES = 2.0**60
-"""First window of connections that have no start-up. [bytes]"""
 
 
 class _Delays:
@@ -151,7 +152,7 @@ class _Delays:
         return _Found(fitted, float(rest) / math.sqrt(len(weights)))
 
 
-def predict_packets(case: PlacementCase, corrections: Corrections = NO_CORRECTIONS) -> Measurement:
+def predict_with_law(case: PlacementCase, corrections: Corrections = NO_CORRECTIONS) -> Measurement:
     """Simulate a case with `des` under a law of the transport, as `predict`.
 
     Fresh connections share a link equally, as TCP's flows do; reused ones queue for it.
@@ -175,7 +176,7 @@ def fit_transport(
     """Judge a law on placements, none of which it was fitted to.
 
     The law is kept if the mean error falls by more than its standard error. ``predict`` is as
-    `calibration.fit.fit.fit` takes it, such as `predict_packets`.
+    `calibration.fit.fit.fit` takes it, such as `predict_with_law`.
     """
     fitted = Corrections(transport=law)
     before = tuple(at_work(partial(_predict_with, predict, NO_CORRECTIONS), cases))

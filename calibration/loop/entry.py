@@ -1,11 +1,11 @@
 """A calibration that is over, as it is logged, printed and kept in checkpoints."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from typing import Any, Self
 
 from calibration.loop.rounds import CalibrationRound, Kind, Order
-from des.plan.corrections import NO_CORRECTIONS, Corrections
+from des.plan.corrections import FACTORS, NO_CORRECTIONS, Corrections
 
 WALL_CLOCK_COLUMNS = ("waited_s",)
 """Columns of `Entry.row` that measure this machine; the others repeat to the last bit."""
@@ -147,10 +147,9 @@ def factors_text(corrections: Corrections) -> str:
     'wan_latency_factor 1.25'
     """
     shown = [
-        f"{field.name} {getattr(corrections, field.name):.6g}"
-        for field in fields(corrections)
-        if field.name != "transport"
-        and getattr(corrections, field.name) != getattr(NO_CORRECTIONS, field.name)
+        f"{name} {getattr(corrections, name):.6g}"
+        for name in FACTORS
+        if getattr(corrections, name) != getattr(NO_CORRECTIONS, name)
     ]
     if corrections.transport is not None:
         shown.append(f"start-up and losses of {corrections.transport.connections} connections")

@@ -9,8 +9,7 @@ from calibration.reference.serving import serve
 
 def main() -> None:
     """Take the task from the connection, then its orders; return rounds until it closes."""
-    connection = Connection(int(sys.argv[1]))
-    serve(connection, connection.recv, _wait_for_end_of_input)
+    serve(Connection(int(sys.argv[1])), _wait_for_end_of_input)
 
 
 def _wait_for_end_of_input() -> None:

@@ -59,8 +59,8 @@ _FIXED: Mapping[str, str] = MappingProxyType(
         "ENABLE_TRACE": "0",
     }
 )
-"""DCQCN without a window, as the thresholds below are in terms of links. Keys are those of HPCC's
-simulator, whose network that program uses."""
+"""DCQCN without a window: the thresholds above limit the queues of each link. Keys are those of
+HPCC's simulator, whose network that program uses."""
 
 
 def require_safe(case: PlacementCase, traces: TraceSet) -> None:

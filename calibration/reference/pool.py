@@ -5,7 +5,7 @@ import pickle
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection, wait
@@ -147,20 +147,20 @@ class _Worker(Generic[Item, Result]):
         self.deadline_s = time.monotonic() + START_LIMIT_S
         self._limit_s = START_LIMIT_S
         self._position: int | None = None
-        packed = pickle.dumps(task)  # what it needs is imported when its end is ours already
-        self._process = context.Process(target=_serve, args=(theirs, packed, at_once), daemon=True)
+        packed = pickle.dumps(task)  # here, so that a task that cannot be packed starts nothing
+        self._process = context.Process(target=_serve, args=(theirs, at_once), daemon=True)
         with interrupts_held_back():
             self._process.start()
         theirs.close()  # so that the death of the process is the end of the pipe
+        with suppress(BrokenPipeError):  # found out when it is heard
+            self.connection.send_bytes(packed)
 
     def give(self, position: int, item: Item, timeout_s: float) -> None:
         """Hand over an item; a process that has just died is found out when it is heard."""
         self._position, self._limit_s, self.is_idle = position, timeout_s, False
         self.deadline_s = time.monotonic() + timeout_s
-        try:
+        with suppress(BrokenPipeError):
             self.connection.send(item)
-        except BrokenPipeError:
-            return
 
     def hear(self) -> tuple[int, Result | Exception] | None:
         """Position and outcome of the item at work; None if the process says that it is up."""
@@ -214,11 +214,11 @@ def _ready(workers: Sequence[_Worker[Item, Result]]) -> list[_Worker[Item, Resul
     ]
 
 
-def _serve(connection: Connection, packed: bytes, at_once: bool) -> None:
+def _serve(connection: Connection, at_once: bool) -> None:
     """Be a worker until the parent ends, which may have been killed."""
     parent = parent_process()
     assert parent is not None
     assert parent.pid is not None
     if at_once:
         be_killed_with(parent.pid)
-    serve(connection, partial(pickle.loads, packed), lambda: wait([parent.sentinel]))
+    serve(connection, lambda: wait([parent.sentinel]))

@@ -10,10 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection
 from types import FrameType
-from typing import NoReturn, TypeVar
-
-Item = TypeVar("Item")
-Result = TypeVar("Result")
+from typing import Any, NoReturn
 
 GRACE_S = 5.0
 """Time for a process to kill its child programs on SIGTERM. [s]"""
@@ -38,20 +35,16 @@ def interrupts_held_back() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def serve(
-    connection: Connection,
-    load: Callable[[], Callable[[Item], Result]],
-    wait_for_starter: Callable[[], object],
-) -> None:
-    """Say that we are up, then serve requests until the client is gone.
+def serve(connection: Connection, wait_for_starter: Callable[[], object]) -> None:
+    """Receive a task, say that we are up, then serve requests until the client is gone.
+
+    The task is unpickled, which imports its modules, only after our end is tied to the parent's.
 
     Parameters
     ----------
     connection
-        Items come from it; results go to it, or the errors of the task, with their tracebacks.
-    load
-        Returns the task for each item; called, with its imports, when our end is that of the
-        parent. EOFError: the parent is gone.
+        The task for one item comes from it, then the items; results go to it, or the errors of the
+        task, with their tracebacks.
     wait_for_starter
         Returns when the parent has ended: then this process ends at once, and with it the programs
         that the task runs.
@@ -61,8 +54,9 @@ def serve(
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _FOR_THE_STARTER)
     signal.signal(signal.SIGTERM, _leave)  # unwinds, so that programs of the task end as well
     threading.Thread(target=_end_after, args=(wait_for_starter,), daemon=True).start()
+    task: Callable[[Any], Any]
     try:
-        task = load()
+        task = connection.recv()
     except EOFError:
         return
     connection.send(None)
@@ -72,7 +66,6 @@ def serve(
         except (EOFError, OSError):
             signal.signal(signal.SIGTERM, signal.SIG_IGN)  # we end already
             return
-        outcome: Result | Exception
         try:
             outcome = task(item)
         except Exception as error:  # noqa: BLE001 - the client will see it

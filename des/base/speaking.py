@@ -79,7 +79,7 @@ class Speaker:
 
     @contextmanager
     def resting(self) -> Iterator[None]:
-        """Say nothing of time inside: for work without an end, as of a service that waits."""
+        """Report no elapsed time inside, as for a service that waits for requests without end."""
         self._is_resting = True
         try:
             yield

@@ -44,8 +44,12 @@ SPELLING = Spelling()
 
 
 def own_arguments(argv: Sequence[str] | None, prog: str) -> list[str]:
-    """Return the arguments given, or those of the process, which then speaks when it is silent."""
+    """Return the arguments given, or those of the process, which then speaks when it is silent.
+
+    ``--quiet`` counts from here on, so that nothing is said while modules of a command load.
+    """
     if argv is not None:
         return list(argv)
+    SPEAKER.is_quiet = SPEAKER.is_quiet or "--quiet" in sys.argv[1:]
     SPEAKER.listen_to(SPELLING.of(prog))
     return sys.argv[1:]

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 
 from des.compiled.kernels.program import LINK, MEDIUM, PIECE, STEADY, TABLE, UNIFORM
-from des.costs.message_times import hop_goodput_bytes_per_s
-from des.costs.start_up import StartUp, start_up_on
+from des.costs.message_times import hop_start_up
+from des.costs.start_up import StartUp
 from des.dynamics import UniformLaw
 from des.dynamics.link_course import Weather
 from des.plan.corrections import Corrections
@@ -47,12 +47,8 @@ def start_up_records(topology: Topology, corrections: Corrections) -> np.ndarray
     law = corrections.transport
     if law is None:
         return np.zeros(0, _START_UP)
-    figures = []
-    for hop in range(len(topology.links)):
-        rate = hop_goodput_bytes_per_s(topology, hop, corrections)
-        round_trip_s = topology.round_trip_s(hop) * corrections.wan_latency_factor
-        figures.append(tuple(start_up_on(law, rate, round_trip_s)))
-    return np.array(figures, _START_UP)
+    hops = range(len(topology.links))
+    return np.array([hop_start_up(law, topology, hop, corrections) for hop in hops], _START_UP)
 
 
 def weather_fields(topology: Topology) -> dict[str, Any]:

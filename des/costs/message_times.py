@@ -8,8 +8,9 @@ from functools import cache
 
 import numpy as np
 
-from des.costs.start_up import start_up_on, start_up_s
+from des.costs.start_up import StartUp, start_up_on, start_up_s
 from des.plan.corrections import NO_CORRECTIONS, Corrections
+from des.plan.transport_law import TransportLaw
 from des.world.domain import Domain
 from des.world.topology import Link, Topology
 from des.world.transport import goodput_bytes_per_s, goodputs_bytes_per_s
@@ -93,6 +94,15 @@ def hop_goodput_bytes_per_s(
         topology.round_trip_s(hop) * corrections.wan_latency_factor,
         topology.transport.message_window_bytes,
     )
+
+
+def hop_start_up(
+    law: TransportLaw, topology: Topology, hop: int, corrections: Corrections
+) -> StartUp:
+    """Figures of a law of the transport on a link at base figures, corrected."""
+    rate_bytes_per_s = hop_goodput_bytes_per_s(topology, hop, corrections)
+    round_trip_s = topology.round_trip_s(hop) * corrections.wan_latency_factor
+    return start_up_on(law, rate_bytes_per_s, round_trip_s)
 
 
 def corrected(link: Link, corrections: Corrections) -> Link:

@@ -84,7 +84,7 @@ class Wire:
     def _delays_s(self, num_bytes: float) -> tuple[float, float]:
         """Time that a message spends on the wire before its bytes, and behind them in flight.
 
-        A reused connection starts up while later messages wait, a fresh one beside them. [s]
+        A reused connection starts up while later messages wait, a fresh one concurrently. [s]
         """
         if self._start_up is None:
             return self._overhead_s, 0.0

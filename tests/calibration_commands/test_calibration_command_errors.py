@@ -158,9 +158,9 @@ def test_a_key_that_is_no_single_run_is_refused(capsys):
 
 
 def started(*flags):
-    """Start a command as a process, out of whose way nothing is."""
+    """Start a command as a process; on a busy machine it would say how long it takes."""
     streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    return python("-m", "calibration", *flags, text=True, **streams)
+    return python("-m", "calibration", *flags, "--quiet", text=True, **streams)
 
 
 def test_ctrl_c_ends_a_calibration_with_one_line():

@@ -13,7 +13,7 @@ from calibration.fit.transport_fit import (
     fit_law,
     fit_transport,
     law_lines,
-    predict_packets,
+    predict_with_law,
 )
 from des import Corrections, read_topology
 from des.plan.transport_law import TransportLaw
@@ -77,11 +77,11 @@ def test_open_windows_of_reused_connections_have_no_start_up():
 def test_a_law_is_judged_on_placements_and_kept_where_it_helps():
     family = WorkloadFamily(models=("llama2_7b",), num_layers=6, num_microbatches=(2, 4))
     cases = sample_cases(with_packets(FRESH), family, 12, seed=0, regime=Regime())
-    reference = [predict_packets(case, Corrections(transport=BURSTS)) for case in cases]
+    reference = [predict_with_law(case, Corrections(transport=BURSTS)) for case in cases]
 
-    helping = fit_transport(BURSTS, cases, reference, predict=predict_packets)
+    helping = fit_transport(BURSTS, cases, reference, predict=predict_with_law)
     useless = fit_transport(
-        BURSTS, cases, [predict(case) for case in cases], predict=predict_packets
+        BURSTS, cases, [predict(case) for case in cases], predict=predict_with_law
     )
 
     assert helping.kept

@@ -3,10 +3,10 @@
 from dataclasses import replace
 
 import pytest
+from ns3_extra import is_ns3_installed
 
 from calibration import ReferenceRunError, WorkloadFamily
 from calibration.loop import Order, Subject, calibrate
-from calibration.packet.process import ns3_version
 from des import NO_CORRECTIONS, build_workload, read_topology
 from des.world.packet_transport import PacketTransport
 
@@ -34,22 +34,14 @@ def subject(**packets):
     )
 
 
-def is_installed():
-    try:
-        ns3_version()
-    except ReferenceRunError:
-        return False
-    return True
-
-
-@pytest.mark.skipif(is_installed(), reason="ns-3 is installed")
+@pytest.mark.skipif(is_ns3_installed(), reason="ns-3 is installed")
 def test_without_the_extra_a_training_is_told_what_to_install():
     with pytest.raises(ReferenceRunError, match=r"pip install 'eastwest\[ns3\]'"):
         subject()
 
 
 @pytest.mark.soak  # 84 single messages of up to 640 MB before the placements
-@pytest.mark.skipif(not is_installed(), reason="the extra ns3 is not installed")
+@pytest.mark.skipif(not is_ns3_installed(), reason="the extra ns3 is not installed")
 def test_a_law_of_fresh_connections_corrects_a_training():
     """Messages of 4 and 8 MB spend most of their time in slow start, which the law knows."""
     fresh = subject(congestion="cubic", connections="fresh", queue_bytes=2.0**30)

@@ -37,6 +37,13 @@ from calibration.reference.pool import map_in_processes
 os.environ[slow_import.FOLDER] = str(folder)
 list(map_in_processes(slow_import.task, range(2), num_workers=2, timeout_s=1e6, at_once=True))
 """,
+    "tasks whose modules are not imported yet, programs of theirs ended first": """
+import os
+import slow_import
+from calibration.reference.pool import map_in_processes
+os.environ[slow_import.FOLDER] = str(folder)
+list(map_in_processes(slow_import.task, range(2), num_workers=2, timeout_s=1e6))
+""",
     "a Ray of our own": """
 import ray
 from scenarios.frame.ray_session import ray_session

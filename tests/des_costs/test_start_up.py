@@ -88,7 +88,7 @@ FRESH = Corrections(transport=DOUBLING)
 REUSED = Corrections(transport=replace(DOUBLING, connections="reused"))
 
 
-def test_fresh_connections_start_up_beside_each_other_and_reused_ones_in_turn():
+def test_fresh_connections_start_up_concurrently_and_reused_ones_in_turn():
     ideal, fresh, reused = (
         [one.arrival_s for one in simulate(PAIR, JOB, PIPELINE, each).transfers if not one.link]
         for each in (NO_CORRECTIONS, FRESH, REUSED)

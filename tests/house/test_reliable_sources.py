@@ -12,7 +12,6 @@ HOMES = {
     "ProcessPoolExecutor": (),
     "torch.load": (),
     "pickle.loads": (
-        "calibration.reference.pool",  # a worker's task, unpacked once it watches its parent
         "calibration.reference.serving",
         "scenarios.train.ray_workplace",  # bytes of this run alone, through Ray
     ),

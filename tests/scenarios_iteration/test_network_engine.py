@@ -3,20 +3,11 @@
 import json
 
 import pytest
+from ns3_extra import is_ns3_installed
 
-from calibration import ReferenceRunError
-from calibration.packet.process import ns3_version
 from scenarios.iteration.command import main
 
 SMALL = ["--model", "llama2_7b", "--num-layers", "6", "--microbatches", "2", "--network-engine"]
-
-
-def is_installed():
-    try:
-        ns3_version()
-    except ReferenceRunError:
-        return False
-    return True
 
 
 def makespan_s(folder, *flags):
@@ -35,14 +26,14 @@ def test_packets_go_without_other_jobs(capsys, tmp_path):
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.skipif(is_installed(), reason="ns-3 is installed")
+@pytest.mark.skipif(is_ns3_installed(), reason="ns-3 is installed")
 def test_without_the_extra_the_error_says_what_to_install(capsys, tmp_path):
     assert main([*SMALL, "ns3", "--out", str(tmp_path / "run")]) == 2
 
     assert "pip install 'eastwest[ns3]'" in capsys.readouterr().err
 
 
-@pytest.mark.skipif(not is_installed(), reason="the extra ns3 is not installed")
+@pytest.mark.skipif(not is_ns3_installed(), reason="the extra ns3 is not installed")
 def test_windows_that_fill_the_links_take_as_long_as_ideal_links(tmp_path):
     packets_s = makespan_s(tmp_path / "packets", "ns3")
 

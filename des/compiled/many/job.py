@@ -15,12 +15,12 @@ from des.compiled.many.steady import Job
 from des.costs.memory import model_state_bytes
 from des.costs.message_times import (
     direct_links,
-    hop_goodput_bytes_per_s,
+    hop_start_up,
     pairs_apart,
     quickest_message_s,
 )
 from des.costs.stage_times import compute_rate_flops_per_s
-from des.costs.start_up import start_up_on, start_up_s
+from des.costs.start_up import start_up_s
 from des.costs.update_times import update_figures
 from des.job.workload import Workload
 from des.plan.corrections import NO_CORRECTIONS, Corrections
@@ -152,9 +152,7 @@ def _delays_s(topology: Topology, workload: Workload, corrections: Corrections) 
         return 0.0
     delays_s = np.zeros((topology.num_domains, topology.num_domains))
     for ends, hop in topology.link_index.items():
-        rate = hop_goodput_bytes_per_s(topology, hop, corrections)
-        round_trip_s = topology.round_trip_s(hop) * corrections.wan_latency_factor
-        start_up = start_up_on(law, rate, round_trip_s)
+        start_up = hop_start_up(law, topology, hop, corrections)
         delays_s[ends] = start_up_s(start_up, 0.0, workload.message_bytes)
     return delays_s
 

@@ -123,15 +123,15 @@ def _command(argv: Sequence[str] | None) -> int:
 def _levels(config: Config) -> tuple[tuple[DetailLevel, ...], tuple[str, ...]]:
     """Levels to measure, and a sentence on those that are left out."""
     if config.transports is None:
-        return levels.des_levels(), ()
+        return levels.built_in_levels(), ()
     try:
         ns3_version()
     except ReferenceRunError as error:
-        return levels.des_levels(), (f"levels of packets are left out: {error}",)
+        return levels.built_in_levels(), (f"levels of packets are left out: {error}",)
     packets = levels.packet_levels(
         [cast(Congestion, name) for name in config.transports], config.connections
     )
-    return (*levels.des_levels(), *packets), ()
+    return (*levels.built_in_levels(), *packets), ()
 
 
 def _measured(found: Sequence[DetailLevel], cases: Sequence[PlacementCase]) -> Results:

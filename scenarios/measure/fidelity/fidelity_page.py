@@ -32,11 +32,11 @@ def fidelity_report(
         CPU seconds of a placement by level.
     """
     kept = choices_kept(frame)
-    num_kept = sum(line.split(" on ")[0].endswith("stays the best") for line in kept)
+    num_kept = int((frame["regret_fraction"] == 0.0).sum())
     return Report(
         title="Levels of detail",
         question="Does the best plan of one level of detail stay the best on the next?",
-        answer=f"In {num_kept} of {len(kept)} steps from a level to the next it does.",
+        answer=f"It does in {num_kept} of {len(kept)} steps from one level to the next.",
         command=command,
         tables=(
             PageTable(

@@ -27,8 +27,8 @@ class DetailLevel:
     measure: Measure
 
 
-def des_levels() -> tuple[DetailLevel, ...]:
-    """Levels that need nothing installed, the coarsest first but for equal ones."""
+def built_in_levels() -> tuple[DetailLevel, ...]:
+    """Levels without an extra: both forms of our simulator, then ASTRA-sim's networks by detail."""
     analytical: tuple[tuple[Backend, str], ...] = (
         ("unaware", "ASTRA-sim's files; one link for all, messages never meet"),
         ("aware", "messages queue for links"),
@@ -81,7 +81,7 @@ def shared_placements(
     num: int,
     seed: int,
 ) -> list[PlacementCase]:
-    """Draw placements of one job on one world, which a best one can be chosen from.
+    """Draw placements of one job on one world, on the links at the start.
 
     Raises
     ------
@@ -102,7 +102,7 @@ def shared_placements(
 
 
 def measured_with_cpu_s(level: DetailLevel, case: PlacementCase) -> tuple[Measurement, float]:
-    """Measure a case, and the CPU time that it took, that of ns-3's child included. [s]"""
+    """Measure a case and the CPU time of doing so, that of ns-3's child included. [s]"""
     began_s, child_s = process_time(), child_cpu_s()
     found = level.measure(case)
     return found, process_time() - began_s + child_cpu_s() - child_s
