@@ -60,7 +60,7 @@ def list_collection(api: ApiServer, path: str) -> tuple[list[dict[str, Any]], st
 def watch_collection(
     api: ApiServer, path: str, sink: Sink, stop: threading.Event, *, may_be_absent: bool = False
 ) -> None:
-    """List and watch a collection until told to stop; errors are told to the sink, then retried.
+    """List and watch a collection until told to stop; errors are passed to the sink, then retried.
 
     A kind that may be absent, or not be read, is logged once and looked for once a minute.
     """
