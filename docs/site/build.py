@@ -31,12 +31,12 @@ PACKAGES = {
 
 _FOLDERS = ("docs", "examples", "notebooks", "des/worlds")
 _PAGES = ("tests/golden/**/README.md", "scenarios/reproduce/data/**/README.md")
-_SAID_TO_READERS = {
+_SCREEN_READER_ATTRIBUTES = {
     '<p class="caption" role="heading"': 'aria-level="2"',
     '<aside class="sidebar-drawer"': 'aria-label="Site"',
     '<aside class="toc-drawer"': 'aria-label="Page"',
 }
-"""Attributes that tags of Sphinx and of the theme lack for those who have pages read to them."""
+"""Attributes for screen readers that tags of Sphinx and of the theme lack."""
 
 _API = """API
 ===
@@ -52,7 +52,7 @@ From the docstrings. The names to begin with are those of the packages themselve
 """
 
 
-def _not_shown(folder: str, names: list[str]) -> set[str]:
+def _ignored(folder: str, names: list[str]) -> set[str]:
     """Caches, and what is neither a file nor a folder, such as the sockets of a notebook."""
     place = Path(folder)
     is_shown = {name: (place / name).is_file() or (place / name).is_dir() for name in names}
@@ -62,7 +62,7 @@ def _not_shown(folder: str, names: list[str]) -> set[str]:
 def copy_sources(source: Path) -> None:
     """Copy all that pages show or link to, as it lies in the checkout."""
     for name in _FOLDERS:
-        shutil.copytree(ROOT / name, source / name, ignore=_not_shown)
+        shutil.copytree(ROOT / name, source / name, ignore=_ignored)
     shutil.rmtree(source / "docs/site")
     pages = [path for pattern in _PAGES for path in ROOT.glob(pattern)]
     for path in [*(path for path in ROOT.iterdir() if path.is_file()), *pages]:
@@ -81,7 +81,7 @@ def names_of(package: str) -> str:
 
 
 def import_all(package: str) -> None:
-    """Import the modules of a package, before Sphinx adds annotations to classes of others."""
+    """Import the modules of a package, before Sphinx adds annotations to their classes."""
     for module in pkgutil.walk_packages(import_module(package).__path__, f"{package}."):
         path = Path(*module.name.split(".")).with_suffix(".py").as_posix()
         if path not in collect_ignore and not module.name.endswith(".__main__"):
@@ -117,7 +117,7 @@ def build(target: Path, *, pages_only: bool) -> int:
     code = build_main([*words, *places, str(source), str(target / "html")])
     for page in (target / "html").rglob("*.html"):
         text = page.read_text("utf-8")
-        for tag, attribute in _SAID_TO_READERS.items():
+        for tag, attribute in _SCREEN_READER_ATTRIBUTES.items():
             text = text.replace(tag, f"{tag} {attribute}")
         page.write_text(text, "utf-8")
     return code

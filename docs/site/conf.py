@@ -13,7 +13,7 @@ from sphinx.application import Sphinx
 SITE = Path(__file__).resolve().parent
 sys.path.insert(0, str(SITE))  # for the modules next to this file
 add_mathml = importlib.import_module("formulas").add_mathml
-add_own_numbers = importlib.import_module("sources").add_own_numbers
+add_footnote_numbers = importlib.import_module("footnotes").add_footnote_numbers
 EXTRAS = runpy.run_path(str(SITE.parents[1] / "conftest.py"))["NEEDS"]
 
 project = "EastWest"
@@ -65,5 +65,5 @@ suppress_warnings = [
 def setup(app: Sphinx) -> None:
     """Add formulas in MathML and numbers of sources; show CSV as it is: there is no lexer."""
     add_mathml(app)
-    add_own_numbers(app)
+    add_footnote_numbers(app)
     app.add_lexer("csv", TextLexer)

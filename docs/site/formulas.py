@@ -1,4 +1,4 @@
-"""An extension of Sphinx: formulas as MathML, which browsers draw without scripts or network."""
+"""Extension of Sphinx: formulas as MathML, which browsers draw without scripts or network."""
 
 from docutils import nodes
 from latex2mathml.converter import convert

@@ -1,4 +1,4 @@
-"""Node agent: write what a node's GPUs are onto its Node object, again and again.
+"""Node agent: describe the GPUs of a node on its Node object, again and again.
 
 The labels and the annotation are those of ``python -m scenarios.devices labels --to patch``; the
 extender reads the annotation. The manifest ``agent`` runs this on every node with GPUs.
@@ -66,7 +66,7 @@ def run(config: Config) -> int:
     assert api is not None
     name = config.node or platform.node()
     while True:
-        error = _written(config, api, name)
+        error = _patch_node(config, api, name)
         if not config.every_s:
             if error:
                 raise ValueError(error)
@@ -77,8 +77,8 @@ def run(config: Config) -> int:
             time.sleep(config.every_s)
 
 
-def _written(config: Config, api: "api_server.ApiServer", name: str) -> str:
-    """Patch the node once; returns the error, empty if there was none."""
+def _patch_node(config: Config, api: "api_server.ApiServer", name: str) -> str:
+    """Read the server and patch the node; returns the error, empty if there was none."""
     try:
         server = server_of(config)
         if config.sysfs is not None:

@@ -11,7 +11,7 @@ from agents.devices.k8s.node_fit import NodeFit
 from des.devices.cluster import Cluster, ClusterNode
 from des.devices.cluster_files.label_keys import known_keys
 from des.devices.cluster_files.node_labels import LabelledNode, cluster_of_labels
-from des.devices.k8s.gang_objects import GANG_OBJECTS, Sizes
+from des.devices.k8s.gang_objects import GANG_OBJECTS, GangSizes
 from des.devices.k8s.node_text import read_server_annotation
 from des.devices.k8s.pods import FINISHED, PodAsk, read_pod
 from des.devices.k8s.wire import wire_object, wire_text, wire_texts
@@ -37,7 +37,7 @@ class ApiState:
     decider: Decider
     _nodes: dict[str, _Node] = field(default_factory=dict)
     _servers: dict[str, Server] = field(default_factory=dict)
-    _sizes: dict[str, dict[str, Sizes]] = field(default_factory=dict)
+    _gang_sizes: dict[str, dict[str, GangSizes]] = field(default_factory=dict)
 
     def replace_nodes(self, items: Iterable[Mapping[str, Any]]) -> None:
         """Take the list of all nodes."""
@@ -81,7 +81,7 @@ class ApiState:
 
     def replace_gangs(self, path: str, items: Iterable[Mapping[str, Any]]) -> None:
         """Take the list of all objects of a kind that has sizes of gangs."""
-        self._sizes[path] = {}
+        self._gang_sizes[path] = {}
         for item in items:
             self._enter_gang(path, "ADDED", item)
         self._enter_sizes()
@@ -92,7 +92,7 @@ class ApiState:
         self._enter_sizes()
 
     def _enter_gang(self, path: str, kind: str, item: Mapping[str, Any]) -> None:
-        known = self._sizes.setdefault(path, {})
+        known = self._gang_sizes.setdefault(path, {})
         try:
             metadata = wire_object(item, "metadata", "gang")
             parts = (wire_text(metadata, key, "gang.metadata") for key in ("namespace", "name"))
@@ -104,7 +104,7 @@ class ApiState:
             LOG.warning("gang left out: %s", error)
 
     def _enter_sizes(self) -> None:
-        rows = [sizes for known in self._sizes.values() for sizes in known.values()]
+        rows = [sizes for known in self._gang_sizes.values() for sizes in known.values()]
         self.decider.waiting.gang_sizes = {
             key: size for sizes in rows for key, size in sizes.items()
         }
@@ -147,16 +147,16 @@ class ApiState:
             return NodeGpus(name=node.name)
         key = self.decider.keys.annotation("topology")
         if node.annotation is None:
-            lack = f"offers {node.resource} without the annotation {key} of the node agent"
-            return NodeGpus(name=node.name, lack=lack, resource=node.resource)
+            reason = f"offers {node.resource} without the annotation {key} of the node agent"
+            return NodeGpus(name=node.name, no_server_reason=reason, resource=node.resource)
         server = self._servers.get(node.annotation)
         if server is None:
             try:
                 server = read_server_annotation(node.annotation, "node")
             except ValueError as error:
                 LOG.warning("node %s: %s", node.name, error)
-                lack = f"has an annotation {key} that cannot be read"
-                return NodeGpus(name=node.name, lack=lack, resource=node.resource)
+                reason = f"has an annotation {key} that cannot be read"
+                return NodeGpus(name=node.name, no_server_reason=reason, resource=node.resource)
             self._servers[node.annotation] = server
         return NodeGpus(
             name=node.name,

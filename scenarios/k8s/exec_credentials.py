@@ -1,4 +1,4 @@
-"""Credentials that a program prints, as an ``exec`` section of a kubeconfig names it.
+"""Credentials from a program that the ``exec`` section of a kubeconfig names.
 
 Source: Kubernetes, "Authenticating", section "client-go credential plugins"
 (``client.authentication.k8s.io/v1``).
@@ -25,9 +25,9 @@ _MOST_MESSAGE = 300
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Credentials:
-    """Proof of who asks: a token, or certificate and key of the client as PEM, or both.
+    """Credentials of a client: a token, or certificate and key as PEM, or both.
 
-    ``until_s`` is the time when they end; None where the program does not say it. [s]
+    ``until_s`` is the time when they expire; None where the program does not say it. [s]
     """
 
     token: str | None = None
@@ -44,7 +44,7 @@ class Credentials:
 
 @dataclass(slots=True, kw_only=True)
 class CredentialProgram:
-    """A program that prints an ``ExecCredential``; it runs again when the last one ends.
+    """A program that prints an ``ExecCredential``; it runs again when the last one expires.
 
     Attributes
     ----------
@@ -67,7 +67,7 @@ class CredentialProgram:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def current(self) -> Credentials:
-        """Credentials that hold now.
+        """Credentials that are valid now.
 
         Raises
         ------
@@ -81,7 +81,7 @@ class CredentialProgram:
             return last
 
     def refuse(self, refused: Credentials) -> None:
-        """Take the news that the API server refused credentials: they are not used again."""
+        """Drop credentials that the API server refused."""
         with self._lock:
             if self._last is refused:
                 self._last = None

@@ -62,7 +62,7 @@ class Config:
     policy_annotation: str = option(
         "topology.example.com/policy",
         "annotation of pods with their NUMA policy; its prefix is that of gang, gang-size, "
-        "preferred-nodes, gpus and topology",
+        "gang-gpus, preferred-nodes, gpus and topology",
     )
     default_policy: str = option("best-effort", "NUMA policy of pods without the annotation")
     weights: Path | None = option(

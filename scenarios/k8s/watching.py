@@ -60,12 +60,12 @@ def list_collection(api: ApiServer, path: str) -> tuple[list[dict[str, Any]], st
 def watch_collection(
     api: ApiServer, path: str, sink: Sink, stop: threading.Event, *, may_be_absent: bool = False
 ) -> None:
-    """List and watch a collection until told to stop; errors are told to the sink, then retried.
+    """List and watch a collection until told to stop; errors are passed to the sink, then retried.
 
     A kind that may be absent, or not be read, is logged once and looked for once a minute.
     """
     version: str | None = None
-    failures, is_told = 0, False
+    failures, is_logged = 0, False
     while not stop.is_set():
         try:
             if version is None:
@@ -86,9 +86,9 @@ def watch_collection(
                     failures = 1
                     continue
             if may_be_absent and error.status in {_FORBIDDEN, _NOT_FOUND}:
-                if not is_told:
+                if not is_logged:
                     LOG.info("%s: not there or not to be read (%s)", path, error)
-                version, is_told = None, True
+                version, is_logged = None, True
                 stop.wait(_ABSENT_S)
                 continue
             sink.failed(str(error))

@@ -21,7 +21,7 @@ PAGES = sorted(
 BEHIND = Command(name="agents.decide", module="agents.decide", about="Decide, without a report")
 """Module with a part of the flags of `eastwest decide`."""
 BY_MODULE = {command.module: command for command in (*COMMANDS, BEHIND)}
-BESIDE_FLAGS = {"autoscale": {"capacity", "queues", "shared", "speed"}}
+OPTIONAL_SUBCOMMANDS = {"autoscale": {"capacity", "queues", "shared", "speed"}}
 """Subcommands of commands that have flags of their own as well."""
 EXPLAINED = {"X", "NAME", "..."}
 """Words that stand for any command."""
@@ -69,7 +69,7 @@ def wrong_in(line):
         if words[0] not in flags_of(command.name) | EXPLAINED | {"COMMAND"}:
             return f"no subcommand {words[0]}"
         before, words = [words[0]], words[1:]
-    if words and words[0] in BESIDE_FLAGS.get(command.name, ()):
+    if words and words[0] in OPTIONAL_SUBCOMMANDS.get(command.name, ()):
         before, words = [words[0]], words[1:]
     if "--policy" in words and command.name == "train":
         before = ["--policy", words[words.index("--policy") + 1]]

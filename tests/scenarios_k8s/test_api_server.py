@@ -135,7 +135,7 @@ def test_a_damaged_annotation_costs_one_node(watched, cluster):
     assert wait_until(lambda: "d" in watched.decider.book.nodes)
     assert watched.decider.book.nodes["d"].server is None
     assert watched.decider.book.nodes["a"].server is not None
-    assert "that cannot be read" in watched.decider.book.nodes["d"].lack
+    assert "that cannot be read" in watched.decider.book.nodes["d"].no_server_reason
 
 
 def test_reasons_tell_a_node_without_gpus_from_one_without_the_agent(watched, cluster):

@@ -5,11 +5,8 @@ from dataclasses import dataclass, field
 
 from agents.devices.k8s.node_fit import NodeFit
 from des.devices.cluster import Cluster
-from des.devices.k8s.pods import PodAsk
+from des.devices.k8s.pods import GangKey, PodAsk
 from des.devices.server import Server
-
-GangKey = tuple[str, str]
-"""Namespace and name of a gang."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,8 +17,8 @@ class NodeGpus:
     ----------
     server
         Its devices; None for a node without GPUs.
-    lack
-        Reason against a node without a server.
+    no_server_reason
+        Reason against the node where it has no server.
     resource
         Extended resource under which they are offered; None where the state does not say it.
     free
@@ -30,7 +27,7 @@ class NodeGpus:
 
     name: str
     server: Server | None = None
-    lack: str = "has no GPUs"
+    no_server_reason: str = "has no GPUs"
     resource: str | None = None
     free: tuple[int, ...] = ()
 

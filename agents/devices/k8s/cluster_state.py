@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from agents.devices.k8s.book import GangKey, GpuBook, Grant, NodeGpus
+from agents.devices.k8s.book import GpuBook, Grant, NodeGpus
 from des.devices.cluster import Cluster
+from des.devices.k8s.pods import GangKey
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -53,7 +53,7 @@ class Decider:
 
     def __post_init__(self) -> None:
         require_positive("extender", "gang_timeout_s", self.gang_timeout_s)
-        self.waiting = WaitingPods(counts_s=self.gang_timeout_s)
+        self.waiting = WaitingPods(sibling_timeout_s=self.gang_timeout_s)
 
     def remember(self, pod: object, now_s: float) -> PodAsk:
         """Read the pod of a call, and keep it for its bind call."""
@@ -74,7 +74,7 @@ class Decider:
         if known is None:
             return NoFit(reason="is not known to the extender", can_be_freed=False)
         if known.server is None:
-            return NoFit(reason=known.lack, can_be_freed=False)
+            return NoFit(reason=known.no_server_reason, can_be_freed=False)
         if ask.resource is None or known.resource not in {None, ask.resource}:
             asked = " and ".join(name for name, _ in ask.asks)
             offered = known.resource or "one resource"

@@ -84,10 +84,10 @@ def _packed(
 ) -> list[GangSlot] | None:
     """Slots on nodes, filled in their order; None where a pod finds no room."""
     free = {name: decider.book.free(name) for name in names}
-    begin: dict[tuple[object, str], int] = {}  # nodes before it have no room for the demand
+    first_place: dict[tuple[object, str], int] = {}  # nodes before it have no room for the demand
     slots: list[GangSlot] = []
     for each in order:
-        place = begin.get((each.asks, each.policy), 0)
+        place = first_place.get((each.asks, each.policy), 0)
         while place < len(names):
             fit = decider.fit(each, names[place], free[names[place]])
             if not isinstance(fit, NoFit):
@@ -95,7 +95,7 @@ def _packed(
             place += 1
         else:
             return None
-        begin[each.asks, each.policy] = place
+        first_place[each.asks, each.policy] = place
         name = names[place]
         slots.append(GangSlot(node=name, fit=fit, asks=each.asks, policy=each.policy))
         free[name] = tuple(gpu for gpu in free[name] if gpu not in fit.gpus)

@@ -36,7 +36,7 @@ def gang_nodes(
         return None
     deadline_s = now_s + decider.gang_timeout_s if promise is None else promise.deadline_s
     slots = None
-    if promise is not None and not own:  # siblings that have come keep their slots
+    if promise is not None and not own:  # siblings that were seen keep their slots
         slots = _added(decider, promise, members, nodes)
     if slots is None:
         book.withdraw(gang)
@@ -88,8 +88,8 @@ def _demand(members: Sequence[PodAsk]) -> str:
 def _members(decider: Decider, ask: PodAsk, now_s: float) -> list[PodAsk] | None:
     """Pods of a gang that hold no GPUs yet, this one first; None for one more than the gang has.
 
-    Siblings need what the pod says of them, or what they asked for themselves where they have come
-    already; the others are taken to be like this one.
+    Siblings have the demands that the pod's annotation gives, else their own where they have been
+    seen; the others are taken to be like this one.
     """
     book, gang = decider.book, ask.gang_key
     size = decider.waiting.gang_size(ask)
@@ -111,7 +111,7 @@ def _members(decider: Decider, ask: PodAsk, now_s: float) -> list[PodAsk] | None
 
 
 def _sibling(ask: PodAsk, count: int, known: list[PodAsk]) -> PodAsk:
-    """Demand of a sibling with a number of GPUs: of one that has come, else like this pod's."""
+    """Demand of a sibling with a number of GPUs: of one that was seen, else like this pod's."""
     for place, pod in enumerate(known):
         if pod.num_gpus == count:
             return known.pop(place)

@@ -11,7 +11,7 @@ from agents.devices.k8s.gangs import gang_nodes
 from agents.devices.k8s.node_fit import NoFit
 from des.devices.k8s.calls import (
     BindingCall,
-    NodesAsked,
+    CandidateNodes,
     Victims,
     pod_in,
     read_binding,
@@ -32,14 +32,14 @@ def filter_answer(decider: Decider, body: Mapping[str, Any], now_s: float) -> di
     ValueError
         If the body is no ``ExtenderArgs``.
     """
-    asked = read_nodes(body)
+    candidates = read_nodes(body)
     ask = decider.remember(pod_in(body, "ExtenderArgs"), now_s)
     decider.book.expire(now_s)
-    of_gang = gang_nodes(decider, ask, asked.names, now_s)
+    of_gang = gang_nodes(decider, ask, candidates.names, now_s)
     kept: list[int] = []
     failed: dict[str, str] = {}
     never: dict[str, str] = {}
-    for place, name in enumerate(asked.names):
+    for place, name in enumerate(candidates.names):
         if of_gang is not None and name in of_gang[0]:
             kept.append(place)
             continue
@@ -51,20 +51,20 @@ def filter_answer(decider: Decider, body: Mapping[str, Any], now_s: float) -> di
         else:
             kept.append(place)
     return {
-        **_kept(asked, kept),
+        **_kept(candidates, kept),
         "FailedNodes": failed,
         "FailedAndUnresolvableNodes": never,
         "Error": "",
     }
 
 
-def _kept(asked: NodesAsked, kept: list[int]) -> dict[str, Any]:
+def _kept(candidates: CandidateNodes, kept: list[int]) -> dict[str, Any]:
     """Nodes that are left: names, or the list with whole nodes as they came."""
-    if asked.node_list is None:
-        return {"Nodes": None, "NodeNames": [asked.names[place] for place in kept]}
-    rest = {key: value for key, value in asked.node_list.items() if key.lower() != "items"}
+    if candidates.node_list is None:
+        return {"Nodes": None, "NodeNames": [candidates.names[place] for place in kept]}
+    rest = {key: value for key, value in candidates.node_list.items() if key.lower() != "items"}
     return {
-        "Nodes": {**rest, "items": [asked.items[place] for place in kept]},
+        "Nodes": {**rest, "items": [candidates.items[place] for place in kept]},
         "NodeNames": None,
     }
 
@@ -77,10 +77,10 @@ def prioritize_answer(decider: Decider, body: Mapping[str, Any], now_s: float) -
     ValueError
         If the body is no ``ExtenderArgs``.
     """
-    asked = read_nodes(body)
+    candidates = read_nodes(body)
     ask = decider.remember(pod_in(body, "ExtenderArgs"), now_s)
     decider.book.expire(now_s)
-    return decider.priorities(ask, asked.names)
+    return decider.priorities(ask, candidates.names)
 
 
 def preempt_answer(decider: Decider, body: Mapping[str, Any], now_s: float) -> dict[str, Any]:

@@ -5,8 +5,7 @@ from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from agents.devices.k8s.book import GangKey
-from des.devices.k8s.pods import PodAsk
+from des.devices.k8s.pods import GangKey, PodAsk
 
 MOST_PODS = 100_000
 """Pods that are remembered; the one seen longest ago is dropped first."""
@@ -21,13 +20,13 @@ class WaitingPods:
 
     Attributes
     ----------
-    counts_s
+    sibling_timeout_s
         Time for which a pod of a call counts as a waiting sibling. [s]
     gang_sizes
         Pods of gangs as their objects say it (PodGroup, Workload), by namespace and name.
     """
 
-    counts_s: float
+    sibling_timeout_s: float
     gang_sizes: dict[GangKey, int] = field(default_factory=dict)
     _asks: OrderedDict[str, PodAsk] = field(default_factory=OrderedDict)
     _of_gang: dict[GangKey, dict[str, float]] = field(default_factory=dict)
@@ -91,7 +90,7 @@ class WaitingPods:
         return [
             self._asks[uid]
             for uid, seen_s in rows.items()
-            if uid != ask.uid and seen_s + self.counts_s > now_s
+            if uid != ask.uid and seen_s + self.sibling_timeout_s > now_s
         ]
 
     def gang_size(self, ask: PodAsk) -> int:

@@ -14,7 +14,7 @@ MOST_PDB_VIOLATIONS = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NodesAsked:
+class CandidateNodes:
     """Candidates of a filter or prioritize call.
 
     Attributes
@@ -65,7 +65,7 @@ def pod_in(body: Mapping[str, Any], call: str) -> dict[str, Any]:
     return pod
 
 
-def read_nodes(body: Mapping[str, Any]) -> NodesAsked:
+def read_nodes(body: Mapping[str, Any]) -> CandidateNodes:
     """Read the candidates of an ``ExtenderArgs``: names, or whole nodes.
 
     Raises
@@ -77,7 +77,7 @@ def read_nodes(body: Mapping[str, Any]) -> NodesAsked:
     if names is not None:
         if not isinstance(names, list) or not set(map(type, names)) <= {str}:
             raise ValueError("ExtenderArgs: NodeNames must be a list of names or null")
-        return NodesAsked(names=tuple(names))
+        return CandidateNodes(names=tuple(names))
     nodes = wire_value(body, "Nodes")
     if not isinstance(nodes, dict):
         raise ValueError("ExtenderArgs: one of Nodes and NodeNames must be given")
@@ -88,7 +88,7 @@ def read_nodes(body: Mapping[str, Any]) -> NodesAsked:
             raise ValueError("ExtenderArgs: Nodes.items must be objects")
         metadata = wire_object(item, "metadata", "Node")
         found.append(wire_text(metadata, "name", "Node.metadata"))
-    return NodesAsked(names=tuple(found), node_list=nodes, items=tuple(items))
+    return CandidateNodes(names=tuple(found), node_list=nodes, items=tuple(items))
 
 
 def read_binding(body: Mapping[str, Any]) -> BindingCall:

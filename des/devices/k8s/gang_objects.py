@@ -8,14 +8,15 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
+from des.devices.k8s.pods import GangKey
 from des.devices.k8s.wire import whole_quantity, wire_list, wire_object, wire_text, wire_value
 
-Sizes = dict[tuple[str, str], int]
-"""Pods by namespace and name of the gang, as pods name it."""
+GangSizes = dict[GangKey, int]
+"""Number of pods of each gang, by the namespace and name that its pods give."""
 
 
-def pod_group_sizes(item: Mapping[str, Any]) -> Sizes:
-    """Least number of pods of a ``PodGroup`` of Kubernetes; none without a gang.
+def pod_group_sizes(item: Mapping[str, Any]) -> GangSizes:
+    """Least number of pods of a ``PodGroup`` of Kubernetes; empty without a gang.
 
     Raises
     ------
@@ -32,7 +33,7 @@ def pod_group_sizes(item: Mapping[str, Any]) -> Sizes:
     return _sized(item, "", wire_object(policy, "gang", "PodGroup.spec"), "minCount")
 
 
-def workload_sizes(item: Mapping[str, Any]) -> Sizes:
+def workload_sizes(item: Mapping[str, Any]) -> GangSizes:
     """Least numbers of pods of the groups in a ``Workload``, by ``WORKLOAD/GROUP``; errors alike.
 
     Examples
@@ -41,7 +42,7 @@ def workload_sizes(item: Mapping[str, Any]) -> Sizes:
     >>> workload_sizes({"metadata": {"name": "w"}, "spec": {"podGroups": groups}})
     {('', 'w/a'): 2}
     """
-    found: Sizes = {}
+    found: GangSizes = {}
     spec = wire_object(item, "spec", "Workload")
     for group in wire_list(spec, "podGroups", "Workload.spec"):
         if not isinstance(group, dict):
@@ -53,7 +54,7 @@ def workload_sizes(item: Mapping[str, Any]) -> Sizes:
     return found
 
 
-def coscheduling_sizes(item: Mapping[str, Any]) -> Sizes:
+def coscheduling_sizes(item: Mapping[str, Any]) -> GangSizes:
     """Least number of pods of a ``PodGroup`` of the coscheduling plugin; errors alike.
 
     Examples
@@ -64,7 +65,7 @@ def coscheduling_sizes(item: Mapping[str, Any]) -> Sizes:
     return _sized(item, "", wire_object(item, "spec", "PodGroup"), "minMember")
 
 
-def _sized(item: Mapping[str, Any], ending: str, owner: Mapping[str, Any], field: str) -> Sizes:
+def _sized(item: Mapping[str, Any], ending: str, owner: Mapping[str, Any], field: str) -> GangSizes:
     value = wire_value(owner, field)
     if value is None:
         return {}
@@ -76,7 +77,7 @@ def _sized(item: Mapping[str, Any], ending: str, owner: Mapping[str, Any], field
     return {key: whole_quantity(value, field)}
 
 
-GANG_OBJECTS: Mapping[str, Callable[[Mapping[str, Any]], Sizes]] = MappingProxyType(
+GANG_OBJECTS: Mapping[str, Callable[[Mapping[str, Any]], GangSizes]] = MappingProxyType(
     {
         "/apis/scheduling.k8s.io/v1beta1/podgroups": pod_group_sizes,
         "/apis/scheduling.k8s.io/v1alpha2/podgroups": pod_group_sizes,

@@ -12,6 +12,9 @@ from des.devices.k8s.wire import (
     wire_texts,
 )
 
+GangKey = tuple[str, str]
+"""Namespace and name of a gang."""
+
 _POD_GROUP_LABEL = "scheduling.x-k8s.io/pod-group"
 """Label by which the coscheduling plugin of scheduler-plugins knows a gang."""
 
@@ -102,7 +105,7 @@ class PodAsk:
         return sum(count for _, count in self.asks)
 
     @property
-    def gang_key(self) -> tuple[str, str] | None:
+    def gang_key(self) -> GangKey | None:
         """Namespace and name of its gang; None without one, or without devices."""
         return None if self.gang is None or not self.num_gpus else (self.namespace, self.gang)
 

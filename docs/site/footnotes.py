@@ -1,4 +1,4 @@
-"""An extension of Sphinx: sources in docstrings, ``[1]_``, are numbered for each object alone."""
+"""Extension of Sphinx: footnotes of docstrings, ``[1]_``, numbered for each object alone."""
 
 import re
 
@@ -8,7 +8,7 @@ _DEFINED = re.compile(r"^\s*\.\. \[(\d+)\] ")
 _NUMBER = re.compile(r"(?<!\w)\[(\d+)\](?=_(?!\w))_|(?<=\.\. )\[(\d+)\](?= )")
 
 
-def own_numbers(  # noqa: PLR0917 - Sphinx calls it
+def number_footnotes(  # noqa: PLR0917 - Sphinx calls it
     app: Sphinx, what: str, name: str, value: object, options: object, lines: list[str]
 ) -> None:
     """Give the footnotes of a docstring names that no other object on its page has.
@@ -25,6 +25,6 @@ def own_numbers(  # noqa: PLR0917 - Sphinx calls it
     lines[:] = [_NUMBER.sub(own, line) for line in lines]
 
 
-def add_own_numbers(app: Sphinx) -> None:
-    """Read each docstring before it becomes a part of a page."""
-    app.connect("autodoc-process-docstring", own_numbers)
+def add_footnote_numbers(app: Sphinx) -> None:
+    """Number the footnotes of each docstring before it becomes a part of a page."""
+    app.connect("autodoc-process-docstring", number_footnotes)
