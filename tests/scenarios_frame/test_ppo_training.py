@@ -1,0 +1,54 @@
+"""Training with a curve and a checkpoint: an interrupted one is resumed to the same bytes."""
+
+from dataclasses import replace
+
+import pytest
+
+from agents.cluster.queue_batch import QueueBatch
+from agents.cluster.queue_task import drawn_queue
+from agents.ppo.ppo_config import PPOConfig
+from agents.ppo.trainer import Trainer
+from des.base.command import UsageError
+from scenarios.frame.ppo_training import SAVED_EVERY, TrainingFiles, train_to_the_end
+
+
+class Interrupted(Trainer):
+    """A trainer that is interrupted after one more update than its first checkpoint has."""
+
+    def update(self):
+        if self.update_count > SAVED_EVERY:
+            raise KeyboardInterrupt
+        return super().update()
+
+
+def learner(kind=Trainer):
+    """Two short queues, 12 updates."""
+    batch = QueueBatch(
+        2, 5, lambda seed: replace(drawn_queue(seed), jobs=drawn_queue(seed).jobs[:6])
+    )
+    config = PPOConfig(num_steps=2, num_minibatches=2, hidden_sizes=(4,))
+    return kind.local(batch, config, 5, 48)
+
+
+def files_in(folder, **changes):
+    """Files of a training in a new folder."""
+    folder.mkdir(exist_ok=True)
+    return TrainingFiles(checkpoint=folder / "queue.pt", curve_name="curve.csv", **changes)
+
+
+def test_an_interrupted_training_is_resumed_to_the_same_bytes(tmp_path, capsys):
+    whole, parts = files_in(tmp_path / "a"), files_in(tmp_path / "b", extra={"kind": "queue"})
+    train_to_the_end(learner(), whole, resume=False)
+    assert capsys.readouterr().err.count("decisions: reward") == 2
+    with pytest.raises(KeyboardInterrupt):
+        train_to_the_end(learner(Interrupted), parts, resume=False)
+    assert len(parts.curve.read_text().splitlines()) == 1 + SAVED_EVERY
+    train_to_the_end(learner(), replace(parts, extra={}), resume=True)
+
+    assert parts.curve.read_bytes() == whole.curve.read_bytes()
+    assert parts.checkpoint.read_bytes() == whole.checkpoint.read_bytes()
+
+
+def test_resuming_without_a_checkpoint_is_refused(tmp_path):
+    with pytest.raises(UsageError, match=r"--resume: .*queue\.pt must be the checkpoint"):
+        train_to_the_end(learner(), files_in(tmp_path), resume=True)
