@@ -1,12 +1,17 @@
-"""Output files of a command: all or none."""
+"""Output files of a command: rows first, then pages and pictures; all of a kind or none."""
 
 from pathlib import Path
 
 from des.base.atomic_write import write_together
 
+_SHOWN = (".html", ".png", ".pdf", ".svg")
+"""Endings of pages and pictures."""
+
 
 def write_files(folder: Path, files: dict[str, bytes]) -> list[Path]:
-    """Write all files or none and return where they are.
+    """Write all rows or none, then all pages and pictures or none; return where the files are.
+
+    If the pages cannot be written, the rows are kept.
 
     Raises
     ------
@@ -15,9 +20,12 @@ def write_files(folder: Path, files: dict[str, bytes]) -> list[Path]:
     """
     if (folder / "config.json").exists():
         raise ValueError(f"--out {folder}: must not be the folder of a training run")
+    places = {folder / name: content for name, content in files.items()}
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        write_together({folder / name: content for name, content in files.items()})
+        for is_shown in (False, True):
+            kind = {at: one for at, one in places.items() if (at.suffix in _SHOWN) is is_shown}
+            write_together(kind)
     except OSError as error:
         raise ValueError(f"{error.filename}: cannot be written: {error.strerror}") from error
-    return [folder / name for name in files]
+    return list(places)

@@ -1,7 +1,9 @@
 """A report in a browser: nothing is complained about, asked for, too wide or hard to read."""
 
 import pytest
-from browser import chromium, needs_axe, needs_chromium
+from browser import needs_axe, needs_chromium
+
+from bench.browser import chromium
 from evaluations import evaluation
 from strategies import plan, unit_workload, world
 
