@@ -118,8 +118,8 @@ class Tab:
         """Rules of accessibility that axe finds broken, with what breaks them."""
         self.run(resources.files("axe_core_python").joinpath("axe.min.js").read_text("utf-8"))
         found = self.run(
-            "axe.run({resultTypes: ['violations']}).then(r => r.violations.map(v => v.id + ': ' + v.nodes"
-            ".slice(0, 3).map(n => n.html.slice(0, 120)).join(' | ')))"
+            "axe.run({resultTypes: ['violations']}).then(r => r.violations.map(v => "
+            "v.id + ': ' + v.nodes.slice(0, 3).map(n => n.html.slice(0, 120)).join(' | ')))"
         )
         return list(found)
 

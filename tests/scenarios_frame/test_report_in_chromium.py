@@ -2,11 +2,10 @@
 
 import pytest
 from browser import needs_axe, needs_chromium
-
-from bench.browser import chromium
 from evaluations import evaluation
 from strategies import plan, unit_workload, world
 
+from bench.browser import chromium
 from des.views.plan_views import plan_views
 from scenarios.frame.plots import comparison_bars
 from scenarios.frame.report import Report
