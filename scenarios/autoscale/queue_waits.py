@@ -15,9 +15,8 @@ from des.serving.fleet_world import MIXED, World
 from des.serving.requests import Request
 from scenarios.autoscale.command_configs import PROG, QueuesConfig
 from scenarios.frame.outputs import OutputChoice
-from scenarios.frame.plots import interval_figure
 from scenarios.frame.repeat import repeated_settings
-from scenarios.frame.rows_report import rows_report
+from scenarios.frame.rows_report import groups_report
 from scenarios.frame.statistics import mean_and_interval
 from scenarios.frame.writing import result_file, write_files
 
@@ -107,23 +106,17 @@ def run(config: QueuesConfig) -> int:
             errors[f"{name} at {load:.0%}"] = 100.0 * (np.array(waits) / exact - 1.0)
     DOCUMENT.add(rows=rows)
     if config.out is not None:
-        page = rows_report(
+        page = groups_report(
             config,
             f"{PROG} queues",
+            errors,
+            name="queue_errors",
             title="Waits of an instance against closed forms",
             question="Does an instance wait as the theory of queues says?",
             answer="Mean errors: "
             + "; ".join(f"{name} {each.mean():+.2f} %" for name, each in errors.items()),
-            tables={"Mean waits over the mean service": pd.DataFrame(rows)},
-            figures=[
-                interval_figure(
-                    errors,
-                    name="queue_errors",
-                    title="Error of the mean wait by queue and load",
-                    label="error [%]",
-                    points="each run",
-                )
-            ],
+            label="error of the mean wait [%]",
+            points="each run",
         )
         files = choice.row_files({"queues": pd.DataFrame(rows)}) | choice.report_files(page)
         files |= result_file(repeated_settings(config), rows=rows)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from agents.ppo import checkpoint, ppo_config, trainer
     from agents.serving import autoscale_batch, autoscale_task, learnt_policy, rl_state
     from scenarios.autoscale import comparison, fleet_outputs, seeds_summary
-    from scenarios.frame import plots, ppo_training, repeat, rows_report, writing
+    from scenarios.frame import ppo_training, repeat, rows_report, writing
     from scenarios.frame.report import Report
 else:
     autoscale_batch = lazy("agents.serving.autoscale_batch")
@@ -32,7 +32,6 @@ else:
     checkpoint = lazy("agents.ppo.checkpoint")
     comparison = lazy("scenarios.autoscale.comparison")
     fleet_outputs = lazy("scenarios.autoscale.fleet_outputs")
-    plots = lazy("scenarios.frame.plots")
     ppo_training = lazy("scenarios.frame.ppo_training")
     repeat = lazy("scenarios.frame.repeat")
     rows_report = lazy("scenarios.frame.rows_report")
@@ -124,23 +123,17 @@ def _command(argv: Sequence[str] | None) -> int:
 def _report(config: Config, days: pd.DataFrame) -> Report:
     rewards = days.astype({"reward": float}).groupby("policy", sort=False)["reward"]
     means = rewards.mean().sort_values(ascending=False)
-    return rows_report.rows_report(
+    return rows_report.groups_report(
         config,
         PROG,
+        {str(name): own.to_numpy() for name, own in rewards},
+        name="rewards",
         title="A trained autoscaler on unseen days",
         question="Which policy has the highest reward on days that the training has not seen?",
         answer=f"Highest mean reward: {means.index[0]}, {means.iloc[0]:.3f}; the trained policy: "
         f"{means['rl']:.3f}, over {config.days} days.",
-        tables={"Mean reward of a decision": means.reset_index()},
-        figures=[
-            plots.interval_figure(
-                {str(name): own.to_numpy() for name, own in rewards},
-                name="rewards",
-                title="Mean reward of a decision on unseen days",
-                label="reward",
-                points="each day",
-            )
-        ],
+        label="mean reward of a decision",
+        points="each day",
     )
 
 

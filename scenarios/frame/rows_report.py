@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pandas as pd
 
 from des.figures.figure import Figure
+from scenarios.frame.plots import interval_figure
 from scenarios.frame.repeat import repeat_command, repeated_settings
 from scenarios.frame.report import PageTable, Report
 
@@ -36,6 +38,35 @@ def rows_report(
         figures=tuple(figures),
         configuration=repeated_settings(config),
         caveats=tuple(caveats),
+    )
+
+
+def groups_report(
+    config: DataclassInstance,
+    prog: str,
+    groups: Mapping[str, np.ndarray],
+    *,
+    name: str,
+    title: str,
+    question: str,
+    answer: str,
+    label: str,
+    points: str,
+) -> Report:
+    """Return the report that compares groups of values, such as a figure of each method.
+
+    Its table has number, mean, deviation and quartiles of each group; its figure, called ``name``,
+    the values (``points`` says what one is) with means and intervals.
+    """
+    table = pd.DataFrame({group: pd.Series(values).describe() for group, values in groups.items()})
+    return rows_report(
+        config,
+        prog,
+        title=title,
+        question=question,
+        answer=answer,
+        tables={label: table.T.rename_axis("group").reset_index()},
+        figures=[interval_figure(groups, name=name, title=title, label=label, points=points)],
     )
 
 

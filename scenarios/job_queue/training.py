@@ -20,12 +20,11 @@ if TYPE_CHECKING:
 
     from agents.cluster import queue_batch
     from agents.ppo import ppo_config, trainer
-    from scenarios.frame import plots, ppo_training, repeat, rows_report, writing
+    from scenarios.frame import ppo_training, repeat, rows_report, writing
     from scenarios.frame.report import Report
     from scenarios.job_queue import rl_comparison
 else:
     ppo_config = lazy("agents.ppo.ppo_config")
-    plots = lazy("scenarios.frame.plots")
     ppo_training = lazy("scenarios.frame.ppo_training")
     repeat = lazy("scenarios.frame.repeat")
     rows_report = lazy("scenarios.frame.rows_report")
@@ -96,23 +95,17 @@ def _command(argv: Sequence[str] | None) -> int:
 def _report(config: Config, frame: pd.DataFrame) -> Report:
     by_queue = frame.groupby(["policy", "queue"], sort=False)["jct_mean_s"].mean()
     means_s = by_queue.groupby("policy").mean().sort_values()
-    return rows_report.rows_report(
+    return rows_report.groups_report(
         config,
         PROG,
+        {str(name): own.to_numpy() for name, own in by_queue.groupby("policy")},
+        name="queue_times",
         title="A trained ordering on unseen queues",
         question="Under which ordering do jobs of unseen queues end soonest?",
         answer=f"Least mean time: {means_s.index[0]}, {means_s.iloc[0]:.0f} s; the trained "
         f"ordering: {means_s['ppo']:.0f} s, over {config.queues} queues.",
-        tables={"Mean time from arrival to end [s]": means_s.reset_index()},
-        figures=[
-            plots.interval_figure(
-                {str(name): own.to_numpy() for name, own in by_queue.groupby("policy")},
-                name="queue_times",
-                title="Mean time from arrival to end on unseen queues",
-                label="time [s]",
-                points="each queue",
-            )
-        ],
+        label="mean time from arrival to end [s]",
+        points="each queue",
     )
 
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from agents.hi_ppo.local.times import LocalPlan
     from agents.hi_ppo.local.training import LocalTraining
     from agents.ppo import devices
-    from scenarios.frame import plots, rows_report
+    from scenarios.frame import rows_report
     from scenarios.frame.report import Report
 else:
     decide = lazy("agents.hi_ppo.local.decide")
@@ -42,7 +42,6 @@ else:
     local_training = lazy("agents.hi_ppo.local.training")
     devices = lazy("agents.ppo.devices")
     pd = lazy("pandas")
-    plots = lazy("scenarios.frame.plots")
     rows_report = lazy("scenarios.frame.rows_report")
 
 
@@ -134,24 +133,18 @@ def _train(
 def _report(config: Config, evaluation: pd.DataFrame) -> Report:
     gaps = evaluation.assign(gap=100.0 * evaluation["gap"]).groupby("method", sort=False)["gap"]
     means = gaps.mean()
-    return rows_report.rows_report(
+    return rows_report.groups_report(
         config,
         PROG,
+        {str(method): own.to_numpy() for method, own in gaps},
+        name="local_gaps",
+        label="gap to the best plan [%]",
+        points="each case",
         title="The local agent on held-out domains",
         question="How much longer do the plans of the local agent take than the best ones?",
         answer=f"Mean gap {means['agent']:.3f} %, with one proposal "
         f"{means['agent, one proposal']:.3f} %; of the least estimate "
         f"{means['least estimate']:.3f} %.",
-        tables={"Gap to the best plan [%]": gaps.describe().reset_index()},
-        figures=[
-            plots.interval_figure(
-                {str(method): own.to_numpy() for method, own in gaps},
-                name="local_gaps",
-                title="Gap to the best local plan, by method",
-                label="gap [%]",
-                points="each case",
-            )
-        ],
     )
 
 

@@ -113,7 +113,7 @@ def test_the_flag_on_endpoints_overrules_the_world():
 
     task = make_scenario_task(config)
 
-    assert task.topology.transport.endpoints == "one_in_flight"
+    assert task.world.topology.transport.endpoints == "one_in_flight"
     assert read_topology(config.network).transport.endpoints == "overlapped"
 
 

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from scenarios.frame.plots import interval_figure
 from scenarios.frame.report import Report
-from scenarios.frame.rows_report import rows_report
+from scenarios.frame.rows_report import groups_report
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -32,16 +31,14 @@ def comparison_report(
     groups = {
         str(name): own.to_numpy(dtype=float) for name, own in means.groupby(level=by, sort=False)
     }
-    figure = interval_figure(
-        groups, name="methods", title=title, label=label, points="each network, mean over seeds"
-    )
-    table = means.groupby(level=by, sort=False).describe().reset_index()
-    return rows_report(
+    return groups_report(
         config,
         prog,
+        groups,
+        name="methods",
         title=title,
         question=question,
         answer="; ".join(lines) + ".",
-        tables={label: table},
-        figures=[figure],
+        label=label,
+        points="each network, mean over seeds",
     )
