@@ -121,5 +121,5 @@ def _run(config: Config) -> int:
         rows.append({"policy": name, "times_from": world.engine.times_from, **figures})
         if isinstance(watched, advisory.Advised):
             files[f"advisory_{name}.csv"] = watched.csv_bytes()
-    fleet_outputs.write_comparison(config, PROG, histories, rows, files)
+    fleet_outputs.write_fleet_comparison(config, PROG, histories, rows, files)
     return 0

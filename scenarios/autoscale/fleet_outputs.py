@@ -113,7 +113,7 @@ def fleet_trace(history: History) -> bytes:
     return json.dumps({"traceEvents": events}).encode()
 
 
-def write_comparison(
+def write_fleet_comparison(
     config: Config | SharedConfig,
     prog: str,
     histories: Mapping[str, History],

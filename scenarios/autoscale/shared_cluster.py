@@ -36,7 +36,7 @@ def run(config: SharedConfig) -> int:
         sys.stderr.write(f"{name}: {len(each.world.requests)} requests\n")
     histories = run_applications(applications, cluster, config.seed)
     rows = [{"policy": name, **run_figures(each)} for name, each in histories.items()]
-    fleet_outputs.write_comparison(config, f"{PROG} shared", histories, rows, {})
+    fleet_outputs.write_fleet_comparison(config, f"{PROG} shared", histories, rows, {})
     return 0
 
 
