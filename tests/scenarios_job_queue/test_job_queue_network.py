@@ -39,23 +39,23 @@ def test_bytes_and_costs_are_those_of_the_links_used(tmp_path, capsys):
     assert f"{results['wan_bytes'][0] / 1e12:.3g} TB on links" in capsys.readouterr().out
 
 
-def test_a_training_run_beside_the_loads_of_a_queue_is_slower(tmp_path):
+def test_a_training_run_with_the_loads_of_a_queue_is_slower(tmp_path):
     """The queue's nodes are half of each domain; what its jobs hold the training lacks."""
     queue = tmp_path / "queue"
     argv = ("--network", "aws_like", "--workers", "1", "--policy", "fifo", "--load", "6")
     assert main([*argv, "--track", "0:29", "--out", str(queue)]) == 0
     training = ("--network", "aws_like", "--model", "llama3_2_1b", "--num-layers", "4")
     training = (*training, "--placement", "Virginia*2,Oregon*2", "--epochs", "12")
-    plain, beside = tmp_path / "plain", tmp_path / "beside"
+    plain, loaded = tmp_path / "plain", tmp_path / "loaded"
     assert train([*training, "--epoch-s", "3600", "--out", str(plain)]) == 0
     loads = ("--replay-loads", str(queue / "loads-fifo.csv"))
-    assert train([*training, "--epoch-s", "3600", *loads, "--out", str(beside)]) == 0
+    assert train([*training, "--epoch-s", "3600", *loads, "--out", str(loaded)]) == 0
 
     times_s = [
-        pd.read_csv(folder / "iterations.csv")["duration_s"].mean() for folder in (plain, beside)
+        pd.read_csv(folder / "iterations.csv")["duration_s"].mean() for folder in (plain, loaded)
     ]
     assert times_s[1] > 1.1 * times_s[0]
-    written = pd.read_csv(beside / "loads.csv")
+    written = pd.read_csv(loaded / "loads.csv")
     assert written["queue_length"].max() >= 0
     assert 0 < written["gpu_utilisation"].max() <= 0.5
 

@@ -5,7 +5,6 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -38,14 +37,16 @@ READER_GONE_EXIT = 141
 ERROR_LEVELS = ("error", "critical")
 
 
-@dataclass(slots=True)
 class Journal:
     """Streams of the command: stdout and ``log.log``; errors go to stderr and ``err.log``."""
 
-    command: str
-    log: list[IO[str]] = field(default_factory=list)
-    """The open ``log.log``, once there is a folder for it."""
-    err: list[IO[str]] = field(default_factory=list)
+    __slots__ = ("command", "err", "log")
+
+    def __init__(self, command: str) -> None:
+        self.command = command
+        self.log: list[IO[str]] = []
+        """The open ``log.log``, once there is a folder for it."""
+        self.err: list[IO[str]] = []
 
     def open(self, folder: Path, files: ExitStack) -> None:
         """Make the folder, one level deep, and the files, which ``files`` closes.

@@ -1,7 +1,6 @@
 """Spans of time in which nodes ran."""
 
-from dataclasses import dataclass
-
+from astra_sim.base.values import dataclass
 from astra_sim.files.execution_trace import TraceNode
 
 

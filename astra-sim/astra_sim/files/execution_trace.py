@@ -6,12 +6,12 @@ one ``GlobalMetadata``, then ``Node`` after ``Node``. The messages are those of 
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 from enum import IntEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from astra_sim.base.lazy import lazy
+from astra_sim.base.values import dataclass, replace
 from astra_sim.files.errors import AbortError, AstraSimError, NodeError
 from astra_sim.files.json_fields import shown
 from astra_sim.files.trace_records import usual_node

@@ -1,10 +1,10 @@
 """The state of a run: queues, NPUs and ranks put together."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from astra_sim.base.lazy import lazy
+from astra_sim.base.values import dataclass
 from astra_sim.core.events import EventQueue, Log, Timers
 from astra_sim.core.result import RankResult, RunResult
 from astra_sim.files.errors import AbortError, AstraSimUsageError
