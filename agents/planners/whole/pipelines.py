@@ -27,8 +27,14 @@ _MOST_STARTS, _FEW_STARTS = 10, 4
 _NUM_STARTS = 4
 """Orders from which a search descends."""
 
+_NUM_ADOPTED = 8
+"""Best orders of one size of microbatches that are judged in the others."""
+
 _SLACK = 1.05
 """Orders that must take this many times as long as the best ones are not simulated."""
+
+_FEWEST_PROMISING, _PART_PROMISING = 32, 4
+"""Neighbours of an order that are judged, those that promise most: this part, or this many."""
 
 _NUM_REFINED, _MOST_NEIGHBOURS = 12, 2000
 """Orders that are refined, and neighbours of each that are judged."""
@@ -72,8 +78,17 @@ class OrderSearch:
         return min(float(each.times_s.min()) for each in self._best)
 
     def seeds(self) -> Scored:
-        """Best simple pipelines, judged by `begin`."""
+        """Best pipelines judged by `begin` and `adopt`."""
         return _joined(self._best)
+
+    def best_orders(self) -> list[Order]:
+        """Best orders found."""
+        return sorted(self._found, key=self._time_s)[:_NUM_ADOPTED]
+
+    def adopt(self, orders: Iterable[Order]) -> float:
+        """Judge orders found for another size of microbatches; returns the best time so far. [s]"""
+        self._look_at(orders, self._few)
+        return min(float(each.times_s.min()) for each in self._best)
 
     def run(self, most: int) -> Scored:
         """Search until about ``most`` more plans were judged; returns the best, quickest first.
@@ -89,7 +104,7 @@ class OrderSearch:
         found = self._refined(end)
         self._best = [found]
         stages = found.plans.domain[0, : found.plans.num_stages[0]]
-        near = neighbours(tuple(stages.tolist()), self._size, self.judge.most_stages)
+        near = self._promising(tuple(stages.tolist()), int(found.plans.schedule[0]))
         left = max(1, (end - self.judge.num_judged) // max(1, len(self._few)))
         self._judge_orders(near[:left], self._few)
         return self._refined(end)
@@ -168,9 +183,20 @@ class OrderSearch:
             while better not in been and self.judge.num_judged < end:
                 order = better
                 been.add(order)
-                near = neighbours(order, self._size, self.judge.most_stages)
-                self._look_at(near[: end - self.judge.num_judged], (self._found[order][1],))
+                schedule = self._found[order][1]
+                near = self._promising(order, schedule)
+                self._look_at(near[: end - self.judge.num_judged], (schedule,))
                 better = min([order, *near], key=self._time_s)
+
+    def _promising(self, order: Order, schedule: int) -> list[Order]:
+        """Neighbours of an order that promise most under a schedule."""
+        near = neighbours(order, self._size, self.judge.most_stages)
+        most = max(_FEWEST_PROMISING, len(near) // _PART_PROMISING)
+        if len(near) <= most:
+            return near
+        counts = np.full(len(near), self.judge.workload.num_microbatches)
+        levels_s = self.judge.levels_s(near, counts, schedule)
+        return [near[place] for place in np.argsort(levels_s, kind="stable")[:most].tolist()]
 
     def _refined(self, end: int) -> Scored:
         """Refine the splits of the best plans of different orders, one domain alone among them."""
