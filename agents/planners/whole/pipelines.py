@@ -33,8 +33,9 @@ _NUM_ADOPTED = 8
 _SLACK = 1.05
 """Orders that must take this many times as long as the best ones are not simulated."""
 
-_FEWEST_PROMISING, _PART_PROMISING = 32, 4
-"""Neighbours of an order that are judged, those that promise most: this part, or this many."""
+_FEWEST_PROMISING, _PART_PROMISING, _PART_OF_BUDGET = 32, 4, 16
+"""Neighbours of an order that are judged, those that promise most: this part of them, or of all
+plans that may be judged if that is less, but no fewer than this."""
 
 _NUM_REFINED, _MOST_NEIGHBOURS = 12, 2000
 """Orders that are refined, and neighbours of each that are judged."""
@@ -100,11 +101,11 @@ class OrderSearch:
             self._judge_orders(sorted(self._found, key=self._time_s)[:_NUM_REJUDGED], ())
         if self._size <= MOST_FOR_ALL_ORDERS:
             return self._refined(end)
-        self._descend(end)
+        self._descend(end, most)
         found = self._refined(end)
         self._best = [found]
         stages = found.plans.domain[0, : found.plans.num_stages[0]]
-        near = self._promising(tuple(stages.tolist()), int(found.plans.schedule[0]))
+        near = self._promising(tuple(stages.tolist()), int(found.plans.schedule[0]), most)
         left = max(1, (end - self.judge.num_judged) // max(1, len(self._few)))
         self._judge_orders(near[:left], self._few)
         return self._refined(end)
@@ -171,7 +172,7 @@ class OrderSearch:
     def _time_s(self, order: Order) -> float:
         return self._found[order][0] if order in self._found else np.inf
 
-    def _descend(self, end: int) -> None:
+    def _descend(self, end: int, most: int) -> None:
         """Take the best orders to their best neighbours until none is better or plans run out.
 
         Neighbours are judged under the schedule that is best for the order itself.
@@ -184,14 +185,15 @@ class OrderSearch:
                 order = better
                 been.add(order)
                 schedule = self._found[order][1]
-                near = self._promising(order, schedule)
+                near = self._promising(order, schedule, most)
                 self._look_at(near[: end - self.judge.num_judged], (schedule,))
                 better = min([order, *near], key=self._time_s)
 
-    def _promising(self, order: Order, schedule: int) -> list[Order]:
+    def _promising(self, order: Order, schedule: int, budget: int) -> list[Order]:
         """Neighbours of an order that promise most under a schedule."""
         near = neighbours(order, self._size, self.judge.most_stages)
-        most = max(_FEWEST_PROMISING, len(near) // _PART_PROMISING)
+        part = min(len(near) // _PART_PROMISING, budget // _PART_OF_BUDGET)
+        most = max(_FEWEST_PROMISING, part)
         if len(near) <= most:
             return near
         counts = np.full(len(near), self.judge.workload.num_microbatches)
