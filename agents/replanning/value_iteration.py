@@ -65,7 +65,7 @@ def expected_s(law: EpisodeTables, num_epochs: int, known: Whole | None = None) 
 
 
 def least_ahead_s(epoch_s: Real, move_s: Real, after_s: Real) -> Real:
-    """Least cost from an epoch on of each plan in force before it, on each of N networks, (N, C). [s]
+    """Least cost from an epoch on, by network and by the plan in force before it, (N, C). [s]
 
     Parameters
     ----------

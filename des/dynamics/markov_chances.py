@@ -35,9 +35,9 @@ def chances_after(law: MarkovModulated, time_s: float) -> np.ndarray:
     Examples
     --------
     >>> from des.dynamics.markov import LinkState, MarkovModulated
-    >>> up = LinkState(name="up", bandwidth_factor=1.0, mean_dwell_s=1.0, followed_by=(("low", 1),))
-    >>> low = LinkState(name="low", bandwidth_factor=0.5, mean_dwell_s=1.0, followed_by=(("up", 1),))
-    >>> chances_after(MarkovModulated(states=(up, low)), 0.5).round(4).tolist()  # (1 + e^-1) / 2
+    >>> up = LinkState(name="up", bandwidth_factor=1.0, mean_dwell_s=1.0, followed_by=(("jam", 1),))
+    >>> jam = LinkState(name="jam", bandwidth_factor=0, mean_dwell_s=1.0, followed_by=(("up", 1),))
+    >>> chances_after(MarkovModulated(states=(up, jam)), 0.5).round(4).tolist()  # (1 + e^-1) / 2
     [[0.6839, 0.3161], [0.3161, 0.6839]]
     """
     require_non_negative("dynamics", "time_s", time_s)

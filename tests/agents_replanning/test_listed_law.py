@@ -1,6 +1,6 @@
 """The best policy without foresight: against all policies there are, and against foresight."""
 
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -40,7 +40,7 @@ def episode_of(law, networks):
 
 def chance_of(law, networks):
     """Probability of networks, the first one given."""
-    return float(np.prod([law.chance[old, new] for old, new in zip(networks, networks[1:])]))
+    return float(np.prod([law.chance[old, new] for old, new in pairwise(networks)]))
 
 
 def mean_s_of_all_policies(law):
@@ -67,7 +67,9 @@ def test_no_policy_without_foresight_is_better_on_the_mean(seed):
 
     own_s = sum(
         chance_of(law, course)
-        * total_s(episode_of(law, course), follow_law(episode_of(law, course), law, np.array(course)))
+        * total_s(
+            episode_of(law, course), follow_law(episode_of(law, course), law, np.array(course))
+        )
         for course in courses
     )
 

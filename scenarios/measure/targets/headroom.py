@@ -149,7 +149,8 @@ def worlds_of(scope: Scope, name: str) -> tuple[SuiteWorld, ...]:
 
 def _over_static(name: str, draws: Sequence[Against], stretch: float) -> Target:
     over = [(1.0 + one.own) / (1.0 + one.rules[STATIC]) - 1.0 for one in draws]
-    value, interval = measured(world_means(draws, over))
+    excess = world_means(draws, over)
+    value, interval = measured(excess)
     return Target(
         name=f"{name}: over the static optimum",
         definition="total time, moves included, over that of the plan that is best at base "
@@ -158,6 +159,7 @@ def _over_static(name: str, draws: Sequence[Against], stretch: float) -> Target:
         goal=Goal(sense="at most", target=0.01, stretch=stretch),
         value=value,
         interval=interval,
+        values=tuple(excess),
         notes=(
             f"{len(draws)} draws",
             *_own_and_rules(draws),
@@ -171,7 +173,8 @@ def _over_best_rule(found: Mapping[str, Sequence[Against]]) -> Target:
     lively = [one for draws in found.values() for one in draws]
     rules = [one.rules for one in lively]
     best = best_single(lively, rules)
-    ours, spread = measured(world_means(lively, less(lively, rules, best)))
+    differences = world_means(lively, less(lively, rules, best))
+    ours, spread = measured(differences)
     behind, behind_spread = behind_hindsight(lively, rules)
     within = 0.0 if not lively else min(0.0, ours - behind + WITHIN_HINDSIGHT)
     return Target(
@@ -183,6 +186,7 @@ def _over_best_rule(found: Mapping[str, Sequence[Against]]) -> Target:
         goal=Goal(sense="below", target=0.0, stretch=within),
         value=ours,
         interval=spread,
+        values=tuple(differences),
         notes=(
             "against the best rule of each world, chosen in hindsight: "
             f"{_points(behind, behind_spread)}; within {100 * WITHIN_HINDSIGHT:g} points "

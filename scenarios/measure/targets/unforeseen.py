@@ -30,8 +30,16 @@ _LOADS = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Listing:
-    """Networks of a law, their states and chances, and the states of the epochs of a draw."""
+class Listing:
+    """Networks of a law and the states of the epochs of a draw.
+
+    Attributes
+    ----------
+    state, chance, stretch_epochs
+        As in `agents.replanning.listed_law.ListedLaw`.
+    states_of_epochs
+        State in each epoch, (E,).
+    """
 
     networks: Sequence[Topology]
     state: Whole
@@ -48,8 +56,7 @@ def unforeseen_s(world: SuiteWorld, draw: int, tables: EpisodeTables) -> float |
     """
     if why_unlisted(world):
         return None
-    is_markov = isinstance(world.topology.dynamics, MarkovModulated)
-    listing = (_listed_chain if is_markov else _listed_draws)(world, draw)
+    listing = listing_of(world, draw)
     law = _law_of(world, tables.plans, listing)
     return total_s(tables, follow_law(tables, law, listing.states_of_epochs))
 
@@ -77,12 +84,18 @@ def why_unlisted(world: SuiteWorld) -> str:
     return "" if _are_told_apart(law) else "states of a link cannot be told apart"
 
 
+def listing_of(world: SuiteWorld, draw: int) -> Listing:
+    """List the networks of a world's law, for a draw of it; `why_unlisted` must be empty."""
+    is_markov = isinstance(world.topology.dynamics, MarkovModulated)
+    return _listed_chain(world, draw) if is_markov else _listed_draws(world, draw)
+
+
 def _are_told_apart(law: MarkovModulated) -> bool:
     factors = {state.bandwidth_factor for state in law.states}
     return len(factors) == len(law.states) and min(factors) > 0.0
 
 
-def _listed_draws(world: SuiteWorld, draw: int) -> _Listing:
+def _listed_draws(world: SuiteWorld, draw: int) -> Listing:
     """Networks of other draws, as many as `NUM_SAMPLED`, each held as long as in the draw."""
     stretch, epochs = world.load.dwell_epochs, range(0, world.num_epochs, world.load.dwell_epochs)
     networks = [
@@ -90,7 +103,7 @@ def _listed_draws(world: SuiteWorld, draw: int) -> _Listing:
         for number in range(NUM_SAMPLED)
         for place in [number % len(epochs)]
     ]
-    return _Listing(
+    return Listing(
         networks=networks,
         state=np.zeros(NUM_SAMPLED, dtype=np.int64),
         chance=np.full((1, NUM_SAMPLED), 1.0 / NUM_SAMPLED),
@@ -99,7 +112,7 @@ def _listed_draws(world: SuiteWorld, draw: int) -> _Listing:
     )
 
 
-def _listed_chain(world: SuiteWorld, draw: int) -> _Listing:
+def _listed_chain(world: SuiteWorld, draw: int) -> Listing:
     """Every joint state of the links, under each of `_LOADS` loads of another draw."""
     law, links = world.topology.dynamics, world.topology.links
     assert isinstance(law, MarkovModulated)
@@ -123,7 +136,7 @@ def _listed_chain(world: SuiteWorld, draw: int) -> _Listing:
         for domains in loads
     ]
     joint = reduce(np.kron, [chances_after(law, world.epoch_s)] * len(links))
-    return _Listing(
+    return Listing(
         networks=networks,
         state=np.repeat(np.arange(len(every)), _LOADS),
         chance=np.repeat(joint, _LOADS, axis=1) / _LOADS,
@@ -142,7 +155,7 @@ def _states_of(world: SuiteWorld, law: MarkovModulated, networks: Sequence[Topol
     return states
 
 
-def _law_of(world: SuiteWorld, plans: Sequence[Plan], listing: _Listing) -> ListedLaw:
+def _law_of(world: SuiteWorld, plans: Sequence[Plan], listing: Listing) -> ListedLaw:
     """Judge plans on the networks; changes once for each set of links."""
     judge = SteadyJudge(world.workload, world.num_domains)
     changes = Changes(world.workload, plans, world.num_domains, world.replacement)
