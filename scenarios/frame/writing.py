@@ -1,8 +1,21 @@
 """Output files of a command: rows first, then pages and pictures; all of a kind or none."""
 
+import json
+from collections.abc import Mapping
 from pathlib import Path
 
 from des.base.atomic_write import write_together
+from des.base.document import plain_json
+from scenarios.frame.run_folder import run_record
+
+RESULT = "result.json"
+"""File with the settings and the figures of a command that may write into one folder again."""
+
+
+def result_file(settings: Mapping[str, object], **content: object) -> dict[str, bytes]:
+    """Return result.json: settings and versions, which ``--config`` takes, and what was found."""
+    said = run_record(settings) | {name: plain_json(value) for name, value in content.items()}
+    return {RESULT: (json.dumps(said, indent=2, allow_nan=False) + "\n").encode()}
 
 _SHOWN = (".html", ".png", ".pdf", ".svg")
 """Endings of pages and pictures."""
