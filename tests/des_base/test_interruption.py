@@ -94,7 +94,7 @@ def test_a_terminal_that_is_closed_ends_a_command_without_a_traceback():
     "then", ["raise RuntimeError('no compiled object yet')", "threading.Event().wait()"]
 )
 def test_a_signal_that_a_callback_swallows_ends_the_command_as_well(then):
-    """As those of LLVM do while numba compiles: an error follows, or the command goes on."""
+    """As those of LLVM do while numba compiles: an error follows, or the command continues."""
     code = f"""
 import ctypes, os, signal, threading
 from des.base.command import exit_code_of
