@@ -193,6 +193,7 @@ class InstanceRow:
     number: int
     pool: str
     """Last pool that it was in."""
+    server: int
     ordered_s: float
     active_s: float | None
     drained_from_s: float | None

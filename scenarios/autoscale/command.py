@@ -51,6 +51,7 @@ examples:
   {PROG} speed
   {PROG} queues --runs 5
   {PROG} shared --applications applications.yaml --servers 8 --arbiter priority
+  {PROG} shared --applications applications.yaml --servers 12 --training-jobs 60
   {PROG} capacity --trace azure-2023-code --slo-ttft 1 --splits 2+1,2+2 --out runs/capacity
 
 files written to --out, for each policy: requests, instances and decisions (CSV), a Gantt chart of

@@ -1,6 +1,7 @@
 """Several applications on one cluster, from a file, with a row of figures for each."""
 
 import sys
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,7 +9,9 @@ from agents.serving.table import scaling_policy
 from des.base.command import UsageError
 from des.serving.applications import Application, SharedCluster, run_applications
 from des.serving.fleet_figures import run_figures
-from scenarios.autoscale import fleet_outputs
+from des.serving.fleet_world import History
+from des.serving.training_cluster import run_with_training
+from scenarios.autoscale import fleet_outputs, training_jobs
 from scenarios.autoscale.application_files import ApplicationForm, read_applications
 from scenarios.autoscale.command_configs import PROG, SharedConfig
 from scenarios.autoscale.fleet_config import config_requests, config_world
@@ -33,9 +36,17 @@ def run(config: SharedConfig) -> int:
     }
     for name, each in applications.items():
         sys.stderr.write(f"{name}: {len(each.world.requests)} requests\n")
-    histories = run_applications(applications, cluster, config.seed)
-    rows = [{"policy": name, **run_figures(each)} for name, each in histories.items()]
     files: dict[str, bytes] = {}
+    lines: list[str] = []
+    histories: Mapping[str, History]
+    if config.training_jobs:
+        side = training_jobs.training_side(config)
+        shared = run_with_training(applications, side, arbiter=config.arbiter, seed=config.seed)
+        histories, lines = shared.applications, training_jobs.training_lines(shared)
+        files |= training_jobs.training_files(shared)
+    else:
+        histories = run_applications(applications, cluster, config.seed)
+    rows = [{"policy": name, **run_figures(each)} for name, each in histories.items()]
     for name, history in histories.items():
         files |= fleet_outputs.policy_files(name, history)
     files |= fleet_outputs.report_of(
@@ -44,6 +55,7 @@ def run(config: SharedConfig) -> int:
         settings=repeat.repeated_settings(config),
         command=repeat.repeat_command(f"{PROG} shared", config),
     )
+    sys.stdout.writelines(f"{line}\n" for line in lines)
     fleet_outputs.show_and_write(rows, config.out, files)
     return 0
 
