@@ -30,6 +30,7 @@ SHOWN = (
     "boot_gpu_h",
     "num_flaps",
     "num_unfinished",
+    "num_rejected",
 )
 _MICRO = 1e6
 
@@ -80,6 +81,7 @@ def policy_files(name: str, history: History) -> dict[str, bytes]:
         f"instances_{name}.csv": csv_bytes(instances),
         f"decisions_{name}.csv": csv_bytes(decisions),
         f"trace_{name}.json": _chrome_trace(history),
+        f"log_{name}.txt": "".join(f"{line}\n" for line in history.log).encode(),
     }
 
 
