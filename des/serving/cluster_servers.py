@@ -37,8 +37,8 @@ class ClusterServers(Servers):
         claim = self.cluster.claim(self._wanted(num_gpus))
         if claim is None:
             raise NoRoomError(
-                f"scale up {self.owner}: server_sku must have {num_gpus} free GPUs on a node, or jobs "
-                f"there that give way, got none"
+                f"scale up {self.owner}: server_sku must have {num_gpus} free GPUs on a node, or "
+                f"jobs there that give way, got none"
             )
         ((node, _),) = claim.allocation
         self._claims.setdefault(node, []).append(claim)

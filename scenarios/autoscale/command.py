@@ -55,7 +55,8 @@ examples:
   {PROG} capacity --trace azure-2023-code --slo-ttft 1 --splits 2+1,2+2 --out runs/capacity
 
 files written to --out, for each policy: requests, instances and decisions (CSV), a Gantt chart of
-instances (PNG), a Chrome trace (JSON) and the log of the scaling manager; figures.csv and report.html of all policies
+instances (PNG), a Chrome trace (JSON) and the log of the scaling manager; figures.csv and
+report.html of all policies; shared, with jobs: training_jobs.csv
 
 exit codes: 0 done; 2 bad input; {EXIT_CODES}
 """

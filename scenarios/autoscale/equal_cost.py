@@ -8,7 +8,12 @@ from agents.ppo.ppo_config import PPOConfig
 from agents.serving.autoscale_task import drawn_day
 from agents.serving.cluster_policies import HpaPolicy
 from agents.serving.forecast_policies import Predictive, SlaPlanner
-from agents.serving.learnt_policy import RandomActions, learnt_policy, untrained_policy
+from agents.serving.learnt_policy import (
+    LearntPolicy,
+    RandomActions,
+    learnt_policy,
+    untrained_policy,
+)
 from agents.serving.table import LEARNT, RULES, scaling_policy
 from des.compiled.fleet import run_compiled
 from des.serving.fleet_figures import run_figures
@@ -97,15 +102,7 @@ def equal_cost_lines(
     unseen = range(FIRST_DAY, FIRST_DAY + num_days)
     worlds = {day: drawn_day(day) for day in unseen}
     learnt = {f"{LEARNT} {path.stem}": learnt_policy(path) for path in checkpoints}
-    policies: dict[str, ScalingPolicy] = {name: scaling_policy(name) for name in RULES}
-    policies |= {"random": RandomActions(seed=0), **learnt}
-    executor = next(iter(learnt.values())).executor
-    policies["untrained"] = untrained_policy(0, settings, executor)
-    rows = [
-        day_row(day, name, world, policy)
-        for day, world in worlds.items()
-        for name, policy in policies.items()
-    ]
+    rows = _unseen_rows(learnt, worlds, settings)
     tuning = [drawn_day(TUNING_DAY + number) for number in range(num_tuning_days)]
     points = {
         name: [_point(make(margin), margin, tuning) for margin in TUNED_MARGINS]
@@ -133,6 +130,21 @@ def equal_cost_lines(
     return lines, rows
 
 
+def _unseen_rows(
+    learnt: Mapping[str, LearntPolicy], worlds: Mapping[int, World], settings: PPOConfig
+) -> list[dict[str, object]]:
+    """Figures of rules, of learnt policies, of one before its training, and of random actions."""
+    policies: dict[str, ScalingPolicy] = {name: scaling_policy(name) for name in RULES}
+    policies |= {"random": RandomActions(seed=0), **learnt}
+    executor = next(iter(learnt.values())).executor
+    policies["untrained"] = untrained_policy(0, settings, executor)
+    return [
+        day_row(day, name, world, policy)
+        for day, world in worlds.items()
+        for name, policy in policies.items()
+    ]
+
+
 def _point(policy: ScalingPolicy, margin: float, worlds: Sequence[World]) -> Point:
     figures = [run_figures(run_compiled(world, policy, 0)) for world in worlds]
     return Point(
@@ -152,8 +164,8 @@ def _against(
     attained = sum(_number(row["attainment"]) for row in own) / len(own)
     gain, ratio = mean_and_interval(gains), mean_and_interval(ratios)
     line = (
-        f"attainment {attained:.3f}, {gain.mean:+.3f} ± {gain.half_width:.3f} over the rule's; cost {ratio.mean:.3f} ± "
-        f"{ratio.half_width:.3f} of the rule's"
+        f"attainment {attained:.3f}, {gain.mean:+.3f} ± {gain.half_width:.3f} over the rule's; "
+        f"cost {ratio.mean:.3f} ± {ratio.half_width:.3f} of the rule's"
     )
     return line, ratios
 

@@ -70,7 +70,7 @@ class Config(JsonFlag):
         False, "whether to drain the instances expected to be empty first"
     )
     wide: bool = option(
-        True, "whether half of the days to train on have other loads, engines and objectives"
+        False, "whether half of the days to train on have other loads, engines and objectives"
     )
     resume: bool = option(False, "continue the training in --out")
     summary: bool = option(False, "picture and table of all seeds in --out, without training")

@@ -34,7 +34,11 @@ def test_the_cheapest_rule_with_an_attainment_is_found(attainment, found):
 def test_a_policy_is_compared_with_the_rule_tuned_to_it():
     """Rows of the tuned rule are those of its margin on the same days."""
     lines, rows = equal_cost_lines(
-        [SHIPPED], 2, autoscaler_settings(), families={"one": lambda margin: Predictive(margin=margin)}, num_tuning_days=1
+        [SHIPPED],
+        2,
+        autoscaler_settings(),
+        families={"one": lambda margin: Predictive(margin=margin)},
+        num_tuning_days=1,
     )
     names = [row["policy"] for row in rows]
     own = [row for row in rows if row["policy"] == "rl autoscale-0"]
