@@ -10,13 +10,12 @@ from des.figures.marks import Line
 from des.figures.palette import COLOURS
 from scenarios.autoscale.comparison import cost_at_equal_attainment, summary_lines
 from scenarios.frame.files import read_csv
-from scenarios.frame.outputs import OutputChoice
 from scenarios.frame.statistics import mean_and_interval
 
 Row = Mapping[str, object]
 
 
-def summarised(folder: Path) -> tuple[list[str], dict[str, bytes]]:
+def summarised(folder: Path) -> tuple[list[str], Figure]:
     """Lines over all seeds and days, and the picture of the curves.
 
     Raises
@@ -49,8 +48,8 @@ def summarised(folder: Path) -> tuple[list[str], dict[str, bytes]]:
     )
     curves = {name: _rows(folder / f"curve-{name}.csv") for name in names}
     levels = {name: _mean(every, name) for name in RULES}
-    picture = _picture(curves, dict(sorted(levels.items(), key=lambda each: -each[1])))
-    return lines, OutputChoice().figure_files([picture])
+    best_first = dict(sorted(levels.items(), key=lambda each: -each[1]))
+    return lines, _picture(curves, best_first)
 
 
 def _rows(path: Path) -> list[Row]:

@@ -1,6 +1,6 @@
 """Jobs that train on the servers of the applications: their cluster from flags, and its figures."""
 
-from collections.abc import Mapping
+import pandas as pd
 
 from agents.cluster.table import PolicySetting, policy_named
 from des.base.checks import require_count
@@ -9,7 +9,7 @@ from des.cluster.world import World
 from des.plan.replacement import Replacement
 from des.serving.training_cluster import SharedHistory, TrainingSide
 from scenarios.autoscale.command_configs import SharedConfig
-from scenarios.autoscale.fleet_outputs import csv_bytes
+from scenarios.autoscale.fleet_outputs import rows_frame
 from scenarios.job_queue.workloads import DrawnJobs
 
 _HOUR_S = 3600.0
@@ -57,6 +57,6 @@ def training_lines(shared: SharedHistory) -> list[str]:
     ]
 
 
-def training_files(shared: SharedHistory) -> Mapping[str, bytes]:
+def jobs_frame(shared: SharedHistory) -> pd.DataFrame:
     """Table of the jobs, a row each."""
-    return {"training_jobs.csv": csv_bytes([job._asdict() for job in shared.training.jobs])}
+    return rows_frame([job._asdict() for job in shared.training.jobs])
