@@ -188,9 +188,7 @@ class GroupTable:
         return tuple(proposed | dict.fromkeys(suggested)) if proposed else suggested
 
 
-def _unjoined(
-    new: Sequence[tuple[Group, int]], num_schedules: int, most_stages: int
-) -> GroupTimes:
+def _unjoined(new: Sequence[tuple[Group, int]], num_schedules: int, most_stages: int) -> GroupTimes:
     """Times of groups that no links join, or of more domains than there are layers."""
     never_s = np.full((len(new), num_schedules), np.inf)
     return GroupTimes(

@@ -71,8 +71,8 @@ examples:
   {PROG} --suite {EXAMPLES_NAME} --num-worlds 10 --num-draws 1 --families all \
       --planners decide,decide_10x,whole --out runs/examples
 
-{", ".join(STATIC_SUITES)} (the worlds of agents.decide) compare planners, each with the same search for the depth; under
-the name with "{BEST_SCHEDULE}" behind it a planner's plan may have halved backward passes. On real
+{", ".join(STATIC_SUITES)} (the worlds shipped with
+agents.decide) compare planners, each with the same search for the depth; under the name with "{BEST_SCHEDULE}" behind it a planner's plan may have halved backward passes. On real
 sites planners are left out above the number of domains that they are made for, and the output says
 so. whole_10x judges ten times the plans of whole; decide, decide_10x and decide_search (no plan
 policy) are answers of agents.decide among --families. The other suites compare rules of re-

@@ -59,8 +59,8 @@ def static_rows(case: ComparedDraw) -> pd.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        One row per planner. ``family`` is that of the plan. ``bound_s``, on real sites, is a proven lower bound on the steps of all
-        plans of the families of the case with one stage per domain, or NaN where the proof does not
+        One row per planner. ``family`` is that of the plan. ``bound_s``, on real sites and examples,
+        is a proven lower bound on the steps of all plans of the families of the case with one stage per domain, or NaN where the proof does not
         cover the world; ``ideal_s`` is a step with all GPUs at work and nothing sent, with the same
         layer times. ``best_s`` is the proven optimum over plans with one stage per domain,
         or NaN where there is no proof in the budget; on real sites it is the least time of all rows
