@@ -22,7 +22,7 @@ def example_world(index: int) -> SuiteWorld:
     Raises
     ------
     ValueError
-        If there are not so many examples.
+        If no example has this index.
     """
     if not 0 <= index < NUM_EXAMPLES:
         raise ValueError(

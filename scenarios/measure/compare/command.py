@@ -72,9 +72,10 @@ examples:
       --planners decide,decide_10x,whole --out runs/examples
 
 {", ".join(STATIC_SUITES)} (the worlds shipped with
-agents.decide) compare planners, each with the same search for the depth; under the name with "{BEST_SCHEDULE}" behind it a planner's plan may have halved backward passes. On real
-sites planners are left out above the number of domains that they are made for, and the output says
-so. whole_10x judges ten times the plans of whole; decide, decide_10x and decide_search (no plan
+agents.decide) compare planners, each with the same search for the depth; under the name with
+"{BEST_SCHEDULE}" behind it a planner's plan may have halved backward passes. On real sites planners
+are left out above the number of domains that they are made for, and the output says so. whole_10x
+judges ten times the plans of whole; decide, decide_10x and decide_search (no plan
 policy) are answers of agents.decide among --families. The other suites compare rules of re-
 planning, which choose among the same plans of each draw at the same costs. A rule knows a plan
 from the epoch whose network yields it; under the name with "{FORESEEN}" behind it, all plans of
