@@ -31,8 +31,7 @@ from scenarios.measure.compare.cases import (
     ComparedDraw,
     compared_draws,
 )
-from scenarios.suites import EVALUATION_NAMES, SITE_NAMES
-from scenarios.suites.examples import EXAMPLES_NAME
+from scenarios.suites import EVALUATION_NAMES, EXAMPLES_NAME, SITE_NAMES
 
 if TYPE_CHECKING:
     from rich.console import Console
