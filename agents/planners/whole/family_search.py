@@ -47,10 +47,10 @@ before layers are refined."""
 _KINDS: tuple[Family, ...] = ("pipeline", "single")
 """Families of one copy of the model."""
 
-_NUM_SKETCHES = 5
+_NUM_SKETCHES = 8
 """Sketches of each family that are worked out, of the best over all sizes of microbatches."""
 
-_NUM_BETWEEN, _PART_BETWEEN = 3, 8
+_NUM_BETWEEN, _PART_BETWEEN = 4, 8
 """Further sketches of each family, of sizes between the least and the largest; and the part of the
 plans that are judged for these."""
 
