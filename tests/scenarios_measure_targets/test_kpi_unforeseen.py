@@ -10,6 +10,7 @@ from agents.replanning.clairvoyant import clairvoyant
 from agents.replanning.horizon import hold
 from agents.replanning.tables import foreseen, tables_of, total_s
 from des import Placement, Plan, Topology, build_workload, read_topology
+from des.dynamics.markov_chances import chances_after
 from scenarios.measure.targets.unforeseen import listing_of, unforeseen_s, why_unlisted
 from scenarios.measure.targets.world_file import as_in_suite, suite_world_of
 from scenarios.suites import suite
@@ -70,17 +71,17 @@ def test_the_listed_state_of_an_epoch_has_its_links(pair):
     assert len(set(listing.states_of_epochs.tolist())) > 1
 
 
-def test_states_follow_one_another_as_often_as_the_chances_say(pair):
-    """Share of epochs in which all links are normal, over 800 epochs of the law."""
-    listing = listing_of(pair, DRAW)
-    by_state = np.array(
-        [listing.chance[:, listing.state == state].sum(axis=1) for state in range(9)]
-    ).T
-    long = listing_of(replace(pair, num_epochs=800), DRAW).states_of_epochs
-    stays = (long[:-1] == 0) & (long[1:] == 0)
+def test_chances_of_joint_states_leave_the_stationary_shares_as_they_are(pair):
+    """And go from each state to all, rows summing to 1, one half of the time after the other."""
+    listing, law = listing_of(pair, DRAW), pair.topology.dynamics
+    of_states = [listing.chance[:, listing.state == state].sum(axis=1) for state in range(9)]
+    chances = np.array(of_states).T
+    halves = chances_after(law, 0.5 * pair.epoch_s)
+    shares = np.kron(law.stationary_shares, law.stationary_shares)
 
-    assert by_state.sum(axis=1) == pytest.approx(1.0)
-    assert stays.sum() / (long[:-1] == 0).sum() == pytest.approx(by_state[0, 0], abs=0.08)
+    assert chances.sum(axis=1) == pytest.approx(1.0)
+    assert shares @ chances == pytest.approx(shares)
+    assert chances == pytest.approx(np.kron(halves @ halves, halves @ halves))
 
 
 @pytest.mark.parametrize("cell", ["hard", "eval_held", "eval_calm"])
