@@ -80,22 +80,6 @@ def test_a_run_that_was_killed_continues_to_the_same_bytes(finished, tmp_path):
     assert_same_run(finished, run)
 
 
-def test_episodes_that_a_run_has_judged_are_not_judged_again(finished, tmp_path):
-    run = tmp_path / "run"
-    shutil.copytree(finished, run)
-    files = sorted((run / "episodes").glob("*/*.csv"))
-    before = {path: path.read_bytes() for path in files}
-    files[0].unlink()
-    (run / "evaluation.csv").unlink()
-
-    assert main(["--resume", "--out", str(run)]) == 0
-
-    assert_same_run(finished, run)
-    kept = {path: path.read_bytes() for path in files[1:]}
-    assert kept == {path: before[path] for path in files[1:]}
-    assert files[0].exists()
-
-
 @pytest.mark.soak
 def test_ctrl_c_among_workers_leaves_a_run_that_resumes_to_the_same_bytes(finished, tmp_path):
     """A terminal's Ctrl-C reaches the workers too: they leave it to the process that began them."""
