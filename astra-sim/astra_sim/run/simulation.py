@@ -1,10 +1,10 @@
 """The state of a run: queues, NPUs and ranks put together."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from astra_sim.base.lazy import lazy
+from astra_sim.base.values import dataclass
 from astra_sim.core.events import EventQueue, Log, Timers
 from astra_sim.core.result import RankResult, RunResult
 from astra_sim.files.errors import AbortError, AstraSimUsageError
@@ -119,7 +119,7 @@ class RankSimulation:
     @property
     def in_flight(self) -> list[tuple[int, list[TraceNode]]]:
         """Nodes of each rank that were issued and have not completed."""
-        return [(rank.rank, [node for node, _ in rank.in_flight.values()]) for rank in self.ranks]
+        return [(rank.rank, [node for node, _, _ in rank.in_flight.values()]) for rank in self.ranks]
 
     def result(self, lines: tuple[str, ...]) -> RunResult:
         """Result of the run."""

@@ -1,9 +1,9 @@
 """Collectives: which phases their chunks go through, and how they are cut into chunks."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
 
+from astra_sim.base.values import replace
 from astra_sim.files.errors import AbortError, AstraSimError, CrashError, DivisionError, NodeError
 from astra_sim.files.execution_trace import CollectiveType
 from astra_sim.files.network_config import NetworkConfig

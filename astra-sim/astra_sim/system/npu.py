@@ -2,11 +2,11 @@
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
 from astra_sim.base.lazy import lazy
+from astra_sim.base.values import dataclass
 from astra_sim.core.events import Timers
 from astra_sim.files.system_config import SystemConfig
 from astra_sim.files.units import BYTES_PER_GB, NS_PER_S

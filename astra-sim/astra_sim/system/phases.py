@@ -1,8 +1,8 @@
 """Chunks of a collective go through phases, one logical dimension each."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from astra_sim.base.values import dataclass
 from astra_sim.files.execution_trace import CollectiveType
 from astra_sim.files.system_config import Algorithm
 from astra_sim.system.npu import Npu, PhaseQueue, Share
