@@ -55,6 +55,7 @@ class _LawForm(_Form):
     segment_bytes: float
     start_up_round_trips: float
     is_paced: bool
+    growth: float = 1.0
     efficiency: float
     recovery_round_trips: float
     recovery_after_products: float | None

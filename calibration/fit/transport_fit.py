@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import nnls
+from scipy.optimize import minimize, nnls
 
 from calibration.cases.case import Measurement, PlacementCase
 from calibration.cases.message_cases import SIZES_IN_PRODUCTS, message_figures
@@ -19,11 +19,16 @@ from des.base.parallel_map import ParallelMap
 from des.compiled.simulate import simulate_compiled
 from des.costs.start_up import fresh_connection_s, start_up_on, start_up_s
 from des.plan.corrections import NO_CORRECTIONS, Corrections
-from des.plan.transport_law import TransportLaw
+from des.plan.transport_law import LEAST_GROWTH, TransportLaw
 from des.world.packet_transport import MOST_QUEUE_BYTES, PacketTransport
 
 _LEAST_GAIN = 0.9
-"""A recovery is part of a law only where it lowers the error to this part of that without."""
+"""A law with more figures counts only where it lowers the error to this part of that without."""
+
+_GROWTHS = (0.08, 0.15, 0.3, 0.6)
+_FIRST_SEGMENTS = (1, 6, 36, 216)
+_MOST_FIRST_SEGMENTS = 1e5
+"""Places from which growing windows are sought, and the most bytes that they may begin with."""
 
 _OPEN_WINDOW_BYTES = 2.0**60
 """First window of connections without a start-up. [bytes]"""
@@ -55,7 +60,9 @@ def fit_law(
     -----
     For windows that leave in bursts and for paced ones, with and without a recovery behind each
     size of the grid, opening, slowdown and recovery are non-negative least squares of relative
-    errors; the best of these laws counts. First windows are those of the transport.
+    errors; the best of these laws counts. First windows are those of the transport and double.
+    Paced windows that grow more slowly, and the bytes that they begin with, are found by
+    Nelder and Mead's simplex search.
     """
     if not cases or len(cases) != len(measured):
         raise ValueError(
@@ -63,13 +70,40 @@ def fit_law(
             f"{len(measured)} for {len(cases)}"
         )
     delays = _Delays(cases, measured)
-    steady = min((delays.best(law, None) for law in _forms(packets)), key=lambda found: found.error)
+    doubling = [delays.best(law, None) for law in _forms(packets)]
+    forms = [*doubling, _growing(delays, doubling[-1].law)]
+    steady = _simplest_good(forms)
     edges = [math.sqrt(low * high) for low, high in pairwise(SIZES_IN_PRODUCTS)]
-    recovering = min(
-        (delays.best(law, edge) for law in _forms(packets) for edge in edges),
-        key=lambda found: found.error,
+    recovering = [delays.best(form.law, edge) for form in forms for edge in edges]
+    return _simplest_good([steady, min(recovering, key=lambda found: found.error)]).law
+
+
+def _simplest_good(found: Sequence[_Found]) -> _Found:
+    """Return the first law, or a later one whose error is clearly less."""
+    best = found[0]
+    for each in found[1:]:
+        if each.error < _LEAST_GAIN * best.error:
+            best = each
+    return best
+
+
+def _growing(delays: "_Delays", paced: TransportLaw) -> _Found:
+    """Find growth and first window of a paced law; its other figures follow from these."""
+
+    def law_at(place: Sequence[float]) -> TransportLaw:
+        growth = min(max(math.exp(place[0]), LEAST_GROWTH), 1.0)
+        first_bytes = paced.segment_bytes * min(max(math.exp(place[1]), 1.0), _MOST_FIRST_SEGMENTS)
+        return replace(paced, growth=growth, first_window_bytes=first_bytes)
+
+    starts = [(math.log(growth), math.log(num)) for growth in _GROWTHS for num in _FIRST_SEGMENTS]
+    start = min(starts, key=lambda place: delays.best(law_at(place), None).error)
+    found = minimize(
+        lambda place: delays.best(law_at(place), None).error,
+        start,
+        method="Nelder-Mead",
+        options={"xatol": 1e-3, "fatol": 1e-6, "maxfev": 120},
     )
-    return (recovering if recovering.error < _LEAST_GAIN * steady.error else steady).law
+    return delays.best(law_at(found.x.tolist()), None)
 
 
 def closed_form_error(
@@ -215,7 +249,8 @@ def law_lines(law: TransportLaw) -> list[str]:
     windows = "paced" if law.is_paced else "in bursts"
     lines = [
         f"{law.connections} connections, windows {windows}, the first of "
-        f"{law.first_window_bytes:.4g} bytes",
+        f"{law.growth * law.first_window_bytes:.4g} bytes, each {1.0 + law.growth:.3g} times the "
+        "one before",
         f"start_up_round_trips = {law.start_up_round_trips:.4g}",
         f"efficiency = {law.efficiency:.6g}",
     ]

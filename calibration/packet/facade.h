@@ -21,10 +21,13 @@
 #include "ns3/error-model.h"
 #include "ns3/internet-stack-helper.h"
 #include "ns3/ipv4-address-helper.h"
+#include "ns3/ipv4-header.h"
 #include "ns3/ipv4-static-routing-helper.h"
 #include "ns3/pointer.h"
 #include "ns3/point-to-point-helper.h"
 #include "ns3/point-to-point-net-device.h"
+#include "ns3/ppp-header.h"
+#include "ns3/tcp-header.h"
 #include "ns3/tcp-socket-factory.h"
 #include "ns3/tcp-socket-state.h"
 
@@ -43,6 +46,7 @@ struct Transport
     std::uint32_t delayed_ack_count;
     std::int64_t min_rto_ns;
     std::int32_t num_flows;
+    bool acknowledges_first;
 };
 
 /// Figures of a link: rates of both directions, delay, room of each queue, share of packets lost at each end.
@@ -61,6 +65,60 @@ inline constexpr std::uint32_t kFirstAddress = 0x0a000000;
 
 /// The link between a host and its gateway, much quicker than a WAN link.
 inline constexpr Joint kHostLink{100000000000ULL, 100000000000ULL, 10000, 1073741824U, 0.0};
+
+/// Queue whose packets without payload, acknowledgements above all, leave before those with one.
+///
+/// Else the acknowledgements of one direction wait behind the data of the other, arrive in bunches, and windows leave
+/// the link idle in between (L. Zhang, S. Shenker, D. Clark, "Observations on the dynamics of a congestion control
+/// algorithm: the effects of two-way traffic", SIGCOMM 1991).
+class AcknowledgementsFirst : public ns3::Queue<ns3::Packet>
+{
+  public:
+    bool Enqueue(ns3::Ptr<ns3::Packet> packet) override
+    {
+        if (HasPayload(packet))
+        {
+            return DoEnqueue(GetContainer().end(), packet);
+        }
+        const bool is_in = DoEnqueue(std::next(GetContainer().begin(), m_num_first), packet);
+        m_num_first += is_in ? 1 : 0;
+        return is_in;
+    }
+
+    ns3::Ptr<ns3::Packet> Dequeue() override
+    {
+        m_num_first -= m_num_first > 0 ? 1 : 0;
+        return DoDequeue(GetContainer().begin());
+    }
+
+    ns3::Ptr<ns3::Packet> Remove() override
+    {
+        m_num_first -= m_num_first > 0 ? 1 : 0;
+        return DoRemove(GetContainer().begin());
+    }
+
+    ns3::Ptr<const ns3::Packet> Peek() const override { return DoPeek(GetContainer().begin()); }
+
+  private:
+    /// Headers are read of small packets alone: TCP's are at most 60 bytes long.
+    static bool HasPayload(ns3::Ptr<const ns3::Packet> packet)
+    {
+        if (packet->GetSize() > 2 + 20 + 60)
+        {
+            return true;
+        }
+        const ns3::Ptr<ns3::Packet> copy = packet->Copy();
+        ns3::PppHeader frame;
+        ns3::Ipv4Header address;
+        ns3::TcpHeader segment;
+        copy->RemoveHeader(frame);
+        copy->RemoveHeader(address);
+        copy->RemoveHeader(segment);
+        return copy->GetSize() > 0;
+    }
+
+    std::size_t m_num_first = 0;
+};
 
 /// Most that a connection between two hosts has under way: its first window and its socket buffers.
 struct Window
@@ -216,15 +274,20 @@ class PacketNetwork
         helper.DisableFlowControl();
         helper.SetDeviceAttribute("Mtu", ns3::UintegerValue(m_transport.segment_size_bytes + kHeaderBytes));
         helper.SetChannelAttribute("Delay", ns3::TimeValue(ns3::NanoSeconds(joint.delay_ns)));
-        helper.SetQueue("ns3::DropTailQueue",
-                        "MaxSize",
-                        ns3::QueueSizeValue(ns3::QueueSize(ns3::QueueSizeUnit::BYTES, joint.queue_bytes)));
+        const ns3::QueueSize room(ns3::QueueSizeUnit::BYTES, joint.queue_bytes);
+        helper.SetQueue("ns3::DropTailQueue", "MaxSize", ns3::QueueSizeValue(room));
         const ns3::NetDeviceContainer devices = helper.Install(first, second);
         m_num_joints++;
         Ends ends;
         for (std::uint32_t end = 0; end < 2; end++)
         {
             ends[end] = ns3::DynamicCast<ns3::PointToPointNetDevice>(devices.Get(end));
+            if (m_transport.acknowledges_first)
+            {
+                const auto queue = ns3::CreateObject<AcknowledgementsFirst>();
+                queue->SetMaxSize(room);
+                ends[end]->SetQueue(queue);
+            }
             ends[end]->SetDataRate(ns3::DataRate(end == 0 ? joint.there_bits_per_s : joint.back_bits_per_s));
             if (joint.loss_fraction > 0)
             {

@@ -57,6 +57,7 @@ class TransportNumbers(NamedTuple):
     delayed_ack_count: int
     min_rto_ns: int
     num_flows: int
+    acknowledges_first: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,6 +133,7 @@ def _transport(packets: PacketTransport) -> TransportNumbers:
         delayed_ack_count=packets.acknowledged_segments,
         min_rto_ns=200_000_000,
         num_flows=packets.flows,
+        acknowledges_first=packets.acknowledges_first,
     )
 
 

@@ -73,6 +73,7 @@ class StartUp(NamedTuple):
     is_reused: bool
     is_paced: bool
     first_window_bytes: float
+    growth: float
     opening_s: float
     round_s: float
     rate_bytes_per_s: float
@@ -88,6 +89,7 @@ def start_up_on(law: TransportLaw, rate_bytes_per_s: float, round_trip_s: float)
         is_reused=law.connections == "reused",
         is_paced=law.is_paced,
         first_window_bytes=law.first_window_bytes,
+        growth=law.growth,
         opening_s=law.start_up_round_trips * round_trip_s,
         round_s=round_trip_s + law.segment_bytes / rate_bytes_per_s,
         rate_bytes_per_s=rate_bytes_per_s,
@@ -95,6 +97,42 @@ def start_up_on(law: TransportLaw, rate_bytes_per_s: float, round_trip_s: float)
         recovery_s=law.recovery_round_trips * round_trip_s,
         recovery_after_bytes=math.inf if filled is None else filled * product_bytes,
     )
+
+
+@scalar
+def rested_bytes(start_up: StartUp, began_bytes: float, known_bytes: float) -> float:
+    """Bytes that let a reused connection's window be as it is after an idle round. [bytes]
+
+    Parameters
+    ----------
+    start_up
+        Anything with the fields of `StartUp`.
+    began_bytes, known_bytes
+        The same before and after the bytes that have left without an idle round in between.
+
+    Notes
+    -----
+    A window grows by acknowledgements that let something leave. Behind the last bytes nothing does,
+    so the window stays that of the last full round: ``1 + growth`` times less than the next one
+    would have been, and at least as it was [1]_.
+
+    References
+    ----------
+    .. [1] G. Fairhurst, A. Sathiaseelan, R. Secchi, "Updating TCP to support rate-limited traffic",
+       RFC 7661, 2015.
+
+    Examples
+    --------
+    Windows of 1, 2 and 4 bytes have left: the next would have had 8, after a rest there are 4.
+
+    >>> from des.plan.transport_law import TransportLaw
+    >>> law = TransportLaw(connections="reused", first_window_bytes=1.0, segment_bytes=1e-9)
+    >>> 1.0 + rested_bytes(start_up_on(law, 8.0, 1.0), 0.0, 7.0)
+    4.0
+    """
+    first_bytes = start_up.first_window_bytes
+    last_bytes = (first_bytes + known_bytes) / (1.0 + start_up.growth) - first_bytes
+    return max(began_bytes, last_bytes, 1.0)  # 0 is a connection that is not open yet
 
 
 @scalar
@@ -106,13 +144,15 @@ def start_up_s(start_up: StartUp, before_bytes: float, num_bytes: float) -> floa
     start_up
         Anything with the fields of `StartUp`.
     before_bytes
-        Bytes that the link has carried for this job before; they count for reused connections.
+        Bytes that the link has carried for this job before, less those that `rested_bytes` takes
+        away; they count for reused connections.
 
     Notes
     -----
     In slow start a window leaves, then the link is idle until its first acknowledgement has come
-    back and lets twice as much leave. So each round costs a round trip, less the time that its
-    window takes to leave, until windows fill the link. Paced windows spread that over the round.
+    back and lets ``1 + growth`` as much leave: twice where every acknowledged byte lets one more
+    leave. So each round costs a round trip, less the time that its window takes to leave, until
+    windows fill the link. Paced windows spread that over the round.
 
     Examples
     --------
@@ -132,13 +172,13 @@ def start_up_s(start_up: StartUp, before_bytes: float, num_bytes: float) -> floa
     delay_s = num_bytes * start_up.slowdown_s_per_byte
     if known_bytes == 0.0:
         delay_s += start_up.opening_s
-    window_bytes = start_up.first_window_bytes + known_bytes
+    window_bytes = start_up.growth * (start_up.first_window_bytes + known_bytes)
     left_bytes = num_bytes
     idle_s = start_up.round_s - window_bytes / start_up.rate_bytes_per_s
     while idle_s > 0.0 and left_bytes > window_bytes:
         delay_s += idle_s
         left_bytes -= window_bytes
-        window_bytes += window_bytes
+        window_bytes += start_up.growth * window_bytes
         idle_s = start_up.round_s - window_bytes / start_up.rate_bytes_per_s
     if start_up.is_paced and idle_s > 0.0:
         delay_s += left_bytes / window_bytes * idle_s

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from des.costs.start_up import start_up_s
+from des.costs.start_up import rested_bytes, start_up_s
 from des.dynamics.link_course import moving_serialisation_end_s
 from des.engine.conditions import Conditions
 
@@ -33,8 +33,11 @@ class Wire:
     """
 
     __slots__ = (
+        "_began_bytes",
         "_conditions",
+        "_known_bytes",
         "_last_arrival_s",
+        "_left_s",
         "_overhead_s",
         "_start_up",
         "_steady",
@@ -50,7 +53,8 @@ class Wire:
         self._overhead_s = conditions.message_overhead_s
         self._start_up = conditions.start_up
         self._turn = turn
-        self._last_arrival_s = 0.0
+        self._last_arrival_s = self._left_s = 0.0
+        self._began_bytes = self._known_bytes = 0.0
         self.busy_s = 0.0
         self.num_bytes = 0.0
         self.num_messages = 0
@@ -65,7 +69,7 @@ class Wire:
         """
         turn, offer = self._turn, self._steady
         start_s = ready_s if turn is None else max(turn.free_at_s, ready_s)
-        before_s, behind_s = self._delays_s(num_bytes)
+        before_s, behind_s = self._delays_s(start_s, num_bytes)
         if offer is None:
             end_s = self._end_s(start_s + before_s, num_bytes)
             offer = self._conditions.at(end_s)
@@ -76,20 +80,26 @@ class Wire:
             arrival_s = max(arrival_s, self._last_arrival_s)
             turn.free_at_s = end_s
             self._last_arrival_s = arrival_s
+        self._left_s = end_s
         self.busy_s += end_s - start_s
         self.num_bytes += num_bytes
         self.num_messages += 1
         return Passage(start_s, end_s, arrival_s)
 
-    def _delays_s(self, num_bytes: float) -> tuple[float, float]:
+    def _delays_s(self, start_s: float, num_bytes: float) -> tuple[float, float]:
         """Time that a message spends on the wire before its bytes, and behind them in flight.
 
         A reused connection starts up while later messages wait, a fresh one concurrently. [s]
         """
-        if self._start_up is None:
+        start_up = self._start_up
+        if start_up is None:
             return self._overhead_s, 0.0
-        delay_s = start_up_s(self._start_up, self.num_bytes, num_bytes)
-        if self._start_up.is_reused:
+        if self._known_bytes > 0.0 and start_s - self._left_s >= start_up.round_s:
+            self._known_bytes = rested_bytes(start_up, self._began_bytes, self._known_bytes)
+            self._began_bytes = self._known_bytes
+        delay_s = start_up_s(start_up, self._known_bytes, num_bytes)
+        self._known_bytes += num_bytes
+        if start_up.is_reused:
             return self._overhead_s + delay_s, 0.0
         return self._overhead_s, delay_s
 

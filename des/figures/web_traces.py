@@ -187,8 +187,9 @@ def _(mark: Cells, panel: Panel) -> list[Trace]:
 def _(mark: Text, panel: Panel) -> list[Trace]:
     trace = {"type": "scatter", "mode": "text", "x": [mark.x], "y": [mark.y]}
     where = {"cliponaxis": False, "textposition": mark.at, "hoverinfo": "skip", "showlegend": False}
-    clear = "\n\u00a0" if mark.at == "top center" else ""  # of the point below
-    return [trace | {"text": texts([mark.text + clear])} | where]
+    before = "\u00a0\n" if mark.at == "bottom center" else ""  # clear of the point at the place
+    after = "\n\u00a0" if mark.at == "top center" else ""
+    return [trace | {"text": texts([before + mark.text + after])} | where]
 
 
 @plotly_traces_of.register

@@ -6,6 +6,9 @@ from typing import get_args
 from des.base.checks import require_non_negative, require_positive
 from des.world.packet_transport import Connections
 
+LEAST_GROWTH = 0.01
+"""Growth of windows below which a start-up would have thousands of rounds."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransportLaw:
@@ -21,7 +24,10 @@ class TransportLaw:
         ``reused``: one for each link and direction; its window grows from message to message, and
         later messages wait while an earlier one starts up.
     first_window_bytes
-        First congestion window of all flows of a message. [bytes]
+        First congestion window of all flows of a message, over ``growth``. [bytes]
+    growth
+        Part of all bytes so far that the next window has, from 0.01 to 1: 1 where each acknowledged
+        byte lets two more leave, as in slow start.
     segment_bytes
         Payload of a packet; a round takes as long as one to leave, too. [bytes]
     start_up_round_trips
@@ -41,6 +47,7 @@ class TransportLaw:
     segment_bytes: float
     start_up_round_trips: float = 0.0
     is_paced: bool = False
+    growth: float = 1.0
     efficiency: float = 1.0
     recovery_round_trips: float = 0.0
     recovery_after_products: float | None = None
@@ -58,6 +65,10 @@ class TransportLaw:
         require_positive(owner, "segment_bytes", self.segment_bytes)
         for field in ("start_up_round_trips", "recovery_round_trips"):
             require_non_negative(owner, field, getattr(self, field))
+        if not LEAST_GROWTH <= self.growth <= 1:
+            raise ValueError(
+                f"{owner}: growth must be from {LEAST_GROWTH} to 1, got {self.growth!r}"
+            )
         if not 0 < self.efficiency <= 1:
             raise ValueError(
                 f"{owner}: efficiency must be above 0 and at most 1, got {self.efficiency!r}"

@@ -8,6 +8,7 @@ from des.base.checks import require_count
 
 Congestion = Literal["line_rate_window", "cubic", "bbr"]
 Connections = Literal["reused", "fresh"]
+Acknowledgements = Literal["first", "in_order"]
 
 LEAST_SEGMENT_BYTES, MOST_SEGMENT_BYTES = 536, 65000
 """The least segment that every host accepts (RFC 9293), and the most whose packet fits 64 KiB."""
@@ -49,6 +50,11 @@ class PacketTransport:
         bandwidth-delay product. [bytes]
     loss_fraction
         Packets lost at random at each end of a link, at least 0 and below 1.
+    acknowledgements
+        ``first``: they leave before the data that waits for a link, so messages of one direction do
+        not slow down those of the other. ``in_order``: they wait behind it. None: ``first`` with
+        ``line_rate_window``, as networks without packets have no acknowledgements, else
+        ``in_order``.
     """
 
     congestion: Congestion = "line_rate_window"
@@ -59,14 +65,19 @@ class PacketTransport:
     buffer_bytes: float | None = None
     queue_bytes: float | None = None
     loss_fraction: float = 0.0
+    acknowledgements: Acknowledgements | None = None
 
     def __post_init__(self) -> None:
-        for field, kind in (("congestion", Congestion), ("connections", Connections)):
-            allowed = get_args(kind)
-            if getattr(self, field) not in allowed:
+        for field, kind, is_optional in (
+            ("congestion", Congestion, False),
+            ("connections", Connections, False),
+            ("acknowledgements", Acknowledgements, True),
+        ):
+            allowed, value = get_args(kind), getattr(self, field)
+            if value not in allowed and not (is_optional and value is None):
                 raise ValueError(
                     f"transport.packets: {field} must be one of {', '.join(allowed)}; "
-                    f"got {getattr(self, field)!r}"
+                    f"got {value!r}"
                 )
         require_count("transport.packets", "flows", self.flows)
         require_count("transport.packets", "segment_bytes", self.segment_bytes)
@@ -97,6 +108,13 @@ class PacketTransport:
         if self.congestion == "line_rate_window":
             return max(1, int(window_bytes / self.segment_bytes))
         return math.ceil(FIRST_WINDOW_BYTES / self.segment_bytes)
+
+    @property
+    def acknowledges_first(self) -> bool:
+        """Whether acknowledgements leave before data that waits for the same link."""
+        if self.acknowledgements is None:
+            return self.congestion == "line_rate_window"
+        return self.acknowledgements == "first"
 
     @property
     def acknowledged_segments(self) -> int:

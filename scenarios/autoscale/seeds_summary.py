@@ -10,13 +10,12 @@ from des.figures.marks import Line
 from des.figures.palette import COLOURS, GREY, INK
 from scenarios.autoscale.comparison import cost_at_equal_attainment, summary_lines
 from scenarios.frame.files import read_csv
-from scenarios.frame.outputs import OutputChoice
 from scenarios.frame.statistics import mean_and_interval
 
 Row = Mapping[str, object]
 
 
-def summarised(folder: Path) -> tuple[list[str], dict[str, bytes]]:
+def summarised(folder: Path) -> tuple[list[str], Figure]:
     """Lines over all seeds and days, and the picture of the curves.
 
     Raises
@@ -48,8 +47,7 @@ def summarised(folder: Path) -> tuple[list[str], dict[str, bytes]]:
         f"{found.half_width:.3f} ({len(gains)} pairs of seed and day)"
     )
     curves = {name: _rows(folder / f"curve-{name}.csv") for name in names}
-    picture = _picture(curves, {name: _mean(every, name) for name in ("oracle", best)})
-    return lines, OutputChoice().figure_files([picture])
+    return lines, _picture(curves, {name: _mean(every, name) for name in ("oracle", best)})
 
 
 def _rows(path: Path) -> list[Row]:

@@ -12,7 +12,7 @@ from scenarios.autoscale import fleet_outputs
 from scenarios.autoscale.application_files import ApplicationForm, read_applications
 from scenarios.autoscale.command_configs import PROG, SharedConfig
 from scenarios.autoscale.fleet_config import config_requests, config_world
-from scenarios.frame import repeat
+from scenarios.frame.outputs import OutputChoice
 
 _NAME = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_-")
 
@@ -21,6 +21,7 @@ def run(config: SharedConfig) -> int:
     """Simulate the applications of a file, print and write their figures."""
     if config.applications is None:
         raise UsageError("--applications must name the file of the applications, got none")
+    OutputChoice(figures=config.figures, parquet=config.parquet)  # refused before minutes of work
     forms = read_applications(config.applications)
     cluster = SharedCluster(
         num_servers=config.servers,
@@ -35,16 +36,7 @@ def run(config: SharedConfig) -> int:
         sys.stderr.write(f"{name}: {len(each.world.requests)} requests\n")
     histories = run_applications(applications, cluster, config.seed)
     rows = [{"policy": name, **run_figures(each)} for name, each in histories.items()]
-    files: dict[str, bytes] = {}
-    for name, history in histories.items():
-        files |= fleet_outputs.policy_files(name, history)
-    files |= fleet_outputs.report_of(
-        rows,
-        histories,
-        settings=repeat.repeated_settings(config),
-        command=repeat.repeat_command(f"{PROG} shared", config),
-    )
-    fleet_outputs.show_and_write(rows, config.out, files)
+    fleet_outputs.write_fleet_comparison(config, f"{PROG} shared", histories, rows, {})
     return 0
 
 

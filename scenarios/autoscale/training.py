@@ -14,12 +14,16 @@ from des.base.command import EXIT_CODES, exit_code_of
 from des.base.document import DOCUMENT
 from des.base.flags import JsonFlag, option, parse
 from des.base.lazy import lazy
+from scenarios.frame.outputs import OutputChoice, figures_option, parquet_option
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from agents.ppo import checkpoint, ppo_config, trainer
     from agents.serving import autoscale_batch, autoscale_task, learnt_policy, rl_state
     from scenarios.autoscale import comparison, fleet_outputs, seeds_summary
-    from scenarios.frame import ppo_training, writing
+    from scenarios.frame import ppo_training, repeat, rows_report, writing
+    from scenarios.frame.report import Report
 else:
     autoscale_batch = lazy("agents.serving.autoscale_batch")
     autoscale_task = lazy("agents.serving.autoscale_task")
@@ -29,6 +33,8 @@ else:
     comparison = lazy("scenarios.autoscale.comparison")
     fleet_outputs = lazy("scenarios.autoscale.fleet_outputs")
     ppo_training = lazy("scenarios.frame.ppo_training")
+    repeat = lazy("scenarios.frame.repeat")
+    rows_report = lazy("scenarios.frame.rows_report")
     ppo_config = lazy("agents.ppo.ppo_config")
     trainer = lazy("agents.ppo.trainer")
     seeds_summary = lazy("scenarios.autoscale.seeds_summary")
@@ -43,7 +49,8 @@ examples:
   {PROG} --evaluate runs/autoscaler/autoscale-0.pt
 
 files written to --out: autoscale-SEED.pt (policy, and what --resume needs), policy-SEED.pt (the
-policy alone), curve-SEED.csv, days-SEED.csv (a row for each unseen day and policy)
+policy alone), curve-SEED.csv, days-SEED.csv (a row for each unseen day and policy; --parquet: also
+as Parquet), and of the last comparison report.html, its picture and result.json, with the settings
 
 exit codes: 0 done; 2 bad input; {EXIT_CODES}
 """
@@ -68,6 +75,8 @@ class Config(JsonFlag):
     summary: bool = option(False, "picture and table of all seeds in --out, without training")
     evaluate: Path | None = option(None, "policy to compare, without training")
     out: Path = option(Path("runs/autoscaler"), "folder for the files")
+    figures: tuple[str, ...] = figures_option()
+    parquet: bool = parquet_option()
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -80,10 +89,12 @@ def _command(argv: Sequence[str] | None) -> int:
     require_seed("--seed", "value", config.seed)
     for name in ("steps", "envs", "days"):
         require_count(f"--{name}", "value", getattr(config, name))
+    choice = OutputChoice(figures=config.figures, parquet=config.parquet)
     if config.summary:
-        lines, files = seeds_summary.summarised(config.out)
+        lines, picture = seeds_summary.summarised(config.out)
         sys.stdout.write("\n".join(lines) + "\n")
-        writing.write_files(config.out, files)
+        paths = writing.write_files(config.out, choice.figure_files([picture]))
+        DOCUMENT.add(lines=lines, files=paths)
         return 0
     path = config.evaluate
     if path is None:
@@ -97,12 +108,33 @@ def _command(argv: Sequence[str] | None) -> int:
         autoscaler_settings(),
         drains_soonest=config.predictive_drain,
     )
-    files = {f"days-{config.seed}.csv": fleet_outputs.csv_bytes(rows)}
-    for line in [*comparison.summary_lines(rows), *comparison.cost_at_equal_attainment(rows)]:
+    lines = [*comparison.summary_lines(rows), *comparison.cost_at_equal_attainment(rows)]
+    for line in lines:
         sys.stdout.write(f"{line}\n")
+    frame = fleet_outputs.rows_frame(rows)
+    files = choice.row_files({f"days-{config.seed}": frame})
+    files |= writing.result_file(repeat.repeated_settings(config), lines=lines)
+    files |= choice.report_files(_report(config, frame))
     paths = writing.write_files(config.out, files)
     DOCUMENT.add(rows=rows, files=paths)
     return 0
+
+
+def _report(config: Config, days: pd.DataFrame) -> Report:
+    rewards = days.astype({"reward": float}).groupby("policy", sort=False)["reward"]
+    means = rewards.mean().sort_values(ascending=False)
+    return rows_report.groups_report(
+        config,
+        PROG,
+        {str(name): own.to_numpy() for name, own in rewards},
+        name="rewards",
+        title="A trained autoscaler on unseen days",
+        question="Which policy has the highest reward on days that the training has not seen?",
+        answer=f"Highest mean reward: {means.index[0]}, {means.iloc[0]:.3f}; the trained policy: "
+        f"{means['rl']:.3f}, over {config.days} days.",
+        label="mean reward of a decision",
+        points="each day",
+    )
 
 
 def _actions(config: Config) -> rl_state.RLActionExecutor:

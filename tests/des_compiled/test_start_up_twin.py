@@ -24,6 +24,7 @@ def laws() -> st.SearchStrategy[TransportLaw]:
         segment_bytes=st.sampled_from([1e-3, 8948.0, 65000.0]),
         start_up_round_trips=st.sampled_from([0.0, 0.82, 1.0]),
         is_paced=st.booleans(),
+        growth=st.sampled_from([1.0, 0.15]),
         efficiency=st.sampled_from([1.0, 0.5]),
         recovery_round_trips=st.sampled_from([0.0, 4.5]),
         recovery_after_products=st.none() | st.floats(0.0, 8.0),

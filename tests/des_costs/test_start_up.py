@@ -12,7 +12,7 @@ from des import NO_CORRECTIONS, Corrections, simulate
 from des.compiled.many.each import simulate_each
 from des.compiled.many.job import domain_figures, job_on
 from des.compiled.many.simulation import simulate_many
-from des.costs.start_up import fresh_connection_s, start_up_on, start_up_s
+from des.costs.start_up import fresh_connection_s, rested_bytes, start_up_on, start_up_s
 from des.plan.transport_law import TransportLaw
 
 FLOWS = Path(__file__).parents[1] / "golden/ns3_flows.json"
@@ -67,6 +67,38 @@ def test_a_reused_connection_keeps_its_window():
     assert start_up_s(figures, 3.0, 4.0) == 0.0  # its window is 1 + 3 bytes
     assert start_up_s(figures, 3.0, 5.0) == pytest.approx(0.5)
     assert start_up_s(figures, 7.0, 1e3) == pytest.approx(0.0, abs=1e-9)
+
+
+def test_windows_that_grow_slowly_leave_more_rounds_idle():
+    """1 byte/s and 1 s: windows of 1/2, 3/4 and 9/8 leave 1/2 and 1/4 s of the link idle."""
+    figures = start_up_on(replace(DOUBLING, growth=0.5, start_up_round_trips=0.0), 1.0, 1.0)
+
+    assert start_up_s(figures, 0.0, 0.5) == 0.0
+    assert start_up_s(figures, 0.0, 1.25) == pytest.approx(0.5)
+    assert start_up_s(figures, 0.0, 50.0) == pytest.approx(0.75)
+
+
+def test_a_connection_keeps_the_last_window_that_it_has_filled():
+    """Windows of 1, 2, 4 bytes: the next message has 8 at once, 4 after an idle round."""
+    figures = start_up_on(replace(DOUBLING, connections="reused"), 8.0, 1.0)
+
+    assert rested_bytes(figures, 0.0, 7.0) == 3.0
+    assert rested_bytes(figures, 3.0, 4.0) == 3.0  # a small message does not lower it
+    assert rested_bytes(figures, 0.0, 0.1) == 1.0  # but for rounding up to a byte it is open
+
+
+def test_a_reused_connection_rests_between_messages():
+    """The second message comes 2 s behind the first of 7 bytes, so 7 bytes need two rounds."""
+    reused = Corrections(transport=replace(DOUBLING, connections="reused"))
+    calm = replace(JOB, num_microbatches=2, message_bytes=7.0)
+    slow = replace(calm, layers=tuple(replace(one, forward_flops=9.0) for one in calm.layers))
+
+    results = [
+        [one.arrival_s for one in simulate(PAIR, slow, PIPELINE, each).transfers if not one.link]
+        for each in (NO_CORRECTIONS, reused)
+    ]
+
+    assert [late - soon for soon, late in zip(*results, strict=True)] == pytest.approx([2.625, 0.5])
 
 
 def test_paced_windows_losses_and_efficiency_add_up():
@@ -126,6 +158,7 @@ def test_figures_of_pairs_have_the_delay_of_fresh_connections_and_refuse_others(
         ({"first_window_bytes": 0.0}, "first_window_bytes"),
         ({"segment_bytes": math.inf}, "segment_bytes"),
         ({"start_up_round_trips": -1.0}, "start_up_round_trips"),
+        ({"growth": 0.001}, "growth must be from 0.01 to 1, got 0.001"),
         ({"efficiency": 0.0}, "efficiency must be above 0 and at most 1, got 0.0"),
         ({"is_paced": 1}, "is_paced must be True or False, got 1"),
         ({"recovery_after_products": math.nan}, "recovery_after_products"),

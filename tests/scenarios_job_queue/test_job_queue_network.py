@@ -1,9 +1,11 @@
 """Queues on a network from the command: shared links, bytes and costs of links, bad input."""
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
-from command_output import assert_refused
+from command_output import PAPER, assert_measurement_is_written, assert_refused
 
 from agents.decision.problem import PlanningProblem
 from des import PlaneWorlds, build_workload, simulate
@@ -90,6 +92,13 @@ def test_the_trained_policies_plan_jobs_over_domains():
     assert times_s[0].makespan_s < 1.5 * times_s[1].makespan_s
 
 
-def test_shares_are_compared_with_messages(capsys):
-    assert compare_shares(["--mixes", "1", "--iterations", "2"]) == 0
-    assert "error of their times by shares: mean" in capsys.readouterr().out
+def test_shares_are_compared_with_messages(tmp_path, capsys):
+    flags = ["--mixes", "1", "--iterations", "2", "--json", "--out", str(tmp_path / "out")]
+    assert compare_shares([*flags, *PAPER]) == 0
+
+    shown = capsys.readouterr()
+    assert "error of their times by shares: mean" in shown.err
+    said = json.loads(shown.out)
+    assert said["lines"][1].startswith("error of their times by shares: mean")
+    assert said["rows"][0].keys() == {"error", "times_slower_than_alone"}
+    assert_measurement_is_written(tmp_path / "out", rows="jobs", figure="share_errors")

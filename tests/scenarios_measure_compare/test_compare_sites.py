@@ -90,6 +90,44 @@ def test_answers_of_all_families_are_above_the_bound_of_all_families(tmp_path, c
     assert (every["best_s"] == best_s).all()
 
 
+def test_examples_are_compared_with_the_ideal_and_by_family(tmp_path, capsys):
+    """No plan of two domains of four takes less than the time of all, and nothing is sent."""
+    flags = ["--suite", "examples", "--num-worlds", "2", "--num-draws", "1"]
+    flags += ["--planners", "single_domain,data_parallel,mast"]
+
+    assert main([*flags, "--out", str(tmp_path / "out")]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "planners on examples, gap to the best plan of all methods" in shown
+    assert "time / ideal" in shown
+    rows = pd.read_csv(tmp_path / "out" / "static.csv")
+    assert set(rows["world"]) == {"four_domains_0", "four_domains_1"}
+    assert (rows["ideal_s"] <= rows["bound_s"]).all()
+    alone = rows[(rows["method"] == "single_domain") & (rows["world"] == "four_domains_1")]
+    assert alone["family"].tolist() == alone["best_family"].tolist() == ["single"]
+    summary = pd.read_csv(tmp_path / "out" / "static_summary.csv").set_index("method")
+    fits = rows[rows["fits_memory"] & (rows["method"] == "single_domain")]
+    assert summary.loc["single_domain", "over_ideal"] == pytest.approx(
+        (fits["time_s"] / fits["ideal_s"]).mean()
+    )
+    assert summary.loc["single_domain", "num_best_family"] == len(fits)
+    assert summary.loc["single_domain", "over_ideal"] > 3.0
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--num-worlds", "11"], "examples: num_worlds must be at most 10, the examples there are"),
+        (["--num-domains", "4"], "examples: num_domains must not be given"),
+    ],
+)
+def test_examples_that_are_not_there_are_refused_before_any_is_measured(
+    flags, message, tmp_path, capsys
+):
+    out = tmp_path / "out"
+    asked = ["--suite", "examples", *flags, "--num-draws", "1", "--out", str(out)]
+    assert_refused(main, asked, message, capsys, unwritten=out)
+
+
 def test_families_are_synchronous_or_all(tmp_path, capsys):
     message = "families must be one of synchronous, all; got 'some'"
     flags, out = ["--families", "some"], tmp_path / "out"

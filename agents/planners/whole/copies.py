@@ -21,6 +21,7 @@ from agents.planners.whole.partitions import (
     Partition,
     all_partitions,
     clustered,
+    cut_chain,
     partition_of,
     partitions_near,
 )
@@ -105,7 +106,13 @@ class CopySearch:
         size = len(self._rates)
         if size <= MOST_DOMAINS_FOR_ALL:
             return self._kept(self._levelled(all_partitions(size)), modes, num_kept)
-        begun = [*self._proposed, *clustered(self._bandwidth, self._rates)]
+        everyone = frozenset(range(size))
+        chains = self._suggested.of(everyone)
+        begun = [
+            *self._proposed,
+            *clustered(self._bandwidth, self._rates),
+            *(one for chain in chains for one in cut_chain(chain, self._rates)),
+        ]
         return self.sketches_near(begun, modes, num_kept, most)
 
     def sketches_near(

@@ -19,6 +19,9 @@ from des.compiled.many.steady import Plans
 MOST_FOR_ALL_ORDERS = 3
 """Most domains of a group of which all orders are judged."""
 
+_MOST_JUDGED = 3
+"""Orders of a group that are judged when groups are compared, those that promise most."""
+
 _MOST_STARTS = 2
 """Domains of a larger group from which a chain of its best links grows."""
 
@@ -118,7 +121,7 @@ class GroupTable:
         return known
 
     def _judged(self, new: Sequence[tuple[Group, int]]) -> GroupTimes:
-        orders = [self.orders(group) for group, _ in new]
+        orders = self._promising(new)
         num_orders = np.fromiter(map(len, orders), np.int64, len(orders))
         only = [order for own in orders for order in own]
         counts = np.fromiter((count for _, count in new), np.int64, len(new))
@@ -145,6 +148,23 @@ class GroupTable:
             beats_s=gains_s / more[:, np.newaxis],
             plans=plans,
         )
+
+    def _promising(self, new: Sequence[tuple[Group, int]]) -> list[Sequence[Order]]:
+        """Orders of groups that promise most on their counts of microbatches."""
+        found: list[Sequence[Order]] = [self.orders(group) for group, _ in new]
+        many = [place for place, own in enumerate(found) if len(own) > _MOST_JUDGED]
+        only = [order for place in many for order in found[place]]
+        if not only:
+            return found
+        counts = np.array([new[place][1] for place in many for _ in found[place]])
+        levels_s = self.judge.levels_s(only, counts, self.schedules[0])
+        end = 0
+        for place in many:
+            own, begin = found[place], end
+            end += len(own)
+            best = np.argsort(levels_s[begin:end], kind="stable")[:_MOST_JUDGED]
+            found[place] = [own[each] for each in best.tolist()]
+        return found
 
     def refined(self, group: Group, count: int, schedule: int, most: int) -> Scored:
         """Best pipeline of a group on ``count`` microbatches, see `PacedJudge.best`."""

@@ -33,9 +33,17 @@ else:
         return type(value)(**{one.name: getattr(value, one.name) for one in fields} | changes)
 
 
-__all__ = ["dataclass", "field", "replace"]
+__all__ = ["dataclass", "field", "field_setters", "replace"]
 
 _MISSING: Any = object()
+
+
+def field_setters(cls: Any) -> tuple[Callable[[Any, Any], None], ...]:
+    """Return the setters of a class's fields in order, for those who make many values at once.
+
+    Values made by ``cls.__new__`` and these are not checked.
+    """
+    return tuple(one.put for one in cls.__fields__)
 
 
 class _Field:

@@ -172,6 +172,7 @@ def _begin_links(run: ProgramRun) -> None:
     for link in range(header.num_links):
         own = at(run.link_states, link)
         own.last_arrival_s = own.busy_s = own.num_bytes = 0.0
+        own.left_s = own.began_bytes = own.known_bytes = 0.0
         own.num_messages = 0
         own.level_bytes = own.since_s = own.rate_bytes_per_s = own.busy_since_s = 0.0
         own.num_present = own.num_sending = own.has_joiner = 0

@@ -241,6 +241,9 @@ LINK_STATE = np.dtype(
         ("last_arrival_s", _F),
         ("busy_s", _F),
         ("num_bytes", _F),
+        ("left_s", _F),  # when its last message had left; this and two more for start-ups only
+        ("began_bytes", _F),
+        ("known_bytes", _F),
         ("num_messages", np.int64),
         ("piece", np.int64),
         ("level_bytes", _F),  # from here on for fair sharing only

@@ -10,7 +10,7 @@ from des.compiled.kernels.intrinsics import at
 from des.compiled.kernels.offers import goodput_at, refresh_offer, starve
 from des.compiled.kernels.program import STEADY
 from des.compiled.kernels.records import ProgramRun
-from des.costs.start_up import start_up_s
+from des.costs.start_up import rested_bytes, start_up_s
 
 
 @kernel
@@ -22,7 +22,11 @@ def carry(run: ProgramRun, link: int, message: int, num_bytes: float, ready_s: f
     end_s, behind_s = start_s + header.message_overhead_s, 0.0
     if header.has_start_up:
         start_up = at(run.start_ups, link)
-        delay_s = start_up_s(start_up, own.num_bytes, num_bytes)
+        if own.known_bytes > 0.0 and start_s - own.left_s >= start_up.round_s:
+            own.known_bytes = rested_bytes(start_up, own.began_bytes, own.known_bytes)
+            own.began_bytes = own.known_bytes
+        delay_s = start_up_s(start_up, own.known_bytes, num_bytes)
+        own.known_bytes += num_bytes
         if start_up.is_reused:
             end_s = start_s + (header.message_overhead_s + delay_s)
         else:
@@ -39,6 +43,7 @@ def carry(run: ProgramRun, link: int, message: int, num_bytes: float, ready_s: f
     if not header.is_unshared:  # else no message waits for the medium, and it stays free
         arrival_s = max(arrival_s, own.last_arrival_s)
         medium.free_s, own.last_arrival_s = end_s, arrival_s
+    own.left_s = end_s
     own.busy_s += end_s - start_s
     own.num_bytes += num_bytes
     own.num_messages += 1

@@ -13,6 +13,7 @@ from des.world.layer_profiles import LayerProfile
 from des.world.nodes import Nodes
 from des.world.packet_transport import (
     MOST_SEGMENT_BYTES,
+    Acknowledgements,
     Congestion,
     Connections,
     PacketTransport,
@@ -31,6 +32,7 @@ class PacketsForm(StrictForm):
     buffer: Size | None = None
     queue: Size | None = None
     loss_fraction: float = 0.0
+    acknowledgements: Acknowledgements | None = None
 
     def to_packets(self) -> PacketTransport:
         """Make the value."""
@@ -43,6 +45,7 @@ class PacketsForm(StrictForm):
             buffer_bytes=self.buffer,
             queue_bytes=self.queue,
             loss_fraction=self.loss_fraction,
+            acknowledgements=self.acknowledgements,
         )
 
 

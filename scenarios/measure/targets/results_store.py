@@ -201,6 +201,7 @@ class _TargetForm(StrictForm):
     unit: _UnitForm
     has_fewer_gpus: bool
     notes: list[str]
+    values: tuple[_Number, ...] = ()
 
     def to_target(self) -> Target:
         """Make the value."""
@@ -217,6 +218,7 @@ class _TargetForm(StrictForm):
             unit=Unit(name=unit.name, factor=unit.factor),
             has_fewer_gpus=self.has_fewer_gpus,
             notes=tuple(self.notes),
+            values=self.values,
         )
 
 
