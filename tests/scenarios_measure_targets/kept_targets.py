@@ -6,7 +6,7 @@ from scenarios.frame.statistics import MeanInterval
 from scenarios.measure.targets.command import main
 from scenarios.measure.targets.target import Goal, Target, Unit
 
-TINY = ["--short", "--num-epochs", "1", "--world", "east_central_west"]
+TINY = ["--short", "--num-epochs", "1", "--world", "east_central_west", "--figures", ""]
 FILES = ("config.json", "kpi.json", "kpi.csv", "report.html")
 
 
