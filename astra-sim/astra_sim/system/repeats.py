@@ -9,6 +9,7 @@ The first such phase is simulated and its end is kept: how much later, in which 
 from typing import Any
 
 from astra_sim.core.events import EventQueue
+from astra_sim.files.execution_trace import CollectiveType
 from astra_sim.files.network_config import NetworkConfig
 from astra_sim.system.phases import PhaseRun
 
@@ -60,7 +61,7 @@ class RepeatedPhases:
         if started and (started[0].tag != run.tag or queue.watched_ns != starts_ns):
             started.clear()
         plan = run.phase.plan
-        if plan.is_part or plan.algorithm.name not in ROUND:
+        if plan.is_part or plan.algorithm.name not in ROUND or _ends_in_no_time(run):
             return
         started.append(run)
         queue.watch(starts_ns, self._begin)
@@ -134,6 +135,13 @@ class RepeatedPhases:
             run = of_position[(position - course.first + runs[0].phase.plan.position) % n]
             run.npu.timers.forget(queue.now)
             queue.insert(end_ns, run.npu.timers.batch_of(end_ns, run.end_now, None))
+
+
+def _ends_in_no_time(run: PhaseRun) -> bool:
+    """Whether the last event is a reduction of 0 ns, which joins others that are not counted."""
+    plan, settings = run.phase.plan, run.npu.settings
+    is_scatter = plan.kind is CollectiveType.REDUCE_SCATTER
+    return is_scatter and not settings.reduction_ns(run.num_bytes // len(plan.members))
 
 
 def repeated_phases(
