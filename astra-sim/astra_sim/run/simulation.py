@@ -119,9 +119,7 @@ class RankSimulation:
     @property
     def in_flight(self) -> list[tuple[int, list[TraceNode]]]:
         """Nodes of each rank that were issued and have not completed."""
-        return [
-            (rank.rank, [node for node, _, _ in rank.in_flight.values()]) for rank in self.ranks
-        ]
+        return [(rank.rank, [node for node, _, _ in rank.in_flight.values()]) for rank in self.ranks]
 
     def result(self, lines: tuple[str, ...]) -> RunResult:
         """Result of the run."""
