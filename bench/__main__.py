@@ -16,6 +16,7 @@ from bench import (
     convergence,
     devices,
     environment,
+    explorer,
     growth,
     k8s,
     layer_times,
@@ -39,6 +40,7 @@ PARTS: dict[str, Callable[[Effort], Section]] = {
     "devices": devices.measure,
     "k8s": k8s.measure,
     "astra": astra.measure,
+    "explorer": explorer.measure,
 }
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "performance.md"
 

@@ -1,8 +1,10 @@
 """Output of commands: one line of error that leaves no files, and the help with its examples."""
 
+import json
 import re
 import shlex
 
+import pandas as pd
 import pytest
 
 
@@ -15,6 +17,20 @@ def assert_refused(main, argv, message, capsys, *, unwritten):
     assert shown.err.count("\n") == 1
     assert re.match(f"error: .*{message}", shown.err), shown.err
     assert not unwritten.exists()
+
+
+PAPER = ("--figures", "svg", "--parquet")
+"""Flags of a command that measures: figures for a paper, and rows as Parquet."""
+
+
+def assert_measurement_is_written(folder, *, rows, figure="", settings="config.json"):
+    """A command that measures, with `PAPER`, leaves settings, rows in two forms, page, figure."""
+    assert {"config", "versions"} <= json.loads((folder / settings).read_text("utf-8")).keys()
+    table = pd.read_parquet(folder / f"{rows}.parquet")
+    assert len(table) == len(pd.read_csv(folder / f"{rows}.csv")) > 0
+    assert "<html" in (folder / "report.html").read_text("utf-8")
+    if figure:
+        assert "<svg" in (folder / f"{figure}.svg").read_text("utf-8")
 
 
 def help_of(main, capsys, *, fields=()):

@@ -5,7 +5,7 @@ from calibration.packet.process import ns3_version
 
 
 def is_ns3_installed() -> bool:
-    """Whether ns-3 can be asked for its version."""
+    """Return whether ns-3 is installed and reports its version."""
     try:
         ns3_version()
     except ReferenceRunError:

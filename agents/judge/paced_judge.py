@@ -10,10 +10,10 @@ from typing import NamedTuple
 import numpy as np
 
 from agents.judge.paced_refine import paced_refine
-from agents.judge.paced_splits import layer_times, paced_fill
+from agents.judge.paced_splits import layer_times, paced_fill, paced_levels
 from des import Corrections, Placement, Plan, Topology, Workload
 from des.compiled.many.job import job_on
-from des.compiled.many.layout import Real, Whole
+from des.compiled.many.layout import Real, Small, Whole
 from des.compiled.many.paced import Paces, new_desk, paced_table, paces_of
 from des.compiled.many.paced_bound import paced_least_s, paced_scores
 from des.compiled.many.simulation import plan_rows
@@ -116,20 +116,31 @@ class PacedJudge:
         See `judged` for ``slack`` and ``best_s``.
         """
         numbers = np.array(schedules or range(len(self.schedules)), dtype=np.int32)
-        num_orders, num = len(orders), len(numbers)
+        plans, num = self._unsplit(orders, numbers), len(numbers)
+        repeated = np.repeat(np.asarray(counts, dtype=np.int64), num)
+        paced_fill(self.job, self._times, self.paces, plans, repeated, num)
+        return self.judged(plans, repeated, slack, best_s)
+
+    def levels_s(self, orders: Sequence[Order], counts: Whole, schedule: int) -> Real:
+        """About how long pipelines take at least, by a formula and unsplit: a first look. [s]"""
+        plans = self._unsplit(orders, np.array([schedule], np.int32))
+        levels_s = np.empty(len(orders))
+        paced_levels(self.job, self._times, self.paces, plans, counts, levels_s)
+        return levels_s
+
+    def _unsplit(self, orders: Sequence[Order], schedules: Small) -> Plans:
+        """Pipelines of orders under some schedules, order by order; layers are not split yet."""
+        num_orders, num = len(orders), len(schedules)
         lengths = np.fromiter(map(len, orders), np.int32, num_orders)
         domain = np.zeros((num_orders, self.most_stages), dtype=np.int32)
         is_stage = np.arange(self.most_stages) < lengths[:, np.newaxis]
         domain[is_stage] = np.fromiter(chain.from_iterable(orders), np.int32, int(lengths.sum()))
-        plans = Plans(
+        return Plans(
             num_stages=lengths.repeat(num),
-            schedule=np.broadcast_to(numbers, (num_orders, num)).flatten(),
+            schedule=np.broadcast_to(schedules, (num_orders, num)).flatten(),
             domain=domain.repeat(num, axis=0),
             end_layer=np.zeros((num_orders * num, self.most_stages), dtype=np.int32),
         )
-        repeated = np.repeat(np.asarray(counts, dtype=np.int64), len(numbers))
-        paced_fill(self.job, self._times, self.paces, plans, repeated, num)
-        return self.judged(plans, repeated, slack, best_s)
 
     def judged_splits(
         self, rows: Sequence[tuple[Order, Sequence[int]]], slack: float = math.inf

@@ -4,9 +4,12 @@ import math
 
 from des.base.jit import lean_kernel
 from des.compiled.many.layout import Real, Whole
-from des.compiled.many.paced import Desk, Paces, paced_overflow, paced_time_s
+from des.compiled.many.paced import Desk, Paces, paced_overflow, paced_time_s, write_passes
 from des.compiled.many.paced_bound import paced_least_s
 from des.compiled.many.steady import FITS, Job, Plans
+
+_MOST_FOR_ALL_MOVES, _NUM_BUSIEST = 8, 4
+"""Most stages that all give layers, and how many of more do."""
 
 
 @lean_kernel
@@ -18,7 +21,7 @@ def paced_refine(
     ``times_s`` (N,) are those of the plans, ``inf`` where they do not fit; they are overwritten, as
     are splits and schedules. A plan takes any neighbour that is quicker, 1, 2 or 4 layers from any
     stage to any other, or another schedule, until none is or it has looked at ``most``.
-    Returns how many plans were judged.
+    Of more than 8 stages only the busiest 4 give layers. Returns how many plans were judged.
     """
     num_judged = 0
     for plan in range(plans.num_stages.size):
@@ -51,10 +54,16 @@ def _refine(
             if found_s < times_s[plan]:
                 is_better, best, times_s[plan] = True, schedule, found_s
         plans.schedule[plan] = best
+        _write_work(job, plans, plan, desk)
+        gives = True
         for move in range(3 * num_stages * num_stages):
             step, pair = 1 << move // (num_stages * num_stages), move % (num_stages * num_stages)
             source, target = pair // num_stages, pair % num_stages
-            if source == target or not _move(plans, plan, source, target, step):
+            if target == 0:
+                gives = num_stages <= _MOST_FOR_ALL_MOVES or _is_busy(
+                    desk.work_s, num_stages, source
+                )
+            if source == target or not gives or not _move(plans, plan, source, target, step):
                 continue
             found_s = _score(job, paces, plans, plan, count, desk, times_s[plan])
             num_judged += 1
@@ -65,6 +74,24 @@ def _refine(
             if num_judged >= most:
                 break
     return num_judged
+
+
+@lean_kernel
+def _write_work(job: Job, plans: Plans, plan: int, desk: Desk) -> None:
+    """Write the work of every stage on a microbatch. [s]"""
+    write_passes(job, plans, plan, desk)
+    for stage in range(plans.num_stages[plan]):
+        desk.work_s[stage] = desk.passes[stage, 0] + desk.passes[stage, 1]
+
+
+@lean_kernel
+def _is_busy(work_s: Real, num_stages: int, stage: int) -> bool:
+    """Whether a stage is one of the busiest."""
+    num_busier = 0
+    for other in range(num_stages):
+        if work_s[other] > work_s[stage] or (work_s[other] == work_s[stage] and other < stage):
+            num_busier += 1
+    return num_busier < _NUM_BUSIEST
 
 
 @lean_kernel

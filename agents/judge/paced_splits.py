@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from des.base.jit import lean_kernel
+from des.compiled.many.activations import ACTIVATION, PARAMETERS
 from des.compiled.many.layout import Real, Small, Whole
 from des.compiled.many.paced import (
     WHOLE,
@@ -81,6 +82,33 @@ def paced_fill(
                 _fill(job, times, paces, plans, plan, counts[plan], True)
             else:
                 known = (plan, known[1]) if kind == 0 else (known[0], plan)
+
+
+@lean_kernel
+def paced_levels(
+    job: Job, times: LayerTimes, paces: Paces, plans: Plans, counts: Whole, levels_s: Real
+) -> None:
+    """Write about how long plans take at least, whose domains and schedules are given. [s]
+
+    It is the time at which layers in fractions are even, or that of the slowest wire; ``inf`` where
+    links are missing, or where the model's state and a microbatch have no room.
+    """
+    num_layers, sums = times.all_s.shape[1] - 1, job.sums_before
+    needed = job.bytes_per_parameter * sums[num_layers, PARAMETERS] + sums[num_layers, ACTIVATION]
+    for plan in range(plans.num_stages.size):
+        levels_s[plan] = math.inf
+        room, hops_s, slowest_s = 0.0, 0.0, 0.0
+        for stage in range(plans.num_stages[plan]):
+            domain = plans.domain[plan, stage]
+            room += job.capacity_bytes[domain]
+            if stage > 0:
+                before = plans.domain[plan, stage - 1]
+                hops_s += times.hop_s[before, domain] + times.hop_s[domain, before]
+                wire_s = max(job.wire_s[before, domain], job.wire_s[domain, before])
+                slowest_s = max(slowest_s, wire_s + job.overhead_s)
+        if room >= needed and hops_s < math.inf:
+            even_s = _even_level_s(times, paces, plans, plan, counts[plan])
+            levels_s[plan] = max(even_s, hops_s + (counts[plan] - 1) * slowest_s)
 
 
 @lean_kernel

@@ -60,7 +60,26 @@ def expected_s(law: EpisodeTables, num_epochs: int, known: Whole | None = None) 
     epoch_s, move_s = law.epoch_s[:, plans], law.move_s[:, plans[:, np.newaxis], plans]
     to_come_s = np.zeros((num_epochs, len(plans)))
     for left in range(1, num_epochs):
-        ahead_s = epoch_s + to_come_s[left - 1]
-        least_s = (move_s + ahead_s[:, np.newaxis, :]).min(axis=2)
-        to_come_s[left] = least_s.mean(axis=0)
+        to_come_s[left] = least_ahead_s(epoch_s, move_s, to_come_s[left - 1]).mean(axis=0)
     return to_come_s
+
+
+def least_ahead_s(epoch_s: Real, move_s: Real, after_s: Real) -> Real:
+    """Least cost from an epoch on, by network and by the plan in force before it, (N, C). [s]
+
+    Parameters
+    ----------
+    epoch_s, move_s
+        Of C plans on each network, (N, C), and of changes, from row to column, (N, C, C). [s]
+    after_s
+        Cost of what comes after the epoch by the plan in force in it, (C,) or (N, C). [s]
+
+    Examples
+    --------
+    >>> move_s = np.array([[[0.0, 1.0], [1.0, 0.0]]])
+    >>> least_ahead_s(np.array([[2.0, 8.0]]), move_s, np.array([0.0, -4.0])).tolist()
+    [[2.0, 3.0]]
+    """
+    ahead_s = epoch_s + after_s
+    least_s: Real = (move_s + ahead_s[:, np.newaxis, :]).min(axis=2)
+    return least_s

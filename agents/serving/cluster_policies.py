@@ -6,6 +6,7 @@ from agents.serving.hpa import TOLERANCE, HpaMemory, HpaRules, hpa_step
 from agents.serving.hpa_metrics import by_average_value
 from agents.serving.keda import KedaMemory, KedaRules, keda_step
 from agents.serving.observed import pool_requests, target_requests
+from des.base.checks import require_positive
 from des.serving.fleet_world import Decision, View, World
 
 
@@ -14,6 +15,12 @@ class HpaPolicy:
     """The HPA at each of its ticks; between them the counts stay."""
 
     tick_s: float = 15.0
+    share: float = 0.5
+    """Part of what an instance bears within the SLO that is its target."""
+
+    def __post_init__(self) -> None:
+        require_positive("hpa", "tick_s", self.tick_s)
+        require_positive("hpa", "share", self.share)
 
     def first_memory(self, world: World) -> object:
         """Time of the last tick, and the memory of the HPA, of each pool."""
@@ -30,7 +37,7 @@ class HpaPolicy:
             if view.now_s - last_s < self.tick_s:
                 continue
             assert hpa_memory is None or isinstance(hpa_memory, HpaMemory)
-            total, target = pool_requests(pool), target_requests(view, name)
+            total, target = pool_requests(pool), target_requests(view, name, self.share)
             proposal = by_average_value(total, target, pool.ordered, TOLERANCE)
             decision, hpa_memory = hpa_step(rules, hpa_memory, view.now_s, pool.ordered, [proposal])
             counts[name], after[name] = decision.replicas, (view.now_s, hpa_memory)

@@ -14,7 +14,8 @@ from typing import Any
 
 from agents.serving.table import scaling_policy
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
-from des.base.flags import option, parse, required
+from des.base.document import DOCUMENT
+from des.base.flags import JsonFlag, option, parse, required
 from des.base.text_files import read_json
 from des.serving.engines import engine_named
 from des.serving.fleet_settings import ScalingLimits, Slo, StartDelay
@@ -41,7 +42,7 @@ exit codes: 0 proposed; 2 bad input; {EXIT_CODES}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
+class Config(JsonFlag):
     """Settings of the command; the fields are the flags."""
 
     view: Path = required("JSON file of the view", is_file=True)
@@ -65,6 +66,7 @@ def _command(argv: Sequence[str] | None) -> int:
     policy = scaling_policy(config.policy, config.checkpoint)
     decision, _ = policy.decide(view, policy.first_memory(_world(view, config)))
     answer = {"counts": dict(decision.counts), "migrate": decision.migrate, "why": decision.why}
+    DOCUMENT.add(**answer)
     sys.stdout.write(json.dumps(answer) + "\n")
     return 0
 

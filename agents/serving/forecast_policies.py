@@ -22,9 +22,12 @@ class SlaPlanner:
 
     adjustment_s: float = 60.0
     trend: bool = False
+    margin: float = 1.0
+    """Load planned for over the load expected."""
 
     def __post_init__(self) -> None:
         require_positive("SLA planner", "adjustment_s", self.adjustment_s)
+        require_positive("SLA planner", "margin", self.margin)
 
     def first_memory(self, world: World) -> object:
         """Time of the last plan, the load so far and rates of requests."""
@@ -44,7 +47,7 @@ class SlaPlanner:
         mean = sum(rates[-num:]) / len(rates[-num:])
         rate = max(autoregressed(rates), 0.0) if self.trend else mean
         factors = self._factors(view, load)
-        wanted = self._wanted(view, replace(load, requests_per_s=rate), factors)
+        wanted = self._wanted(view, replace(load, requests_per_s=rate * self.margin), factors)
         why = f"corrections {factors.prefill:.2f}, {factors.decode:.2f}; {rate:.2f} requests/s"
         return Decision(counts=wanted, why=why), (view.now_s, load, rates)
 

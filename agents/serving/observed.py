@@ -23,12 +23,15 @@ def pool_requests(pool: PoolView) -> int:
     return pool.waiting + pool.running
 
 
-def target_requests(view: View, name: str) -> float:
-    """Requests that one instance of a pool should have: by its gaps, or by reading in time."""
+def target_requests(view: View, name: str, share: float = 0.5) -> float:
+    """Requests that one instance of a pool should have: by its gaps, or by reading in time.
+
+    ``share`` is the part of what it can bear within the SLO that it should have.
+    """
     load = load_of(view)
     if name == PROMPT:
         times = view.engine.times
         read_s = times.base_s + times.per_prompt_token_s * load.prompt_tokens
-        return max(1.0, 0.5 * view.slo.ttft_s / read_s)
+        return max(1.0, share * view.slo.ttft_s / read_s)
     context = load.prompt_tokens + load.output_tokens / 2.0
-    return max(1.0, 0.5 * batch_within(view.engine, view.slo, context))
+    return max(1.0, share * batch_within(view.engine, view.slo, context))

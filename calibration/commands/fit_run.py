@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         transport_fit,
     )
     from calibration.fit.report import Calibration
+    from des.figures import paper
     from des.plan.transport_law import TransportLaw
 else:
     message_cases = lazy("calibration.cases.message_cases")
@@ -40,6 +41,7 @@ else:
     regimes = lazy("calibration.fit.regimes")
     report = lazy("calibration.fit.report")
     transport_fit = lazy("calibration.fit.transport_fit")
+    paper = lazy("des.figures.paper")
 
 
 EXAMPLES = """\
@@ -56,7 +58,7 @@ examples:
 files written to --out:
   corrections.json   the factors, for --corrections of other commands
   samples.csv        every placement with what the reference and des say
-  report.md, predicted_versus_reference.png
+  report.md, predicted_versus_reference.png (--figures)
 """
 
 
@@ -66,10 +68,14 @@ class Config(ReferenceFlags):
 
     backend: ReferenceBackend = option("aware", "network of the reference")
     out: Path = option(Path("runs/calibration"), "folder for the files")
+    figures: tuple[str, ...] = option(
+        ("png",), "formats of the plot, some of png, pdf, svg; none: no files"
+    )
 
 
 def run(config: Config) -> int:
     """Calibrate and write the files."""
+    paper.require_formats("--figures", config.figures)
     fitted_for = config.placements().fitted_for()
     checked = _checked(config)
     config.out.mkdir(parents=True, exist_ok=True)
@@ -80,7 +86,7 @@ def run(config: Config) -> int:
         "corrections.json": corrections_file.corrections_bytes(
             calibration.fit.corrections, fitted_for
         ),
-        **report.report_files(calibration),
+        **report.report_files(calibration, config.figures),
     }
     write_together({config.out / name: content for name, content in files.items()})
     DOCUMENT.add(

@@ -37,7 +37,10 @@ files written to --out:
   cells.csv     every decode cell: batch, context, measured gap, error of a fit without it
 """
 _BATCHES = ((1, 1), (2, 16), (17, 128), (129, 10**9))
-_CONTEXTS = ((0, 1_000), (1_000, 10_000), (10_000, 10**9))
+_PROMPTS = ((0, 999), (1_000, 4_999), (5_000, 10**9))
+_CONTEXTS = ((0, 999), (1_000, 9_999), (10_000, 10**9))
+
+_TARGETS = "targets 5 % and 15 % (3 % and 8 %)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,23 +54,25 @@ class Config(JsonFlag):
 def run(config: Config) -> int:
     """Fit, test and write."""
     profiles = serving_profiles.read_profiles(config.profiles or serving_profiles.SHIPPED)
-    engines, cells, pooled = {}, ["profile,batch,context_tokens,gap_ms,error_fraction"], []
+    engines, cells = {}, ["profile,batch,context_tokens,gap_ms,error_fraction"]
+    gaps: list[tuple[int, float, float]] = []
+    prompts: list[tuple[float, float]] = []
     for name, profile in profiles.items():
         errors = serving_fit.held_out_errors(profile)
         say(f"{name}: gaps {_said(errors.gap_fraction)}, prompts {_said(errors.prefill_fraction)}")
-        pooled += list(zip(errors.batch, errors.context, errors.gap_fraction, strict=True))
+        gaps += zip(errors.batch, errors.context, errors.gap_fraction, strict=True)
+        prompts += zip(profile.prompt_tokens, errors.prefill_fraction, strict=True)
         engines[name] = _engine(profile)
         for batch, context, gap_ms, error in zip(
             errors.batch, errors.context, profile.gap_ms, errors.gap_fraction, strict=True
         ):
             cells.append(f"{name},{batch},{context:g},{gap_ms:g},{error:.6f}")
-    say(f"all gaps: {_said([error for _, _, error in pooled])}; targets 5 % and 15 % (3 % and 8 %)")
-    for low, high in _BATCHES:
-        part = [error for batch, _, error in pooled if low <= batch <= high]
-        say(f"  batch {low} to {high if high < 10**9 else 'largest'}: {_said(part)}")
-    for low, high in _CONTEXTS:
-        part = [error for _, context, error in pooled if low <= context < high]
-        say(f"  context {low} to {high if high < 10**9 else 'largest'}: {_said(part)}")
+    say(f"all gaps: {_said([error for *_, error in gaps])}; {_TARGETS}")
+    _say_bands("batch", [(batch, error) for batch, _, error in gaps], _BATCHES)
+    _say_bands("context", [(context, error) for _, context, error in gaps], _CONTEXTS)
+    say(f"all prompts: {_said([error for _, error in prompts])}; {_TARGETS}")
+    _say_bands("tokens", prompts, _PROMPTS)
+    say(f"gaps and prompts: {_said([error for *_, error in (*gaps, *prompts)])}")
     config.out.mkdir(parents=True, exist_ok=True)
     files = {
         "engines.json": (json.dumps(engines, indent=1) + "\n").encode(),
@@ -78,6 +83,15 @@ def run(config: Config) -> int:
     for name in files:
         say(f"written: {config.out / name}")
     return 0
+
+
+def _say_bands(
+    name: str, cells: Sequence[tuple[float, float]], bands: Sequence[tuple[int, int]]
+) -> None:
+    """Say the errors of cells (value, error) by bands of the value, ends included."""
+    for low, high in bands:
+        part = [error for value, error in cells if low <= value <= high]
+        say(f"  {name} {low} to {high if high < 10**9 else 'largest'}: {_said(part)}")
 
 
 def _said(errors: Sequence[float]) -> str:

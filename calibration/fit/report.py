@@ -16,7 +16,7 @@ from des.base.csv_text import frame_csv
 from des.figures.figure import Figure
 from des.figures.paper import image_bytes
 
-PLOT = "predicted_versus_reference.png"
+PLOT = "predicted_versus_reference"
 
 FIGURES: Mapping[str, str] = {
     "makespan": "iteration time",
@@ -61,13 +61,14 @@ class Calibration:
         return fidelities(self.cases, predictions, self.measured)
 
 
-def report_files(calibration: Calibration) -> dict[str, bytes]:
+def report_files(calibration: Calibration, formats: Sequence[str] = ("png",)) -> dict[str, bytes]:
     """Make ``samples.csv``, ``report.md`` and the plot; equal calibrations give equal bytes."""
-    samples = frame_csv(_samples(calibration))
+    samples, figure = frame_csv(_samples(calibration)), scatter_figure(calibration)
+    plots = {f"{PLOT}.{one}": image_bytes(figure, one) for one in formats}
     return {
         "samples.csv": samples.encode(),
-        "report.md": _report(calibration).encode(),
-        PLOT: image_bytes(scatter_figure(calibration)),
+        "report.md": _report(calibration, tuple(plots)).encode(),
+        **plots,
     }
 
 
@@ -108,7 +109,7 @@ def _samples(calibration: Calibration) -> pd.DataFrame:
     return sample_table(calibration.cases, said, joint="_")
 
 
-def _report(calibration: Calibration) -> str:
+def _report(calibration: Calibration, plots: Sequence[str]) -> str:
     fit, rows = calibration.fit, calibration.before_and_after()
     parts = [
         "# Fidelity of des to ASTRA-sim",
@@ -123,7 +124,7 @@ def _report(calibration: Calibration) -> str:
         "\n".join(_markdown(rows)),
         "Worst in iteration time, by their position in samples.csv:",
         "\n".join(f"- {line}" for line in worst_cases(calibration.cases, rows)),
-        f"![iteration times predicted and measured]({PLOT})",
+        *(f"![iteration times predicted and measured]({name})" for name in plots[:1]),
     ]
     return "\n\n".join(parts) + "\n"
 

@@ -1,22 +1,27 @@
 """Fit of iteration times by batch and context to a measured profile, and its errors.
 
-A gap is ``base + b per_request + b^2 per_square_request + b L per_context + L per_mean_context``,
-for ``b`` requests of context ``L``, and ``(b - 1) L^2`` times a stall. The stall is no part of an
-iteration: it is taken for prompts of the other requests that were read while the gaps were
-measured, and the engine, which simulates such prompts, leaves it out. Relative errors are least in
-their squares.
+A gap is ``base + b per_request + b^2 per_square_request + above_256 + b L per_context
++ L per_mean_context``, for ``b`` requests of context ``L``, and ``(b - 1) L^2`` times a stall.
+``above_256`` is there in batches of more than 256 requests. The stall is no part of an iteration:
+it is taken for prompts of the other requests that were read while the gaps were measured, and the
+engine, which simulates such prompts, leaves it out. The sum of the absolute relative errors is
+least, so that single cells far off all others do not bend the rest.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import nnls
+from scipy.optimize import linprog
 
 from calibration.measured.serving_profiles import EngineProfile
-from des.serving.batch_times import BatchTimes
+from des.serving.batch_times import STEP_REQUESTS, BatchTimes
 
 _MS = 1e-3
+_NOT_FALLING_TO = 512
+"""Batch up to which times must not fall, or the largest one measured."""
+_FREE = (None, None)
+_NOT_NEGATIVE = (0.0, None)
 Cells = Sequence[int] | np.ndarray
 
 
@@ -68,17 +73,18 @@ def fit_profile(
             np.ones_like(batch),
             batch,
             batch**2,
+            batch > STEP_REQUESTS,
             batch * context,
             context,
             (batch - 1) * context**2,
         ],
         axis=1,
     )[rows]
-    scaled = columns / measured_s[rows, None]
-    scale = np.abs(scaled).max(axis=0)
-    found = np.linalg.lstsq(scaled / scale, np.ones(len(rows)), rcond=None)[0] / scale
+    bounds = [_NOT_NEGATIVE, _NOT_NEGATIVE, _FREE, _NOT_NEGATIVE, _NOT_NEGATIVE, _FREE, _FREE]
+    slope = np.array([0.0, 1.0, 2.0 * min(batch.max(), _NOT_FALLING_TO), 0.0, 0.0, 0.0, 0.0])
+    found = least_deviations(columns, measured_s[rows], bounds, slope)
     overhead_s, per_token_s, per_context_s = _fit_prompts(profile, prompts)
-    base_s, per_request_s, square_s, by_context_s, mean_s, stall_s = map(float, found)
+    base_s, per_request_s, square_s, step_s, by_context_s, mean_s, stall_s = map(float, found)
     times = BatchTimes(
         base_s=base_s,
         per_prompt_token_s=per_token_s,
@@ -87,6 +93,7 @@ def fit_profile(
         per_context_s=by_context_s,
         per_square_request_s=square_s,
         per_mean_context_s=mean_s,
+        above_256_s=step_s,
     )
     return ServingFit(times=times, stall_s=stall_s), overhead_s
 
@@ -96,10 +103,54 @@ def _fit_prompts(profile: EngineProfile, prompts: Cells | None) -> tuple[float, 
     measured_s = np.array(profile.prefill_ms) * _MS
     rows = np.arange(len(tokens)) if prompts is None else np.asarray(prompts)
     columns = np.stack([np.ones_like(tokens), tokens, tokens**2 / 2], axis=1)[rows]
-    scaled = columns / measured_s[rows, None]
-    scale = scaled.max(axis=0)
-    overhead, per_token, per_context = nnls(scaled / scale, np.ones(len(rows)))[0] / scale
-    return float(overhead), float(per_token), float(per_context)
+    found = least_deviations(columns, measured_s[rows], [_NOT_NEGATIVE] * 3)
+    overhead, per_token, per_context = map(float, found)
+    return overhead, per_token, per_context
+
+
+def least_deviations(
+    columns: np.ndarray,
+    measured: np.ndarray,
+    bounds: Sequence[tuple[float | None, float | None]],
+    not_negative: np.ndarray | None = None,
+) -> np.ndarray:
+    """Coefficients (K,) with the least sum of absolute relative errors, by a linear program.
+
+    Parameters
+    ----------
+    columns
+        Values (N, K) that the coefficients multiply.
+    measured
+        Sums (N,), positive.
+    bounds
+        Least and largest value of each coefficient; None: no bound.
+    not_negative
+        Weights (K,) of a sum of the coefficients that must not be negative (None: there is none).
+
+    Examples
+    --------
+    >>> columns = np.array([[1.0, 1.0], [1.0, 2.0], [1.0, 3.0], [1.0, 4.0]])
+    >>> np.round(least_deviations(columns, np.array([3.0, 5.0, 99.0, 9.0]), [(0, None)] * 2), 9)
+    array([1., 2.])
+    """
+    num, width = columns.shape
+    scaled = columns / measured[:, None]
+    scale = np.abs(scaled).max(axis=0)
+    scale[scale == 0.0] = 1.0  # a column that no cell has
+    deviations = np.eye(num)
+    limit = {}
+    if not_negative is not None:
+        row = -not_negative / scale
+        limit = {"A_ub": [np.r_[row / np.abs(row).max(), np.zeros(2 * num)]], "b_ub": [0.0]}
+    result = linprog(
+        np.r_[np.zeros(width), np.ones(2 * num)],
+        A_eq=np.hstack([scaled / scale, deviations, -deviations]),
+        b_eq=np.ones(num),
+        bounds=[*bounds, *[_NOT_NEGATIVE] * (2 * num)],
+        **limit,
+    )
+    assert result.success, result.message
+    return np.asarray(result.x[:width]) / scale
 
 
 def held_out_errors(profile: EngineProfile) -> HeldOutErrors:

@@ -53,7 +53,7 @@ def write_folder(
     *,
     aggregation: Aggregation = "harmonic",
 ) -> None:
-    """Write a complete folder of a case; it is there whole or not at all.
+    """Write a complete folder of a case, in one step (an error leaves no folder).
 
     It holds ``trace.0.et`` and so on, ``network.yml``, ``system.json``, ``remote_memory.json``,
     ``comm_group.json``, a ``README.md`` with the command lines, and these as scripts that run from
@@ -77,7 +77,7 @@ def write_folder(
 
 
 def write_ns3_folder(case: PlacementCase, folder: str | Path) -> None:
-    """Write a complete folder of a case for ASTRA-sim's ns-3; it is there whole or not at all.
+    """Write a folder for ASTRA-sim's ns-3, in one step (an error leaves no folder).
 
     Raises
     ------
@@ -99,7 +99,7 @@ def write_ns3_folder(case: PlacementCase, folder: str | Path) -> None:
 
 
 def _write_whole(folder: Path, fill: Callable[[Path], None]) -> None:
-    """Let a new folder be filled, and be there whole or not at all.
+    """Create a new folder in one step: filled under a temporary name, then renamed.
 
     Raises
     ------

@@ -15,6 +15,9 @@ from typing import IO
 SILENCES_S = (2.0, 10.0, 30.0, 60.0)
 """Longest silences, one after the other; the last one is repeated. [s]"""
 
+IMPORTED_S = time.monotonic()
+"""Time at which this module was imported: where a process is a command, its begin. [s]"""
+
 
 class Heard:
     """A stream that notes when it was last written to; all else is the stream's own."""
@@ -96,13 +99,21 @@ class Speaker:
         if sys.stderr is not None and sys.stderr.isatty():
             self.say(line)
 
-    def listen_to(self, what: str) -> None:
-        """Speak when this process is silent; ``what`` is the whole of its work."""
+    def listen_to(self, what: str, since_s: float | None = None) -> None:
+        """Speak when this process is silent; ``what`` is the whole of its work.
+
+        Parameters
+        ----------
+        since_s
+            Begin of the work and of its first silence; None: now. [s]
+        """
         if self.is_listening or sys.stderr is None:
             return
         self.is_listening = True
-        self._doing = (what, time.monotonic())
         self.heard()
+        if since_s is not None:
+            self._heard_s = since_s
+        self._doing = (what, self._heard_s)
         sys.stderr = Heard(sys.stderr, self)
         if sys.stdout is not None and sys.stdout.isatty():  # else the user does not see it
             sys.stdout = Heard(sys.stdout, self)

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from des.base.speaking import SPEAKER
+from des.base.speaking import IMPORTED_S, SPEAKER
 
 
 class Spelling:
@@ -51,5 +51,5 @@ def own_arguments(argv: Sequence[str] | None, prog: str) -> list[str]:
     if argv is not None:
         return list(argv)
     SPEAKER.is_quiet = SPEAKER.is_quiet or "--quiet" in sys.argv[1:]
-    SPEAKER.listen_to(SPELLING.of(prog))
+    SPEAKER.listen_to(SPELLING.of(prog), IMPORTED_S)
     return sys.argv[1:]

@@ -20,7 +20,7 @@ class TransportLaw:
     Attributes
     ----------
     connections
-        ``fresh``: one for each message, whose start-up keeps no other message from the link.
+        ``fresh``: one for each message, whose start-up does not delay other messages on the link.
         ``reused``: one for each link and direction; its window grows from message to message, and
         later messages wait while an earlier one starts up.
     first_window_bytes

@@ -5,6 +5,10 @@ from dataclasses import dataclass
 
 from des.base.checks import require_non_negative, require_positive
 
+STEP_REQUESTS = 256
+"""Requests above which an iteration is slower at once, as all profiles of H100 show; the limit of
+captured CUDA graphs is taken to be the reason."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchTimes:
@@ -14,7 +18,8 @@ class BatchTimes:
     ``per_prompt_context_s`` for each product of such a token and the tokens before it,
     ``per_request_s`` for each request that decodes, ``per_square_request_s`` for the square of
     their number, ``per_context_s`` for each token of their context and ``per_mean_context_s`` for
-    each token of its mean over these requests. The last and the square may be negative.
+    each token of its mean over these requests; these two may have either sign, as the square.
+    ``above_256_s`` is added where more than 256 requests decode.
     """
 
     base_s: float
@@ -24,6 +29,7 @@ class BatchTimes:
     per_context_s: float
     per_square_request_s: float = 0.0
     per_mean_context_s: float = 0.0
+    above_256_s: float = 0.0
 
     def __post_init__(self) -> None:
         require_positive("batch times", "base_s", self.base_s)
@@ -32,6 +38,7 @@ class BatchTimes:
             "per_prompt_context_s",
             "per_request_s",
             "per_context_s",
+            "above_256_s",
         ):
             require_non_negative("batch times", name, getattr(self, name))
         if not 0.0 <= self.per_context_s + self.per_mean_context_s < math.inf:
@@ -67,6 +74,7 @@ class BatchTimes:
             + (self.per_request_s + self.per_square_request_s * num_decoding) * num_decoding
             + self.per_context_s * context
             + self.per_mean_context_s * (context / num_decoding)
+            + (self.above_256_s if num_decoding > STEP_REQUESTS else 0.0)
         )
 
     def growth_s(self, num_decoding: int) -> float:

@@ -61,10 +61,15 @@ def site_map(
             )
             x, y = zip(*(at[one.name] for one in own), strict=True)
             marks.append(Points(label=label, x=x, y=y, colour=colour, size=13.0, hovers=hovers))
+    middle = float(np.mean([y for _, y in at.values()]))
     for one in topology.domains:
         held = layers.get(one.name, 0)
         text = short_name(one.name) + (f", {held} layers" if held else "")
-        marks.append(Text(x=at[one.name][0], y=at[one.name][1], text=text, at="top center"))
+        own_x, own_y = at[one.name]
+        is_high = own_y >= middle
+        marks.append(
+            Text(x=own_x, y=own_y, text=text, at="top center" if is_high else "bottom center")
+        )
     return Figure(
         name="map",
         title="Sites and links",

@@ -6,6 +6,7 @@ place a page without pictures takes. Warnings are errors: a link that leads nowh
 
 import argparse
 import pkgutil
+import re
 import shutil
 import sys
 from collections.abc import Sequence
@@ -31,12 +32,18 @@ PACKAGES = {
 
 _FOLDERS = ("docs", "examples", "notebooks", "des/worlds")
 _PAGES = ("tests/golden/**/README.md", "scenarios/reproduce/data/**/README.md")
-_SCREEN_READER_ATTRIBUTES = {
-    '<p class="caption" role="heading"': 'aria-level="2"',
-    '<aside class="sidebar-drawer"': 'aria-label="Site"',
-    '<aside class="toc-drawer"': 'aria-label="Page"',
+_ACCESSIBLE_TAGS = {
+    '<p class="caption" role="heading"': '<p class="caption" role="heading" aria-level="2"',
+    '<aside class="sidebar-drawer"': '<aside class="sidebar-drawer" aria-label="Site"',
+    '<aside class="toc-drawer"': '<aside class="toc-drawer" aria-label="Page"',
+    '<aside class="footnote-list brackets"': '<aside class="footnote-list brackets" role="none"',
+    "<pre": '<pre tabindex="0"',
+    '<div class="table-wrapper': '<div tabindex="0" class="table-wrapper',
 }
-"""Attributes for screen readers that tags of Sphinx and of the theme lack."""
+"""Tags of Sphinx and of the theme, and the same with what screen readers and keyboards need."""
+
+_SIGNATURE = re.compile(r"<dl>\n((?:<dd>.*</dd>\n)+)</dl>")
+"""Parameters of a signature, a line each: a list of definitions without terms."""
 
 _API = """API
 ===
@@ -100,6 +107,24 @@ def write_api_pages(source: Path) -> None:
     (target / "index.rst").write_text(_API.format(names=names, packages=packages), "utf-8")
 
 
+def accessible_page(html: str) -> str:
+    """Return a page of Sphinx with what screen readers and keyboards need.
+
+    Examples
+    --------
+    >>> accessible_page("<dl>\\n<dd>a: int,</dd>\\n</dl><pre>x</pre>")
+    '<div class="parameters">\\n<div>a: int,</div>\\n</div><pre tabindex="0">x</pre>'
+    """
+    for tag, accessible in _ACCESSIBLE_TAGS.items():
+        html = html.replace(tag, accessible)
+    return _SIGNATURE.sub(_parameters, html)
+
+
+def _parameters(found: re.Match[str]) -> str:
+    lines = found[1].replace("<dd>", "<div>").replace("</dd>", "</div>")
+    return f'<div class="parameters">\n{lines}</div>'
+
+
 def build(target: Path, *, pages_only: bool) -> int:
     """Build the site in a folder, whose earlier content goes; returns the exit code."""
     shutil.rmtree(target, ignore_errors=True)
@@ -117,9 +142,7 @@ def build(target: Path, *, pages_only: bool) -> int:
     code = build_main([*words, *places, str(source), str(target / "html")])
     for page in (target / "html").rglob("*.html"):
         text = page.read_text("utf-8")
-        for tag, attribute in _SCREEN_READER_ATTRIBUTES.items():
-            text = text.replace(tag, f"{tag} {attribute}")
-        page.write_text(text, "utf-8")
+        page.write_text(accessible_page(text), "utf-8")
     return code
 
 

@@ -1,8 +1,9 @@
 """Most load that fixed fleets bear within the SLO, by bisection over the stretch of a trace."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from des.base.checks import require_count, require_fraction
 from des.base.command import UsageError
@@ -13,11 +14,13 @@ from des.figures.marks import Line, Points
 from des.figures.palette import BLUE, GREY, VERMILION
 from des.serving.request_streams import stretched
 from des.serving.requests import Request
-from scenarios.autoscale.command_configs import CapacityConfig
+from scenarios.autoscale.command_configs import PROG, CapacityConfig
 from scenarios.autoscale.fleet_config import config_requests, config_world
-from scenarios.autoscale.fleet_outputs import csv_bytes
+from scenarios.autoscale.fleet_outputs import rows_frame
 from scenarios.frame.outputs import OutputChoice
-from scenarios.frame.writing import write_files
+from scenarios.frame.repeat import repeated_settings
+from scenarios.frame.rows_report import rows_report
+from scenarios.frame.writing import result_file, write_files
 
 _NUM_BISECTIONS = 8
 _WIDEST = 64.0
@@ -38,6 +41,7 @@ class Capacity:
 def run(config: CapacityConfig) -> int:
     """Print a row for each fleet: most load, its cost, and whether no other bears more for less."""
     require_fraction("--attainment", "value", config.attainment)
+    choice = OutputChoice(figures=config.figures, parquet=config.parquet)
     requests = config_requests(config)
     sys.stdout.write(
         "fleet      requests/s  attainment   USD/h  USD per million output tokens  Pareto\n"
@@ -62,10 +66,33 @@ def run(config: CapacityConfig) -> int:
     ]
     DOCUMENT.add(rows=rows)
     if config.out is not None:
-        files = OutputChoice().figure_files([_picture(found, best, config)])
-        for path in write_files(config.out, {"capacity.csv": csv_bytes(rows), **files}):
-            sys.stdout.write(f"written: {path}\n")
+        _write(config, config.out, choice, rows, _picture(found, best, config))
     return 0
+
+
+def _write(
+    config: CapacityConfig,
+    out: Path,
+    choice: OutputChoice,
+    rows: Sequence[Mapping[str, object]],
+    picture: Figure,
+) -> None:
+    best = ", ".join(str(row["fleet"]) for row in rows if row["is_pareto"])
+    page = rows_report(
+        config,
+        f"{PROG} capacity",
+        title="Capacity of fixed fleets",
+        question="How much load does each fleet bear within the SLO, and at what cost?",
+        answer=f"No fleet bears more for less than {best}."
+        if best
+        else "No fleet keeps the SLO at any load tried.",
+        tables={"Fleets": rows_frame(rows)},
+        figures=[picture],
+    )
+    files = choice.row_files({"capacity": rows_frame(rows)}) | choice.report_files(page)
+    files |= result_file(repeated_settings(config), rows=rows)
+    for path in write_files(out, files):
+        sys.stdout.write(f"written: {path}\n")
 
 
 def _sized(config: CapacityConfig) -> list[CapacityConfig]:
@@ -160,4 +187,5 @@ def _most_load(config: CapacityConfig, requests: tuple[Request, ...]) -> tuple[f
 
 def _attainment(config: CapacityConfig, requests: tuple[Request, ...]) -> float:
     world = config_world(config, requests)
-    return simulate_fixed(world).attainment(world.slo)
+    served = len(world.requests) / (len(world.requests) + len(world.rejected))
+    return served * simulate_fixed(world).attainment(world.slo)

@@ -27,19 +27,18 @@ from scenarios.autoscale.command_configs import (
     SpeedConfig,
 )
 from scenarios.autoscale.fleet_config import config_requests, config_world
+from scenarios.frame.outputs import OutputChoice
 
 if TYPE_CHECKING:
     from agents.serving import table
     from des.serving import fleet_engine, fleet_figures
     from des.serving.fleet_world import History
     from scenarios.autoscale import advisory, fleet_outputs
-    from scenarios.frame import repeat
 else:
     advisory = lazy("scenarios.autoscale.advisory")
     fleet_engine = lazy("des.serving.fleet_engine")
     fleet_figures = lazy("des.serving.fleet_figures")
     fleet_outputs = lazy("scenarios.autoscale.fleet_outputs")
-    repeat = lazy("scenarios.frame.repeat")
     table = lazy("agents.serving.table")
 
 _EXAMPLES = f"""\
@@ -51,10 +50,13 @@ examples:
   {PROG} speed
   {PROG} queues --runs 5
   {PROG} shared --applications applications.yaml --servers 8 --arbiter priority
+  {PROG} shared --applications applications.yaml --servers 12 --training-jobs 60
   {PROG} capacity --trace azure-2023-code --slo-ttft 1 --splits 2+1,2+2 --out runs/capacity
 
-files written to --out, for each policy: requests, instances and decisions (CSV), a Gantt chart of
-instances (PNG) and a Chrome trace (JSON); figures.csv and report.html of all policies
+files written to --out, for each policy: requests, instances and decisions (CSV; --parquet: also as
+Parquet), a Gantt chart of instances (--figures), a Chrome trace (JSON) and the log of the scaling
+manager; figures.csv, report.html and result.json, with the settings that --config takes, of all
+policies; shared, with jobs: training_jobs.csv
 
 exit codes: 0 done; 2 bad input; {EXIT_CODES}
 """
@@ -102,6 +104,7 @@ def _command(arguments: list[str]) -> int:
 def _run(config: Config) -> int:
     if not config.policy:
         raise UsageError("--policy must name at least one policy, got none")
+    OutputChoice(figures=config.figures, parquet=config.parquet)  # refused before minutes of work
     make = partial(table.scaling_policy, checkpoint=config.checkpoint)
     policies = {name: make(name) for name in config.policy}
     advised = None if config.advisory is None else make(config.advisory)
@@ -118,14 +121,7 @@ def _run(config: Config) -> int:
         histories[name] = history
         figures = fleet_figures.run_figures(history)
         rows.append({"policy": name, "times_from": world.engine.times_from, **figures})
-        files |= fleet_outputs.policy_files(name, history)
         if isinstance(watched, advisory.Advised):
             files[f"advisory_{name}.csv"] = watched.csv_bytes()
-    files |= fleet_outputs.report_of(
-        rows,
-        histories,
-        settings=repeat.repeated_settings(config),
-        command=repeat.repeat_command(PROG, config),
-    )
-    fleet_outputs.show_and_write(rows, config.out, files)
+    fleet_outputs.write_fleet_comparison(config, PROG, histories, rows, files)
     return 0

@@ -3,18 +3,19 @@
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
+import pandas as pd
 from rich.table import Table
 
-from des.base.csv_text import csv_text
 from des.base.document import DOCUMENT
 from des.serving.fleet_world import History
 from des.serving.instance_life import STATES
+from scenarios.autoscale.command_configs import Config, SharedConfig
 from scenarios.autoscale.fleet_pictures import instances_figure, sizes_figure
 from scenarios.frame.outputs import OutputChoice
-from scenarios.frame.report import PageTable, Report
-from scenarios.frame.writing import write_files
+from scenarios.frame.repeat import repeated_settings
+from scenarios.frame.rows_report import cell_text, rows_report
+from scenarios.frame.writing import result_file, write_files
 from scenarios.iteration.iteration_tables import plain_console
 
 Row = Mapping[str, object]
@@ -30,12 +31,13 @@ SHOWN = (
     "boot_gpu_h",
     "num_flaps",
     "num_unfinished",
+    "num_rejected",
 )
 _MICRO = 1e6
 
 
-def policy_files(name: str, history: History) -> dict[str, bytes]:
-    """Files of one policy."""
+def policy_frames(name: str, history: History) -> dict[str, pd.DataFrame]:
+    """Requests, instances and decisions of one policy, by the stems of their files."""
     slo = history.world.slo
     requests = [
         {
@@ -76,22 +78,18 @@ def policy_files(name: str, history: History) -> dict[str, bytes]:
         for pool, seen in view.pools.items()
     ]
     return {
-        f"requests_{name}.csv": csv_bytes(requests),
-        f"instances_{name}.csv": csv_bytes(instances),
-        f"decisions_{name}.csv": csv_bytes(decisions),
-        f"trace_{name}.json": _chrome_trace(history),
+        f"requests_{name}": rows_frame(requests),
+        f"instances_{name}": rows_frame(instances),
+        f"decisions_{name}": rows_frame(decisions),
     }
 
 
-def csv_bytes(rows: Sequence[Row]) -> bytes:
-    """Rows as CSV; without rows, nothing."""
-    if not rows:
-        return b""
-    columns = list(rows[0])
-    return csv_text([columns, *([row[name] for name in columns] for row in rows)]).encode()
+def rows_frame(rows: Sequence[Row]) -> pd.DataFrame:
+    """Rows as a table that keeps whole numbers whole where other cells are empty."""
+    return pd.DataFrame(rows, dtype=object)
 
 
-def _chrome_trace(history: History) -> bytes:
+def fleet_trace(history: History) -> bytes:
     """Lives of instances and counts of pools, as Chrome and Perfetto show them."""
     events: list[dict[str, object]] = []
     for one in history.instances:
@@ -116,34 +114,49 @@ def _chrome_trace(history: History) -> bytes:
     return json.dumps({"traceEvents": events}).encode()
 
 
-def _text(value: object) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else "" if value is None else str(value)
-
-
-def report_of(
-    rows: Sequence[Row], histories: Mapping[str, History], *, settings: Row, command: str
-) -> dict[str, bytes]:
-    """Table of all figures as CSV, and a page with the charts, which are files as well."""
+def write_fleet_comparison(
+    config: Config | SharedConfig,
+    prog: str,
+    histories: Mapping[str, History],
+    rows: Sequence[Row],
+    more: Mapping[str, bytes],
+) -> None:
+    """Print the main figures; write settings, tables, traces, ``more`` files and a report."""
+    _show(rows)
+    choice = OutputChoice(figures=config.figures, parquet=config.parquet)
+    frames = {"figures": rows_frame(rows)}
+    for name, history in histories.items():
+        frames |= policy_frames(name, history)
     best = max(rows, key=lambda row: (_number(row["attainment"]), -_number(row["gpu_h"])))
-    table = PageTable(
-        title="Policies",
-        head=tuple(rows[0]),
-        rows=tuple(tuple(_text(cell) for cell in row.values()) for row in rows),
-    )
-    page = Report(
+    page = rows_report(
+        config,
+        prog,
         title="Autoscaling",
         question="Which policy keeps the SLO, and at what cost?",
         answer=f"Most requests within the SLO: {best['policy']}, "
         f"{_number(best['attainment']):.2%} with {_number(best['gpu_h']):.4g} GPU hours.",
-        command=command,
-        tables=(table,),
+        tables={"Policies": frames["figures"]},
         figures=(
             sizes_figure(histories),
             *(instances_figure(name, history) for name, history in histories.items()),
         ),
-        configuration=settings,
     )
-    return {"figures.csv": csv_bytes(rows), **OutputChoice().report_files(page)}
+    files = {
+        **choice.row_files(frames),
+        **{f"trace_{name}.json": fleet_trace(history) for name, history in histories.items()},
+        **{f"log_{name}.txt": _log(history) for name, history in histories.items()},
+        **more,
+        **result_file(repeated_settings(config), rows=rows),
+        **choice.report_files(page),
+    }
+    paths = write_files(config.out, files)
+    DOCUMENT.add(rows=rows, files=paths)
+    for path in paths:
+        sys.stdout.write(f"written: {path}\n")
+
+
+def _log(history: History) -> bytes:
+    return "".join(f"{line}\n" for line in history.log).encode()
 
 
 def _number(value: object) -> float:
@@ -151,21 +164,12 @@ def _number(value: object) -> float:
     return float(value)
 
 
-def show_and_write(rows: Sequence[Row], folder: Path, files: dict[str, bytes]) -> None:
-    """Print the main figures, write all files, and add both to the JSON document."""
-    _show(rows)
-    paths = write_files(folder, files)
-    DOCUMENT.add(rows=rows, files=paths)
-    for path in paths:
-        sys.stdout.write(f"written: {path}\n")
-
-
 def _show(rows: Sequence[Row]) -> None:
     shown = Table(title="Policies", title_justify="left")
     for name in SHOWN:
         shown.add_column(name, justify="left" if name == "policy" else "right", no_wrap=True)
     for row in rows:
-        shown.add_row(*(_text(row[name]) for name in SHOWN))
+        shown.add_row(*(cell_text(row[name]) for name in SHOWN))
     console = plain_console(sys.stdout)
     console.width = 160
     console.print(shown)

@@ -4,15 +4,21 @@ import sys
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from des.base.checks import require_count
+from des.base.document import DOCUMENT
 from des.compiled.fleet import simulate_fixed
 from des.serving.batch_times import BatchTimes
 from des.serving.fleet_settings import Engine, ScalingLimits, Slo
 from des.serving.fleet_world import MIXED, World
 from des.serving.requests import Request
-from scenarios.autoscale.command_configs import QueuesConfig
+from scenarios.autoscale.command_configs import PROG, QueuesConfig
+from scenarios.frame.outputs import OutputChoice
+from scenarios.frame.repeat import repeated_settings
+from scenarios.frame.rows_report import groups_report
 from scenarios.frame.statistics import mean_and_interval
+from scenarios.frame.writing import result_file, write_files
 
 LOADS = (0.3, 0.6, 0.9)
 _TOKENS = 1000
@@ -82,24 +88,43 @@ def run(config: QueuesConfig) -> int:
     """Print the mean waits of both queues at each load, with 95 % intervals over runs."""
     require_count("--runs", "value", config.runs)
     require_count("--num-requests", "value", config.num_requests)
+    choice = OutputChoice(figures=config.figures, parquet=config.parquet)
     sys.stdout.write("queue  load  closed form  simulated            error\n")
+    rows, errors = [], {}
     for is_constant in (False, True):
         for load in LOADS:
-            found = mean_and_interval(
-                [
-                    mean_wait(
-                        load,
-                        config.num_requests,
-                        np.random.default_rng([config.seed, run]),
-                        is_constant=is_constant,
-                    )
-                    for run in range(config.runs)
-                ]
-            )
+            waits = _waits(load, config, is_constant=is_constant)
+            found = mean_and_interval(waits)
             exact = closed_form_wait(load, is_constant=is_constant)
             name = "M/D/1" if is_constant else "M/M/1"
             sys.stdout.write(
                 f"{name}  {load:4.0%}  {exact:11.4f}  {found.mean:8.4f} ± {found.half_width:.4f}  "
                 f"{found.mean / exact - 1.0:+8.2%}\n"
             )
+            sizes = {"mean_wait": found.mean, "half_width": found.half_width}
+            rows.append({"queue": name, "load": load, "closed_form": exact, **sizes})
+            errors[f"{name} at {load:.0%}"] = 100.0 * (np.array(waits) / exact - 1.0)
+    DOCUMENT.add(rows=rows)
+    if config.out is not None:
+        page = groups_report(
+            config,
+            f"{PROG} queues",
+            errors,
+            name="queue_errors",
+            title="Waits of an instance against closed forms",
+            question="Does an instance wait as the theory of queues says?",
+            answer="Mean errors: "
+            + "; ".join(f"{name} {each.mean():+.2f} %" for name, each in errors.items()),
+            label="error of the mean wait [%]",
+            points="each run",
+        )
+        files = choice.row_files({"queues": pd.DataFrame(rows)}) | choice.report_files(page)
+        files |= result_file(repeated_settings(config), rows=rows)
+        for path in write_files(config.out, files):
+            sys.stdout.write(f"written: {path}\n")
     return 0
+
+
+def _waits(load: float, config: QueuesConfig, *, is_constant: bool) -> list[float]:
+    rngs = (np.random.default_rng([config.seed, run]) for run in range(config.runs))
+    return [mean_wait(load, config.num_requests, rng, is_constant=is_constant) for rng in rngs]

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from agents.serving.table import scaling_policy
+from des.base.document import DOCUMENT
 from des.compiled.fleet import run_compiled, simulate_fixed
 from des.serving import fleet_engine
 from des.serving.request_streams import poisson_requests
@@ -25,6 +26,7 @@ def run(config: SpeedConfig) -> int:
     requests = poisson_requests(_RATE_PER_S, _DURATION_S, fixed.seed)
     world, pools = config_world(fixed, requests), config_world(scaled, requests)
     run_compiled(replace(pools, requests=requests[:_NUM_FIRST]), scaling_policy("predictive"))
+    rates = {}
     for name, action in (
         ("compiled, one pool as it is", lambda: simulate_fixed(world)),
         ("compiled, two pools as they are", lambda: simulate_fixed(pools)),
@@ -38,8 +40,9 @@ def run(config: SpeedConfig) -> int:
             lambda: fleet_engine.run(pools, scaling_policy("predictive")),
         ),
     ):
-        rate = len(requests) / _cpu_s(action)
-        sys.stdout.write(f"{name}: {rate:.0f} requests per CPU second\n")
+        rates[name] = len(requests) / _cpu_s(action)
+        sys.stdout.write(f"{name}: {rates[name]:.0f} requests per CPU second\n")
+    DOCUMENT.add(requests_per_cpu_s=rates)
     return 0
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -14,21 +14,30 @@ from des.base.command import EXIT_CODES, exit_code_of
 from des.base.document import DOCUMENT
 from des.base.flags import JsonFlag, option, parse
 from des.base.lazy import lazy
+from scenarios.frame.outputs import OutputChoice, figures_option, parquet_option
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from agents.ppo import checkpoint, ppo_config, trainer
-    from agents.serving import autoscale_batch, autoscale_task, learnt_policy, rl_state
-    from scenarios.autoscale import comparison, fleet_outputs, seeds_summary
-    from scenarios.frame import ppo_training, writing
+    from agents.serving import autoscale_batch, autoscale_task, learnt_policy, rl_state, table
+    from des.serving.fleet_world import World
+    from scenarios.autoscale import comparison, equal_cost, fleet_outputs, seeds_summary
+    from scenarios.frame import ppo_training, repeat, rows_report, writing
+    from scenarios.frame.report import Report
 else:
     autoscale_batch = lazy("agents.serving.autoscale_batch")
     autoscale_task = lazy("agents.serving.autoscale_task")
     learnt_policy = lazy("agents.serving.learnt_policy")
     rl_state = lazy("agents.serving.rl_state")
+    table = lazy("agents.serving.table")
     checkpoint = lazy("agents.ppo.checkpoint")
     comparison = lazy("scenarios.autoscale.comparison")
+    equal_cost = lazy("scenarios.autoscale.equal_cost")
     fleet_outputs = lazy("scenarios.autoscale.fleet_outputs")
     ppo_training = lazy("scenarios.frame.ppo_training")
+    repeat = lazy("scenarios.frame.repeat")
+    rows_report = lazy("scenarios.frame.rows_report")
     ppo_config = lazy("agents.ppo.ppo_config")
     trainer = lazy("agents.ppo.trainer")
     seeds_summary = lazy("scenarios.autoscale.seeds_summary")
@@ -41,9 +50,12 @@ examples:
   {PROG} --seed 0 --out runs/autoscaler --resume
   {PROG} --summary --out runs/autoscaler
   {PROG} --evaluate runs/autoscaler/autoscale-0.pt
+  {PROG} --equal-cost shipped --days 24
 
 files written to --out: autoscale-SEED.pt (policy, and what --resume needs), policy-SEED.pt (the
-policy alone), curve-SEED.csv, days-SEED.csv (a row for each unseen day and policy)
+policy alone), curve-SEED.csv, days-SEED.csv (a row for each unseen day and policy; --parquet: also
+as Parquet), and of the last comparison report.html, its picture and result.json, with the settings;
+with --equal-cost equal_cost.csv and result.json alone
 
 exit codes: 0 done; 2 bad input; {EXIT_CODES}
 """
@@ -64,10 +76,21 @@ class Config(JsonFlag):
     predictive_drain: bool = option(
         False, "whether to drain the instances expected to be empty first"
     )
+    wide: bool = option(
+        False, "whether half of the days to train on have other loads, engines and objectives"
+    )
     resume: bool = option(False, "continue the training in --out")
     summary: bool = option(False, "picture and table of all seeds in --out, without training")
     evaluate: Path | None = option(None, "policy to compare, without training")
+    equal_cost: tuple[str, ...] = option(
+        (),
+        "policies to compare with rules tuned on other days to their attainment, without training; "
+        "shipped: those of the three seeds",
+        default_text="none",
+    )
     out: Path = option(Path("runs/autoscaler"), "folder for the files")
+    figures: tuple[str, ...] = figures_option()
+    parquet: bool = parquet_option()
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -80,11 +103,15 @@ def _command(argv: Sequence[str] | None) -> int:
     require_seed("--seed", "value", config.seed)
     for name in ("steps", "envs", "days"):
         require_count(f"--{name}", "value", getattr(config, name))
+    choice = OutputChoice(figures=config.figures, parquet=config.parquet)
     if config.summary:
-        lines, files = seeds_summary.summarised(config.out)
+        lines, picture = seeds_summary.summarised(config.out)
         sys.stdout.write("\n".join(lines) + "\n")
-        writing.write_files(config.out, files)
+        paths = writing.write_files(config.out, choice.figure_files([picture]))
+        DOCUMENT.add(lines=lines, files=paths)
         return 0
+    if config.equal_cost:
+        return _compare_at_equal_attainment(config, choice)
     path = config.evaluate
     if path is None:
         config.out.mkdir(parents=True, exist_ok=True)
@@ -97,12 +124,44 @@ def _command(argv: Sequence[str] | None) -> int:
         autoscaler_settings(),
         drains_soonest=config.predictive_drain,
     )
-    files = {f"days-{config.seed}.csv": fleet_outputs.csv_bytes(rows)}
-    for line in [*comparison.summary_lines(rows), *comparison.cost_at_equal_attainment(rows)]:
+    lines = [*comparison.summary_lines(rows), *comparison.cost_at_equal_attainment(rows)]
+    for line in lines:
         sys.stdout.write(f"{line}\n")
+    frame = fleet_outputs.rows_frame(rows)
+    files = choice.row_files({f"days-{config.seed}": frame})
+    files |= writing.result_file(repeat.repeated_settings(config), lines=lines)
+    files |= choice.report_files(_report(config, frame))
     paths = writing.write_files(config.out, files)
     DOCUMENT.add(rows=rows, files=paths)
     return 0
+
+
+def _compare_at_equal_attainment(config: Config, choice: OutputChoice) -> int:
+    names = config.equal_cost
+    paths = table.SHIPPED_SEEDS if names == ("shipped",) else tuple(map(Path, names))
+    lines, rows = equal_cost.equal_cost_lines(paths, config.days, autoscaler_settings())
+    sys.stdout.write("\n".join(lines) + "\n")
+    files = choice.row_files({"equal_cost": fleet_outputs.rows_frame(rows)})
+    files |= writing.result_file(repeat.repeated_settings(config), lines=lines)
+    DOCUMENT.add(rows=rows, files=writing.write_files(config.out, files))
+    return 0
+
+
+def _report(config: Config, days: pd.DataFrame) -> Report:
+    rewards = days.astype({"reward": float}).groupby("policy", sort=False)["reward"]
+    means = rewards.mean().sort_values(ascending=False)
+    return rows_report.groups_report(
+        config,
+        PROG,
+        {str(name): own.to_numpy() for name, own in rewards},
+        name="rewards",
+        title="A trained autoscaler on unseen days",
+        question="Which policy has the highest reward on days that the training has not seen?",
+        answer=f"Highest mean reward: {means.index[0]}, {means.iloc[0]:.3f}; the trained policy: "
+        f"{means['rl']:.3f}, over {config.days} days.",
+        label="mean reward of a decision",
+        points="each day",
+    )
 
 
 def _actions(config: Config) -> rl_state.RLActionExecutor:
@@ -116,13 +175,18 @@ def autoscaler_settings() -> ppo_config.PPOConfig:
     )
 
 
+def _days(config: Config) -> Callable[..., World]:
+    """Source of the days to train on."""
+    return autoscale_task.training_day if config.wide else autoscale_task.drawn_day
+
+
 def _train(config: Config, path: Path) -> None:
     settings, executor = autoscaler_settings(), _actions(config)
     actions = {name: getattr(executor, name) for name in learnt_policy.ACTION_FLAGS}
     batch = autoscale_batch.AutoscaleBatch(
         config.envs,
         config.seed,
-        partial(autoscale_task.drawn_day, drains_soonest=config.predictive_drain),
+        partial(_days(config), drains_soonest=config.predictive_drain),
         executor,
     )
     learner = trainer.Trainer.local(batch, settings, config.seed, config.steps)

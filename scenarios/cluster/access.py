@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from des.base.command import UsageError
-from des.base.flags import option
+from des.base.flags import JsonFlag, option
 from des.base.text_files import read_text
 
 _FEWEST_CHARACTERS = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AccessFlags:
+class AccessFlags(JsonFlag):
     """Settings by which nodes and commands reach the scheduler; they inherit the flags."""
 
     ipaddr: str = option("127.0.0.1", "address of the scheduler")

@@ -4,6 +4,7 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from des.base.document import DOCUMENT
 from des.base.flags import required
 from des.base.lazy import lazy
 from scenarios.cluster.access import AccessFlags
@@ -31,5 +32,6 @@ class Config(AccessFlags):
 def run(config: Config) -> int:
     """Cancel the job."""
     rpc.call_once(config, "Cancel", messages.JobWish(job=config.job), messages.Done)
+    DOCUMENT.add(job=config.job, is_cancelled=True)
     sys.stdout.write(f"job {config.job} cancelled\n")
     return 0

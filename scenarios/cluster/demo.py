@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from des.base.checks import require_positive
-from des.base.flags import option
+from des.base.document import DOCUMENT
+from des.base.flags import JsonFlag, option
 from des.base.lazy import lazy
 from scenarios.cluster.access import AccessFlags
 from scenarios.cluster.guard_process import Guard
@@ -34,7 +35,7 @@ _END_S = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
+class Config(JsonFlag):
     """Settings of the demonstration; the fields are the flags."""
 
     iteration: float = option(0.02, "time of an iteration of the jobs [s]")
@@ -152,6 +153,7 @@ def _play(stage: _Stage, config: Config) -> int:
     stage.node("b")
     stage.until("job 1 is done")
     found = rpc.call_once(stage.flags, "Status", messages.StatusRequest(), messages.Status)
+    DOCUMENT.add(jobs=[job.model_dump(mode="json") for job in found.jobs])
     for job in found.jobs:
         sys.stdout.write(
             f"job {job.job} ({job.name}, {job.num_gpus} GPUs): {job.state}, "

@@ -4,6 +4,7 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from des.base.document import DOCUMENT
 from des.base.flags import option, required
 from des.base.lazy import lazy
 from scenarios.cluster.access import AccessFlags
@@ -33,6 +34,7 @@ def run(config: Config) -> int:
     """Drain the node."""
     wish = messages.NodeWish(node=config.node, takes_jobs=config.undo)
     rpc.call_once(config, "Drain", wish, messages.Done)
+    DOCUMENT.add(node=config.node, takes_jobs=config.undo)
     taken = "jobs again" if config.undo else "no more jobs"
     sys.stdout.write(f"node {config.node} takes {taken}\n")
     return 0

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from des.base.document import DOCUMENT
 from des.base.flags import option
 from des.base.interruption import heard_handlers
 from des.base.lazy import lazy
@@ -67,6 +68,7 @@ def run(config: Config) -> int:
     config.logs.mkdir(parents=True, exist_ok=True)
     with SPEAKER.resting():
         asyncio.run(_work(config, identity))
+    DOCUMENT.add(node=name)
     return 0
 
 

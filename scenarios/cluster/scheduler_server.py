@@ -62,7 +62,9 @@ def open_store(state: str) -> StateStore:
     if not state.startswith(("redis://", "rediss://")):
         return SqliteStore(Path(state))
     if find_spec("redis") is None:
-        raise ValueError(f"--state {state}: needs the package redis, of the extra cluster-redis")
+        raise ValueError(
+            f"--state {state}: needs the extra cluster-redis: pip install 'eastwest[cluster-redis]'"
+        )
     store: StateStore = redis_store.RedisStore(state)
     return store
 

@@ -4,7 +4,7 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from des.base.flags import option
+from des.base.document import DOCUMENT
 from des.base.lazy import lazy
 from des.base.names import one_line
 from scenarios.cluster.access import AccessFlags
@@ -26,13 +26,12 @@ examples:
 class Config(AccessFlags):
     """Settings of the command; the fields are the flags."""
 
-    json: bool = option(False, "print JSON, with the metrics that jobs have pushed")
-
 
 def run(config: Config) -> int:
     """Print the status."""
     found = rpc.call_once(config, "Status", messages.StatusRequest(), messages.Status)
-    sys.stdout.write(f"{found.model_dump_json()}\n" if config.json else status_text(found))
+    DOCUMENT.add(**found.model_dump(mode="json"))  # with the metrics that jobs have pushed
+    sys.stdout.write(status_text(found))
     return 0
 
 

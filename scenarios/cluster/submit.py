@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from des.base.document import DOCUMENT
 from des.base.flags import required
 from des.base.lazy import lazy
 from des.base.text_files import read_text
@@ -49,5 +50,6 @@ def run(config: Config) -> int:
     """Hand the job in and print its number."""
     form = messages.read_message(messages.JobForm, read_text(config.job), str(config.job))
     reply = rpc.call_once(config, "Submit", form, messages.Submitted)
+    DOCUMENT.add(job=reply.job)
     sys.stdout.write(f"job {reply.job}\n")
     return 0

@@ -40,7 +40,7 @@ compdef _eastwest eastwest
 _EPILOG = f"""\
 examples:
   {PROG} bash > ~/.local/share/bash-completion/completions/eastwest
-      for every new bash
+      for every new bash; the folder must be there: mkdir -p does so
   source <(eastwest completion zsh)
       for this zsh
 

@@ -160,17 +160,12 @@ class RunFolder:
         inputs
             Input files to keep copies of, by stems among `INPUTS`; a copy keeps the suffix.
         """
-        record = {
-            "config": dict(config),
-            "versions": package_versions(),
-            "source_revision": source_revision(),
-        }
         copies = {
             self.path / f"{stem}{original.suffix}": original.read_bytes()
             for stem, original in (inputs or {}).items()
         }
         config_json = self.config_json
-        write_together({config_json: json_bytes(config_json, record), **copies})
+        write_together({config_json: json_bytes(config_json, run_record(config)), **copies})
 
     def require_begun_with(
         self, record: Mapping[str, object], given: Mapping[str, object], prog: str
@@ -202,6 +197,15 @@ class RunFolder:
         if not isinstance(config, dict):
             raise ValueError(f"{self.config_json}: must hold a mapping named config")
         return config
+
+
+def run_record(config: Mapping[str, object]) -> dict[str, object]:
+    """Return what repeats a run: its configuration, versions of packages, source revision."""
+    return {
+        "config": dict(config),
+        "versions": package_versions(),
+        "source_revision": source_revision(),
+    }
 
 
 def package_versions() -> dict[str, str | None]:

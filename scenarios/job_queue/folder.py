@@ -52,7 +52,8 @@ def write_queue_comparison(
     if len(links):
         frames["links"] = links
     frames |= loads_frames(config, results)
-    write_outputs(folder, OutputChoice(), page, frames)
+    choice = OutputChoice(figures=config.figures, parquet=config.parquet)
+    write_outputs(folder, choice, page, frames)
 
 
 def _report(

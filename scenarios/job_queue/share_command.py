@@ -4,19 +4,30 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
-from des.base.flags import option, parse
+from des.base.document import DOCUMENT
+from des.base.flags import JsonFlag, option, parse, to_dict
 from des.base.lazy import lazy
+from des.figures.figure import Axis, Figure, Panel
+from des.figures.marks import Points
+from des.figures.palette import BLUE
+from scenarios.frame.outputs import OutputChoice, figures_option, parquet_option, write_outputs
+from scenarios.frame.run_folder import RunFolder
 
 if TYPE_CHECKING:
-    import numpy as np
+    import pandas as pd
 
+    from scenarios.frame import rows_report
+    from scenarios.frame.report import Report
     from scenarios.job_queue import share_errors
 else:
-    np = lazy("numpy")
+    pd = lazy("pandas")
+    rows_report = lazy("scenarios.frame.rows_report")
     share_errors = lazy("scenarios.job_queue.share_errors")
 
 PROG = "python -m scenarios.link_shares"
@@ -24,20 +35,26 @@ _SHARINGS = ("fair", "fifo")
 _EPILOG = f"""\
 examples:
   {PROG}
-  {PROG} --mixes 20 --iterations 4 --sharing fifo
+  {PROG} --mixes 20 --iterations 4 --sharing fifo --out runs/link_shares
+
+files written to --out: config.json; jobs.csv (a row for each job: error of its time, and how many
+times slower than alone it is; --parquet: also as Parquet); report.html and its picture
 
 exit codes: 0 done; 2 bad input; {EXIT_CODES}
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
+class Config(JsonFlag):
     """Settings of the comparison; the fields are the flags."""
 
     mixes: int = option(100, "mixes of 2 to 4 jobs that share links")
     iterations: int = option(8, "iterations of the median job in the time of a mix")
     sharing: str = option("fair", "sharing of links in the true simulation: fair or fifo")
     seed: int = option(0, "first seed")
+    out: Path | None = option(None, "new or empty folder for the files", default_text="none")
+    figures: tuple[str, ...] = figures_option()
+    parquet: bool = parquet_option()
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -52,6 +69,21 @@ def _command(argv: Sequence[str] | None) -> int:
             f"--sharing: must be one of {', '.join(_SHARINGS)}; got {config.sharing!r}"
         )
 
+    choice = OutputChoice(figures=config.figures, parquet=config.parquet)
+    with nullcontext() if config.out is None else RunFolder.created(config.out) as folder:
+        if folder is not None:
+            folder.write_config(to_dict(config))
+        jobs, lines = _measured(config)
+        if folder is not None:
+            write_outputs(folder.path, choice, _report(config, jobs, lines), {"jobs": jobs})
+    DOCUMENT.add(rows=jobs, lines=lines, out=config.out)
+    sys.stdout.write("".join(f"{line}\n" for line in lines))
+    return 0
+
+
+def _measured(config: Config) -> tuple[pd.DataFrame, list[str]]:
+    """Error and slowdown of each job, and what they say together."""
+
     def tell(number: int) -> None:
         sys.stderr.write(f"\r{number} of {config.mixes} mixes")
         sys.stderr.flush()
@@ -60,12 +92,38 @@ def _command(argv: Sequence[str] | None) -> int:
         config.mixes, config.iterations, config.seed, config.sharing, tell
     )
     sys.stderr.write("\n")
-    off = np.abs(errors)
-    sys.stdout.write(
-        f"{config.sharing}: {len(errors)} jobs of {config.mixes} mixes, in the mean "
-        f"{slower.mean() - 1.0:.1%} slower than alone\n"
+    jobs = pd.DataFrame({"error": errors, "times_slower_than_alone": slower})
+    off = jobs["error"].abs()
+    return jobs, [
+        f"{config.sharing}: {len(jobs)} jobs of {config.mixes} mixes, in the mean "
+        f"{slower.mean() - 1.0:.1%} slower than alone",
         f"error of their times by shares: mean {off.mean():.2%}, 95th percentile "
-        f"{np.quantile(off, 0.95):.2%}, largest {off.max():.1%}, bias {errors.mean():+.2%}\n"
-        f"if nothing were shared: mean {(1.0 - 1.0 / slower).mean():.2%}\n"
+        f"{off.quantile(0.95):.2%}, largest {off.max():.1%}, bias {errors.mean():+.2%}",
+        f"if nothing were shared: mean {(1.0 - 1.0 / slower).mean():.2%}",
+    ]
+
+
+def _report(config: Config, jobs: pd.DataFrame, lines: Sequence[str]) -> Report:
+    points = Points(
+        label="each job",
+        x=tuple(jobs["times_slower_than_alone"]),
+        y=tuple(100.0 * jobs["error"]),
+        colour=BLUE,
     )
-    return 0
+    axes = Axis(label="true time over that of the job alone"), Axis(label="error by shares [%]")
+    figure = Figure(
+        name="share_errors",
+        title="Error of job times by shares of links",
+        seen=f"Errors of {len(jobs)} jobs over how much their links slow them: {lines[1]}.",
+        panels=(Panel(x=axes[0], y=axes[1], marks=(points,)),),
+    )
+    described = jobs.describe().rename_axis("figure").reset_index()
+    return rows_report.rows_report(
+        config,
+        PROG,
+        title="Shares of links against simulated messages",
+        question="How far off are the times of jobs that share links by shares?",
+        answer=". ".join(lines) + ".",
+        tables={"Jobs": described},
+        figures=[figure],
+    )

@@ -10,18 +10,24 @@ from typing import TYPE_CHECKING
 
 from des.base.checks import require_count, require_seed
 from des.base.command import EXIT_CODES, exit_code_of
-from des.base.csv_text import frame_csv
-from des.base.flags import option, parse
+from des.base.document import DOCUMENT
+from des.base.flags import JsonFlag, option, parse
 from des.base.lazy import lazy
+from scenarios.frame.outputs import OutputChoice, figures_option, parquet_option
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from agents.cluster import queue_batch
     from agents.ppo import ppo_config, trainer
-    from scenarios.frame import ppo_training, writing
+    from scenarios.frame import ppo_training, repeat, rows_report, writing
+    from scenarios.frame.report import Report
     from scenarios.job_queue import rl_comparison
 else:
     ppo_config = lazy("agents.ppo.ppo_config")
     ppo_training = lazy("scenarios.frame.ppo_training")
+    repeat = lazy("scenarios.frame.repeat")
+    rows_report = lazy("scenarios.frame.rows_report")
     queue_batch = lazy("agents.cluster.queue_batch")
     rl_comparison = lazy("scenarios.job_queue.rl_comparison")
     trainer = lazy("agents.ppo.trainer")
@@ -35,14 +41,15 @@ examples:
   {PROG} --evaluate runs/queue/queue-0.pt,runs/queue/queue-1.pt,runs/queue/queue-2.pt
 
 files written to --out: queue-SEED.pt (policy, and what --resume needs), curve-SEED.csv,
-queues.csv (a row for each unseen queue and policy)
+queues.csv (a row for each unseen queue and policy; --parquet: also as Parquet), and of the last
+comparison report.html, its picture and result.json, with the settings
 
 exit codes: 0 done; 2 bad input; {EXIT_CODES}
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
+class Config(JsonFlag):
     """Settings of the training; the fields are the flags."""
 
     seed: int = option(0, "seed of weights, queues and actions")
@@ -54,6 +61,8 @@ class Config:
         (), "policies to compare, without training", default_text="none"
     )
     out: Path = option(Path("runs/queue"), "folder for the files")
+    figures: tuple[str, ...] = figures_option()
+    parquet: bool = parquet_option()
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -66,16 +75,38 @@ def _command(argv: Sequence[str] | None) -> int:
     require_seed("--seed", "value", config.seed)
     for name in ("steps", "envs", "queues"):
         require_count(f"--{name}", "value", getattr(config, name))
+    choice = OutputChoice(figures=config.figures, parquet=config.parquet)
     paths = [Path(each) for each in config.evaluate]
     if not paths:
         paths = [config.out / f"queue-{config.seed}.pt"]
         config.out.mkdir(parents=True, exist_ok=True)
         _train(config, paths[0])
     frame = rl_comparison.times_on_queues(paths, config.queues)
-    for line in rl_comparison.comparison_lines(frame):
+    lines = rl_comparison.comparison_lines(frame)
+    for line in lines:
         sys.stdout.write(f"{line}\n")
-    writing.write_files(config.out, {"queues.csv": frame_csv(frame).encode()})
+    files = choice.row_files({"queues": frame})
+    files |= writing.result_file(repeat.repeated_settings(config), lines=lines)
+    files |= choice.report_files(_report(config, frame))
+    DOCUMENT.add(rows=frame, lines=lines, files=writing.write_files(config.out, files))
     return 0
+
+
+def _report(config: Config, frame: pd.DataFrame) -> Report:
+    by_queue = frame.groupby(["policy", "queue"], sort=False)["jct_mean_s"].mean()
+    means_s = by_queue.groupby("policy").mean().sort_values()
+    return rows_report.groups_report(
+        config,
+        PROG,
+        {str(name): own.to_numpy() for name, own in by_queue.groupby("policy")},
+        name="queue_times",
+        title="A trained ordering on unseen queues",
+        question="Under which ordering do jobs of unseen queues end soonest?",
+        answer=f"Least mean time: {means_s.index[0]}, {means_s.iloc[0]:.0f} s; the trained "
+        f"ordering: {means_s['ppo']:.0f} s, over {config.queues} queues.",
+        label="mean time from arrival to end [s]",
+        points="each queue",
+    )
 
 
 def _train(config: Config, path: Path) -> None:

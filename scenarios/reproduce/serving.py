@@ -15,10 +15,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
-from des.base.flags import option, parse
+from des.base.document import DOCUMENT
+from des.base.flags import JsonFlag, option, parse
 from des.base.lazy import lazy
+from scenarios.frame.outputs import OutputChoice, parquet_option
 
 if TYPE_CHECKING:
+    import pandas as pd
+
+    from scenarios.frame import repeat, rows_report, writing
     from scenarios.reproduce import (
         serving_agreement,
         serving_autoscalers,
@@ -29,6 +34,10 @@ if TYPE_CHECKING:
     )
     from scenarios.reproduce.serving_cases import Files
 else:
+    pd = lazy("pandas")
+    repeat = lazy("scenarios.frame.repeat")
+    rows_report = lazy("scenarios.frame.rows_report")
+    writing = lazy("scenarios.frame.writing")
     serving_agreement = lazy("scenarios.reproduce.serving_agreement")
     serving_autoscalers = lazy("scenarios.reproduce.serving_autoscalers")
     serving_cases = lazy("scenarios.reproduce.serving_cases")
@@ -49,7 +58,7 @@ exit codes: 0 the case is answered, or all cases agree; 1 one does not; 2 bad in
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
+class Config(JsonFlag):
     """Settings of the command; the fields are the flags."""
 
     case: str = option(
@@ -57,6 +66,10 @@ class Config:
     )
     cases: Path | None = option(None, "folder with folders of cases", default_text="shipped")
     speed: bool = option(False, "print requests per CPU second of each cluster")
+    out: Path | None = option(
+        None, "folder for cases.csv, report.html and result.json", default_text="none"
+    )
+    parquet: bool = parquet_option()
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -71,7 +84,9 @@ def _command(argv: Sequence[str] | None) -> int:
     found = str(config.case)
     if config.cases is not None and (config.cases / found).is_dir():
         found = str(config.cases / found)
-    sys.stdout.write(json.dumps(answer_of(serving_cases.one_case(found))) + "\n")
+    answer = answer_of(serving_cases.one_case(found))
+    DOCUMENT.add(**answer)
+    sys.stdout.write(json.dumps(answer) + "\n")
     return 0
 
 
@@ -112,19 +127,35 @@ def _traces_of(files: Files) -> dict[str, Any]:
 
 
 def _compare_all(config: Config) -> int:
-    folder = config.cases
+    folder, choice = config.cases, OutputChoice(parquet=config.parquet)
     cases = serving_cases.shipped_cases() if folder is None else serving_cases.cases_in(folder)
-    num_equal = 0
+    rows: list[dict[str, object]] = []
     for name, files in cases.items():
         expected = serving_cases.json_of(files, "expected.json")
         start_s = time.process_time()
         answer = answer_of(files)
         used_s = time.process_time() - start_s
         difference = serving_agreement.first_difference(expected, answer)
+        rows.append({"case": name, "agrees": difference is None, "difference": difference or ""})
         if config.speed and "requests.csv" in files:
-            num = answer["totals"]["num_requests"]
-            sys.stdout.write(f"{num / used_s:8.0f} requests per CPU second  ")
-        num_equal += difference is None
+            rate = answer["totals"]["num_requests"] / used_s
+            rows[-1]["requests_per_cpu_s"] = rate
+            sys.stdout.write(f"{rate:8.0f} requests per CPU second  ")
         sys.stdout.write(f"{'ok  ' if difference is None else 'FAIL'} {name} {difference or ''}\n")
-    sys.stdout.write(f"{num_equal} of {len(cases)} agree\n")
-    return 0 if num_equal == len(cases) else 1
+    said = f"{sum(bool(row['agrees']) for row in rows)} of {len(cases)} agree"
+    DOCUMENT.add(rows=rows)
+    sys.stdout.write(f"{said}\n")
+    if config.out is not None:
+        page = rows_report.rows_report(
+            config,
+            PROG,
+            title="Serving against reference programs",
+            question="Does the serving world answer as the reference programs?",
+            answer=f"{said}.",
+            tables={"Cases": pd.DataFrame(rows)},
+        )
+        found = choice.row_files({"cases": pd.DataFrame(rows)}) | choice.report_files(page)
+        found |= writing.result_file(repeat.repeated_settings(config), rows=rows)
+        for path in writing.write_files(config.out, found):
+            sys.stdout.write(f"written: {path}\n")
+    return 0 if all(row["agrees"] for row in rows) else 1

@@ -70,13 +70,14 @@ def _command(argv: Sequence[str] | None) -> int:
     config, given = parse_given(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EPILOG)
     choice = OutputChoice(figures=config.figures)
 
-    def write(answer: Answer) -> None:
-        if config.report is not None:
-            command = repeat_command(PROG, config)
+    answers: list[Answer] = []
+    code = decide.run(config, given, answers.append)
+    if config.report is not None:  # after the answer is printed: it is kept where this fails
+        command = repeat_command(PROG, config)
+        for answer in answers:
             page = decide_report.decision_report(answer, repeated_settings(config), command)
             _write(config.report, choice.report_files(page))
-
-    return decide.run(config, given, write)
+    return code
 
 
 def _write(path: Path, files: dict[str, bytes]) -> None:

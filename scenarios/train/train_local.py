@@ -17,6 +17,7 @@ from des.base.document import DOCUMENT
 from des.base.flags import JsonFlag, option, parse, to_dict
 from des.base.lazy import lazy
 from scenarios.frame.files import write_csv, write_json
+from scenarios.frame.outputs import OutputChoice, figures_option, parquet_option, write_outputs
 from scenarios.frame.run_folder import RunFolder
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from agents.hi_ppo.local.times import LocalPlan
     from agents.hi_ppo.local.training import LocalTraining
     from agents.ppo import devices
+    from scenarios.frame import rows_report
+    from scenarios.frame.report import Report
 else:
     decide = lazy("agents.hi_ppo.local.decide")
     draws = lazy("agents.hi_ppo.local.draws")
@@ -39,6 +42,7 @@ else:
     local_training = lazy("agents.hi_ppo.local.training")
     devices = lazy("agents.ppo.devices")
     pd = lazy("pandas")
+    rows_report = lazy("scenarios.frame.rows_report")
 
 
 PROG = "python -m scenarios.train_local"
@@ -48,7 +52,8 @@ examples:
   {PROG} --quick --out runs/try
 
 files in the folder: config.json; metrics.csv, one row per update; policy.pt; evaluation.csv, one
-  row per held-out case and method; timings.csv, one row per decision; summary.json
+  row per held-out case and method; timings.csv, one row per decision (--parquet: both also as
+  Parquet); summary.json; report.html and its picture (--figures)
 
 exit codes: 0 the mean gap is at most --largest-gap; 1 it is not; 2 a flag is wrong;
   {EXIT_CODES}
@@ -69,6 +74,8 @@ class Config(JsonFlag):
     sees_estimate: bool = option(True, "whether the policy sees an estimate of every option")
     largest_gap: float = option(0.01, "mean gap to the best plan; above it the exit code is 1")
     quick: bool = option(False, "a run of seconds that shows all steps and learns little")
+    figures: tuple[str, ...] = figures_option()
+    parquet: bool = parquet_option()
 
     def __post_init__(self) -> None:
         if self.num_evaluated < 1:
@@ -96,15 +103,18 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _command(argv: Sequence[str] | None) -> int:
     config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EPILOG)
     training = config.training
+    choice = OutputChoice(figures=config.figures, parquet=config.parquet)
     devices.use_torch_threads(1)
     with RunFolder.created(config.out) as folder:
         folder.write_config(to_dict(config))
-        summary = _train(config, training, folder)
+        summary = _train(config, training, folder, choice)
     DOCUMENT.add(**summary, out=config.out)
     return _show(config, summary)
 
 
-def _train(config: Config, training: LocalTraining, folder: RunFolder) -> dict[str, object]:
+def _train(
+    config: Config, training: LocalTraining, folder: RunFolder, choice: OutputChoice
+) -> dict[str, object]:
     """Train, judge and write all files; returns what `summarise` does."""
     trainer = local_training.LocalTrainer(training)
     write_csv(folder.metrics_csv, pd.DataFrame(list(trainer.updates())))
@@ -112,12 +122,30 @@ def _train(config: Config, training: LocalTraining, folder: RunFolder) -> dict[s
     agent = decide.LocalAgent(policy=trainer.policy, num_proposals=config.num_proposals)
     num_evaluated = 32 if config.quick else config.num_evaluated
     timings = time_decisions(agent, num_evaluated)
-    write_csv(folder.path / "timings.csv", timings)
     evaluation = evaluate_local(agent, num_evaluated)
-    write_csv(folder.evaluation_csv, evaluation)
     summary = summarise_local(evaluation, timings)
     write_json(folder.path / "summary.json", summary)
+    frames = {"timings": timings, "evaluation": evaluation}
+    write_outputs(folder.path, choice, _report(config, evaluation), frames)
     return summary
+
+
+def _report(config: Config, evaluation: pd.DataFrame) -> Report:
+    gaps = evaluation.assign(gap=100.0 * evaluation["gap"]).groupby("method", sort=False)["gap"]
+    means = gaps.mean()
+    return rows_report.groups_report(
+        config,
+        PROG,
+        {str(method): own.to_numpy() for method, own in gaps},
+        name="local_gaps",
+        label="gap to the best plan [%]",
+        points="each case",
+        title="The local agent on held-out domains",
+        question="How much longer do the plans of the local agent take than the best ones?",
+        answer=f"Mean gap {means['agent']:.3f} %, with one proposal "
+        f"{means['agent, one proposal']:.3f} %; of the least estimate "
+        f"{means['least estimate']:.3f} %.",
+    )
 
 
 def held_out_cases(count: int) -> list[LocalCase]:

@@ -17,6 +17,10 @@ from des.base.command import EXIT_CODES, UsageError, exit_code_of
 from des.base.document import DOCUMENT
 from des.base.flags import JsonFlag, option, parse, to_dict
 from des.base.lazy import lazy
+from des.figures.figure import Axis, Figure, Panel
+from des.figures.marks import Points
+from des.figures.palette import BLUE
+from scenarios.frame.outputs import OutputChoice, figures_option, parquet_option, write_outputs
 from scenarios.frame.run_folder import RunFolder
 
 if TYPE_CHECKING:
@@ -31,7 +35,8 @@ if TYPE_CHECKING:
     from agents.scheduling.playing import Played
     from agents.scheduling.task import SchedulingTask
     from des import Plan
-    from scenarios.frame import files, statistics
+    from scenarios.frame import rows_report, statistics
+    from scenarios.frame.report import Report
     from scenarios.train import sb3_policy
 else:
     make_task = lazy("agents.scheduling.make_task")
@@ -41,7 +46,7 @@ else:
     replanning = lazy("agents.replanning.replanning")
     run_epochs = lazy("agents.decision.run_epochs")
     sb3_policy = lazy("scenarios.train.sb3_policy")
-    files = lazy("scenarios.frame.files")
+    rows_report = lazy("scenarios.frame.rows_report")
     pd = lazy("pandas")
     statistics = lazy("scenarios.frame.statistics")
 
@@ -66,7 +71,8 @@ examples:
 
 files written to --out:
   config.json   settings, versions and source revision
-  {POLICIES_CSV}  one row per policy
+  {POLICIES_CSV}  one row per policy (--parquet: also as Parquet)
+  report.html   the same as a page, and its picture (--figures)
 
 exit codes: 0 done; 2 a flag is wrong, the folder holds files or cannot be written, or
   Stable-Baselines3 is missing; {EXIT_CODES}
@@ -88,6 +94,8 @@ class Config(JsonFlag):
     draws: int = option(128, "draws of links and loads to train on")
     held_out: int = option(64, "draws to judge on")
     search: bool = option(True, "whether a search in every epoch is judged too, which takes long")
+    figures: tuple[str, ...] = figures_option()
+    parquet: bool = parquet_option()
 
     def __post_init__(self) -> None:
         for seed in self.seeds:
@@ -120,6 +128,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _command(argv: Sequence[str] | None) -> None:
     config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EPILOG)
+    choice = OutputChoice(figures=config.figures, parquet=config.parquet)
     devices.use_torch_threads(1)
     with RunFolder.created(config.out) as folder:
         folder.write_config({**to_dict(config), "out": str(config.out)})
@@ -132,8 +141,44 @@ def _command(argv: Sequence[str] | None) -> None:
                 f"{row.moves:8.1f}{row.training_cpu_s:12.0f}\n"
             )
             sys.stdout.flush()
-        files.write_csv(folder.path / POLICIES_CSV, pd.DataFrame(list(map(asdict, rows))))
-    DOCUMENT.add(rows=list(map(asdict, rows)), out=config.out)
+        frame = pd.DataFrame(list(map(asdict, rows)))
+        write_outputs(folder.path, choice, _report(config, frame), {Path(POLICIES_CSV).stem: frame})
+    DOCUMENT.add(rows=frame, out=config.out)
+
+
+def _report(config: Config, frame: pd.DataFrame) -> Report:
+    best = frame.sort_values("time_percent").iloc[0]
+    points = Points(
+        label="mean and 95 % interval",
+        x=tuple(frame["time_percent"]),
+        y=tuple(map(float, range(len(frame)))),
+        x_half_widths=tuple(frame["half_width_percent"]),
+        colour=BLUE,
+    )
+    ticks = tuple((float(place), name) for place, name in enumerate(frame["policy"]))
+    figure = Figure(
+        name="policies",
+        title="Change of time against never moving",
+        seen=f"Policies by their change of time; the quickest is {best['policy']}.",
+        panels=(
+            Panel(
+                x=Axis(label="change of time [%]"),
+                y=Axis(ticks=ticks, low=-0.5, high=len(frame) - 0.5, is_reversed=True),
+                marks=(points,),
+                grid="x",
+            ),
+        ),
+    )
+    return rows_report.rows_report(
+        config,
+        PROG,
+        title="Policies of EastWest/Scheduling-v0",
+        question="Which policy ends the held-out episodes soonest?",
+        answer=f"{best['policy']}: {best['time_percent']:+.1f} ± "
+        f"{best['half_width_percent']:.1f} % of the time of never moving.",
+        tables={"Policies": frame},
+        figures=[figure],
+    )
 
 
 def _rows(config: Config) -> Iterator[PolicyRow]:

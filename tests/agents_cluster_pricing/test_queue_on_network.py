@@ -94,7 +94,7 @@ def test_jobs_on_one_link_slow_each_other_until_one_ends(network):
 
 
 def test_model_state_follows_a_job_to_another_domain(network):
-    """Its node leaves, so 40e9 bytes go over the link once, beside the restart."""
+    """Its node leaves, so 40e9 bytes cross the link once, in addition to the restart."""
     jobs = queued((0.0, 8, 100.0), model=MODEL, state_bytes=40e9)
     leaves = NodeChange(time_s=1.0, node=0, kind="leave")
     replacement = Replacement(restart_s=5.0)

@@ -136,7 +136,7 @@ def test_a_policy_that_is_not_known_is_a_reason_against_every_node():
 
 
 def test_the_policy_counts_in_scores_and_in_preemption_too():
-    """Of three nodes one has four GPUs on a NUMA node; the eviction of others is no help."""
+    """Of three nodes one has four GPUs on a NUMA node; evicting other pods does not help."""
     decider = decider_of(PAIR)
     scores = prioritize_answer(
         decider, args(pod("p", 4, policy="single-numa"), ["gpu-a", "gpu-b", "gpu-c"]), 0.0

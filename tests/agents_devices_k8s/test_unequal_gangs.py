@@ -107,7 +107,7 @@ def test_a_size_that_an_object_says_makes_a_gang(decider):
 
     kept(decider, of_group)
     assert sorted(sizes(decider, "group").values()) == [[8], [8]]
-    assert kept(decider, of_workload) == []  # three of four do not fit beside it
+    assert kept(decider, of_workload) == []  # there is no room for three of four next to it
     decider.book.withdraw(("ml", "group"))
     kept(decider, of_workload)
     assert sum(map(len, sizes(decider, "w/g/1").values())) == 3

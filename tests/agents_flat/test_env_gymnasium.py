@@ -147,8 +147,11 @@ def test_gymnasium_makes_an_environment_by_the_name_of_the_package_alone():
     """In a process that has not imported the package; torch is not loaded for it."""
     code = (
         "import sys, gymnasium; env = gymnasium.make('agents:EastWest/Placement-v0'); "
-        "print(env.spec.id, 'torch' in sys.modules)"
+        "known = [each for each in gymnasium.registry if each.startswith('EastWest/')]; "
+        "print(env.spec.id, 'torch' in sys.modules, *sorted(known))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
-    assert done.stdout.split() == ["EastWest/Placement-v0", "False"]
+    names = ("Autoscale", "Placement", "Queue", "Scheduling")
+    known = [f"EastWest/{name}-v0" for name in names]
+    assert done.stdout.split() == ["EastWest/Placement-v0", "False", *known]

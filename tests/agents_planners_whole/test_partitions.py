@@ -9,6 +9,7 @@ from agents.planners.whole.groups import whole_shares
 from agents.planners.whole.partitions import (
     all_partitions,
     clustered,
+    cut_chain,
     partition_of,
     partitions_near,
 )
@@ -27,6 +28,20 @@ def test_clusters_join_what_fast_links_join():
         bandwidth[near] = bandwidth[near[::-1]] = 100.0
     pairs = partition_of([frozenset(near) for near in ((0, 3), (1, 4), (2, 5))])
     assert pairs in clustered(bandwidth, [1.0] * 6)
+
+
+@pytest.mark.parametrize("rates", [[1.0] * 8, [4.0, 1.0, 1.0, 1.0, 1.0, 4.0, 2.0, 2.0]])
+def test_a_chain_is_cut_into_groups_of_neighbours_of_about_equal_speed(rates):
+    chain = (3, 1, 0, 2, 7, 6, 5, 4)
+    found = cut_chain(chain, rates)
+    assert [len(one) for one in found] == [2, 3, 4]
+    for one in found:
+        assert are_apart(one)
+        assert frozenset().union(*one) == set(chain)
+        for group in one:
+            places = sorted(map(chain.index, group))
+            assert places == list(range(places[0], places[-1] + 1))
+            assert sum(rates[domain] for domain in group) <= sum(rates) / len(one) + max(rates)
 
 
 def test_neighbours_are_partitions_one_change_away():

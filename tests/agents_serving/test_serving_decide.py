@@ -13,7 +13,7 @@ VIEW = {
     "now_s": 600.0,
     "interval_s": 10.0,
     "arrivals": 300,
-    "prompt_tokens": 300_000,
+    "prompt_tokens": 400_000,
     "finished": 280,
     "output_tokens": 56_000,
     "ttft_s": 0.6,

@@ -67,7 +67,9 @@ def test_a_calibration_prints_the_uncorrected_error_first_and_writes_its_files(c
 def test_what_does_not_follow_the_simulator_gets_factors_and_errors_before_and_after(capsys):
     """Sums inside a domain cost time in the memory of the GPUs, which `des` leaves out."""
     flags = ("--granularity", "gpu", "--backend", "unaware", "--network-aggregation", "min")
-    assert fit(*flags, samples=24) == 0
+    assert fit(*flags, "--figures", "svg", samples=24) == 0
+    assert "](predicted_versus_reference.svg)" in Path("fit/report.md").read_text("utf-8")
+    assert "<svg" in Path("fit/predicted_versus_reference.svg").read_text("utf-8")
 
     text = capsys.readouterr().out
     assert "(no queues: des runs with transport.sharing none); it knows" in text

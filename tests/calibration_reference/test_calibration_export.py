@@ -78,6 +78,13 @@ def test_a_folder_gives_what_the_case_does(name, backend, tmp_path):
     assert (folder / "run.sh").read_text().endswith(f"\nexec {commands(folder)[0]}")
 
 
+def test_the_script_in_a_folder_runs_it_from_anywhere(tmp_path):
+    case = CASES["domains"]
+    write_folder(case, "unaware", tmp_path / "out")
+
+    assert_same(run_in(tmp_path, "sh out/run.sh"), case, measure_case(case, "unaware"))
+
+
 def test_the_original_runs_it_by_the_command_in_it(tmp_path):
     """Its programs are stood in for by ours, which print the same lines."""
     case, binaries = CASES["domains"], fake_programs(tmp_path / "bin")

@@ -3,6 +3,7 @@
 import io
 import sys
 import threading
+import time
 
 import pytest
 from parsed_flags import parsed
@@ -42,6 +43,14 @@ def test_a_silence_is_named_with_how_far_the_work_is(speaker, monkeypatch):
         speaker.reached("3 of 5")
 
         assert lines.has_come.wait(60.0)
+
+
+def test_the_first_silence_begins_with_the_process(speaker, monkeypatch):
+    lines = Lines("demo: 100 s so far\n")
+    monkeypatch.setattr(sys, "stderr", lines)
+    speaker.listen_to("demo", time.monotonic() - 100.0)
+
+    assert lines.has_come.wait(60.0)
 
 
 def test_a_service_that_waits_is_not_timed(speaker, monkeypatch):

@@ -57,7 +57,7 @@ LONG = [request(0, 0.0, 10, 40), request(1, 0.0, 10, 40)]
 
 @pytest.mark.parametrize("initial", [{"mixed": 2}, {"prompt": 1, "token": 2}])
 def test_a_drain_that_moves_out_ends_with_the_transfers(initial):
-    """A request of 10 + 4 tokens takes 14 ms on its way and goes on at the other instance."""
+    """A request of 10 + 4 tokens takes 14 ms on the way and continues on the other instance."""
     pool = list(initial)[-1]
     ends = {}
     for moves in (False, True):

@@ -21,6 +21,8 @@ def test_a_hundred_thousand_equal_iterations_are_simulated_once():
     history = run_training(PAIR, FOUR_LAYERS, LAST_IN_B, TrainingRun(num_iterations=100_000))
 
     assert history.total_s == 100_000 * 8.75
+    assert history._repr_html_().startswith("<h4>100000 iterations in 8.75e+05 s</h4>")
+    assert len(history.to_frame("iterations")) == 100_000
 
 
 @pytest.mark.parametrize("law", [*LAWS, Product(laws=(LAWS[1], LAWS[4]))])

@@ -1,5 +1,6 @@
 """The site: every page of the documentation has a place, every link leads somewhere."""
 
+import os
 import re
 import subprocess
 import sys
@@ -7,6 +8,9 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from browser import needs_axe, needs_chromium
+
+from bench.browser import Tab, chromium
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
@@ -49,3 +53,58 @@ def test_formulas_are_mathml(site):
     )
     assert "<mfrac>" in text
     assert "$" not in re.sub(r"(?s)<pre>.*?</pre>|<code.*?</code>|<script.*?</script>", "", text)
+
+
+def faults_of(tab: Tab, page: Path) -> list[str]:
+    """Broken rules of accessibility, complaints, requests and widths of a page, light and dark."""
+    found = []
+    for width, scheme in ((1280, "light"), (390, "dark")):
+        tab.show(width=width, scheme=scheme)
+        tab.open(page.as_uri(), "true")
+        found += [f"{width} {scheme}: {each}" for each in tab.violations()]
+        if tab.overflow() > 0:
+            found.append(f"{width}: {tab.overflow()} pixels too wide")
+    found += [*tab.complaints, *tab.requests]
+    tab.complaints.clear()
+    tab.requests.clear()
+    return [f"{page.name}: {each}" for each in found]
+
+
+@needs_chromium
+@needs_axe
+def test_the_front_page_is_readable_and_complains_of_nothing(site):
+    with chromium() as tab:
+        assert faults_of(tab, site / "index.html") == []
+
+
+@pytest.mark.soak
+@needs_chromium
+@needs_axe
+def test_no_page_of_the_whole_site_breaks_a_rule(tmp_path, capsys):
+    """``make docs`` and ``SITE=build/site/html make soak ARGS=tests/house/test_site.py``."""
+    built = os.environ.get("SITE")
+    if built is None:
+        words = [sys.executable, "-m", "docs.site.build", "--out", str(tmp_path)]
+        subprocess.run(words, cwd=ROOT, check=True)
+    pages = sorted(Path(built or tmp_path / "html").resolve().rglob("*.html"))
+    with chromium() as tab:
+        faults = [fault for page in pages for fault in faults_of(tab, page)]
+    with capsys.disabled():
+        print(f"{len(pages)} pages, {len(faults)} faults")  # noqa: T201
+
+    assert pages
+    assert faults == []
+
+
+@pytest.mark.soak
+@needs_chromium
+def test_pictures_of_the_pages_are_taken_again(tmp_path):
+    """The command of docs/reports.md, into another folder; the widths are those of the names."""
+    words = [sys.executable, "-m", "docs.site.screenshots", "--out", str(tmp_path)]
+    subprocess.run(words, cwd=ROOT, check=True, capture_output=True)
+
+    kept = {path.name for path in (ROOT / "docs/images").glob("*_*0.png")}
+    taken = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    assert set(taken) == kept
+    for name, content in taken.items():
+        assert int.from_bytes(content[16:20], "big") == int(Path(name).stem.rpartition("_")[2])

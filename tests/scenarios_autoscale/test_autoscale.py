@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 
 import pytest
+from command_output import PAPER, assert_measurement_is_written
 
 from des.base.command import UsageError
 from des.worlds.reading import read_topology
@@ -17,7 +18,8 @@ SMALL = ["--num-requests", "60", "--trace", "azure-2023-conv-first-2000"]
 
 def test_policies_are_compared_and_everything_is_written(tmp_path, capsys):
     out = ["--out", str(tmp_path), "--advisory", "queue"]
-    assert main([*SMALL, "--policy", "static,hpa", *out]) == 0
+    assert main([*SMALL, "--policy", "static,hpa", *out, "--parquet"]) == 0
+    assert_measurement_is_written(tmp_path, rows="figures", settings="result.json")
 
     rows = list(csv.DictReader(io.StringIO((tmp_path / "figures.csv").read_text())))
     assert [row["policy"] for row in rows] == ["static", "hpa"]
@@ -117,7 +119,9 @@ def test_bad_files_are_refused(tmp_path, applications, state, named):
 
 def test_capacity_of_two_pools_is_compared_and_drawn(tmp_path, capsys):
     flags = ["--instances", "2", "--splits", "1+1", "--slo-ttft", "1", "--out", str(tmp_path)]
-    assert main(["capacity", *SMALL, *flags]) == 0
+    assert main(["capacity", *SMALL, *flags, "--figures", "png,svg", "--parquet"]) == 0
+    capacity = {"rows": "capacity", "figure": "capacity"}
+    assert_measurement_is_written(tmp_path, **capacity, settings="result.json")
     rows = list(csv.DictReader(io.StringIO((tmp_path / "capacity.csv").read_text())))
     assert [row["fleet"] for row in rows] == ["2 mixed", "1+1"]
     assert [row["is_pareto"] for row in rows].count("True") == 1
@@ -148,9 +152,28 @@ def test_applications_of_a_file_share_a_cluster(tmp_path, capsys):
     assert "must fit on 2 servers" in capsys.readouterr().err
 
 
-def test_waits_of_queues_are_printed_beside_closed_forms(capsys):
-    assert main(["queues", "--runs", "2", "--num-requests", "20000"]) == 0
-    lines = capsys.readouterr().out.splitlines()[1:]
+def test_jobs_train_on_the_servers_of_applications(tmp_path, capsys):
+    (tmp_path / "apps.yaml").write_text("applications: [{application_id: chat, priority: 1}]")
+    flags = ["--applications", str(tmp_path / "apps.yaml"), "--out", str(tmp_path / "out")]
+    flags += ["--mixed", "1", "--servers", "2", "--training-jobs", "5"]
+    assert main(["shared", *SMALL, *flags]) == 0
+    said = capsys.readouterr().out
+    assert "training: 5 jobs" in said
+    assert "serving" in said
+    rows = list(csv.DictReader(io.StringIO((tmp_path / "out" / "training_jobs.csv").read_text())))
+    assert sorted(int(row["job_id"]) for row in rows) == [0, 1, 2, 3, 4]
+    assert main(["shared", *SMALL, *flags, "--training-policy", "fiffo"]) == 2
+    assert "unknown ordering 'fiffo'" in capsys.readouterr().err
+
+
+def test_waits_of_queues_are_printed_beside_closed_forms(tmp_path, capsys):
+    flags = ["--json", "--out", str(tmp_path), *PAPER]
+    assert main(["queues", "--runs", "2", "--num-requests", "20000", *flags]) == 0
+    shown = capsys.readouterr()
+    assert [row["queue"] for row in json.loads(shown.out)["rows"]] == ["M/M/1"] * 3 + ["M/D/1"] * 3
+    queues = {"rows": "queues", "figure": "queue_errors"}
+    assert_measurement_is_written(tmp_path, **queues, settings="result.json")
+    lines = [line for line in shown.err.splitlines() if line.startswith("M/")]
     assert [line.split()[0] for line in lines] == ["M/M/1"] * 3 + ["M/D/1"] * 3
     errors = [float(line.split()[-1].rstrip("%")) for line in lines]
     assert all(abs(error) < 5.0 for error in (*errors[:2], *errors[3:5]))

@@ -5,19 +5,15 @@ import shlex
 from contextlib import redirect_stdout, suppress
 from functools import cache
 from io import StringIO
-from pathlib import Path
 
 import pytest
+from documented import PAGES, ROOT, shown_on
 
 from des.base.command import UsageError
 from des.base.command_line import PRINT_FLAGS
 from scenarios.entry.command import command_named
 from scenarios.entry.table import COMMANDS, Command
 
-ROOT = Path(__file__).resolve().parents[2]
-PAGES = sorted(
-    [ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").rglob("*.md")]
-)
 BEHIND = Command(name="agents.decide", module="agents.decide", about="Decide, without a report")
 """Module with a part of the flags of `eastwest decide`."""
 BY_MODULE = {command.module: command for command in (*COMMANDS, BEHIND)}
@@ -26,18 +22,17 @@ OPTIONAL_SUBCOMMANDS = {"autoscale": {"capacity", "queues", "shared", "speed"}}
 EXPLAINED = {"X", "NAME", "..."}
 """Words that stand for any command."""
 
-_BLOCK = re.compile(r"(?ms)^```(?:sh)?\n(.*?)^```")
-_SPAN = re.compile(r"`([^`\n]+)`")
+_NAME = re.compile(r"(?m)^\| `(eastwest [\w -]+)` \|")
+"""A row of the table of names in docs/commands.md."""
 _COMMAND = re.compile(
     r"(?:^|[\s/(])(?:python -m (scenarios|agents|calibration)((?:\.\w+)*)|(eastwest)) (.*)"
 )
 
 
-def lines_of(text):
-    """Commands of a page, whole: lines of blocks, joined at backslashes, and code spans."""
-    blocks = "\n".join(_BLOCK.findall(text)).replace("\\\n", " ")
-    spans = _SPAN.findall(_BLOCK.sub("", text))
-    return [line for line in (*blocks.splitlines(), *spans) if _COMMAND.search(f"{line} ")]
+def lines_of(page):
+    """Commands of ours on a page, whole: of blocks, of spans of code and of a table of names."""
+    lines = [*(shown.line for shown in shown_on(page)), *_NAME.findall(page.read_text("utf-8"))]
+    return [line for line in lines if _COMMAND.search(f"{line} ")]
 
 
 @cache
@@ -82,7 +77,7 @@ def wrong_in(line):
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_commands_of_a_page_have_the_flags_that_they_are_shown_with(page):
     wrong = {}
-    for line in lines_of(page.read_text("utf-8")):
+    for line in lines_of(page):
         try:
             said = wrong_in(line)
         except (UsageError, KeyError, ValueError) as error:
@@ -98,7 +93,7 @@ def test_files_that_commands_of_the_pages_read_are_shipped():
     named = {
         word.rstrip(",.")
         for page in PAGES
-        for line in lines_of(page.read_text("utf-8"))
+        for line in lines_of(page)
         for word in re.findall(r"(?<![\w/.-])examples/[\w./-]+", line)
     }
 

@@ -4,10 +4,11 @@ import contextlib
 import socket
 
 import pytest
-from browser import chromium, needs_axe, needs_chromium
+from browser import needs_axe, needs_chromium
 
 pytest.importorskip("dash", reason='no dash; pip install "eastwest[explore]"')
 
+from bench.browser import chromium
 from scenarios.explore.app import Explorer, explorer_app
 from scenarios.explore.command import HOST, Served, free_port, main
 from scenarios.explore.scene import Settings

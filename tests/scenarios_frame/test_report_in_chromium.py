@@ -1,10 +1,11 @@
 """A report in a browser: nothing is complained about, asked for, too wide or hard to read."""
 
 import pytest
-from browser import chromium, needs_axe, needs_chromium
+from browser import needs_axe, needs_chromium
 from evaluations import evaluation
 from strategies import plan, unit_workload, world
 
+from bench.browser import chromium
 from des.views.plan_views import plan_views
 from scenarios.frame.plots import comparison_bars
 from scenarios.frame.report import Report

@@ -24,7 +24,7 @@ def folder(tmp_path_factory):
     """Folder of two policies on two seeds, in this process."""
     out = tmp_path_factory.mktemp("queue") / "out"
     argv = ("--policy", "fifo,srtf", "--seeds", "2", "--workers", "1", "--out", str(out))
-    assert main([*SMALL, *argv]) == 0
+    assert main([*SMALL, *argv, "--parquet"]) == 0
     return out
 
 
@@ -50,6 +50,7 @@ def test_jobs_differences_and_page_are_written(folder):
     differences = pd.read_csv(folder / "differences.csv")
     page = (folder / "report.html").read_text("utf-8")
 
+    assert len(pd.read_parquet(folder / "results.parquet")) == len(results)
     assert means.tolist() == pytest.approx(results["jct_mean_s"].tolist())
     assert differences[["scheduler", "reference", "num_seeds"]].values.tolist() == [
         ["srtf", "fifo", 2]
@@ -131,6 +132,7 @@ def test_a_window_that_does_not_end_says_so_with_exit_code_1(capsys):
         (("--quota", "a"), "--quota: must be TENANT=GPUS"),
         (("--policy", "las,las"), "must be one or more, each once"),
         (("--nodes", "0"), "nodes must be a whole number"),
+        (("--figures", "gif"), "--figures"),
         (("--trace", "nowhere.csv", "--load", "0"), "nowhere.csv: cannot be read"),
         (("--mix", "blox", "--nodes", "1", "--load", "9"), "num_gpus must be at most"),
     ],

@@ -1,9 +1,11 @@
 """Queues on a network from the command: shared links, bytes and costs of links, bad input."""
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
-from command_output import assert_refused
+from command_output import PAPER, assert_measurement_is_written, assert_refused
 
 from agents.decision.problem import PlanningProblem
 from des import PlaneWorlds, build_workload, simulate
@@ -37,23 +39,23 @@ def test_bytes_and_costs_are_those_of_the_links_used(tmp_path, capsys):
     assert f"{results['wan_bytes'][0] / 1e12:.3g} TB on links" in capsys.readouterr().out
 
 
-def test_a_training_run_beside_the_loads_of_a_queue_is_slower(tmp_path):
+def test_a_training_run_with_the_loads_of_a_queue_is_slower(tmp_path):
     """The queue's nodes are half of each domain; what its jobs hold the training lacks."""
     queue = tmp_path / "queue"
     argv = ("--network", "aws_like", "--workers", "1", "--policy", "fifo", "--load", "6")
     assert main([*argv, "--track", "0:29", "--out", str(queue)]) == 0
     training = ("--network", "aws_like", "--model", "llama3_2_1b", "--num-layers", "4")
     training = (*training, "--placement", "Virginia*2,Oregon*2", "--epochs", "12")
-    plain, beside = tmp_path / "plain", tmp_path / "beside"
+    plain, loaded = tmp_path / "plain", tmp_path / "loaded"
     assert train([*training, "--epoch-s", "3600", "--out", str(plain)]) == 0
     loads = ("--replay-loads", str(queue / "loads-fifo.csv"))
-    assert train([*training, "--epoch-s", "3600", *loads, "--out", str(beside)]) == 0
+    assert train([*training, "--epoch-s", "3600", *loads, "--out", str(loaded)]) == 0
 
     times_s = [
-        pd.read_csv(folder / "iterations.csv")["duration_s"].mean() for folder in (plain, beside)
+        pd.read_csv(folder / "iterations.csv")["duration_s"].mean() for folder in (plain, loaded)
     ]
     assert times_s[1] > 1.1 * times_s[0]
-    written = pd.read_csv(beside / "loads.csv")
+    written = pd.read_csv(loaded / "loads.csv")
     assert written["queue_length"].max() >= 0
     assert 0 < written["gpu_utilisation"].max() <= 0.5
 
@@ -90,6 +92,13 @@ def test_the_trained_policies_plan_jobs_over_domains():
     assert times_s[0].makespan_s < 1.5 * times_s[1].makespan_s
 
 
-def test_shares_are_compared_with_messages(capsys):
-    assert compare_shares(["--mixes", "1", "--iterations", "2"]) == 0
-    assert "error of their times by shares: mean" in capsys.readouterr().out
+def test_shares_are_compared_with_messages(tmp_path, capsys):
+    flags = ["--mixes", "1", "--iterations", "2", "--json", "--out", str(tmp_path / "out")]
+    assert compare_shares([*flags, *PAPER]) == 0
+
+    shown = capsys.readouterr()
+    assert "error of their times by shares: mean" in shown.err
+    said = json.loads(shown.out)
+    assert said["lines"][1].startswith("error of their times by shares: mean")
+    assert said["rows"][0].keys() == {"error", "times_slower_than_alone"}
+    assert_measurement_is_written(tmp_path / "out", rows="jobs", figure="share_errors")

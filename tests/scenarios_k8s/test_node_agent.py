@@ -1,4 +1,4 @@
-"""Node agent: what it writes onto a node is what the extender reads; errors, once or again."""
+"""Labels and annotations of the node agent, as the extender reads them; its errors."""
 
 import json
 

@@ -88,6 +88,25 @@ def test_equal_runs_give_equal_gaps(checkpoint, tmp_path):
     pd.testing.assert_frame_equal(one.drop(columns="response_s"), other.drop(columns="response_s"))
 
 
+def test_a_run_that_was_cut_off_continues_with_the_networks_that_are_missing(
+    checkpoint, tmp_path, capsys
+):
+    out = tmp_path / "run"
+    whole = rows(checkpoint, out)
+    first, second = sorted((out / "networks").iterdir())
+    second.unlink()
+    kept = first.read_bytes()
+
+    again = rows(checkpoint, out, "--resume")
+
+    untimed = [name for name in whole.columns if name != "response_s"]
+    pd.testing.assert_frame_equal(again[untimed], whole[untimed])
+    assert first.read_bytes() == kept
+    flags = ["--resume", "--num-domains", "4", "--num-worlds", "3", "--out", str(out)]
+    assert main([*flags, "--checkpoint", str(checkpoint)]) == 2
+    assert "num_worlds must be 2 as in" in capsys.readouterr().err
+
+
 def test_the_look_ahead_of_first_plans_finds_the_optimum_of_four_domains(checkpoint, tmp_path):
     """Whatever the orders it begins with; the weights are random."""
     found = rows(checkpoint, tmp_path / "run", "--look-ahead", "first")

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from command_output import PAPER, assert_measurement_is_written
 from small_policies import save_placement, situation_on
 
 from agents.decision.depths import DEPTHS
@@ -98,8 +99,9 @@ def test_the_command_writes_a_row_a_course_and_method(tmp_path, capsys):
     out = tmp_path / "run"
     flags = ["--suites", "eval_held", "--num-domains", "4", "--num-worlds", "1", "--seeds", "0"]
     flags += ["--steps", "256", "--num-envs", "16", "--num-epochs", "9", "--out", str(out)]
-    assert main(flags) == 0
+    assert main([*flags, *PAPER]) == 0
 
+    assert_measurement_is_written(out, rows="flat", figure="methods")
     found = pd.read_csv(out / "flat.csv")
     assert len(found) == 2 * 4
     held = found[found["method"] == "search_once"]
@@ -121,8 +123,9 @@ def test_asking_for_all_preferences_covers_more_than_asking_for_time(tmp_path, c
 
     flags = ["--worlds", "1", "--evaluations", "500", "--checkpoint", str(shipped())]
     flags += ["--no-preference", str(path)]
-    assert preference([*flags, "--out", str(out)]) == 0
+    assert preference([*flags, "--out", str(out), *PAPER]) == 0
 
+    assert_measurement_is_written(out, rows="preference", figure="methods")
     found = pd.read_csv(out / "preference.csv")
     shares = found.groupby("variant")[["coverage", "hypervolume_ratio"]].mean()
     assert set(shares.index) == {

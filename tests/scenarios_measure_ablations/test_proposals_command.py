@@ -2,6 +2,7 @@
 
 import pandas as pd
 import pytest
+from command_output import PAPER, assert_measurement_is_written
 
 from scenarios.measure.ablations.proposals import main
 
@@ -9,7 +10,7 @@ from scenarios.measure.ablations.proposals import main
 def test_every_method_is_judged_on_every_network(tmp_path, capsys):
     out = tmp_path / "proposals"
     flags = ["--num-domains", "10,16", "--num-worlds", "2", "--proposals", "8"]
-    assert main(["--out", str(out), *flags]) == 0
+    assert main(["--out", str(out), *flags, *PAPER]) == 0
     printed = capsys.readouterr().out
     assert "learned against nearest neighbours: " in printed
     rows = pd.read_csv(out / "proposals.csv")
@@ -17,6 +18,7 @@ def test_every_method_is_judged_on_every_network(tmp_path, capsys):
     assert len(rows) == methods * seeds * networks
     assert rows.groupby(["method", "seed"])["network"].nunique().eq(networks).all()
     assert (rows["excess"] >= 0.0).all()
+    assert_measurement_is_written(out, rows="proposals", figure="methods")
 
 
 @pytest.mark.parametrize(

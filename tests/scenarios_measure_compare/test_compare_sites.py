@@ -7,6 +7,9 @@ from command_output import assert_refused
 from scenarios.measure.compare.command import main
 from scenarios.measure.compare.saved import saved_by_tokens
 
+NO_PICTURES = ("--figures", "")
+"""The report has its figures still; only their files are not drawn."""
+
 ROW = {"suite": "s", "draw": 0, "is_same_training": True, "fits_memory": True}
 
 
@@ -38,7 +41,7 @@ def test_sites_are_compared_and_planners_that_cannot_are_said_to_be_left_out(tmp
     flags = ["--suite", "sites_static", "--num-worlds", "1", "--num-draws", "1"]
     flags += ["--num-domains", "24", "--planners", "single_domain,data_parallel,sailor,exact"]
 
-    assert main([*flags, "--out", str(tmp_path / "out")]) == 0
+    assert main([*flags, *NO_PICTURES, "--out", str(tmp_path / "out")]) == 0
     shown = " ".join(capsys.readouterr().out.split())
     assert "planners on sites_static, gap to the best plan of all methods" in shown
     assert "sailor has no plan in 1 of 1 cases: left out: needs more than half a minute" in shown
@@ -51,7 +54,8 @@ def test_sites_are_compared_and_planners_that_cannot_are_said_to_be_left_out(tmp
 
 def compared(folder, *flags):
     """Rows of a comparison on worlds of two sites, and what it wrote of them."""
-    assert main([*flags, "--num-draws", "1", "--num-domains", "2", "--out", str(folder)]) == 0
+    small = ["--num-draws", "1", "--num-domains", "2", *NO_PICTURES]
+    assert main([*flags, *small, "--out", str(folder)]) == 0
     return folder
 
 
@@ -84,6 +88,44 @@ def test_answers_of_all_families_are_above_the_bound_of_all_families(tmp_path, c
     assert every.loc[searches, "time_s"].tolist() == unchanged.loc[searches, "time_s"].tolist()
     best_s = every.groupby("case")["time_s"].transform("min")
     assert (every["best_s"] == best_s).all()
+
+
+def test_examples_are_compared_with_the_ideal_and_by_family(tmp_path, capsys):
+    """No plan of two domains of four takes less than the time of all, and nothing is sent."""
+    flags = ["--suite", "examples", "--num-worlds", "2", "--num-draws", "1"]
+    flags += ["--planners", "single_domain,data_parallel,mast"]
+
+    assert main([*flags, "--out", str(tmp_path / "out")]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "planners on examples, gap to the best plan of all methods" in shown
+    assert "time / ideal" in shown
+    rows = pd.read_csv(tmp_path / "out" / "static.csv")
+    assert set(rows["world"]) == {"four_domains_0", "four_domains_1"}
+    assert (rows["ideal_s"] <= rows["bound_s"]).all()
+    alone = rows[(rows["method"] == "single_domain") & (rows["world"] == "four_domains_1")]
+    assert alone["family"].tolist() == alone["best_family"].tolist() == ["single"]
+    summary = pd.read_csv(tmp_path / "out" / "static_summary.csv").set_index("method")
+    fits = rows[rows["fits_memory"] & (rows["method"] == "single_domain")]
+    assert summary.loc["single_domain", "over_ideal"] == pytest.approx(
+        (fits["time_s"] / fits["ideal_s"]).mean()
+    )
+    assert summary.loc["single_domain", "num_best_family"] == len(fits)
+    assert summary.loc["single_domain", "over_ideal"] > 3.0
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--num-worlds", "11"], "examples: num_worlds must be at most 10, the examples there are"),
+        (["--num-domains", "4"], "examples: num_domains must not be given"),
+    ],
+)
+def test_examples_that_are_not_there_are_refused_before_any_is_measured(
+    flags, message, tmp_path, capsys
+):
+    out = tmp_path / "out"
+    asked = ["--suite", "examples", *flags, "--num-draws", "1", "--out", str(out)]
+    assert_refused(main, asked, message, capsys, unwritten=out)
 
 
 def test_families_are_synchronous_or_all(tmp_path, capsys):

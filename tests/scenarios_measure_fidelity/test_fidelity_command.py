@@ -41,8 +41,14 @@ def test_equal_levels_agree_on_ranks_and_on_the_best_plan(folder):
     assert json.loads((folder / "config.json").read_text())["config"]["transports"] is None
 
 
-def test_a_second_run_gives_the_same_rows(folder, tmp_path):
-    assert main([*SMALL, "--transports", "none", "--out", str(tmp_path / "again")]) == 0
+def test_a_second_run_gives_the_same_rows(folder, tmp_path, capsys):
+    capsys.readouterr()
+    assert main([*SMALL, "--transports", "none", "--out", str(tmp_path / "again"), "--json"]) == 0
+
+    said = json.loads(capsys.readouterr().out)
+    assert [row["level"] for row in said["levels"]] == pd.read_csv(folder / "levels.csv")[
+        "level"
+    ].tolist()
 
     for name in ("placements.csv", "levels.csv"):
         assert (tmp_path / "again" / name).read_bytes() == (folder / name).read_bytes()

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from command_output import assert_measurement_is_written
 
 from scenarios.reproduce.serving import answer_of, main
 from scenarios.reproduce.serving_agreement import first_difference
@@ -50,8 +51,12 @@ def test_a_folder_is_answered_as_json(tmp_path, capsys):
     assert main([str(tmp_path)]) == 0
     expected = json.loads(files["expected.json"])
     assert first_difference(expected, json.loads(capsys.readouterr().out)) is None
-    assert main(["--cases", str(tmp_path)]) == 0
-    assert "1 of 1 agree" in capsys.readouterr().out
+    flags = ["--json", "--parquet", "--out", str(tmp_path / "out")]
+    assert main(["--cases", str(tmp_path), *flags]) == 0
+    shown = capsys.readouterr()
+    assert "1 of 1 agree" in shown.err
+    assert [row["agrees"] for row in json.loads(shown.out)["rows"]] == [True]
+    assert_measurement_is_written(tmp_path / "out", rows="cases", settings="result.json")
 
 
 def test_a_wrong_answer_is_found(tmp_path, capsys):

@@ -40,8 +40,11 @@ def test_wrong_flags_are_one_line_and_code_2(flags, message, capsys):
     assert len(error.splitlines()) == 1
 
 
-def test_a_report_that_cannot_be_written_is_code_2(tmp_path, capsys):
+def test_a_report_that_cannot_be_written_is_code_2_and_the_answer_is_printed(tmp_path, capsys):
     (tmp_path / "page.html").mkdir()
 
     assert main([*QUICK, "--report", str(tmp_path / "page.html")]) == 2
-    assert "page.html: cannot be written" in capsys.readouterr().err
+    shown = capsys.readouterr()
+    assert "page.html: cannot be written" in shown.err
+    assert len(shown.err.splitlines()) == 1
+    assert shown.out

@@ -3,6 +3,7 @@
 import json
 
 import pandas as pd
+from command_output import PAPER, assert_measurement_is_written
 
 from agents.hi_ppo.local.policy import load_policy
 from scenarios.train.train_local import main
@@ -28,7 +29,8 @@ def test_a_quick_run_writes_all_files_and_repeats_itself(tmp_path, capsys):
 def test_a_gap_above_what_is_allowed_shows_in_the_exit_code(tmp_path):
     flags = ["--quick", "--out", str(tmp_path / "run"), "--num-proposals", "1"]
 
-    assert main([*flags, "--largest-gap", "-1"]) == 1
+    assert main([*flags, "--largest-gap", "-1", *PAPER]) == 1
+    assert_measurement_is_written(tmp_path / "run", rows="evaluation", figure="local_gaps")
 
 
 def test_bad_flags_are_one_line(tmp_path, capsys):

@@ -3,6 +3,7 @@
 import importlib.util
 
 import pytest
+from command_output import PAPER, assert_measurement_is_written
 
 from scenarios.frame.files import read_csv
 from scenarios.train.train_scheduling import POLICIES_CSV, main
@@ -12,7 +13,8 @@ SHORT = ["--epochs=12", "--seeds=0", "--actions=known", "--steps=64", "--num-env
 
 def test_policies_are_judged_on_the_same_draws(tmp_path, capsys):
     out = tmp_path / "run"
-    assert main([*SHORT, "--held-out", "2", "--out", str(out)]) == 0
+    assert main([*SHORT, "--held-out", "2", "--out", str(out), *PAPER]) == 0
+    assert_measurement_is_written(out, rows="policies", figure="policies")
 
     rows = read_csv(out / POLICIES_CSV).set_index("policy")
     assert list(rows.index) == [

@@ -16,8 +16,11 @@ from calibration.loop import Entry
 from calibration.measuring.environment import BINARIES_VARIABLE
 from des import Corrections
 from des.worlds import EAST_CENTRAL_WEST
+from des.worlds.reading import read_topology
 from scenarios.train.calibration_log import CalibrationLog
 from scenarios.train.east_west.command import main
+from scenarios.train.flat_command import make_scenario_task
+from scenarios.train.training_config import Config
 
 SMALL = [
     *(
@@ -102,6 +105,16 @@ def test_wrong_factors_are_found_out_before_the_first_step(wrong_factors, tmp_pa
     states = [load_checkpoint(run / "checkpoint.pt")["policy"] for run in (none, corrected)]
     for name, parameter in states[0]["parameters"].items():
         assert parameter.equal(states[1]["parameters"][name]), name
+
+
+def test_the_flag_on_endpoints_overrules_the_world():
+    """So that the default world can be calibrated by the original's programs."""
+    config = Config(endpoints="one_in_flight", model="llama2_7b", num_layers=8, microbatches=4)
+
+    task = make_scenario_task(config)
+
+    assert task.world.topology.transport.endpoints == "one_in_flight"
+    assert read_topology(config.network).transport.endpoints == "overlapped"
 
 
 def test_a_reference_of_half_the_bandwidth_is_what_is_trained_and_judged_on(

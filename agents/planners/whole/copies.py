@@ -8,12 +8,20 @@ import numpy as np
 from agents.decision.families import Family
 from agents.judge.paced_judge import FEW_SCHEDULES, Order, PacedJudge, Scored
 from agents.planners.search.search_moves import joined
-from agents.planners.whole.groups import GroupTable, partition_levels, whole_shares
+from agents.planners.whole.groups import (
+    GroupOrders,
+    GroupTable,
+    GroupTimes,
+    partition_levels,
+    whole_shares,
+)
 from agents.planners.whole.partitions import (
     MOST_DOMAINS_FOR_ALL,
+    Group,
     Partition,
     all_partitions,
     clustered,
+    cut_chain,
     partition_of,
     partitions_near,
 )
@@ -46,6 +54,8 @@ class CopySearch:
     ----------
     judge_of
         Makes the judge of groups of which a number share one optimiser state; 1: none do.
+    suggested
+        Orders of groups by their links.
     bandwidth
         Between every two domains, (K, K). [bytes/s]
     proposed
@@ -58,13 +68,15 @@ class CopySearch:
         self,
         judge_of: Callable[[int], PacedJudge],
         exchanges: ExchangeTimes,
+        suggested: GroupOrders,
         bandwidth: np.ndarray,
         rates: Sequence[float],
-        proposed: Sequence[tuple[Order, ...]] = (),
         *,
+        proposed: Sequence[tuple[Order, ...]] = (),
         sharded: bool = False,
     ) -> None:
         self._judge_of, self._exchanges, self._sharded = judge_of, exchanges, sharded
+        self._suggested = suggested
         self._orders = [order for groups in proposed for order in groups]
         self._tables: dict[int, GroupTable] = {}
         self._bandwidth, self._rates = bandwidth, rates
@@ -77,7 +89,7 @@ class CopySearch:
         if shards not in self._tables:
             judge = self._judge_of(shards)
             self._tables[shards] = GroupTable(
-                judge, self._bandwidth, _few(judge.schedules), self._orders
+                judge, self._suggested, _few(judge.schedules), self._orders
             )
         return self._tables[shards]
 
@@ -94,7 +106,13 @@ class CopySearch:
         size = len(self._rates)
         if size <= MOST_DOMAINS_FOR_ALL:
             return self._kept(self._levelled(all_partitions(size)), modes, num_kept)
-        begun = [*self._proposed, *clustered(self._bandwidth, self._rates)]
+        everyone = frozenset(range(size))
+        chains = self._suggested.of(everyone)
+        begun = [
+            *self._proposed,
+            *clustered(self._bandwidth, self._rates),
+            *(one for chain in chains for one in cut_chain(chain, self._rates)),
+        ]
         return self.sketches_near(begun, modes, num_kept, most)
 
     def sketches_near(
@@ -140,15 +158,21 @@ class CopySearch:
         for partition in partitions:
             if 1 < len(partition) <= total:
                 by_size.setdefault(len(partition), []).append(partition)
-        parts = [self._levelled_of(size, own) for size, own in sorted(by_size.items())]
+        sizes = sorted(by_size)
+        wanted: dict[GroupTable, list[tuple[Group, int]]] = {}
+        for size in sizes:
+            groups = {group: None for one in by_size[size] for group in one}
+            into = wanted.setdefault(self._table(size), [])
+            into.extend((group, total // size) for group in groups)
+        known = {table: table.of(groups) for table, groups in wanted.items()}
+        parts = [self._levelled_of(by_size[size], known[self._table(size)]) for size in sizes]
         return joined_levels([_NONE_LEVELLED, *parts])
 
-    def _levelled_of(self, size: int, own: Sequence[Partition]) -> Levelled:
-        """Judge partitions of as many groups each."""
-        total = self._workload.num_microbatches
-        count, table = max(1, total // size), self._table(size)
-        known = table.of((group for one in own for group in one), count)
-        index = np.array([[known.rows[group] for group in one] for one in own])
+    def _levelled_of(self, own: Sequence[Partition], known: GroupTimes) -> Levelled:
+        """Judge partitions of as many groups each, whose times are known."""
+        total, size = self._workload.num_microbatches, len(own[0])
+        count, table = total // size, self._table(size)
+        index = np.array([[known.rows[group, count] for group in one] for one in own])
         levels = partition_levels(index, known, count, total)
         fits = np.flatnonzero(np.isfinite(levels.step_s))
         rows = index[fits] * len(table.schedules) + levels.schedule[fits, np.newaxis]

@@ -37,7 +37,12 @@ _LEAST_BUDGET, _BUDGET_STAGES = 1_000, 40_000
 """Default budget of plans of a search: as many stages in all, but no fewer plans than this."""
 
 _NUM_SIZES = 2
-"""Sizes of microbatches, the best for simple pipelines, whose pipelines are searched further."""
+"""Sizes of microbatches whose pipelines are searched further: the best for simple pipelines, and
+the best of the others, judged by the orders found, if that is close."""
+
+_CLOSE = 1.15
+"""A size of microbatches is close if its best pipeline takes no more than this many times as long,
+before layers are refined."""
 
 _KINDS: tuple[Family, ...] = ("pipeline", "single")
 """Families of one copy of the model."""
@@ -154,16 +159,30 @@ class FamilySearch:
             for part in parts
             for search in [OrderSearch(part.judge, self._topology, self._bandwidth, part.proposed)]
         ]
-        begun.sort(key=lambda each: each[0])
-        looked_at = [
-            (part, search.run(self._max_judged) if place < _NUM_SIZES else search.seeds())
-            for place, (_, search, part) in enumerate(begun)
-        ]
+        looked_at = self._by_size(begun)
         for kind in wanted:
             best = _quickest(looked_at[:_NUM_SIZES], kind) or _quickest(looked_at, kind)
             self._judge_pipelines(best)
             if not best:
                 self._note_misfits(looked_at, kind)
+
+    def _by_size(
+        self, begun: Sequence[tuple[float, OrderSearch, SearchPart]]
+    ) -> list[tuple[SearchPart, Scored]]:
+        """Pipelines of every size of microbatches, of the best sizes first."""
+        (_, best, part), *others = sorted(begun, key=lambda each: each[0])
+        found = best.run(self._max_judged)
+        known, most_s = best.best_orders(), _CLOSE * best.unrefined_s
+        adopted = [(search.adopt(known), search, part) for _, search, part in others]
+        adopted.sort(key=lambda each: each[0])
+        return [
+            (part, found),
+            *(
+                (own, search.run(self._max_judged) if is_close else search.seeds())
+                for place, (time_s, search, own) in enumerate(adopted, start=1)
+                for is_close in [place < _NUM_SIZES and time_s <= most_s]
+            ),
+        ]
 
     def _note_misfits(self, looked_at: Sequence[tuple[SearchPart, Scored]], kind: Family) -> None:
         """Remember what the pipelines of one domain, or of several, lack that lack least."""

@@ -19,23 +19,64 @@ from des.compiled.many.steady import Plans
 MOST_FOR_ALL_ORDERS = 3
 """Most domains of a group of which all orders are judged."""
 
+_MOST_JUDGED = 3
+"""Orders of a group that are judged when groups are compared, those that promise most."""
+
 _MOST_STARTS = 2
 """Domains of a larger group from which a chain of its best links grows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupTimes:
-    """Best pipelines of G groups under each of S schedules, on one count of microbatches.
+    """Best pipelines of G groups under each of S schedules, each group on a count of microbatches.
 
     ``times_s`` and ``beats_s`` (G, S) are of an iteration and of each further microbatch, ``inf``
     where none fits; ``plans`` has a row for each group and schedule. ``rows`` says where a group
-    is. [s]
+    with its count is. [s]
     """
 
-    rows: dict[Group, int]
+    rows: dict[tuple[Group, int], int]
     times_s: Real
     beats_s: Real
     plans: Plans
+
+
+class GroupOrders:
+    """Orders of groups that their links suggest, remembered for all judges of a network.
+
+    All orders of a few domains; of more, chains of the best links both ways round.
+
+    Parameters
+    ----------
+    bandwidth
+        Between every two domains, (K, K). [bytes/s]
+    most_stages
+        Of a pipeline; larger groups have no order.
+    """
+
+    def __init__(self, bandwidth: np.ndarray, most_stages: int) -> None:
+        self._bandwidth, self._most_stages = bandwidth, most_stages
+        self._known: dict[Group, tuple[Order, ...]] = {}
+
+    def of(self, group: Group) -> tuple[Order, ...]:
+        """Orders of a group, none where it is larger than a pipeline."""
+        if group not in self._known:
+            self._known[group] = self._suggested(sorted(group))
+        return self._known[group]
+
+    def _suggested(self, members: list[int]) -> tuple[Order, ...]:
+        if len(members) > self._most_stages:
+            return ()
+        if len(members) <= MOST_FOR_ALL_ORDERS:
+            return tuple(permutations(members))
+        within = self._bandwidth[np.ix_(members, members)]
+        by_total = np.argsort(-within.sum(axis=1), kind="stable")[:_MOST_STARTS]
+        found: dict[Order, None] = {}
+        for start in by_total.tolist():
+            chain = tuple(members[each] for each in grown_chain(within, start))
+            if len(chain) == len(members):
+                found[chain] = found[chain[::-1]] = None
+        return tuple(found)
 
 
 class GroupTable:
@@ -43,52 +84,51 @@ class GroupTable:
 
     Parameters
     ----------
-    bandwidth
-        Between every two domains, (K, K), for orders of larger groups. [bytes/s]
     schedules
         Numbers of the schedules that groups are judged under.
     proposed
-        Orders that are worth a look whatever links say.
+        Orders of larger groups that are worth a look whatever links say.
     """
 
     def __init__(
         self,
         judge: PacedJudge,
-        bandwidth: np.ndarray,
+        suggested: GroupOrders,
         schedules: Sequence[int],
         proposed: Iterable[Order] = (),
     ) -> None:
-        self.judge, self._bandwidth, self.schedules = judge, bandwidth, tuple(schedules)
+        self.judge, self._suggested, self.schedules = judge, suggested, tuple(schedules)
         self._proposed: dict[Group, dict[Order, None]] = {}
         for order in proposed:
-            self._proposed.setdefault(frozenset(order), {})[order] = None
-        self._known: dict[int, GroupTimes] = {}
-        self._orders: dict[Group, tuple[Order, ...]] = {}
+            if MOST_FOR_ALL_ORDERS < len(order) <= judge.most_stages:
+                self._proposed.setdefault(frozenset(order), {})[order] = None
+        self._known: GroupTimes | None = None
         self._least_s: dict[tuple[Group, int], Real] = {}
         self._refined: dict[tuple[Group, int, int, int], Scored] = {}
 
-    def of(self, groups: Iterable[Group], count: int) -> GroupTimes:
-        """Times of groups on ``count`` microbatches, and of those looked at before.
+    def of(self, wanted: Iterable[tuple[Group, int]]) -> GroupTimes:
+        """Times of groups, each on a count of microbatches, and of those looked at before.
 
         Those that are new are judged together.
         """
-        known = self._known.get(count)
+        known = self._known
         before = {} if known is None else known.rows
-        new = [one for one in dict.fromkeys(groups) if one not in before]
+        new = [one for one in dict.fromkeys(wanted) if one not in before]
         if new:
-            found = self._judged(new, count)
-            self._known[count] = known = found if known is None else _joined(known, found)
+            found = self._judged(new)
+            self._known = known = found if known is None else _joined(known, found)
         assert known is not None, "groups must be one or more"
         return known
 
-    def _judged(self, new: Sequence[Group], count: int) -> GroupTimes:
-        orders = [self.orders(group) for group in new]
-        num_orders = np.array(list(map(len, orders)))
+    def _judged(self, new: Sequence[tuple[Group, int]]) -> GroupTimes:
+        orders = self._promising(new)
+        num_orders = np.fromiter(map(len, orders), np.int64, len(orders))
         only = [order for own in orders for order in own]
+        counts = np.fromiter((count for _, count in new), np.int64, len(new))
         num = len(self.schedules)
         if not only:
             return _unjoined(new, num, self.judge.most_stages)
-        scored = self.judge.scored(only, [count] * len(only), self.schedules)
+        scored = self.judge.scored(only, counts.repeat(num_orders).tolist(), self.schedules)
         of_orders_s = np.full((len(new), max(1, num_orders.max()), num), np.inf)
         of_orders_s[np.arange(of_orders_s.shape[1]) < num_orders[:, np.newaxis]] = (
             scored.times_s.reshape(-1, num)
@@ -97,17 +137,34 @@ class GroupTable:
         best = firsts[:, np.newaxis] + of_orders_s.argmin(axis=1)
         best[num_orders == 0] = 0  # of a group that no links join, or of more domains than layers
         plans = plan_rows(scored.plans, (best * num + np.arange(num)).ravel())
-        later = count + max(1, count // 4)
-        further = self.judge.judged(plans, np.full(best.size, later)).times_s.reshape(-1, num)
+        more = np.maximum(1, counts // 4)
+        further = self.judge.judged(plans, (counts + more).repeat(num)).times_s.reshape(-1, num)
         times_s = of_orders_s.min(axis=1)
         fits = np.isfinite(times_s) & np.isfinite(further)
         gains_s = np.where(fits, further, np.inf) - np.where(fits, times_s, 0.0)
         return GroupTimes(
-            rows={group: row for row, group in enumerate(new)},
+            rows={one: row for row, one in enumerate(new)},
             times_s=times_s,
-            beats_s=gains_s / (later - count),
+            beats_s=gains_s / more[:, np.newaxis],
             plans=plans,
         )
+
+    def _promising(self, new: Sequence[tuple[Group, int]]) -> list[Sequence[Order]]:
+        """Orders of groups that promise most on their counts of microbatches."""
+        found: list[Sequence[Order]] = [self.orders(group) for group, _ in new]
+        many = [place for place, own in enumerate(found) if len(own) > _MOST_JUDGED]
+        only = [order for place in many for order in found[place]]
+        if not only:
+            return found
+        counts = np.array([new[place][1] for place in many for _ in found[place]])
+        levels_s = self.judge.levels_s(only, counts, self.schedules[0])
+        end = 0
+        for place in many:
+            own, begin = found[place], end
+            end += len(own)
+            best = np.argsort(levels_s[begin:end], kind="stable")[:_MOST_JUDGED]
+            found[place] = [own[each] for each in best.tolist()]
+        return found
 
     def refined(self, group: Group, count: int, schedule: int, most: int) -> Scored:
         """Best pipeline of a group on ``count`` microbatches, see `PacedJudge.best`."""
@@ -127,30 +184,15 @@ class GroupTable:
 
     def orders(self, group: Group) -> tuple[Order, ...]:
         """Orders of a group that are worth a look; none where it is larger than a pipeline."""
-        if group not in self._orders:
-            self._orders[group] = self._worth_a_look(sorted(group))
-        return self._orders[group]
-
-    def _worth_a_look(self, members: list[int]) -> tuple[Order, ...]:
-        if len(members) > self.judge.most_stages:
-            return ()
-        if len(members) <= MOST_FOR_ALL_ORDERS:
-            return tuple(permutations(members))
-        within = self._bandwidth[np.ix_(members, members)]
-        by_total = np.argsort(-within.sum(axis=1), kind="stable")[:_MOST_STARTS]
-        found = dict(self._proposed.get(frozenset(members), {}))
-        for start in by_total.tolist():
-            chain = tuple(members[each] for each in grown_chain(within, start))
-            if len(chain) == len(members):
-                found[chain] = found[chain[::-1]] = None
-        return tuple(found)
+        suggested, proposed = self._suggested.of(group), self._proposed.get(group)
+        return tuple(proposed | dict.fromkeys(suggested)) if proposed else suggested
 
 
-def _unjoined(new: Sequence[Group], num_schedules: int, most_stages: int) -> GroupTimes:
+def _unjoined(new: Sequence[tuple[Group, int]], num_schedules: int, most_stages: int) -> GroupTimes:
     """Times of groups that no links join, or of more domains than there are layers."""
     never_s = np.full((len(new), num_schedules), np.inf)
     return GroupTimes(
-        rows={group: row for row, group in enumerate(new)},
+        rows={one: row for row, one in enumerate(new)},
         times_s=never_s,
         beats_s=never_s,
         plans=paced_table(never_s.size, most_stages),
@@ -160,7 +202,7 @@ def _unjoined(new: Sequence[Group], num_schedules: int, most_stages: int) -> Gro
 def _joined(known: GroupTimes, found: GroupTimes) -> GroupTimes:
     """Times of groups looked at before, and behind them those of new ones."""
     size = len(known.rows)
-    rows = {group: size + row for group, row in found.rows.items()}
+    rows = {one: size + row for one, row in found.rows.items()}
     return GroupTimes(
         rows={**known.rows, **rows},
         times_s=np.concatenate([known.times_s, found.times_s]),

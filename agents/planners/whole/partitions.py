@@ -88,6 +88,33 @@ def _merged(bandwidth: np.ndarray, members: Sequence[int]) -> Iterator[Partition
         yield partition_of(groups)
 
 
+def cut_chain(chain: Sequence[int], rates: Sequence[float]) -> list[Partition]:
+    """Partitions from cutting a chain of domains into 2, 3 and more groups of about equal speed,
+    down to two domains a group.
+
+    Parameters
+    ----------
+    rates
+        Speed of each domain.
+
+    Examples
+    --------
+    >>> [[sorted(group) for group in one] for one in cut_chain((0, 3, 1, 2), (1.0, 1.0, 1.0, 1.0))]
+    [[[0, 3], [1, 2]]]
+    """
+    before = np.cumsum([rates[domain] for domain in chain])
+    found: dict[Partition, None] = {}
+    for count in range(2, len(chain) // 2 + 1):
+        middles = before - np.array([rates[domain] for domain in chain]) / 2.0
+        of_domain = np.minimum(count - 1, (middles * count / before[-1]).astype(int))
+        groups = [
+            frozenset(domain for domain, own in zip(chain, of_domain, strict=True) if own == each)
+            for each in range(count)
+        ]
+        found[partition_of(groups)] = None
+    return list(found)
+
+
 def partitions_near(partition: Partition, num_domains: int) -> list[Partition]:
     """Partitions one change away: a domain goes to another group, alone, or out; an idle one comes
     in; two groups become one."""

@@ -27,8 +27,15 @@ _MOST_STARTS, _FEW_STARTS = 10, 4
 _NUM_STARTS = 4
 """Orders from which a search descends."""
 
+_NUM_ADOPTED = 8
+"""Best orders of one size of microbatches that are judged in the others."""
+
 _SLACK = 1.05
 """Orders that must take this many times as long as the best ones are not simulated."""
+
+_FEWEST_PROMISING, _PART_PROMISING, _PART_OF_BUDGET = 32, 4, 16
+"""Neighbours of an order that are judged, those that promise most: this part of them, or of all
+plans that may be judged if that is less, but no fewer than this."""
 
 _NUM_REFINED, _MOST_NEIGHBOURS = 12, 2000
 """Orders that are refined, and neighbours of each that are judged."""
@@ -72,8 +79,22 @@ class OrderSearch:
         return min(float(each.times_s.min()) for each in self._best)
 
     def seeds(self) -> Scored:
-        """Best simple pipelines, judged by `begin`."""
+        """Best pipelines judged by `begin` and `adopt`."""
         return _joined(self._best)
+
+    def best_orders(self) -> list[Order]:
+        """Best orders found."""
+        return sorted(self._found, key=self._time_s)[:_NUM_ADOPTED]
+
+    @property
+    def unrefined_s(self) -> float:
+        """Time of the best order before its layers were refined. [s]"""
+        return min(time_s for time_s, _ in self._found.values())
+
+    def adopt(self, orders: Iterable[Order]) -> float:
+        """Judge orders found for another size of microbatches; returns `unrefined_s`. [s]"""
+        self._look_at(orders, self._few)
+        return self.unrefined_s
 
     def run(self, most: int) -> Scored:
         """Search until about ``most`` more plans were judged; returns the best, quickest first.
@@ -85,11 +106,11 @@ class OrderSearch:
             self._judge_orders(sorted(self._found, key=self._time_s)[:_NUM_REJUDGED], ())
         if self._size <= MOST_FOR_ALL_ORDERS:
             return self._refined(end)
-        self._descend(end)
+        self._descend(end, most)
         found = self._refined(end)
         self._best = [found]
         stages = found.plans.domain[0, : found.plans.num_stages[0]]
-        near = neighbours(tuple(stages.tolist()), self._size, self.judge.most_stages)
+        near = self._promising(tuple(stages.tolist()), int(found.plans.schedule[0]), most)
         left = max(1, (end - self.judge.num_judged) // max(1, len(self._few)))
         self._judge_orders(near[:left], self._few)
         return self._refined(end)
@@ -156,7 +177,7 @@ class OrderSearch:
     def _time_s(self, order: Order) -> float:
         return self._found[order][0] if order in self._found else np.inf
 
-    def _descend(self, end: int) -> None:
+    def _descend(self, end: int, most: int) -> None:
         """Take the best orders to their best neighbours until none is better or plans run out.
 
         Neighbours are judged under the schedule that is best for the order itself.
@@ -168,9 +189,21 @@ class OrderSearch:
             while better not in been and self.judge.num_judged < end:
                 order = better
                 been.add(order)
-                near = neighbours(order, self._size, self.judge.most_stages)
-                self._look_at(near[: end - self.judge.num_judged], (self._found[order][1],))
+                schedule = self._found[order][1]
+                near = self._promising(order, schedule, most)
+                self._look_at(near[: end - self.judge.num_judged], (schedule,))
                 better = min([order, *near], key=self._time_s)
+
+    def _promising(self, order: Order, schedule: int, budget: int) -> list[Order]:
+        """Neighbours of an order that promise most under a schedule."""
+        near = neighbours(order, self._size, self.judge.most_stages)
+        part = min(len(near) // _PART_PROMISING, budget // _PART_OF_BUDGET)
+        most = max(_FEWEST_PROMISING, part)
+        if len(near) <= most:
+            return near
+        counts = np.full(len(near), self.judge.workload.num_microbatches)
+        levels_s = self.judge.levels_s(near, counts, schedule)
+        return [near[place] for place in np.argsort(levels_s, kind="stable")[:most].tolist()]
 
     def _refined(self, end: int) -> Scored:
         """Refine the splits of the best plans of different orders, one domain alone among them."""

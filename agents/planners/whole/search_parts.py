@@ -10,6 +10,7 @@ import numpy as np
 from agents.decision.whole_plan import ProposeGroups
 from agents.judge.paced_judge import Order, PacedJudge
 from agents.planners.whole.copies import CopySearch, Mode
+from agents.planners.whole.groups import GroupOrders
 from agents.planners.whole.rings import ExchangeTimes
 from des import Corrections, Topology, Workload
 from des.costs.memory import model_state_bytes
@@ -73,6 +74,7 @@ class PartMaker:
         self._topology, self._corrections, self._schedules = topology, corrections, schedules
         self._bandwidth, self._modes, self._propose = bandwidth, modes, propose
         self._exchanges: ExchangeTimes | None = None
+        self._suggested: GroupOrders | None = None
         self._rates = [domain.attainable_flops_per_s for domain in topology.domains]
 
     def part(self, workload: Workload, compression: float) -> SearchPart:
@@ -86,15 +88,18 @@ class PartMaker:
         )
         if self._exchanges is None:  # no size of microbatches matters to them
             self._exchanges = ExchangeTimes(self._topology, workload, self._corrections)
+        if self._suggested is None:  # nor to orders
+            self._suggested = GroupOrders(self._bandwidth, judge.most_stages)
         proposed = self._propose(self._topology, workload) if self._propose is not None else ()
         several = [groups for groups in proposed if len(groups) > 1]
         copies = {
             state: CopySearch(
                 partial(judge.with_state, state.extra_bytes),
                 self._exchanges,
+                self._suggested,
                 self._bandwidth,
                 self._rates,
-                several,
+                proposed=several,
                 sharded=state.sharded,
             )
             for state in self._states(workload)

@@ -3,9 +3,9 @@
 import math
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from astra_sim.base.values import dataclass
 from astra_sim.files.errors import AstraSimUsageError
 
 

@@ -1,7 +1,6 @@
 """Result of a run, rank by rank, and the error of a run that did not end."""
 
-from dataclasses import dataclass, field
-
+from astra_sim.base.values import dataclass, field
 from astra_sim.core.spans import NodeSpan
 
 

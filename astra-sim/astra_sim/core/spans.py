@@ -1,13 +1,12 @@
 """Spans of time in which nodes ran."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from astra_sim.files.execution_trace import TraceNode
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeSpan:
-    """A node from its issue to its completion."""
+class NodeSpan(NamedTuple):
+    """A node from its issue to its completion; a tuple, as there are as many as nodes."""
 
     node: TraceNode
     start_ns: int

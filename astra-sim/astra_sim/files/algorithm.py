@@ -1,9 +1,9 @@
 """Names of the algorithms that collectives are run by."""
 
 import re
-from dataclasses import dataclass
 from typing import Literal, Self, get_args
 
+from astra_sim.base.values import dataclass
 from astra_sim.files.errors import AbortError, AstraSimError
 from astra_sim.files.json_fields import require_whole, shown
 

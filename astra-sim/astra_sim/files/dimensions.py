@@ -1,9 +1,9 @@
 """Dimensions of a logical topology: how many places, joined how, by links of what figures."""
 
 import math
-from dataclasses import dataclass
 from typing import Literal, get_args
 
+from astra_sim.base.values import dataclass
 from astra_sim.files.errors import AstraSimUsageError
 from astra_sim.files.json_fields import shown
 

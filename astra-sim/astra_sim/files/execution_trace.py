@@ -5,16 +5,16 @@ one ``GlobalMetadata``, then ``Node`` after ``Node``. The messages are those of 
 ``mlc-chakra``.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
 from enum import IntEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from astra_sim.base.lazy import lazy
+from astra_sim.base.values import dataclass, field_setters, replace
 from astra_sim.files.errors import AbortError, AstraSimError, NodeError
 from astra_sim.files.json_fields import shown
-from astra_sim.files.trace_records import usual_node
+from astra_sim.files.trace_records import NodeFields, UnusualError, node_fields_within
 
 if TYPE_CHECKING:
     from astra_sim.files import protobuf
@@ -131,6 +131,18 @@ class TraceNode:
         return f"node {self.id} {self.name!r}: {attribute} must be {allowed}, got {came}"
 
 
+_new: Callable[[type[TraceNode]], TraceNode] = TraceNode.__new__
+(
+    _put_id,
+    _put_name,
+    _put_type,
+    _put_dependencies,
+    _put_duration_ns,
+    _put_is_cpu,
+    _put_attributes,
+) = field_setters(TraceNode)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trace:
     """All nodes of one rank, in ascending order of their ids.
@@ -213,63 +225,78 @@ def read_trace(path: str | Path) -> Trace:
 
 def _nodes(source: str, content: bytes) -> Iterator[TraceNode]:
     """Yield the nodes of a file: all records but the first, which is metadata whatever it holds."""
-    records = enumerate(_records(source, content))
-    if next(records, None) is None:
+    if not content:
         raise AbortError(f"{source}: must begin with a metadata record, got an empty file")
-    for number, (offset, record) in records:
+    known: dict[bytes, dict[str, Any]] = {}
+    _, position = _extent(source, content, 0, 0)
+    number, end = 1, len(content)
+    while position < end:
+        offset = position
+        length = content[position]
+        if length < 0x80 and position + length < end:  # `_extent` in place: most are short
+            start, position = position + 1, position + 1 + length
+        else:
+            start, position = _extent(source, content, offset, number)
         try:
-            node = _node(record)
+            fields = node_fields_within(content, start, position, known)
+        except (UnusualError, IndexError, UnicodeDecodeError):
+            fields = _fields_by_library(source, content[start:position], number, offset)
+        try:
+            node = _node(fields)
         except NodeError as error:
             raise AbortError(f"{source}: {_place(number, offset)}: {error}") from error
         yield node
-
-
-def _records(source: str, content: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yield the offset of the first byte and the message of each record."""
-    position, end, number = 0, len(content), 0
-    while position < end:
-        offset = position
-        length = shift = 0
-        byte = 0x80
-        while byte & 0x80:
-            if position == end:
-                raise AbortError(f"{source}: {_place(number, offset)}: length is cut short")
-            if position - offset == MAX_LENGTH_BYTES:
-                raise AbortError(
-                    f"{source}: {_place(number, offset)}: length must have at most "
-                    f"{MAX_LENGTH_BYTES} bytes, got more"
-                )
-            byte = content[position]
-            length |= (byte & 0x7F) << shift
-            position += 1
-            shift += 7
-        start, position = position, position + length
-        if position > end:
-            raise AbortError(
-                f"{source}: {_place(number, offset)}: must have {length} bytes, got {end - start}"
-            )
-        yield offset, content[start:position]
         number += 1
+
+
+def _fields_by_library(source: str, record: bytes, number: int, offset: int) -> NodeFields:
+    """Read what is unusual, or refuse it."""
+    try:
+        return protobuf.node_fields(record)
+    except NodeError as error:
+        raise AbortError(f"{source}: {_place(number, offset)}: {error}") from error
+
+
+def _extent(source: str, content: bytes, offset: int, number: int) -> tuple[int, int]:
+    """Begin and end of the message of the record at an offset, after its length."""
+    position, end = offset, len(content)
+    length = shift = 0
+    byte = 0x80
+    while byte & 0x80:
+        if position == end:
+            raise AbortError(f"{source}: {_place(number, offset)}: length is cut short")
+        if position - offset == MAX_LENGTH_BYTES:
+            raise AbortError(
+                f"{source}: {_place(number, offset)}: length must have at most "
+                f"{MAX_LENGTH_BYTES} bytes, got more"
+            )
+        byte = content[position]
+        length |= (byte & 0x7F) << shift
+        position += 1
+        shift += 7
+    if position + length > end:
+        raise AbortError(
+            f"{source}: {_place(number, offset)}: must have {length} bytes, got {end - position}"
+        )
+    return position, position + length
 
 
 def _place(number: int, offset: int) -> str:
     return f"record {number} at byte {offset}"
 
 
-def _node(record: bytes) -> TraceNode:
-    number, name, kind, dependencies, duration_us, attributes = usual_node(
-        record
-    ) or protobuf.node_fields(record)
-    node = TraceNode(
-        id=number,
-        name=name,
-        type=kind,
-        dependencies=_merged(dependencies),
-        duration_ns=duration_us * NS_PER_MICROSECOND % NUM_UNSIGNED_64,
-        is_cpu=bool(attributes.get(IS_CPU, False)),
-        attributes=attributes,
-    )
-    if IS_CPU in attributes:
+def _node(fields: NodeFields) -> TraceNode:
+    number, name, kind, dependencies, duration_us, attributes = fields
+    is_cpu = attributes.get(IS_CPU, False)
+    node = _new(TraceNode)
+    _put_id(node, number)
+    _put_name(node, name)
+    _put_type(node, kind)
+    _put_dependencies(node, dependencies if len(dependencies) < 2 else _merged(dependencies))
+    _put_duration_ns(node, duration_us * NS_PER_MICROSECOND % NUM_UNSIGNED_64)
+    _put_is_cpu(node, bool(is_cpu))
+    _put_attributes(node, attributes)
+    if is_cpu is not False and is_cpu is not True:
         node.unsigned64(IS_CPU)  # refuses what is no integer
     return node
 

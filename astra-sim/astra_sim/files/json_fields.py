@@ -4,10 +4,10 @@ import json
 import math
 import reprlib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
+from astra_sim.base.values import dataclass
 from astra_sim.files.errors import AbortError, AstraSimError
 
 Warn = Callable[[str], None]

@@ -1,10 +1,10 @@
 """ASTRA-sim's ``remote_memory.json``: memory outside the NPUs."""
 
 import warnings
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
 
+from astra_sim.base.values import dataclass
 from astra_sim.files.errors import AbortError, AstraSimError
 from astra_sim.files.json_fields import JsonFields, Warn, read_json_fields, require_whole, shown
 

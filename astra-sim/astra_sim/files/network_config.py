@@ -6,11 +6,11 @@ Two extensions: a dimension ``Pairwise`` takes ``bandwidth_matrix`` and ``latenc
 
 import math
 import warnings
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, cast
 
+from astra_sim.base.values import dataclass
 from astra_sim.files.dimensions import (
     AnyDimension,
     BandwidthChange,

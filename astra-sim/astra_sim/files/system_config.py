@@ -2,10 +2,10 @@
 
 import struct
 import warnings
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, cast, get_args
 
+from astra_sim.base.values import dataclass, field
 from astra_sim.files.algorithm import Algorithm
 from astra_sim.files.errors import AbortError, AstraSimError
 from astra_sim.files.json_fields import (

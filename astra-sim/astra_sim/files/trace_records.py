@@ -22,8 +22,10 @@ VARINT, FIXED_64, BYTES, FIXED_32 = 0, 1, 2, 5
 MAX_VARINT_BYTES = 10
 MAX_CACHED_ATTRIBUTES = 4096
 
+_NO_ATTRIBUTES: dict[str, Any] = {}
 
-class _UnusualError(Exception):
+
+class UnusualError(Exception):
     """A record that the library must read, or refuse."""
 
 
@@ -36,43 +38,76 @@ def usual_node(record: bytes) -> NodeFields | None:
     (7, 'add', 4, (3,), 7, {})
     """
     try:
-        return _node_fields(record)
-    except (_UnusualError, IndexError, UnicodeDecodeError):
+        return node_fields_within(record, 0, len(record), {})
+    except (UnusualError, IndexError, UnicodeDecodeError):
         return None
 
 
-def _node_fields(record: bytes) -> NodeFields:
+def node_fields_within(
+    content: bytes, position: int, stop: int, known: dict[bytes, dict[str, Any]]
+) -> NodeFields:
+    """Read the ``Node`` between two positions of a file.
+
+    ``known`` holds the attributes of nodes read before by their bytes: many nodes have the same.
+
+    Raises
+    ------
+    UnusualError, IndexError, UnicodeDecodeError
+        If the record is damaged or unusual: attributes are usually last, as libraries write them.
+    """
     number, name, kind, duration_us = 0, "", 0, 0
-    dependencies: list[int] = []
-    attributes: dict[str, Any] = {}
-    position, end = 0, len(record)
-    while position < end:
-        key = record[position]
-        if key & 7 == BYTES:
-            start, position = _extent(record, position + 1)
-            content = record[start:position]
-            if key == 0x52:
-                attribute, value = _attribute(content)
-                attributes.setdefault(attribute, value)
-            elif key == 0x12:
-                name = content.decode()
-            elif key in (0x22, 0x2A):
-                dependencies += _varints(content)
-            else:
-                raise _UnusualError
-            continue
-        value, position = _varint(record, position + 1)
-        if key in (0x20, 0x28):
-            dependencies.append(value)
-        elif key == 0x08:
+    dependencies: tuple[int, ...] = ()
+    attributes = _NO_ATTRIBUTES
+    while position < stop:
+        key = content[position]
+        if key == 0x52:
+            rest = content[position:stop]
+            if rest not in known:
+                known[rest] = _attributes(rest)
+            return number, name, kind, dependencies, duration_us, known[rest]
+        value = content[position + 1]  # `_varint` in place: nearly all have one byte
+        position += 2
+        if value >= 0x80:
+            value, position = _varint(content, position - 1)
+        if key == 0x08:
             number = value
+        elif key in (0x22, 0x2A):
+            start, position = position, position + value
+            dependencies += tuple(_varints(content[start:position]))
+        elif key == 0x12:
+            start, position = position, position + value
+            name = content[start:position].decode()
         elif key == 0x18:
             kind = _signed(value, 32)
         elif key == 0x38:
             duration_us = value
+        elif key in (0x20, 0x28):
+            dependencies += (value,)
         elif key != 0x30:  # when it started, which has no effect
-            raise _UnusualError
-    return number, name, kind, tuple(dependencies), duration_us, attributes
+            raise UnusualError
+    if position != stop:
+        raise UnusualError
+    return number, name, kind, dependencies, duration_us, attributes
+
+
+def _attributes(content: bytes) -> dict[str, Any]:
+    """Values by name of the attributes that a node ends with; the first of a name counts."""
+    attributes: dict[str, Any] = {}
+    position, end = 0, len(content)
+    while position < end:
+        if content[position] != 0x52:
+            raise UnusualError
+        length = content[position + 1]
+        start = position + 2
+        if length >= 0x80:
+            length, start = _varint(content, position + 1)
+        position = start + length
+        if position > end:
+            raise UnusualError
+        attribute, value = _attribute(content[start:position])
+        if attribute not in attributes:
+            attributes[attribute] = value
+    return attributes
 
 
 @lru_cache(maxsize=MAX_CACHED_ATTRIBUTES)
@@ -94,7 +129,7 @@ def _attribute(record: bytes) -> tuple[str, Any]:
             start, position = position, position + (4 if form == FIXED_32 else 8)
             content = record[start:position]
         else:
-            raise _UnusualError
+            raise UnusualError
         if key == 0x0A and name is None:
             name = content.decode()
         elif key == 0x12:
@@ -102,9 +137,9 @@ def _attribute(record: bytes) -> tuple[str, Any]:
         elif key in _VALUES:
             values.append(_VALUES[key](content))
         else:
-            raise _UnusualError
+            raise UnusualError
     if position != end or len(values) > 1:
-        raise _UnusualError
+        raise UnusualError
     return name or "", values[0] if values else None
 
 
@@ -120,20 +155,22 @@ def _varint(record: bytes, position: int) -> tuple[int, int]:
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
             if value >> 64:
-                raise _UnusualError
+                raise UnusualError
             return value, position + 1
-    raise _UnusualError
+    raise UnusualError
 
 
 def _extent(record: bytes, position: int) -> tuple[int, int]:
     """Begin and end of a field that begins with its length."""
     length, start = _varint(record, position)
     if start + length > len(record):
-        raise _UnusualError
+        raise UnusualError
     return start, start + length
 
 
-def _varints(content: bytes) -> list[int]:
+def _varints(content: bytes) -> list[int] | bytes:
+    if content.isascii():
+        return content  # each number has one byte, which is itself
     values, position = [], 0
     while position < len(content):
         value, position = _varint(content, position)
@@ -154,7 +191,7 @@ def _truths(content: bytes) -> tuple[bool, ...]:
             value, position = _varint(content, position)
             values.append(value)
         else:
-            raise _UnusualError
+            raise UnusualError
     return tuple(map(bool, values))
 
 
@@ -174,7 +211,7 @@ def _unpacked(form: str) -> Callable[[bytes], int | float]:
 
     def read(content: bytes) -> int | float:
         if len(content) != size:
-            raise _UnusualError
+            raise UnusualError
         number: int | float = struct.unpack(form, content)[0]
         return number
 

@@ -12,8 +12,8 @@ times (the inside of every domain, say) it holds for all its copies.
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
+from astra_sim.base.values import dataclass
 from astra_sim.files.network_config import NetworkConfig
 from astra_sim.network.routes import links_within
 

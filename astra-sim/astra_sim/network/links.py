@@ -1,6 +1,7 @@
 """A directed link of the congestion-aware network and its queue."""
 
 from collections import deque
+from heapq import heappush
 
 from astra_sim.core.events import Event, EventQueue
 from astra_sim.network.bandwidth import RateProfile
@@ -18,6 +19,7 @@ class NetworkLink:
         "_busy",
         "_bytes_per_ns",
         "_changing",
+        "_freed",
         "_latency_ns",
         "_queue",
         "_waiting",
@@ -29,6 +31,7 @@ class NetworkLink:
         self._bytes_per_ns = rate.bytes_per_ns[0]
         self._changing = None if rate.is_constant else rate
         self._busy = False
+        self._freed: Event = self._release, None
         self._waiting: deque[tuple[int, Event]] | None = None
 
     def carry(self, num_bytes: int, arrival: Event) -> None:
@@ -48,8 +51,19 @@ class NetworkLink:
             wire_ns = num_bytes / self._bytes_per_ns
         else:
             wire_ns = self._changing.transmission_ns(now, num_bytes)
-        queue.insert(now + int(self._latency_ns + wire_ns), arrival)
-        queue.insert(now + int(wire_ns), (self._release, None))
+        due = queue.due  # `queue.insert` in place, twice: every message comes here
+        time_ns = now + int(self._latency_ns + wire_ns)
+        if time_ns in due:
+            due[time_ns].append(arrival)
+        else:
+            due[time_ns] = [arrival]
+            heappush(queue.times, time_ns)
+        time_ns = now + int(wire_ns)
+        if time_ns in due:
+            due[time_ns].append(self._freed)
+        else:
+            due[time_ns] = [self._freed]
+            heappush(queue.times, time_ns)
 
     def _release(self, _: None) -> None:
         """Serve the head of the queue within the same tick."""

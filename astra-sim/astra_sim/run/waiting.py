@@ -55,7 +55,7 @@ def state_of(rank: Rank) -> RankState:
         rank=rank.rank,
         finished=rank.finished,
         trace=rank.trace,
-        in_flight={number: node for number, (node, _) in rank.in_flight.items()},
+        in_flight={number: node for number, (node, _, _) in rank.in_flight.items()},
         done=frozenset(span.node.id for span in rank.spans),
         ready=rank.ready,
         errors=rank.errors,

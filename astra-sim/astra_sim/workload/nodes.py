@@ -1,8 +1,16 @@
 """Issue of nodes, by type."""
 
+from collections.abc import Callable
+
 from astra_sim.files.comm_groups import LEADING_INTEGER
 from astra_sim.files.errors import AbortError, NodeError
-from astra_sim.files.execution_trace import CollectiveType, NodeType, TraceNode
+from astra_sim.files.execution_trace import (
+    NUM_UNSIGNED_32,
+    NUM_UNSIGNED_64,
+    CollectiveType,
+    NodeType,
+    TraceNode,
+)
 from astra_sim.files.system_config import SystemConfig
 from astra_sim.system.collectives import CHUNK_TAG_OFFSET, WORLD, Collective, Collectives
 from astra_sim.system.npu import Npu
@@ -15,6 +23,8 @@ IDLE_NS = 1
 
 DEFAULT_INVOLVED = (True,) * 4
 
+_SEND = int(NodeType.COMM_SEND)
+
 COLLECTIVES = (
     CollectiveType.ALL_REDUCE,
     CollectiveType.ALL_GATHER,
@@ -26,7 +36,7 @@ COLLECTIVES = (
 class NodeIssuer:
     """Issues nodes to the system that runs them; their ranks are notified of the end."""
 
-    __slots__ = ("_collectives", "_memory", "_npus", "_system")
+    __slots__ = ("_collectives", "_handlers", "_memory", "_npus", "_other", "_system")
 
     def __init__(
         self,
@@ -39,6 +49,18 @@ class NodeIssuer:
         self._system = system
         self._collectives = collectives
         self._memory = memory
+        self._handlers: dict[int, Callable[[Rank, TraceNode], None]] = {
+            NodeType.INVALID: self._retire,
+            NodeType.MEM_LOAD: self._access,
+            NodeType.MEM_STORE: self._access,
+            NodeType.COMP: self._compute,
+            NodeType.COMM_SEND: self._send,
+            NodeType.COMM_RECV: self._receive,
+            NodeType.COMM_COLL: self._join,
+        }
+        self._other = _refuse_type
+        if system.replay_only:
+            self._handlers, self._other = {}, self._replay
 
     def issue(self, rank: Rank, node: TraceNode) -> None:
         """Start a node that holds its slot.
@@ -50,20 +72,18 @@ class NodeIssuer:
         AstraSimError
             If what it needs is not there: its group, the memory, the network's way.
         """
-        if self._system.replay_only:
-            self._wait(rank, node, counts=not node.is_cpu)
-        elif node.type == NodeType.COMP:
-            self._compute(rank, node)
-        elif node.type == NodeType.INVALID:
-            rank.retire(node)
-        elif node.type in (NodeType.MEM_LOAD, NodeType.MEM_STORE):
-            timers = self._npus[rank.rank].timers
-            num_bytes = node.unsigned64("tensor_size")
-            self._memory.request(rank.rank, timers, num_bytes, rank.complete, node)
-        elif node.type in (NodeType.COMM_SEND, NodeType.COMM_RECV, NodeType.COMM_COLL):
-            self._communicate(rank, node)
-        else:
-            raise AbortError(f"rank {rank.rank}, node {node.id}: no node has type {node.type}")
+        self._handlers.get(node.type, self._other)(rank, node)
+
+    def _replay(self, rank: Rank, node: TraceNode) -> None:
+        self._wait(rank, node, counts=not node.is_cpu)
+
+    def _retire(self, rank: Rank, node: TraceNode) -> None:
+        rank.retire(node)
+
+    def _access(self, rank: Rank, node: TraceNode) -> None:
+        timers = self._npus[rank.rank].timers
+        num_bytes = node.unsigned64("tensor_size")
+        self._memory.request(rank.rank, timers, num_bytes, rank.complete, node)
 
     def _wait(self, rank: Rank, node: TraceNode, *, counts: bool) -> None:
         duration_ns = node.duration_ns or IDLE_NS
@@ -82,23 +102,21 @@ class NodeIssuer:
             rank.computing_ns += duration_ns
             self._npus[rank.rank].timers.after(duration_ns, rank.complete, node)
 
-    def _communicate(self, rank: Rank, node: TraceNode) -> None:
+    def _send(self, rank: Rank, node: TraceNode) -> None:
         if node.is_cpu:
-            raise NodeError(
-                f"rank {rank.rank}, node {node.id}: a message or collective must not be marked "
-                "is_cpu_op"
-            )
-        if node.type == NodeType.COMM_COLL:
-            self._join(rank, node)
-            return
-        messages = self._npus[rank.rank].messages
+            _refuse_on_cpu(rank, node)
         key = message_key(rank.rank, node)
-        if node.type == NodeType.COMM_SEND:
-            messages.post_send(key, rank.complete, node)
-        else:
-            messages.post_receive(key, rank.complete, node)
+        self._npus[rank.rank].messages.post_send(key, rank.complete, node)
+
+    def _receive(self, rank: Rank, node: TraceNode) -> None:
+        if node.is_cpu:
+            _refuse_on_cpu(rank, node)
+        key = message_key(rank.rank, node)
+        self._npus[rank.rank].messages.post_receive(key, rank.complete, node)
 
     def _join(self, rank: Rank, node: TraceNode) -> None:
+        if node.is_cpu:
+            _refuse_on_cpu(rank, node)
         code = node.unsigned64("comm_type")
         num_bytes = node.unsigned64("comm_size")
         group = _group(rank, node)
@@ -116,6 +134,10 @@ class NodeIssuer:
         self._collectives.start(self._npus[rank.rank], collective, rank.complete, node)
 
 
+def _refuse_type(rank: Rank, node: TraceNode) -> None:
+    raise AbortError(f"rank {rank.rank}, node {node.id}: no node has type {node.type}")
+
+
 def message_key(rank: int, node: TraceNode) -> tuple[int, int, int, int]:
     """Tag, source, target and bytes of a send or receive node.
 
@@ -124,7 +146,31 @@ def message_key(rank: int, node: TraceNode) -> tuple[int, int, int, int]:
     NodeError
         If an attribute is missing or its own end is not this rank.
     """
-    sends = node.type == NodeType.COMM_SEND
+    sends = node.type == _SEND
+    attributes = node.attributes
+    tag = attributes.get("comm_tag")
+    peer = attributes.get("comm_dst" if sends else "comm_src")
+    num_bytes = attributes.get("comm_size")
+    own = attributes.get("comm_src" if sends else "comm_dst", rank)
+    if not (
+        own == rank
+        and type(own) is type(tag) is type(peer) is type(num_bytes) is int
+        and 0 <= tag < CHUNK_TAG_OFFSET
+        and 0 <= peer < NUM_UNSIGNED_32
+        and 0 <= num_bytes < NUM_UNSIGNED_64
+    ):
+        return _read_key(rank, node, sends=sends)
+    return (tag, rank, peer, num_bytes) if sends else (tag, peer, rank, num_bytes)
+
+
+def _refuse_on_cpu(rank: Rank, node: TraceNode) -> None:
+    raise NodeError(
+        f"rank {rank.rank}, node {node.id}: a message or collective must not be marked is_cpu_op"
+    )
+
+
+def _read_key(rank: int, node: TraceNode, *, sends: bool) -> tuple[int, int, int, int]:
+    """Key of a node whose attributes are not all plain: absent, negative, large or of one bit."""
     source = node.unsigned32("comm_src", rank if sends else None)
     target = node.unsigned32("comm_dst", None if sends else rank)
     own, field = (source, "comm_src") if sends else (target, "comm_dst")

@@ -34,6 +34,10 @@ SLOT_OF_TYPE: dict[int, Slot] = {
     NodeType.COMM_RECV: Slot.RECEIVE,
 }
 
+_SLOTS: dict[int, int] = {int(kind): int(slot) for kind, slot in SLOT_OF_TYPE.items()}
+"""The same as plain numbers, which every node is looked up in."""
+_EACH_SLOT = range(len(Slot))
+
 
 class Rank:
     """The nodes of a rank and their state; ``issue`` runs one, ``finish`` ends the rank.
@@ -75,7 +79,8 @@ class Rank:
         self.rank = rank
         self.trace = trace
         self.finished = False
-        self.in_flight: dict[int, tuple[TraceNode, int]] = {}
+        self.in_flight: dict[int, tuple[TraceNode, int, int]] = {}
+        """Nodes under way by id, with their start and their slot."""
         self.spans: list[NodeSpan] = []
         self.computing_ns = 0
         self.errors: dict[int, str] = {}
@@ -87,13 +92,16 @@ class Rank:
         self._ready: tuple[list[int], ...] = ([], [], [], [])
         self._newly_ready: list[int] = []
         self.nodes = {node.id: node for node in trace.nodes}
-        self._blocked_by = {node.id: len(node.dependencies) for node in trace.nodes}
+        self._blocked_by: dict[int, int] = {}
         self._children: defaultdict[int, list[int]] = defaultdict(list)
-        for node in trace.nodes:
-            for parent in node.dependencies:
-                self._children[parent].append(node.id)
-            if not node.dependencies:
-                self._newly_ready.append(node.id)
+        blocked_by, children = self._blocked_by, self._children
+        for number, node in self.nodes.items():
+            dependencies = node.dependencies
+            blocked_by[number] = len(dependencies)
+            for parent in dependencies:
+                children[parent].append(number)
+            if not dependencies:
+                self._newly_ready.append(number)
 
     @property
     def is_done(self) -> bool:
@@ -107,25 +115,32 @@ class Rank:
 
     def issue_pass(self) -> None:
         """Issue what is ready now; what becomes ready meanwhile waits for the next pass."""
-        ready, free = self._ready, self._free
-        for number in self._newly_ready:
-            heappush(ready[slot_of(self.nodes[number], self.trace.source)], number)
-        self._newly_ready.clear()
+        ready, free, nodes = self._ready, self._free, self.nodes
+        if self._newly_ready:
+            for number in self._newly_ready:
+                node = nodes[number]
+                slot = 0 if node.is_cpu else _SLOTS.get(node.type)
+                if slot is None:
+                    slot = slot_of(node, self.trace.source)
+                heappush(ready[slot], number)
+            self._newly_ready.clear()
         while True:
             first: list[int] | None = None
             slot = 0
-            for candidate, numbers in enumerate(ready):
+            for candidate in _EACH_SLOT:
+                numbers = ready[candidate]
                 if numbers and free[candidate] and (first is None or numbers[0] < first[0]):
                     first, slot = numbers, candidate
             if first is None:
                 return
-            node = self.nodes[heappop(first)]
+            number = heappop(first)
+            node = nodes[number]
             free[slot] -= 1
-            self.in_flight[node.id] = node, self._queue.now
+            self.in_flight[number] = node, self._queue.now, slot
             try:
                 self._issue(self, node)
             except NodeError as error:
-                self.errors[node.id] = str(error)
+                self.errors[number] = str(error)
                 raise
 
     def retire(self, node: TraceNode) -> None:
@@ -146,14 +161,17 @@ class Rank:
         return (self._queue.now - self.computing_ns) % UINT64
 
     def _end(self, node: TraceNode) -> None:
-        _, start_ns = self.in_flight.pop(node.id)
-        self._free[slot_of(node)] += 1
-        self.spans.append(NodeSpan(node=node, start_ns=start_ns, end_ns=self._queue.now))
-        blocked_by = self._blocked_by
-        for child in self._children.get(node.id, ()):
-            blocked_by[child] -= 1
-            if not blocked_by[child]:
-                self._newly_ready.append(child)
+        number = node.id
+        _, start_ns, slot = self.in_flight.pop(number)
+        self._free[slot] += 1
+        self.spans.append(NodeSpan(node, start_ns, self._queue.now))
+        children = self._children
+        if number in children:
+            blocked_by = self._blocked_by
+            for child in children[number]:
+                left = blocked_by[child] = blocked_by[child] - 1
+                if not left:
+                    self._newly_ready.append(child)
 
 
 def slot_of(node: TraceNode, source: str = "trace") -> Slot:

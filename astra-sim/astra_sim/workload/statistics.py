@@ -2,8 +2,8 @@
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
+from astra_sim.base.values import replace
 from astra_sim.core.events import Log
 from astra_sim.core.result import RankResult, RankStatistics, RooflineStatistics
 from astra_sim.core.spans import NodeSpan

@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from des.base.jit import lean_kernel
+from des.serving.batch_times import STEP_REQUESTS
 
 Numbers = npt.NDArray[np.float64]
 Counts = npt.NDArray[np.int64]
@@ -24,6 +25,7 @@ class EngineNumbers(NamedTuple):
     per_context_s: float
     per_square_request_s: float
     per_mean_context_s: float
+    above_256_s: float
     kv_capacity_tokens: int
     max_batch_size: int
     chunk_tokens: int
@@ -100,6 +102,7 @@ def first_time(e: EngineNumbers, num: int, context: int) -> float:
         + (e.per_request_s + e.per_square_request_s * num) * num
         + e.per_context_s * context
         + e.per_mean_context_s * (context / num)
+        + (e.above_256_s if num > STEP_REQUESTS else 0.0)
     )
 
 

@@ -54,7 +54,7 @@ class Desk(NamedTuple):
 
     ``passes`` (S, 4) are times of F, B, D and W; ``arrivals`` (2, S, M) times at which activations
     and gradients arrive; ``wires`` (2, S) times from which they are free; ``free`` (S,) those of
-    stages; ``done`` (S, 3) counts of F, B or D, and W.
+    stages; ``done`` (S, 3) counts of F, B or D, and W; ``work_s`` (S,) is for the work of stages.
     """
 
     passes: Real
@@ -62,6 +62,7 @@ class Desk(NamedTuple):
     wires: Real
     free: Real
     done: Whole
+    work_s: Real
 
 
 def new_desk(most_stages: int, most_microbatches: int) -> Desk:
@@ -72,6 +73,7 @@ def new_desk(most_stages: int, most_microbatches: int) -> Desk:
         wires=np.zeros((2, most_stages)),
         free=np.zeros(most_stages),
         done=np.zeros((most_stages, 3), dtype=np.int64),
+        work_s=np.zeros(most_stages),
     )
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +18,7 @@ from des.base.command import EXIT_CODES, UsageError, exit_code_of
 from des.base.document import DOCUMENT
 from des.base.flags import JsonFlag, option, parse, to_dict
 from des.base.lazy import lazy
+from scenarios.frame.files import read_csv, write_csv
 from scenarios.frame.outputs import (
     OutputChoice,
     figures_option,
@@ -35,6 +38,7 @@ if TYPE_CHECKING:
 
     from agents.decision import held, run_epochs
     from agents.decision.situation import Situation
+    from agents.hi_ppo import policies
     from agents.planners.search import search
     from agents.ppo import devices
     from des.base import console as base_console
@@ -45,6 +49,7 @@ if TYPE_CHECKING:
 else:
     held = lazy("agents.decision.held")
     run_epochs = lazy("agents.decision.run_epochs")
+    policies = lazy("agents.hi_ppo.policies")
     search = lazy("agents.planners.search.search")
     devices = lazy("agents.ppo.devices")
     simulate = lazy("des.compiled.simulate")
@@ -58,6 +63,9 @@ else:
 
 
 PROG = "python -m scenarios.ablations"
+
+NETWORKS = "networks"
+"""Within the run folder; one file a network, ``<network>-<digest of the weights>.csv``."""
 
 MISJUDGED = Corrections(wan_bandwidth_factor=0.7, wan_latency_factor=1.2)
 """True links of ``uncalibrated``, relative to the figures used for planning."""
@@ -86,10 +94,12 @@ flat policy of one world: python -m scenarios.ablations.flat.
 
 examples:
   {PROG} --out runs/ablations
+  {PROG} --resume --out runs/ablations
   {PROG} --pure-ppo runs/pure/placement.pt --num-domains 4,5 --num-worlds 8 --out runs/pure_ppo
 
-files written to --out: config.json, report.html, gaps.png, ablations.csv; a gap is empty where no
-depth fits into memory
+files written to --out: config.json, report.html, gaps.png, ablations.csv, and {NETWORKS}/ with a
+file for each network as soon as it is compared; --resume with the same flags takes those that are
+there. A gap is empty where no depth fits into memory
 
 exit codes: 0 done; 2 a flag is wrong or a checkpoint cannot be read; {EXIT_CODES}
 """
@@ -99,7 +109,10 @@ exit codes: 0 done; 2 a flag is wrong or a checkpoint cannot be read; {EXIT_CODE
 class Config(JsonFlag):
     """Settings of the ablations; the fields are the flags."""
 
-    out: Path = option(Path("runs/ablations"), "new or empty folder of the run")
+    out: Path = option(
+        Path("runs/ablations"), "run folder: new or empty, or with --resume the one to continue"
+    )
+    resume: bool = option(False, "continue the run in --out, by the same flags")
     checkpoint: tuple[Path, ...] = option((), "trained policies by seed; none: those shipped")
     pure_ppo: tuple[Path, ...] = option((), "files of train_hi_ppo --imitation 0, placement.pt")
     no_encoder: tuple[Path, ...] = option((), "policies of train_hi_ppo --rounds 0")
@@ -136,9 +149,8 @@ def _command(argv: Sequence[str] | None) -> None:
         ablations_variants.LOOK_AHEADS[config.look_ahead],
     )
     console = base_console.FittedConsole()
-    with RunFolder.created(config.out) as folder:
-        folder.write_config(to_dict(config))
-        frame = compared_variants(config, variants, console)
+    with _folder(config) as folder:
+        frame = compared_variants(config, variants, console, folder.path / NETWORKS)
         page = ablations_page.ablation_report(
             frame, repeated_settings(config), repeat_command(PROG, config)
         )
@@ -148,35 +160,76 @@ def _command(argv: Sequence[str] | None) -> None:
     sys.stdout.write(f"rows: {folder.path / 'ablations.csv'}\n")
 
 
+@contextmanager
+def _folder(config: Config) -> Iterator[RunFolder]:
+    """Make the run folder, or open that of the same run; it is locked meanwhile."""
+    if not config.resume:
+        with RunFolder.created(config.out) as folder:
+            folder.write_config(to_dict(config))
+            yield folder
+        return
+    given = repeated_settings(config)
+    with RunFolder.opened(config.out) as folder:
+        folder.require_begun_with(folder.read_config(), given, PROG)
+        yield folder
+
+
 def compared_variants(
-    config: Config, variants: Sequence[Variant], console: Console
+    config: Config, variants: Sequence[Variant], console: Console, kept: Path
 ) -> pd.DataFrame:
-    """One row per network, variant and seed: ``gap``, and ``response_s``, which is a timing."""
-    rows = []
-    own = [one for one in variants if one.name == ablations_variants.HI_PPO and one.looks_ahead]
+    """One row per network, variant and seed: ``gap``, and ``response_s``, which is a timing.
+
+    Parameters
+    ----------
+    kept
+        Folder of a file for each network, written as soon as it is compared; those that are there
+        for the same weights are taken as they are.
+    """
+    kept.mkdir(exist_ok=True)
+    weights = _digest_of_files(config)
+    frames = []
     for name, situation in rich_progress.track(
         list(_situations(config)), "deciding", console=console
     ):
-        size = situation.topology.num_domains
-        real = replace(situation, corrections=MISJUDGED)
-        best_s, real_best_s = _best_s(situation), _best_s(real)
-        judged = [
-            (one.title, one, _judged(one.decide, situation, situation), best_s) for one in variants
-        ]
-        for title, seen in (("uncalibrated", situation), ("calibrated", real)):
-            judged += [(title, one, _judged(one.decide, seen, real), real_best_s) for one in own]
-        rows += [
-            {
-                "network": name,
-                "num_domains": size,
-                "variant": title,
-                "seed": one.seed,
-                "gap": found_s / least_s - 1.0,
-                "response_s": response_s,
-            }
-            for title, one, (found_s, response_s), least_s in judged
-        ]
-    return pd.DataFrame(rows)
+        path = kept / f"{name}-{weights}.csv"
+        if not path.exists():
+            rows = _rows_of(name, situation, variants)
+            write_csv(path, pd.DataFrame(rows))
+        frames.append(read_csv(path))
+    return pd.concat(frames, ignore_index=True)
+
+
+def _digest_of_files(config: Config) -> str:
+    """Digest of all weights that are compared, as part of a file name."""
+    names = ("checkpoint", *ablations_variants.TRAINED_WITHOUT)
+    given = [path for name in names for path in getattr(config, name)]
+    files = given if config.checkpoint else [*policies.shipped_files(), *given]
+    return hashlib.sha256("".join(map(policies.digest_of, files)).encode()).hexdigest()[:12]
+
+
+def _rows_of(
+    name: str, situation: Situation, variants: Sequence[Variant]
+) -> list[dict[str, object]]:
+    """Rows of one network."""
+    own = [one for one in variants if one.name == ablations_variants.HI_PPO and one.looks_ahead]
+    real = replace(situation, corrections=MISJUDGED)
+    best_s, real_best_s = _best_s(situation), _best_s(real)
+    judged = [
+        (one.title, one, _judged(one.decide, situation, situation), best_s) for one in variants
+    ]
+    for title, seen in (("uncalibrated", situation), ("calibrated", real)):
+        judged += [(title, one, _judged(one.decide, seen, real), real_best_s) for one in own]
+    return [
+        {
+            "network": name,
+            "num_domains": situation.topology.num_domains,
+            "variant": title,
+            "seed": one.seed,
+            "gap": found_s / least_s - 1.0,
+            "response_s": response_s,
+        }
+        for title, one, (found_s, response_s), least_s in judged
+    ]
 
 
 def _judged(decide: Decide, seen: Situation, real: Situation) -> tuple[float, float]:

@@ -15,6 +15,7 @@ from des.base.flags import JsonFlag, option, parse, to_dict
 from des.base.help_text import terminal_width
 from des.base.lazy import lazy
 from scenarios.frame.files import write_csv
+from scenarios.frame.outputs import OutputChoice, figures_option, parquet_option, write_outputs
 from scenarios.frame.run_folder import RunFolder
 from scenarios.measure.ablations.flat_training import (
     NUM_ENVS,
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from agents.planners.search import search
     from agents.ppo import devices
     from agents.replanning import search_schedulers
-    from scenarios.measure.ablations import intervals
+    from scenarios.measure.ablations import intervals, rows_page
 else:
     run_epochs = lazy("agents.decision.run_epochs")
     policies = lazy("agents.hi_ppo.policies")
@@ -45,6 +46,7 @@ else:
     search_schedulers = lazy("agents.replanning.search_schedulers")
     pd = lazy("pandas")
     intervals = lazy("scenarios.measure.ablations.intervals")
+    rows_page = lazy("scenarios.measure.ablations.rows_page")
 
 
 PROG = "python -m scenarios.ablations.flat"
@@ -69,7 +71,8 @@ methods:
   {HI_PPO}            the shipped policies of the same seed, whole
   {SEARCH}       the best plan at base figures, held
 
-files written to --out: config.json, flat.csv; training.csv, the end of each training
+files written to --out: config.json, flat.csv; training.csv, the end of each training (--parquet:
+both also as Parquet); report.html and its picture (--figures)
 
 examples:
   {PROG} --out runs/flat
@@ -93,6 +96,8 @@ class Config(JsonFlag):
     num_epochs: int = option(64, "decisions of a draw")
     num_draws: int = option(1, "draws of each world")
     seed: int = option(1, "seed of the worlds and their draws")
+    figures: tuple[str, ...] = figures_option()
+    parquet: bool = parquet_option()
 
     def __post_init__(self) -> None:
         for name in ("num_worlds", "steps", "num_envs", "num_epochs", "num_draws"):
@@ -113,6 +118,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _command(argv: Sequence[str] | None) -> None:
     config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EPILOG)
+    choice = OutputChoice(figures=config.figures, parquet=config.parquet)
     devices.use_torch_threads(1)
     found: list[dict[str, object]] = []
     trainings: list[dict[str, object]] = []
@@ -127,6 +133,19 @@ def _command(argv: Sequence[str] | None) -> None:
             write_csv(folder.path / "training.csv", pd.DataFrame(trainings))
             sys.stdout.write(f"{world.name}, {world.num_domains} domains: done\n")
             sys.stdout.flush()
+        page = rows_page.comparison_report(
+            config,
+            PROG,
+            frame.assign(network=frame["world"], over_search=100.0 * frame["over_search"]),
+            by="method",
+            value="over_search",
+            label=f"total time over that of {SEARCH} [%]",
+            title="Hi-PPO and a flat policy of each world",
+            question="What does Hi-PPO gain over a policy that is trained on one world?",
+            lines=[f"{name}: {cell}" for name, cell in flat_summary(frame).loc[HI_PPO].items()],
+        )
+        frames = {"flat": frame, "training": pd.DataFrame(trainings)}
+        write_outputs(folder.path, choice, page, frames)
     DOCUMENT.add(rows=frame, trainings=trainings, out=config.out)
     sys.stdout.write("total time over that of search_once [%]: mean ± 95 % over worlds and seeds\n")
     sys.stdout.write(f"{flat_summary(frame).to_string(line_width=terminal_width())}\n")

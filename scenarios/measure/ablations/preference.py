@@ -17,7 +17,7 @@ from des.base.document import DOCUMENT
 from des.base.flags import JsonFlag, option, parse, to_dict
 from des.base.help_text import terminal_width
 from des.base.lazy import lazy
-from scenarios.frame.files import write_csv
+from scenarios.frame.outputs import OutputChoice, figures_option, parquet_option, write_outputs
 from scenarios.frame.run_folder import RunFolder
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from agents.planners.pareto import proposals as pareto_proposals
     from agents.planners.pareto.proposals import Proposals
     from agents.ppo import devices
-    from scenarios.measure.ablations import intervals, variants
+    from scenarios.measure.ablations import intervals, rows_page, variants
     from scenarios.measure.pareto import fronts, study
     from scenarios.measure.pareto import worlds as pareto_worlds
     from scenarios.measure.pareto.fronts import Sweep
@@ -45,6 +45,7 @@ else:
     devices = lazy("agents.ppo.devices")
     pd = lazy("pandas")
     intervals = lazy("scenarios.measure.ablations.intervals")
+    rows_page = lazy("scenarios.measure.ablations.rows_page")
     variants = lazy("scenarios.measure.ablations.variants")
     fronts = lazy("scenarios.measure.pareto.fronts")
     study = lazy("scenarios.measure.pareto.study")
@@ -72,7 +73,8 @@ examples:
   {PROG} --out runs/preference
   {PROG} --no-preference runs/blind/placement.pt --worlds 8 --out runs/blind
 
-files written to --out: config.json, preference.csv
+files written to --out: config.json, preference.csv (--parquet: also as Parquet), report.html and
+its picture (--figures)
 
 exit codes: 0 done; 2 a flag is wrong or a checkpoint cannot be read; {EXIT_CODES}
 """
@@ -91,6 +93,8 @@ class Config(JsonFlag):
     worlds: int = option(4, "number of worlds")
     seed: int = option(0, "seed of the worlds, their prices and random methods")
     evaluations: int = option(20_000, "plans that NSGA-II judges for the reference")
+    figures: tuple[str, ...] = figures_option()
+    parquet: bool = parquet_option()
 
     def __post_init__(self) -> None:
         require_count(PROG, "worlds", self.worlds)
@@ -105,6 +109,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _command(argv: Sequence[str] | None) -> None:
     config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EPILOG)
+    choice = OutputChoice(figures=config.figures, parquet=config.parquet)
     devices.use_torch_threads(1)
     policies = variants.policies_given(config.checkpoint, {"no_preference": config.no_preference})
     worlds = pareto_worlds.priced_worlds(
@@ -113,7 +118,23 @@ def _command(argv: Sequence[str] | None) -> None:
     with RunFolder.created(config.out) as folder:
         folder.write_config(to_dict(config))
         frame = compared_preferences(config, sweeps_of(policies, config.seed), worlds)
-        write_csv(folder.path / "preference.csv", frame)
+        summary = preference_summary(frame)
+        figure = FIGURES[0]
+        page = rows_page.comparison_report(
+            config,
+            PROG,
+            frame.rename(columns={"world": "network"}),
+            by="variant",
+            value=figure,
+            label=figure.replace("_", " "),
+            title="Policies with and without the preference",
+            question="What is the preference worth as an input of the policy?",
+            lines=[
+                f"{name}: {figure} {cell}"
+                for name, cell in zip(summary["variant"], summary[figure], strict=True)
+            ],
+        )
+        write_outputs(folder.path, choice, page, {"preference": frame})
     DOCUMENT.add(rows=frame, out=config.out)
     sys.stdout.write(f"means ± 95 % over {len(worlds)} worlds and seeds:\n")
     sys.stdout.write(

@@ -15,7 +15,7 @@ from des.base.command import EXIT_CODES, exit_code_of
 from des.base.document import DOCUMENT
 from des.base.flags import JsonFlag, option, parse, to_dict
 from des.base.lazy import lazy
-from scenarios.frame.files import write_csv
+from scenarios.frame.outputs import OutputChoice, figures_option, parquet_option, write_outputs
 from scenarios.frame.run_folder import RunFolder
 from scenarios.suites import suite
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from agents.hi_ppo.plans.simple_proposals import DrawGroups
     from agents.ppo import devices
     from des.base import console as base_console
-    from scenarios.measure.ablations import intervals
+    from scenarios.measure.ablations import intervals, rows_page
 else:
     pd = lazy("pandas")
     base_console = lazy("des.base.console")
@@ -52,6 +52,7 @@ else:
     sketch_judge = lazy("agents.hi_ppo.plans.sketch_judge")
     devices = lazy("agents.ppo.devices")
     intervals = lazy("scenarios.measure.ablations.intervals")
+    rows_page = lazy("scenarios.measure.ablations.rows_page")
 
 
 PROG = "python -m scenarios.ablations.proposals"
@@ -72,7 +73,8 @@ examples:
   {PROG} --out runs/proposals
   {PROG} --checkpoint runs/plans-0/plans.pt,runs/plans-1/plans.pt --num-domains 32,64
 
-files written to --out: config.json, proposals.csv
+files written to --out: config.json, proposals.csv (--parquet: also as Parquet), report.html and its
+picture (--figures)
 
 exit codes: 0 done; 2 a flag is wrong or a checkpoint cannot be read; {EXIT_CODES}
 """
@@ -91,6 +93,8 @@ class Config(JsonFlag):
     proposals: int = option(64, "plans that each method proposes")
     look_ahead: int = option(0, "changes of the best ones that are judged after them")
     seed: int = option(0, "seed of the networks and of what is drawn")
+    figures: tuple[str, ...] = figures_option()
+    parquet: bool = parquet_option()
 
     def __post_init__(self) -> None:
         require_count(PROG, "num_worlds", self.num_worlds)
@@ -108,16 +112,29 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _command(argv: Sequence[str] | None) -> None:
     epilog = _EPILOG.format(num_schedules=len(sketch_judge.SKETCH_SCHEDULES))
     config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=epilog)
+    choice = OutputChoice(figures=config.figures, parquet=config.parquet)
     devices.use_torch_threads(1)
     methods = _methods(config)
     console = base_console.FittedConsole()
     with RunFolder.created(config.out) as folder:
         folder.write_config(to_dict(config))
         frame = compared_proposals(config, methods, console)
-        write_csv(folder.path / "proposals.csv", frame)
-    DOCUMENT.add(rows=frame, verdicts=list(_verdicts(frame)), out=config.out)
+        verdicts = list(_verdicts(frame))
+        page = rows_page.comparison_report(
+            config,
+            PROG,
+            frame.assign(excess=100.0 * frame["excess"]),
+            by="method",
+            value="excess",
+            label="excess of a step over the best plan known [%]",
+            title="Learned proposals of plans",
+            question="Are learned proposals worth more than random and simple ones?",
+            lines=verdicts,
+        )
+        write_outputs(folder.path, choice, page, {"proposals": frame})
+    DOCUMENT.add(rows=frame, verdicts=verdicts, out=config.out)
     console.print(_table(frame))
-    for line in _verdicts(frame):
+    for line in verdicts:
         console.print(line, soft_wrap=True)
     sys.stdout.write(f"rows: {config.out / 'proposals.csv'}\n")
 

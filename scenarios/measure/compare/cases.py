@@ -2,16 +2,25 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from agents.decision.families import SYNCHRONOUS, Family
-from scenarios.suites import SITE_NAMES, SuiteWorld, suite
+from des.base.lazy import lazy
+from scenarios.suites import EXAMPLES_NAME, SITE_NAMES, SuiteWorld, suite
+
+if TYPE_CHECKING:
+    from scenarios.suites import examples
+else:
+    examples = lazy("scenarios.suites.examples")
 
 Part = Literal["static", "dynamic"]
 """One plan for a network that stands still, or one plan per epoch for one that moves."""
 
-STATIC_SUITES = ("eval_static", "sites_static")
+STATIC_SUITES = ("eval_static", "sites_static", EXAMPLES_NAME)
 """Suites whose networks stand still."""
+
+SITES = (*SITE_NAMES, EXAMPLES_NAME)
+"""Suites whose references are the best plan of all methods and the proven bound."""
 
 BEST_SCHEDULE = "_best_schedule"
 """Ends the names of planners whose plans may have a schedule of halved backward passes."""
@@ -56,7 +65,7 @@ class ComparedDraw:
     @property
     def has_sites(self) -> bool:
         """Whether the world is one of real sites."""
-        return self.suite in SITE_NAMES
+        return self.suite in SITES
 
     @property
     def name(self) -> str:
@@ -77,7 +86,20 @@ class ComparedDraw:
         }
 
     def world(self) -> SuiteWorld:
-        """Make the world."""
+        """Make the world.
+
+        Raises
+        ------
+        ValueError
+            If the suite has no such world.
+        """
+        if self.suite == EXAMPLES_NAME:
+            if self.num_domains:
+                raise ValueError(
+                    f"{EXAMPLES_NAME}: num_domains must not be given, as the examples are as they "
+                    f"are; got {', '.join(map(str, self.num_domains))}"
+                )
+            return examples.example_world(self.index)
         family = suite(self.suite)
         part = family.with_domains(*self.num_domains) if self.num_domains else family
         return part.world(self.index, self.seed)

@@ -31,7 +31,7 @@ from scenarios.measure.compare.cases import (
     ComparedDraw,
     compared_draws,
 )
-from scenarios.suites import EVALUATION_NAMES, SITE_NAMES
+from scenarios.suites import EVALUATION_NAMES, EXAMPLES_NAME, SITE_NAMES
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -58,7 +58,8 @@ PROG = "python -m scenarios.compare"
 _OF_FILES = ("figures", "parquet")
 """Flags on the formats of files, which a comparison that goes on may change."""
 _FAMILIES = {"synchronous": SYNCHRONOUS, "all": FAMILIES}
-_SUITES = (*EVALUATION_NAMES, *(name for name in SITE_NAMES if name != "sites_train"))
+_SITES = tuple(name for name in SITE_NAMES if name != "sites_train")
+_SUITES = (*EVALUATION_NAMES, *_SITES, EXAMPLES_NAME)
 _QUICK = {"num_worlds": 1, "num_draws": 1, "num_epochs": 4, "suite": ("eval_static", "hard")}
 _EXAMPLES = f"""\
 examples:
@@ -66,11 +67,14 @@ examples:
   {PROG} --suite hard --num-worlds 8 --num-draws 4 --out runs/hard
   {PROG} --suite eval_static --num-domains 4,5 --planners search,uniform --out runs/static
   {PROG} --suite sites_static --num-worlds 30 --num-draws 1 --out runs/sites
+  {PROG} --suite {EXAMPLES_NAME} --num-worlds 10 --num-draws 1 --families all \
+      --planners decide,decide_10x,whole --out runs/examples
 
-{", ".join(STATIC_SUITES)} compare planners, each with the same search for the depth; under
-the name with "{BEST_SCHEDULE}" behind it a planner's plan may have halved backward passes. On real
-sites planners are left out above the number of domains that they are made for, and the output says
-so. whole_10x judges ten times the plans of whole; decide, decide_10x and decide_search (no plan
+{", ".join(STATIC_SUITES)} (the worlds shipped with
+agents.decide) compare planners, each with the same search for the depth; under the name with
+"{BEST_SCHEDULE}" behind it a planner's plan may have halved backward passes. On real sites planners
+are left out above the number of domains that they are made for, and the output says so. whole_10x
+judges ten times the plans of whole; decide, decide_10x and decide_search (no plan
 policy) are answers of agents.decide among --families. The other suites compare rules of re-
 planning, which choose among the same plans of each draw at the same costs. A rule knows a plan
 from the epoch whose network yields it; under the name with "{FORESEEN}" behind it, all plans of

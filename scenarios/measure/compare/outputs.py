@@ -14,6 +14,7 @@ from scenarios.frame.files import write_json
 from scenarios.frame.run_folder import RunFolder
 from scenarios.frame.statistics import mean_and_interval
 from scenarios.measure.compare.bootstrap import LEAST_WORLDS
+from scenarios.measure.compare.cases import SITES
 from scenarios.measure.compare.dynamic_part import CLAIRVOYANT
 from scenarios.measure.compare.figures import Bar, bars_of
 from scenarios.measure.compare.running import TIMINGS
@@ -23,9 +24,9 @@ from scenarios.measure.compare.summary import (
     dynamic_summary,
     foreseen_part,
     hindsight_excess,
+    planners_left_out,
     static_summary,
 )
-from scenarios.suites import SITE_NAMES
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +66,7 @@ def write_comparison(
     dynamic, rules, figures = None, dict[str, dict[str, object]](), list[Figure]()
     if "static" in frames:
         static, saved = _by_suite(frames["static"]), saved_by_tokens(frames["static"])
-        left_out = _left_out(frames["static"])
+        left_out = planners_left_out(frames["static"])
         tables |= {"static_summary": static, "saved_by_tokens": saved}
         panels = [
             (_reference(str(suite)), _bars(group, "gap"))
@@ -162,11 +163,13 @@ def _rules_table(suite: str, group: pd.DataFrame, decision_s: "pd.Series[float]"
 def _show_static(
     console: Console, suite: str, group: pd.DataFrame, decision_s: "pd.Series[float]"
 ) -> None:
-    headings = ("gap [%]", "p95", "compared", "misfit", "over bound", "over search", "decision")
+    headings = ["gap [%]", "p95", "compared", "misfit", "over bound", "over search", "decision"]
+    has_ideal = bool(group["over_ideal"].notna().any())
+    if has_ideal:
+        headings[4:5] = ["best family", "over bound", "time / ideal"]
     table = _table(f"planners on {suite}, {_reference(suite)}", *headings)
     for row in group.to_dict("records"):
-        table.add_row(
-            f"{row['method']}{'' if row['is_same_training'] else ' †'}",
+        cells = [
             _percent(row["gap"], row["gap_half_width"]),
             _percent(row["p95_gap"]),
             f"{row['num_proven']}/{row['num_cases']}",
@@ -174,13 +177,17 @@ def _show_static(
             _percent(row["over_bound"]),
             _against(row, "over_search"),
             _time(decision_s[suite, row["method"]]),
-        )
+        ]
+        if has_ideal:
+            cells.insert(4, f"{row['num_best_family']:.0f}")
+            cells.insert(6, f"{row['over_ideal']:.3f}")
+        table.add_row(f"{row['method']}{'' if row['is_same_training'] else ' †'}", *cells)
     console.print(table)
 
 
 def _reference(suite: str) -> str:
     """Reference of a gap in words."""
-    if suite in SITE_NAMES:
+    if suite in SITES:
         return "gap to the best plan of all methods"
     return "gap to the proven optimum"
 
@@ -192,17 +199,6 @@ def _by_suite(rows: pd.DataFrame) -> pd.DataFrame:
         for suite, group in rows.groupby("suite", sort=False)
     ]
     return pd.concat(parts, ignore_index=True)
-
-
-def _left_out(rows: pd.DataFrame) -> dict[str, dict[str, str]]:
-    """Reasons why planners have no plan, by suite and method: how often, and the first one."""
-    found: dict[str, dict[str, str]] = {}
-    failed = rows[rows["error"].notna() & (rows["error"] != "")]
-    for (suite, method), group in failed.groupby(["suite", "method"], sort=False):
-        count = len(rows[(rows["suite"] == suite) & (rows["method"] == method)])
-        reason = f"has no plan in {len(group)} of {count} cases: {group['error'].iloc[0]}"
-        found.setdefault(str(suite), {})[str(method)] = reason
-    return found
 
 
 def _saved_table(saved: pd.DataFrame) -> Table:

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from agents.decision.depths import DEPTHS
-from agents.decision.families import SYNCHRONOUS
+from agents.decision.families import SYNCHRONOUS, family_of
 from agents.decision.held import held_topology
 from agents.decision.problem import PlanningProblem
 from agents.judge.step_times import step_times_s, step_wan_bytes
@@ -24,7 +24,7 @@ from scenarios.measure.compare.whole_rows import (
     ANSWERS,
     TENFOLD,
     answer_of_families,
-    bound_s,
+    bound_of,
     tenfold,
 )
 
@@ -59,15 +59,17 @@ def static_rows(case: ComparedDraw) -> pd.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        One row per planner. ``bound_s``, on real sites, is a proven lower bound on the steps of all
-        plans of the families of the case with one stage per domain, or NaN where the proof does not
-        cover the world. ``best_s`` is the proven optimum over plans with one stage per domain,
-        or NaN where there is no proof in the budget; on real sites it is the least time of all rows
-        that fit into memory, of the same training alone where the families are. ``error`` says why
-        a planner has no plan or is left out; its figures are NaN then. ``is_same_training`` is
-        false of plans whose replicas do not exchange after every step, which is another
-        optimisation; ``time_s`` is the mean from one exchange to the next. ``decision_time_s`` is a
-        timing.
+        One row per planner. ``family`` is that of the plan. ``bound_s``, on real sites and
+        examples, is a proven lower bound on the steps of all plans of the families of the case
+        with one stage per domain, or NaN where the proof does not cover the world; ``ideal_s`` is
+        a step with all GPUs at work and nothing sent, with the same layer times. ``best_s`` is the
+        proven optimum over plans with one stage per domain, or NaN where there is no proof in the
+        budget; on real sites and examples it is the least time of all rows that fit into memory,
+        of the same training alone where the families are, and ``best_family`` the family of that
+        row. ``error`` says why a planner has no plan or is left out; its figures are NaN then.
+        ``is_same_training`` is false of plans whose replicas do not exchange after every step,
+        which is another optimisation; ``time_s`` is the mean from one exchange to the next.
+        ``decision_time_s`` is a timing.
 
     Notes
     -----
@@ -101,10 +103,13 @@ def static_rows(case: ComparedDraw) -> pd.DataFrame:
         counts = frame["fits_memory"]
         if case.families == SYNCHRONOUS:
             counts = counts & frame["is_same_training"]
-        frame["best_s"] = frame.loc[counts, "time_s"].min()
-    frame["bound_s"] = (
-        bound_s(topology, world.workload, case.families) if case.has_sites else float("nan")
-    )
+        counted = frame[counts]
+        frame["best_s"] = counted["time_s"].min()
+        order = counted.sort_values("time_s", kind="stable")["family"].tolist()
+        frame["best_family"] = order[0] if order else ""
+    bound = bound_of(topology, world.workload, case.families) if case.has_sites else None
+    frame["bound_s"] = np.nan if bound is None else bound.step_s
+    frame["ideal_s"] = np.nan if bound is None else bound.work_s
     return frame
 
 
@@ -125,6 +130,7 @@ def _outcome(
     placements = " | ".join(map(str, plan.placements))
     return {
         **figures,
+        "family": family_of(plan),
         "plan": f"{placements} {plan.schedule}",
         "error": "",
         "decision_time_s": took_s,
@@ -154,6 +160,7 @@ def _without_plan(error: str, took_s: float) -> dict[str, object]:
         "cost_bytes": np.nan,
         "fits_memory": False,
         "is_same_training": True,
+        "family": "",
         "plan": "",
         "error": error,
         "decision_time_s": took_s,

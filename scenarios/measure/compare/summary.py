@@ -20,7 +20,10 @@ def static_summary(rows: pd.DataFrame) -> pd.DataFrame:
 
     ``gap`` is to ``best_s``, over cases that have one and in which the planner has a plan
     that fits; ``p95_gap`` its 95th percentile. ``over_bound`` is the median of the times over the
-    proven bound less 1, where there is one. ``over_search`` is the time over that of ``search``
+    proven bound less 1, where there is one, ``over_ideal`` the mean of the times over the ideal:
+    all GPUs at work and nothing sent. ``geometric_gap`` is the geometric mean of the times over
+    ``best_s`` less 1, ``num_best_family`` counts plans of the family of the best row, NaN where
+    there is no such row. ``over_search`` is the time over that of ``search``
     less 1 over all cases in which both have plans, with its bootstrap interval by world; plans that
     do not fit count there as if they did, in the planner's favour.
     """
@@ -44,12 +47,33 @@ def static_summary(rows: pd.DataFrame) -> pd.DataFrame:
                 "gap_half_width": np.nan if interval is None else interval.half_width,
                 "p95_gap": float(np.quantile(gaps, 0.95)) if len(gaps) else np.nan,
                 "over_bound": float((fitting["time_s"] / fitting["bound_s"] - 1.0).median()),
+                "over_ideal": float((fitting["time_s"] / fitting.get("ideal_s", np.nan)).mean()),
+                "geometric_gap": float(np.expm1(np.log1p(gaps).mean())) if len(gaps) else np.nan,
+                "num_best_family": _num_best_family(proven),
                 "utilisation": float(group["utilisation"].mean()),
                 "cost_bytes": float(group["cost_bytes"].mean()),
                 **_against(rows, str(method), "search"),
             }
         )
     return pd.DataFrame(lines).sort_values(["gap", "method"], kind="stable")
+
+
+def _num_best_family(rows: pd.DataFrame) -> float:
+    """Plans of the family of the best row of their case; NaN where cases have none."""
+    if "best_family" not in rows:
+        return np.nan
+    return float((rows["family"] == rows["best_family"]).sum())
+
+
+def planners_left_out(rows: pd.DataFrame) -> dict[str, dict[str, str]]:
+    """Reasons why planners have no plan, by suite and method: how often, and the first one."""
+    found: dict[str, dict[str, str]] = {}
+    failed = rows[rows["error"].notna() & (rows["error"] != "")]
+    for (suite, method), group in failed.groupby(["suite", "method"], sort=False):
+        count = len(rows[(rows["suite"] == suite) & (rows["method"] == method)])
+        reason = f"has no plan in {len(group)} of {count} cases: {group['error'].iloc[0]}"
+        found.setdefault(str(suite), {})[str(method)] = reason
+    return found
 
 
 def dynamic_summary(rows: pd.DataFrame) -> pd.DataFrame:

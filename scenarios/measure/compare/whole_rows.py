@@ -11,7 +11,7 @@ from agents.decision.plan_space import SPACE_MICROBATCH_SIZES, PlanSpace
 from agents.decision.problem import PlanningProblem
 from agents.decision.training_job import TrainingJob
 from agents.decision.whole_plan import JudgedPlan, ProposeGroups, WholeProblem
-from agents.planners.bounds.step_bound import step_lower_bound_s
+from agents.planners.bounds.step_bound import StepBound, step_lower_bound_s
 from agents.planners.choice.microbatches import best_grouping
 from agents.planners.whole.family_search import FamilySearch, default_budget
 from agents.planners.whole.search_whole import search_whole
@@ -56,17 +56,19 @@ def whole_problem(
     )
 
 
-def bound_s(topology: Topology, workload: Workload, families: Sequence[Family]) -> float:
-    """Bound the steps of all plans of these families; NaN where the proof does not cover them. [s]
+def bound_of(
+    topology: Topology, workload: Workload, families: Sequence[Family]
+) -> StepBound | None:
+    """Bound the steps of all plans of these families; None where the proof does not cover them.
 
     A workload without the shape of a layer is not covered.
     """
     if workload.shape is None:
-        return float("nan")
+        return None
     try:
-        return step_lower_bound_s(whole_problem(topology, workload, families)).step_s
+        return step_lower_bound_s(whole_problem(topology, workload, families))
     except ValueError:  # refused: the page of the bound says what it covers
-        return float("nan")
+        return None
 
 
 def answer_of_families(

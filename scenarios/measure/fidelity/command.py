@@ -13,7 +13,8 @@ from calibration.packet.process import ns3_version
 from des import SCHEDULES, read_topology
 from des.base.checks import require_count, require_seed
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
-from des.base.flags import option, parse, to_dict
+from des.base.document import DOCUMENT
+from des.base.flags import JsonFlag, option, parse, to_dict
 from des.base.lazy import lazy
 from des.job.models import MODEL_HELP
 from des.world.packet_transport import Congestion, Connections
@@ -49,7 +50,7 @@ exit codes: 0 done; 2 a flag or a file is wrong, or a run gave no result; {EXIT_
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
+class Config(JsonFlag):
     """Settings of the comparison; the fields are the flags."""
 
     out: Path = option(Path("runs/fidelity"), "folder to make")
@@ -114,6 +115,7 @@ def _command(argv: Sequence[str] | None) -> int:
         )
         rows = {"placements": placements, "levels": frame}
         write_outputs(folder.path, choice, page, rows)
+    DOCUMENT.add(levels=frame, placements=placements, left_out=left_out, out=config.out)
     _show(page.tables[0].head, page.tables[0].rows)
     for line in (*comparison.choices_kept(frame), *left_out, f"written: {config.out}"):
         sys.stdout.write(f"{line}\n")

@@ -77,9 +77,15 @@ def fronts_of_methods(
     preferences: Sequence[Preference],
     num_evaluations: int,
     seed: int,
+    made: Front | None = None,
     clock: Callable[[], float] = time.perf_counter,
 ) -> WorldFronts:
     """Sweep all methods, and compare each with what all of them and the reference have found.
+
+    Parameters
+    ----------
+    made
+        `reference_front` of the world where it is at hand.
 
     Raises
     ------
@@ -100,7 +106,7 @@ def fronts_of_methods(
         front = front_of_figures(figures, objectives, num_judged=len(figures))
         num_misfits = sum(not one.fits_memory for one in figures)
         found.append((name, front, num_misfits, timing_s, proposals.notes))
-    made = reference_front(
+    made = made or reference_front(
         world.topology, world.workload, objectives, num_evaluations=num_evaluations, seed=seed
     )
     reference = merged([made, *(front for _, front, *_ in found)])

@@ -69,7 +69,8 @@ def measure(column: SchedulerColumn) -> list[Target]:
 
     errors = by_draw(scope, worlds, error)
     right = [one.share_error for one in known if one.has_right_domains]
-    value, interval = measured(independent(errors))
+    shares = independent(errors)
+    value, interval = measured(shares)
     num_draws = len(worlds) * scope.sizes.num_draws
     notes = (
         f"{len(known)} of {num_draws} draws; the others have no proven optimum in budget"
@@ -88,6 +89,7 @@ def measure(column: SchedulerColumn) -> list[Target]:
             goal=Goal(sense="below", target=0.05, stretch=0.02),
             value=value,
             interval=interval,
+            values=tuple(shares),
             notes=notes,
         )
     ]

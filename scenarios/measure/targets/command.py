@@ -192,6 +192,8 @@ def _figures(config: Config) -> tuple[Figure, ...]:
 def scope_of(config: Config) -> Scope:
     """Size of the measurement, and its worlds."""
     sizes: Sizes = measurement_size.SHORT if config.quick else measurement_size.FULL
+    if config.num_worlds is not None and not config.quick:
+        sizes = sizes.with_worlds(config.num_worlds)
     given = {
         name: getattr(config, name)
         for name in ("num_worlds", "num_draws", "num_epochs")

@@ -41,6 +41,7 @@ def measure(column: SchedulerColumn) -> list[Target]:
             goal=Goal(sense="at least", target=SAVED, stretch=max(SAVED, SHARE_OF_BOUND * bound)),
             value=value,
             interval=interval,
+            values=tuple(savings),
             notes=(
                 *misfits,
                 "every byte has the price 1",

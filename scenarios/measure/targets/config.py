@@ -50,8 +50,12 @@ class Config(JsonFlag):
         "the suites of real sites in place of those on a plane, for planners; groups: "
         f"{', '.join(SITE_GROUPS)}",
     )
-    quick: bool = option(False, "a minute or less; too little to claim anything", formerly="short")
-    num_worlds: int | None = option(None, "worlds of each suite; none: 32, quick 2")
+    quick: bool = option(
+        False, "one to two minutes; too little to claim anything", formerly="short"
+    )
+    num_worlds: int | None = option(
+        None, "worlds of each suite, of fewer than 32 all else in proportion; none: 32, quick 2"
+    )
     num_draws: int | None = option(None, "draws of each world; none: 1")
     num_epochs: int | None = option(None, "decisions of a draw; none: 64, quick 8")
     seed: int = option(0, "seed of the worlds, and of the first draw")

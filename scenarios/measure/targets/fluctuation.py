@@ -36,6 +36,7 @@ def measure(column: SchedulerColumn) -> list[Target]:
             goal=Goal(sense="below", target=0.10, stretch=0.03),
             value=value,
             interval=interval,
+            values=tuple(curve[TARGET_AT]),
             notes=tuple(f"{name}: {_shown(one)}" for name, one in curves.items()),
         )
     ]

@@ -1,5 +1,6 @@
 """Whole episodes against a clairvoyant, and against every rule of re-planning."""
 
+import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -25,6 +26,7 @@ from scenarios.measure.compare.dynamic_part import (
 )
 from scenarios.measure.targets.measurement_size import LARGE, SMALL, SchedulerColumn, Scope
 from scenarios.measure.targets.target import TIMES, Goal, Target, measured
+from scenarios.measure.targets.unforeseen import unforeseen_s, why_unlisted
 from scenarios.measure.targets.versus_rules import (
     Against,
     Rules,
@@ -32,6 +34,7 @@ from scenarios.measure.targets.versus_rules import (
     best_single,
     in_hindsight,
     less,
+    without_foresight,
     world_means,
 )
 from scenarios.suites import SuiteWorld
@@ -64,6 +67,7 @@ def against_rules(column: SchedulerColumn, world: SuiteWorld, draw: int) -> Agai
     )
     tabled = draw_of(part, draw, pool.joined(_first_used(episode)))
     best_s = total_s(tabled.tables, RULES[CLAIRVOYANT](tabled.tables))
+    least_s = unforeseen_s(part, draw, tabled.tables)
     paths, _ = walk(tabled, (*online_rules(), *foreseen_rules()))
     excess = {name: total_s(tabled.tables, path) / best_s - 1.0 for name, path in paths.items()}
     return Against(
@@ -75,6 +79,8 @@ def against_rules(column: SchedulerColumn, world: SuiteWorld, draw: int) -> Agai
             name: column.episode(world, draw, name).total_s / best_s - 1.0
             for name in column.fixed_rules
         },
+        unforeseen=math.nan if least_s is None else least_s / best_s - 1.0,
+        why_unlisted=why_unlisted(part),
         decision_s=float(np.mean([epoch.decision_s for epoch in episode.rows])),
         search_s=column.scope.once(
             ("search", *key),
@@ -143,7 +149,8 @@ def worlds_of(scope: Scope, name: str) -> tuple[SuiteWorld, ...]:
 
 def _over_static(name: str, draws: Sequence[Against], stretch: float) -> Target:
     over = [(1.0 + one.own) / (1.0 + one.rules[STATIC]) - 1.0 for one in draws]
-    value, interval = measured(world_means(draws, over))
+    excess = world_means(draws, over)
+    value, interval = measured(excess)
     return Target(
         name=f"{name}: over the static optimum",
         definition="total time, moves included, over that of the plan that is best at base "
@@ -152,7 +159,12 @@ def _over_static(name: str, draws: Sequence[Against], stretch: float) -> Target:
         goal=Goal(sense="at most", target=0.01, stretch=stretch),
         value=value,
         interval=interval,
-        notes=(f"{len(draws)} draws", *_own_and_rules(draws)),
+        values=tuple(excess),
+        notes=(
+            f"{len(draws)} draws",
+            *_own_and_rules(draws),
+            *without_foresight(name, draws),
+        ),
     )
 
 
@@ -161,7 +173,8 @@ def _over_best_rule(found: Mapping[str, Sequence[Against]]) -> Target:
     lively = [one for draws in found.values() for one in draws]
     rules = [one.rules for one in lively]
     best = best_single(lively, rules)
-    ours, spread = measured(world_means(lively, less(lively, rules, best)))
+    differences = world_means(lively, less(lively, rules, best))
+    ours, spread = measured(differences)
     behind, behind_spread = behind_hindsight(lively, rules)
     within = 0.0 if not lively else min(0.0, ours - behind + WITHIN_HINDSIGHT)
     return Target(
@@ -173,6 +186,7 @@ def _over_best_rule(found: Mapping[str, Sequence[Against]]) -> Target:
         goal=Goal(sense="below", target=0.0, stretch=within),
         value=ours,
         interval=spread,
+        values=tuple(differences),
         notes=(
             "against the best rule of each world, chosen in hindsight: "
             f"{_points(behind, behind_spread)}; within {100 * WITHIN_HINDSIGHT:g} points "
@@ -222,7 +236,7 @@ def _suite_lines(name: str, draws: Sequence[Against]) -> list[str]:
             lines.append(
                 f"{name}, {kind}: {_rules_line(rules)}; best of each world in hindsight {hindsight}"
             )
-    return lines
+    return lines + without_foresight(name, draws)
 
 
 def _over_search(lively: Sequence[Against]) -> Target:

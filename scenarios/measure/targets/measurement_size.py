@@ -7,16 +7,13 @@ from typing import TypeVar
 import numpy as np
 
 from agents.decision.held import held_topology
-from agents.decision.load import LoadLaw
 from agents.decision.run_epochs import CourseResult, epoch_situation, run_course
 from agents.decision.situation import MakeScheduler
 from agents.hi_ppo.local.decide import LocalAgent
 from agents.planners.pareto.proposals import Propose
 from des import STEADY, Plan, Topology
-from des.plan.replacement import Replacement
+from scenarios.measure.targets.world_file import MOVING_CELLS, as_in_suite
 from scenarios.suites import SuiteWorld, suite
-from scenarios.suites.laws import LAWS
-from scenarios.suites.world import LEAST_ITERATIONS
 
 SMALL = (4, 5, 6)
 """Numbers of domains for which all orders can be searched."""
@@ -30,15 +27,6 @@ LEAST_DRAWS = 32
 """Least number of draws of a suite for a figure that is claimed."""
 
 FoundT = TypeVar("FoundT")
-
-_FILE_CELLS = {
-    "eval_static": ("steady", 1, 1200.0, True),
-    "eval_calm": ("uniform", 1, 300.0, True),
-    "eval_held": ("uniform", 8, 1200.0, True),
-    "hard": ("markov_fast", 1, 1200.0, True),
-    "cheap_moves": ("markov_fast", 1, 1200.0, False),
-}
-"""Law of the links, epochs for which the load is held, their length, whether bytes are paid."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +65,25 @@ class Sizes:
     fluctuations: tuple[float, ...]
     num_fronts: int
     num_evaluations: int
+
+    def with_worlds(self, num_worlds: int) -> "Sizes":
+        """Return the sizes for another number of worlds; of fewer all is measured as much less.
+
+        Examples
+        --------
+        >>> part = FULL.with_worlds(8)
+        >>> part.num_load_epochs, part.num_decisions, part.num_static, part.num_fronts
+        (512, 250, 15, 1)
+        """
+        share = min(1.0, num_worlds / self.num_worlds)
+        return replace(
+            self,
+            num_worlds=num_worlds,
+            num_load_epochs=max(1, int(share * self.num_load_epochs)),
+            num_decisions=max(1, int(share * self.num_decisions)),
+            num_static=max(1, int(share * self.num_static)),
+            num_fronts=max(1, int(share * self.num_fronts)),
+        )
 
 
 FULL = Sizes(
@@ -156,30 +163,13 @@ class Scope:
         if self.world is None:
             return suite(name).with_domains(*(domains or SMALL)).worlds(count, self.seed)
         is_of_size = domains is None or _is_of_size(self.world.num_domains, domains)
-        if name not in _FILE_CELLS or not is_of_size:
+        if name not in MOVING_CELLS or not is_of_size:
             return ()
-        return (self._as_in(name, self.world),)
+        return (as_in_suite(name, self.world, FULL.num_epochs),)
 
     def draws(self, world: SuiteWorld) -> range:
         """Seeds of the draws of a world."""
         return range(self.seed, self.seed + self.sizes.num_draws)
-
-    def _as_in(self, name: str, world: SuiteWorld) -> SuiteWorld:
-        """Let the world of a file move as those of a suite do."""
-        law, dwell_epochs, nominal_s, pays_bytes = _FILE_CELLS[name]
-        iteration_s = world.epoch_s / world.iterations_per_epoch
-        epoch_s = max(nominal_s, LEAST_ITERATIONS * iteration_s)
-        return replace(
-            world,
-            name=f"{world.name}-{name}",
-            topology=replace(world.topology, dynamics=LAWS[law](dwell_epochs * epoch_s)),
-            law=law,
-            load=LoadLaw(dwell_epochs=dwell_epochs),
-            epoch_s=epoch_s,
-            iterations_per_epoch=max(LEAST_ITERATIONS, int(epoch_s / iteration_s)),
-            num_epochs=1 if name == "eval_static" else FULL.num_epochs,
-            replacement=Replacement(pays_bytes=pays_bytes),
-        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,20 +2,21 @@
 
 import math
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
 from agents.decision.situation import MakeScheduler, Preference
 from agents.hi_ppo.proposing import first_situation
-from agents.planners.pareto.proposals import Propose
+from agents.planners.pareto.proposals import Proposals, Propose
 from des import Plan, Topology, Workload
 from scenarios.frame.statistics import MeanInterval
-from scenarios.measure.pareto.fronts import preference_grid, swept
+from scenarios.measure.pareto.fronts import Sweep, preference_grid, reference_front, swept
 from scenarios.measure.pareto.methods import methods_of
 from scenarios.measure.pareto.names import NUM_DOMAINS
 from scenarios.measure.pareto.study import TABLES, MethodFront, fronts_of_methods
-from scenarios.measure.pareto.worlds import priced_worlds
-from scenarios.measure.targets.measurement_size import SchedulerColumn
+from scenarios.measure.pareto.worlds import PricedWorld, priced_worlds
+from scenarios.measure.targets.measurement_size import SchedulerColumn, Scope
 from scenarios.measure.targets.target import Goal, Target, measured
 
 SECOND_TABLE = "activations"
@@ -34,7 +35,8 @@ def measure(column: SchedulerColumn) -> list[Target]:
     first = fronts_of(column, "all_gpus", sizes.num_fronts, domains)
     num_second = sizes.num_fronts // 3  # none in a short run
     second = fronts_of(column, SECOND_TABLE, num_second, domains) if num_second else []
-    value, interval = measured([one.metrics.coverage for one in first])
+    coverages = [one.metrics.coverage for one in first]
+    value, interval = measured(coverages)
     volume = float(np.mean([one.metrics.hypervolume_ratio for one in first]))
     distance = float(np.mean([one.metrics.igd_plus for one in first]))
     fourth = "not measured"
@@ -52,7 +54,13 @@ def measure(column: SchedulerColumn) -> list[Target]:
     has_stretch = volume >= LEAST_HYPERVOLUME
     return [
         _target(
-            column, sizes.num_evaluations, value, interval, notes=notes, has_stretch=has_stretch
+            column,
+            sizes.num_evaluations,
+            value,
+            interval,
+            notes=notes,
+            has_stretch=has_stretch,
+            values=tuple(coverages),
         )
     ]
 
@@ -65,6 +73,7 @@ def _target(
     *,
     notes: tuple[str, ...],
     has_stretch: bool = True,
+    values: tuple[float, ...] = (),
 ) -> Target:
     others = "the method" if column.scope.is_short else "all methods"
     return Target(
@@ -76,6 +85,7 @@ def _target(
         goal=Goal(sense="at least", target=0.85, stretch=0.95 if has_stretch else None),
         value=value,
         interval=interval,
+        values=values,
         notes=notes,
     )
 
@@ -92,8 +102,23 @@ def fronts_of(
         if scope.is_short
         else methods_of(TABLES[table], seed=scope.seed, policies=policies)
     )
+    methods = {
+        name: sweep if name in policies else _once(scope, (table, name), sweep)
+        for name, sweep in methods.items()
+    }
     found = []
     for world in priced_worlds(num_worlds, num_domains=domains, seed=scope.seed):
+        made = scope.once(
+            ("reference front", table, world.name, world.topology.num_domains),
+            partial(
+                reference_front,
+                world.topology,
+                world.workload,
+                TABLES[table],
+                num_evaluations=scope.sizes.num_evaluations,
+                seed=scope.seed,
+            ),
+        )
         compared = fronts_of_methods(
             world,
             table,
@@ -101,9 +126,20 @@ def fronts_of(
             preferences=preference_grid(),
             num_evaluations=scope.sizes.num_evaluations,
             seed=scope.seed,
+            made=made,
         )
         found += [one for one in compared.methods if one.method == column.name]
     return found
+
+
+def _once(scope: Scope, key: tuple[str, str], sweep: Sweep) -> Sweep:
+    """Sweep a world once for all columns: methods that are no column find the same each time."""
+
+    def swept_once(world: PricedWorld, preferences: Sequence[Preference]) -> Proposals:
+        whole_key = (*key, world.name, world.topology.num_domains)
+        return scope.once(whole_key, partial(sweep, world, preferences))
+
+    return swept_once
 
 
 def decided(make: MakeScheduler) -> Propose:

@@ -89,7 +89,8 @@ def _draws(column: SchedulerColumn, make: MakeScheduler) -> tuple[Stability, ...
 
 
 def _target(name: str, definition: str, draws: Sequence[Stability], notes: Sequence[str]) -> Target:
-    _, interval = measured([sum(one.is_stable) / len(one.is_stable) for one in draws])
+    shares = [sum(one.is_stable) / len(one.is_stable) for one in draws]
+    _, interval = measured(shares)
     return Target(
         name=name,
         definition=definition,
@@ -97,6 +98,7 @@ def _target(name: str, definition: str, draws: Sequence[Stability], notes: Seque
         goal=Goal(sense="at least", target=0.99, stretch=0.999),
         value=_share(draws),
         interval=interval,
+        values=tuple(shares),
         notes=tuple(notes),
     )
 

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
+
 from scenarios.frame.statistics import MeanInterval, mean_and_interval
 
 Verdict = Literal["exceeded", "met", "missed", "inconclusive", "not measured"]
@@ -120,6 +122,9 @@ class Target:
         Whether the reference has fewer GPUs than the method, which explains a part of the gain.
     notes
         Remarks needed to read the value, a sentence each.
+    values
+        Figures that the mean is of, in an order that is the same in all columns; none where columns
+        have no cases in common.
     """
 
     name: str
@@ -131,6 +136,7 @@ class Target:
     unit: Unit = PERCENT
     has_fewer_gpus: bool = False
     notes: tuple[str, ...] = ()
+    values: tuple[float, ...] = ()
 
     @property
     def verdict(self) -> Verdict:
@@ -147,8 +153,21 @@ class Target:
     def is_better_than(self, other: "Target") -> bool:
         """Whether a value lies on the better side of another, and their intervals do not touch."""
         spread = sum(one.half_width for one in (self, other) if not math.isnan(one.half_width))
-        gain = self.value - other.value
-        return (gain if self.goal.sense in ("at least", "above") else -gain) > spread
+        return self._sign * (self.value - other.value) > spread
+
+    def gain_over(self, other: "Target") -> MeanInterval | None:
+        """Mean paired gain over the same target of another method, above 0 where it is better.
+
+        None where the two have no cases in common, or a figure is not finite.
+        """
+        own, others = np.array(self.values), np.array(other.values)
+        if not own.size or own.shape != others.shape or not np.isfinite([own, others]).all():
+            return None
+        return mean_and_interval(self._sign * (own - others))
+
+    @property
+    def _sign(self) -> float:
+        return 1.0 if self.goal.sense in ("at least", "above") else -1.0
 
     @property
     def mark(self) -> str:

@@ -1,12 +1,17 @@
 """Targets of all columns, and the range over training seeds."""
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean
 
-from scenarios.frame.statistics import mean_and_interval
+from scenarios.frame.statistics import MeanInterval, mean_and_interval
 from scenarios.measure.targets.target import Goal, Target, Verdict
 
-WORTH = "Better: intervals, where there are any, that do not touch."
+WORTH = (
+    "Better: the whole 95 % interval of the paired gain over the same worlds lies above 0, on the "
+    "mean of the learnt columns; where none are in common, intervals that do not touch."
+)
 
 LEGEND = (
     "± is half a 95 % interval over worlds, or over the draws of one world; inconclusive: the "
@@ -89,18 +94,53 @@ class MeasuredTargets:
 
     @property
     def worth(self) -> list[str]:
-        """Lines that name, for each control, the targets in which nothing learnt is better."""
+        """Lines that name, for each control, the targets in which nothing learnt is better.
+
+        And the gains over the same worlds, where the columns have worlds in common.
+        """
         lines = []
         for number in range(self.num_judged, len(self.columns)):
+            pairs = [(row[: self.num_judged], row[number]) for row in self.rows]
             names = [
-                row[0].name
-                for row in self.rows
-                if not math.isnan(row[number].value)
-                and not all(one.is_better_than(row[number]) for one in row[: self.num_judged])
+                control.name
+                for learnt, control in pairs
+                if not math.isnan(control.value) and not _are_better(learnt, control)
             ]
             beyond = f"all but {', '.join(names)}" if names else "all targets"
             lines.append(f"learnt policies are better than {self.columns[number]} in {beyond}")
+            gains = [shown for learnt, control in pairs if (shown := _gain_shown(learnt, control))]
+            if gains:
+                lines.append(f"gains over {self.columns[number]}, paired: {', '.join(gains)}")
         return lines
+
+
+def _paired_gain(learnt: Sequence[Target], control: Target) -> MeanInterval | None:
+    """Gain of the mean of learnt columns over a control, case by case; None without an interval."""
+    num_cases = len(control.values)
+    if not num_cases or any(len(one.values) != num_cases for one in learnt):
+        return None
+    mean = tuple(map(fmean, zip(*(one.values for one in learnt), strict=True)))
+    gain = replace(learnt[0], values=mean).gain_over(control)
+    return None if gain is None or math.isnan(gain.half_width) else gain
+
+
+def _are_better(learnt: Sequence[Target], control: Target) -> bool:
+    """Whether learnt columns are better than a control, by the whole interval."""
+    gain = _paired_gain(learnt, control)
+    if gain is None:
+        return all(one.is_better_than(control) for one in learnt)
+    return gain.low > 0.0
+
+
+def _gain_shown(learnt: Sequence[Target], control: Target) -> str:
+    """Name of a target with the paired gain; worse: the whole interval lies below 0."""
+    gain = _paired_gain(learnt, control)
+    if gain is None:
+        return ""
+    unit = control.unit
+    is_worse = " (worse)" if gain.high < 0.0 else ""
+    spread = short(unit.factor * gain.half_width)
+    return f"{control.name} {unit.factor * gain.mean:+.3g} ± {spread}{is_worse}"
 
 
 def spread_of_seeds(measured: MeasuredTargets) -> Target:

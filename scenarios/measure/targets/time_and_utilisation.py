@@ -126,6 +126,7 @@ def measure(column: SchedulerColumn) -> list[Target]:
             goal=_goal(TIME_SAVED, most_saved),
             value=value,
             interval=interval,
+            values=tuple(savings),
             has_fewer_gpus=True,
             notes=(
                 *misfits,
@@ -142,6 +143,7 @@ def measure(column: SchedulerColumn) -> list[Target]:
             goal=_goal(UTILISATION_GAIN, most_gained),
             value=gained,
             interval=gain_interval,
+            values=tuple(gains),
             has_fewer_gpus=True,
             notes=(
                 *misfits,

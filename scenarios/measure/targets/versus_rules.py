@@ -1,5 +1,7 @@
 """One draw under a scheduler and under rules, and means over many draws."""
 
+import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -29,6 +31,10 @@ class Against:
     fixed
         Rules on what the scheduler's own placement policy proposes under them; none where there is
         no such policy.
+    unforeseen
+        Best policy that knows the law, and no epoch to come; NaN where the law cannot be listed.
+    why_unlisted
+        Reason why it cannot; empty where it can.
     decision_s, search_s
         Mean wall time of a decision: of the scheduler, and of the search that a rule needs for its
         plans in every epoch. [s]
@@ -39,6 +45,8 @@ class Against:
     rules: Mapping[str, float]
     foreseen: Mapping[str, float] = field(default_factory=dict)
     fixed: Mapping[str, float] = field(default_factory=dict)
+    unforeseen: float = math.nan
+    why_unlisted: str = ""
     decision_s: float
     search_s: float
 
@@ -81,3 +89,24 @@ def world_means(draws: Sequence[Against], values: Sequence[float]) -> list[float
     for one, value in zip(draws, values, strict=True):
         grouped.setdefault(one.world, []).append(value)
     return [float(np.mean(each)) for each in grouped.values()]
+
+
+def without_foresight(name: str, draws: Sequence[Against]) -> list[str]:
+    """Note on the best policy that cannot foresee, where the laws of a suite can be listed."""
+    listed = [one for one in draws if not math.isnan(one.unforeseen)]
+    lines = []
+    if listed:
+        least, _ = measured(world_means(listed, [one.unforeseen for one in listed]))
+        over = [(1.0 + one.own) / (1.0 + one.unforeseen) - 1.0 for one in listed]
+        own, interval = measured(world_means(listed, over))
+        spread = "" if interval is None else f" ± {100 * interval.half_width:.2f}"
+        lines.append(
+            f"{name}, the best policy that cannot foresee, a dynamic program on the law: "
+            f"{100 * least:+.2f} % over the clairvoyant, own {100 * own:+.2f}{spread} % over "
+            f"that, {len(listed)} draws"
+        )
+    reasons = Counter(one.why_unlisted for one in draws if one.why_unlisted)
+    if reasons:
+        told = ", ".join(f"{reason} ({count} draws)" for reason, count in reasons.items())
+        lines.append(f"{name}, no such program: {told}")
+    return lines

@@ -9,6 +9,7 @@ from des import STEADY, Topology, Workload, build_workload, read_topology
 from des.plan.replacement import Replacement
 from des.world.transfer_ratio import transfer_compute_ratio_of
 from scenarios.suites import LoadLaw, SuiteWorld
+from scenarios.suites.laws import LAWS
 from scenarios.suites.recipe import quickest_even_s
 from scenarios.suites.world import LEAST_ITERATIONS
 
@@ -17,6 +18,16 @@ SCHEDULES = ("1f1b_4x", "1f1b_2x", "1f1b")
 
 EPOCH_S = 1200.0
 """Length of an epoch, unless `LEAST_ITERATIONS` take longer. [s]"""
+
+
+MOVING_CELLS = {
+    "eval_static": ("steady", 1, 1200.0, True),
+    "eval_calm": ("uniform", 1, 300.0, True),
+    "eval_held": ("uniform", 8, 1200.0, True),
+    "hard": ("markov_fast", 1, 1200.0, True),
+    "cheap_moves": ("markov_fast", 1, 1200.0, False),
+}
+"""Law of the links, epochs for which the load is held, their length, whether bytes are paid."""
 
 
 def world_of_file(path: Path, model: str) -> SuiteWorld:
@@ -76,6 +87,24 @@ def suite_world_of(
         iterations_per_epoch=max(LEAST_ITERATIONS, int(epoch_s / quickest_s)),
         replacement=Replacement(),
         target_ratio=ratio,
+    )
+
+
+def as_in_suite(name: str, world: SuiteWorld, num_epochs: int) -> SuiteWorld:
+    """Let the world of a file move as those of a suite in `MOVING_CELLS` do."""
+    law, dwell_epochs, nominal_s, pays_bytes = MOVING_CELLS[name]
+    iteration_s = world.epoch_s / world.iterations_per_epoch
+    epoch_s = max(nominal_s, LEAST_ITERATIONS * iteration_s)
+    return replace(
+        world,
+        name=f"{world.name}-{name}",
+        topology=replace(world.topology, dynamics=LAWS[law](dwell_epochs * epoch_s)),
+        law=law,
+        load=LoadLaw(dwell_epochs=dwell_epochs),
+        epoch_s=epoch_s,
+        iterations_per_epoch=max(LEAST_ITERATIONS, int(epoch_s / iteration_s)),
+        num_epochs=1 if name == "eval_static" else num_epochs,
+        replacement=Replacement(pays_bytes=pays_bytes),
     )
 
 

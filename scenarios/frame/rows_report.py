@@ -1,0 +1,90 @@
+"""Report of a measurement whose answer is in its rows: tables of frames, and their figures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from des.figures.figure import Figure
+from scenarios.frame.plots import interval_figure
+from scenarios.frame.repeat import repeat_command, repeated_settings
+from scenarios.frame.report import PageTable, Report
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+
+def rows_report(
+    config: DataclassInstance,
+    prog: str,
+    *,
+    title: str,
+    question: str,
+    answer: str,
+    tables: Mapping[str, pd.DataFrame],
+    figures: Sequence[Figure] = (),
+    caveats: Sequence[str] = (),
+) -> Report:
+    """Return the report of a command: its tables by title, then its figures."""
+    return Report(
+        title=title,
+        question=question,
+        answer=answer,
+        command=repeat_command(prog, config),
+        tables=tuple(frame_table(name, frame) for name, frame in tables.items()),
+        figures=tuple(figures),
+        configuration=repeated_settings(config),
+        caveats=tuple(caveats),
+    )
+
+
+def groups_report(
+    config: DataclassInstance,
+    prog: str,
+    groups: Mapping[str, np.ndarray],
+    *,
+    name: str,
+    title: str,
+    question: str,
+    answer: str,
+    label: str,
+    points: str,
+) -> Report:
+    """Return the report that compares groups of values, such as a figure of each method.
+
+    Its table has number, mean, deviation and quartiles of each group; its figure, called ``name``,
+    the values (``points`` says what one is) with means and intervals.
+    """
+    table = pd.DataFrame({group: pd.Series(values).describe() for group, values in groups.items()})
+    return rows_report(
+        config,
+        prog,
+        title=title,
+        question=question,
+        answer=answer,
+        tables={label: table.T.rename_axis("group").reset_index()},
+        figures=[interval_figure(groups, name=name, title=title, label=label, points=points)],
+    )
+
+
+def frame_table(title: str, frame: pd.DataFrame) -> PageTable:
+    """Return a frame as a table of a page, numbers to four digits.
+
+    Examples
+    --------
+    >>> frame_table("Waits", pd.DataFrame({"queue": ["M/M/1"], "wait": [0.428571]})).rows
+    (('M/M/1', '0.4286'),)
+    """
+    return PageTable(
+        title=title,
+        head=tuple(map(str, frame.columns)),
+        rows=tuple(tuple(map(cell_text, row)) for row in frame.itertuples(index=False, name=None)),
+    )
+
+
+def cell_text(value: object) -> str:
+    """Text of a cell: numbers to four digits, nothing for None."""
+    return f"{value:.4g}" if isinstance(value, float) else "" if value is None else str(value)
