@@ -8,7 +8,6 @@ from des.compiled.many.paced import Desk, Paces, paced_overflow, paced_time_s, w
 from des.compiled.many.paced_bound import paced_least_s
 from des.compiled.many.steady import FITS, Job, Plans
 
-
 _MOST_FOR_ALL_MOVES, _NUM_BUSIEST = 8, 4
 """Most stages that all give layers, and how many of more do."""
 

@@ -128,7 +128,7 @@ class GroupTable:
         num = len(self.schedules)
         if not only:
             return _unjoined(new, num, self.judge.most_stages)
-        scored = self.judge.scored(only, counts.repeat(num_orders), self.schedules)
+        scored = self.judge.scored(only, counts.repeat(num_orders).tolist(), self.schedules)
         of_orders_s = np.full((len(new), max(1, num_orders.max()), num), np.inf)
         of_orders_s[np.arange(of_orders_s.shape[1]) < num_orders[:, np.newaxis]] = (
             scored.times_s.reshape(-1, num)
