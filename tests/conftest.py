@@ -1,5 +1,6 @@
 """Settings of all tests."""
 
+import gc
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,6 +30,17 @@ _constants_of_modules = providers._get_local_constants
 providers._get_local_constants = lambda: (
     Constants() if settings().derandomize else _constants_of_modules()
 )
+
+
+# Nothing that collection makes is garbage: looking through it again and again took a twentieth of
+# the time of all tests.
+gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """Look for garbage from here on, among what tests make."""
+    gc.freeze()
+    gc.enable()
 
 
 # Lines of commands are asserted whole; tests of narrow terminals set their own width.

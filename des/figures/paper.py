@@ -54,10 +54,13 @@ def image_bytes(figure: Figure, image_format: str = "png", *, dpi: int = _DPI) -
     """
     require_formats("figure", (image_format,))
     content = io.BytesIO()
+    metadata = _METADATA[image_format]
     with mpl.rc_context({"svg.hashsalt": figure.name, "svg.fonttype": "path"}):
-        draw(figure, dpi=dpi).savefig(
-            content, format=image_format, metadata=_METADATA[image_format]
-        )
+        paper = draw(figure, dpi=dpi)
+        if image_format == "png":  # what `savefig` writes, which draws everything twice
+            FigureCanvasAgg(paper).print_png(content, metadata=metadata)
+        else:
+            paper.savefig(content, format=image_format, metadata=metadata)
     return content.getvalue()
 
 
@@ -65,7 +68,8 @@ def draw(figure: Figure, *, size: tuple[float, float] | None = None, dpi: int = 
     """Draw a figure on paper as large as its panels need, or of a size in inches."""
     around = 0.95 + 0.16 * bool(figure.note) + 0.25 * _legend_rows(figure)
     height = min(_TALLEST_INCHES, around + sum(one + 0.55 for one in figure.row_heights))
-    paper = Paper(figsize=size or (figure.width, height), dpi=dpi, layout=_layout())
+    layout = ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.06)
+    paper = Paper(figsize=size or (figure.width, height), dpi=dpi, layout=layout)
     FigureCanvasAgg(paper)  # so that it can be drawn without a window
     every: list[Axes] = (
         paper.subplots(
@@ -93,15 +97,11 @@ def draw(figure: Figure, *, size: tuple[float, float] | None = None, dpi: int = 
     for axes in every[len(figure.panels) :]:
         axes.set_visible(False)
     _draw_legend(paper, figure, every)
-    paper.draw_without_rendering()
+    layout.execute(paper)  # all that boxes need to know; drawing comes once, at the end
     for axes, panel in zip(every, figure.panels, strict=False):
         _draw_boxes(axes, panel)
     paper.set_layout_engine("none")
     return paper
-
-
-def _layout() -> ConstrainedLayoutEngine:
-    return ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.06)
 
 
 def _legend_rows(figure: Figure) -> int:

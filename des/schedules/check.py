@@ -6,7 +6,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
-from des.schedules.operations import Operation, Order, Orders
+from des.schedules.operations import MESSAGE_OF, Operation, Order, Orders
 from des.schedules.pipeline import Pipeline
 
 
@@ -99,20 +99,22 @@ def completion_order(orders: Sequence[Order], num_stages: int) -> Iterator[tuple
     ready = list(range(len(orders)))[::-1]
     while ready:
         worker = ready.pop()
-        order = orders[worker]
-        while position[worker] < len(order):
-            operation = order[position[worker]]
+        order, at = orders[worker], position[worker]
+        while at < len(order):
+            operation = order[at]
             needed = input_of(operation, num_stages)
             if needed is not None and needed not in done:
                 waiting[needed] = worker
                 break
             yield worker, operation
-            position[worker] += 1
-            if operation.kind != "W":
-                made = ("F" if operation.kind == "F" else "B", *operation[1:])
+            at += 1
+            kind, microbatch, stage = operation
+            if kind != "W":
+                made = (MESSAGE_OF[kind], microbatch, stage)
                 done.add(made)
                 if made in waiting:
                     ready.append(waiting.pop(made))
+        position[worker] = at
     stuck = [str(order[at]) for order, at in zip(orders, position, strict=True) if at < len(order)]
     if stuck:
         raise DeadlockError(f"schedule: deadlock, waiting for their inputs: {', '.join(stuck)}")

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from des.schedules.check import completion_order, input_of
 from des.schedules.crossings import crossing_of
-from des.schedules.operations import Order
+from des.schedules.operations import MESSAGE_OF, Order
 from des.schedules.pipeline import Pipeline
 
 
@@ -49,20 +49,25 @@ def timing_of(orders: Sequence[Order], pipeline: Pipeline) -> Timing:
     wire_free_s: dict[tuple[int, int], float] = {}
     start_s: list[list[float]] = [[] for _ in orders]
     end_s: list[list[float]] = [[] for _ in orders]
-    for worker, operation in completion_order(orders, pipeline.num_stages):
-        needed = input_of(operation, pipeline.num_stages)
+    num_stages = pipeline.num_stages
+    way_of = {
+        (kind, stage): (pipeline.duration_s(kind, stage), crossing_of(kind, stage, pipeline))
+        for kind in (*MESSAGE_OF, "W")
+        for stage in range(num_stages)
+    }
+    for worker, operation in completion_order(orders, num_stages):
+        kind, microbatch, stage = operation
+        needed = input_of(operation, num_stages)
         start = end_s[worker][-1] if end_s[worker] else 0.0
         if needed is not None:
             start = max(start, arrival_s[needed])
-        end = start + pipeline.duration_s(operation.kind, operation.stage)
+        duration_s, crossing = way_of[kind, stage]
+        end = start + duration_s
         start_s[worker].append(start)
         end_s[worker].append(end)
-        if operation.kind == "W":
-            continue
-        key = ("F" if operation.kind == "F" else "B", operation.microbatch, operation.stage)
-        crossing = crossing_of(operation.kind, operation.stage, pipeline)
         if crossing is None:
             continue
+        key = (MESSAGE_OF[kind], microbatch, stage)
         if crossing.wire is None:
             arrival_s[key] = end
             continue

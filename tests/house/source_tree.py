@@ -33,9 +33,20 @@ def modules() -> dict[str, Path]:
 
 
 @cache
-def tree_of(name: str) -> ast.Module:
-    """Return the syntax tree of a module."""
-    return ast.parse(modules()[name].read_text(encoding="utf-8"))
+def parsed(path: Path) -> ast.Module:
+    """Return the syntax tree of a file."""
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@cache
+def nodes_of_file(path: Path) -> tuple[ast.AST, ...]:
+    """Return all nodes of a file's syntax tree, in the order of `ast.walk`."""
+    return tuple(ast.walk(parsed(path)))
+
+
+def nodes_of(name: str) -> tuple[ast.AST, ...]:
+    """Return all nodes of a module's syntax tree."""
+    return nodes_of_file(modules()[name])
 
 
 def room_of(name: str) -> str:
@@ -50,7 +61,7 @@ def _passed_on() -> dict[tuple[str, str], tuple[str, str]]:
         (name, alias.asname or alias.name): (str(node.module), alias.name)
         for name, path in modules().items()
         if path.name == "__init__.py"
-        for node in ast.walk(tree_of(name))
+        for node in nodes_of(name)
         if isinstance(node, ast.ImportFrom) and node.module in modules()
         for alias in node.names
     }
@@ -58,7 +69,7 @@ def _passed_on() -> dict[tuple[str, str], tuple[str, str]]:
 
 def imported_modules(name: str) -> Iterator[str]:
     """Yield the modules of the project that a module imports, behind what packages pass on."""
-    for node in ast.walk(tree_of(name)):
+    for node in nodes_of(name):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name in modules())
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -86,6 +97,6 @@ def room_imports() -> dict[str, dict[str, list[str]]]:
 
 def public_definitions(name: str) -> Iterator[str]:
     """Yield the public classes and functions at the top of a module."""
-    for node in tree_of(name).body:
+    for node in parsed(modules()[name]).body:
         if isinstance(node, ast.ClassDef | ast.FunctionDef) and not node.name.startswith("_"):
             yield node.name

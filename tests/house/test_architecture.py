@@ -2,13 +2,13 @@
 
 import ast
 import runpy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
 import pytest
+from source_tree import ROOT, nodes_of_file
 
-ROOT = Path(__file__).resolve().parents[2]
 SOURCES = {
     "des": ROOT / "des",
     "astra_sim": ROOT / "astra-sim" / "astra_sim",
@@ -33,27 +33,22 @@ MODULES = [
 ]
 
 
-@cache
-def tree_of(path: Path) -> ast.Module:
-    """A module as Python reads it."""
-    return ast.parse(path.read_text(encoding="utf-8"))
-
-
 def found_in_modules(look: Callable[[str, Path], object]) -> dict[str, object]:
     """What is found in modules, by their paths, where anything is."""
     found = {str(path.relative_to(ROOT)): look(package, path) for package, path in MODULES}
     return {path: what for path, what in found.items() if what}
 
 
-def imports(tree: ast.AST) -> Iterator[ast.Import | ast.ImportFrom]:
-    """All import statements, wherever they stand."""
-    return (node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom))
+def imports(nodes: Iterable[ast.AST]) -> Iterator[ast.Import | ast.ImportFrom]:
+    """All import statements among nodes of a syntax tree."""
+    return (node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom))
 
 
-def imported_packages(package: str, tree: ast.AST) -> set[str]:
+@cache
+def imported_packages(package: str, path: Path) -> set[str]:
     """Top-level packages that a module imports; a relative import is one of its own package."""
     packages: set[str] = set()
-    for node in imports(tree):
+    for node in imports(nodes_of_file(path)):
         if isinstance(node, ast.Import):
             packages |= {alias.name.split(".")[0] for alias in node.names}
         else:
@@ -70,7 +65,7 @@ def test_imports_point_one_way():
     """No package imports one above it; scenarios are on top."""
 
     def above(package: str, path: Path) -> set[str]:
-        ours = imported_packages(package, tree_of(path)) & set(SOURCES)
+        ours = imported_packages(package, path) & set(SOURCES)
         return ours - MAY_IMPORT[package]
 
     assert found_in_modules(above) == {}
@@ -78,7 +73,7 @@ def test_imports_point_one_way():
 
 def test_simpy_stays_in_des_and_torch_in_agents():
     def foreign(package: str, path: Path) -> set[str]:
-        packages = imported_packages(package, tree_of(path))
+        packages = imported_packages(package, path)
         return {name for name, owner in ONLY_IN.items() if name in packages and owner != package}
 
     assert found_in_modules(foreign) == {}
@@ -90,7 +85,7 @@ def test_extras_are_imported_by_few(extra):
         str(path.relative_to(ROOT))
         for package, folder in SOURCES.items()
         for path in folder.rglob("*.py")
-        if extra in imported_packages(package, tree_of(path))
+        if extra in imported_packages(package, path)
     }
 
     assert users == set(NEEDS[extra])
@@ -100,10 +95,12 @@ def test_no_function_imports():
     def inner(package: str, path: Path) -> list[str]:
         functions = (
             node
-            for node in ast.walk(tree_of(path))
+            for node in nodes_of_file(path)
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         )
-        return [f"line {node.lineno}" for function in functions for node in imports(function)]
+        return [
+            f"line {node.lineno}" for function in functions for node in imports(ast.walk(function))
+        ]
 
     assert found_in_modules(inner) == {}
 
@@ -126,7 +123,7 @@ def test_no_function_of_tests_is_too_long():
     functions = {
         f"{path.name}:{node.name}": node.end_lineno - node.lineno + 1
         for path in TESTS
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in nodes_of_file(path)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     }
 

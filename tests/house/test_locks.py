@@ -12,8 +12,8 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
+from source_tree import ROOT, nodes_of_file
 
-ROOT = Path(__file__).resolve().parents[2]
 REQUIREMENTS = ROOT / "requirements"
 INSTALL = runpy.run_path(str(REQUIREMENTS / "install.py"))
 NEEDS = runpy.run_path(str(ROOT / "conftest.py"))["NEEDS"]
@@ -38,7 +38,7 @@ def imported() -> set[str]:
     """Distributions that the packages import, those that only an extra brings apart."""
     modules = set()
     for path in (path for package in PACKAGES for path in (ROOT / package).rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        for node in nodes_of_file(path):
             if isinstance(node, ast.Import):
                 modules |= {alias.name for alias in node.names}
             elif isinstance(node, ast.ImportFrom) and not node.level:

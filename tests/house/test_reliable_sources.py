@@ -1,9 +1,10 @@
 """Sources keep to the one place where a class of faults is ended."""
 
 import ast
+from functools import cache
 
 import pytest
-from source_tree import modules, tree_of
+from source_tree import modules, nodes_of
 
 HOMES = {
     "csv.writer": ("des.base.csv_text",),
@@ -35,10 +36,11 @@ folders of other users, signals that end a command in a traceback.
 """
 
 
+@cache
 def called(module: str) -> set[str]:
     """Names that a module calls or imports, with what they are attributes of."""
     found: set[str] = set()
-    for node in ast.walk(tree_of(module)):
+    for node in nodes_of(module):
         if isinstance(node, ast.Attribute):
             found.add(f".{node.attr}")
             if isinstance(node.value, ast.Name):

@@ -16,9 +16,9 @@ from source_tree import (
     PACKAGES,
     ROOT,
     modules,
+    nodes_of,
     public_definitions,
     room_imports,
-    tree_of,
 )
 
 VALUES = tuple(f"des.{room}" for room in ("world", "job", "plan", "dynamics", "schedules"))
@@ -49,10 +49,11 @@ def is_in(module: str, rooms: tuple[str, ...]) -> bool:
     return any(module == room or module.startswith(f"{room}.") for room in rooms)
 
 
+@cache
 def foreign_imports(module: str) -> set[str]:
     """Top-level packages that a module imports."""
     found: set[str] = set()
-    for node in ast.walk(tree_of(module)):
+    for node in nodes_of(module):
         if isinstance(node, ast.Import):
             found |= {alias.name.split(".")[0] for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
@@ -95,7 +96,7 @@ def test_protected_attributes_are_used_by_their_owner_alone():
         f"{name}:{node.lineno} {ast.unparse(node)}"
         for name in modules()
         if name != "des.clock"
-        for node in ast.walk(tree_of(name))
+        for node in nodes_of(name)
         if isinstance(node, ast.Attribute)
         and re.fullmatch(r"_[^_].*", node.attr)
         and not (isinstance(node.value, ast.Name) and node.value.id in ("self", "cls"))
@@ -107,7 +108,7 @@ def test_protected_attributes_are_used_by_their_owner_alone():
 def writes_instructions(module: str) -> bool:
     """Whether a module uses what Numba and llvmlite have to write LLVM's instructions by hand."""
     names: set[str] = set()
-    for node in ast.walk(tree_of(module)):
+    for node in nodes_of(module):
         if isinstance(node, ast.Import | ast.ImportFrom):
             names |= {alias.name.split(".")[-1] for alias in node.names}
         elif isinstance(node, ast.Attribute):
@@ -129,7 +130,7 @@ def test_hand_written_ir_lives_in_at_most_one_module_and_llvmlite_is_declared():
 def protected_definitions(name: str) -> frozenset[str]:
     """Protected attributes that a module defines, and those of named tuples."""
     found = {"_replace", "_asdict", "_fields", "_make"}
-    for node in ast.walk(tree_of(name)):
+    for node in nodes_of(name):
         if isinstance(node, ast.FunctionDef):
             found.add(node.name)
         elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):

@@ -6,8 +6,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from source_tree import ROOT, nodes_of_file, parsed
 
-ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("des", "astra-sim/astra_sim", "calibration", "agents", "scenarios", "bench")
 OPENINGS = frozenset({"What", "Who", "How", "Which", "Where", "When", "Why"})
 FRAGMENTS = frozenset(
@@ -40,10 +40,9 @@ TEXTS = ("*.py", "*.md", "*.ipynb", "*.yaml", "*.toml")
 
 def docstrings(path: Path) -> list[tuple[int, str]]:
     """Docstrings of a module, also those below constants, with their lines."""
-    tree = ast.parse(path.read_text("utf-8"))
     return [
         (node.lineno, node.value.value)
-        for node in ast.walk(tree)
+        for node in nodes_of_file(path)
         if isinstance(node, ast.Expr)
         and isinstance(node.value, ast.Constant)
         and isinstance(node.value.value, str)
@@ -66,9 +65,7 @@ def modules(package: str) -> list[Path]:
 
 @pytest.mark.parametrize("package", [*PACKAGES, "tests"])
 def test_modules_open_with_a_noun_or_an_imperative(package):
-    opened = [
-        (path, ast.get_docstring(ast.parse(path.read_text("utf-8")))) for path in modules(package)
-    ]
+    opened = [(path, ast.get_docstring(parsed(path))) for path in modules(package)]
 
     assert [path for path, text in opened if text and text.split(maxsplit=1)[0] in OPENINGS] == []
 

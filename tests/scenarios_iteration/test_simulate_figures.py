@@ -1,8 +1,10 @@
 """Figures that the command reports: ratios, prices, exposed communication, memory."""
 
+import json
+
 import pandas as pd
 import pytest
-from simulated_files import FILES, SMALL, figures
+from simulated_files import FILES, SMALL, figures, run
 
 from des import build_workload
 from des.worlds import WORLDS
@@ -72,7 +74,8 @@ def test_a_missing_price_is_an_error_that_names_it(tmp_path, capsys):
 
 
 def test_the_terminal_shows_figures_tables_and_files(tmp_path, capsys):
-    said = figures(tmp_path, *SMALL, "--placement", "East*16,Central*16")
+    files = run(tmp_path, *SMALL, "--placement", "East*16,Central*16")
+    said = json.loads(files["result.json"])
 
     shown = capsys.readouterr().out
     assert f"{said['makespan_s']:.3f} s" in shown

@@ -6,7 +6,7 @@ from scenarios.frame.statistics import MeanInterval
 from scenarios.measure.targets.command import main
 from scenarios.measure.targets.target import Goal, Target, Unit
 
-TINY = ["--short", "--num-epochs", "1", "--world", "east_central_west"]
+TINY = ["--short", "--num-epochs", "1", "--world", "east_central_west", "--figures", ""]
 FILES = ("config.json", "kpi.json", "kpi.csv", "report.html")
 
 
@@ -40,4 +40,5 @@ def targets(draw):
         unit=draw(st.builds(Unit, name=st.text(), factor=numbers(finite=True))),
         has_fewer_gpus=draw(st.booleans()),
         notes=tuple(draw(st.lists(st.text(), max_size=3))),
+        values=tuple(draw(st.lists(numbers(), max_size=3))),
     )

@@ -44,7 +44,8 @@ def write_rows(folder, *rows):
 
 
 def run(path, out, *flags):
-    code = main(["--cases", str(path), "--out", str(out), "--exact-work", "0", *flags])
+    flags = ("--exact-work", "0", "--figures", "", *flags)
+    code = main(["--cases", str(path), "--out", str(out), *flags])
     return code, pd.read_csv(out / "table.csv") if (out / "table.csv").exists() else None
 
 

@@ -55,7 +55,7 @@ def write_rows(folder, *rows, **targets):
 
 def run(folder, *rows, **targets):
     path = write_rows(folder, *rows, **targets)
-    code = main(["--cases", str(path), "--out", str(folder / "out")])
+    code = main(["--cases", str(path), "--figures", "", "--out", str(folder / "out")])
     return code, pd.read_csv(folder / "out" / "table.csv")
 
 

@@ -1,11 +1,14 @@
 """Shipped folders of measured runs: stated bounds, and rules that move predictions."""
 
+import contextlib
+import io
 import re
 import shutil
 from itertools import pairwise
 
 import numpy as np
 import pandas as pd
+import pytest
 from sailor_folder import exact_blocking_s
 
 from scenarios.reproduce.cases import PUBLISHED
@@ -16,15 +19,30 @@ from scenarios.reproduce.sailor_model import NAIVE, ModelledEffects, predict_s, 
 SHIPPED = PUBLISHED / "sailor"
 
 
-def test_the_table_on_screen_is_80_columns_wide_and_the_files_have_all_columns(tmp_path, capsys):
-    assert main(["--cases", str(SHIPPED), "--out", str(tmp_path)]) == 0
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    """Folder of files of the shipped runs, and what was printed."""
+    folder, shown = tmp_path_factory.mktemp("sailor"), io.StringIO()
+    with contextlib.redirect_stdout(shown):
+        assert main(["--cases", str(SHIPPED), "--out", str(folder)]) == 0
+    return folder, shown.getvalue()
 
-    lines = capsys.readouterr().out.splitlines()
+
+@pytest.fixture(scope="module")
+def reproduction():
+    """The shipped runs and their bounds."""
+    return reproduce(read_folder(SHIPPED))
+
+
+def test_the_table_on_screen_is_80_columns_wide_and_the_files_have_all_columns(written):
+    folder, shown = written
+
+    lines = shown.splitlines()
     rows = [line.rstrip() for line in lines if re.match(r"N\d+_pp", line)]
     assert len(rows) == 24
     assert max(map(len, rows)) <= 80
     assert "further columns are in the files" in "\n".join(lines)
-    table = pd.read_csv(tmp_path / "table.csv")
+    table = pd.read_csv(folder / "table.csv")
     assert {"run", "plain_1f1b_error_percent", "Metis_error_percent"} <= set(table.columns)
 
 
@@ -67,8 +85,7 @@ def profiled_times_s(run, network, stages):
     return forward_s, backward_s, down_s, up_s
 
 
-def test_the_bounds_are_met_and_the_error_of_plain_1f1b_is_as_published():
-    reproduction = reproduce(read_folder(SHIPPED))
+def test_the_bounds_are_met_and_the_error_of_plain_1f1b_is_as_published(reproduction):
     errors = (
         reproduction.frame.drop(columns=["run", "short_name"])
         .set_index("cluster")
@@ -84,10 +101,10 @@ def test_the_bounds_are_met_and_the_error_of_plain_1f1b_is_as_published():
     np.testing.assert_allclose(means["Metis_error_percent"], [9.0, 5.3], atol=0.05)
 
 
-def test_no_prediction_sees_what_was_measured(tmp_path):
+def test_no_prediction_sees_what_was_measured(reproduction, tmp_path):
     """With measured times shuffled and everything else measured or estimated left out."""
     runs = pd.read_csv(SHIPPED / "real_runs.csv", dtype=str, keep_default_na=False)
-    expected = reproduce(read_folder(SHIPPED)).frame["predicted_s"]
+    expected = reproduction.frame["predicted_s"]
     for path in SHIPPED.glob("*.csv"):
         shutil.copyfile(path, tmp_path / path.name)
     seen = [c for c in runs if c.startswith(("measured_", "est_")) and c != "measured_iter_s"]
@@ -112,12 +129,11 @@ def test_each_rule_alone_moves_some_prediction():
         )
 
 
-def test_two_runs_write_the_same_bytes(tmp_path, capsys):
-    for name in ("one", "two"):
-        assert main(["--cases", str(SHIPPED), "--out", str(tmp_path / name)]) == 0
-    names = sorted(path.name for path in (tmp_path / "one").iterdir())
+def test_two_runs_write_the_same_bytes(written, tmp_path, capsys):
+    assert main(["--cases", str(SHIPPED), "--out", str(tmp_path)]) == 0
+    names = sorted(path.name for path in tmp_path.iterdir())
 
     assert names == ["picture.png", "report.html", "table.csv", "table.md"]
     for name in names:
-        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
+        assert (tmp_path / name).read_bytes() == (written[0] / name).read_bytes()
     assert "fitted to measured times: none" in capsys.readouterr().out

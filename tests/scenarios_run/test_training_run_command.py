@@ -34,6 +34,11 @@ def run(folder, *flags):
     return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
 
 
+def said_by(folder, *flags):
+    """Figures of a run without pictures in files; its report has them still."""
+    return json.loads(run(folder, *flags, "--figures", "")["result.json"])
+
+
 def test_the_files_say_what_the_simulator_says(tmp_path):
     flags = ["--dynamics", "ou", "--seed", "4", "--placement", "0*2,1*2,2*2"]
     files = run(tmp_path, *flags, *JOBS)
@@ -68,7 +73,7 @@ def test_the_files_say_what_the_simulator_says(tmp_path):
 def test_replicas_and_devices_reach_the_simulator(tmp_path):
     """Two replicas of two stages each, on devices that divide the layers."""
     flags = ["--placement", "East*6", "--replicas", "West*6", "--parallelism", "2x2x2"]
-    run(tmp_path, *flags)
+    said_by(tmp_path, *flags)
 
     history = run_training(
         read_topology(EAST_CENTRAL_WEST),
@@ -97,7 +102,7 @@ def test_the_recorded_flags_make_the_same_run_again(tmp_path, flags):
 
 
 def test_a_planner_that_is_given_moves_the_model(tmp_path):
-    said = json.loads(run(tmp_path, *MOVING, *JOBS)["result.json"])
+    said = said_by(tmp_path, *MOVING, *JOBS)
 
     epochs = pd.read_csv(tmp_path / "epochs.csv")
     changed = epochs["placement"].shift() != epochs["placement"]
@@ -108,16 +113,16 @@ def test_a_planner_that_is_given_moves_the_model(tmp_path):
 
 
 def test_a_high_threshold_leaves_the_first_plan_and_loads_slow_the_run(tmp_path):
-    calm = json.loads(run(tmp_path, *MOVING, *JOBS, "--replan-threshold", "99")["result.json"])
+    calm = said_by(tmp_path, *MOVING, *JOBS, "--replan-threshold", "99")
     assert calm["num_plan_changes"] == 0
 
-    busy = json.loads(run(tmp_path, "--loads", "East=0.5/0.1")["result.json"])
-    free = json.loads(run(tmp_path)["result.json"])
+    busy = said_by(tmp_path, "--loads", "East=0.5/0.1")
+    free = said_by(tmp_path)
     assert busy["mean_iteration_s"] > free["mean_iteration_s"]
 
 
 def test_moves_can_cost_the_restart_only(tmp_path):
-    said = json.loads(run(tmp_path, *MOVING, *JOBS, "--no-pays-bytes")["result.json"])
+    said = said_by(tmp_path, *MOVING, *JOBS, "--no-pays-bytes")
 
     assert said["moved_bytes"] == 0
     assert said["num_plan_changes"] > 0

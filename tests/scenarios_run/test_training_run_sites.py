@@ -19,6 +19,7 @@ def test_a_training_runs_on_sites_of_a_suite(name, tmp_path):
     flags = ["--network", str(network), "--model", world.workload.name, "--planner", "whole"]
     flags += ["--microbatches", str(world.workload.num_microbatches), "--epochs", "2"]
     flags += ["--microbatch-size", str(int(shape.batch_size)), "--epoch-s", "300"]
+    flags += ["--figures", ""]
 
     assert main([*flags, "--out", str(out)]) == 0
     result = json.loads((out / "result.json").read_text())

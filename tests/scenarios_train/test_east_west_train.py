@@ -64,7 +64,7 @@ def test_runs_repeat_byte_for_byte_whatever_the_number_of_workers(finished, tmp_
 def test_another_seed_is_another_run(finished, tmp_path):
     other = tmp_path / "other"
 
-    assert main([*QUICK, "--seed", "1", "--out", str(other)]) == 0
+    assert main([*QUICK, "--seed", "1", "--figures", "", "--out", str(other)]) == 0
 
     assert (finished / "checkpoint.pt").read_bytes() != (other / "checkpoint.pt").read_bytes()
 

@@ -20,9 +20,12 @@ from scenarios.train.east_west.command import main
 from scenarios.train.flat_command import make_scenario_task, resolve
 from scenarios.train.training_config import ppo_config, recorded
 
+NO_PICTURES = ("--figures", "")
+"""The report has its figures still; only their files are not drawn."""
+
 
 def test_the_table_and_verdict_are_printed(tmp_path, capsys):
-    assert main([*QUICK, "--out", str(tmp_path / "run")]) == 0
+    assert main([*QUICK, *NO_PICTURES, "--out", str(tmp_path / "run")]) == 0
 
     shown = capsys.readouterr().out
     for planner in ("policy", *reference_planners()):
@@ -36,7 +39,7 @@ def test_a_run_ends_with_the_targets_on_its_own_world(tmp_path, capsys):
     """Hardly trained it misses some, which does not make the run fail."""
     run = tmp_path / "run"
 
-    assert main([*QUICK, "--kpi", "--out", str(run)]) == 0
+    assert main([*QUICK, *NO_PICTURES, "--kpi", "--out", str(run)]) == 0
 
     shown = capsys.readouterr().out
     assert shown.index("Report: ") < shown.index("slower at bandwidth")
@@ -55,7 +58,9 @@ def test_a_world_without_a_table_of_targets_says_why(tmp_path, capsys):
     network = tmp_path / "row.yaml"
     network.write_text(yaml.safe_dump(content))
 
-    assert main([*QUICK, "--kpi", "--network", str(network), "--out", str(tmp_path / "run")]) == 0
+    flags = [*QUICK, *NO_PICTURES, "--kpi", "--network", str(network)]
+
+    assert main([*flags, "--out", str(tmp_path / "run")]) == 0
 
     assert "need a link in each direction between every two" in capsys.readouterr().out
     assert json.loads((tmp_path / "run" / "kpi.json").read_text())["columns"] == {}
@@ -75,7 +80,7 @@ def test_exact_is_left_out_where_the_case_is_too_large(tmp_path, capsys):
     network.write_text(yaml.safe_dump(content))
     flags = ["--network", str(network), "--model", "llama2_7b", "--microbatches", "4"]
 
-    assert main([*QUICK, *flags, "--out", str(tmp_path / "run")]) == 0
+    assert main([*QUICK, *NO_PICTURES, *flags, "--out", str(tmp_path / "run")]) == 0
 
     assert "exact was left out" in capsys.readouterr().out
     assert "exact" not in set(pd.read_csv(tmp_path / "run" / "evaluation.csv")["planner"])
@@ -207,7 +212,7 @@ def test_runs_without_a_name_are_numbered_on_and_the_newest_is_resumed(tmp_path,
     monkeypatch.chdir(tmp_path)
     (tmp_path / "runs" / "east_west-007").mkdir(parents=True)
 
-    assert main(QUICK) == 0
+    assert main([*QUICK, *NO_PICTURES]) == 0
     assert (tmp_path / "runs" / "east_west-008" / "report.html").exists()
     (tmp_path / "runs" / "east_west-008" / "report.html").unlink()
     assert main(["--resume"]) == 0
