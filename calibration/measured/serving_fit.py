@@ -150,7 +150,8 @@ def least_deviations(
         b_eq=np.ones(num),
         bounds=[*bounds, *[_NOT_NEGATIVE] * (2 * num)],
     )
-    assert result.success and result.x is not None, result.message
+    assert result.success, result.message
+    assert result.x is not None
     found: np.ndarray = np.asarray(result.x[:width]) / scale
     return found
 
