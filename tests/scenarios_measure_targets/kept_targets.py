@@ -40,4 +40,5 @@ def targets(draw):
         unit=draw(st.builds(Unit, name=st.text(), factor=numbers(finite=True))),
         has_fewer_gpus=draw(st.booleans()),
         notes=tuple(draw(st.lists(st.text(), max_size=3))),
+        values=tuple(draw(st.lists(numbers(), max_size=3))),
     )
