@@ -124,7 +124,8 @@ class Run:
         )
 
 
-def _dimensions(*dimensions: tuple[str, int, float, float]) -> dict[str, list[Any]]:
+def dimensions(*dimensions: tuple[str, int, float, float]) -> dict[str, list[Any]]:
+    """Content of a network's file: topology, NPUs, GB/s and nanoseconds of each dimension."""
     keys = ("topology", "npus_count", "bandwidth", "latency")
     return {
         key: list(values) for key, values in zip(keys, zip(*dimensions, strict=True), strict=True)
@@ -137,7 +138,7 @@ def pipeline(num_microbatches: int = 32, original_s: float | None = None) -> Run
     return Run(
         name=f"1F1B, 8 stages, {num_microbatches} microbatches",
         ranks=lambda: [stages.nodes(rank) for rank in range(stages.num_ranks)],
-        network=_dimensions(("FullyConnected", 8, 0.625, 40e6)),
+        network=dimensions(("FullyConnected", 8, 0.625, 40e6)),
         backend="aware",
         original_s=original_s,
     )
@@ -148,7 +149,7 @@ def all_reduce(algorithm: str, num_npus: int = 64, original_s: float | None = No
     return Run(
         name=f"1 GiB {algorithm} all-reduce, {num_npus} NPUs",
         ranks=lambda: [[collective(0, ALL_REDUCE, 2**30)]] * num_npus,
-        network=_dimensions(("Ring", num_npus, 50.0, 500.0)),
+        network=dimensions(("Ring", num_npus, 50.0, 500.0)),
         algorithm=algorithm,
         original_s=original_s,
     )
@@ -166,7 +167,7 @@ def domains(num_microbatches: int, num_splits: int, original_s: float | None = N
     return Run(
         name=f"1F1B, 8 domains of 8 NPUs, {num_microbatches} microbatches, splits {num_splits}",
         ranks=lambda: [stages.nodes(rank) for rank in range(stages.num_ranks)],
-        network=_dimensions(("Switch", 8, 50.0, 500.0), ("Switch", 8, 0.25, 80e6)),
+        network=dimensions(("Switch", 8, 50.0, 500.0), ("Switch", 8, 0.25, 80e6)),
         num_splits=num_splits,
         groups=stages.groups(),
         original_s=original_s,

@@ -24,7 +24,7 @@ SLIDER = "bandwidth"
 NUM_MOVES = 21
 """Moves of the slider that are timed, after one that is not."""
 
-READY = "document.getElementById('memory-seen').textContent"
+READY = "document.getElementById('memory-seen')?.textContent"
 _MEASURE = f"""window.moved = new Promise(done => {{
   const slider = document.getElementById({SLIDER!r});
   let began, left = {len(FIGURES)};

@@ -13,7 +13,7 @@ from agents.judge.paced_refine import paced_refine
 from agents.judge.paced_splits import layer_times, paced_fill, paced_levels
 from des import Corrections, Placement, Plan, Topology, Workload
 from des.compiled.many.job import job_on
-from des.compiled.many.layout import Real, Whole
+from des.compiled.many.layout import Real, Small, Whole
 from des.compiled.many.paced import Paces, new_desk, paced_table, paces_of
 from des.compiled.many.paced_bound import paced_least_s, paced_scores
 from des.compiled.many.simulation import plan_rows
@@ -123,11 +123,12 @@ class PacedJudge:
 
     def levels_s(self, orders: Sequence[Order], counts: Whole, schedule: int) -> Real:
         """About how long pipelines take at least, by a formula and unsplit: a first look. [s]"""
-        plans, levels_s = self._unsplit(orders, np.array([schedule])), np.empty(len(orders))
+        plans = self._unsplit(orders, np.array([schedule], np.int32))
+        levels_s = np.empty(len(orders))
         paced_levels(self.job, self._times, self.paces, plans, counts, levels_s)
         return levels_s
 
-    def _unsplit(self, orders: Sequence[Order], schedules: Whole) -> Plans:
+    def _unsplit(self, orders: Sequence[Order], schedules: Small) -> Plans:
         """Pipelines of orders under some schedules, order by order; layers are not split yet."""
         num_orders, num = len(orders), len(schedules)
         lengths = np.fromiter(map(len, orders), np.int32, num_orders)
@@ -136,7 +137,7 @@ class PacedJudge:
         domain[is_stage] = np.fromiter(chain.from_iterable(orders), np.int32, int(lengths.sum()))
         return Plans(
             num_stages=lengths.repeat(num),
-            schedule=np.broadcast_to(schedules.astype(np.int32), (num_orders, num)).flatten(),
+            schedule=np.broadcast_to(schedules, (num_orders, num)).flatten(),
             domain=domain.repeat(num, axis=0),
             end_layer=np.zeros((num_orders * num, self.most_stages), dtype=np.int32),
         )

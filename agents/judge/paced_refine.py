@@ -8,7 +8,6 @@ from des.compiled.many.paced import Desk, Paces, paced_overflow, paced_time_s, w
 from des.compiled.many.paced_bound import paced_least_s
 from des.compiled.many.steady import FITS, Job, Plans
 
-
 _MOST_FOR_ALL_MOVES, _NUM_BUSIEST = 8, 4
 """Most stages that all give layers, and how many of more do."""
 
@@ -61,7 +60,9 @@ def _refine(
             step, pair = 1 << move // (num_stages * num_stages), move % (num_stages * num_stages)
             source, target = pair // num_stages, pair % num_stages
             if target == 0:
-                gives = num_stages <= _MOST_FOR_ALL_MOVES or _is_busy(desk.work_s, num_stages, source)
+                gives = num_stages <= _MOST_FOR_ALL_MOVES or _is_busy(
+                    desk.work_s, num_stages, source
+                )
             if source == target or not gives or not _move(plans, plan, source, target, step):
                 continue
             found_s = _score(job, paces, plans, plan, count, desk, times_s[plan])

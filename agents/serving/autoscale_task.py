@@ -18,6 +18,8 @@ from des.serving.requests import Request
 
 DAY_S = 1200.0
 """Length of a drawn day, which is compressed."""
+ENGINES = ("h100-llama-3.3-70b-fp8-tp4", "h100-llama-3.3-70b-fp8-tp8")
+"""Engines of the days to train on; the first one is that of the task."""
 
 
 def drawn_day(seed: int, *, drains_soonest: bool = False) -> World:
@@ -34,13 +36,54 @@ def drawn_day(seed: int, *, drains_soonest: bool = False) -> World:
     return day_world(requests, drains_soonest=drains_soonest)
 
 
-def day_world(requests: Sequence[Request], *, drains_soonest: bool = False) -> World:
-    """Put requests on a fleet of the task: Llama 3.3 70B on 4 H100, two pools of 2 instances."""
+def training_day(seed: int, *, drains_soonest: bool = False) -> World:
+    """Draw a day to train on: `drawn_day` for even seeds, one of a wider family for odd ones.
+
+    Of the wider family are drawn: the engine (4 or 8 H100), the SLO of the first token (0.5 to
+    2 s), means of prompts (1,000 to 4,000 tokens) and answers (30 to 300), the busy rate (prompts
+    that keep 0.3 to 3 instances reading) and the mean stay (20 to 120 s). Ratios are drawn by their
+    logarithms.
+    """
+    if seed % 2 == 0:
+        return drawn_day(seed, drains_soonest=drains_soonest)
+    rng = np.random.default_rng([seed, 27])
+
+    def drawn(low: float, high: float) -> float:
+        return float(np.exp(rng.uniform(np.log(low), np.log(high))))
+
+    name = ENGINES[int(rng.integers(len(ENGINES)))]
+    prompt_mean, output_mean = drawn(1000.0, 4000.0), drawn(30.0, 300.0)
+    read_s = engine_named(name).times.per_prompt_token_s * prompt_mean
+    busy = drawn(0.3, 3.0) / read_s
+    rates = (busy * float(rng.uniform(0.05, 0.2)), busy * float(rng.uniform(0.3, 0.5)), busy)
+    lengths = TokenLengths(
+        prompt_mean=prompt_mean,
+        output_mean=output_mean,
+        variation=float(rng.uniform(0.4, 1.0)),
+        max_tokens=16_000,
+    )
+    stay_s, drawn_seed = drawn(20.0, 120.0), int(rng.integers(2**31))
+    return day_world(
+        modulated_requests(rates, stay_s, DAY_S, drawn_seed, lengths),
+        drains_soonest=drains_soonest,
+        engine=name,
+        ttft_s=drawn(0.5, 2.0),
+    )
+
+
+def day_world(
+    requests: Sequence[Request],
+    *,
+    drains_soonest: bool = False,
+    engine: str = ENGINES[0],
+    ttft_s: float = 2.0,
+) -> World:
+    """Put requests on a fleet of the task, by default Llama 3.3 70B on 4 H100: 2 + 2 instances."""
     return World(
         requests=tuple(requests),
-        engine=engine_named("h100-llama-3.3-70b-fp8-tp4", usd_per_gpu_h=2.5),
+        engine=engine_named(engine, usd_per_gpu_h=2.5),
         initial={"prompt": 2, "token": 2},
-        slo=Slo(ttft_s=2.0, gap_s=0.1),
+        slo=Slo(ttft_s=ttft_s, gap_s=0.1),
         start=StartDelay(load_s=30.0),
         limits=ScalingLimits(max_total=40, drains_soonest=drains_soonest),
         decision_interval_s=10.0,

@@ -36,8 +36,12 @@ RULES: Mapping[str, Callable[[], ScalingPolicy]] = {
 """Rules with their default settings; `oracle` has the trace."""
 LEARNT = "rl"
 """Name of the policy that was trained."""
-SHIPPED = Path(__file__).resolve().parent.parent / "checkpoints" / "autoscale-0.pt"
-"""Checkpoint of seed 0 that comes with the package."""
+SHIPPED_SEEDS = tuple(
+    Path(__file__).resolve().parent.parent / "checkpoints" / f"autoscale-{seed}.pt"
+    for seed in range(3)
+)
+"""Checkpoints of the seeds that come with the package."""
+SHIPPED = SHIPPED_SEEDS[0]
 POLICY_NAMES = (*RULES, LEARNT)
 
 

@@ -25,6 +25,8 @@ from des.world.packet_transport import MOST_QUEUE_BYTES, PacketTransport
 _LEAST_GAIN = 0.9
 """A law with more figures counts only where it lowers the error to this part of that without."""
 
+_NEGLIGIBLE_ERROR = 1e-9
+
 _GROWTHS = (0.08, 0.15, 0.3, 0.6)
 _FIRST_SEGMENTS = (1, 6, 36, 216)
 _MOST_FIRST_SEGMENTS = 1e5
@@ -82,7 +84,7 @@ def _simplest_good(found: Sequence[_Found]) -> _Found:
     """Return the first law, or a later one whose error is clearly less."""
     best = found[0]
     for each in found[1:]:
-        if each.error < _LEAST_GAIN * best.error:
+        if each.error < _LEAST_GAIN * best.error - _NEGLIGIBLE_ERROR:
             best = each
     return best
 

@@ -13,8 +13,10 @@ MOST_MESSAGE_BYTES = 2.0**50
 MOST_FRESH_MESSAGES = 60_000
 """Fresh connections to one domain: each takes a port."""
 
-QUIET_S = 10.0
-"""Time from the last segment of warming up to the start, for acknowledgements. [s]"""
+QUIET_S = 2.0
+"""Time from the last segment of warming up to the start, for acknowledgements: above any round trip
+and well below the 10 s after which BBR probes for the least one, with four segments under way. [s]
+"""
 
 STARVED_AFTER_S = 1e6
 """A message that has not arrived by then, with no other event to come, never will. [s]"""

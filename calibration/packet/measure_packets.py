@@ -17,6 +17,9 @@ from des.world.topology import Topology
 ANSWER_LIMIT_S = 600.0
 """Limit of ns-3 until its next answer (default). [s]"""
 
+FACADE_REVISION = 2
+"""Counted up by each change of the facade or of the way to play it that changes times."""
+
 _PROCESSES: list[PacketProcess] = []
 """The child of this process, if it has one: loading ns-3 takes longer than most cases."""
 
@@ -65,7 +68,7 @@ def simulate_packets(
 
 def packets_version() -> str:
     """Version of the network of packets in the keys of runs."""
-    return f"ns-{ns3_version()}"
+    return f"ns-{ns3_version()}, facade {FACADE_REVISION}"
 
 
 def shared_process(*, limit_s: float) -> PacketProcess:

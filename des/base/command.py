@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import IO
 
 from des.base.document import DOCUMENT
-from des.base.interruption import INTERRUPTED, interruptible
+from des.base.interruption import INTERRUPTED, interruptible, is_interrupted
 from des.base.names import one_line
 from des.base.spelling import SPELLING
 
@@ -63,10 +63,7 @@ def _code_of(body: Callable[[], int | None], with_output: type[Exception] | tupl
     try:
         return _code_with_document(body)
     except KeyboardInterrupt:
-        with suppress(OSError):  # the terminal may be closed
-            sys.stderr.write("interrupted\n")
-            sys.stderr.flush()
-        return INTERRUPTED
+        return _interrupted()
     except OSError as error:
         if _is_gone(error) and not _is_read(sys.stdout):
             return READER_GONE
@@ -77,8 +74,19 @@ def _code_of(body: Callable[[], int | None], with_output: type[Exception] | tupl
         return BAD_INPUT
     except ValueError as error:
         message = str(error)
+    except Exception:
+        if is_interrupted():  # a library that swallowed it has not got what it waited for
+            return _interrupted()
+        raise
     sys.stderr.write(f"error: {SPELLING.of(one_line(message)) or 'bad input'}\n")
     return BAD_INPUT
+
+
+def _interrupted() -> int:
+    with suppress(OSError):  # the terminal may be closed
+        sys.stderr.write("interrupted\n")
+        sys.stderr.flush()
+    return INTERRUPTED
 
 
 def _code_with_document(body: Callable[[], int | None]) -> int:

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -18,6 +19,9 @@ INTERRUPTED = 130
 GRACE_S = 5.0
 """Time to end in order, in which further signals change nothing. [s]"""
 
+AGAIN_S = 0.02
+"""Time until a signal that a library has swallowed is sent again. [s]"""
+
 
 class _Interruption:
     """Handler of signals of one command, with the handlers from before it.
@@ -25,21 +29,24 @@ class _Interruption:
     The first signal raises KeyboardInterrupt; others are not heard while that unwinds. One that
     comes after `GRACE_S` kills the process: its files are whole at any moment, and processes that
     it has started end with it.
+
+    A callback from C swallows the exception, as those of LLVM do while numba compiles; then the
+    signal is sent again, until it comes elsewhere.
     """
 
     def __init__(self) -> None:
         self.earlier = heard_handlers()
+        self.earlier_hook = sys.unraisablehook
         self.is_over = False
+        self.is_heard = False
+        self._number = int(signal.SIGINT)
         self._first_s: float | None = None
-
-    @property
-    def is_heard(self) -> bool:
-        """Whether a signal has come."""
-        return self._first_s is not None
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
         if self._first_s is None:
-            self._first_s = time.monotonic()
+            self._first_s, self._number, self.is_heard = time.monotonic(), number, True
+            if self.is_over:
+                return
             raise KeyboardInterrupt
         if time.monotonic() - self._first_s < GRACE_S:
             return
@@ -47,6 +54,22 @@ class _Interruption:
         if not self.is_over:
             signal.signal(number, signal.SIG_DFL)
         os.kill(os.getpid(), number)
+
+    def hear_of_unraisable(self, lost: "sys.UnraisableHookArgs") -> None:
+        """Send a signal again whose exception was swallowed; pass on what else was."""
+        if not self.is_heard or lost.exc_type is not KeyboardInterrupt:
+            self.earlier_hook(lost)
+            return
+        self._first_s = None
+        again = threading.Timer(AGAIN_S, os.kill, (os.getpid(), self._number))
+        again.daemon = True
+        again.start()
+
+
+def is_interrupted() -> bool:
+    """Return whether a signal has come to the command that runs, whatever became of it."""
+    handlers = heard_handlers().values()
+    return any(isinstance(each, _Interruption) and each.is_heard for each in handlers)
 
 
 def heard_handlers() -> dict[signal.Signals, Any]:
@@ -75,9 +98,11 @@ def interruptible() -> Iterator[None]:
         yield
         return
     set_handlers(dict.fromkeys(handler.earlier, handler))
+    sys.unraisablehook = handler.hear_of_unraisable
     try:
         yield
     finally:
         handler.is_over = True
+        sys.unraisablehook = handler.earlier_hook
         if not handler.is_heard:
             set_handlers(handler.earlier)

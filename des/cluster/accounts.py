@@ -20,10 +20,10 @@ class Accounts:
         self._now_s = 0.0
         self._sizes = [node.num_gpus for node in world.nodes.nodes]
         self._is_there = [False] * len(self._sizes)
-        self._num_there = self.num_held = self.num_suspensions = 0
+        self._num_there = self.num_held = self.num_lent = self.num_suspensions = 0
         self._num_failures = 0
         self._present = self._free_s = self._part = 0.0
-        self._held = self._restart = self._lost = 0.0
+        self._held = self._restart = self._lost = self._lent = 0.0
         self._link_bytes: dict[tuple[str, str], float] = {}
         self._refused: list[int] = []
         self._unfinished: dict[int, None] = {}
@@ -85,7 +85,8 @@ class Accounts:
         if stretch_s > 0:
             free = self._free
             self._present += self._num_there * stretch_s
-            self._free_s += (self._num_there - self.num_held) * stretch_s
+            self._free_s += (self._num_there - self.num_held - self.num_lent) * stretch_s
+            self._lent += self.num_lent * stretch_s
             self._part += (free.num_free - free.num_whole) * stretch_s
             self._now_s = now_s
 
@@ -143,6 +144,7 @@ class Accounts:
                 lost=self._lost,
                 free=self._free_s,
                 free_in_part=self._part,
+                lent=self._lent,
             ),
             link_bytes=tuple(sorted(self._link_bytes.items())),
             num_ended=num_ended,

@@ -24,10 +24,17 @@ class QueueEngine:
     """The state of a run; what happens at one time is followed by one decision."""
 
     def __init__(
-        self, world: World, policy: Policy, pricing: Pricing, seed: int, watch: Watch | None
+        self,
+        world: World,
+        policy: Policy,
+        pricing: Pricing,
+        seed: int,
+        watch: Watch | None,
+        *,
+        clock: Clock | None = None,
     ) -> None:
         self._world, self._policy, self._pricing, self._watch = world, policy, pricing, watch
-        self._clock = Clock()
+        self._clock = clock or Clock()
         self._free = FreeCounts(world.nodes)
         self._widest = world.nodes.num_gpus
         self._coming = world.arrivals()

@@ -102,7 +102,8 @@ class GpuSeconds:
     """GPU seconds of a run by what became of them.
 
     ``held`` is ``useful + restart + lost``: what jobs held was service that counted, restarts, and
-    service or waiting that a failure or a crossed decision undid.
+    service or waiting that a failure or a crossed decision undid. ``lent`` are those of claims,
+    which no job had; ``present`` is ``held + lent + free``.
     """
 
     present: float
@@ -112,6 +113,7 @@ class GpuSeconds:
     lost: float
     free: float
     free_in_part: float
+    lent: float = 0.0
 
     @property
     def utilisation(self) -> float:

@@ -35,6 +35,19 @@ class QueueDecider:
             self._go_through(may_preempt=may_preempt and gives_way)
         return Decision(tuple(self._suspended.values()), self._launched)
 
+    def decide_now(self, job: LiveJob) -> Decision:
+        """Decide about one job that does not wait; it is refused where it is not launched."""
+        ordering, preempting = self._policy.ordering, self._policy.preempting
+        self._suspended, self._launched, self._candidates = {}, [], None
+        gives_way = preempting is not None and (ordering.preempts or preempting.moves)
+        self._queue.push(job)
+        found = self._policy.placing.place(self._view.free, job)
+        if found is not None:
+            self._launch(job, found)
+        elif not (gives_way and self._makes_room(job)):
+            self._queue.remove(job)
+        return Decision(tuple(self._suspended.values()), self._launched)
+
     def _prepare(self) -> None:
         """Compute all keys; jobs that are to have another width or type of GPU stop."""
         ordering, view = self._policy.ordering, self._view

@@ -125,7 +125,7 @@ class Cells:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arrow:
-    """A directed link between two places of a map."""
+    """A directed link between two places of a map, whose panel has equal scales."""
 
     x: float
     y: float

@@ -51,6 +51,28 @@ def run_applications(
     ValueError
         If there is none, intervals of decisions differ, or the instances of the start do not fit.
     """
+    servers = Servers(
+        server_gpus={STANDARD_SKU: cluster.gpus_per_server}, max_servers=cluster.num_servers
+    )
+    return run_on_servers(
+        applications, cluster.arbiter, Clock(), dict.fromkeys(applications, servers), seed
+    )
+
+
+def run_on_servers(
+    applications: Mapping[str, Application],
+    arbiter: str,
+    clock: Clock,
+    servers: Mapping[str, Servers],
+    seed: int,
+) -> dict[str, History]:
+    """Simulate applications on a clock, each on servers that it may share with others.
+
+    Raises
+    ------
+    ValueError
+        If there is none, intervals of decisions differ, or the instances of the start do not fit.
+    """
     require_run_seed(seed)
     intervals = {each.world.decision_interval_s for each in applications.values()}
     if len(intervals) != 1:
@@ -58,7 +80,7 @@ def run_applications(
             f"applications: must be at least 1, with the same decision_interval_s, got "
             f"{len(applications)} with {sorted(intervals)}"
         )
-    shared = _Shared(applications, cluster, seed)
+    shared = _Shared(applications, arbiter, clock, servers, seed)
     (interval_s,) = intervals
     while shared.open:
         shared.step(interval_s)
@@ -69,15 +91,17 @@ class _Shared:
     """Fleets of applications on one clock."""
 
     def __init__(
-        self, applications: Mapping[str, Application], cluster: SharedCluster, seed: int
+        self,
+        applications: Mapping[str, Application],
+        arbiter: str,
+        clock: Clock,
+        servers: Mapping[str, Servers],
+        seed: int,
     ) -> None:
-        self.applications, self.cluster = applications, cluster
-        self.clock = Clock()
-        self.servers = Servers(
-            server_gpus={STANDARD_SKU: cluster.gpus_per_server}, max_servers=cluster.num_servers
-        )
+        self.applications, self.arbiter = applications, ARBITERS[arbiter]
+        self.clock, self.servers = clock, servers
         self.open = {
-            name: Fleet(each.world, seed, clock=self.clock, servers=self.servers)
+            name: Fleet(each.world, seed, clock=clock, servers=servers[name])
             for name, each in applications.items()
         }
         self.memories = {
@@ -122,8 +146,9 @@ class _Shared:
             )
             for name, (_, decision) in seen.items()
         }
-        arbiter = ARBITERS[self.cluster.arbiter]
-        granted = granted_instances(list(claims.values()), self.servers.rooms(), arbiter)
+        rooms = [self.servers[name].rooms() for name in claims]
+        most = [max(of_server) for of_server in zip(*rooms, strict=True)]
+        granted = granted_instances(list(claims.values()), most, self.arbiter)
         found = dict(zip(claims, granted, strict=True))
         return dict(sorted(found.items(), key=lambda each: -claims[each[0]].num_gpus))
 

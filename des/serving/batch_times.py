@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 from des.base.checks import require_non_negative, require_positive
 
-
 STEP_REQUESTS = 256
 """Requests above which an iteration is slower at once, as all profiles of H100 show; the limit of
 captured CUDA graphs is taken to be the reason."""

@@ -15,10 +15,12 @@ _HOUR_S = 3600.0
 def run_figures(history: History) -> dict[str, float | int | None]:
     """Figures of a run by name; None where there is nothing to measure.
 
-    ``attainment`` counts all requests that came: one that is not finished is not good.
+    ``attainment`` counts all requests that came: one that is unfinished or rejected is not good.
     """
     world, rows = history.world, history.requests
     came = [one for one in rows if one.request.arrival_s <= history.end_s]
+    num_rejected = sum(each.arrival_s <= history.end_s for each in world.rejected)
+    num_came = len(came) + num_rejected
     done = [one for one in came if one.end_s is not None]
     good = [one for one in done if one.is_good(world.slo)]
     ttfts = [ttft_s for one in came if (ttft_s := one.ttft_s) is not None]
@@ -27,14 +29,15 @@ def run_figures(history: History) -> dict[str, float | int | None]:
     )
     wasted_s = sum(one.in_state_s(STARTING) for one in history.instances)
     found: dict[str, float | int | None] = {
-        "num_requests": len(rows),
-        "num_came": len(came),
+        "num_requests": len(rows) + len(world.rejected),
+        "num_came": num_came,
         "num_finished": len(done),
         "num_unfinished": len(came) - len(done),
+        "num_rejected": num_rejected,
         "num_restarts": sum(one.num_restarts for one in rows),
         "num_swaps": sum(one.num_swaps for one in rows),
         "cached_fraction": _cached_fraction(came),
-        "attainment": len(good) / len(came) if came else None,
+        "attainment": len(good) / num_came if num_came else None,
         "goodput_per_s": len(good) / history.end_s if history.end_s else None,
     }
     found |= _percentiles("ttft", ttfts)

@@ -10,7 +10,7 @@ import simpy
 from des.clock import Clock
 from des.serving.fleet_members import FleetMember
 from des.serving.fleet_observation import Observer, RequestLog
-from des.serving.fleet_servers import STANDARD_SKU, Servers
+from des.serving.fleet_servers import STANDARD_SKU, NoRoomError, Servers
 from des.serving.fleet_settings import Engine
 from des.serving.fleet_world import (
     PROMPT,
@@ -150,8 +150,12 @@ class ScaledFleet(ABC):
         kept = to_keep(instances, change)
         for one in kept:
             self.manager.keep(one)
-        for _ in range(change - len(kept)):
-            self._order(pool)
+        for left in range(change - len(kept), 0, -1):
+            try:
+                self._order(pool)
+            except NoRoomError:
+                self.manager.refuse(pool, left)
+                return
 
     def _migrated(self, decision: Decision) -> dict[str, int]:
         """Let instances change from prompt to token, or back; each pool keeps its least.
@@ -222,6 +226,7 @@ class ScaledFleet(ABC):
         return InstanceRow(
             number=one.number,
             pool=one.pool,
+            server=self.manager.server_of[one.number],
             ordered_s=one.ordered_s,
             active_s=one.active_s,
             drained_from_s=one.drained_from_s,

@@ -9,6 +9,10 @@ from des.serving.fleet_members import FleetMember
 STANDARD_SKU = "standard"
 
 
+class NoRoomError(ValueError):
+    """No server has room for a new instance."""
+
+
 @dataclass(slots=True, eq=False)
 class FleetServer:
     """One server, and the instances packed on it."""
@@ -45,7 +49,7 @@ class Servers:
         Raises
         ------
         ValueError
-            If no server of the kind is large enough, or none is left.
+            If no server of the kind is large enough; a `NoRoomError` if none is left.
         """
         if num_gpus > self.server_gpus.get(sku, 0):
             raise ValueError(
@@ -56,7 +60,7 @@ class Servers:
             if server.sku == sku and server.free_gpus >= num_gpus:
                 return server
         if self.max_servers is not None and len(self.servers) >= self.max_servers:
-            raise ValueError(
+            raise NoRoomError(
                 f"scale up: instances must fit on {self.max_servers} servers, which have no "
                 f"{num_gpus} free GPUs on one of them"
             )

@@ -47,6 +47,11 @@ class Engine:
                 f"that prompts advance in a full batch, got {self.chunk_tokens}"
             )
 
+    @property
+    def most_tokens(self) -> int:
+        """Tokens of a request at most: the KV memory without a token for each of a full batch."""
+        return self.kv_capacity_tokens - self.max_batch_size
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartDelay:

@@ -37,6 +37,8 @@ class World:
     """Rule of `des.serving.fleet_routers.ROUTERS` by which requests are placed."""
     sites: FleetSites | None = None
     """Domains of pools (None: all in one, with transfers at ``transfer_bytes_per_s``)."""
+    rejected: Sequence[Request] = ()
+    """Requests that are rejected as they come, see `admitted`; none of them is good."""
 
     def __post_init__(self) -> None:
         require_in_order("requests", self.requests)
@@ -71,7 +73,9 @@ class World:
             require_positive("world", "horizon_s", self.horizon_s)
         require_positive("world", "transfer_bytes_per_s", self.transfer_bytes_per_s)
         require_non_negative("world", "transfer_latency_s", self.transfer_latency_s)
-        room = self.engine.kv_capacity_tokens - self.engine.max_batch_size
+        if self.rejected:
+            require_in_order("rejected", self.rejected)
+        room = self.engine.most_tokens
         for each in self.requests:
             if each.prompt_tokens + each.output_tokens > room:
                 raise ValueError(
@@ -79,6 +83,16 @@ class World:
                     f"{room} together, the KV memory without a token for each of a full batch, "
                     f"got {each.prompt_tokens + each.output_tokens}"
                 )
+
+
+def admitted(
+    requests: Sequence[Request], engine: Engine
+) -> tuple[tuple[Request, ...], tuple[Request, ...]]:
+    """Divide requests into those that fit into the KV memory of an instance, and the rejected."""
+    room = engine.most_tokens
+    fits = [each.prompt_tokens + each.output_tokens <= room for each in requests]
+    pairs = list(zip(requests, fits, strict=True))
+    return tuple(each for each, fit in pairs if fit), tuple(each for each, fit in pairs if not fit)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,6 +207,7 @@ class InstanceRow:
     number: int
     pool: str
     """Last pool that it was in."""
+    server: int
     ordered_s: float
     active_s: float | None
     drained_from_s: float | None

@@ -47,6 +47,8 @@ class ScalingManager:
     """Sends the weights to a pool in place of the time to load them (None: a start takes it)."""
     instances: list[FleetMember] = field(default_factory=list)
     log: list[str] = field(default_factory=list)
+    server_of: dict[int, int] = field(default_factory=dict)
+    """Number of the server of each instance, also of one that has stopped."""
 
     def scale_up_full(
         self,
@@ -73,8 +75,8 @@ class ScalingManager:
         Raises
         ------
         ValueError
-            If the parallelism is not that of the configuration, no server is large enough, or the
-            limit of instances is reached.
+            If the parallelism is not that of the configuration, no server is large enough, or
+            there are `max_total` instances; a `NoRoomError` if no server has room.
         """
         require_count("scale up", "parallelism", parallelism)
         if parallelism != instance_cfg.num_gpus:
@@ -96,6 +98,7 @@ class ScalingManager:
         instance = self.make_instance(instance_cfg, tag, number, now, ready_s)
         self.instances.append(instance)
         server.instances.append(instance)
+        self.server_of[number] = server.number
         if at_once:
             self._become_active(instance)
         else:
@@ -149,6 +152,10 @@ class ScalingManager:
                 self._become_active(instance)
 
         self.clock.at(ready_s, READY + instance.number).callbacks.append(ready)
+
+    def refuse(self, tag: str, num: int) -> None:
+        """Log instances that no server has room for."""
+        self._say(f"scale_up refused: {num} of {tag}, no server has room")
 
     def scale_down_full(self, instance: FleetMember, to_pool: str | None = None) -> None:
         """Cancel a starting instance, or drain an active one; it stops or joins another pool.
@@ -213,8 +220,7 @@ class ScalingManager:
         interval_s = self.limits.drain_check_s
         assert instance.drained_from_s is not None
         if not interval_s:
-            self._end_drain(instance)
-            return
+            return self._end_drain(instance)
         since_s = self.clock.now - instance.drained_from_s
         check_s = instance.drained_from_s + (since_s // interval_s + 1) * interval_s
         drained_from_s = instance.drained_from_s

@@ -76,8 +76,7 @@ class PacketTransport:
             allowed, value = get_args(kind), getattr(self, field)
             if value not in allowed and not (is_optional and value is None):
                 raise ValueError(
-                    f"transport.packets: {field} must be one of {', '.join(allowed)}; "
-                    f"got {value!r}"
+                    f"transport.packets: {field} must be one of {', '.join(allowed)}; got {value!r}"
                 )
         require_count("transport.packets", "flows", self.flows)
         require_count("transport.packets", "segment_bytes", self.segment_bytes)

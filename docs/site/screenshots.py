@@ -23,7 +23,7 @@ VIEWS = ((1280, 900, "light"), (390, 844, "dark"))
 """Widths, heights and colour schemes of the windows."""
 
 _REPORT_READY = "document.documentElement.dataset.drawnMs"
-_EXPLORER_READY = "document.querySelectorAll('#memory .main-svg').length > 0"
+_EXPLORER_READY = "document.getElementById('memory-seen')?.textContent"
 
 
 def take(tab: Tab, url: str, ready: str, name: str, folder: Path) -> list[Path]:

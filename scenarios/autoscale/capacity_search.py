@@ -187,4 +187,5 @@ def _most_load(config: CapacityConfig, requests: tuple[Request, ...]) -> tuple[f
 
 def _attainment(config: CapacityConfig, requests: tuple[Request, ...]) -> float:
     world = config_world(config, requests)
-    return simulate_fixed(world).attainment(world.slo)
+    served = len(world.requests) / (len(world.requests) + len(world.rejected))
+    return served * simulate_fixed(world).attainment(world.slo)

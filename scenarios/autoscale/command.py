@@ -50,11 +50,13 @@ examples:
   {PROG} speed
   {PROG} queues --runs 5
   {PROG} shared --applications applications.yaml --servers 8 --arbiter priority
+  {PROG} shared --applications applications.yaml --servers 12 --training-jobs 60
   {PROG} capacity --trace azure-2023-code --slo-ttft 1 --splits 2+1,2+2 --out runs/capacity
 
 files written to --out, for each policy: requests, instances and decisions (CSV; --parquet: also as
-Parquet), a Gantt chart of instances (--figures) and a Chrome trace (JSON); figures.csv, report.html
-and result.json, with the settings that --config takes, of all policies
+Parquet), a Gantt chart of instances (--figures), a Chrome trace (JSON) and the log of the scaling
+manager; figures.csv, report.html and result.json, with the settings that --config takes, of all
+policies; shared, with jobs: training_jobs.csv
 
 exit codes: 0 done; 2 bad input; {EXIT_CODES}
 """

@@ -44,11 +44,12 @@ def rows_on_days(
     rows = []
     for day in range(FIRST_DAY, FIRST_DAY + num_days):
         world = drawn_day(day, drains_soonest=drains_soonest)
-        rows += [_row(day, name, world, policy) for name, policy in policies.items()]
+        rows += [day_row(day, name, world, policy) for name, policy in policies.items()]
     return rows
 
 
-def _row(day: int, name: str, world: World, policy: ScalingPolicy) -> dict[str, object]:
+def day_row(day: int, name: str, world: World, policy: ScalingPolicy) -> dict[str, object]:
+    """Figures of a policy on a day, with its mean reward."""
     history = run_compiled(world, policy, day)
     reward = mean_reward(history)
     return {"day": day, "policy": name, "reward": reward, **run_figures(history)}

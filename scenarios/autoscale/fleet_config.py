@@ -12,7 +12,7 @@ from des.serving.engines import engine_named
 from des.serving.fleet_links import FleetSites
 from des.serving.fleet_routers import ROUTERS
 from des.serving.fleet_settings import ScalingLimits, Slo, StartDelay
-from des.serving.fleet_world import MIXED, PROMPT, TOKEN, World
+from des.serving.fleet_world import MIXED, PROMPT, TOKEN, World, admitted
 from des.serving.request_streams import (
     modulated_requests,
     moved_requests,
@@ -188,16 +188,19 @@ def config_world(config: FleetConfig, requests: tuple[Request, ...]) -> World:
     if config.start_state is not None:
         state = application_files.read_start_state(config.start_state)
         initial, name = state.initial, state.engine
+    engine = engine_named(
+        name,
+        max_batch_size=config.max_batch_size,
+        chunk_tokens=config.chunk_tokens,
+        usd_per_gpu_h=config.usd_per_gpu_h,
+        prefix_block_tokens=config.prefix_block_tokens,
+        swap_bytes_per_s=config.swap_gb_per_s * 1e9,
+    )
+    served, rejected = admitted(requests, engine)
     return World(
-        requests=requests,
-        engine=engine_named(
-            name,
-            max_batch_size=config.max_batch_size,
-            chunk_tokens=config.chunk_tokens,
-            usd_per_gpu_h=config.usd_per_gpu_h,
-            prefix_block_tokens=config.prefix_block_tokens,
-            swap_bytes_per_s=config.swap_gb_per_s * 1e9,
-        ),
+        requests=served,
+        rejected=rejected,
+        engine=engine,
         initial=initial,
         slo=Slo(ttft_s=config.slo_ttft, gap_s=config.slo_tbt),
         start=StartDelay(

@@ -31,6 +31,7 @@ SHOWN = (
     "boot_gpu_h",
     "num_flaps",
     "num_unfinished",
+    "num_rejected",
 )
 _MICRO = 1e6
 
@@ -143,6 +144,7 @@ def write_fleet_comparison(
     files = {
         **choice.row_files(frames),
         **{f"trace_{name}.json": fleet_trace(history) for name, history in histories.items()},
+        **{f"log_{name}.txt": _log(history) for name, history in histories.items()},
         **more,
         **result_file(repeated_settings(config), rows=rows),
         **choice.report_files(page),
@@ -151,6 +153,10 @@ def write_fleet_comparison(
     DOCUMENT.add(rows=rows, files=paths)
     for path in paths:
         sys.stdout.write(f"written: {path}\n")
+
+
+def _log(history: History) -> bytes:
+    return "".join(f"{line}\n" for line in history.log).encode()
 
 
 def _number(value: object) -> float:

@@ -7,7 +7,7 @@ from agents.serving.table import LEARNT, RULES
 from des.base.command import UsageError
 from des.figures.figure import Axis, Figure, Panel
 from des.figures.marks import Line
-from des.figures.palette import COLOURS, GREY, INK
+from des.figures.palette import COLOURS
 from scenarios.autoscale.comparison import cost_at_equal_attainment, summary_lines
 from scenarios.frame.files import read_csv
 from scenarios.frame.statistics import mean_and_interval
@@ -47,7 +47,9 @@ def summarised(folder: Path) -> tuple[list[str], Figure]:
         f"{found.half_width:.3f} ({len(gains)} pairs of seed and day)"
     )
     curves = {name: _rows(folder / f"curve-{name}.csv") for name in names}
-    return lines, _picture(curves, {name: _mean(every, name) for name in ("oracle", best)})
+    levels = {name: _mean(every, name) for name in RULES}
+    best_first = dict(sorted(levels.items(), key=lambda each: -each[1]))
+    return lines, _picture(curves, best_first)
 
 
 def _rows(path: Path) -> list[Row]:
@@ -82,13 +84,20 @@ def _picture(curves: Mapping[str, Sequence[Row]], levels: Mapping[str, float]) -
     ]
     last = max(mark.x[-1] for mark in marks)
     marks += [
-        Line(label=name, x=(0.0, last), y=(level, level), colour=colour, dash="dash")
-        for (name, level), colour in zip(levels.items(), (INK, GREY), strict=True)
+        Line(
+            label=name,
+            x=(0.0, last),
+            y=(level, level),
+            colour=COLOURS[number % len(COLOURS)],
+            dash="dash" if number < len(COLOURS) else "dot",
+            width=0.8,
+        )
+        for number, (name, level) in enumerate(levels.items())
     ]
     return Figure(
         name="autoscale_curves",
         title="Training of the autoscaler",
         seen=f"Mean reward of a decision over training, {len(curves)} seeds, with exploration; "
-        f"dashed: {' and '.join(levels)} on unseen days.",
+        f"in broken lines all rules on unseen days, the best first.",
         panels=(Panel(x=Axis(label="decisions"), y=Axis(label="mean reward"), marks=tuple(marks)),),
     )

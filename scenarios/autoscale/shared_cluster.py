@@ -1,6 +1,7 @@
 """Several applications on one cluster, from a file, with a row of figures for each."""
 
 import sys
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,7 +9,9 @@ from agents.serving.table import scaling_policy
 from des.base.command import UsageError
 from des.serving.applications import Application, SharedCluster, run_applications
 from des.serving.fleet_figures import run_figures
-from scenarios.autoscale import fleet_outputs
+from des.serving.fleet_world import History
+from des.serving.training_cluster import run_with_training
+from scenarios.autoscale import fleet_outputs, training_jobs
 from scenarios.autoscale.application_files import ApplicationForm, read_applications
 from scenarios.autoscale.command_configs import PROG, SharedConfig
 from scenarios.autoscale.fleet_config import config_requests, config_world
@@ -21,7 +24,7 @@ def run(config: SharedConfig) -> int:
     """Simulate the applications of a file, print and write their figures."""
     if config.applications is None:
         raise UsageError("--applications must name the file of the applications, got none")
-    OutputChoice(figures=config.figures, parquet=config.parquet)  # refused before minutes of work
+    choice = OutputChoice(figures=config.figures, parquet=config.parquet)  # refused before the work
     forms = read_applications(config.applications)
     cluster = SharedCluster(
         num_servers=config.servers,
@@ -34,9 +37,18 @@ def run(config: SharedConfig) -> int:
     }
     for name, each in applications.items():
         sys.stderr.write(f"{name}: {len(each.world.requests)} requests\n")
-    histories = run_applications(applications, cluster, config.seed)
+    more: dict[str, bytes] = {}
+    histories: Mapping[str, History]
+    if config.training_jobs:
+        side = training_jobs.training_side(config)
+        shared = run_with_training(applications, side, arbiter=config.arbiter, seed=config.seed)
+        histories = shared.applications
+        more = choice.row_files({"training_jobs": training_jobs.jobs_frame(shared)})
+        sys.stdout.writelines(f"{line}\n" for line in training_jobs.training_lines(shared))
+    else:
+        histories = run_applications(applications, cluster, config.seed)
     rows = [{"policy": name, **run_figures(each)} for name, each in histories.items()]
-    fleet_outputs.write_fleet_comparison(config, f"{PROG} shared", histories, rows, {})
+    fleet_outputs.write_fleet_comparison(config, f"{PROG} shared", histories, rows, more)
     return 0
 
 

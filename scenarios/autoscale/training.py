@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from agents.ppo import checkpoint, ppo_config, trainer
-    from agents.serving import autoscale_batch, autoscale_task, learnt_policy, rl_state
-    from scenarios.autoscale import comparison, fleet_outputs, seeds_summary
+    from agents.serving import autoscale_batch, autoscale_task, learnt_policy, rl_state, table
+    from des.serving.fleet_world import World
+    from scenarios.autoscale import comparison, equal_cost, fleet_outputs, seeds_summary
     from scenarios.frame import ppo_training, repeat, rows_report, writing
     from scenarios.frame.report import Report
 else:
@@ -29,8 +30,10 @@ else:
     autoscale_task = lazy("agents.serving.autoscale_task")
     learnt_policy = lazy("agents.serving.learnt_policy")
     rl_state = lazy("agents.serving.rl_state")
+    table = lazy("agents.serving.table")
     checkpoint = lazy("agents.ppo.checkpoint")
     comparison = lazy("scenarios.autoscale.comparison")
+    equal_cost = lazy("scenarios.autoscale.equal_cost")
     fleet_outputs = lazy("scenarios.autoscale.fleet_outputs")
     ppo_training = lazy("scenarios.frame.ppo_training")
     repeat = lazy("scenarios.frame.repeat")
@@ -47,10 +50,12 @@ examples:
   {PROG} --seed 0 --out runs/autoscaler --resume
   {PROG} --summary --out runs/autoscaler
   {PROG} --evaluate runs/autoscaler/autoscale-0.pt
+  {PROG} --equal-cost shipped --days 24
 
 files written to --out: autoscale-SEED.pt (policy, and what --resume needs), policy-SEED.pt (the
 policy alone), curve-SEED.csv, days-SEED.csv (a row for each unseen day and policy; --parquet: also
-as Parquet), and of the last comparison report.html, its picture and result.json, with the settings
+as Parquet), and of the last comparison report.html, its picture and result.json, with the settings;
+with --equal-cost equal_cost.csv and result.json alone
 
 exit codes: 0 done; 2 bad input; {EXIT_CODES}
 """
@@ -71,9 +76,18 @@ class Config(JsonFlag):
     predictive_drain: bool = option(
         False, "whether to drain the instances expected to be empty first"
     )
+    wide: bool = option(
+        False, "whether half of the days to train on have other loads, engines and objectives"
+    )
     resume: bool = option(False, "continue the training in --out")
     summary: bool = option(False, "picture and table of all seeds in --out, without training")
     evaluate: Path | None = option(None, "policy to compare, without training")
+    equal_cost: tuple[str, ...] = option(
+        (),
+        "policies to compare with rules tuned on other days to their attainment, without training; "
+        "shipped: those of the three seeds",
+        default_text="none",
+    )
     out: Path = option(Path("runs/autoscaler"), "folder for the files")
     figures: tuple[str, ...] = figures_option()
     parquet: bool = parquet_option()
@@ -96,6 +110,8 @@ def _command(argv: Sequence[str] | None) -> int:
         paths = writing.write_files(config.out, choice.figure_files([picture]))
         DOCUMENT.add(lines=lines, files=paths)
         return 0
+    if config.equal_cost:
+        return _compare_at_equal_attainment(config, choice)
     path = config.evaluate
     if path is None:
         config.out.mkdir(parents=True, exist_ok=True)
@@ -117,6 +133,17 @@ def _command(argv: Sequence[str] | None) -> int:
     files |= choice.report_files(_report(config, frame))
     paths = writing.write_files(config.out, files)
     DOCUMENT.add(rows=rows, files=paths)
+    return 0
+
+
+def _compare_at_equal_attainment(config: Config, choice: OutputChoice) -> int:
+    names = config.equal_cost
+    paths = table.SHIPPED_SEEDS if names == ("shipped",) else tuple(map(Path, names))
+    lines, rows = equal_cost.equal_cost_lines(paths, config.days, autoscaler_settings())
+    sys.stdout.write("\n".join(lines) + "\n")
+    files = choice.row_files({"equal_cost": fleet_outputs.rows_frame(rows)})
+    files |= writing.result_file(repeat.repeated_settings(config), lines=lines)
+    DOCUMENT.add(rows=rows, files=writing.write_files(config.out, files))
     return 0
 
 
@@ -148,13 +175,18 @@ def autoscaler_settings() -> ppo_config.PPOConfig:
     )
 
 
+def _days(config: Config) -> Callable[..., World]:
+    """Source of the days to train on."""
+    return autoscale_task.training_day if config.wide else autoscale_task.drawn_day
+
+
 def _train(config: Config, path: Path) -> None:
     settings, executor = autoscaler_settings(), _actions(config)
     actions = {name: getattr(executor, name) for name in learnt_policy.ACTION_FLAGS}
     batch = autoscale_batch.AutoscaleBatch(
         config.envs,
         config.seed,
-        partial(autoscale_task.drawn_day, drains_soonest=config.predictive_drain),
+        partial(_days(config), drains_soonest=config.predictive_drain),
         executor,
     )
     learner = trainer.Trainer.local(batch, settings, config.seed, config.steps)

@@ -30,8 +30,9 @@ _SWEPT_FACTORS = (0.0625, 0.25, 1.0, 4.0, 16.0)
 _SWEPT_SCHEDULES = ("1f1b", "1f1b_4x", "gpipe", "zb_h1")
 _STYLE = """
 .explorer { display: grid; grid-template-columns: 18rem minmax(0, 1fr); gap: 1.5rem; }
-.figures { display: grid; grid-template-columns: repeat(2, minmax(0, 1fr)); gap: 0 1rem; }
-.figures > table, .figures > figure:nth-of-type(2) { grid-column: 1 / -1; }
+.figures { display: grid; grid-template-columns: repeat(2, minmax(0, 1fr)); gap: 0 1rem;
+  grid-auto-flow: dense; }
+.figures > table, .figures > figure:nth-of-type(2n) { grid-column: 1 / -1; }
 .controls > * { display: block; margin-bottom: 0.8rem; }
 .controls input { width: 100%; font: inherit; color: var(--ink); background: var(--paper); }
 button { font: inherit; padding: 0.3rem 0.8rem; margin: 0 0.5rem 0.5rem 0; }

@@ -17,6 +17,7 @@ def result_file(settings: Mapping[str, object], **content: object) -> dict[str, 
     said = run_record(settings) | {name: plain_json(value) for name, value in content.items()}
     return {RESULT: (json.dumps(said, indent=2, allow_nan=False) + "\n").encode()}
 
+
 _SHOWN = (".html", ".png", ".pdf", ".svg")
 """Endings of pages and pictures."""
 

@@ -260,6 +260,9 @@ NAMES = tuple(SUITES)
 SITE_NAMES = tuple(name for name in NAMES if name.startswith("sites_"))
 """Suites of real sites."""
 
+EXAMPLES_NAME = "examples"
+"""Name of the worlds of `des.worlds.EXAMPLES` where suites are named; they are no suite."""
+
 EVALUATION_NAMES = tuple(
     name for name, one in SUITES.items() if one.purpose == "eval" and name not in SITE_NAMES
 )

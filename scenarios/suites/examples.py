@@ -6,10 +6,8 @@ from des import read_topology
 from des.plan.replacement import Replacement
 from des.world.transfer_ratio import transfer_compute_ratio_of
 from des.worlds import EXAMPLE_JOBS, EXAMPLES
+from scenarios.suites.catalogue import EXAMPLES_NAME
 from scenarios.suites.world import LEAST_ITERATIONS, SuiteWorld
-
-EXAMPLES_NAME = "examples"
-"""Name of the worlds of `des.worlds.EXAMPLES` where suites are named."""
 
 NUM_EXAMPLES = len(EXAMPLES)
 
@@ -22,7 +20,7 @@ def example_world(index: int) -> SuiteWorld:
     Raises
     ------
     ValueError
-        If there are not so many examples.
+        If no example has this index.
     """
     if not 0 <= index < NUM_EXAMPLES:
         raise ValueError(

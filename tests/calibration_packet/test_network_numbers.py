@@ -9,7 +9,7 @@ from calibration.packet.links import PacketLinks
 from calibration.packet.numbers import JointNumbers, RouteNumbers, WindowNumbers, network_numbers
 from calibration.packet.process import PacketProcess
 from calibration.reference.binaries import ReferenceRunError
-from des import Topology
+from des import Topology, read_topology, write_topology
 from des.world.packet_transport import PacketTransport
 
 GBIT = 1.25e8
@@ -67,10 +67,28 @@ def test_tcp_begins_with_the_window_of_the_standard():
 
 
 @pytest.mark.parametrize(
+    ("congestion", "acknowledgements", "is_first"),
+    [
+        ("line_rate_window", None, True),
+        ("cubic", None, False),
+        ("bbr", "first", True),
+        ("line_rate_window", "in_order", False),
+    ],
+)
+def test_acknowledgements_leave_first_by_default_where_networks_have_none(
+    congestion, acknowledgements, is_first
+):
+    packets = PacketTransport(congestion=congestion, acknowledgements=acknowledgements)
+
+    assert network_numbers(with_packets(PAIR, packets)).transport.acknowledges_first is is_first
+
+
+@pytest.mark.parametrize(
     ("field", "value", "message"),
     [
         ("congestion", "reno", "congestion must be one of line_rate_window, cubic, bbr"),
         ("connections", "old", "connections must be one of reused, fresh; got 'old'"),
+        ("acknowledgements", "last", "acknowledgements must be one of first, in_order; got 'last'"),
         ("loss_fraction", 1.0, r"loss_fraction must be at least 0 and below 1, got 1\.0"),
         ("segment_bytes", 70000, "segment_bytes must be from 536 to 65000, got 70000"),
         ("buffer_bytes", 100.0, "buffer_bytes must hold at least one segment of 65000 bytes"),
@@ -80,6 +98,13 @@ def test_tcp_begins_with_the_window_of_the_standard():
 def test_settings_that_no_network_has_are_refused(field, value, message):
     with pytest.raises(ValueError, match=message):
         PacketTransport(**{field: value})
+
+
+def test_settings_survive_a_file(tmp_path):
+    packets = PacketTransport(congestion="bbr", first_segments=3, acknowledgements="first")
+    write_topology(with_packets(PAIR, packets), tmp_path / "world.yaml")
+
+    assert read_topology(tmp_path / "world.yaml").transport.packets == packets
 
 
 def test_routes_that_part_at_a_gateway_are_refused():

@@ -121,3 +121,26 @@ def test_two_runs_are_equal_and_a_killed_child_is_an_error(process):
     with pytest.raises(ReferenceRunError, match="the child ended with -9 during advance"):
         links.advance(math.inf)
     assert not own.is_alive
+
+
+def test_messages_of_both_directions_do_not_slow_each_other_down_where_acknowledgements_go_first(
+    process,
+):
+    """10 bandwidth-delay products of 7.5 MB at 1 Gbit/s; in order, bunched acknowledgements idle."""
+    ends = ("AB", "BA")
+    links = [
+        Link(source=a, target=b, bandwidth_bytes_per_s=1.25e8, latency_s=0.03) for a, b in ends
+    ]
+    still = UniformLaw(bandwidth_fluctuation=0.0, latency_jitter=0.0)
+    pair = Topology.of([unit_domain(name) for name in "AB"], links, still)
+    flows = [(0, 1, 7.5e7, 0.0), (1, 0, 7.5e7, 0.0)]
+
+    def times_s(acknowledgements, num):
+        packets = PacketTransport(acknowledgements=acknowledgements)
+        world = replace(pair, transport=replace(pair.transport, packets=packets))
+        return flow_times_s(world, process, flows[:num])
+
+    (alone_s,) = times_s("first", 1)
+    assert alone_s == pytest.approx(0.6 + 0.03, rel=2e-3)
+    assert times_s("first", 2) == pytest.approx([alone_s, alone_s], rel=1e-3)
+    assert min(times_s("in_order", 2)) > 1.1 * alone_s

@@ -90,6 +90,26 @@ def test_a_terminal_that_is_closed_ends_a_command_without_a_traceback():
     assert process.returncode in (INTERRUPTED, 141)
 
 
+@pytest.mark.parametrize(
+    "then", ["raise RuntimeError('no compiled object yet')", "threading.Event().wait()"]
+)
+def test_a_signal_that_a_callback_swallows_ends_the_command_as_well(then):
+    """As those of LLVM do while numba compiles: an error follows, or the command continues."""
+    code = f"""
+import ctypes, os, signal, threading
+from des.base.command import exit_code_of
+callback = ctypes.CFUNCTYPE(None)(lambda: os.kill(os.getpid(), signal.SIGTERM))
+def body():
+    callback()
+    {then}
+raise SystemExit(exit_code_of(body))
+"""
+    with python("-c", code, text=True, stderr=subprocess.PIPE) as process:
+        assert process.communicate()[1] == "interrupted\n"
+
+    assert process.returncode == INTERRUPTED
+
+
 def test_a_command_inside_of_another_one_is_interrupted_with_it():
     code = """
 import os, signal

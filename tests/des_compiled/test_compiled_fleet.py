@@ -1,5 +1,7 @@
 """Fleets in compiled code: equal to the SimPy engine to the last bit, views included."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
@@ -34,6 +36,21 @@ def test_courses_without_changes_are_equal_to_the_last_bit(seed, layout, rate_pe
     assert times.num_restarts.tolist() == [row.num_restarts for row in rows]
     good = np.mean([row.is_good(world.slo) for row in rows])
     assert times.attainment(world.slo) == pytest.approx(good)
+
+
+def test_a_batch_of_more_than_256_requests_takes_the_same_time_longer():
+    """Three hundred short requests decode together for 5 tokens, half a second longer each."""
+    times = dataclasses.replace(GROWING, above_256_s=0.5)
+    requests = [request(number, 0.0, 1, 6) for number in range(300)]
+    ends = []
+    for each in (GROWING, times):
+        large = engine(each, kv_capacity_tokens=9000, max_batch_size=400, chunk_tokens=512)
+        world = fleet_world(requests, {"mixed": 1}, engine=large)
+        found = simulate_fixed(world).end_s.tolist()
+        assert found == [row.end_s for row in run(world, Planned(({},))).requests]
+        ends.append(max(found))
+
+    assert ends[1] - ends[0] == pytest.approx(5 * 0.5)
 
 
 STARTS = (

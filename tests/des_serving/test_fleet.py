@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from des.serving.fleet_engine import run
 from des.serving.fleet_figures import run_figures
 from des.serving.fleet_settings import ScalingLimits, Slo
+from des.serving.fleet_world import admitted
 from tests.fleet_cases import GROWING, SECOND, Drawn, Planned, drawn_stream, engine, fleet_world
 from tests.pool_cases import request
 
@@ -153,6 +154,19 @@ def test_unfinished_requests_are_counted_and_not_good():
     assert (figures["num_came"], figures["num_finished"], figures["num_unfinished"]) == (2, 1, 1)
     assert figures["attainment"] == 0.5
     assert figures["gpu_h"] == pytest.approx(20.0 * 2 / 3600)
+
+
+def test_requests_too_long_are_rejected_counted_and_not_good():
+    """A prompt of 1,984 tokens with its answer just does not fit: 2,000 less a batch of 16."""
+    given = [request(0, 0.0, 10, 3), request(1, 1.0, 1982, 3), request(2, 99.0, 1982, 3)]
+    served, rejected = admitted(given, engine())
+    world = fleet_world(served, {"mixed": 1}, rejected=rejected, horizon_s=20.0)
+    figures = run_figures(run(world, KEPT))
+
+    assert [each.request_id for each in rejected] == [given[1].request_id, given[2].request_id]
+    assert (figures["num_requests"], figures["num_rejected"]) == (3, 1)
+    assert (figures["num_came"], figures["attainment"]) == (2, 0.5)
+    assert admitted([request(0, 0.0, 1981, 3)], engine())[1] == ()
 
 
 @pytest.mark.parametrize(

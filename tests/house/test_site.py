@@ -94,3 +94,17 @@ def test_no_page_of_the_whole_site_breaks_a_rule(tmp_path, capsys):
 
     assert pages
     assert faults == []
+
+
+@pytest.mark.soak
+@needs_chromium
+def test_pictures_of_the_pages_are_taken_again(tmp_path):
+    """The command of docs/reports.md, into another folder; the widths are those of the names."""
+    words = [sys.executable, "-m", "docs.site.screenshots", "--out", str(tmp_path)]
+    subprocess.run(words, cwd=ROOT, check=True, capture_output=True)
+
+    kept = {path.name for path in (ROOT / "docs/images").glob("*_*0.png")}
+    taken = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    assert set(taken) == kept
+    for name, content in taken.items():
+        assert int.from_bytes(content[16:20], "big") == int(Path(name).stem.rpartition("_")[2])

@@ -152,6 +152,20 @@ def test_applications_of_a_file_share_a_cluster(tmp_path, capsys):
     assert "must fit on 2 servers" in capsys.readouterr().err
 
 
+def test_jobs_train_on_the_servers_of_applications(tmp_path, capsys):
+    (tmp_path / "apps.yaml").write_text("applications: [{application_id: chat, priority: 1}]")
+    flags = ["--applications", str(tmp_path / "apps.yaml"), "--out", str(tmp_path / "out")]
+    flags += ["--mixed", "1", "--servers", "2", "--training-jobs", "5"]
+    assert main(["shared", *SMALL, *flags]) == 0
+    said = capsys.readouterr().out
+    assert "training: 5 jobs" in said
+    assert "serving" in said
+    rows = list(csv.DictReader(io.StringIO((tmp_path / "out" / "training_jobs.csv").read_text())))
+    assert sorted(int(row["job_id"]) for row in rows) == [0, 1, 2, 3, 4]
+    assert main(["shared", *SMALL, *flags, "--training-policy", "fiffo"]) == 2
+    assert "unknown ordering 'fiffo'" in capsys.readouterr().err
+
+
 def test_waits_of_queues_are_printed_beside_closed_forms(tmp_path, capsys):
     flags = ["--json", "--out", str(tmp_path), *PAPER]
     assert main(["queues", "--runs", "2", "--num-requests", "20000", *flags]) == 0

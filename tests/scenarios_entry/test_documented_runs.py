@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 from contextlib import redirect_stdout
+from importlib import import_module
 from io import StringIO
 from pathlib import Path
 
@@ -18,11 +19,12 @@ import pytest
 from documented import PAGES, ROOT, Shown, shortened, shown_on, ways
 from stand_ins import STAND_INS
 
-from agents import decide
 from scenarios.entry.command import main
 from scenarios.entry.table import COMMANDS
 
 WAY = re.compile(r"(run|soak)(?:, exit code (\d))?(?:, with (--.+))?|run by (\S+)|not run: (.+)")
+IN_FOLDERS = {"examples/astra-sim/README.md": "examples/astra-sim"}
+"""Pages whose commands are for their own folder."""
 EVERY = [shown for page in PAGES for shown in shown_on(page)]
 
 
@@ -40,10 +42,19 @@ def exit_code_of_way(shown: Shown) -> int:
     return int(WAY.fullmatch(ways()[shown.normal])[2] or 0)
 
 
+def folder_of(place: Path, shown: Shown) -> Path:
+    """Folder in which a page has its reader stand, below a clean one; a copy of ours."""
+    name = shown.folder or IN_FOLDERS.get(shown.page, "")
+    if name and not (place / name).exists():
+        shutil.copytree(ROOT / name, place / name)
+    return place / name
+
+
 @pytest.fixture
 def place(tmp_path):
     """Clean folder with what a checkout has next to the commands, and files of the reader."""
-    for name in ("tests", "examples", "notebooks", "agents/checkpoints"):
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    for name in ("tests", "notebooks", "agents/checkpoints"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).symlink_to(ROOT / name)
     for name, text in STAND_INS.items():
@@ -98,8 +109,10 @@ def test_a_long_command_is_made_short_by_other_flags():
 @pytest.mark.parametrize("commands", pages_of("run"), ids=lambda each: each[0].page)
 def test_commands_of_a_page_run_as_shown(commands, place, monkeypatch):
     """In this process, one after the other in one folder."""
-    monkeypatch.chdir(place)
-    ended = {each.normal: in_process(each.normal) for each in commands}
+    ended = {}
+    for each in commands:
+        monkeypatch.chdir(folder_of(place, each))
+        ended[each.normal] = in_process(each.normal)
 
     assert ended == {each.normal: exit_code_of_way(each) for each in commands}
 
@@ -110,8 +123,8 @@ def main_of(words: list[str]) -> int:
         return main(words[1:])
     module = words[2]
     assert words[:2] == ["python", "-m"]
-    if module == "agents.decide":
-        return decide.main(words[3:])
+    if module == "agents.decide" or module.startswith("astra_sim."):
+        return import_module(module).main(words[3:])
     return next(each for each in COMMANDS if each.module == module).run(words[3:])
 
 
@@ -143,13 +156,10 @@ def test_dear_commands_of_a_page_run_as_shown(commands, place):
     }
     failed = {}
     for shown in commands:
-        inside = place / shown.folder
-        if shown.folder and not inside.exists():
-            shutil.copytree(ROOT / shown.folder, inside)
         flags = WAY.fullmatch(ways()[shown.normal])[3] or ""
         done = subprocess.run(
             ["sh", "-c", shortened(re.sub(r"\s#.*$", "", shown.line), flags)],
-            cwd=inside,
+            cwd=folder_of(place, shown),
             env=environment,
             capture_output=True,
             text=True,

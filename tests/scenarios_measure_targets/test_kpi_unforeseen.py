@@ -9,7 +9,8 @@ from agents.decision.held import held_topologies
 from agents.replanning.clairvoyant import clairvoyant
 from agents.replanning.horizon import hold
 from agents.replanning.tables import foreseen, tables_of, total_s
-from des import Placement, Plan, build_workload, read_topology
+from des import Placement, Plan, Topology, build_workload, read_topology
+from des.dynamics.markov_chances import chances_after
 from scenarios.measure.targets.unforeseen import listing_of, unforeseen_s, why_unlisted
 from scenarios.measure.targets.world_file import as_in_suite, suite_world_of
 from scenarios.suites import suite
@@ -20,15 +21,18 @@ DRAW, EPOCHS = 3, 16
 @pytest.fixture(scope="module")
 def pair():
     """Two sites under a law with 3^2 states of the links, redrawn loads and short epochs."""
-    topology = read_topology("two_sites_of_nodes")
-    world = suite_world_of("pair", replace(topology, dynamics=None), build_workload("llama2_7b"))
+    whole = read_topology("east_central_west")
+    domains = whole.domains[:2]
+    names = {domain.name for domain in domains}
+    links = [link for link in whole.links if {link.source, link.target} == names]
+    world = suite_world_of("pair", Topology.of(domains, links), build_workload("llama2_7b"))
     return as_in_suite("hard", world, EPOCHS)
 
 
 def splits(world):
     num_layers = world.workload.num_layers
     return [
-        Plan(placement=Placement.contiguous(order, (first, num_layers - first)), schedule="gpipe")
+        Plan(placement=Placement.contiguous(order, (first, num_layers - first)), schedule="1f1b")
         for order in ((0, 1), (1, 0))
         for first in (num_layers // 4, num_layers // 2)
     ]
@@ -67,26 +71,29 @@ def test_the_listed_state_of_an_epoch_has_its_links(pair):
     assert len(set(listing.states_of_epochs.tolist())) > 1
 
 
-def test_states_follow_one_another_as_often_as_the_chances_say(pair):
-    """Share of epochs in which all links are normal, over 400 epochs of the law."""
-    listing = listing_of(pair, DRAW)
-    by_state = np.array(
-        [listing.chance[:, listing.state == state].sum(axis=1) for state in range(9)]
-    ).T
-    long = listing_of(replace(pair, num_epochs=400), DRAW).states_of_epochs
-    stays = (long[:-1] == 0) & (long[1:] == 0)
+def test_chances_of_joint_states_leave_the_stationary_shares_as_they_are(pair):
+    """And go from each state to all, rows summing to 1, one half of the time after the other."""
+    listing, law = listing_of(pair, DRAW), pair.topology.dynamics
+    of_states = [listing.chance[:, listing.state == state].sum(axis=1) for state in range(9)]
+    chances = np.array(of_states).T
+    halves = chances_after(law, 0.5 * pair.epoch_s)
+    shares = np.kron(law.stationary_shares, law.stationary_shares)
 
-    assert by_state.sum(axis=1) == pytest.approx(1.0)
-    assert stays.sum() / (long[:-1] == 0).sum() == pytest.approx(by_state[0, 0], abs=0.08)
+    assert chances.sum(axis=1) == pytest.approx(1.0)
+    assert shares @ chances == pytest.approx(shares)
+    assert chances == pytest.approx(np.kron(halves @ halves, halves @ halves))
 
 
 @pytest.mark.parametrize("cell", ["hard", "eval_held", "eval_calm"])
 def test_without_foresight_is_between_the_clairvoyant_and_the_best_plan_held(pair, cell):
+    """Never better than the clairvoyant; on the mean of four draws no worse than to hold."""
     world = as_in_suite(cell, pair, EPOCHS)
-    tables = foreseen(tables_of(world, DRAW, splits(world)))
+    own_s = held_s = 0.0
+    for draw in range(DRAW, DRAW + 4):
+        tables = foreseen(tables_of(world, draw, splits(world)))
+        found_s = unforeseen_s(world, draw, tables)
 
-    found_s = unforeseen_s(world, DRAW, tables)
-
-    assert found_s is not None
-    assert total_s(tables, clairvoyant(tables)) <= found_s * (1 + 1e-12)
-    assert found_s <= total_s(tables, hold(tables)) * (1 + 1e-12)
+        assert found_s is not None
+        assert total_s(tables, clairvoyant(tables)) <= found_s * (1 + 1e-12)
+        own_s, held_s = own_s + found_s, held_s + total_s(tables, hold(tables))
+    assert own_s <= 1.01 * held_s

@@ -71,8 +71,8 @@ class CopySearch:
         suggested: GroupOrders,
         bandwidth: np.ndarray,
         rates: Sequence[float],
-        proposed: Sequence[tuple[Order, ...]] = (),
         *,
+        proposed: Sequence[tuple[Order, ...]] = (),
         sharded: bool = False,
     ) -> None:
         self._judge_of, self._exchanges, self._sharded = judge_of, exchanges, sharded

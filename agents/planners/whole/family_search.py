@@ -40,17 +40,17 @@ _NUM_SIZES = 2
 """Sizes of microbatches whose pipelines are searched further: the best for simple pipelines, and
 the best of the others, judged by the orders found, if that is close."""
 
-_CLOSE = 1.1
-"""A size of microbatches is close if its best pipeline takes no more than this many times as long.
-"""
+_CLOSE = 1.15
+"""A size of microbatches is close if its best pipeline takes no more than this many times as long,
+before layers are refined."""
 
 _KINDS: tuple[Family, ...] = ("pipeline", "single")
 """Families of one copy of the model."""
 
-_NUM_SKETCHES = 5
+_NUM_SKETCHES = 8
 """Sketches of each family that are worked out, of the best over all sizes of microbatches."""
 
-_NUM_BETWEEN, _PART_BETWEEN = 3, 8
+_NUM_BETWEEN, _PART_BETWEEN = 4, 8
 """Further sketches of each family, of sizes between the least and the largest; and the part of the
 plans that are judged for these."""
 
@@ -172,7 +172,7 @@ class FamilySearch:
         """Pipelines of every size of microbatches, of the best sizes first."""
         (_, best, part), *others = sorted(begun, key=lambda each: each[0])
         found = best.run(self._max_judged)
-        known, most_s = best.best_orders(), _CLOSE * float(found.times_s.min())
+        known, most_s = best.best_orders(), _CLOSE * best.unrefined_s
         adopted = [(search.adopt(known), search, part) for _, search, part in others]
         adopted.sort(key=lambda each: each[0])
         return [

@@ -128,7 +128,7 @@ class GroupTable:
         num = len(self.schedules)
         if not only:
             return _unjoined(new, num, self.judge.most_stages)
-        scored = self.judge.scored(only, counts.repeat(num_orders), self.schedules)
+        scored = self.judge.scored(only, counts.repeat(num_orders).tolist(), self.schedules)
         of_orders_s = np.full((len(new), max(1, num_orders.max()), num), np.inf)
         of_orders_s[np.arange(of_orders_s.shape[1]) < num_orders[:, np.newaxis]] = (
             scored.times_s.reshape(-1, num)
@@ -188,9 +188,7 @@ class GroupTable:
         return tuple(proposed | dict.fromkeys(suggested)) if proposed else suggested
 
 
-def _unjoined(
-    new: Sequence[tuple[Group, int]], num_schedules: int, most_stages: int
-) -> GroupTimes:
+def _unjoined(new: Sequence[tuple[Group, int]], num_schedules: int, most_stages: int) -> GroupTimes:
     """Times of groups that no links join, or of more domains than there are layers."""
     never_s = np.full((len(new), num_schedules), np.inf)
     return GroupTimes(

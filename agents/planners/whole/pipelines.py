@@ -86,10 +86,15 @@ class OrderSearch:
         """Best orders found."""
         return sorted(self._found, key=self._time_s)[:_NUM_ADOPTED]
 
+    @property
+    def unrefined_s(self) -> float:
+        """Time of the best order before its layers were refined. [s]"""
+        return min(time_s for time_s, _ in self._found.values())
+
     def adopt(self, orders: Iterable[Order]) -> float:
-        """Judge orders found for another size of microbatches; returns the best time so far. [s]"""
+        """Judge orders found for another size of microbatches; returns `unrefined_s`. [s]"""
         self._look_at(orders, self._few)
-        return min(float(each.times_s.min()) for each in self._best)
+        return self.unrefined_s
 
     def run(self, most: int) -> Scored:
         """Search until about ``most`` more plans were judged; returns the best, quickest first.

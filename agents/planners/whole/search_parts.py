@@ -99,7 +99,7 @@ class PartMaker:
                 self._suggested,
                 self._bandwidth,
                 self._rates,
-                several,
+                proposed=several,
                 sharded=state.sharded,
             )
             for state in self._states(workload)

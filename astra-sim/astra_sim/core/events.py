@@ -30,7 +30,7 @@ class EventQueue:
     An event inserted for the current time runs at the end of the current time's events.
     """
 
-    __slots__ = ("due", "merged", "now", "num_events", "times")
+    __slots__ = ("_watcher", "due", "merged", "now", "num_events", "times", "watched_ns")
 
     def __init__(self) -> None:
         self.now = 0
@@ -41,6 +41,9 @@ class EventQueue:
         """Events of each of these times, in the order in which they run."""
         self.merged: dict[int, list[Merged]] = {}
         """Events that stand for timers of several ranks, by time."""
+        self.watched_ns = -1
+        """Time before whose events the watcher is called."""
+        self._watcher: Callable[[], None] | None = None
 
     def at(self, time_ns: int, action: Action, argument: Any) -> None:
         """Insert an event; the time must not lie before the current one."""
@@ -54,6 +57,11 @@ class EventQueue:
             heappush(self.times, time_ns)
         else:
             due.append(event)
+
+    def watch(self, time_ns: int, watcher: Callable[[], None]) -> None:
+        """Call a function once, before the events of a time, which it may change."""
+        self.watched_ns = time_ns
+        self._watcher = watcher
 
     @property
     def next_ns(self) -> int | None:
@@ -77,6 +85,9 @@ class EventQueue:
         while times and times[0] <= last_ns:
             now = self.now = heappop(times)
             due = events[now]
+            if now == self.watched_ns and self._watcher is not None:
+                self.watched_ns = -1
+                self._watcher()
             for action, argument in due:
                 action(argument)
             self.num_events += len(due)
@@ -123,10 +134,22 @@ class Timers:
         else:
             due.append((self._run, batch))
 
+    def has_batch_at(self, time_ns: int) -> bool:
+        """Whether a timer is set for a time by itself."""
+        return time_ns in self._batches
+
     def has_timers_at(self, time_ns: int) -> bool:
         """Whether a timer is set for a time, by itself or in one event with those of others."""
         merged = self.queue.merged.get(time_ns, ())
         return time_ns in self._batches or any(self.rank in one.ranks for one in merged)
+
+    def has_alone(self, event: Event, count: int) -> bool:
+        """Whether an event is that of these timers, and they are so many."""
+        return event[0] == self._run and len(event[1]) == count
+
+    def forget(self, time_ns: int) -> None:
+        """Drop the timers for a time, whose event the caller drops."""
+        del self._batches[time_ns]
 
     def batch_of(self, time_ns: int, action: Action, argument: Any) -> Event:
         """Event of the first timer for a time, which the caller inserts."""

@@ -62,10 +62,9 @@ def node_fields_within(
         key = content[position]
         if key == 0x52:
             rest = content[position:stop]
-            found = known.get(rest)
-            if found is None:
-                found = known[rest] = _attributes(rest)
-            return number, name, kind, dependencies, duration_us, found
+            if rest not in known:
+                known[rest] = _attributes(rest)
+            return number, name, kind, dependencies, duration_us, known[rest]
         value = content[position + 1]  # `_varint` in place: nearly all have one byte
         position += 2
         if value >= 0x80:
@@ -74,15 +73,12 @@ def node_fields_within(
             number = value
         elif key in (0x22, 0x2A):
             start, position = position, position + value
-            if value == 1 and content[start] < 0x80:
-                dependencies += (content[start],)
-            else:
-                dependencies += tuple(_varints(content[start:position]))
+            dependencies += tuple(_varints(content[start:position]))
         elif key == 0x12:
             start, position = position, position + value
             name = content[start:position].decode()
         elif key == 0x18:
-            kind = value if value < 0x80 else _signed(value, 32)
+            kind = _signed(value, 32)
         elif key == 0x38:
             duration_us = value
         elif key in (0x20, 0x28):
@@ -172,7 +168,9 @@ def _extent(record: bytes, position: int) -> tuple[int, int]:
     return start, start + length
 
 
-def _varints(content: bytes) -> list[int]:
+def _varints(content: bytes) -> list[int] | bytes:
+    if content.isascii():
+        return content  # each number has one byte, which is itself
     values, position = [], 0
     while position < len(content):
         value, position = _varint(content, position)

@@ -18,6 +18,7 @@ from astra_sim.system.collectives import Collectives
 from astra_sim.system.messages import Messages, RendezvousMessages
 from astra_sim.system.npu import Npu, SystemSettings
 from astra_sim.system.remote_memory import RemoteMemory
+from astra_sim.system.repeats import repeated_phases
 from astra_sim.workload.nodes import NodeIssuer
 from astra_sim.workload.rank import Rank
 from astra_sim.workload.statistics import report_finish
@@ -91,10 +92,15 @@ class RankSimulation:
             Npu(Timers(self.queue, rank, log), self.messages, settings, len(network.dimensions))
             for rank in range(network.num_npus)
         )
+        repeats = None
+        if system.shared_bus is None and not options.rendezvous:
+            repeats = repeated_phases(
+                network, self.queue, move_ns=settings.endpoint_delay_ns, last_ns=LAST_EXACT_NS
+            )
         issuer = NodeIssuer(
             npus,
             system,
-            Collectives(network, system, groups),
+            Collectives(network, system, groups, repeats),
             RemoteMemory(memory, network.num_npus),
         )
         self.ranks = tuple(
@@ -119,7 +125,9 @@ class RankSimulation:
     @property
     def in_flight(self) -> list[tuple[int, list[TraceNode]]]:
         """Nodes of each rank that were issued and have not completed."""
-        return [(rank.rank, [node for node, _, _ in rank.in_flight.values()]) for rank in self.ranks]
+        return [
+            (rank.rank, [node for node, _, _ in rank.in_flight.values()]) for rank in self.ranks
+        ]
 
     def result(self, lines: tuple[str, ...]) -> RunResult:
         """Result of the run."""

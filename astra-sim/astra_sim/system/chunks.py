@@ -11,6 +11,7 @@ from astra_sim.system.exchanges import (
 )
 from astra_sim.system.npu import Npu
 from astra_sim.system.phases import Phase, PhaseRun
+from astra_sim.system.repeats import RepeatedPhases
 from astra_sim.system.rings import RingExchange
 
 if TYPE_CHECKING:
@@ -52,7 +53,15 @@ class CollectiveRun:
 class Chunk:
     """A chunk of one NPU: its data, its phases and where it is among them."""
 
-    __slots__ = ("_collective", "_npu", "_num_bytes", "_phase_index", "_phases", "_tag")
+    __slots__ = (
+        "_collective",
+        "_npu",
+        "_num_bytes",
+        "_phase_index",
+        "_phases",
+        "_repeats",
+        "_tag",
+    )
 
     def __init__(
         self,
@@ -62,12 +71,14 @@ class Chunk:
         tag: int,
         num_bytes: int,
         phases: tuple[Phase, ...],
+        repeats: RepeatedPhases | None,
     ) -> None:
         self._npu = npu
         self._collective = collective
         self._tag = tag
         self._num_bytes = num_bytes
         self._phases = phases
+        self._repeats = repeats
         self._phase_index = 0
 
     def enter_queue(self) -> None:
@@ -80,10 +91,14 @@ class Chunk:
         phase = self._phases[self._phase_index]
         run = PhaseRun(self._npu, phase, self._tag, self._num_bytes, self._end_phase)
         ALGORITHMS[phase.plan.algorithm.name](run).start()
+        if self._repeats is not None:
+            self._repeats.join(run)
 
     def _end_phase(self) -> None:
         """End the phase: count, leave the queue, join the next, start what waits in both."""
         phase = self._phases[self._phase_index]
+        if self._repeats is not None:
+            self._repeats.note_end(self._tag, phase.plan.position)
         self._phase_index += 1
         if self._phase_index == len(self._phases):
             self._collective.count_chunk()

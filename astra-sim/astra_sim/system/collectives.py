@@ -11,6 +11,7 @@ from astra_sim.files.system_config import Algorithm, SystemConfig
 from astra_sim.system.chunks import Chunk, CollectiveRun
 from astra_sim.system.npu import Npu, Share
 from astra_sim.system.phases import Phase, PhasePlan
+from astra_sim.system.repeats import RepeatedPhases
 
 CHUNK_TAG_OFFSET = 500_000_000
 """Tags of chunks begin here; those of send and receive nodes stay below."""
@@ -40,11 +41,16 @@ class Collectives:
     """Plans of all collectives of a system; an NPU's plan is made once for each kind."""
 
     def __init__(
-        self, network: NetworkConfig, system: SystemConfig, groups: Mapping[int, tuple[int, ...]]
+        self,
+        network: NetworkConfig,
+        system: SystemConfig,
+        groups: Mapping[int, tuple[int, ...]],
+        repeats: RepeatedPhases | None = None,
     ) -> None:
         self._network = network
         self._system = system
         self._groups = groups
+        self._repeats = repeats
         self._plans: dict[tuple[Any, ...], tuple[PhasePlan, ...]] = {}
         self._algorithms = {
             ALL_REDUCE: system.all_reduce,
@@ -82,6 +88,7 @@ class Collectives:
                 tag=CHUNK_TAG_OFFSET + number % CHUNK_TAG_OFFSET,
                 num_bytes=chunk_bytes,
                 phases=tuple(_choose(npu, plan, collective.kind) for plan in plans),
+                repeats=self._repeats,
             )
             chunk.enter_queue()
 

@@ -55,6 +55,7 @@ class Exchange(ABC):
     ) -> None:
         npu, plan = run.npu, run.phase.plan
         self._end = run.end
+        run.num_moves = width
         self._rank = npu.rank
         self._timers = npu.timers
         self._messages = npu.messages

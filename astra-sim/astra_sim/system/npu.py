@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable
-from enum import Enum
+from enum import IntEnum
 from typing import TYPE_CHECKING
 
 from astra_sim.base.lazy import lazy
@@ -21,7 +21,7 @@ CHUNKS_OF_GROUP = 1_000_000
 """Ids of a group's chunks begin at this many times the group's number."""
 
 
-class Share(Enum):
+class Share(IntEnum):
     """Order in which phases take the queues of a dimension, and so their direction."""
 
     WHOLE = 0
@@ -69,7 +69,9 @@ class Npu:
     """One NPU: timers, messages, the queues of its dimensions and counters that never go back."""
 
     __slots__ = (
+        "_half",
         "_queues",
+        "_ranges",
         "_taken",
         "bus",
         "chunk_ids",
@@ -95,22 +97,24 @@ class Npu:
             [PhaseQueue(settings.max_running) for _ in range(settings.num_queues)]
             for _ in range(num_dimensions)
         ]
-        self._taken: dict[tuple[int, Share], int] = {}
+        self._taken = [[0] * len(Share) for _ in range(num_dimensions)]
+        half = settings.num_queues // 2
+        self._half = half
+        self._ranges = (
+            (0, settings.num_queues),
+            (0, max(half, 1)),
+            (half, settings.num_queues - half),
+        )
+        """First queue and number of queues of each share."""
 
     def take_queue(self, dimension: int, share: Share) -> tuple[PhaseQueue, bool]:
         """Next queue of a dimension in turn, and whether the phase runs up the ring."""
-        queues = self._queues[dimension]
-        half = len(queues) // 2
-        first, last = {
-            Share.WHOLE: (0, len(queues)),
-            Share.LOWER: (0, max(half, 1)),
-            Share.UPPER: (half, len(queues)),
-        }[share]
-        taken = self._taken.get((dimension, share), 0)
-        self._taken[dimension, share] = taken + 1
-        index = first + taken % (last - first)
+        queues, taken = self._queues[dimension], self._taken[dimension]
+        first, count = self._ranges[share]
+        index = first + taken[share] % count
+        taken[share] += 1
         if share is Share.WHOLE:
-            return queues[index], len(queues) == 1 or index < half
+            return queues[index], count == 1 or index < self._half
         return queues[index], share is Share.LOWER
 
     def next_chunk_id(self, group: int) -> int:

@@ -48,9 +48,12 @@ class Phase:
 
 
 class PhaseRun:
-    """A phase that starts now, with the data it has then; ``end`` is called when it is over."""
+    """A phase that starts now, with the data it has then; ``end`` is called when it is over.
 
-    __slots__ = ("end", "npu", "num_bytes", "phase", "tag")
+    ``num_moves`` counts the local moves that it starts with.
+    """
+
+    __slots__ = ("end", "npu", "num_bytes", "num_moves", "phase", "tag")
 
     def __init__(
         self, npu: Npu, phase: Phase, tag: int, num_bytes: int, end: Callable[[], None]
@@ -60,3 +63,8 @@ class PhaseRun:
         self.tag = tag
         self.num_bytes = num_bytes
         self.end = end
+        self.num_moves = 0
+
+    def end_now(self, _: None) -> None:
+        """End the phase by a timer."""
+        self.end()

@@ -7,7 +7,7 @@ of everything else stay what they are.
 
 from collections.abc import Callable
 
-from astra_sim.core.events import Event, EventQueue
+from astra_sim.core.events import Event, EventQueue, Timers
 from astra_sim.files.execution_trace import CollectiveType
 from astra_sim.system.exchanges import Exchange, Token, ring_bytes
 from astra_sim.system.phases import PhaseRun
@@ -76,7 +76,7 @@ class RingExchange(Exchange):
         if {one._position for one in order} == set(range(len(self._members))):
             assert self._delay_ns is not None
             del queue.due[queue.now + self._delay_ns][-len(order) :]
-            RingInStep(queue, order).insert_arrival(self._delay_ns)
+            RingInStep(queue, order, self._delay_ns).insert_arrival()
 
     def _state(self) -> tuple[object, ...]:
         """All that the next steps depend on, and what the exchange is part of."""
@@ -109,11 +109,9 @@ class RingExchange(Exchange):
         self._others_left -= 1
         return self._reduces_in_odd if self._is_odd else self._reduces_in_even
 
-    def count_send(self) -> int:
-        """Count a send for all members; return how long the message is under way. [ns]"""
+    def count_send(self) -> None:
+        """Count a send for all members."""
         self._sends_left -= 1
-        assert self._delay_ns is not None
-        return self._delay_ns
 
     @property
     def has_sends_left(self) -> bool:
@@ -139,9 +137,10 @@ class RingExchange(Exchange):
         """Do what a message received entails."""
         self._received(None)
 
-    def has_timers_at(self, time_ns: int) -> bool:
-        """Whether the NPU has timers for a time."""
-        return self._timers.has_timers_at(time_ns)
+    @property
+    def timers(self) -> Timers:
+        """Timers of the NPU."""
+        return self._timers
 
     def set_timer(self, delay_ns: int, *, reduces: bool) -> None:
         """Set the timer of a local move or of the reduction after it."""
@@ -160,10 +159,26 @@ class RingInStep:
     timer of a member may join that member's batch: the members then part (``split``).
     """
 
-    __slots__ = ("_first", "_order", "_queue", "_reduces", "_sent", "_time_ns", "ranks")
+    __slots__ = (
+        "_delay_ns",
+        "_first",
+        "_move_ns",
+        "_order",
+        "_queue",
+        "_reduces",
+        "_reduction_ns",
+        "_sent",
+        "_time_ns",
+        "_timers",
+        "ranks",
+    )
 
-    def __init__(self, queue: EventQueue, order: list[RingExchange]) -> None:
+    def __init__(self, queue: EventQueue, order: list[RingExchange], delay_ns: int) -> None:
         self._queue = queue
+        self._delay_ns = delay_ns
+        self._move_ns = order[0].move_ns
+        self._reduction_ns = order[0].reduction_ns
+        self._timers = [one.timers for one in order]
         self._order = order
         """Members in the order in which they received when they fell into step."""
         self._first = order[0]
@@ -172,9 +187,9 @@ class RingInStep:
         self._reduces = False
         self.ranks = frozenset(one.rank for one in order)
 
-    def insert_arrival(self, delay_ns: int) -> None:
-        """Have all messages arrive after a delay."""
-        self._queue.at(self._queue.now + delay_ns, self._arrive, None)
+    def insert_arrival(self) -> None:
+        """Have all messages arrive after their delay."""
+        self._queue.at(self._queue.now + self._delay_ns, self._arrive, None)
 
     def split(self) -> None:
         """Put timers of each member in place of the one for all."""
@@ -191,7 +206,7 @@ class RingInStep:
         self._queue.num_events += len(self._order) - 1
         if self._first.has_sends_left:
             self._reduces = self._first.take_turn()
-            self._wait(self._first.move_ns)
+            self._wait(self._move_ns)
             return
         for one in self._parted(has_token=False):  # the rest of the phase concerns others, too
             one.after_message()
@@ -200,7 +215,7 @@ class RingInStep:
         """Set the timers of all members, or part if one has others at that time."""
         queue = self._queue
         self._time_ns = time_ns = queue.now + delay_ns
-        if time_ns in queue.due and any(one.has_timers_at(time_ns) for one in self._order):
+        if time_ns in queue.due and self._is_taken(time_ns):
             for one in self._parted(has_token=True):
                 one.set_timer(delay_ns, reduces=self._reduces)
         else:
@@ -214,12 +229,21 @@ class RingInStep:
         queue.num_events += len(self._order) - 1
         if self._reduces:
             self._reduces = False
-            if self._first.reduction_ns:
-                self._wait(self._first.reduction_ns)
+            if self._reduction_ns:
+                self._wait(self._reduction_ns)
                 return
             queue.num_events += len(self._order)
         self._sent += 1
-        self.insert_arrival(self._first.count_send())
+        self._first.count_send()
+        self.insert_arrival()
+
+    def _is_taken(self, time_ns: int) -> bool:
+        """Whether a timer of a member is set for a time, alone or with those of another ring."""
+        for timers in self._timers:
+            if timers.has_batch_at(time_ns):
+                return True
+        merged = self._queue.merged.get(time_ns, ())
+        return any(not one.ranks.isdisjoint(self.ranks) for one in merged)
 
     def _forget(self) -> None:
         merged = self._queue.merged[self._time_ns]

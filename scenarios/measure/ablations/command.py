@@ -163,14 +163,14 @@ def _command(argv: Sequence[str] | None) -> None:
 @contextmanager
 def _folder(config: Config) -> Iterator[RunFolder]:
     """Make the run folder, or open that of the same run; it is locked meanwhile."""
-    record = to_dict(replace(config, out=Config.out, resume=False))
     if not config.resume:
         with RunFolder.created(config.out) as folder:
-            folder.write_config(record)
+            folder.write_config(to_dict(config))
             yield folder
         return
+    given = repeated_settings(config)
     with RunFolder.opened(config.out) as folder:
-        folder.require_begun_with(folder.read_config(), record, PROG)
+        folder.require_begun_with(folder.read_config(), given, PROG)
         yield folder
 
 

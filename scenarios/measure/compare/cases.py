@@ -2,11 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from agents.decision.families import SYNCHRONOUS, Family
-from scenarios.suites import SITE_NAMES, SuiteWorld, suite
-from scenarios.suites.examples import EXAMPLES_NAME, example_world
+from des.base.lazy import lazy
+from scenarios.suites import EXAMPLES_NAME, SITE_NAMES, SuiteWorld, suite
+
+if TYPE_CHECKING:
+    from scenarios.suites import examples
+else:
+    examples = lazy("scenarios.suites.examples")
 
 Part = Literal["static", "dynamic"]
 """One plan for a network that stands still, or one plan per epoch for one that moves."""
@@ -94,7 +99,7 @@ class ComparedDraw:
                     f"{EXAMPLES_NAME}: num_domains must not be given, as the examples are as they "
                     f"are; got {', '.join(map(str, self.num_domains))}"
                 )
-            return example_world(self.index)
+            return examples.example_world(self.index)
         family = suite(self.suite)
         part = family.with_domains(*self.num_domains) if self.num_domains else family
         return part.world(self.index, self.seed)

@@ -31,8 +31,7 @@ from scenarios.measure.compare.cases import (
     ComparedDraw,
     compared_draws,
 )
-from scenarios.suites import EVALUATION_NAMES, SITE_NAMES
-from scenarios.suites.examples import EXAMPLES_NAME
+from scenarios.suites import EVALUATION_NAMES, EXAMPLES_NAME, SITE_NAMES
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -71,10 +70,11 @@ examples:
   {PROG} --suite {EXAMPLES_NAME} --num-worlds 10 --num-draws 1 --families all \
       --planners decide,decide_10x,whole --out runs/examples
 
-{", ".join(STATIC_SUITES)} (the worlds of agents.decide) compare planners, each with the same search for the depth; under
-the name with "{BEST_SCHEDULE}" behind it a planner's plan may have halved backward passes. On real
-sites planners are left out above the number of domains that they are made for, and the output says
-so. whole_10x judges ten times the plans of whole; decide, decide_10x and decide_search (no plan
+{", ".join(STATIC_SUITES)} (the worlds shipped with
+agents.decide) compare planners, each with the same search for the depth; under the name with
+"{BEST_SCHEDULE}" behind it a planner's plan may have halved backward passes. On real sites planners
+are left out above the number of domains that they are made for, and the output says so. whole_10x
+judges ten times the plans of whole; decide, decide_10x and decide_search (no plan
 policy) are answers of agents.decide among --families. The other suites compare rules of re-
 planning, which choose among the same plans of each draw at the same costs. A rule knows a plan
 from the epoch whose network yields it; under the name with "{FORESEEN}" behind it, all plans of

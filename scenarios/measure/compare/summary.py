@@ -20,8 +20,8 @@ def static_summary(rows: pd.DataFrame) -> pd.DataFrame:
 
     ``gap`` is to ``best_s``, over cases that have one and in which the planner has a plan
     that fits; ``p95_gap`` its 95th percentile. ``over_bound`` is the median of the times over the
-    proven bound less 1, where there is one, ``over_ideal`` the mean of the times over the ideal, all
-    GPUs at work and nothing sent. ``geometric_gap`` is the geometric mean of the times over
+    proven bound less 1, where there is one, ``over_ideal`` the mean of the times over the ideal:
+    all GPUs at work and nothing sent. ``geometric_gap`` is the geometric mean of the times over
     ``best_s`` less 1, ``num_best_family`` counts plans of the family of the best row, NaN where
     there is no such row. ``over_search`` is the time over that of ``search``
     less 1 over all cases in which both have plans, with its bootstrap interval by world; plans that
@@ -47,7 +47,7 @@ def static_summary(rows: pd.DataFrame) -> pd.DataFrame:
                 "gap_half_width": np.nan if interval is None else interval.half_width,
                 "p95_gap": float(np.quantile(gaps, 0.95)) if len(gaps) else np.nan,
                 "over_bound": float((fitting["time_s"] / fitting["bound_s"] - 1.0).median()),
-                "over_ideal": float((fitting["time_s"] / fitting["ideal_s"]).mean()),
+                "over_ideal": float((fitting["time_s"] / fitting.get("ideal_s", np.nan)).mean()),
                 "geometric_gap": float(np.expm1(np.log1p(gaps).mean())) if len(gaps) else np.nan,
                 "num_best_family": _num_best_family(proven),
                 "utilisation": float(group["utilisation"].mean()),

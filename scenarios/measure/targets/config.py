@@ -50,7 +50,9 @@ class Config(JsonFlag):
         "the suites of real sites in place of those on a plane, for planners; groups: "
         f"{', '.join(SITE_GROUPS)}",
     )
-    quick: bool = option(False, "a minute or less; too little to claim anything", formerly="short")
+    quick: bool = option(
+        False, "one to two minutes; too little to claim anything", formerly="short"
+    )
     num_worlds: int | None = option(
         None, "worlds of each suite, of fewer than 32 all else in proportion; none: 32, quick 2"
     )

@@ -21,7 +21,7 @@ from des import (
     migration_s,
 )
 from des.compiled.simulate import simulate_compiled
-from scenarios.measure.compare.whole_rows import bound_s, whole_problem
+from scenarios.measure.compare.whole_rows import bound_of, whole_problem
 
 FEWER_BITS = 2.25
 """A chain saves 25 % over one domain only if its messages fit in 0.75 of 6 N b s / F."""
@@ -162,8 +162,8 @@ def iteration_bound_s(topology: Topology, workload: Workload) -> float:
     quickest link there is lets all activations through.
     """
     if has_shapes(topology):
-        proven_s = bound_s(topology, workload, SYNCHRONOUS)
-        return physical_bound_s(topology, workload) if math.isnan(proven_s) else proven_s
+        bound = bound_of(topology, workload, SYNCHRONOUS)
+        return physical_bound_s(topology, workload) if bound is None else bound.step_s
     flops = sum(workload.forward_flops) + sum(workload.backward_flops)
     fastest = max(domain.attainable_flops_per_s for domain in topology.domains)
     alone_s = workload.num_microbatches * flops / fastest

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Self
 
-from pydantic import PlainValidator, ValidationError
+from pydantic import Field, PlainValidator, ValidationError
 
 from agents.hi_ppo.policies import digest_of
 from des.base.strict_forms import StrictForm, first_error
@@ -201,7 +201,7 @@ class _TargetForm(StrictForm):
     unit: _UnitForm
     has_fewer_gpus: bool
     notes: list[str]
-    values: tuple[_Number, ...] = ()
+    values: list[_Number] = Field(default_factory=list)
 
     def to_target(self) -> Target:
         """Make the value."""
@@ -218,7 +218,7 @@ class _TargetForm(StrictForm):
             unit=Unit(name=unit.name, factor=unit.factor),
             has_fewer_gpus=self.has_fewer_gpus,
             notes=tuple(self.notes),
-            values=self.values,
+            values=tuple(self.values),
         )
 
 

@@ -70,8 +70,6 @@ def measure_groups(
 ) -> dict[Key, KeptGroup]:
     """Measure all groups that a run folder does not hold yet, and keep each there as it comes.
 
-    A group is measured in all columns before the next one begins, as columns share its references.
-
     Parameters
     ----------
     origins
@@ -84,11 +82,9 @@ def measure_groups(
     """
     kept, revision = read_kept(run_folder, origins), source_revision()
     by_name = {column.name: column for column in columns}
-    in_groups = sorted(origins, key=lambda key: tuple(GROUPS).index(key[1]))
-    for key in in_groups:
+    for key, origin in origins.items():
         if key in kept:
             continue
-        origin = origins[key]
         name, group = key
         with SPEAKER.doing(f"{name}: {group}", is_said_first=True):
             targets = tuple(GROUPS[group](by_name[name]))

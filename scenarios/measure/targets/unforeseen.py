@@ -113,16 +113,15 @@ def _listed_draws(world: SuiteWorld, draw: int) -> Listing:
 
 
 def _listed_chain(world: SuiteWorld, draw: int) -> Listing:
-    """Every joint state of the links, under each of `_LOADS` loads of another draw."""
+    """Every joint state of the links, under each of `_LOADS` loads of other draws."""
     law, links = world.topology.dynamics, world.topology.links
     assert isinstance(law, MarkovModulated)
     every = list(product(law.states, repeat=len(links)))
-    samples = held_topologies(world, draw + SAMPLE_SHIFT)
-    loads = [samples[number % len(samples)].domains for number in range(_LOADS)]
+    samples = [held_topology(world, draw + SAMPLE_SHIFT + one, 0) for one in range(_LOADS)]
     networks = [
         replace(
             samples[0],
-            domains=domains,
+            domains=sample.domains,
             links=tuple(
                 replace(
                     link,
@@ -133,7 +132,7 @@ def _listed_chain(world: SuiteWorld, draw: int) -> Listing:
             ),
         )
         for states in every
-        for domains in loads
+        for sample in samples
     ]
     joint = reduce(np.kron, [chances_after(law, world.epoch_s)] * len(links))
     return Listing(

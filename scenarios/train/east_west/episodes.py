@@ -68,9 +68,9 @@ def episode_cases(
     ]
 
 
-def total_times_s(contenders: Sequence[Contender], case: Case) -> list[float]:
-    """Time of the episode under each contender, moves included. [s]"""
-    return [_course(contender, case).total_s for contender in contenders]
+def total_rows(contenders: Sequence[Contender], case: Case) -> list[dict[str, object]]:
+    """Rows of an episode under each contender with ``time_s``, moves included."""
+    return [{"time_s": _course(contender, case).total_s} for contender in contenders]
 
 
 def judged_rows(contenders: Sequence[Contender], case: Case) -> list[dict[str, object]]:

@@ -34,6 +34,7 @@ from scenarios.suites import SuiteWorld
 from scenarios.train.east_west.config import HiPpoConfig
 from scenarios.train.east_west.curves import stage_curves
 from scenarios.train.east_west.episodes import Case, Contender, judged_rows
+from scenarios.train.east_west.kept_episodes import judged_once
 from scenarios.train.east_west.table import run_targets, table_sections
 from scenarios.train.east_west.weights import Kept
 from scenarios.train.east_west.worlds import CONGESTED, OWN
@@ -83,8 +84,9 @@ def judge_and_report(
 ) -> None:
     """Judge all methods on the held-out episodes; print what was found, write the run's files."""
     with console.status(f"judging {len(outcome.cases)} held-out episodes"):
-        judged = at_work(partial(judged_rows, outcome.contenders), outcome.cases)
-        rows = pd.DataFrame([row for found in judged for row in found])
+        judge = partial(judged_rows, outcome.contenders)
+        found = judged_once(judge, outcome.contenders, outcome.cases, folder, at_work)
+        rows = pd.concat(found, ignore_index=True)
     write_csv(folder.evaluation_csv, rows)
     plan = _plan(outcome)
     sections = (

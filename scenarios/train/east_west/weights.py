@@ -18,7 +18,8 @@ from scenarios.frame.files import write_csv
 from scenarios.frame.run_folder import RunFolder
 from scenarios.frame.statistics import paired_difference
 from scenarios.train.east_west.config import HiPpoConfig
-from scenarios.train.east_west.episodes import Case, Contender, total_times_s
+from scenarios.train.east_west.episodes import Case, Contender, total_rows
+from scenarios.train.east_west.kept_episodes import judged_once
 from scenarios.train.east_west.selection import chosen_weights
 from scenarios.train.east_west.training import CANDIDATES, snapshots
 from scenarios.train.east_west.worlds import WorldsAround
@@ -126,8 +127,9 @@ class _Choice:
         file = self.folder.path / CANDIDATES / f"with-{name}.pt"
         policies.save(file)
         contenders = (Contender(name=name, file=file),)
-        found = self.at_work(partial(total_times_s, contenders), self.cases)
-        return tuple(time_s for (time_s,) in found)
+        judge = partial(total_rows, contenders)
+        found = judged_once(judge, contenders, self.cases, self.folder, self.at_work)
+        return tuple(float(rows["time_s"].iloc[0]) for rows in found)
 
     def best(
         self, stage: str, present: _Judged, candidates: Mapping[str, Policies]

@@ -1,0 +1,167 @@
+"""Phases of all NPUs that are like one before, of which only start and end are simulated.
+
+Where all NPUs of a network of one dimension start the same phase at one tick and nothing else is
+under way, what happens until its end depends on the phase and the order of its members alone: all
+times are whole nanoseconds from its start on, and every place of the network is like every other.
+The first such phase is simulated and its end is kept: how much later, in which order of members.
+"""
+
+from typing import Any
+
+from astra_sim.core.events import EventQueue
+from astra_sim.files.execution_trace import CollectiveType
+from astra_sim.files.network_config import NetworkConfig
+from astra_sim.system.phases import PhaseRun
+
+Pattern = tuple[Any, ...]
+"""What a phase depends on: kind, algorithm, direction, bytes, and the order of its members."""
+
+ROUND = ("ring", "direct", "halvingDoubling")
+"""Algorithms that treat all members alike."""
+
+
+class _Course:
+    """Course of a phase from the tick of its first local moves to that of its ends."""
+
+    __slots__ = ("end_ns", "first", "num_events", "order", "pattern", "start_ns", "tag")
+
+    def __init__(
+        self, pattern: Pattern, first: PhaseRun, *, start_ns: int, num_events: int
+    ) -> None:
+        self.pattern = pattern
+        self.first = first.phase.plan.position
+        """Position of the member that starts first."""
+        self.tag = first.tag
+        self.start_ns = start_ns
+        self.end_ns = start_ns
+        self.num_events = num_events
+        """Events of the queue at the start; at the end those of the phase but its ends."""
+        self.order: list[int] = []
+        """Positions of members as they end."""
+
+
+class RepeatedPhases:
+    """The courses of all such phases of a run, by their patterns."""
+
+    __slots__ = ("_courses", "_last_ns", "_move_ns", "_queue", "_recorded", "_started")
+
+    def __init__(self, queue: EventQueue, *, move_ns: int, last_ns: int) -> None:
+        self._queue = queue
+        self._move_ns = move_ns
+        self._last_ns = last_ns
+        self._courses: dict[Pattern, _Course | None] = {}
+        """None stands for a phase that does not end at one tick."""
+        self._recorded: _Course | None = None
+        self._started: list[PhaseRun] = []
+
+    def join(self, run: PhaseRun) -> None:
+        """Count a member that has started a phase now; the last one has the start looked at."""
+        started, queue = self._started, self._queue
+        starts_ns = queue.now + self._move_ns
+        if started and (started[0].tag != run.tag or queue.watched_ns != starts_ns):
+            started.clear()
+        plan = run.phase.plan
+        if plan.is_part or plan.algorithm.name not in ROUND or _ends_in_no_time(run):
+            return
+        started.append(run)
+        queue.watch(starts_ns, self._begin)
+
+    def note_end(self, tag: int, position: int) -> None:
+        """Note that a member has ended its phase now, if its course is to be kept."""
+        course, queue = self._recorded, self._queue
+        if course is None:
+            return
+        if not course.order:
+            course.end_ns = queue.now
+            num_events = queue.num_events + len(queue.due[queue.now])
+            course.num_events = num_events - course.num_events - len(course.pattern[-1])
+        if course.end_ns != queue.now or course.tag != tag:
+            self._recorded = self._courses[course.pattern] = None
+            return
+        course.order.append(position)
+        if len(course.order) == len(course.pattern[-1]):
+            self._courses[course.pattern] = course
+            self._recorded = None
+
+    def _begin(self) -> None:
+        """Foresee the end of the phase whose first local moves are due now, or keep its course."""
+        queue, started = self._queue, self._started
+        runs, self._started = started, []
+        self._recorded = None
+        pattern = self._pattern(runs) if self._is_alone(runs) else None
+        if pattern is None:
+            return
+        if pattern not in self._courses:
+            self._recorded = _Course(
+                pattern, runs[0], start_ns=queue.now, num_events=queue.num_events
+            )
+            return
+        course = self._courses[pattern]
+        if course is not None:
+            self._foresee(course, runs)
+
+    def _is_alone(self, runs: list[PhaseRun]) -> bool:
+        """Whether the first local moves of all members, in their order, are all that is due."""
+        queue = self._queue
+        due = queue.due[queue.now]
+        if queue.times or len(due) != len(runs) or len(runs) != len(runs[0].phase.plan.members):
+            return False
+        return all(
+            run.npu.timers.has_alone(event, run.num_moves)
+            for event, run in zip(due, runs, strict=True)
+        )
+
+    def _pattern(self, runs: list[PhaseRun]) -> Pattern | None:
+        """Pattern of a phase; None if its members do not do the same."""
+        phases = {
+            (run.phase.plan.kind, run.phase.plan.algorithm, run.phase.is_up, run.num_bytes)
+            for run in runs
+        }
+        if len(phases) > 1:
+            return None
+        first, n = runs[0].phase.plan.position, len(runs)
+        return *phases.pop(), tuple((run.phase.plan.position - first) % n for run in runs)
+
+    def _foresee(self, course: _Course, runs: list[PhaseRun]) -> None:
+        """Put the ends of all members in place of all that is due."""
+        queue, n = self._queue, len(runs)
+        end_ns = queue.now + course.end_ns - course.start_ns
+        if end_ns > self._last_ns:
+            return
+        queue.due[queue.now].clear()
+        queue.num_events += course.num_events
+        of_position = {run.phase.plan.position: run for run in runs}
+        for position in course.order:
+            run = of_position[(position - course.first + runs[0].phase.plan.position) % n]
+            run.npu.timers.forget(queue.now)
+            queue.insert(end_ns, run.npu.timers.batch_of(end_ns, run.end_now, None))
+
+
+def _ends_in_no_time(run: PhaseRun) -> bool:
+    """Whether the last event is a reduction of 0 ns, which joins others that are not counted."""
+    plan, settings = run.phase.plan, run.npu.settings
+    is_scatter = plan.kind is CollectiveType.REDUCE_SCATTER
+    return is_scatter and not settings.reduction_ns(run.num_bytes // len(plan.members))
+
+
+def repeated_phases(
+    network: NetworkConfig, queue: EventQueue, *, move_ns: int, last_ns: int
+) -> RepeatedPhases | None:
+    """Return the memory of a run's phases; None where a phase may differ from one like it.
+
+    Parameters
+    ----------
+    network
+        Must have one dimension, with equal places and bandwidths that never change.
+    queue
+        Events of the run.
+    move_ns
+        Time of a local move; it must not be 0.
+    last_ns
+        Time after which no end is foreseen.
+    """
+    if len(network.dimensions) > 1 or network.bandwidth_changes or not move_ns:
+        return None
+    if network.dimensions[0].topology == "Pairwise":
+        return None
+    return RepeatedPhases(queue, move_ns=move_ns, last_ns=last_ns)

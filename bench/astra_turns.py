@@ -1,0 +1,87 @@
+"""CPU seconds of the ASTRA-sim engine's commands, in turns with those of another checkout.
+
+Example: ``git worktree add --detach ../old 3f2fa7c && python -m bench.astra_turns ../old``.
+"""
+
+import argparse
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from bench.astra_inputs import Run, all_reduce, dimensions, domains, pipeline
+
+HERE = Path(__file__).parents[1]
+
+
+def runs() -> list[Run]:
+    """Return the runs of the table in docs/astra-sim.md."""
+    ring, direct = all_reduce("ring"), all_reduce("direct")
+    two = dimensions(("Ring", 8, 50.0, 500.0), ("Switch", 8, 25.0, 5000.0))
+    under_switch = dimensions(("Switch", 64, 50.0, 500.0))
+    return [
+        replace(all_reduce("ring", 4), name="start, 4 NPUs"),
+        pipeline(32),
+        pipeline(512),
+        ring,
+        replace(ring, name=f"{ring.name}, aware", backend="aware"),
+        replace(all_reduce("ring", 256), name="the same, 256 NPUs, splits 1", num_splits=1),
+        replace(ring, name="rings of 8, switches of 8, splits 16", network=two, num_splits=16),
+        direct,
+        replace(direct, name=f"{direct.name}, switch", network=under_switch, backend="aware"),
+        domains(32, 1),
+        domains(32, 4),
+    ]
+
+
+def cpu_s(checkout: Path, run: Run, folder: Path) -> float:
+    """CPU seconds of the command of a checkout, from nothing to its exit."""
+    names = {
+        "workload": "trace",
+        "system": "system.json",
+        "remote-memory": "remote_memory.json",
+        "network": "network.yml",
+        "comm-group": "groups.json",
+    }
+    flags = [f"--{flag}-configuration={folder / name}" for flag, name in names.items()]
+    flags.append(f"--logging-folder={folder / 'log'}")
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run(
+        [sys.executable, "-m", f"astra_sim.{run.backend}", *flags],
+        env=os.environ | {"PYTHONPATH": str(checkout / "astra-sim")},
+        cwd=folder,
+        stdout=subprocess.DEVNULL,
+        check=True,
+    )
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Print the least CPU seconds of both checkouts for each run, and their quotient."""
+    parser = argparse.ArgumentParser(prog="python -m bench.astra_turns", description=__doc__)
+    parser.add_argument("other", type=Path, help="folder of the other checkout")
+    parser.add_argument("--rounds", type=int, default=5, help="turns (default: %(default)s)")
+    flags = parser.parse_args(argv)
+    if flags.rounds < 1 or not (flags.other / "astra-sim").is_dir():
+        parser.error(
+            f"must have --rounds of at least 1 and a checkout, got {flags.rounds} and {flags.other}"
+        )
+    checkouts = (flags.other.resolve(), HERE)
+    for run in runs():
+        with tempfile.TemporaryDirectory() as name:
+            run.write(Path(name))
+            turns = [
+                [cpu_s(each, run, Path(name)) for each in checkouts] for _ in range(flags.rounds)
+            ]
+        before, now = (min(times) for times in zip(*turns, strict=True))
+        print(f"{run.name:<70} {before:.3f} {now:.3f} {before / now:.1f}", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
