@@ -25,8 +25,6 @@ from des.world.packet_transport import MOST_QUEUE_BYTES, PacketTransport
 _LEAST_GAIN = 0.9
 """A law with more figures counts only where it lowers the error to this part of that without."""
 
-_NEGLIGIBLE_ERROR = 1e-9
-
 _GROWTHS = (0.08, 0.15, 0.3, 0.6)
 _FIRST_SEGMENTS = (1, 6, 36, 216)
 _MOST_FIRST_SEGMENTS = 1e5
@@ -72,21 +70,16 @@ def fit_law(
             f"{len(measured)} for {len(cases)}"
         )
     delays = _Delays(cases, measured)
-    doubling = [delays.best(law, None) for law in _forms(packets)]
-    forms = [*doubling, _growing(delays, doubling[-1].law)]
-    steady = _simplest_good(forms)
+    found = [delays.best(law, None) for law in _forms(packets)]
+    if packets.congestion == "bbr":  # it paces
+        found.append(_growing(delays, found[-1].law))
+    steady = min(found, key=lambda one: one.error)
     edges = [math.sqrt(low * high) for low, high in pairwise(SIZES_IN_PRODUCTS)]
-    recovering = [delays.best(form.law, edge) for form in forms for edge in edges]
-    return _simplest_good([steady, min(recovering, key=lambda found: found.error)]).law
-
-
-def _simplest_good(found: Sequence[_Found]) -> _Found:
-    """Return the first law, or a later one whose error is clearly less."""
-    best = found[0]
-    for each in found[1:]:
-        if each.error < _LEAST_GAIN * best.error - _NEGLIGIBLE_ERROR:
-            best = each
-    return best
+    recovering = min(
+        (delays.best(one.law, edge) for one in found for edge in edges),
+        key=lambda one: one.error,
+    )
+    return (recovering if recovering.error < _LEAST_GAIN * steady.error else steady).law
 
 
 def _growing(delays: "_Delays", paced: TransportLaw) -> _Found:
