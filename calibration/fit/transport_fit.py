@@ -25,6 +25,8 @@ from des.world.packet_transport import MOST_QUEUE_BYTES, PacketTransport
 _LEAST_GAIN = 0.9
 """A law with more figures counts only where it lowers the error to this part of that without."""
 
+_NEGLIGIBLE_ERROR = 1e-9
+
 _GROWTHS = (0.08, 0.15, 0.3, 0.6)
 _FIRST_SEGMENTS = (1, 6, 36, 216)
 _MOST_FIRST_SEGMENTS = 1e5
@@ -79,7 +81,8 @@ def fit_law(
         (delays.best(one.law, edge) for one in found for edge in edges),
         key=lambda one: one.error,
     )
-    return (recovering if recovering.error < _LEAST_GAIN * steady.error else steady).law
+    is_better = recovering.error < _LEAST_GAIN * steady.error - _NEGLIGIBLE_ERROR
+    return (recovering if is_better else steady).law
 
 
 def _growing(delays: "_Delays", paced: TransportLaw) -> _Found:
