@@ -125,7 +125,7 @@ class Cells:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arrow:
-    """A directed link between two places of a map, whose panel has equal scales."""
+    """A directed link between two places of a map."""
 
     x: float
     y: float

@@ -194,25 +194,11 @@ def _(mark: Text, panel: Panel) -> list[Trace]:
 
 @plotly_traces_of.register
 def _(mark: Arrow, panel: Panel) -> list[Trace]:
-    """A line, its head, and an invisible point that shows the text.
-
-    Notes of the layout, which have heads of their own, take several times as long to draw.
-    """
-    unseen: Trace = {"type": "scatter", "hoverinfo": "skip", "showlegend": False}
-    ends = {"x": numbers([mark.x, mark.to_x, None]), "y": numbers([mark.y, mark.to_y, None])}
-    line = {"mode": "lines", "line": {"color": mark.colour, "width": mark.width}}
-    head: Trace = {
-        "symbol": "arrow",
-        "size": 6.0 + round(2.0 * mark.width),
-        "color": mark.colour,
-        "angle": [math.degrees(math.atan2(mark.to_x - mark.x, mark.to_y - mark.y))],
-        "standoff": 8,
-    }
-    tip = {"mode": "markers", "x": [mark.to_x], "y": [mark.to_y], "marker": head}
+    """An invisible point that shows the text of the arrow, which is a note of the layout."""
     at = {"x": [0.4 * mark.x + 0.6 * mark.to_x], "y": [0.4 * mark.y + 0.6 * mark.to_y]}
     point = {"type": "scatter", "mode": "markers", "marker": {"opacity": 0, "size": 16}}
     hover = {"hovertext": texts([mark.hover]), "hovertemplate": "%{hovertext}<extra></extra>"}
-    return [unseen | line | ends, unseen | tip, point | at | hover | {"showlegend": False}]
+    return [point | at | hover | {"showlegend": False}]
 
 
 @plotly_traces_of.register

@@ -68,21 +68,6 @@ def test_every_mark_is_drawn_on_paper_and_on_pages():
     assert {text.get_text() for text in legend.get_texts()} == set(names)
 
 
-def test_arrows_that_look_alike_are_one_line_whose_heads_point_along_it():
-    """Angles in degrees from the top, clockwise."""
-    look = {"colour": INK, "width": 1.0}
-    arrows = (
-        Arrow(x=0.0, y=0.0, to_x=2.0, to_y=2.0, hover="a", **look),
-        Arrow(x=0.0, y=0.0, to_x=0.0, to_y=-1.0, hover="b", **look),
-    )
-
-    lines, heads, hovers = web_spec(figure(*arrows))["data"]
-
-    assert lines["x"] == [0.0, 2.0, None, 0.0, 0.0, None]
-    assert heads["marker"]["angle"] == [45.0, 180.0]
-    assert hovers["hovertext"] == ["a", "b"]
-
-
 def test_a_page_shows_texts_letter_by_letter():
     points = web_spec(figure(EVERY_MARK[3]))["data"][0]
 

@@ -1,6 +1,7 @@
 """Every command says something within 2 s of its start, also in pipes."""
 
 import os
+import re
 import selectors
 import shlex
 import subprocess
@@ -16,6 +17,9 @@ MOST_SILENCE_S = 2.0
 ROOM_S = 0.5
 """For the start of Python itself, before anything of ours runs. [s]"""
 
+SHELL = re.compile(r" [|>&]|  #")
+"""What ends the words of a command in a line for a shell."""
+
 _WAIT_S = 60.0
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
@@ -27,7 +31,7 @@ def first_example(name: str) -> list[str]:
         lines = (process.communicate()[0].partition("\nexamples:\n")[2]).splitlines()
     prog = f"python -m scenarios {name}"
     line = next(line for line in lines if line.strip().startswith(prog))
-    return shlex.split(line.strip().removeprefix(prog), comments=True)
+    return shlex.split(SHELL.split(line.strip().removeprefix(prog))[0])
 
 
 def cpu_s(pid: int) -> float:
@@ -41,9 +45,10 @@ def silence_s(words: list[str], folder: Path) -> float:
 
     It is the time of a wall clock, or of its CPU where others slow it down.
     """
-    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "cwd": folder}
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    place = {"stdin": subprocess.DEVNULL, "cwd": folder}
     began_s = time.monotonic()
-    with python("-m", "scenarios", *words, **streams) as process:
+    with python("-m", "scenarios", *words, **streams, **place) as process:
         ready = selectors.DefaultSelector()
         ready.register(process.stdout, selectors.EVENT_READ)
         assert ready.select(_WAIT_S), f"{words}: nothing in {_WAIT_S} s"
