@@ -72,21 +72,21 @@ def fit_law(
             f"{len(measured)} for {len(cases)}"
         )
     delays = _Delays(cases, measured)
-    found = [delays.best(law, None) for law in _forms(packets)]
+    forms = list(_forms(packets))
     if packets.congestion == "bbr":  # it paces
-        found.append(_growing(delays, found[-1].law))
-    steady = min(found, key=lambda one: one.error)
+        forms.append(_growing(delays, forms[-1]))
+    steady = min((delays.best(law, None) for law in forms), key=lambda one: one.error)
     edges = [math.sqrt(low * high) for low, high in pairwise(SIZES_IN_PRODUCTS)]
     recovering = min(
-        (delays.best(one.law, edge) for one in found for edge in edges),
+        (delays.best(law, edge) for law in forms for edge in edges),
         key=lambda one: one.error,
     )
     is_better = recovering.error < _LEAST_GAIN * steady.error - _NEGLIGIBLE_ERROR
     return (recovering if is_better else steady).law
 
 
-def _growing(delays: "_Delays", paced: TransportLaw) -> _Found:
-    """Find growth and first window of a paced law; its other figures follow from these."""
+def _growing(delays: "_Delays", paced: TransportLaw) -> TransportLaw:
+    """Find growth and first window of a paced form; its other figures follow from these."""
 
     def law_at(place: Sequence[float]) -> TransportLaw:
         growth = min(max(math.exp(place[0]), LEAST_GROWTH), 1.0)
@@ -101,7 +101,7 @@ def _growing(delays: "_Delays", paced: TransportLaw) -> _Found:
         method="Nelder-Mead",
         options={"xatol": 1e-3, "fatol": 1e-6, "maxfev": 120},
     )
-    return delays.best(law_at(found.x.tolist()), None)
+    return law_at(found.x.tolist())
 
 
 def closed_form_error(
