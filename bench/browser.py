@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 _FLAGS = (
@@ -35,29 +36,30 @@ class Tab:
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.call(f"{domain}.enable")
 
-    def call(self, method: str, **params: object) -> dict:
+    def call(self, method: str, **params: object) -> dict[str, Any]:
         """Send a command and return its result; events on the way are recorded."""
         self._next += 1
-        message = {"id": self._next, "method": method, "params": params}
+        message: dict[str, Any] = {"id": self._next, "method": method, "params": params}
         if self._session is not None:
             message["sessionId"] = self._session
         os.write(self._writing, json.dumps(message).encode() + b"\0")
         while (answer := self._receive()).get("id") != self._next:
             pass
         assert "error" not in answer, (method, answer["error"])
-        return answer["result"]
+        result: dict[str, Any] = answer["result"]
+        return result
 
-    def _receive(self) -> dict:
+    def _receive(self) -> dict[str, Any]:
         while b"\0" not in self._rest:
             piece = os.read(self._reading, 1 << 20)
             assert piece, "the browser has ended"
             self._rest += piece
         text, self._rest = self._rest.split(b"\0", 1)
-        message = json.loads(text)
+        message: dict[str, Any] = json.loads(text)
         self._record(message.get("method", ""), message.get("params", {}))
         return message
 
-    def _record(self, event: str, params: dict) -> None:
+    def _record(self, event: str, params: dict[str, Any]) -> None:
         self._events.append(event)
         if event == "Runtime.exceptionThrown":
             self.complaints.append(json.dumps(params["exceptionDetails"])[:500])
@@ -97,7 +99,7 @@ class Tab:
             f"({expression}) ? done(true) : setTimeout(look, 5); look(); }})"
         )
 
-    def run(self, script: str) -> object:
+    def run(self, script: str) -> Any:
         """Evaluate an expression; of a promise what it is kept with."""
         answer = self.call(
             "Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True

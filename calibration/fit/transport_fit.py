@@ -93,10 +93,13 @@ def _growing(delays: "_Delays", paced: TransportLaw) -> TransportLaw:
         first_bytes = paced.segment_bytes * min(max(math.exp(place[1]), 1.0), _MOST_FIRST_SEGMENTS)
         return replace(paced, growth=growth, first_window_bytes=first_bytes)
 
+    def error_at(place: np.ndarray, *_: object) -> float:
+        return float(delays.best(law_at(place.tolist()), None).error)
+
     starts = [(math.log(growth), math.log(num)) for growth in _GROWTHS for num in _FIRST_SEGMENTS]
     start = min(starts, key=lambda place: delays.best(law_at(place), None).error)
     found = minimize(
-        lambda place: delays.best(law_at(place), None).error,
+        error_at,
         start,
         method="Nelder-Mead",
         options={"xatol": 1e-3, "fatol": 1e-6, "maxfev": 120},
