@@ -24,7 +24,10 @@ SLIDER = "bandwidth"
 NUM_MOVES = 21
 """Moves of the slider that are timed, after one that is not."""
 
-READY = "document.getElementById('memory-seen')?.textContent"
+_DRAWN = (
+    f"{json.dumps(FIGURES)}.every(name => document.querySelector(`#${{name}} .js-plotly-plot`))"
+)
+READY = f"document.getElementById('memory-seen')?.textContent && {_DRAWN}"
 _MEASURE = f"""window.moved = new Promise(done => {{
   const slider = document.getElementById({SLIDER!r});
   let began, left = {len(FIGURES)};

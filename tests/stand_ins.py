@@ -53,5 +53,7 @@ node   0   1
     "cluster_log.csv": "0,res18,10,500,1\n1,lstm,4,60,2\n2,lstm,4,600,4\n",
     "applications.yaml": re.findall(r"(?s)```yaml\n(applications:.*?)```", _APPLICATIONS)[0],
     "view.json": json.dumps(_VIEW),
-    "chat.yaml": "mixed: {num_instances: 2}\n",
+    "chat.yaml": (
+        "mixed: {num_instances: 2, instance: h100-llama-3.3-70b-fp8-tp4, parallelism: 4}\n"
+    ),
 }

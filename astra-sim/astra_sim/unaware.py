@@ -1,9 +1,9 @@
 """Simulate in the congestion-unaware network: ``python -m astra_sim.unaware``."""
 
+import sys
 from collections.abc import Sequence
-from typing import NoReturn
 
-from astra_sim.commands.command_line import end_process, run_command
+from astra_sim.commands.command_line import run_command
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -11,10 +11,5 @@ def main(argv: Sequence[str] | None = None) -> int:
     return run_command("unaware", argv)
 
 
-def program() -> NoReturn:
-    """Run the command as a process of its own, which ends with its exit code."""
-    end_process(main())
-
-
 if __name__ == "__main__":
-    program()
+    sys.exit(main())

@@ -72,40 +72,39 @@ def fit_law(
             f"{len(measured)} for {len(cases)}"
         )
     delays = _Delays(cases, measured)
-    doubling = [delays.best(law, None) for law in _forms(packets)]
-    forms = [*doubling, _growing(delays, doubling[-1].law)]
-    steady = _simplest_good(forms)
+    forms = list(_forms(packets))
+    if packets.congestion == "bbr":  # it paces
+        forms.append(_growing(delays, forms[-1]))
+    steady = min((delays.best(law, None) for law in forms), key=lambda one: one.error)
     edges = [math.sqrt(low * high) for low, high in pairwise(SIZES_IN_PRODUCTS)]
-    recovering = [delays.best(form.law, edge) for form in forms for edge in edges]
-    return _simplest_good([steady, min(recovering, key=lambda found: found.error)]).law
+    recovering = min(
+        (delays.best(law, edge) for law in forms for edge in edges),
+        key=lambda one: one.error,
+    )
+    is_better = recovering.error < _LEAST_GAIN * steady.error - _NEGLIGIBLE_ERROR
+    return (recovering if is_better else steady).law
 
 
-def _simplest_good(found: Sequence[_Found]) -> _Found:
-    """Return the first law, or a later one whose error is clearly less."""
-    best = found[0]
-    for each in found[1:]:
-        if each.error < _LEAST_GAIN * best.error - _NEGLIGIBLE_ERROR:
-            best = each
-    return best
-
-
-def _growing(delays: "_Delays", paced: TransportLaw) -> _Found:
-    """Find growth and first window of a paced law; its other figures follow from these."""
+def _growing(delays: "_Delays", paced: TransportLaw) -> TransportLaw:
+    """Find growth and first window of a paced form; its other figures follow from these."""
 
     def law_at(place: Sequence[float]) -> TransportLaw:
         growth = min(max(math.exp(place[0]), LEAST_GROWTH), 1.0)
         first_bytes = paced.segment_bytes * min(max(math.exp(place[1]), 1.0), _MOST_FIRST_SEGMENTS)
         return replace(paced, growth=growth, first_window_bytes=first_bytes)
 
+    def error_at(place: np.ndarray, *_: object) -> float:
+        return float(delays.best(law_at(place.tolist()), None).error)
+
     starts = [(math.log(growth), math.log(num)) for growth in _GROWTHS for num in _FIRST_SEGMENTS]
     start = min(starts, key=lambda place: delays.best(law_at(place), None).error)
     found = minimize(
-        lambda place: delays.best(law_at(place), None).error,
+        error_at,
         start,
         method="Nelder-Mead",
         options={"xatol": 1e-3, "fatol": 1e-6, "maxfev": 120},
     )
-    return delays.best(law_at(found.x.tolist()), None)
+    return law_at(found.x.tolist())
 
 
 def closed_form_error(

@@ -138,19 +138,22 @@ def least_deviations(
     scale = np.abs(scaled).max(axis=0)
     scale[scale == 0.0] = 1.0  # a column that no cell has
     deviations = np.eye(num)
-    limit = {}
+    limit = None
     if not_negative is not None:
         row = -not_negative / scale
-        limit = {"A_ub": [np.r_[row / np.abs(row).max(), np.zeros(2 * num)]], "b_ub": [0.0]}
+        limit = np.r_[row / np.abs(row).max(), np.zeros(2 * num)][np.newaxis]
     result = linprog(
         np.r_[np.zeros(width), np.ones(2 * num)],
+        A_ub=limit,
+        b_ub=None if limit is None else np.zeros(1),
         A_eq=np.hstack([scaled / scale, deviations, -deviations]),
         b_eq=np.ones(num),
         bounds=[*bounds, *[_NOT_NEGATIVE] * (2 * num)],
-        **limit,
     )
     assert result.success, result.message
-    return np.asarray(result.x[:width]) / scale
+    assert result.x is not None
+    found: np.ndarray = np.asarray(result.x[:width]) / scale
+    return found
 
 
 def held_out_errors(profile: EngineProfile) -> HeldOutErrors:

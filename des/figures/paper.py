@@ -58,7 +58,8 @@ def image_bytes(figure: Figure, image_format: str = "png", *, dpi: int = _DPI) -
     with mpl.rc_context({"svg.hashsalt": figure.name, "svg.fonttype": "path"}):
         paper = draw(figure, dpi=dpi)
         if image_format == "png":  # what `savefig` writes, which draws everything twice
-            FigureCanvasAgg(paper).print_png(content, metadata=metadata)
+            canvas = FigureCanvasAgg(paper)
+            canvas.print_png(content, metadata=metadata)  # type: ignore[no-untyped-call]
         else:
             paper.savefig(content, format=image_format, metadata=metadata)
     return content.getvalue()

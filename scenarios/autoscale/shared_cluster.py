@@ -43,7 +43,7 @@ def run(config: SharedConfig) -> int:
         side = training_jobs.training_side(config)
         shared = run_with_training(applications, side, arbiter=config.arbiter, seed=config.seed)
         histories = shared.applications
-        more = choice.row_files({"training_jobs": training_jobs.jobs_frame(shared)})
+        more = choice.row_files({"training_jobs": training_jobs.training_jobs_frame(shared)})
         sys.stdout.writelines(f"{line}\n" for line in training_jobs.training_lines(shared))
     else:
         histories = run_applications(applications, cluster, config.seed)

@@ -57,6 +57,6 @@ def training_lines(shared: SharedHistory) -> list[str]:
     ]
 
 
-def jobs_frame(shared: SharedHistory) -> pd.DataFrame:
+def training_jobs_frame(shared: SharedHistory) -> pd.DataFrame:
     """Table of the jobs, a row each."""
     return rows_frame([job._asdict() for job in shared.training.jobs])

@@ -54,15 +54,14 @@ def test_a_link_that_is_down_for_ever_is_named_as_the_cause(process):
     links.send(0, 0, 1, 1e9, 0.0)
 
     with pytest.raises(StarvationError, match="a link on its way is down for ever"):
-        while not links.advance(math.inf)[1]:
-            pass
+        links.advance(math.inf)
 
 
 def test_a_law_that_moves_latencies_is_refused_by_the_name_of_the_link(process):
     law = UniformLaw(bandwidth_fluctuation=0.0, latency_jitter=0.2, update_interval_s=1.0)
     moving = world("AB", ENDS, dynamics=law).epoch_of(0)
 
-    with pytest.raises(ValueError, match="latencies must stand still.*link A->B by a factor of"):
+    with pytest.raises(ValueError, match=r"latencies must stand still.*link A->B by a factor of"):
         PacketLinks(moving, process)
 
 

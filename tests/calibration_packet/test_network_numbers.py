@@ -102,7 +102,7 @@ def test_settings_that_no_network_has_are_refused(field, value, message):
 
 def test_settings_survive_a_file(tmp_path):
     packets = PacketTransport(congestion="bbr", first_segments=3, acknowledgements="first")
-    write_topology(with_packets(PAIR, packets), tmp_path / "world.yaml")
+    write_topology(tmp_path / "world.yaml", with_packets(PAIR, packets))
 
     assert read_topology(tmp_path / "world.yaml").transport.packets == packets
 

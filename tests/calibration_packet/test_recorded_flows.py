@@ -126,7 +126,7 @@ def test_two_runs_are_equal_and_a_killed_child_is_an_error(process):
 def test_messages_of_both_directions_do_not_slow_each_other_down_where_acknowledgements_go_first(
     process,
 ):
-    """10 bandwidth-delay products of 7.5 MB at 1 Gbit/s; in order, bunched acknowledgements idle."""
+    """10 bandwidth-delay products of 7.5 MB at 1 Gbit/s; in order, bunches idle."""
     ends = ("AB", "BA")
     links = [
         Link(source=a, target=b, bandwidth_bytes_per_s=1.25e8, latency_s=0.03) for a, b in ends

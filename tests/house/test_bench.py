@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from browser import needs_chromium
 
 from astra_sim.files.execution_trace import read_traces
 from bench.__main__ import PAGE, PARTS, main
@@ -24,7 +25,11 @@ from des.compiled.kernels.lanes import MAKESPAN, STAGE_BUSY
 from des.compiled.lanes import no_record
 from des.compiled.operation_table import operation_table
 
-CHEAP = [name for name in PARTS if name != "learning"]
+CHEAP = [
+    pytest.param(name, marks=needs_chromium) if name == "explorer" else name
+    for name in PARTS
+    if name != "learning"
+]
 SIZE = Size(num_stages=3, num_microbatches=4)
 
 

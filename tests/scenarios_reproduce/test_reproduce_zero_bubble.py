@@ -44,10 +44,10 @@ def row(**changes):
     return {name: value for name, value in (values | changes).items() if value is not None}
 
 
-def run(folder, *rows):
+def run(folder, *rows, figures=""):
     path = folder / "rows.json"
     path.write_text(json.dumps({"source": "by hand", "rows": rows}), encoding="utf-8")
-    return main(["--cases", str(path), "--out", str(folder / "out")])
+    return main(["--cases", str(path), "--figures", figures, "--out", str(folder / "out")])
 
 
 def table_of(folder):
@@ -118,7 +118,8 @@ def test_the_same_rows_give_the_same_files(tmp_path):
     names = ("table.csv", "table.md", "picture.png")
     contents = []
     for _ in range(2):
-        run(tmp_path, row(), row(num_microbatches=3, bubble_rate={"zb_2p": 0.1}))
+        rows = (row(), row(num_microbatches=3, bubble_rate={"zb_2p": 0.1}))
+        run(tmp_path, *rows, figures="png")
         contents.append([(tmp_path / "out" / name).read_bytes() for name in names])
 
     assert contents[0] == contents[1]

@@ -1,6 +1,6 @@
 """The search over families on one network, for a job in microbatches of several sizes."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
 from typing import NamedTuple
@@ -17,8 +17,13 @@ from agents.planners.whole.copies import Mode
 from agents.planners.whole.kept_plans import KeptPlans
 from agents.planners.whole.misfits import shortfall
 from agents.planners.whole.pipelines import OrderSearch
-from agents.planners.whole.search_parts import KeptState, PartMaker, SearchPart
-from agents.planners.whole.sketches import Sketch, best_places, worth_sharding
+from agents.planners.whole.search_parts import (
+    KeptState,
+    PartMaker,
+    SearchPart,
+    worth_working_out,
+)
+from agents.planners.whole.sketches import Sketch, worth_sharding
 from des import (
     Corrections,
     InfeasiblePlacementError,
@@ -175,14 +180,11 @@ class FamilySearch:
         known, most_s = best.best_orders(), _CLOSE * best.unrefined_s
         adopted = [(search.adopt(known), search, part) for _, search, part in others]
         adopted.sort(key=lambda each: each[0])
-        return [
-            (part, found),
-            *(
-                (own, search.run(self._max_judged) if is_close else search.seeds())
-                for place, (time_s, search, own) in enumerate(adopted, start=1)
-                for is_close in [place < _NUM_SIZES and time_s <= most_s]
-            ),
-        ]
+        looked_at = [(part, found)]
+        for place, (time_s, search, own) in enumerate(adopted, start=1):
+            is_close = place < _NUM_SIZES and time_s <= most_s
+            looked_at.append((own, search.run(self._max_judged) if is_close else search.seeds()))
+        return looked_at
 
     def _note_misfits(self, looked_at: Sequence[tuple[SearchPart, Scored]], kind: Family) -> None:
         """Remember what the pipelines of one domain, or of several, lack that lack least."""
@@ -233,7 +235,7 @@ class FamilySearch:
         for (kind, sharded), found_of in sketched.items():
             state = KeptState(0.0, True) if sharded else KeptState.of(kind[1])
             own = worth_sharding(found_of, sketched.get((kind, False), ())) if sharded else found_of
-            for sketch, part in _chosen(own, ends):
+            for sketch, part in worth_working_out(own, ends, _NUM_SKETCHES, _NUM_BETWEEN):
                 plans.setdefault(part.workload, []).extend(part.copies[state].plans(sketch))
         for workload, of_size in plans.items():
             self._judge(workload, of_size)
@@ -292,17 +294,6 @@ def _quickest(looked_at: Sequence[tuple[SearchPart, Scored]], kind: Family) -> l
         _Pipeline(time_s, part.judge.least_s(plans, row), part, part.judge.plan(plans, row))
         for time_s, part, plans, row in fitting[:_NUM_ORDERS_MADE]
     ]
-
-
-def _chosen(
-    own: Sequence[tuple[Sketch, SearchPart]], ends: Sequence[SearchPart]
-) -> Iterator[tuple[Sketch, SearchPart]]:
-    """The best sketches of a kind of the sizes at both ends, and a few of all others."""
-    for is_end, most in ((True, _NUM_SKETCHES), (False, _NUM_BETWEEN)):
-        these = [each for each in own if (each[1] in ends) == is_end]
-        ring_s = np.array([sketch.step_s for sketch, _ in these])
-        star_s = np.array([sketch.star_step_s for sketch, _ in these])
-        yield from (these[place] for place in best_places(ring_s, star_s, most))
 
 
 def _is_single(plan: Plan) -> bool:

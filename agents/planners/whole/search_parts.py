@@ -1,6 +1,6 @@
 """Parts of the search over families: searches for one size of microbatches and one compression."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
@@ -12,6 +12,7 @@ from agents.judge.paced_judge import Order, PacedJudge
 from agents.planners.whole.copies import CopySearch, Mode
 from agents.planners.whole.groups import GroupOrders
 from agents.planners.whole.rings import ExchangeTimes
+from agents.planners.whole.sketches import Sketch, best_places
 from des import Corrections, Topology, Workload
 from des.costs.memory import model_state_bytes
 from des.costs.outer_state import OUTER_STATE_BYTES
@@ -50,6 +51,20 @@ class SearchPart:
     def num_judged(self) -> int:
         """Plans judged so far."""
         return self.judge.num_judged + sum(own.num_judged for own in self.copies.values())
+
+
+def worth_working_out(
+    own: Sequence[tuple[Sketch, SearchPart]],
+    ends: Sequence[SearchPart],
+    most_at_ends: int,
+    most_between: int,
+) -> Iterator[tuple[Sketch, SearchPart]]:
+    """The best sketches of a kind of the sizes at both ends, and a few of all others."""
+    for is_end, most in ((True, most_at_ends), (False, most_between)):
+        these = [each for each in own if (each[1] in ends) == is_end]
+        ring_s = np.array([sketch.step_s for sketch, _ in these])
+        star_s = np.array([sketch.star_step_s for sketch, _ in these])
+        yield from (these[place] for place in best_places(ring_s, star_s, most))
 
 
 class PartMaker:

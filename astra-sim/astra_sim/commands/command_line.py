@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, NoReturn
+from typing import IO, TYPE_CHECKING
 
 from astra_sim.base.lazy import lazy
 from astra_sim.commands.flags import Flags, parse_flags, usage
@@ -99,16 +99,6 @@ def run_command(backend: Backend, argv: Sequence[str] | None) -> int:
         os.close(nowhere)
         return READER_GONE_EXIT
     return code
-
-
-def end_process(code: int) -> NoReturn:
-    """End at once: to take a long run's nodes and events apart one by one takes time for nothing.
-
-    What is printed is written first; files are closed already.
-    """
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code)
 
 
 def _guarded(backend: Backend, journal: Journal, words: Sequence[str]) -> int:

@@ -144,7 +144,7 @@ class Timers:
         return time_ns in self._batches or any(self.rank in one.ranks for one in merged)
 
     def has_alone(self, event: Event, count: int) -> bool:
-        """Whether an event is that of these timers, and they are so many."""
+        """Whether an event is that of these timers, and of exactly this number of them."""
         return event[0] == self._run and len(event[1]) == count
 
     def forget(self, time_ns: int) -> None:

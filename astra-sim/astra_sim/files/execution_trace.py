@@ -14,7 +14,13 @@ from astra_sim.base.lazy import lazy
 from astra_sim.base.values import dataclass, field_setters, replace
 from astra_sim.files.errors import AbortError, AstraSimError, NodeError
 from astra_sim.files.json_fields import shown
-from astra_sim.files.trace_records import NodeFields, UnusualError, node_fields_within
+from astra_sim.files.trace_records import (
+    NodeFields,
+    UnusualError,
+    node_fields_within,
+    record_extent,
+    record_place,
+)
 
 if TYPE_CHECKING:
     from astra_sim.files import protobuf
@@ -28,9 +34,6 @@ NS_PER_MICROSECOND = 1000
 NUM_UNSIGNED_64 = 2**64
 """Times and ids are unsigned 64-bit integers; what is beyond wraps around."""
 NUM_UNSIGNED_32 = 2**32
-
-MAX_LENGTH_BYTES = 5
-"""Bytes of a varint that fits 32 bits."""
 
 IS_CPU = "is_cpu_op"
 
@@ -228,15 +231,15 @@ def _nodes(source: str, content: bytes) -> Iterator[TraceNode]:
     if not content:
         raise AbortError(f"{source}: must begin with a metadata record, got an empty file")
     known: dict[bytes, dict[str, Any]] = {}
-    _, position = _extent(source, content, 0, 0)
+    _, position = record_extent(source, content, 0, 0)
     number, end = 1, len(content)
     while position < end:
         offset = position
         length = content[position]
-        if length < 0x80 and position + length < end:  # `_extent` in place: most are short
+        if length < 0x80 and position + length < end:  # `record_extent` in place: most are short
             start, position = position + 1, position + 1 + length
         else:
-            start, position = _extent(source, content, offset, number)
+            start, position = record_extent(source, content, offset, number)
         try:
             fields = node_fields_within(content, start, position, known)
         except (UnusualError, IndexError, UnicodeDecodeError):
@@ -244,7 +247,7 @@ def _nodes(source: str, content: bytes) -> Iterator[TraceNode]:
         try:
             node = _node(fields)
         except NodeError as error:
-            raise AbortError(f"{source}: {_place(number, offset)}: {error}") from error
+            raise AbortError(f"{source}: {record_place(number, offset)}: {error}") from error
         yield node
         number += 1
 
@@ -254,35 +257,7 @@ def _fields_by_library(source: str, record: bytes, number: int, offset: int) -> 
     try:
         return protobuf.node_fields(record)
     except NodeError as error:
-        raise AbortError(f"{source}: {_place(number, offset)}: {error}") from error
-
-
-def _extent(source: str, content: bytes, offset: int, number: int) -> tuple[int, int]:
-    """Begin and end of the message of the record at an offset, after its length."""
-    position, end = offset, len(content)
-    length = shift = 0
-    byte = 0x80
-    while byte & 0x80:
-        if position == end:
-            raise AbortError(f"{source}: {_place(number, offset)}: length is cut short")
-        if position - offset == MAX_LENGTH_BYTES:
-            raise AbortError(
-                f"{source}: {_place(number, offset)}: length must have at most "
-                f"{MAX_LENGTH_BYTES} bytes, got more"
-            )
-        byte = content[position]
-        length |= (byte & 0x7F) << shift
-        position += 1
-        shift += 7
-    if position + length > end:
-        raise AbortError(
-            f"{source}: {_place(number, offset)}: must have {length} bytes, got {end - position}"
-        )
-    return position, position + length
-
-
-def _place(number: int, offset: int) -> str:
-    return f"record {number} at byte {offset}"
+        raise AbortError(f"{source}: {record_place(number, offset)}: {error}") from error
 
 
 def _node(fields: NodeFields) -> TraceNode:

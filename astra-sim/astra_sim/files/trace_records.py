@@ -13,6 +13,8 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
+from astra_sim.files.errors import AbortError
+
 NodeFields = tuple[int, str, int, tuple[int, ...], int, dict[str, Any]]
 """Id, name, type, dependencies as they come, microseconds and attributes of a node."""
 
@@ -22,11 +24,50 @@ VARINT, FIXED_64, BYTES, FIXED_32 = 0, 1, 2, 5
 MAX_VARINT_BYTES = 10
 MAX_CACHED_ATTRIBUTES = 4096
 
+MAX_LENGTH_BYTES = 5
+"""Bytes of a varint that fits 32 bits."""
+
 _NO_ATTRIBUTES: dict[str, Any] = {}
 
 
 class UnusualError(Exception):
     """A record that the library must read, or refuse."""
+
+
+def record_extent(source: str, content: bytes, offset: int, number: int) -> tuple[int, int]:
+    """Begin and end of the message of the record at an offset of a file, after its length.
+
+    Raises
+    ------
+    AbortError
+        If the length or the message is cut short; ``source`` and ``number`` name the record.
+    """
+    position, end = offset, len(content)
+    length = shift = 0
+    byte = 0x80
+    while byte & 0x80:
+        if position == end:
+            raise AbortError(f"{source}: {record_place(number, offset)}: length is cut short")
+        if position - offset == MAX_LENGTH_BYTES:
+            raise AbortError(
+                f"{source}: {record_place(number, offset)}: length must have at most "
+                f"{MAX_LENGTH_BYTES} bytes, got more"
+            )
+        byte = content[position]
+        length |= (byte & 0x7F) << shift
+        position += 1
+        shift += 7
+    if position + length > end:
+        raise AbortError(
+            f"{source}: {record_place(number, offset)}: must have {length} bytes, "
+            f"got {end - position}"
+        )
+    return position, position + length
+
+
+def record_place(number: int, offset: int) -> str:
+    """Words for a record of a file, for errors."""
+    return f"record {number} at byte {offset}"
 
 
 def usual_node(record: bytes) -> NodeFields | None:

@@ -14,7 +14,7 @@ from astra_sim.files.network_config import NetworkConfig
 from astra_sim.system.phases import PhaseRun
 
 Pattern = tuple[Any, ...]
-"""What a phase depends on: kind, algorithm, direction, bytes, and the order of its members."""
+"""Key of a phase: kind, algorithm, direction, bytes, and the order of its members."""
 
 ROUND = ("ring", "direct", "halvingDoubling")
 """Algorithms that treat all members alike."""

@@ -1,10 +1,9 @@
 """Input and output of a compiled simulation: arrays of records, and their meaning.
 
-A `Program` is everything about one iteration that is known before it starts. A `State` is what
-changes while it runs and what it leaves behind; `des.compiled.kernels.general.run_program` sets all
-of it up again, so one can serve many programs. Arrays may be longer than a program needs: the
-counts of its header and the ranges in its records say what is used. Positions are -1 where there is
-nothing.
+A `Program` is all that is known about an iteration before it starts. A `State` is its output, and
+changes while it runs; `des.compiled.kernels.general.run_program` sets it up again, so one serves
+many programs. Arrays may be longer than a program needs: counts of its header and ranges in its
+records say which part is used. Positions are -1 where there is nothing.
 """
 
 from typing import NamedTuple
@@ -19,10 +18,9 @@ STEADY, UNIFORM, TABLE = range(3)
 
 OK, STARVED, DEADLOCK, BEYOND = range(4)
 """Ends of a run: whole; a message waits for a link that is down for ever; workers wait for each
-other; a time was requested that the table of pieces does not reach."""
+other; a time beyond the table of pieces."""
 
 _I, _F = np.int64, np.float64
-
 HEADER = np.dtype(
     [
         ("num_workers", _I),
@@ -242,8 +240,7 @@ LINK_STATE = np.dtype(
         ("busy_s", _F),
         ("num_bytes", _F),
         ("left_s", _F),  # when its last message had left; this and two more for start-ups only
-        ("began_bytes", _F),
-        ("known_bytes", _F),
+        *[("began_bytes", _F), ("known_bytes", _F)],
         ("num_messages", np.int64),
         ("piece", np.int64),
         ("level_bytes", _F),  # from here on for fair sharing only

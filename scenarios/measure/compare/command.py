@@ -68,7 +68,7 @@ examples:
   {PROG} --suite eval_static --num-domains 4,5 --planners search,uniform --out runs/static
   {PROG} --suite sites_static --num-worlds 30 --num-draws 1 --out runs/sites
   {PROG} --suite {EXAMPLES_NAME} --num-worlds 10 --num-draws 1 --families all \
-      --planners decide,decide_10x,whole --out runs/examples
+      --planners decide,whole --out runs/examples
 
 {", ".join(STATIC_SUITES)} (the worlds shipped with
 agents.decide) compare planners, each with the same search for the depth; under the name with

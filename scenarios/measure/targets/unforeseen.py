@@ -26,7 +26,7 @@ MOST_STATES = 1_000
 """Most joint states of the links of a law that are listed."""
 
 _LOADS = 4
-"""Loads that stand for their law beside each state of the links."""
+"""Loads that stand for their law with each state of the links."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
