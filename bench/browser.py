@@ -22,7 +22,7 @@ _ENDS = "file:", "data:", "blob:", "about:"
 
 
 class Tab:
-    """One page, with what it has complained about, and what it has asked the network for."""
+    """One page, with its console errors and the URLs that it requested."""
 
     def __init__(self, reading: int, writing: int) -> None:
         self._reading, self._writing, self._rest, self._next = reading, writing, b"", 0
