@@ -9,6 +9,7 @@ from agents.cluster.speed_fit import PROFILED_GPUS, fit_speed_curve
 from des.base.checks import require_positive
 from des.cluster.live_job import LiveJob
 from des.cluster.policy import View
+from des.cluster.quantum import is_tick
 from des.cluster.queued_job import SpeedCurve
 
 RESIZE_QUANTUM_S = 600.0
@@ -31,7 +32,7 @@ class _Elastic(ABC):
 
     def prepare(self, view: View) -> None:
         """Choose widths at a quantum; in between new jobs have the least that they can use."""
-        if view.now_s % self.quantum_s and self._chosen_at_s >= 0:
+        if not is_tick(view.now_s, self.quantum_s) and self._chosen_at_s >= 0:
             for job in view.waiting.values():
                 if job.launches == 0 and job.job.curve is not None:
                     job.width = job.job.curve.least_gpus

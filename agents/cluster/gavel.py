@@ -12,6 +12,7 @@ from des.base.checks import require_positive
 from des.base.lazy import lazy
 from des.cluster.live_job import LiveJob
 from des.cluster.policy import View
+from des.cluster.quantum import is_tick
 
 if TYPE_CHECKING:
     from scipy import optimize
@@ -153,7 +154,7 @@ class Gavel:
         if view.now_s < self._now_s:
             self._received_s.clear()
         self._count(view)
-        if view.now_s % self.quantum_s and self._rank_of:
+        if not is_tick(view.now_s, self.quantum_s) and self._rank_of:
             return
         self._rank_of = {}
         if not view.waiting:  # all have GPUs, whatever their shares

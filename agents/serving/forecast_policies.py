@@ -42,7 +42,8 @@ class SlaPlanner:
         counts = {name: pool.ordered for name, pool in view.pools.items()}
         starting = any(pool.starting for pool in view.pools.values())
         if view.now_s - last_s < self.adjustment_s or view.ttft_s is None or starting:
-            return Decision(counts=counts, why="between plans"), (last_s, load, rates)
+            why = "an instance starts" if starting else "between plans"
+            return Decision(counts=counts, why=why), (last_s, load, rates)
         num = max(1, round(self.adjustment_s / view.interval_s))
         mean = sum(rates[-num:]) / len(rates[-num:])
         rate = max(autoregressed(rates), 0.0) if self.trend else mean

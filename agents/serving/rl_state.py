@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from des.base.checks import require_count, require_non_negative
+from des.base.checks import require_count, require_non_negative, require_positive
 from des.serving.fleet_world import MIXED, PROMPT, TOKEN, Decision, PoolView, View
 
 POOL_FIELDS = 10
@@ -121,6 +121,15 @@ class RLActionExecutor:
             raise ValueError(
                 f"actions: action_mig_step must be at least 0, got {self.action_mig_step}"
             )
+        self._require_room(1)
+
+    def _require_room(self, num_pools: int) -> None:
+        least = num_pools * self.min_instances_per_pool
+        if least > self.max_total_instances:
+            raise ValueError(
+                f"actions: max_total_instances must be at least {least}, "
+                f"min_instances_per_pool in {num_pools} pools, got {self.max_total_instances}"
+            )
 
     @property
     def sizes(self) -> tuple[int, int, int]:
@@ -143,7 +152,8 @@ class RLActionExecutor:
         Raises
         ------
         ValueError
-            If the action is not three numbers within [-1, 1], or the counts are missing.
+            If the action is not three numbers within [-1, 1], the counts are missing, or the limits
+            leave no room for both pools.
         """
         if self.is_residual and wanted is None:
             raise ValueError("residual action: wanted must be the counts of the guide, got none")
@@ -151,6 +161,7 @@ class RLActionExecutor:
         if numbers.shape != (3,) or not (np.abs(numbers) <= 1.0).all():  # NaN fails too
             raise ValueError(f"action must be 3 numbers within [-1, 1], got {action!r}")
         names = (MIXED,) if MIXED in view.pools else (PROMPT, TOKEN)
+        self._require_room(len(names))
         counts = {}
         for name, number in zip(names, numbers, strict=False):
             now = view.pools[name].ordered
@@ -179,6 +190,9 @@ class RLRewardCalculator:
 
     weights: ScalingWeights = DEFAULT_WEIGHTS
     cost_scale: float = 10.0
+
+    def __post_init__(self) -> None:
+        require_positive("reward", "cost_scale", self.cost_scale)
 
     def reward(self, view: View, decision: Decision) -> float:
         """Reward of the interval before a view, in which a decision was in force."""

@@ -14,6 +14,7 @@ from des.cluster.history import History, Stay
 from des.cluster.live_job import LiveJob
 from des.cluster.node_changes import NodeCourse
 from des.cluster.policy import Decision, Policy, Pricing, View, Watch
+from des.cluster.quantum import is_tick, require_quantum, tick_after
 from des.cluster.queue_decider import QueueDecider
 from des.cluster.queued_job import QueuedJob
 from des.cluster.waiting_queue import WaitingQueue
@@ -33,6 +34,7 @@ class QueueEngine:
         *,
         clock: Clock | None = None,
     ) -> None:
+        require_quantum(policy.ordering.quantum_s)
         self._world, self._policy, self._pricing, self._watch = world, policy, pricing, watch
         self._clock = clock or Clock()
         self._free = FreeCounts(world.nodes)
@@ -135,15 +137,13 @@ class QueueEngine:
                 self._admit(job, now_s)
         if self._waiting or self._policy.ordering.changes:
             self._accounts.until(now_s)
-            decision = self._decider.decide(may_preempt=self._is_tick(now_s))
+            decision = self._decider.decide(
+                may_preempt=is_tick(now_s, self._policy.ordering.quantum_s)
+            )
             if decision.launched or decision.suspended:
                 self._apply(decision, now_s)
         if self._waiting or (self._policy.ordering.changes and self._running):
             self._expect_tick(now_s)
-
-    def _is_tick(self, now_s: float) -> bool:
-        quantum_s = self._policy.ordering.quantum_s
-        return quantum_s == 0 or now_s % quantum_s == 0
 
     def _expect_tick(self, now_s: float) -> None:
         """Decide again when running jobs may have to give way."""
@@ -151,7 +151,7 @@ class QueueEngine:
         moves = preempting is not None and preempting.moves
         can_change = ordering.preempts or ordering.changes or moves
         if can_change and ordering.quantum_s and self._running:
-            self._decide_at((now_s // ordering.quantum_s + 1) * ordering.quantum_s)
+            self._decide_at(tick_after(now_s, ordering.quantum_s))
 
     def _admit(self, job: LiveJob, now_s: float) -> None:
         job.number = self._num_admitted

@@ -56,9 +56,10 @@ class Ordering(Protocol):
     Notes
     -----
     With ``preempts`` a waiting job may take the GPUs of running ones with a larger key, every
-    ``quantum_s`` and never earlier than that after their launch. With ``blocks`` a waiting job that
-    finds no GPUs stops those behind it, apart from those that do not delay it where ``backfills``.
-    With ``changes`` all keys are computed at each decision, else when a job begins to wait.
+    ``quantum_s``, never earlier than that after their launch and not within its restart. With
+    ``blocks`` a waiting job that finds no GPUs stops those behind it, apart from those that do not
+    delay it where ``backfills``. With ``changes`` all keys are computed at each decision, else when
+    a job begins to wait.
     """
 
     @property

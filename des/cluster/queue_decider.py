@@ -153,13 +153,19 @@ class QueueDecider:
             self._queue.push(victim)
 
     def _worst_first(self) -> list[tuple[float, int, LiveJob]]:
-        """Running jobs that have run for a quantum, with their keys, last of the order first."""
+        """Running jobs that may give way, with their keys, last of the order first.
+
+        They have run for a quantum and, where there is one, beyond the restart of their launch:
+        else jobs that take turns within a restart would never do any service.
+        """
         if self._candidates is None:
             ordering, now_s = self._policy.ordering, self._view.now_s
             self._candidates = [
                 (ordering.key(job, now_s), job.number, job)
                 for job in self._view.running.values()
-                if now_s - job.launch_s >= ordering.quantum_s and job.number not in self._suspended
+                if now_s - job.launch_s >= ordering.quantum_s
+                and (ordering.quantum_s == 0 or not job.launch_s < now_s <= job.ready_s)
+                and job.number not in self._suspended
             ]
             self._candidates.sort(key=itemgetter(0, 1), reverse=True)
         return self._candidates

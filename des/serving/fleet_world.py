@@ -1,5 +1,6 @@
 """An inference fleet that grows and shrinks: world, what a policy sees and decides, history."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -144,6 +145,18 @@ class View:
     slo: Slo
     engine: Engine
     limits: ScalingLimits
+
+    def __post_init__(self) -> None:
+        found = {name: getattr(self, name) for name in _METRICS}
+        for pool, each in self.pools.items():
+            found |= {f"{pool} {name}": getattr(each, name) for name in _POOL_METRICS}
+        for name, value in found.items():
+            if value is not None and not math.isfinite(value):
+                raise ValueError(f"view: metrics must be finite, got {value!r} as {name}")
+
+
+_METRICS = ("ttft_s", "ttft_p95_s", "gap_s", "attainment")
+_POOL_METRICS = ("kv_fraction", "busy_fraction", "start_left_s")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

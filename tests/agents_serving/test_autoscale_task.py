@@ -119,12 +119,34 @@ def test_residual_actions_change_what_the_guide_wants():
         found.executor.decide(view, KEEP)
 
 
-def test_not_a_number_is_refused_as_a_metric():
+@pytest.mark.parametrize("metric", ["ttft_s", "ttft_p95_s", "gap_s", "attainment"])
+def test_not_a_number_is_refused_as_a_metric(metric):
     found = simulator()
     found.reset(0)
     assert found.view is not None
     with pytest.raises(ValueError, match="metrics must be finite"):
-        RLStateCollector().collect(replace(found.view, ttft_s=float("nan")), found.wanted)
+        RLStateCollector().collect(replace(found.view, **{metric: float("nan")}), found.wanted)
+
+
+def test_not_a_number_is_refused_as_a_metric_of_a_pool():
+    found = simulator()
+    found.reset(0)
+    assert found.view is not None
+    pool = replace(found.view.pools["token"], kv_fraction=float("nan"))
+    with pytest.raises(ValueError, match="metrics must be finite, got nan as token kv_fraction"):
+        replace(found.view, pools={**found.view.pools, "token": pool})
+
+
+def test_limits_of_actions_that_contradict_are_refused():
+    found = simulator()
+    found.reset(0)
+    assert found.view is not None
+    with pytest.raises(ValueError, match="max_total_instances must be at least 3"):
+        RLActionExecutor(min_instances_per_pool=3, max_total_instances=2)
+    with pytest.raises(ValueError, match="at least 6, min_instances_per_pool in 2 pools, got 5"):
+        RLActionExecutor(min_instances_per_pool=3, max_total_instances=5).decide(found.view, KEEP)
+    with pytest.raises(ValueError, match="cost_scale"):
+        RLRewardCalculator(cost_scale=0.0)
 
 
 def test_weights_are_seen_and_paid():

@@ -43,6 +43,34 @@ def test_least_attained_gives_way_at_the_quantum():
     assert history.num_suspensions == 1
 
 
+@pytest.mark.parametrize(("quantum_s", "restart_s"), [(5.0, 10.0), (5.7, 11.4), (0.3, 0.0)])
+def test_turns_shorter_than_a_restart_or_no_whole_number_end(quantum_s, restart_s):
+    """A launch does some service before it gives way, and the next multiple is a later one."""
+    order = policy(LeastAttained(quantum_s=quantum_s), preempting=WorstFirst())
+    restarts = Replacement(restart_s=restart_s)
+    history = ran(queued((0, 1, 20), (0, 1, 20)), order, gpus=1, replacement=restarts)
+
+    spent_s = sum(job.suspensions for job in history.jobs) * restart_s
+    assert all(job.suspensions > 0 for job in history.jobs)
+    assert history.end_s == pytest.approx(40 + spent_s)
+
+
+def test_a_job_gives_way_after_its_restart():
+    """Job 0 runs to 5 s, job 1 to 15; at 25 job 0 has only restarted, so it runs to 30, 1 to 45."""
+    order = policy(LeastAttained(quantum_s=5.0), preempting=WorstFirst())
+    restarts = Replacement(restart_s=10.0)
+    history = ran(queued((0, 1, 11), (0, 1, 20)), order, gpus=1, replacement=restarts)
+
+    assert finishes(history) == {0: 56, 1: 71}
+    assert history.num_suspensions == 4
+
+
+@pytest.mark.parametrize("quantum_s", [1e-15, 9e-4])
+def test_a_quantum_too_short_is_refused(quantum_s):
+    with pytest.raises(ValueError, match=r"quantum_s must be 0 .* or at least 0.001 s"):
+        ran(queued((0, 1, 1)), policy(LeastAttained(quantum_s=quantum_s)))
+
+
 def test_a_restart_is_paid_after_a_suspension_alone():
     world = {"replacement": Replacement(restart_s=7.0)}
     history = ran(queued((0, 4, 250), (10, 4, 50)), LAS, **world)

@@ -127,6 +127,7 @@ def test_bad_worlds_are_refused(changes, named):
 
 
 @pytest.mark.parametrize("tokens", [-1, 0, 2.5])
-def test_requests_without_tokens_are_refused(tokens):
-    with pytest.raises(ValueError, match="prompt_tokens"):
-        request(0, 0.0, prompt=tokens)
+@pytest.mark.parametrize("field", ["prompt", "output"])
+def test_requests_without_tokens_are_refused(field, tokens):
+    with pytest.raises(ValueError, match=f"{field}_tokens must be a whole number"):
+        request(0, 0.0, **{field: tokens})
