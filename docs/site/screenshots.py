@@ -13,6 +13,7 @@ from contextlib import redirect_stdout
 from pathlib import Path
 
 from bench.browser import CHROMIUM, Tab, chromium
+from bench.explorer import READY
 from scenarios.entry.command import main as eastwest
 from scenarios.explore.app import Explorer, explorer_app
 from scenarios.explore.command import Served, free_port
@@ -23,7 +24,6 @@ VIEWS = ((1280, 900, "light"), (390, 844, "dark"))
 """Widths, heights and colour schemes of the windows."""
 
 _REPORT_READY = "document.documentElement.dataset.drawnMs"
-_EXPLORER_READY = "document.getElementById('memory-seen')?.textContent"
 
 
 def take(tab: Tab, url: str, ready: str, name: str, folder: Path) -> list[Path]:
@@ -51,7 +51,7 @@ def explorer_pictures(tab: Tab, folder: Path) -> list[Path]:
     """Take the pictures of the explorer as it begins."""
     app = explorer_app(Explorer(settings=Settings(), runs=Path("runs")))
     with Served(app.server, free_port(0)) as served:
-        return take(tab, served.url, _EXPLORER_READY, "explorer", folder)
+        return take(tab, served.url, READY, "explorer", folder)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

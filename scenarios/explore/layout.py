@@ -38,7 +38,7 @@ def page(settings: Settings, topology: Topology, networks: Sequence[str]) -> Com
             html.H1("Explore a world, a job and a plan"),
             html.P(id="answer", className="answer", role="status"),
             html.Div([_controls(settings, topology, networks), _figures()], className="explorer"),
-            html.H2("Planners and policy beside"),
+            html.H2("Planners and policy"),
             html.Button("Compare planners", id="compare", n_clicks=0),
             html.Div(id="planners", tabIndex=0, className="wide"),
             html.H2("From which bandwidth on does another family win?"),
