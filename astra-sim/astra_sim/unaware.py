@@ -1,9 +1,9 @@
 """Simulate in the congestion-unaware network: ``python -m astra_sim.unaware``."""
 
-import sys
 from collections.abc import Sequence
+from typing import NoReturn
 
-from astra_sim.commands.command_line import run_command
+from astra_sim.commands.command_line import leave, run_command
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -11,5 +11,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     return run_command("unaware", argv)
 
 
+def command() -> NoReturn:
+    """Run the command as a process of its own."""
+    leave(main())
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    command()
