@@ -90,9 +90,10 @@ class Chunk:
     def _start_phase(self) -> None:
         phase = self._phases[self._phase_index]
         run = PhaseRun(self._npu, phase, self._tag, self._num_bytes, self._end_phase)
-        ALGORITHMS[phase.plan.algorithm.name](run).start()
+        exchange = ALGORITHMS[phase.plan.algorithm.name](run)
         if self._repeats is not None:
             self._repeats.join(run)
+        exchange.start()
 
     def _end_phase(self) -> None:
         """End the phase: count, leave the queue, join the next, start what waits in both."""

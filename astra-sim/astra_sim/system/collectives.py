@@ -52,6 +52,8 @@ class Collectives:
         self._groups = groups
         self._repeats = repeats
         self._plans: dict[tuple[Any, ...], tuple[PhasePlan, ...]] = {}
+        self._rings: dict[tuple[int, ...], tuple[int, ...]] = {}
+        """Members of each ring: the same object for all of them."""
         self._algorithms = {
             ALL_REDUCE: system.all_reduce,
             ALL_GATHER: system.all_gather,
@@ -167,7 +169,7 @@ class Collectives:
             algorithm=algorithm,
             dimension=dimension,
             share=Share.WHOLE,
-            members=members,
+            members=self._rings.setdefault(members, members),
             position=members.index(rank),
         )
 

@@ -1,16 +1,20 @@
-"""Ring exchanges, and what is simulated of them for all members at once.
+"""Ring exchanges, and when their members fall in step.
 
-On a network without congestion the members of a ring soon do the same at the same ticks, right
-after each other. From then on one event stands for those of all members: the times and the order
-of everything else stay what they are.
+On a network without congestion the members of a ring do the same at the same ticks, right after
+each other, from the start on or soon after. One event then stands for those of all members: see
+``astra_sim.system.ring_steps``.
 """
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Sequence
+from itertools import groupby
+from typing import TypeGuard
 
-from astra_sim.core.events import Event, EventQueue, Timers
+from astra_sim.core.events import Event, Timers
 from astra_sim.files.execution_trace import CollectiveType
 from astra_sim.system.exchanges import Exchange, Token, ring_bytes
 from astra_sim.system.phases import PhaseRun
+from astra_sim.system.ring_steps import RingInStep
 
 FEWEST_SENDS = 2
 """Sends that must be left to make it worth while to go on in step."""
@@ -19,7 +23,7 @@ FEWEST_SENDS = 2
 class RingExchange(Exchange):
     """Always the next neighbour, from the one behind."""
 
-    __slots__ = ("_delay_ns", "_is_up", "_members", "_position", "_token")
+    __slots__ = ("_delay_ns", "_fixed", "_is_up", "_members", "_position", "_token")
 
     def __init__(self, run: PhaseRun) -> None:
         plan = run.phase.plan
@@ -49,6 +53,14 @@ class RingExchange(Exchange):
         self._delay_ns: int | None = None
         if self._bus is None and self._move_ns:
             self._delay_ns = self._messages.steady_delay_ns(self._rank, target, num_bytes)
+        self._fixed = (plan.kind, n, plan.is_part, self._is_up, num_bytes, self._delay_ns)
+
+    def start(self) -> None:
+        """Start as others do; all that start at one tick are looked at together."""
+        super().start()
+        if self._delay_ns:
+            queue = self._timers.queue
+            queue.gather(queue.now + self._move_ns, _start_in_step, self)
 
     def _next_token(self) -> Token:
         return self._token
@@ -63,50 +75,43 @@ class RingExchange(Exchange):
                 return
             first = getattr(arrivals[-n][0], "__self__", None)
             if isinstance(first, RingExchange) and first._token[0][0] == self._token[0][0]:
-                self._join_others(queue, [event[0] for event in arrivals[-n:]])
-
-    def _join_others(self, queue: EventQueue, arrivals: list[Callable[[None], None]]) -> None:
-        """Put one arrival in place of the last ones, if these are of all members in one state."""
-        order: list[RingExchange] = []
-        for arrival in arrivals:
-            one = getattr(arrival, "__self__", None)
-            if not isinstance(one, RingExchange) or one._state() != self._state():
-                return
-            order.append(one)
-        if {one._position for one in order} == set(range(len(self._members))):
-            assert self._delay_ns is not None
-            del queue.due[queue.now + self._delay_ns][-len(order) :]
-            RingInStep(queue, order, self._delay_ns).insert_arrival()
+                last = [getattr(action, "__self__", None) for action, _ in arrivals[-n:]]
+                if _are_in_step(last):
+                    del arrivals[-n:]
+                    RingInStep(queue, last).insert_arrival()
 
     def _state(self) -> tuple[object, ...]:
-        """All that the next steps depend on, and what the exchange is part of."""
-        return (
-            *(self._tag, self._members, self._is_up, self._delay_ns, self._move_ns),
-            *(self._message_bytes, self._second_round),
-            *(self._reduces_in_even, self._reduces_in_odd),
-            *(self._credits, len(self._tokens), *self._counts()),
-        )
+        """All that the next steps depend on, apart from the members."""
+        return *self._fixed, self._credits, len(self._tokens), *self._counts()
 
     def _counts(self) -> tuple[int, int, bool, int]:
         """Counters that change from step to step."""
         return self._plain_left, self._others_left, self._is_odd, self._sends_left
 
-    def resume(self, like: "RingExchange", *, has_token: bool) -> None:
-        """Continue by itself from the state of another member."""
+    def leave_to_others(self) -> None:
+        """Forget the token of the first local move, for which one event of all stands now."""
+        self._tokens.clear()
+
+    def resume(self, like: "RingExchange") -> None:
+        """Continue by itself from the state of another member that waits with a token."""
         self._plain_left, self._others_left, self._is_odd, self._sends_left = like._counts()
-        if has_token:
-            self._tokens.append(self._token)
+        self._tokens.append(self._token)
 
     def take_turn(self) -> bool:
         """Count a token for all members; tell whether it reduces."""
-        if not self._plain_left and not self._others_left:
-            self._plain_left = 1
+        reduces = self.reduces_next
+        if self._others_left:
+            self._others_left -= 1
+        else:
             self._others_left = self._second_round
             self._is_odd = not self._is_odd
-        if self._plain_left:
-            self._plain_left = 0
+        return reduces
+
+    @property
+    def reduces_next(self) -> bool:
+        """Whether the next token reduces: not the plain one that begins a round."""
+        if not self._others_left:
             return False
-        self._others_left -= 1
         return self._reduces_in_odd if self._is_odd else self._reduces_in_even
 
     def count_send(self) -> None:
@@ -129,13 +134,20 @@ class RingExchange(Exchange):
         return self._settings.reduction_ns(self._message_bytes)
 
     @property
+    def delay_ns(self) -> int:
+        """Time from a send to its arrival."""
+        assert self._delay_ns is not None
+        return self._delay_ns
+
+    @property
     def rank(self) -> int:
         """NPU of the exchange."""
         return self._rank
 
-    def after_message(self) -> None:
-        """Do what a message received entails."""
-        self._received(None)
+    def target(self, num_steps: int) -> int:
+        """NPU so many steps on in the direction of the ring."""
+        members = self._members
+        return members[(self._position + (num_steps if self._is_up else -num_steps)) % len(members)]
 
     @property
     def timers(self) -> Timers:
@@ -151,114 +163,56 @@ class RingExchange(Exchange):
         done = self._reduce if reduces else self._moved
         return self._timers.batch_of(time_ns, done, self._message_bytes)
 
+    def end_alone(self) -> None:
+        """End the phase as by the only timer of the present time."""
+        self._timers.run_alone(self._end_now, None)
 
-class RingInStep:
-    """All exchanges of a ring that do the same in turn; the first one keeps the state of all.
+    def _end_now(self, _: None) -> None:
+        self._end()
 
-    Each event runs those of all members in their order. While it waits to move or reduce, another
-    timer of a member may join that member's batch: the members then part (``split``).
+
+def _are_in_step(exchanges: Sequence[object]) -> TypeGuard[list[RingExchange]]:
+    """Whether these are all members of one or of several rings, and all in one state."""
+    first = exchanges[0]
+    if not isinstance(first, RingExchange):
+        return False
+    state, ranks, sizes = first._state(), set[int](), Counter[int]()
+    for one in exchanges:
+        if not isinstance(one, RingExchange) or one._state() != state:
+            return False
+        ranks.add(one._rank)
+        sizes[id(one._members)] += 1
+    n = len(first._members)
+    return len(ranks) == len(exchanges) and all(size == n for size in sizes.values())
+
+
+def _start_in_step(exchanges: list[RingExchange]) -> None:
+    """Put one event for all members in place of the first local moves of rings.
+
+    Nothing else may be due. Of rings that differ either the messages take different times, or
+    each starts as a whole before the next: their order is that of their events then.
     """
-
-    __slots__ = (
-        "_delay_ns",
-        "_first",
-        "_move_ns",
-        "_order",
-        "_queue",
-        "_reduces",
-        "_reduction_ns",
-        "_sent",
-        "_time_ns",
-        "_timers",
-        "ranks",
-    )
-
-    def __init__(self, queue: EventQueue, order: list[RingExchange], delay_ns: int) -> None:
-        self._queue = queue
-        self._delay_ns = delay_ns
-        self._move_ns = order[0].move_ns
-        self._reduction_ns = order[0].reduction_ns
-        self._timers = [one.timers for one in order]
-        self._order = order
-        """Members in the order in which they received when they fell into step."""
-        self._first = order[0]
-        self._sent = 0
-        self._time_ns = 0
-        self._reduces = False
-        self.ranks = frozenset(one.rank for one in order)
-
-    def insert_arrival(self) -> None:
-        """Have all messages arrive after their delay."""
-        self._queue.at(self._queue.now + self._delay_ns, self._arrive, None)
-
-    def split(self) -> None:
-        """Put timers of each member in place of the one for all."""
-        due = self._queue.due[self._time_ns]
-        owners = [getattr(action, "__self__", None) for action, _ in due]
-        place = next(number for number, owner in enumerate(owners) if owner is self)
-        self._forget()
-        due[place : place + 1] = [
-            one.timer_at(self._time_ns, reduces=self._reduces)
-            for one in self._parted(has_token=True)
-        ]
-
-    def _arrive(self, _: None) -> None:
-        self._queue.num_events += len(self._order) - 1
-        if self._first.has_sends_left:
-            self._reduces = self._first.take_turn()
-            self._wait(self._move_ns)
-            return
-        for one in self._parted(has_token=False):  # the rest of the phase concerns others, too
-            one.after_message()
-
-    def _wait(self, delay_ns: int) -> None:
-        """Set the timers of all members, or part if one has others at that time."""
-        queue = self._queue
-        self._time_ns = time_ns = queue.now + delay_ns
-        if time_ns in queue.due and self._is_taken(time_ns):
-            for one in self._parted(has_token=True):
-                one.set_timer(delay_ns, reduces=self._reduces)
-        else:
-            queue.at(time_ns, self._run, None)
-            queue.merged.setdefault(time_ns, []).append(self)
-
-    def _run(self, _: None) -> None:
-        """Reduce or send, in all members."""
-        queue = self._queue
-        self._forget()
-        queue.num_events += len(self._order) - 1
-        if self._reduces:
-            self._reduces = False
-            if self._reduction_ns:
-                self._wait(self._reduction_ns)
-                return
-            queue.num_events += len(self._order)
-        self._sent += 1
-        self._first.count_send()
-        self.insert_arrival()
-
-    def _is_taken(self, time_ns: int) -> bool:
-        """Whether a timer of a member is set for a time, alone or with those of another ring."""
-        for timers in self._timers:
-            if timers.has_batch_at(time_ns):
-                return True
-        merged = self._queue.merged.get(time_ns, ())
-        return any(not one.ranks.isdisjoint(self.ranks) for one in merged)
-
-    def _forget(self) -> None:
-        merged = self._queue.merged[self._time_ns]
-        merged.remove(self)
-        if not merged:
-            del self._queue.merged[self._time_ns]
-
-    def _parted(self, *, has_token: bool) -> list[RingExchange]:
-        """Give every member the state of the first; return them in their present order.
-
-        With each message that was sent the turn of a member has passed to the one it sends to.
-        """
-        order, n = self._order, len(self._order)
-        for one in order:
-            one.resume(self._first, has_token=has_token)
-        passed = self._sent if self._first._is_up else -self._sent
-        of_position = {one._position: one for one in order}
-        return [of_position[(one._position + passed) % n] for one in order]
+    queue = exchanges[0].timers.queue
+    due = queue.due[queue.now]
+    kinds: dict[object, list[RingExchange]] = {}
+    for one in exchanges:
+        kinds.setdefault(one._state(), []).append(one)
+    num_moves = Counter([one.rank for one in exchanges])
+    if len(due) != len(num_moves) or not all(map(_are_in_step, kinds.values())):
+        return
+    if len({order[0].delay_ns for order in kinds.values()}) < len(kinds) < sum(
+        1 for _ in groupby(exchanges, RingExchange._state)
+    ):
+        return
+    timers = {one.rank: one.timers for one in exchanges}
+    if not all(
+        timers[rank].has_alone(event, num_moves[rank])
+        for rank, event in zip(num_moves, due, strict=True)
+    ):
+        return
+    for one in exchanges:
+        one.leave_to_others()
+    for each in timers.values():
+        each.forget(queue.now)
+    queue.num_events += len(due) - len(kinds)
+    due[:] = [RingInStep(queue, order).first_move() for order in kinds.values()]
