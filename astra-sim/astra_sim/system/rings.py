@@ -200,8 +200,10 @@ def _start_in_step(exchanges: list[RingExchange]) -> None:
     num_moves = Counter([one.rank for one in exchanges])
     if len(due) != len(num_moves) or not all(map(_are_in_step, kinds.values())):
         return
-    if len({order[0].delay_ns for order in kinds.values()}) < len(kinds) < sum(
-        1 for _ in groupby(exchanges, RingExchange._state)
+    if (
+        len({order[0].delay_ns for order in kinds.values()})
+        < len(kinds)
+        < sum(1 for _ in groupby(exchanges, RingExchange._state))
     ):
         return
     timers = {one.rank: one.timers for one in exchanges}

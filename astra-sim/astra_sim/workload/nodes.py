@@ -92,15 +92,16 @@ class NodeIssuer:
         self._npus[rank.rank].timers.after(duration_ns, rank.complete, node)
 
     def _compute(self, rank: Rank, node: TraceNode) -> None:
-        if node.is_cpu or not self._system.roofline_enabled:
-            self._wait(rank, node, counts=not node.is_cpu)
-            return
-        duration_ns = roofline_ns(node, self._system)
-        if duration_ns is None:
-            rank.retire(node)
-        else:
+        duration_ns = node.duration_ns or IDLE_NS
+        if not node.is_cpu:
+            if self._system.roofline_enabled:
+                bound_ns = roofline_ns(node, self._system)
+                if bound_ns is None:
+                    rank.retire(node)
+                    return
+                duration_ns = bound_ns
             rank.computing_ns += duration_ns
-            self._npus[rank.rank].timers.after(duration_ns, rank.complete, node)
+        self._npus[rank.rank].timers.after(duration_ns, rank.complete, node)
 
     def _send(self, rank: Rank, node: TraceNode) -> None:
         if node.is_cpu:

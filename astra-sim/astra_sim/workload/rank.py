@@ -6,7 +6,7 @@ from enum import IntEnum
 from heapq import heappop, heappush
 
 from astra_sim.core.events import EventQueue
-from astra_sim.core.spans import NodeSpan
+from astra_sim.core.spans import NodeSpan, new_span
 from astra_sim.files.errors import AbortError, NodeError
 from astra_sim.files.execution_trace import NodeType, Trace, TraceNode
 
@@ -36,7 +36,6 @@ SLOT_OF_TYPE: dict[int, Slot] = {
 
 _SLOTS: dict[int, int] = {int(kind): int(slot) for kind, slot in SLOT_OF_TYPE.items()}
 """The same as plain numbers, which every node is looked up in."""
-_EACH_SLOT = range(len(Slot))
 
 
 class Rank:
@@ -116,32 +115,36 @@ class Rank:
     def issue_pass(self) -> None:
         """Issue what is ready now; what becomes ready meanwhile waits for the next pass."""
         ready, free, nodes = self._ready, self._free, self.nodes
-        if self._newly_ready:
-            for number in self._newly_ready:
-                node = nodes[number]
-                slot = 0 if node.is_cpu else _SLOTS.get(node.type)
-                if slot is None:
-                    slot = slot_of(node, self.trace.source)
-                heappush(ready[slot], number)
-            self._newly_ready.clear()
+        newly_ready, self._newly_ready = self._newly_ready, []
+        if len(newly_ready) == 1 and not any(ready):  # most passes
+            node = nodes[newly_ready[0]]
+            slot = 0 if node.is_cpu else _SLOTS.get(node.type, -1)
+            if slot < 0:
+                slot = slot_of(node, self.trace.source)
+            if free[slot]:
+                self._start(node, slot)
+            else:
+                ready[slot].append(node.id)
+            return
+        for number in newly_ready:
+            heappush(ready[slot_of(nodes[number], self.trace.source)], number)
         while True:
-            first: list[int] | None = None
-            slot = 0
-            for candidate in _EACH_SLOT:
-                numbers = ready[candidate]
-                if numbers and free[candidate] and (first is None or numbers[0] < first[0]):
-                    first, slot = numbers, candidate
-            if first is None:
+            slot = -1
+            for candidate, numbers in enumerate(ready):
+                if numbers and free[candidate] and (slot < 0 or numbers[0] < ready[slot][0]):
+                    slot = candidate
+            if slot < 0:
                 return
-            number = heappop(first)
-            node = nodes[number]
-            free[slot] -= 1
-            self.in_flight[number] = node, self._queue.now, slot
-            try:
-                self._issue(self, node)
-            except NodeError as error:
-                self.errors[number] = str(error)
-                raise
+            self._start(nodes[heappop(ready[slot])], slot)
+
+    def _start(self, node: TraceNode, slot: int) -> None:
+        self._free[slot] -= 1
+        self.in_flight[node.id] = node, self._queue.now, slot
+        try:
+            self._issue(self, node)
+        except NodeError as error:
+            self.errors[node.id] = str(error)
+            raise
 
     def retire(self, node: TraceNode) -> None:
         """End a node at once, within an issue pass: nothing is issued for it."""
@@ -150,7 +153,8 @@ class Rank:
     def complete(self, node: TraceNode) -> None:
         """End a node: an issue pass, then the test whether the rank has finished."""
         self._end(node)
-        self.issue_pass()
+        if self._newly_ready or any(self._ready):
+            self.issue_pass()
         if self.in_flight or self._newly_ready or any(self._ready) or self.finished:
             return
         self.finished = True
@@ -164,14 +168,12 @@ class Rank:
         number = node.id
         _, start_ns, slot = self.in_flight.pop(number)
         self._free[slot] += 1
-        self.spans.append(NodeSpan(node, start_ns, self._queue.now))
-        children = self._children
-        if number in children:
-            blocked_by = self._blocked_by
-            for child in children[number]:
-                left = blocked_by[child] = blocked_by[child] - 1
-                if not left:
-                    self._newly_ready.append(child)
+        self.spans.append(new_span((node, start_ns, self._queue.now)))
+        blocked_by = self._blocked_by
+        for child in self._children.get(number, ()):
+            left = blocked_by[child] = blocked_by[child] - 1
+            if not left:
+                self._newly_ready.append(child)
 
 
 def slot_of(node: TraceNode, source: str = "trace") -> Slot:
