@@ -12,7 +12,7 @@ from astra_sim.system.exchanges import (
 from astra_sim.system.npu import Npu
 from astra_sim.system.phases import Phase, PhaseRun
 from astra_sim.system.repeats import RepeatedPhases
-from astra_sim.system.rings import RingExchange
+from astra_sim.system.rings import RingStart
 
 if TYPE_CHECKING:
     from astra_sim.system import trees
@@ -25,8 +25,8 @@ def _tree_reduction(run: PhaseRun) -> "trees.TreeReduction":
     return trees.TreeReduction(run)
 
 
-ALGORITHMS: dict[str, Callable[[PhaseRun], "Exchange | trees.TreeReduction"]] = {
-    "ring": RingExchange,
+ALGORITHMS: dict[str, Callable[[PhaseRun], "Exchange | RingStart | trees.TreeReduction"]] = {
+    "ring": RingStart,
     "direct": DirectExchange,
     "halvingDoubling": HalvingDoublingExchange,
     "doubleBinaryTree": _tree_reduction,

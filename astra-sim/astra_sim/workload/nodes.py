@@ -25,12 +25,16 @@ DEFAULT_INVOLVED = (True,) * 4
 
 _SEND = int(NodeType.COMM_SEND)
 
-COLLECTIVES = (
-    CollectiveType.ALL_REDUCE,
-    CollectiveType.ALL_GATHER,
-    CollectiveType.ALL_TO_ALL,
-    CollectiveType.REDUCE_SCATTER,
-)
+COLLECTIVES: dict[int, CollectiveType] = {
+    int(kind): kind
+    for kind in (
+        CollectiveType.ALL_REDUCE,
+        CollectiveType.ALL_GATHER,
+        CollectiveType.ALL_TO_ALL,
+        CollectiveType.REDUCE_SCATTER,
+    )
+}
+"""Kinds that are run, by the number that stands for them in traces."""
 
 
 class NodeIssuer:
@@ -125,13 +129,14 @@ class NodeIssuer:
         if code == CollectiveType.BROADCAST:
             self._wait(rank, node, counts=False)
             return
-        if code not in COLLECTIVES:
-            allowed = ", ".join(kind.name for kind in COLLECTIVES)
+        kind = COLLECTIVES.get(code)
+        if kind is None:
+            allowed = ", ".join(known.name for known in COLLECTIVES.values())
             raise NodeError(
                 f"rank {rank.rank}, node {node.id}: comm_type must be one of {allowed}, "
                 f"BROADCAST, got {code}"
             )
-        collective = Collective(CollectiveType(code), num_bytes, group, involved)
+        collective = Collective(kind, num_bytes, group, involved)
         self._collectives.start(self._npus[rank.rank], collective, rank.complete, node)
 
 
