@@ -236,14 +236,13 @@ def _read(path: str | Path, attributes: AttributeReader) -> Trace:
         content = Path(path).read_bytes()
     except OSError as error:
         raise AstraSimError(f"{source}: trace cannot be read: {error.strerror}") from error
-    nodes: dict[int, TraceNode] = {}
-    for node in _nodes(source, content, attributes):
-        earlier = nodes.get(node.id)
-        if earlier is None:
-            nodes[node.id] = node
-        else:
-            both = _merged(earlier.dependencies + node.dependencies)
-            nodes[node.id] = replace(node, dependencies=both)
+    found = list(_nodes(source, content, attributes))
+    nodes = {node.id: node for node in found}
+    if len(nodes) < len(found):
+        nodes = {}
+        for node in found:
+            earlier = nodes.get(node.id, node).dependencies
+            nodes[node.id] = replace(node, dependencies=_merged(earlier + node.dependencies))
     return Trace(source=source, nodes=tuple(map(nodes.__getitem__, sorted(nodes))))
 
 
@@ -289,7 +288,9 @@ def _node(fields: NodeFields) -> TraceNode:
 
 
 def _ascends(numbers: tuple[int, ...]) -> bool:
-    return len(numbers) < 2 or all(map(lt, numbers, numbers[1:]))
+    if len(numbers) == 2:  # most nodes that have several have two
+        return numbers[0] < numbers[1]
+    return all(map(lt, numbers, numbers[1:]))
 
 
 def _merged(dependencies: tuple[int, ...]) -> tuple[int, ...]:

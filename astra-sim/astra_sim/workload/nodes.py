@@ -1,5 +1,6 @@
 """Issue of nodes, by type."""
 
+from collections import defaultdict
 from collections.abc import Callable
 
 from astra_sim.files.comm_groups import LEADING_INTEGER
@@ -38,9 +39,14 @@ COLLECTIVES: dict[int, CollectiveType] = {
 
 
 class NodeIssuer:
-    """Issues nodes to the system that runs them; their ranks are notified of the end."""
+    """Issues nodes to the system that runs them; their ranks are notified of the end.
 
-    __slots__ = ("_collectives", "_handlers", "_memory", "_npus", "_other", "_system")
+    ``handlers`` has what starts a node that holds its slot, by its type. It raises ``NodeError`` if
+    an attribute is missing or of a wrong type, or the node cannot be run, and ``AstraSimError`` if
+    what it needs is not there: its group, the memory, the network's way.
+    """
+
+    __slots__ = ("_collectives", "_memory", "_npus", "_system", "handlers")
 
     def __init__(
         self,
@@ -53,30 +59,22 @@ class NodeIssuer:
         self._system = system
         self._collectives = collectives
         self._memory = memory
-        self._handlers: dict[int, Callable[[Rank, TraceNode], None]] = {
-            NodeType.INVALID: self._retire,
-            NodeType.MEM_LOAD: self._access,
-            NodeType.MEM_STORE: self._access,
-            NodeType.COMP: self._compute,
-            NodeType.COMM_SEND: self._send,
-            NodeType.COMM_RECV: self._receive,
-            NodeType.COMM_COLL: self._join,
-        }
-        self._other = _refuse_type
+        self.handlers: defaultdict[int, Callable[[Rank, TraceNode], None]]
         if system.replay_only:
-            self._handlers, self._other = {}, self._replay
-
-    def issue(self, rank: Rank, node: TraceNode) -> None:
-        """Start a node that holds its slot.
-
-        Raises
-        ------
-        NodeError
-            If an attribute is missing or of a wrong type, or the node cannot be run.
-        AstraSimError
-            If what it needs is not there: its group, the memory, the network's way.
-        """
-        self._handlers.get(node.type, self._other)(rank, node)
+            self.handlers = defaultdict(lambda: self._replay)
+            return
+        self.handlers = defaultdict(
+            lambda: _refuse_type,
+            {
+                NodeType.INVALID: self._retire,
+                NodeType.MEM_LOAD: self._access,
+                NodeType.MEM_STORE: self._access,
+                NodeType.COMP: self._compute,
+                NodeType.COMM_SEND: self._send,
+                NodeType.COMM_RECV: self._receive,
+                NodeType.COMM_COLL: self._join,
+            },
+        )
 
     def _replay(self, rank: Rank, node: TraceNode) -> None:
         self._wait(rank, node, counts=not node.is_cpu)

@@ -1,7 +1,7 @@
 """One NPU's execution trace: what is ready, what holds which slot, what has finished."""
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from enum import IntEnum
 from heapq import heappop, heappush
 
@@ -39,7 +39,9 @@ _SLOTS: dict[int, int] = {int(kind): int(slot) for kind, slot in SLOT_OF_TYPE.it
 
 
 class Rank:
-    """The nodes of a rank and their state; ``issue`` runs one, ``finish`` ends the rank.
+    """The nodes of a rank and their state.
+
+    ``issue`` has what runs a node, by its type; ``finish`` ends the rank.
 
     A node is ready once all that it depends on are done. An issue pass, at the start and after
     every completion, visits the nodes ready at its beginning in ascending id and issues each
@@ -72,7 +74,7 @@ class Rank:
         queue: EventQueue,
         *,
         communication_slots: int | None,
-        issue: Callable[["Rank", TraceNode], None],
+        issue: Mapping[int, Callable[["Rank", TraceNode], None]],
         finish: Callable[["Rank"], None],
     ) -> None:
         self.rank = rank
@@ -115,44 +117,69 @@ class Rank:
     def issue_pass(self) -> None:
         """Issue what is ready now; what becomes ready meanwhile waits for the next pass."""
         ready, free, nodes = self._ready, self._free, self.nodes
-        newly_ready, self._newly_ready = self._newly_ready, []
-        if len(newly_ready) == 1 and not any(ready):  # most passes
-            node = nodes[newly_ready[0]]
-            slot = 0 if node.is_cpu else _SLOTS.get(node.type, -1)
-            if slot < 0:
+        numbers, self._newly_ready = self._newly_ready, []
+        if len(numbers) == 1 and not any(ready):  # most passes
+            node = nodes[numbers[0]]
+            slot = 0 if node.is_cpu else _SLOTS.get(node.type)
+            if slot is None:
                 slot = slot_of(node, self.trace.source)
             if free[slot]:
                 self._start(node, slot)
             else:
                 ready[slot].append(node.id)
             return
-        for number in newly_ready:
-            heappush(ready[slot_of(nodes[number], self.trace.source)], number)
+        slots = [slot_of(nodes[number], self.trace.source) for number in numbers]
+        if not any(ready):
+            self._issue_each(sorted(zip(numbers, slots, strict=True)))
+            return
+        for number, slot in zip(numbers, slots, strict=True):
+            heappush(ready[slot], number)
         while True:
             slot = -1
-            for candidate, numbers in enumerate(ready):
-                if numbers and free[candidate] and (slot < 0 or numbers[0] < ready[slot][0]):
+            for candidate, waiting in enumerate(ready):
+                if waiting and free[candidate] and (slot < 0 or waiting[0] < ready[slot][0]):
                     slot = candidate
             if slot < 0:
                 return
             self._start(nodes[heappop(ready[slot])], slot)
 
+    def _issue_each(self, numbers: Iterable[tuple[int, int]]) -> None:
+        """Issue nodes whose slots are free; none becomes free in a pass, so one look is enough."""
+        waiting = iter(numbers)
+        try:
+            for number, slot in waiting:
+                if self._free[slot]:
+                    self._start(self.nodes[number], slot)
+                else:
+                    self._ready[slot].append(number)
+        finally:
+            for number, slot in waiting:  # after one that cannot be run
+                self._ready[slot].append(number)
+
     def _start(self, node: TraceNode, slot: int) -> None:
         self._free[slot] -= 1
         self.in_flight[node.id] = node, self._queue.now, slot
         try:
-            self._issue(self, node)
+            self._issue[node.type](self, node)
         except NodeError as error:
             self.errors[node.id] = str(error)
             raise
 
     def retire(self, node: TraceNode) -> None:
         """End a node at once, within an issue pass: nothing is issued for it."""
-        self._end(node)
+        number = node.id
+        _, start_ns, slot = self.in_flight.pop(number)
+        self._free[slot] += 1
+        self.spans.append(new_span((node, start_ns, self._queue.now)))
+        blocked_by = self._blocked_by
+        for child in self._children.get(number, ()):
+            left = blocked_by[child] = blocked_by[child] - 1
+            if not left:
+                self._newly_ready.append(child)
 
     def complete(self, node: TraceNode) -> None:
         """End a node: an issue pass, then the test whether the rank has finished."""
-        self._end(node)
+        self.retire(node)
         if self._newly_ready or any(self._ready):
             self.issue_pass()
         if self.in_flight or self._newly_ready or any(self._ready) or self.finished:
@@ -163,17 +190,6 @@ class Rank:
     def exposed_ns(self) -> int:
         """Time up to now that no counted computation covers, modulo 2**64. [ns]"""
         return (self._queue.now - self.computing_ns) % UINT64
-
-    def _end(self, node: TraceNode) -> None:
-        number = node.id
-        _, start_ns, slot = self.in_flight.pop(number)
-        self._free[slot] += 1
-        self.spans.append(new_span((node, start_ns, self._queue.now)))
-        blocked_by = self._blocked_by
-        for child in self._children.get(number, ()):
-            left = blocked_by[child] = blocked_by[child] - 1
-            if not left:
-                self._newly_ready.append(child)
 
 
 def slot_of(node: TraceNode, source: str = "trace") -> Slot:
