@@ -57,7 +57,7 @@ def cpu_s(checkout: Path, run: Run, folder: Path, *, cached: bool) -> float:
     flags.append(f"--logging-folder={folder / 'log'}")
     settings = os.environ | {
         "PYTHONPATH": str(checkout / "astra-sim"),
-        "PYTHONPYCACHEPREFIX": str(folder / "bytecode"),
+        "PYTHONPYCACHEPREFIX": str(folder) if cached else "",
         "PYTHONDONTWRITEBYTECODE": "" if cached else "1",
     }
     before = resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -145,6 +145,14 @@ class Timers:
         else:
             due.append((self._run, batch))
 
+    def after_each(self, delay_ns: int, action: Action, argument: Any, count: int) -> None:
+        """Set so many equal timers ``delay_ns`` from now."""
+        if count:
+            self.after(delay_ns, action, argument)
+            more = [(action, argument)] * (count - 1)
+            self._batches[self.queue.now + delay_ns] += more
+            self.queue.num_events += count - 1
+
     def has_batch_at(self, time_ns: int) -> bool:
         """Whether a timer is set for a time by itself."""
         return time_ns in self._batches

@@ -76,9 +76,16 @@ class Exchange(ABC):
         self._tokens: deque[Token] = deque()
 
     def start(self) -> None:
-        """Make the first round's tokens."""
-        for _ in range(self._width):
-            self._make_token()
+        """Make the first round's tokens, which only move."""
+        width, num_bytes = self._width, self._message_bytes
+        if self._bus is not None:
+            for _ in range(width):
+                self._make_token()
+        elif width:
+            self._is_odd = True
+            self._others_left = self._second_round
+            self._tokens.extend([self._next_token() for _ in range(width)])
+            self._timers.after_each(self._move_ns, self._moved, num_bytes, width)
 
     @abstractmethod
     def _next_token(self) -> Token:
