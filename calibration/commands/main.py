@@ -9,6 +9,7 @@ TABLE = CommandTable(
     about=__doc__,
     commands={
         "run": ("fit_run", "Fit correction factors: sample, measure, fit, record for what"),
+        "transports": ("fit_transports", "Fit laws of TCP on a grid of queues, losses and flows"),
         "check": ("check", "Test stored factors on fresh placements"),
         "kernels": ("fit_kernels", "Fit layer times from shapes to measured iterations"),
         "devices": ("fit_devices", "Fit times of transfers between GPUs to measured all-reduces"),
