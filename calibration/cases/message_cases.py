@@ -35,8 +35,8 @@ def message_cases(
 ) -> list[PlacementCase]:
     """Make a case of each size on each different link of a world, in the order of both.
 
-    Sizes are in bandwidth-delay products of the link. Links with equal figures count once, links without a latency not at all; the way back has the
-    figures of the way there.
+    Sizes are in bandwidth-delay products of the link. Links with equal figures count once, links
+    without a latency not at all; the way back has the figures of the way there.
 
     Raises
     ------

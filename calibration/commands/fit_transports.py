@@ -21,7 +21,7 @@ from calibration.commands.reference import (
 )
 from calibration.packet.process import ns3_version
 from des.base.atomic_write import write_together
-from des.base.checks import require_seed
+from des.base.checks import require_positive, require_seed
 from des.base.csv_text import frame_csv
 from des.base.document import DOCUMENT
 from des.base.flags import option
@@ -56,18 +56,50 @@ files written to --out:
 """
 
 
+def require_once(owner: str, field: str, values: Sequence[float]) -> None:
+    """Refuse settings of a grid that are none, or one of them twice."""
+    if not values or len(set(values)) != len(values):
+        raise ValueError(
+            f"{owner}: {field} must be at least one number, each once, got "
+            f"{','.join(map(str, values)) or 'none'}"
+        )
+
+
+def require_rooms(owner: str, field: str, values: Sequence[float]) -> None:
+    """Refuse rooms of queues that are not positive."""
+    require_once(owner, field, values)
+    for value in values:
+        require_positive(owner, field, value)
+
+
+def require_losses(owner: str, field: str, values: Sequence[float]) -> None:
+    """Refuse losses outside [0, 1)."""
+    require_once(owner, field, values)
+    for value in values:
+        if not 0.0 <= value < 1.0:
+            raise ValueError(f"{owner}: {field} must be at least 0 and below 1, got {value!r}")
+
+
+def require_numbers_of_flows(owner: str, field: str, values: Sequence[int]) -> None:
+    """Refuse numbers of flows that are no counts."""
+    require_once(owner, field, values)
+    require_counts(owner, field, values)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config(WorldFlags):
     """Settings of a grid of laws; the fields are the flags."""
 
     queues: tuple[float, ...] = option(
-        (0.5, 1.0, 4.0), "room of the queue before a link, in its bandwidth-delay products"
+        (0.5, 1.0, 4.0),
+        "room of the queue before a link, in its bandwidth-delay products",
+        check=require_rooms,
     )
     losses: tuple[float, ...] = option(
-        (0.0, 1e-5, 1e-4), "packets lost at random at each end of a link"
+        (0.0, 1e-5, 1e-4), "packets lost at random at each end of a link", check=require_losses
     )
     flows: tuple[int, ...] = option(
-        (1, 4), "connections that share a message", check=require_counts
+        (1, 4), "connections that share a message", check=require_numbers_of_flows
     )
     fresh: int = option(
         48,
@@ -125,9 +157,7 @@ def run(config: Config) -> int:
     return 0
 
 
-def _fitted(
-    grid: TransportGrid, topology: Topology, reference: Reference
-) -> list[FittedTransport]:
+def _fitted(grid: TransportGrid, topology: Topology, reference: Reference) -> list[FittedTransport]:
     """Measure the single messages of all cells, and fit their laws."""
     cells = list(grid.cells())
     by_cell = [transport_grid.grid_cases(topology, packets) for packets in cells]

@@ -28,9 +28,7 @@ _SIZES_PRODUCTS = tuple(2.0 ** (step / 4.0) for step in range(-16, 17))
 
 def cell_name(packets: PacketTransport) -> str:
     """Name of the file of a cell's law, such as ``queue-0.5_loss-1e-05_flows-4``."""
-    return (
-        f"queue-{packets.queue_products:g}_loss-{packets.loss_fraction:g}_flows-{packets.flows}"
-    )
+    return f"queue-{packets.queue_products:g}_loss-{packets.loss_fraction:g}_flows-{packets.flows}"
 
 
 def grid_table(fitted: Sequence[FittedTransport]) -> pd.DataFrame:
