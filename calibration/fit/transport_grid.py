@@ -149,3 +149,12 @@ def nearest(
     place = grid.coordinates(packets)
     distances = [np.linalg.norm(grid.coordinates(each.packets) - place) for each in fitted]
     return fitted[int(np.argmin(distances))]
+
+
+def law_at(
+    grid: TransportGrid, fitted: Sequence[FittedTransport], packets: PacketTransport
+) -> TransportLaw:
+    """Return the law of the nearest cell, with the first windows of as many flows as there are."""
+    cell = nearest(grid, fitted, packets)
+    first_bytes = cell.law.first_window_bytes * packets.flows / cell.packets.flows
+    return replace(cell.law, first_window_bytes=first_bytes)

@@ -10,6 +10,7 @@ from calibration.fit.corrections_file import corrections_bytes
 from calibration.fit.transport_grid import (
     FittedTransport,
     TransportGrid,
+    law_at,
     message_error,
     nearest,
 )
@@ -65,7 +66,7 @@ def fresh_table(
     for case, found in zip(cases, measured, strict=True):
         packets = case.topology.transport.packets
         num_bytes, rate, latency_s = message_figures(case)
-        law = nearest(grid, fitted, packets)
+        cell, law = nearest(grid, fitted, packets), law_at(grid, fitted, packets)
         rows.append(
             {
                 "queue_products": packets.queue_products,
@@ -75,8 +76,8 @@ def fresh_table(
                 "bandwidth_bytes_per_s": rate,
                 "latency_s": latency_s,
                 "there_and_back_s": found.makespan_s,
-                "law": cell_name(law.packets),
-                "error_percent": 100.0 * message_error(case, found, law.law),
+                "law": cell_name(cell.packets),
+                "error_percent": 100.0 * message_error(case, found, law),
                 "error_without_percent": 100.0 * message_error(case, found),
             }
         )

@@ -14,6 +14,7 @@ from calibration.fit.transport_grid import (
     fit_cell,
     fresh_cases,
     grid_cases,
+    law_at,
     message_error,
     nearest,
 )
@@ -76,7 +77,9 @@ def test_each_cell_has_the_law_that_was_planted(fitted):
     ("settings", "expected"),
     [((0.6, 2e-5, 3), (0.5, 0.0, 4)), ((1.5, 5e-5, 1), (2.0, 1e-4, 1)), ((2.0, 0, 4), (2.0, 0, 4))],
 )
-def test_the_nearest_law_is_that_of_the_least_distance_on_a_log_scale(fitted, settings, expected):
+def test_the_nearest_law_has_the_least_distance_on_a_log_scale_and_the_flows_of_the_settings(
+    fitted, settings, expected
+):
     """The lossless cells stand a factor of ten below the least loss: 2e-5 is nearer to 1e-5."""
     products, loss, flows = settings
     packets = replace(
@@ -86,6 +89,9 @@ def test_the_nearest_law_is_that_of_the_least_distance_on_a_log_scale(fitted, se
     found = nearest(GRID, fitted, packets).packets
 
     assert (found.queue_products, found.loss_fraction, found.flows) == expected
+    law = law_at(GRID, fitted, packets)
+    assert law.first_window_bytes == pytest.approx(flows * 65000.0)
+    assert law.efficiency == pytest.approx(law_of(found).efficiency, rel=1e-6)
 
 
 def test_fresh_messages_lie_within_the_grid_and_are_those_of_their_seed():
@@ -109,7 +115,7 @@ def test_fresh_messages_lie_within_the_grid_and_are_those_of_their_seed():
 def test_a_fresh_message_is_judged_by_the_nearest_law(fitted):
     settings = list(GRID.between(6, seed=0))
     cases = fresh_cases(WORLD, settings, seed=0)
-    laws = [law_of(nearest(GRID, fitted, each).packets) for each in settings]
+    laws = [law_at(GRID, fitted, each) for each in settings]
     measured = [measured_by(law, [case])[0] for law, case in zip(laws, cases, strict=True)]
 
     table = fresh_table(GRID, fitted, cases, measured)
