@@ -173,8 +173,8 @@ def _fitted(grid: TransportGrid, topology: Topology, reference: Reference) -> li
 def _show(fitted: Sequence[FittedTransport]) -> None:
     """Print the figures of the laws."""
     table = console_table(
-        "Laws, and mean error of the messages fitted to",
-        ("queue [products]", "loss", "flows"),
+        "Laws by queue [products], and mean error of the messages fitted to",
+        ("queue", "loss", "flows"),
         *("opening [round trips]", "efficiency", "error"),
     )
     for each in fitted:
