@@ -43,7 +43,7 @@ else:
 EXAMPLES = """\
 examples:
   python -m calibration transports --transport cubic
-      18 laws for the links of the default world, in about 10 minutes; needs the extra ns3
+      18 laws for the links of the default world, by the extra ns3; 10 minutes on 2 cores
   python -m calibration transports --transport bbr --queues 1 --losses 0,1e-4 --flows 1 --fresh 0
   python -m scenarios.simulate --corrections runs/transports/queue-1_loss-0.0001_flows-4.json
       an iteration under one of the laws, without ns-3
