@@ -1,7 +1,6 @@
 """Simulate in the congestion-aware network: ``python -m astra_sim.aware``."""
 
 from collections.abc import Sequence
-from typing import NoReturn
 
 from astra_sim.commands.command_line import leave, run_command
 
@@ -11,10 +10,5 @@ def main(argv: Sequence[str] | None = None) -> int:
     return run_command("aware", argv)
 
 
-def command() -> NoReturn:
-    """Run the command as a process of its own."""
-    leave(main())
-
-
 if __name__ == "__main__":
-    command()
+    leave(main())
