@@ -42,7 +42,7 @@ def _panel_traces(panel: Panel) -> list[Spec]:
 
 
 def merged_traces(traces: Iterable[Spec]) -> list[Spec]:
-    """Return traces; neighbours of loose points or texts that look alike are one, drawn faster.
+    """Return traces; neighbouring points or texts of one style are merged, to draw faster.
 
     Examples
     --------
