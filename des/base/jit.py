@@ -62,7 +62,7 @@ def _compiled(
         config.CACHE_DIR = str(base / source_digest(source))  # type: ignore[attr-defined]
     try:
         options: dict[str, Any] = {"cache": base is not None, "nogil": True, "error_model": "numpy"}
-        options |= {"inline": inline, "_nrt": is_counted}
+        options |= {"inline": inline, "_nrt": is_counted, "no_cfunc_wrapper": True}
         compiled = numba.njit(**options)(function)
     finally:
         config.CACHE_DIR = before  # type: ignore[attr-defined]
