@@ -170,6 +170,7 @@ def _axis(axis: Axis, domain: Sequence[float]) -> Spec:
         "gridcolor": FAINT,
         "zeroline": False,
         "automargin": True,
+        "ticklabeloverflow": "allow",  # margins have room for labels, so none is measured again
         "visible": axis.is_shown,
         "nticks": 7,
     }
