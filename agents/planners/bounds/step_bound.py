@@ -69,7 +69,7 @@ def step_lower_bound_s(problem: WholeProblem) -> StepBound:
     )
 
 
-def least_step_s(problem: WholeProblem) -> float:
+def least_bound_s(problem: WholeProblem) -> float:
     """Bound the mean time of a step of every plan of a space, and nothing of each family. [s]
 
     Several times as quick as `step_lower_bound_s`, whose ``step_s`` it is within its precision:
