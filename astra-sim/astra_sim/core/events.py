@@ -59,7 +59,7 @@ class EventQueue:
             due.append(event)
 
     def watch(self, time_ns: int, watcher: Callable[[], None]) -> None:
-        """Call a function once, before the events of a time, which it may change."""
+        """Call a function once, before the events of a time; it may change them."""
         self.watched_ns = time_ns
         self._watcher = watcher
 

@@ -253,7 +253,7 @@ def _nodes(source: str, content: bytes) -> Iterator[TraceNode]:
 
 
 def _fields_by_library(source: str, record: bytes, number: int, offset: int) -> NodeFields:
-    """Read what is unusual, or refuse it."""
+    """Read a record of unusual form with protobuf, or refuse it."""
     try:
         return protobuf.node_fields(record)
     except NodeError as error:

@@ -94,7 +94,7 @@ def node_fields_within(
     Raises
     ------
     UnusualError, IndexError, UnicodeDecodeError
-        If the record is damaged or unusual: attributes are usually last, as libraries write them.
+        If the record is damaged, or of unusual form: libraries write attributes last.
     """
     number, name, kind, duration_us = 0, "", 0, 0
     dependencies: tuple[int, ...] = ()
