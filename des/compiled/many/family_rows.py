@@ -46,6 +46,16 @@ class WrittenPlans(NamedTuple):
     programs: tuple[Program, ...]
 
 
+class _PlanRows(NamedTuple):
+    """Numbers that a plan is written down by, whatever the step: those of its pipelines first."""
+
+    layers: tuple[int, ...]
+    shares: tuple[int, ...]
+    schedule: int
+    script: int
+    message: int
+
+
 class _Draft:
     """Lists that grow plan by plan; what comes up again gets the number that it has."""
 
@@ -56,7 +66,8 @@ class _Draft:
         self.exchange: list[int] = []
         self.script: list[int] = []
         self.message: list[int] = []
-        self.layers: list[tuple[int, ...]] = []
+        self.layers: list[int] = []
+        self.layer_rows: list[tuple[int, ...]] = []
         self.schedule: list[int] = []
         self.shares: list[int] = []
         self.kinds: list[_Kind] = []
@@ -65,33 +76,55 @@ class _Draft:
         self._static: dict[str, bool] = {}
         self._even: dict[int, tuple[int, ...]] = {}
         self.scripts: dict[Script, int] = {}
-        self._kind_of: dict[tuple[int, int, int], int] = {}
+        self._kind_of: dict[tuple[int, float | None, bool, bool, int], int] = {}
+        self._layers_of: dict[int, int] = {}
+        self._last: tuple[Plan, _PlanRows | None] | None = None
 
     def add(self, position: int, plan: Plan, step: int) -> None:
         """Write a plan down if rows can hold it: no shared GPUs or domains, a static schedule."""
+        if self._last is None or self._last[0] is not plan:  # steps of a plan come in a row
+            self._last = plan, self._rows(plan)
+        rows = self._last[1]
+        if rows is None:
+            return
+        self.positions.append(position)
+        self.counts.append(len(rows.layers))
+        self.layers += rows.layers
+        self.shares += rows.shares
+        self.schedule += [rows.schedule] * len(rows.layers)
+        self.exchange.append(self._kind(plan, step))
+        self.script.append(rows.script)
+        self.message.append(rows.message)
+
+    def _rows(self, plan: Plan) -> _PlanRows | None:
         name, count = plan.schedule, 1 + len(plan.replicas)
         if name not in self._static:
             self._static[name] = is_static(name)
         if plan.parallelism or plan.shares_domains or not self._static[name]:
-            return
+            return None
         layers = [one.domain_of_layer for one in plan.placements]
         shares = plan.shares or self._split(count)
         num_layers = self._workload.num_layers
         if min(shares) < 1 or sum(shares) != self._workload.num_microbatches:
-            return
+            return None
         if any(len(one) != num_layers for one in layers):
-            return
-        self.positions.append(position)
-        self.counts.append(count)
-        self.layers += layers
-        self.shares += shares
-        self.schedule += [self.schedules.setdefault(name, len(self.schedules))] * count
-        self.exchange.append(self._kind(plan, step))
-        scripts = self.scripts
+            return None
+        scripts, compressions = self.scripts, self.compressions
         script = (plan.exchange.tree, count, plan.exchange.sharded)
-        self.script.append(scripts.setdefault(script, len(scripts)))
-        compressions = self.compressions
-        self.message.append(compressions.setdefault(plan.activation_compression, len(compressions)))
+        return _PlanRows(
+            layers=tuple(map(self._layer_row, layers)),
+            shares=shares,
+            schedule=self.schedules.setdefault(name, len(self.schedules)),
+            script=scripts.setdefault(script, len(scripts)),
+            message=compressions.setdefault(plan.activation_compression, len(compressions)),
+        )
+
+    def _layer_row(self, layers: tuple[int, ...]) -> int:
+        """Row of the domains of layers; one object is one row, which the plans keep alive."""
+        row = self._layers_of.setdefault(id(layers), len(self.layer_rows))
+        if row == len(self.layer_rows):
+            self.layer_rows.append(layers)
+        return row
 
     def _split(self, count: int) -> tuple[int, ...]:
         if count not in self._even:
@@ -99,8 +132,9 @@ class _Draft:
         return self._even[count]
 
     def _kind(self, plan: Plan, step: int) -> int:
-        """Number of a kind of exchange; equal objects are one, which the plans keep alive."""
-        key = (id(plan.synchronisation), id(plan.exchange), step)
+        """Number of a kind of exchange; one object is one mode, which the plans keep alive."""
+        how = plan.exchange
+        key = (id(plan.synchronisation), how.bucket_bytes, how.overlapped, how.sharded, step)
         if key not in self._kind_of:
             self._kind_of[key] = len(self.kinds)
             self.kinds.append(self._made_kind(plan, step))
@@ -161,10 +195,12 @@ def written_plans(
     if not draft.positions:
         return None
     most_stages = min(num_domains, workload.num_layers)
-    table = _table(draft.layers)
+    table = _table(draft.layer_rows)
     num_stages = np.zeros(len(table), dtype=np.int32)
     domain, end_layer = np.zeros((2, len(table), most_stages), dtype=np.int32)
     _write_runs(table, num_domains, np.zeros(num_domains, np.int64), num_stages, domain, end_layer)
+    rows = np.array(draft.layers)
+    num_stages, domain, end_layer = num_stages[rows], domain[rows], end_layer[rows]
     numbers, programs = _programs(draft, num_stages)
     first = np.cumsum([0, *draft.counts])
     kept = np.minimum.reduceat(num_stages, first[:-1]) > 0
