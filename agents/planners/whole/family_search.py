@@ -13,7 +13,7 @@ from agents.decision.whole_plan import ProposeGroups, WholeFound
 from agents.judge.paced_judge import Scored
 from agents.judge.step_times import step_times_s
 from agents.planners.choice.chains import mutual_links
-from agents.planners.whole.copies import Mode
+from agents.planners.whole.copies import CopySearch, Mode
 from agents.planners.whole.kept_plans import KeptPlans
 from agents.planners.whole.misfits import shortfall
 from agents.planners.whole.pipelines import OrderSearch
@@ -231,13 +231,24 @@ class FamilySearch:
                 for kind, sketches in found.items():
                     into = sketched.setdefault((kind, state.sharded), [])
                     into.extend((one, part) for one in sketches)
-        plans: dict[Workload, list[Plan]] = {}
+        chosen: list[tuple[Sketch, Workload, CopySearch]] = []
         for (kind, sharded), found_of in sketched.items():
             state = KeptState(0.0, True) if sharded else KeptState.of(kind[1])
             own = worth_sharding(found_of, sketched.get((kind, False), ())) if sharded else found_of
             for sketch, part in worth_working_out(own, ends, _NUM_SKETCHES, _NUM_BETWEEN):
-                plans.setdefault(part.workload, []).extend(part.copies[state].plans(sketch))
-        for workload, of_size in plans.items():
+                chosen.append((sketch, part.workload, part.copies[state]))
+        self._work_out(chosen)
+
+    def _work_out(self, chosen: Sequence[tuple[Sketch, Workload, CopySearch]]) -> None:
+        """Make plans of sketches, those of one search together, and judge them."""
+        by_search: dict[CopySearch, list[Sketch]] = {}
+        for sketch, _, copies in chosen:
+            by_search.setdefault(copies, []).append(sketch)
+        made = {copies: iter(copies.plans(own)) for copies, own in by_search.items()}
+        plans: dict[int, tuple[Workload, list[Plan]]] = {}
+        for _, workload, copies in chosen:
+            plans.setdefault(id(workload), (workload, []))[1].extend(next(made[copies]))
+        for workload, of_size in plans.values():
             self._judge(workload, of_size)
 
     def _note_missing(self) -> None:

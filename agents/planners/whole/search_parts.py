@@ -10,7 +10,7 @@ import numpy as np
 from agents.decision.whole_plan import ProposeGroups
 from agents.judge.paced_judge import Order, PacedJudge
 from agents.planners.whole.copies import CopySearch, Mode
-from agents.planners.whole.groups import GroupOrders
+from agents.planners.whole.group_orders import GroupOrders
 from agents.planners.whole.rings import ExchangeTimes
 from agents.planners.whole.sketches import Sketch, best_places
 from des import Corrections, Topology, Workload

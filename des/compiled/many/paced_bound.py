@@ -53,6 +53,48 @@ def paced_scores(
 
 
 @lean_kernel
+def paced_quickest(
+    job: Job,
+    paces: Paces,
+    plans: Plans,
+    counts: Whole,
+    desk: Desk,
+    first: Whole,
+    best: Whole,
+    times_s: Real,
+    overflow: Real,
+) -> None:
+    """Write the quickest plan of each of G groups under each of S schedules, and its time. [s]
+
+    Plans of a group, from ``first[g]`` on to that of the next (G + 1,), have the S schedules in
+    turn. ``best`` (G, S) is the first row of the quickest, or of all where none fits: ``times_s``
+    (G, S) is ``inf`` then; ``overflow`` (G, S) is that of the row. A group without plans has rows
+    that mean nothing.
+    """
+    num = best.shape[1]
+    for group in range(best.shape[0]):
+        for turn in range(num):
+            best[group, turn], times_s[group, turn] = turn, math.inf
+            begin = first[group] + turn
+            for plan in range(begin, first[group + 1], num):
+                count, limit_s = counts[plan], times_s[group, turn]
+                lacking = paced_overflow(job, paces, plans, plan, count)
+                if plan == begin:
+                    best[group, turn], overflow[group, turn] = plan, lacking
+                if lacking != FITS:
+                    continue
+                may_be_least = limit_s == math.inf or (
+                    paced_least_s(job, paces, plans, plan, count, desk) < limit_s
+                )
+                time_s = math.inf
+                if may_be_least:
+                    time_s = paced_time_s(job, paces, plans, plan, count, desk)
+                if time_s < limit_s:
+                    best[group, turn], overflow[group, turn] = plan, lacking
+                    times_s[group, turn] = time_s
+
+
+@lean_kernel
 def paced_least_s(job: Job, paces: Paces, plans: Plans, plan: int, count: int, desk: Desk) -> float:
     """Time that an iteration of a plan takes at least. [s]
 
