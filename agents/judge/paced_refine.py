@@ -4,7 +4,7 @@ import math
 
 from des.base.jit import lean_kernel
 from des.compiled.many.layout import Real, Whole
-from des.compiled.many.paced import Desk, Paces, paced_overflow, paced_time_s, write_passes
+from des.compiled.many.paced import Desk, Paces, paced_overflow, write_passes, written_time_s
 from des.compiled.many.paced_bound import paced_least_s
 from des.compiled.many.steady import FITS, Job, Plans
 
@@ -116,7 +116,7 @@ def _score(
         return math.inf
     if paced_overflow(job, paces, plans, plan, count) != FITS:
         return math.inf
-    time_s: float = paced_time_s(job, paces, plans, plan, count, desk)
+    time_s: float = written_time_s(job, paces, plans, plan, count, desk, limit_s)
     return time_s
 
 

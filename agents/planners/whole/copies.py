@@ -15,8 +15,6 @@ from agents.planners.whole.partitions import (
     Group,
     Partition,
     all_partitions,
-    clustered,
-    cut_chain,
     partition_of,
     partitions_near,
 )
@@ -47,9 +45,7 @@ class CopySearch:
     judge_of
         Makes the judge of groups of which a number share one optimiser state; 1: none do.
     suggested
-        Orders of groups by their links.
-    bandwidth
-        Between every two domains, (K, K). [bytes/s]
+        Groups, and orders of groups, by their links.
     proposed
         Groups, each in an order, that a search of many domains begins from too.
     sharded
@@ -61,8 +57,6 @@ class CopySearch:
         judge_of: Callable[[int], PacedJudge],
         exchanges: ExchangeTimes,
         suggested: GroupOrders,
-        bandwidth: np.ndarray,
-        rates: Sequence[float],
         *,
         proposed: Sequence[tuple[Order, ...]] = (),
         sharded: bool = False,
@@ -71,9 +65,9 @@ class CopySearch:
         self._suggested = suggested
         self._orders = [order for groups in proposed for order in groups]
         self._tables: dict[int, GroupTable] = {}
-        self._bandwidth, self._rates = bandwidth, rates
         self._proposed = [partition_of(map(frozenset, groups)) for groups in proposed]
         self._workload = self._table(1).judge.workload
+        self._sending: dict[Synchronisation, Sending] = {}
 
     def _table(self, num_groups: int) -> GroupTable:
         """Pipelines of groups; their number matters where they share the optimiser's state."""
@@ -95,16 +89,10 @@ class CopySearch:
 
         Of many domains until about ``most`` plans were judged.
         """
-        size = len(self._rates)
+        size = self._suggested.num_domains
         if size <= MOST_DOMAINS_FOR_ALL:
             return self._kept(self._levelled(all_partitions(size)), modes, num_kept)
-        everyone = frozenset(range(size))
-        chains = self._suggested.of(everyone).tolist()
-        begun = [
-            *self._proposed,
-            *clustered(self._bandwidth, self._rates),
-            *(one for chain in chains for one in cut_chain(chain, self._rates)),
-        ]
+        begun = (*self._proposed, *self._suggested.partitions)
         return self.sketches_near(begun, modes, num_kept, most)
 
     def sketches_near(
@@ -115,7 +103,7 @@ class CopySearch:
         Of a few domains, of which all partitions were sketched in other sizes, no neighbours.
         """
         end = self.num_judged + most
-        size = len(self._rates)
+        size = self._suggested.num_domains
         known = dict.fromkeys(begun)
         found = self._levelled(list(known))
         been: set[Partition] = set()
@@ -138,7 +126,9 @@ class CopySearch:
     def _kept(self, found: Levelled, modes: Sequence[Mode], most: int) -> dict[Mode, list[Sketch]]:
         """The best sketches of each family and mode."""
         kept = {
-            (family, mode): found.sketches(family, self._sending(mode), most, sharded=self._sharded)
+            (family, mode): found.sketches(
+                family, self._sending_of(mode), most, sharded=self._sharded
+            )
             for family, mode in modes
         }
         return {kind: own for kind, own in kept.items() if own}
@@ -180,8 +170,11 @@ class CopySearch:
             star_s=star_s[is_joined],
         )
 
-    def _sending(self, mode: Synchronisation) -> Sending:
-        return Sending.of(mode, self._bytes(mode), self._workload.num_layers)
+    def _sending_of(self, mode: Synchronisation) -> Sending:
+        if mode not in self._sending:
+            num_layers = self._workload.num_layers
+            self._sending[mode] = Sending.of(mode, self._bytes(mode), num_layers)
+        return self._sending[mode]
 
     def _bytes(self, mode: Synchronisation) -> float:
         """Bytes of a parameter between groups, mean of both halves of an exchange."""

@@ -1,12 +1,14 @@
-"""Orders of the domains of a group that its links suggest."""
+"""Groups of domains, and orders of their domains, that links suggest."""
 
+from collections.abc import Sequence
+from functools import cached_property
 from itertools import permutations
 
 import numpy as np
 
 from agents.judge.paced_judge import Order
 from agents.planners.choice.chains import grown_chain
-from agents.planners.whole.partitions import Group
+from agents.planners.whole.partitions import Group, Partition, clustered, cut_chain
 from des.compiled.many.layout import Small
 
 MOST_FOR_ALL_ORDERS = 3
@@ -25,13 +27,27 @@ class GroupOrders:
     ----------
     bandwidth
         Between every two domains, (K, K). [bytes/s]
+    rates
+        Speed of each domain.
     most_stages
         Of a pipeline; larger groups have no order.
     """
 
-    def __init__(self, bandwidth: np.ndarray, most_stages: int) -> None:
-        self._bandwidth, self._most_stages = bandwidth, most_stages
+    def __init__(self, bandwidth: np.ndarray, rates: Sequence[float], most_stages: int) -> None:
+        self._bandwidth, self._rates, self._most_stages = bandwidth, rates, most_stages
         self._known: dict[Group, Small] = {}
+
+    @property
+    def num_domains(self) -> int:
+        """Domains of the network."""
+        return len(self._rates)
+
+    @cached_property
+    def partitions(self) -> tuple[Partition, ...]:
+        """Partitions of many domains to begin with: clusters, and chains of all domains cut."""
+        chains = self.of(frozenset(range(self.num_domains))).tolist()
+        cut = (one for chain in chains for one in cut_chain(chain, self._rates))
+        return (*clustered(self._bandwidth, self._rates), *cut)
 
     def of(self, group: Group) -> Small:
         """Orders of a group of D domains, (N, D): none where it is larger than a pipeline."""

@@ -11,8 +11,8 @@ from des.compiled.many.paced import (
     num_behind,
     num_warm_up,
     paced_overflow,
-    paced_time_s,
     write_passes,
+    written_time_s,
 )
 from des.compiled.many.steady import FITS, Job, Plans
 
@@ -47,7 +47,9 @@ def paced_scores(
         is_long = plans.num_stages[plan] > 1
         if is_long and paced_least_s(job, paces, plans, plan, count, desk) >= limit_s:
             continue
-        times_s[plan] = paced_time_s(job, paces, plans, plan, count, desk)
+        if not is_long:
+            write_passes(job, plans, plan, desk)
+        times_s[plan] = written_time_s(job, paces, plans, plan, count, desk, math.inf)
         if is_long:
             limit_s = min(limit_s, slack * times_s[plan])
 
@@ -83,12 +85,11 @@ def paced_quickest(
                     best[group, turn], overflow[group, turn] = plan, lacking
                 if lacking != FITS:
                     continue
-                may_be_least = limit_s == math.inf or (
-                    paced_least_s(job, paces, plans, plan, count, desk) < limit_s
-                )
-                time_s = math.inf
-                if may_be_least:
-                    time_s = paced_time_s(job, paces, plans, plan, count, desk)
+                if limit_s == math.inf:
+                    write_passes(job, plans, plan, desk)
+                elif paced_least_s(job, paces, plans, plan, count, desk) >= limit_s:
+                    continue
+                time_s = written_time_s(job, paces, plans, plan, count, desk, limit_s)
                 if time_s < limit_s:
                     best[group, turn], overflow[group, turn] = plan, lacking
                     times_s[group, turn] = time_s
