@@ -1,15 +1,15 @@
 """Groups of domains, and orders of their domains, that links suggest."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
-from itertools import permutations
+from itertools import islice, permutations
 
 import numpy as np
 
 from agents.judge.paced_judge import Order
-from agents.planners.choice.chains import grown_chain
+from agents.planners.choice.chains import grown_chains
 from agents.planners.whole.partitions import Group, Partition, clustered, cut_chain
-from des.compiled.many.layout import Small
+from des.compiled.many.layout import Small, Whole
 
 MOST_FOR_ALL_ORDERS = 3
 """Most domains of a group of which all orders are judged."""
@@ -52,20 +52,36 @@ class GroupOrders:
     def of(self, group: Group) -> Small:
         """Orders of a group of D domains, (N, D): none where it is larger than a pipeline."""
         if group not in self._known:
-            self._known[group] = self._suggested(sorted(group))
+            self.look_at([group])
         return self._known[group]
 
-    def _suggested(self, members: list[int]) -> Small:
-        size = len(members)
-        if size > self._most_stages:
-            return np.empty((0, size), dtype=np.int32)
-        if size <= MOST_FOR_ALL_ORDERS:
-            return np.array(list(permutations(members)), dtype=np.int32)
-        within = self._bandwidth[np.ix_(members, members)]
-        by_total = np.argsort(-within.sum(axis=1), kind="stable")[:_MOST_STARTS]
-        found: dict[Order, None] = {}
-        for start in by_total.tolist():
-            chain = tuple(members[each] for each in grown_chain(within, start))
-            if len(chain) == size:
-                found[chain] = found[chain[::-1]] = None
-        return np.array(list(found), dtype=np.int32).reshape(-1, size)
+    def look_at(self, groups: Iterable[Group]) -> None:
+        """Find the orders of groups, those of one size together."""
+        by_size: dict[int, list[Group]] = {}
+        for group in dict.fromkeys(groups):
+            if group not in self._known:
+                by_size.setdefault(len(group), []).append(group)
+        for size, own in by_size.items():
+            members = [sorted(group) for group in own]
+            if size > self._most_stages:
+                self._known |= dict.fromkeys(own, np.empty((0, size), dtype=np.int32))
+            elif size <= MOST_FOR_ALL_ORDERS:
+                places = list(permutations(range(size)))
+                self._known |= zip(own, np.array(members, dtype=np.int32)[:, places], strict=True)
+            else:
+                self._known |= zip(own, self._chains(np.array(members)), strict=True)
+
+    def _chains(self, members: Whole) -> list[Small]:
+        """Chains of N groups of D domains each, (N, D), both ways round; whole ones alone."""
+        within = self._bandwidth[members[:, :, np.newaxis], members[:, np.newaxis, :]]
+        by_total = np.argsort(-within.sum(axis=2), axis=1, kind="stable")[:, :_MOST_STARTS]
+        chains = iter(grown_chains(within, by_total))
+        found = []
+        for own in members:
+            orders: dict[Order, None] = {}
+            for chain in islice(chains, by_total.shape[1]):
+                if len(chain) == len(own):
+                    orders[chain] = orders[chain[::-1]] = None
+            places = np.array(list(orders), dtype=np.int64).reshape(-1, len(own))
+            found.append(own[places].astype(np.int32))
+        return found

@@ -168,6 +168,7 @@ class GroupTable:
 
     def _orders_of(self, groups: Sequence[Group]) -> _Orders:
         """Orders of groups that are worth a look, those proposed first."""
+        self._suggested.look_at(groups)
         own = [self._orders(group) for group in groups]
         nums = list(map(len, own))
         lengths = np.fromiter(map(len, groups), np.int32, len(groups)).repeat(nums)
