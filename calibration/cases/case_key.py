@@ -21,7 +21,7 @@ _NOT_IN_A_RUN = frozenset(
 """Fields of a topology that no run sees: its links stand still and have no prices, and its servers
 have the inner figures of their domain."""
 
-_LEFT_OUT_IF_NONE = frozenset({"nodes", "profile"})
+_LEFT_OUT_IF_NONE = frozenset({"nodes", "profile", "queue_products"})
 """Fields that came later: cases without them keep their digests."""
 
 _LEFT_OUT_AT = {

@@ -1,5 +1,7 @@
 """Single messages each way between two domains: cases to fit a law of the transport to."""
 
+from collections.abc import Sequence
+
 from calibration.cases.case import PlacementCase
 from des.job.workload import Layer, Workload
 from des.plan.placement import Placement
@@ -28,11 +30,13 @@ _FLOPS = 1e9
 """Work of a layer: microseconds on any domain."""
 
 
-def message_cases(topology: Topology) -> list[PlacementCase]:
+def message_cases(
+    topology: Topology, sizes_products: Sequence[float] = SIZES_IN_PRODUCTS
+) -> list[PlacementCase]:
     """Make a case of each size on each different link of a world, in the order of both.
 
-    Links with equal figures count once, links without a latency not at all; the way back has the
-    figures of the way there.
+    Sizes are in bandwidth-delay products of the link. Links with equal figures count once, links
+    without a latency not at all; the way back has the figures of the way there.
 
     Raises
     ------
@@ -47,7 +51,7 @@ def message_cases(topology: Topology) -> list[PlacementCase]:
     return [
         _case(topology, bandwidth, latency_s, size * 2.0 * latency_s * bandwidth)
         for bandwidth, latency_s in figures
-        for size in SIZES_IN_PRODUCTS
+        for size in sizes_products
     ]
 
 

@@ -14,6 +14,7 @@ TABLE = CommandTable(
         "devices": ("fit_devices", "Fit times of transfers between GPUs to measured all-reduces"),
         "serving": ("fit_serving", "Fit iteration times of inference engines to profiles"),
         "profile": ("profile", "Make a profile of layer times from tables of measured runs"),
+        "transports": ("fit_transports", "Fit laws of TCP on a grid of queues, losses and flows"),
         "compare": ("compare", "Run the same placements through unaware, aware, pairwise and des"),
         "export": ("export", "Write a folder that ASTRA-sim runs as it is"),
         "list": ("list_runs", "List the runs of a store, or write them to a file"),

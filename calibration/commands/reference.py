@@ -22,6 +22,29 @@ from des.base.command import UsageError
 from des.base.flags import option
 
 
+def workers_option() -> int:
+    """Make the flag ``--workers`` of a command that measures."""
+    return option(os.cpu_count() or 1, "processes at a time", check=require_count)
+
+
+def time_limit_option() -> float:
+    """Make the flag ``--time-limit`` of a command that measures."""
+    return option(TIMEOUT_S, "limit of a run, in seconds", check=require_positive)
+
+
+def kept_runs_option() -> Path | None:
+    """Make the flag ``--store`` of a command that measures."""
+    return option(DEFAULT_STORE, "file of all runs, none of which is repeated; none: keep no runs")
+
+
+def opened(path: Path | None) -> Store | None:
+    """Open the store of a flag; its folder is made."""
+    if path is None:
+        return None
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return Store.open(path)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reference:
     """Reference simulator of the cases; ``binaries`` None means our own engine."""
@@ -115,11 +138,9 @@ class ReferenceFlags(SamplingFlags):
         "empty", "must be empty: communicator groups are those of the traces"
     )
     use_mock: bool = option(False, "must be False: runs are real")
-    workers: int = option(os.cpu_count() or 1, "processes at a time", check=require_count)
-    time_limit: float = option(TIMEOUT_S, "limit of a run, in seconds", check=require_positive)
-    store: Path | None = option(
-        DEFAULT_STORE, "file of all runs, none of which is repeated; none: keep no runs"
-    )
+    workers: int = workers_option()
+    time_limit: float = time_limit_option()
+    store: Path | None = kept_runs_option()
 
     def reference(self, backends: Sequence[ReferenceBackend]) -> Reference:
         """Make the reference of the backends; the environment may name the programs.
@@ -139,10 +160,7 @@ class ReferenceFlags(SamplingFlags):
         self._require_one_slot(backends, binaries)
         if "ns3" in backends:
             ns3_version()
-        store = None
-        if self.store is not None:
-            self.store.parent.mkdir(parents=True, exist_ok=True)
-            store = Store.open(self.store)
+        store = opened(self.store)
         return Reference(
             aggregation=self.network_aggregation,
             binaries=binaries,

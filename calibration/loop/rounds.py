@@ -18,6 +18,7 @@ from calibration.fit.transport_fit import fit_law, fit_transport
 from calibration.loop.region import Choices, Region
 from calibration.loop.training_state import Subject
 from calibration.measuring.measure import measure_all
+from calibration.packet.measure_packets import child_cpu_s
 from calibration.reference.astra_config import as_seen
 from calibration.runs.store import Store
 from des.plan.corrections import NO_CORRECTIONS, Corrections
@@ -168,7 +169,11 @@ def _rival(found: Fit) -> _Candidate:
 
 
 def timed_round(subject: Subject, order: Order) -> tuple[CalibrationRound, float]:
-    """Calibrate; also return the CPU time of this process and its programs so far. [s]"""
+    """Calibrate; also return the CPU time of this process and its programs so far. [s]
+
+    Includes the child with ns-3, which keeps running.
+    """
     found = calibrate(subject, order)
     used = os.times()
-    return found, used.user + used.system + used.children_user + used.children_system
+    own_s = used.user + used.system + used.children_user + used.children_system
+    return found, own_s + child_cpu_s()

@@ -449,7 +449,8 @@ class PacketNetwork
 
     void Receive(Connection* connection, ns3::Ptr<ns3::Socket> from)
     {
-        while (ns3::Ptr<ns3::Packet> packet = from->Recv())
+        // A segment at a time: ns-3 joins whatever it returns at once, byte by byte.
+        while (ns3::Ptr<ns3::Packet> packet = from->Recv(m_transport.segment_size_bytes, 0))
         {
             if (packet->GetSize() == 0)
             {

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from des.base.checks import require_count
+from des.base.checks import require_count, require_positive
 
 Congestion = Literal["line_rate_window", "cubic", "bbr"]
 Connections = Literal["reused", "fresh"]
@@ -46,8 +46,10 @@ class PacketTransport:
         Socket buffers of sender and receiver; None: as large as the window of
         ``line_rate_window``, else four bandwidth-delay products. [bytes]
     queue_bytes
-        Room of the queue before each link; None: never full with ``line_rate_window``, else one
-        bandwidth-delay product. [bytes]
+        Room of the queue before each link; None: by ``queue_products``. [bytes]
+    queue_products
+        The same in bandwidth-delay products of each link; None without ``queue_bytes``: never full
+        with ``line_rate_window``, else one.
     loss_fraction
         Packets lost at random at each end of a link, at least 0 and below 1.
     acknowledgements
@@ -64,6 +66,7 @@ class PacketTransport:
     first_segments: int | None = None
     buffer_bytes: float | None = None
     queue_bytes: float | None = None
+    queue_products: float | None = None
     loss_fraction: float = 0.0
     acknowledgements: Acknowledgements | None = None
 
@@ -93,6 +96,13 @@ class PacketTransport:
                 raise ValueError(
                     f"transport.packets: {field} must hold at least one segment of "
                     f"{self.segment_bytes} bytes and at most {MOST_QUEUE_BYTES:.0f}, got {size!r}"
+                )
+        if self.queue_products is not None:
+            require_positive("transport.packets", "queue_products", self.queue_products)
+            if self.queue_bytes is not None:
+                raise ValueError(
+                    "transport.packets: only one of queue_bytes and queue_products may be given, "
+                    f"got {self.queue_bytes!r} and {self.queue_products!r}"
                 )
         if not 0 <= self.loss_fraction < 1:
             raise ValueError(
@@ -132,9 +142,10 @@ class PacketTransport:
         """Room of the queue before a link with a bandwidth-delay product. [bytes]"""
         if self.queue_bytes is not None:
             return self.queue_bytes
-        if self.congestion == "line_rate_window":
+        if self.queue_products is None and self.congestion == "line_rate_window":
             return MOST_QUEUE_BYTES
-        return min(max(product_bytes, 10.0 * self.segment_bytes), MOST_QUEUE_BYTES)
+        room_bytes = product_bytes * (self.queue_products or 1.0)
+        return min(max(room_bytes, 10.0 * self.segment_bytes), MOST_QUEUE_BYTES)
 
 
 LINE_RATE = PacketTransport()

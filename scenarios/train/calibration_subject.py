@@ -1,6 +1,7 @@
 """Subject of the calibration of a training: from its flags, its world and its job."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Protocol, cast
 
@@ -12,6 +13,10 @@ from des import Topology, Workload
 
 MICROBATCH_SIZES, SEQUENCE_LENGTH = (1, 2, 4), 4096
 """The first size is trained on; by the others bandwidths and latencies can be told apart."""
+
+
+MOST_PACKET_MICROBATCHES = 4
+"""Microbatches of placements that ns-3 simulates: its time grows with all bytes that are sent."""
 
 
 class CalibrationFlags(Protocol):
@@ -61,6 +66,8 @@ def subject_of(
     require_enough(flags.calibration_placements)
     folder = os.environ.get(BINARIES_VARIABLE)
     backend = "pairwise" if wanted == "auto" else wanted
+    if backend == "ns3" and workload.num_microbatches > MOST_PACKET_MICROBATCHES:
+        workload = replace(workload, num_microbatches=MOST_PACKET_MICROBATCHES)
     num_microbatches = workload.num_microbatches
     try:
         return Subject(

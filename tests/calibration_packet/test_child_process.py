@@ -108,3 +108,17 @@ def test_a_child_that_cannot_start_says_why(process, monkeypatch):
 
     with pytest.raises(ReferenceRunError, match=r"(?s)ended with 1 during start: .*libns9\.99"):
         PacketProcess()
+
+
+def test_no_compiler_is_needed_after_the_installation(process, monkeypatch, tmp_path):
+    """A child whose path has no programs at all loads the facade and gives the same times."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    own = PacketProcess()
+    arrivals = []
+    for each in (process, own):
+        links = PacketLinks(PAIR, each)
+        links.send(0, 0, 1, 1e7, 0.0)
+        arrivals.append(links.advance(math.inf))
+    own.close()
+
+    assert arrivals[0] == arrivals[1]

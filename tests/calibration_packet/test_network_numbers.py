@@ -93,6 +93,7 @@ def test_acknowledgements_leave_first_by_default_where_networks_have_none(
         ("segment_bytes", 70000, "segment_bytes must be from 536 to 65000, got 70000"),
         ("buffer_bytes", 100.0, "buffer_bytes must hold at least one segment of 65000 bytes"),
         ("flows", 0, "flows must be a whole number from 1"),
+        ("queue_products", 0.0, "queue_products must be positive and finite, got 0.0"),
     ],
 )
 def test_settings_that_no_network_has_are_refused(field, value, message):
@@ -100,8 +101,29 @@ def test_settings_that_no_network_has_are_refused(field, value, message):
         PacketTransport(**{field: value})
 
 
+def test_queues_are_in_bytes_or_in_products_of_each_link():
+    """1 Gbit/s and 40 ms there and back are 5 MB; ten segments are the least without a size."""
+    rooms = {
+        (None, None): 5e6,
+        (None, 2.5): 12.5e6,
+        (None, 0.01): 650_000.0,
+        (100_000.0, None): 100_000.0,
+    }
+
+    for (num_bytes, products), expected in rooms.items():
+        packets = PacketTransport(
+            congestion="cubic", queue_bytes=num_bytes, queue_products=products
+        )
+        assert packets.room_bytes(5e6) == expected
+    assert PacketTransport(queue_products=2.0).room_bytes(5e6) == 10e6
+    with pytest.raises(ValueError, match="only one of queue_bytes and queue_products may be given"):
+        PacketTransport(queue_bytes=1e6, queue_products=1.0)
+
+
 def test_settings_survive_a_file(tmp_path):
-    packets = PacketTransport(congestion="bbr", first_segments=3, acknowledgements="first")
+    packets = PacketTransport(
+        congestion="bbr", first_segments=3, acknowledgements="first", queue_products=0.5
+    )
     write_topology(tmp_path / "world.yaml", with_packets(PAIR, packets))
 
     assert read_topology(tmp_path / "world.yaml").transport.packets == packets

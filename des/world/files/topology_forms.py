@@ -31,6 +31,7 @@ class PacketsForm(StrictForm):
     first_segments: int | None = None
     buffer: Size | None = None
     queue: Size | None = None
+    queue_products: float | None = None
     loss_fraction: float = 0.0
     acknowledgements: Acknowledgements | None = None
 
@@ -44,6 +45,7 @@ class PacketsForm(StrictForm):
             first_segments=self.first_segments,
             buffer_bytes=self.buffer,
             queue_bytes=self.queue,
+            queue_products=self.queue_products,
             loss_fraction=self.loss_fraction,
             acknowledgements=self.acknowledgements,
         )

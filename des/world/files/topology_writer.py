@@ -174,6 +174,8 @@ def _packets_entry(packets: PacketTransport) -> dict[str, object]:
     }
     if packets.first_segments is not None:
         entry["first_segments"] = int(packets.first_segments)
+    if packets.queue_products is not None:
+        entry["queue_products"] = float(packets.queue_products)
     if packets.acknowledgements is not None:
         entry["acknowledgements"] = packets.acknowledgements
     for key, num_bytes in (("buffer", packets.buffer_bytes), ("queue", packets.queue_bytes)):
