@@ -46,29 +46,23 @@ class WrittenPlans(NamedTuple):
     programs: tuple[Program, ...]
 
 
-class _PlanRows(NamedTuple):
-    """Numbers that a plan is written down by, whatever the step: those of its pipelines first."""
-
-    layers: tuple[int, ...]
-    shares: tuple[int, ...]
-    schedule: int
-    script: int
-    message: int
-
-
 class _Draft:
-    """Lists that grow plan by plan; what comes up again gets the number that it has."""
+    """Lists that grow plan by plan; what comes up again gets the number that it has.
+
+    ``positions``, ``owners`` and ``exchange`` are of every step of a plan; ``counts``, ``script``,
+    ``message`` and ``schedule`` of each plan; ``layers`` and ``shares`` of its pipelines.
+    """
 
     def __init__(self, workload: Workload, *, is_behind: bool) -> None:
         self._workload, self._is_behind = workload, is_behind
         self.positions: list[int] = []
-        self.counts: list[int] = []
+        self.owners: list[int] = []
         self.exchange: list[int] = []
+        self.counts: list[int] = []
         self.script: list[int] = []
         self.message: list[int] = []
-        self.layers: list[int] = []
-        self.layer_rows: list[tuple[int, ...]] = []
         self.schedule: list[int] = []
+        self.layers: list[tuple[int, ...]] = []
         self.shares: list[int] = []
         self.kinds: list[_Kind] = []
         self.compressions: dict[float, int] = {}
@@ -77,54 +71,45 @@ class _Draft:
         self._even: dict[int, tuple[int, ...]] = {}
         self.scripts: dict[Script, int] = {}
         self._kind_of: dict[tuple[int, float | None, bool, bool, int], int] = {}
-        self._layers_of: dict[int, int] = {}
-        self._last: tuple[Plan, _PlanRows | None] | None = None
+        self._last: Plan | None = None
+        self._is_held = False
 
     def add(self, position: int, plan: Plan, step: int) -> None:
-        """Write a plan down if rows can hold it: no shared GPUs or domains, a static schedule."""
-        if self._last is None or self._last[0] is not plan:  # steps of a plan come in a row
-            self._last = plan, self._rows(plan)
-        rows = self._last[1]
-        if rows is None:
-            return
-        self.positions.append(position)
-        self.counts.append(len(rows.layers))
-        self.layers += rows.layers
-        self.shares += rows.shares
-        self.schedule += [rows.schedule] * len(rows.layers)
-        self.exchange.append(self._kind(plan, step))
-        self.script.append(rows.script)
-        self.message.append(rows.message)
+        """Write a plan down if rows can hold it: no shared GPUs or domains, a static schedule.
 
-    def _rows(self, plan: Plan) -> _PlanRows | None:
+        Steps of one plan come in a row; what does not depend on them is written once.
+        """
+        if plan is not self._last:
+            self._last, self._is_held = plan, self._write(plan)
+        if self._is_held:
+            self.positions.append(position)
+            self.owners.append(len(self.counts) - 1)
+            self.exchange.append(self._kind(plan, step))
+
+    def _write(self, plan: Plan) -> bool:
+        """Write down what does not depend on the step; whether rows can hold it."""
         name, count = plan.schedule, 1 + len(plan.replicas)
         if name not in self._static:
             self._static[name] = is_static(name)
         if plan.parallelism or plan.shares_domains or not self._static[name]:
-            return None
+            return False
         layers = [one.domain_of_layer for one in plan.placements]
         shares = plan.shares or self._split(count)
         num_layers = self._workload.num_layers
         if min(shares) < 1 or sum(shares) != self._workload.num_microbatches:
-            return None
+            return False
         if any(len(one) != num_layers for one in layers):
-            return None
-        scripts, compressions = self.scripts, self.compressions
+            return False
+        self.counts.append(count)
+        self.layers += layers
+        self.shares += shares
+        self.schedule.append(self.schedules.setdefault(name, len(self.schedules)))
+        scripts = self.scripts
         script = (plan.exchange.tree, count, plan.exchange.sharded)
-        return _PlanRows(
-            layers=tuple(map(self._layer_row, layers)),
-            shares=shares,
-            schedule=self.schedules.setdefault(name, len(self.schedules)),
-            script=scripts.setdefault(script, len(scripts)),
-            message=compressions.setdefault(plan.activation_compression, len(compressions)),
-        )
-
-    def _layer_row(self, layers: tuple[int, ...]) -> int:
-        """Row of the domains of layers; one object is one row, which the plans keep alive."""
-        row = self._layers_of.setdefault(id(layers), len(self.layer_rows))
-        if row == len(self.layer_rows):
-            self.layer_rows.append(layers)
-        return row
+        self.script.append(scripts.setdefault(script, len(scripts)))
+        compressions = self.compressions
+        self.message.append(compressions.setdefault(plan.activation_compression, len(compressions)))
+        return True
 
     def _split(self, count: int) -> tuple[int, ...]:
         if count not in self._even:
@@ -195,24 +180,29 @@ def written_plans(
     if not draft.positions:
         return None
     most_stages = min(num_domains, workload.num_layers)
-    table = _table(draft.layer_rows)
+    table = _table(draft.layers)
     num_stages = np.zeros(len(table), dtype=np.int32)
     domain, end_layer = np.zeros((2, len(table), most_stages), dtype=np.int32)
     _write_runs(table, num_domains, np.zeros(num_domains, np.int64), num_stages, domain, end_layer)
-    rows = np.array(draft.layers)
-    num_stages, domain, end_layer = num_stages[rows], domain[rows], end_layer[rows]
     numbers, programs = _programs(draft, num_stages)
-    first = np.cumsum([0, *draft.counts])
-    kept = np.minimum.reduceat(num_stages, first[:-1]) > 0
+    owners = np.array(draft.owners)
+    counts = np.array(draft.counts)[owners]
+    first = np.concatenate([[0], np.cumsum(counts)])
+    pipelines = Plans(num_stages, numbers, domain, end_layer)
+    if len(owners) > len(draft.counts):  # several steps of one plan
+        begins = np.cumsum([0, *draft.counts[:-1]])[owners]
+        rows = np.repeat(begins - first[:-1], counts) + np.arange(first[-1])
+        pipelines = Plans(*(field[rows] for field in pipelines))
+    kept = np.minimum.reduceat(pipelines.num_stages, first[:-1]) > 0
     return _kept_plans(
         WrittenPlans(
             positions=np.array(draft.positions),
             rows=FamilyRows(
                 first=first,
                 exchange=np.array(draft.exchange),
-                script=np.array(draft.script),
-                message=np.array(draft.message),
-                pipelines=Plans(num_stages, numbers, domain, end_layer),
+                script=np.array(draft.script)[owners],
+                message=np.array(draft.message)[owners],
+                pipelines=pipelines,
             ),
             kinds=draft.exchange_kinds(),
             scripts=exchange_scripts(tuple(draft.scripts)),
@@ -258,7 +248,8 @@ def _programs(draft: _Draft, num_stages: Small) -> tuple[Small, tuple[Program, .
     A pipeline without stages here, which `_kept_plans` leaves out, is given one stage.
     """
     most, microbatches = int(num_stages.max()) + 1, max(draft.shares) + 1
-    keys = (np.array(draft.schedule) * microbatches + draft.shares) * most + num_stages
+    schedules = np.repeat(draft.schedule, draft.counts)
+    keys = (schedules * microbatches + draft.shares) * most + num_stages
     found = np.flatnonzero(np.bincount(keys))
     number_of = np.zeros(int(found[-1]) + 1, dtype=np.int32)
     number_of[found] = np.arange(len(found))
