@@ -20,6 +20,7 @@ References
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal, Protocol, get_args
 
 from des.base.checks import MOST_ITEMS, require_count, require_fraction, require_positive
@@ -209,6 +210,7 @@ def all_reduce_bytes(num_values: float, bits_per_value: float, num_replicas: int
     return 2.0 * (num_replicas - 1) / num_replicas * num_values * bits_per_value / 8.0
 
 
+@lru_cache(maxsize=4096)
 def fragments_due(mode: Synchronisation, step: int, num_layers: int) -> tuple[Fragment, ...]:
     """Fragments whose synchronisation starts at the end of a step; steps count from 0.
 
