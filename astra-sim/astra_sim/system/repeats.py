@@ -43,7 +43,7 @@ class _Course:
 class RepeatedPhases:
     """The courses of all such phases of a run, by their patterns."""
 
-    __slots__ = ("_courses", "_last_ns", "_move_ns", "_queue", "_recorded", "_started")
+    __slots__ = ("_courses", "_last_ns", "_move_ns", "_queue", "_recorded")
 
     def __init__(self, queue: EventQueue, *, move_ns: int, last_ns: int) -> None:
         self._queue = queue
@@ -52,19 +52,14 @@ class RepeatedPhases:
         self._courses: dict[Pattern, _Course | None] = {}
         """None stands for a phase that does not end at one tick."""
         self._recorded: _Course | None = None
-        self._started: list[PhaseRun] = []
 
     def join(self, run: PhaseRun) -> None:
-        """Count a member that starts a phase now; the last one schedules the check of the start."""
-        started, queue = self._started, self._queue
-        starts_ns = queue.now + self._move_ns
-        if started and (started[0].tag != run.tag or queue.watched_ns != starts_ns):
-            started.clear()
+        """Count a member that starts a phase now; all of one tick are looked at together."""
         plan = run.phase.plan
         if plan.is_part or plan.algorithm.name not in ROUND or _ends_in_no_time(run):
             return
-        started.append(run)
-        queue.watch(starts_ns, self._begin)
+        queue = self._queue
+        queue.gather(queue.now + self._move_ns, self._begin, run)
 
     def note_end(self, tag: int, position: int) -> None:
         """Note that a member has ended its phase now, if its course is to be kept."""
@@ -83,10 +78,9 @@ class RepeatedPhases:
             self._courses[course.pattern] = course
             self._recorded = None
 
-    def _begin(self) -> None:
+    def _begin(self, runs: list[PhaseRun]) -> None:
         """Foresee the end of the phase whose first local moves are due now, or keep its course."""
-        queue, started = self._queue, self._started
-        runs, self._started = started, []
+        queue = self._queue
         self._recorded = None
         pattern = self._pattern(runs) if self._is_alone(runs) else None
         if pattern is None:
@@ -117,7 +111,7 @@ class RepeatedPhases:
             (run.phase.plan.kind, run.phase.plan.algorithm, run.phase.is_up, run.num_bytes)
             for run in runs
         }
-        if len(phases) > 1:
+        if len(phases) > 1 or len({run.tag for run in runs}) > 1:
             return None
         first, n = runs[0].phase.plan.position, len(runs)
         return *phases.pop(), tuple((run.phase.plan.position - first) % n for run in runs)
