@@ -82,6 +82,9 @@ class Synchronisation(Protocol):
     def outer_state(self) -> OuterState:
         """Memory that holds the state of the outer optimiser, where there is one."""
 
+    def __hash__(self) -> int:
+        """Hash of a value: what a mode does is remembered for equal ones."""
+
     def fragments(self, num_layers: int) -> tuple[Fragment, ...]:
         """Parts of the model, in the order in which they are synchronised."""
 

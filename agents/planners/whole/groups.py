@@ -26,7 +26,7 @@ class Wanted(NamedTuple):
     """
 
     group: Group
-    count: int
+    num_microbatches: int
     schedule: int
     most: int
 
@@ -139,7 +139,7 @@ class GroupTable:
         new = [one for one in dict.fromkeys(wanted) if one not in self._refined]
         if not new:
             return
-        counts = np.array([one.count for one in new])
+        counts = np.array([one.num_microbatches for one in new])
         schedules = np.array([[one.schedule] for one in new], dtype=np.int32)
         orders = self._orders_of([one.group for one in new])
         scored = self.judge.quickest(*orders, counts, schedules)

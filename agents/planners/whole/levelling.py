@@ -82,8 +82,8 @@ def _level(
         quick = times_s.index(min(times_s))
         if shares[slow] == 1 or slow == quick or not np.isfinite(times_s[slow]):
             break
-        more = wanted[quick]._replace(count=shares[quick] + 1)
-        fewer = wanted[slow]._replace(count=shares[slow] - 1)
+        more = wanted[quick]._replace(num_microbatches=shares[quick] + 1)
+        fewer = wanted[slow]._replace(num_microbatches=shares[slow] - 1)
         yield [more, fewer]
         if max(table.refined_s(more), table.refined_s(fewer)) >= times_s[slow]:
             break
