@@ -13,7 +13,7 @@ from agents.decision.whole_plan import ProposeGroups, WholeFound
 from agents.judge.paced_judge import Scored
 from agents.judge.step_times import step_times_s
 from agents.planners.choice.chains import mutual_links
-from agents.planners.whole.best_pipelines import FoundPipeline, quickest, rows_of
+from agents.planners.whole.best_pipelines import FoundPipeline, pipeline_rows, quickest_pipelines
 from agents.planners.whole.copies import CopySearch, Mode
 from agents.planners.whole.kept_plans import KeptPlans
 from agents.planners.whole.misfits import shortfall
@@ -159,7 +159,9 @@ class FamilySearch:
         ]
         looked_at = self._by_size(begun)
         for kind in wanted:
-            best = quickest(looked_at[:_NUM_SIZES], kind) or quickest(looked_at, kind)
+            best = quickest_pipelines(looked_at[:_NUM_SIZES], kind) or quickest_pipelines(
+                looked_at, kind
+            )
             self._judge_pipelines(best)
             if not best:
                 self._note_misfits(looked_at, kind)
@@ -182,7 +184,7 @@ class FamilySearch:
     def _note_misfits(self, looked_at: Sequence[tuple[SearchPart, Scored]], kind: Family) -> None:
         """Remember what the pipelines of one domain, or of several, lack that lack least."""
         for part, scored in looked_at:
-            rows = rows_of(scored, kind)
+            rows = pipeline_rows(scored, kind)
             lacking = rows[scored.overflow[rows] > 0.0]
             if len(lacking):
                 row = int(lacking[scored.overflow[lacking].argmin()])
