@@ -6,7 +6,7 @@ from agents.decision.situation import Decision, Situation
 from agents.decision.training_job import TrainingJob
 from agents.hi_ppo.coordinator import QUICK, Coordinator
 from agents.hi_ppo.explanation import Explanation, explain
-from agents.hi_ppo.fallback import FALLBACK_BUDGET
+from agents.hi_ppo.fallback import FALLBACK_BUDGET, MOST_SEARCHED
 from agents.hi_ppo.hierarchy import CompleteDecision, Hierarchy
 from agents.hi_ppo.known_gpus import gpus_of_domains
 from agents.hi_ppo.local.case import MOST_LOCAL_GPUS
@@ -219,8 +219,8 @@ def _decided(
 def _outside(coordinator: Coordinator) -> tuple[str, ...]:
     """Warnings of what the policies were not trained on."""
     return tuple(
-        f"{misfit}, the range that the policies were trained on; plans of search with at most "
-        f"{FALLBACK_BUDGET} judged were considered too"
+        f"{misfit}, the range that the policies were trained on; plans of search "
+        f"(up to {MOST_SEARCHED} domains with at most {FALLBACK_BUDGET} judged) were considered too"
         for misfit in coordinator.misfits
     )
 

@@ -15,7 +15,7 @@ from des import Corrections, Placement, Plan, Topology, Workload
 from des.compiled.many.job import job_on
 from des.compiled.many.layout import Real, Small, Whole
 from des.compiled.many.paced import Paces, new_desk, paced_table, paces_of
-from des.compiled.many.paced_bound import paced_least_s, paced_scores
+from des.compiled.many.paced_bound import paced_least_s, paced_quickest, paced_scores
 from des.compiled.many.simulation import plan_rows
 from des.compiled.many.steady import Plans
 from des.costs.memory import model_state_bytes
@@ -26,6 +26,14 @@ Order = tuple[int, ...]
 
 FEW_SCHEDULES = frozenset({"1f1b", "1f1b_4x", "zb_h1_4x", "zb_h1_32x"})
 """Schedules under which many orders and groups are judged, where they are allowed."""
+
+
+class OrderRows(NamedTuple):
+    """N orders of domains of at most S stages: how many there are, (N,), and which, (N, S)."""
+
+    num_stages: Small
+    domain: Small
+
 
 _ANY_ORDER = Paces(depth=np.array([1e9]), behind=np.array([1e9]), ahead=np.array([1e9]))
 """Paces that hold back neither forward passes nor weight gradients."""
@@ -42,6 +50,27 @@ class Scored(NamedTuple):
     counts: Whole
     times_s: Real
     overflow: Real
+
+
+def order_rows(orders: Sequence[Order], most_stages: int) -> OrderRows:
+    """Write orders down as rows."""
+    lengths = np.fromiter(map(len, orders), np.int32, len(orders))
+    domain = np.zeros((len(orders), most_stages), dtype=np.int32)
+    is_stage = np.arange(most_stages) < lengths[:, np.newaxis]
+    domain[is_stage] = np.fromiter(chain.from_iterable(orders), np.int32, int(lengths.sum()))
+    return OrderRows(lengths, domain)
+
+
+def _unsplit(orders: OrderRows, schedules: Small) -> Plans:
+    """Pipelines of orders under S schedules each, (N, S), in turn; layers are not split yet."""
+    num = schedules.shape[1]
+    domain = orders.domain.repeat(num, axis=0)
+    return Plans(
+        num_stages=orders.num_stages.repeat(num),
+        schedule=schedules.flatten(),
+        domain=domain,
+        end_layer=np.zeros_like(domain),
+    )
 
 
 class PacedJudge:
@@ -116,31 +145,25 @@ class PacedJudge:
         See `judged` for ``slack`` and ``best_s``.
         """
         numbers = np.array(schedules or range(len(self.schedules)), dtype=np.int32)
-        plans, num = self._unsplit(orders, numbers), len(numbers)
+        plans, num = self._under(orders, numbers), len(numbers)
         repeated = np.repeat(np.asarray(counts, dtype=np.int64), num)
         paced_fill(self.job, self._times, self.paces, plans, repeated, num)
         return self.judged(plans, repeated, slack, best_s)
 
     def levels_s(self, orders: Sequence[Order], counts: Whole, schedule: int) -> Real:
         """About how long pipelines take at least, by a formula and unsplit: a first look. [s]"""
-        plans = self._unsplit(orders, np.array([schedule], np.int32))
-        levels_s = np.empty(len(orders))
+        return self.levels_of_rows_s(order_rows(orders, self.most_stages), counts, schedule)
+
+    def levels_of_rows_s(self, orders: OrderRows, counts: Whole, schedule: int) -> Real:
+        """See `levels_s`."""
+        plans = _unsplit(orders, np.full((len(counts), 1), schedule, dtype=np.int32))
+        levels_s = np.empty(len(counts))
         paced_levels(self.job, self._times, self.paces, plans, counts, levels_s)
         return levels_s
 
-    def _unsplit(self, orders: Sequence[Order], schedules: Small) -> Plans:
-        """Pipelines of orders under some schedules, order by order; layers are not split yet."""
-        num_orders, num = len(orders), len(schedules)
-        lengths = np.fromiter(map(len, orders), np.int32, num_orders)
-        domain = np.zeros((num_orders, self.most_stages), dtype=np.int32)
-        is_stage = np.arange(self.most_stages) < lengths[:, np.newaxis]
-        domain[is_stage] = np.fromiter(chain.from_iterable(orders), np.int32, int(lengths.sum()))
-        return Plans(
-            num_stages=lengths.repeat(num),
-            schedule=np.broadcast_to(schedules, (num_orders, num)).flatten(),
-            domain=domain.repeat(num, axis=0),
-            end_layer=np.zeros((num_orders * num, self.most_stages), dtype=np.int32),
-        )
+    def _under(self, orders: Sequence[Order], schedules: Small) -> Plans:
+        rows = order_rows(orders, self.most_stages)
+        return _unsplit(rows, np.broadcast_to(schedules, (len(orders), len(schedules))))
 
     def judged_splits(
         self, rows: Sequence[tuple[Order, Sequence[int]]], slack: float = math.inf
@@ -170,36 +193,53 @@ class PacedJudge:
         self.num_judged += len(counts)
         return Scored(plans, counts, times_s, overflow)
 
-    def refined(self, scored: Scored, most: int) -> Scored:
-        """Replace plans by quicker neighbours, in place; judges at most ``most`` of each."""
+    def quickest(self, orders: OrderRows, first: Whole, counts: Whole, schedules: Small) -> Scored:
+        """Fill and judge the orders of G groups; returns the quickest of each under S schedules.
+
+        Rows are those of the groups, (G * S,), schedules in turn; those of a group without orders
+        mean nothing.
+
+        Parameters
+        ----------
+        first
+            First order of each group, and the end of the last one, (G + 1,).
+        counts
+            Microbatches of each group, (G,).
+        schedules
+            Numbers of the schedules of each group, (G, S).
+        """
+        of_order = np.repeat(np.arange(len(counts)), np.diff(first))
+        num = schedules.shape[1]
+        plans = _unsplit(orders, schedules[of_order])
+        repeated = counts[of_order].repeat(num)
+        paced_fill(self.job, self._times, self.paces, plans, repeated, num)
+        best = np.empty(schedules.shape, dtype=np.int64)
+        found_s = times_s, overflow = np.empty((2, *schedules.shape))
+        ends = first * num
+        paced_quickest(self.job, self.paces, plans, repeated, self._desk, ends, best, *found_s)
+        self.num_judged += len(repeated)
+        rows = plan_rows(plans, best.ravel())
+        return Scored(rows, counts.repeat(num), times_s.ravel(), overflow.ravel())
+
+    def refined(self, scored: Scored, most: int, *, any_schedule: bool = True) -> Scored:
+        """Replace plans by quicker neighbours, in place; judges at most ``most`` of each.
+
+        Parameters
+        ----------
+        any_schedule
+            Whether plans may change their schedules too.
+        """
         self.num_judged += paced_refine(
-            self.job, self.paces, scored.plans, scored.counts, self._desk, most, scored.times_s
+            self.job,
+            self.paces,
+            scored.plans,
+            scored.counts,
+            self._desk,
+            most,
+            scored.times_s,
+            any_schedule,
         )
         return scored
-
-    def best(self, orders: Sequence[Order], count: int, schedule: int, most: int) -> Scored:
-        """Fill orders under one schedule, and refine the best of them under that alone."""
-        plans = paced_table(len(orders), self.most_stages)
-        plans.num_stages[:] = [len(one) for one in orders]
-        for number, order in enumerate(orders):
-            plans.domain[number, : len(order)] = order
-        alone = Paces(*(field[schedule : schedule + 1] for field in self.paces))
-        counts = np.full(len(orders), count)
-        paced_fill(self.job, self._times, alone, plans, counts, 1)
-        found_s = times_s, overflow = np.empty((2, len(orders)))
-        paced_scores(self.job, alone, plans, counts, self._desk, math.inf, math.inf, *found_s)
-        row = np.array([int(times_s.argmin())])
-        best = Scored(
-            plan_rows(plans, row),
-            counts[:1],
-            times_s[row],
-            overflow[row],
-        )
-        self.num_judged += len(orders) + paced_refine(
-            self.job, alone, best.plans, best.counts, self._desk, most, best.times_s
-        )
-        best.plans.schedule[:] = schedule
-        return best
 
     def placement(self, plans: Plans, row: int) -> Placement:
         """Placement of one of the plans."""

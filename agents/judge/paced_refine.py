@@ -4,7 +4,7 @@ import math
 
 from des.base.jit import lean_kernel
 from des.compiled.many.layout import Real, Whole
-from des.compiled.many.paced import Desk, Paces, paced_overflow, paced_time_s, write_passes
+from des.compiled.many.paced import Desk, Paces, paced_overflow, write_passes, written_time_s
 from des.compiled.many.paced_bound import paced_least_s
 from des.compiled.many.steady import FITS, Job, Plans
 
@@ -14,9 +14,16 @@ _MOST_FOR_ALL_MOVES, _NUM_BUSIEST = 8, 4
 
 @lean_kernel
 def paced_refine(
-    job: Job, paces: Paces, plans: Plans, counts: Whole, desk: Desk, most: int, times_s: Real
+    job: Job,
+    paces: Paces,
+    plans: Plans,
+    counts: Whole,
+    desk: Desk,
+    most: int,
+    times_s: Real,
+    any_schedule: bool,
 ) -> int:
-    """Move layers between stages, and change schedules, while that makes plans quicker.
+    """Move layers between stages, and change schedules if they may, while plans get quicker.
 
     ``times_s`` (N,) are those of the plans, ``inf`` where they do not fit; they are overwritten, as
     are splits and schedules. A plan takes any neighbour that is quicker, 1, 2 or 4 layers from any
@@ -25,7 +32,9 @@ def paced_refine(
     """
     num_judged = 0
     for plan in range(plans.num_stages.size):
-        num_judged += _refine(job, paces, plans, plan, counts[plan], desk, most, times_s)
+        num_judged += _refine(
+            job, paces, plans, plan, counts[plan], desk, most, times_s, any_schedule
+        )
     return num_judged
 
 
@@ -39,13 +48,14 @@ def _refine(
     desk: Desk,
     most: int,
     times_s: Real,
+    any_schedule: bool,
 ) -> int:
     num_judged, num_stages = 0, plans.num_stages[plan]
     is_better = num_stages > 1
     while is_better and num_judged < most:
         is_better = False
         best = plans.schedule[plan]
-        for schedule in range(paces.depth.size):
+        for schedule in range(paces.depth.size if any_schedule else 0):
             if schedule == best:
                 continue
             plans.schedule[plan] = schedule
@@ -106,7 +116,7 @@ def _score(
         return math.inf
     if paced_overflow(job, paces, plans, plan, count) != FITS:
         return math.inf
-    time_s: float = paced_time_s(job, paces, plans, plan, count, desk)
+    time_s: float = written_time_s(job, paces, plans, plan, count, desk, limit_s)
     return time_s
 
 

@@ -10,9 +10,11 @@ from des.compiled.many.activations import ACTIVATION, PARAMETERS
 from des.compiled.many.layout import Real, Small, Whole
 from des.compiled.many.paced import (
     WHOLE,
+    Moments,
     Paces,
-    paced_bytes,
+    moments_bytes,
     paced_overflow,
+    stage_moments,
 )
 from des.compiled.many.steady import FITS, Job, Plans
 
@@ -71,12 +73,15 @@ def paced_fill(
     """
     for first in range(0, plans.num_stages.size, per_order):
         known = (-1, -1)
+        is_tight = _room_bytes(job, plans, first) < _needed_bytes(job)
         for plan in range(first, first + per_order):
             kind = 0 if paces.behind[plans.schedule[plan]] == WHOLE else 1
             if known[kind] >= 0:
                 for stage in range(plans.num_stages[plan]):
                     plans.end_layer[plan, stage] = plans.end_layer[known[kind], stage]
-            else:
+            elif not is_tight or _fill_to(
+                job, times, paces, plans, plan, counts[plan], math.inf, True
+            ):
                 _fill(job, times, paces, plans, plan, counts[plan], False)
             if paced_overflow(job, paces, plans, plan, counts[plan]) != FITS:
                 _fill(job, times, paces, plans, plan, counts[plan], True)
@@ -93,22 +98,38 @@ def paced_levels(
     It is the time at which layers in fractions are even, or that of the slowest wire; ``inf`` where
     links are missing, or where the model's state and a microbatch have no room.
     """
-    num_layers, sums = times.all_s.shape[1] - 1, job.sums_before
-    needed = job.bytes_per_parameter * sums[num_layers, PARAMETERS] + sums[num_layers, ACTIVATION]
+    needed = _needed_bytes(job)
     for plan in range(plans.num_stages.size):
         levels_s[plan] = math.inf
-        room, hops_s, slowest_s = 0.0, 0.0, 0.0
+        hops_s, slowest_s = 0.0, 0.0
         for stage in range(plans.num_stages[plan]):
             domain = plans.domain[plan, stage]
-            room += job.capacity_bytes[domain]
             if stage > 0:
                 before = plans.domain[plan, stage - 1]
                 hops_s += times.hop_s[before, domain] + times.hop_s[domain, before]
                 wire_s = max(job.wire_s[before, domain], job.wire_s[domain, before])
                 slowest_s = max(slowest_s, wire_s + job.overhead_s)
-        if room >= needed and hops_s < math.inf:
+        if _room_bytes(job, plans, plan) >= needed and hops_s < math.inf:
             even_s = _even_level_s(times, paces, plans, plan, counts[plan])
             levels_s[plan] = max(even_s, hops_s + (counts[plan] - 1) * slowest_s)
+
+
+@lean_kernel
+def _needed_bytes(job: Job) -> float:
+    """Memory of all layers with one microbatch: the least that any pipeline needs. [bytes]"""
+    num_layers, sums = job.sums_before.shape[0] - 1, job.sums_before
+    needed: float = job.bytes_per_parameter * sums[num_layers, PARAMETERS]
+    needed += sums[num_layers, ACTIVATION]
+    return needed
+
+
+@lean_kernel
+def _room_bytes(job: Job, plans: Plans, plan: int) -> float:
+    """Memory of the domains of a plan together. [bytes]"""
+    room = 0.0
+    for stage in range(plans.num_stages[plan]):
+        room += job.capacity_bytes[plans.domain[plan, stage]]
+    return room
 
 
 @lean_kernel
@@ -214,7 +235,8 @@ def _fill_to(
         if kind == 1:
             end = _last_below(all_s[domain], begin, end, all_s[domain, begin] + left_s)
         if in_memory:
-            end = _last_in_memory(job, paces, plans, plan, stage, begin, end, count)
+            moments = stage_moments(paces, plans.schedule[plan], num_stages, stage, count)
+            end = _last_in_memory(job, moments, job.capacity_bytes[domain], begin, end)
         if end == begin:
             _fill_any(plans.end_layer[plan], num_stages, stage, begin, num_layers)
             return False
@@ -262,18 +284,24 @@ def _last_below(before_s: Real, begin: int, most: int, limit_s: float) -> int:
 
 
 @lean_kernel
-def _last_in_memory(
-    job: Job, paces: Paces, plans: Plans, plan: int, stage: int, begin: int, most: int, count: int
-) -> int:
-    """Last end, ``begin`` to ``most``, with which a stage fits into its memory."""
-    capacity = job.capacity_bytes[plans.domain[plan, stage]]
-    if paced_bytes(job, paces, plans, plan, stage, begin, most, count) <= capacity:
+def _last_in_memory(job: Job, moments: Moments, capacity: float, begin: int, most: int) -> int:
+    """Last end, ``begin`` to ``most``, with which a stage fits into its memory.
+
+    The search begins where equal layers would end, see `_last_below`.
+    """
+    needed = moments_bytes(job, moments, begin, most)
+    if needed <= capacity:
         return most
-    least, above = begin, most
+    least, above, step = begin, most, 1  # what fits, what does not
+    at = begin + int((most - begin) * (capacity / needed))
     while above - least > 1:
-        at = (least + above) // 2
-        if paced_bytes(job, paces, plans, plan, stage, begin, at, count) <= capacity:
+        if at <= least or at >= above:
+            at = (least + above) // 2
+        if moments_bytes(job, moments, begin, at) <= capacity:
             least = at
+            at += step
         else:
             above = at
+            at -= step
+        step *= 2
     return least

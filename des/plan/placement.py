@@ -5,7 +5,7 @@ import reprlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import groupby
+from itertools import chain, groupby, repeat, starmap
 
 from des.base.arithmetic import even_share
 from des.base.checks import MOST_ITEMS
@@ -59,7 +59,7 @@ class Placement:
     def contiguous(cls, domains: Sequence[int], num_layers: Sequence[int]) -> "Placement":
         """Give ``num_layers[i]`` layers in a row to ``domains[i]``; a count of 0 skips it."""
         runs = zip(domains, num_layers, strict=True)
-        return cls(domain_of_layer=tuple(domain for domain, count in runs for _ in range(count)))
+        return cls(domain_of_layer=tuple(chain.from_iterable(starmap(repeat, runs))))
 
     @classmethod
     def even(cls, num_domains: int, num_layers: int) -> "Placement":

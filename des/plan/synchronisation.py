@@ -20,6 +20,7 @@ References
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal, Protocol, get_args
 
 from des.base.checks import MOST_ITEMS, require_count, require_fraction, require_positive
@@ -80,6 +81,9 @@ class Synchronisation(Protocol):
     @property
     def outer_state(self) -> OuterState:
         """Memory that holds the state of the outer optimiser, where there is one."""
+
+    def __hash__(self) -> int:
+        """Hash of a value: what a mode does is remembered for equal ones."""
 
     def fragments(self, num_layers: int) -> tuple[Fragment, ...]:
         """Parts of the model, in the order in which they are synchronised."""
@@ -209,6 +213,7 @@ def all_reduce_bytes(num_values: float, bits_per_value: float, num_replicas: int
     return 2.0 * (num_replicas - 1) / num_replicas * num_values * bits_per_value / 8.0
 
 
+@lru_cache(maxsize=4096)
 def fragments_due(mode: Synchronisation, step: int, num_layers: int) -> tuple[Fragment, ...]:
     """Fragments whose synchronisation starts at the end of a step; steps count from 0.
 

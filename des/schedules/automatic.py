@@ -1,8 +1,9 @@
 """Zero-bubble schedules found by search: for any pipeline, within the memory it has."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import cache
 from itertools import product
 from typing import TYPE_CHECKING, get_args
 
@@ -70,8 +71,7 @@ def automatic_zero_bubble(pipeline: Pipeline, objective: Objective = "longest_wo
         allowed = " or ".join(get_args(Objective))
         raise ValueError(f"automatic zero bubble: objective must be {allowed}, got {objective!r}")
     search = _Search(pipeline, objective)
-    for turn, hold, gap in product(get_args(Turn), _HOLD_FRACTIONS, _GAP_FRACTIONS):
-        search.try_rule(DispatchRule(turn=turn, hold_fraction=hold, gap_fraction=gap))
+    search.try_rules(_grid())
     for step in _STEPS:
         search.descend(step)
     return search.best_orders()
@@ -85,11 +85,14 @@ class _Search:
         self._scheduler = ListScheduler(pipeline)
         self._costs_s: dict[DispatchRule, tuple[float, float]] = {}
 
-    def try_rule(self, rule: DispatchRule) -> None:
-        """Note what a rule leads to; ``inf`` where that cannot be the best."""
-        if rule not in self._costs_s:
-            limit_s = min(self._costs_s.values(), default=(math.inf,))[0]
-            times_s = self._scheduler.run(rule, limit_s=limit_s, objective=self._objective)
+    def try_rules(self, rules: Iterable[DispatchRule]) -> None:
+        """Note what rules lead to, one after another; ``inf`` where that cannot be the best."""
+        new = [rule for rule in rules if rule not in self._costs_s]
+        if not new:
+            return
+        limit_s = min(self._costs_s.values(), default=(math.inf,))[0]
+        found_s = self._scheduler.run_all(new, limit_s=limit_s, objective=self._objective)
+        for rule, times_s in zip(new, found_s, strict=True):
             self._costs_s[rule] = self._cost_s(*times_s)
 
     def best_orders(self) -> Orders:
@@ -113,13 +116,21 @@ class _Search:
         """Move the best rule by a step, again and again as long as that makes it better."""
         before = None
         while (best := min(self._costs_s, key=self._costs_s.__getitem__)) != before:
-            for rule in _neighbours(best, step):
-                self.try_rule(rule)
+            self.try_rules(_neighbours(best, step))
             before = best
 
     def _cost_s(self, longest_s: float, makespan_s: float) -> tuple[float, float]:
         """Objective, then makespan: the least are the best."""
         return (makespan_s if self._objective == "makespan_s" else longest_s), makespan_s
+
+
+@cache
+def _grid() -> tuple[DispatchRule, ...]:
+    """Rules that are tried first."""
+    return tuple(
+        DispatchRule(turn=turn, hold_fraction=hold, gap_fraction=gap)
+        for turn, hold, gap in product(get_args(Turn), _HOLD_FRACTIONS, _GAP_FRACTIONS)
+    )
 
 
 def _neighbours(rule: DispatchRule, step: float) -> Iterator[DispatchRule]:

@@ -48,6 +48,6 @@ def greedy(pipeline: Pipeline) -> Orders:
     F0 D0 F1 D1 F2 D2 W0 W1 W2
     """
     scheduler = ListScheduler(pipeline)
-    best = min(GREEDY_RULES, key=lambda rule: scheduler.run(rule)[1])
-    scheduler.run(best)
+    times_s = [makespan_s for _, makespan_s in scheduler.run_all(GREEDY_RULES)]
+    scheduler.run(GREEDY_RULES[times_s.index(min(times_s))])
     return scheduler.orders()

@@ -1,6 +1,7 @@
 """List scheduling: a clock runs forward, and a device that is free does what its rule says."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, get_args
 
@@ -89,17 +90,33 @@ class ListScheduler:
         They are those of `des.schedules.recurrence.timing_of`; both are ``inf`` where the objective
         would exceed a limit. [s]
         """
-        done = dispatch.dispatch(
+        return self.run_all([rule], limit_s=limit_s, objective=objective)[0]
+
+    def run_all(
+        self,
+        rules: Sequence[DispatchRule],
+        *,
+        limit_s: float = math.inf,
+        objective: Objective = "makespan_s",
+    ) -> list[tuple[float, float]]:
+        """Make the orders of one rule after another, see `run`.
+
+        What a rule leads to is the limit of those behind it.
+        """
+        turns, times_s = get_args(Turn), np.empty((len(rules), 2))
+        dispatch.dispatch_rules(
             self._flow,
             self._board,
-            get_args(Turn).index(rule.turn),
-            float(rule.hold_fraction),
-            float(rule.gap_fraction),
-            limit_s * dispatch.ROUNDING,
+            np.array([turns.index(rule.turn) for rule in rules]),
+            np.array([float(rule.hold_fraction) for rule in rules]),
+            np.array([float(rule.gap_fraction) for rule in rules]),
+            limit_s,
             objective == "longest_worker_s",
+            times_s,
         )
-        assert done or limit_s < math.inf, "a device waits for an input on its way"
-        return self._timing() if done else (math.inf, math.inf)
+        is_done = bool(np.isfinite(times_s[0]).all())
+        assert is_done or limit_s < math.inf, "a device waits for an input on its way"
+        return [(longest_s, makespan_s) for longest_s, makespan_s in times_s.tolist()]
 
     def follow(self, orders: Orders) -> tuple[float, float]:
         """Work out the same times of given orders of halved passes, in turn of microbatches."""

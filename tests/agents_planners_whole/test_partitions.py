@@ -5,6 +5,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
+from agents.planners.choice.chains import grown_chain, grown_chains
 from agents.planners.whole.groups import whole_shares
 from agents.planners.whole.partitions import (
     all_partitions,
@@ -42,6 +43,14 @@ def test_a_chain_is_cut_into_groups_of_neighbours_of_about_equal_speed(rates):
             places = sorted(map(chain.index, group))
             assert places == list(range(places[0], places[-1] + 1))
             assert sum(rates[domain] for domain in group) <= sum(rates) / len(one) + max(rates)
+
+
+def test_chains_of_many_networks_are_those_of_each():
+    within = np.random.default_rng(0).integers(0, 3, size=(20, 5, 5)).astype(float)
+    starts = np.array([[0, 3]] * 20)
+    each = [grown_chain(one, start) for one in within for start in (0, 3)]
+    assert grown_chains(within, starts) == each
+    assert min(map(len, each)) < max(map(len, each)) == 5
 
 
 def test_neighbours_are_partitions_one_change_away():

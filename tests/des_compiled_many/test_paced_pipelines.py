@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from search_cases import drawn_case
 
-from agents.judge.paced_judge import PacedJudge
+from agents.judge.paced_judge import PacedJudge, order_rows
 from des import NO_CORRECTIONS, domain_memory, simulate
 from des.compiled.many.paced import paces_of
 from des.compiled.many.simulation import plan_rows
@@ -54,6 +54,29 @@ def test_no_plan_below_a_limit_is_left_out(drawn):
         above_s = float(np.nextafter(time_s, np.inf))
         again = judge.judged(own, scored.counts[[row]], slack=1.0, best_s=above_s)
         assert again.times_s.tolist() == [time_s]
+
+
+@given(st.integers(0, 10_000), st.integers(1, 8))
+def test_the_quickest_of_a_group_is_that_of_all_its_orders(seed, count):
+    """Orders that cannot be quicker are not simulated; the first of equals is kept."""
+    topology, workload = drawn_case(seed, 4, 8)
+    rng = np.random.default_rng(seed)
+    judge = PacedJudge(topology, workload, NO_CORRECTIONS, schedules=PACED)
+    orders = [tuple(rng.permutation(4)[:size].tolist()) for size in rng.integers(1, 5, size=7)]
+    first, counts = np.array([0, 3, 3, 7]), np.full(3, min(count, workload.num_microbatches))
+    schedules = np.tile(np.arange(len(PACED), dtype=np.int32), (3, 1))
+    rows = order_rows(orders, judge.most_stages)
+    found = judge.quickest(rows, first, counts, schedules)
+    every = judge.scored(orders, counts[:1].repeat(7).tolist())
+    times_s = found.times_s.reshape(3, -1)
+    assert (times_s[1] == np.inf).all()
+    for group, begin, end in ((0, 0, 3), (2, 3, 7)):
+        own_s = every.times_s.reshape(7, -1)[begin:end]
+        assert (times_s[group] == own_s.min(axis=0)).all()
+        best = (begin + own_s.argmin(axis=0)) * len(PACED) + np.arange(len(PACED))
+        of_group = np.arange(len(PACED)) + group * len(PACED)
+        for field, all_rows in zip(found.plans, every.plans, strict=True):
+            assert (field[of_group] == all_rows[best]).all()
 
 
 @given(judged())

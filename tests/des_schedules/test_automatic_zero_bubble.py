@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from operator import itemgetter
 from typing import get_args
 
 import pytest
@@ -26,6 +27,8 @@ from des.schedules.list_scheduling import (
     list_schedule,
 )
 from des.schedules.zero_bubble import zb_h1, zb_h2
+
+MAKESPAN = itemgetter(1)
 
 FEW = settings(max_examples=examples(30), deadline=None)
 
@@ -154,6 +157,10 @@ def test_times_of_a_rule_are_those_of_its_orders_to_the_last_bit(pipeline, tried
         for objective in get_args(Objective):
             limit_s = getattr(timing, objective)
             assert scheduler.run(chosen, limit_s=limit_s, objective=objective) == times_s
+    alone_s = [scheduler.run(chosen) for chosen in tried]
+    for times_s, own_s in zip(scheduler.run_all(tried), alone_s, strict=True):
+        assert times_s in (own_s, (math.inf, math.inf))
+    assert min(scheduler.run_all(tried), key=MAKESPAN) == min(alone_s, key=MAKESPAN)
 
 
 def test_memory_without_room_for_a_microbatch_is_refused():

@@ -87,6 +87,10 @@ class Chains:
 
     def times_s(self, choices: Sequence[Sequence[int]]) -> Real:
         """Time of an iteration of pipelines, each with a local plan for every domain, (N,). [s]"""
+        return self._times_s(choices, math.inf, math.inf)
+
+    def _times_s(self, choices: Sequence[Sequence[int]], slack: float, best_s: float) -> Real:
+        """See `des.compiled.many.paced_bound.paced_scores` for what is left out as ``inf``. [s]"""
         plans = paced_table(len(choices), self._most)
         for row, choice in enumerate(choices):
             used = [each[index] for each, index in zip(self._devices, choice, strict=True)]
@@ -97,7 +101,7 @@ class Chains:
         counts = np.full(len(choices), self._num_microbatches)
         times_s, overflow = np.empty((2, len(choices)))
         paced_scores(
-            self._job, self._paces, plans, counts, self._desk, math.inf, math.inf, times_s, overflow
+            self._job, self._paces, plans, counts, self._desk, slack, best_s, times_s, overflow
         )
         return times_s
 
@@ -112,8 +116,9 @@ class Chains:
             trials = [
                 (*best[:place], index, *best[place + 1 :])
                 for index in range(len(self._devices[place]))
+                if index != best[place]
             ]
-            times_s = self.times_s(trials)
+            times_s = self._times_s(trials, 1.0, best_s) if trials else np.array([math.inf])
             least = int(times_s.argmin())
             unchanged += 1
             if times_s[least] < best_s:

@@ -2,6 +2,7 @@
 
 import time
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain
 from typing import NamedTuple
 
@@ -14,6 +15,9 @@ from agents.hi_ppo.local.policy import LocalPolicy
 from agents.hi_ppo.local.times import LocalPlan, quickly_bound
 from des import InfeasiblePlacementError, Parallelism
 from des.base.checks import require_count
+
+_MOST_KNOWN = 256
+"""Last cases whose ranked options are remembered: those of a few decisions over many domains."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
@@ -134,7 +138,7 @@ class LocalAgent:
             If what the policy sees is not finite.
         """
         start_s = time.perf_counter()
-        ranked = self._ranked(case)
+        ranked = self._remembered(case)
         rows = ranked.options.rows
         own = np.array(proposed(ranked, _has(rows, setting), self.num_proposals), dtype=np.int64)
         if not own.size:
@@ -158,7 +162,7 @@ class LocalAgent:
             As `decide`.
         """
         start_s = time.perf_counter()
-        ranked = self._ranked(case)
+        ranked = self._remembered(case)
         rows = ranked.options.rows
         found = {}
         kinds = set(zip(rows.microbatch_size.tolist(), rows.is_full.tolist(), strict=True))
@@ -180,6 +184,18 @@ class LocalAgent:
             by_policy=np.argsort(-self.policy.scores(seen), kind="stable"),
             by_estimate=np.argsort(seen.estimate_s, kind="stable"),
         )
+
+    def _remembered(self, case: LocalCase) -> Ranked:
+        """Ranked options of one of the last cases of a pipeline, which comes under each setting."""
+        if case not in self._known:
+            if len(self._known) >= _MOST_KNOWN:
+                del self._known[next(iter(self._known))]
+            self._known[case] = self._ranked(case)
+        return self._known[case]
+
+    @cached_property
+    def _known(self) -> dict[LocalCase, Ranked]:
+        return {}
 
 
 def proposed(ranked: Ranked, is_allowed: np.ndarray, count: int) -> list[int]:

@@ -20,6 +20,7 @@ two groups whose rings pass the same link between processors both get all of it.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 
@@ -161,27 +162,23 @@ def _bound_times(case: DomainCase, option: LocalOption, binding: tuple[int, ...]
             for figure in (sums.forward_flops, sums.backward_flops, sums.num_parameters)
         )
         exchange_s = max(
-            tensor_parallel_s(workload, joined_by(case, group), shape, case.corrections)
-            for group in places[device]
+            tensor_parallel_s(workload, joined, shape, case.corrections)
+            for joined in {joined_by(case, group) for group in places[device]}
         )
         within_s = num_layers * exchange_s
         passes_s.append((forward_flops / rate + within_s, backward_flops / rate + within_s))
         gradient_s.append(
             max(
-                _gradient_s(case, GRADIENT_BYTES * num_parameters / shape.tensor, group)
-                for group in places[device].T
+                _gradient_s(
+                    case, GRADIENT_BYTES * num_parameters / shape.tensor, shape.data, joined
+                )
+                for joined in {joined_by(case, group) for group in places[device].T}
             )
         )
-        pairs = zip(places[device - 1].flat, places[device].flat, strict=True)
+        pairs = np.column_stack((places[device - 1].ravel(), places[device].ravel()))
         messages = [
-            local_message_s(
-                workload,
-                joined_by(case, np.array(pair)),
-                shape,
-                case.corrections,
-                device=device - 1,
-            )
-            for pair in (pairs if device > 0 else ())
+            local_message_s(workload, joined, shape, case.corrections, device=device - 1)
+            for joined in ({joined_by(case, pair) for pair in pairs} if device > 0 else ())
         ]
         if messages:
             on_wire_s = max(one.transfer_s for one in messages)
@@ -203,21 +200,27 @@ def joined_by(case: DomainCase, group: np.ndarray) -> Domain:
     if len(group) == 1 or not isinstance(case, LocalCase | ServersCase):
         return case.domain
     gpus = case.gpus if isinstance(case, LocalCase) else case.server
-    servers, places = np.divmod(group, gpus.num_gpus)
-    if (servers != servers[0]).any():
+    servers = [gpu // gpus.num_gpus for gpu in group.tolist()]
+    if len(set(servers)) > 1:
         return case.domain
-    mask = sum(1 << int(gpu) for gpu in places)
+    mask = sum(1 << gpu % gpus.num_gpus for gpu in group.tolist())
+    bandwidth, latency_s = gpus.wires.ring_bandwidth_bytes_per_s, gpus.wires.ring_latency_s
+    return _with_network(case.domain, float(bandwidth[mask]), float(latency_s[mask]))
+
+
+@lru_cache(maxsize=4096)
+def _with_network(domain: Domain, bandwidth_bytes_per_s: float, latency_s: float) -> Domain:
     return replace(
-        case.domain,
-        intra_bandwidth_bytes_per_s=float(gpus.wires.ring_bandwidth_bytes_per_s[mask]),
-        intra_latency_s=float(gpus.wires.ring_latency_s[mask]),
+        domain,
+        intra_bandwidth_bytes_per_s=bandwidth_bytes_per_s,
+        intra_latency_s=latency_s,
     )
 
 
-def _gradient_s(case: DomainCase, num_bytes: float, group: np.ndarray) -> float:
-    figures = corrected_inside(joined_by(case, group), case.corrections)
+def _gradient_s(case: DomainCase, num_bytes: float, num_replicas: int, joined: Domain) -> float:
+    figures = corrected_inside(joined, case.corrections)
     return ring_all_reduce_s(
-        num_bytes, len(group), figures.intra_bandwidth_bytes_per_s, figures.intra_latency_s
+        num_bytes, num_replicas, figures.intra_bandwidth_bytes_per_s, figures.intra_latency_s
     )
 
 

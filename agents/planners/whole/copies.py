@@ -6,22 +6,15 @@ from dataclasses import replace
 import numpy as np
 
 from agents.decision.families import Family
-from agents.judge.paced_judge import FEW_SCHEDULES, Order, PacedJudge, Scored
-from agents.planners.search.search_moves import joined
-from agents.planners.whole.groups import (
-    GroupOrders,
-    GroupTable,
-    GroupTimes,
-    partition_levels,
-    whole_shares,
-)
+from agents.judge.paced_judge import FEW_SCHEDULES, Order, PacedJudge
+from agents.planners.whole.group_orders import GroupOrders
+from agents.planners.whole.groups import GroupTable, GroupTimes, partition_levels
+from agents.planners.whole.levelling import WorkedOut, worked_out
 from agents.planners.whole.partitions import (
     MOST_DOMAINS_FOR_ALL,
     Group,
     Partition,
     all_partitions,
-    clustered,
-    cut_chain,
     partition_of,
     partitions_near,
 )
@@ -38,9 +31,6 @@ _NUM_CHANGED = 4
 _MOST_ROUNDS = 8
 """Rounds of neighbours."""
 
-_MOST_NEIGHBOURS = 400
-"""Neighbours of a split of layers that are judged when a copy is refined."""
-
 Mode = tuple[Family, Synchronisation]
 """A family of several copies and a way to keep them in step."""
 
@@ -55,9 +45,7 @@ class CopySearch:
     judge_of
         Makes the judge of groups of which a number share one optimiser state; 1: none do.
     suggested
-        Orders of groups by their links.
-    bandwidth
-        Between every two domains, (K, K). [bytes/s]
+        Groups, and orders of groups, by their links.
     proposed
         Groups, each in an order, that a search of many domains begins from too.
     sharded
@@ -69,8 +57,6 @@ class CopySearch:
         judge_of: Callable[[int], PacedJudge],
         exchanges: ExchangeTimes,
         suggested: GroupOrders,
-        bandwidth: np.ndarray,
-        rates: Sequence[float],
         *,
         proposed: Sequence[tuple[Order, ...]] = (),
         sharded: bool = False,
@@ -79,9 +65,9 @@ class CopySearch:
         self._suggested = suggested
         self._orders = [order for groups in proposed for order in groups]
         self._tables: dict[int, GroupTable] = {}
-        self._bandwidth, self._rates = bandwidth, rates
         self._proposed = [partition_of(map(frozenset, groups)) for groups in proposed]
         self._workload = self._table(1).judge.workload
+        self._sending: dict[Synchronisation, Sending] = {}
 
     def _table(self, num_groups: int) -> GroupTable:
         """Pipelines of groups; their number matters where they share the optimiser's state."""
@@ -103,16 +89,10 @@ class CopySearch:
 
         Of many domains until about ``most`` plans were judged.
         """
-        size = len(self._rates)
+        size = self._suggested.num_domains
         if size <= MOST_DOMAINS_FOR_ALL:
             return self._kept(self._levelled(all_partitions(size)), modes, num_kept)
-        everyone = frozenset(range(size))
-        chains = self._suggested.of(everyone)
-        begun = [
-            *self._proposed,
-            *clustered(self._bandwidth, self._rates),
-            *(one for chain in chains for one in cut_chain(chain, self._rates)),
-        ]
+        begun = (*self._proposed, *self._suggested.partitions)
         return self.sketches_near(begun, modes, num_kept, most)
 
     def sketches_near(
@@ -123,7 +103,7 @@ class CopySearch:
         Of a few domains, of which all partitions were sketched in other sizes, no neighbours.
         """
         end = self.num_judged + most
-        size = len(self._rates)
+        size = self._suggested.num_domains
         known = dict.fromkeys(begun)
         found = self._levelled(list(known))
         been: set[Partition] = set()
@@ -146,7 +126,9 @@ class CopySearch:
     def _kept(self, found: Levelled, modes: Sequence[Mode], most: int) -> dict[Mode, list[Sketch]]:
         """The best sketches of each family and mode."""
         kept = {
-            (family, mode): found.sketches(family, self._sending(mode), most, sharded=self._sharded)
+            (family, mode): found.sketches(
+                family, self._sending_of(mode), most, sharded=self._sharded
+            )
             for family, mode in modes
         }
         return {kind: own for kind, own in kept.items() if own}
@@ -188,8 +170,11 @@ class CopySearch:
             star_s=star_s[is_joined],
         )
 
-    def _sending(self, mode: Synchronisation) -> Sending:
-        return Sending.of(mode, self._bytes(mode), self._workload.num_layers)
+    def _sending_of(self, mode: Synchronisation) -> Sending:
+        if mode not in self._sending:
+            num_layers = self._workload.num_layers
+            self._sending[mode] = Sending.of(mode, self._bytes(mode), num_layers)
+        return self._sending[mode]
 
     def _bytes(self, mode: Synchronisation) -> float:
         """Bytes of a parameter between groups, mean of both halves of an exchange."""
@@ -198,25 +183,30 @@ class CopySearch:
         gradients = self._workload.gradient_bytes / 2.0 * mode.bits_per_value / 8.0
         return (gradients + WEIGHT_BYTES) / 2.0 if self._sharded else gradients
 
-    def plans(self, sketch: Sketch) -> Iterator[Plan]:
-        """Work a sketch out: whole shares, splits for them, rings and trees, and buckets."""
-        shares = list(whole_shares(sketch.shares, self._workload.num_microbatches))
-        judge = self._table(len(shares)).judge
-        schedule = self._best_schedule(sketch, shares)
-        scored = self._best_of(sketch, schedule, shares)
-        if scored is None:
-            return
-        shares, own = scored
-        pipelines = joined([one.plans for one in own])
-        placements = [judge.placement(pipelines, row) for row in range(len(own))]
-        for order, exchange in self._exchanges_of(pipelines, sketch.mode):
+    def plans(self, sketches: Sequence[Sketch]) -> list[list[Plan]]:
+        """Work sketches out: whole shares, splits for them, rings and trees, and buckets."""
+        places: dict[GroupTable, list[int]] = {}
+        for place, sketch in enumerate(sketches):
+            places.setdefault(self._table(len(sketch.shares)), []).append(place)
+        found: list[list[Plan]] = [[] for _ in sketches]
+        for table, own in places.items():
+            whole = worked_out(table, [sketches[place] for place in own])
+            for place, one in zip(own, whole, strict=True):
+                if one is not None:
+                    found[place] = list(self._plans(table.judge, sketches[place].mode, one))
+        return found
+
+    def _plans(self, judge: PacedJudge, mode: Synchronisation, one: WorkedOut) -> Iterator[Plan]:
+        """Plans of pipelines that were worked out, by how they exchange."""
+        placements = [judge.placement(one.pipelines, row) for row in range(len(one.shares))]
+        for order, exchange in self._exchanges_of(one.pipelines, mode):
             first, *others = [placements[place] for place in order]
             yield Plan(
                 placement=first,
                 replicas=tuple(others),
-                shares=tuple(shares[place] for place in order),
-                schedule=judge.schedules[schedule],
-                synchronisation=sketch.mode,
+                shares=tuple(one.shares[place] for place in order),
+                schedule=judge.schedules[one.schedule],
+                synchronisation=mode,
                 exchange=exchange,
                 activation_compression=judge.compression,
             )
@@ -241,46 +231,6 @@ class CopySearch:
             is_whole = mode.overlap_steps > 0
             tree = self._exchanges.tree(pipelines, bits, 1 if is_whole else NUM_BUCKETS)
             yield tree.order, replace(whole if is_whole else buckets, tree=tree.above)
-
-    def _best_schedule(self, sketch: Sketch, shares: Sequence[int]) -> int:
-        """Schedule under which the slowest group of a sketch is quickest."""
-        table = self._table(len(shares))
-        longest_s = np.zeros(len(table.judge.schedules))
-        for group, share in zip(sketch.partition, shares, strict=True):
-            longest_s = np.maximum(longest_s, table.least_s(group, share))
-        return int(longest_s.argmin())
-
-    def _best_of(
-        self, sketch: Sketch, schedule: int, shares: list[int]
-    ) -> tuple[list[int], list[Scored]] | None:
-        """Pipelines of the groups for their shares, which are levelled while that helps."""
-        self._level(sketch, schedule, shares, 0)
-        own = self._level(sketch, schedule, shares, _MOST_NEIGHBOURS)
-        fits = all(np.isfinite(one.times_s[0]) for one in own)
-        return (shares, own) if fits else None
-
-    def _level(self, sketch: Sketch, schedule: int, shares: list[int], most: int) -> list[Scored]:
-        """Hand microbatches of the slowest group to the quickest while that helps.
-
-        Pipelines are refined by as many neighbours as ``most``.
-        """
-        table = self._table(len(shares))
-
-        def scored(place: int, share: int) -> Scored:
-            return table.refined(sketch.partition[place], share, schedule, most)
-
-        for _ in range(4 * len(shares)):
-            times_s = [float(scored(*each).times_s[0]) for each in enumerate(shares)]
-            slow = times_s.index(max(times_s))
-            quick = times_s.index(min(times_s))
-            if shares[slow] == 1 or slow == quick or not np.isfinite(times_s[slow]):
-                break
-            after_s = float(scored(quick, shares[quick] + 1).times_s[0])
-            if max(after_s, float(scored(slow, shares[slow] - 1).times_s[0])) >= times_s[slow]:
-                break
-            shares[slow] -= 1
-            shares[quick] += 1
-        return [scored(*each) for each in enumerate(shares)]
 
 
 def _few(schedules: Sequence[str]) -> list[int]:

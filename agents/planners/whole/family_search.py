@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 from itertools import product
-from typing import NamedTuple
 
 import numpy as np
 
@@ -13,7 +13,8 @@ from agents.decision.whole_plan import ProposeGroups, WholeFound
 from agents.judge.paced_judge import Scored
 from agents.judge.step_times import step_times_s
 from agents.planners.choice.chains import mutual_links
-from agents.planners.whole.copies import Mode
+from agents.planners.whole.best_pipelines import FoundPipeline, pipeline_rows, quickest_pipelines
+from agents.planners.whole.copies import CopySearch, Mode
 from agents.planners.whole.kept_plans import KeptPlans
 from agents.planners.whole.misfits import shortfall
 from agents.planners.whole.pipelines import OrderSearch
@@ -42,8 +43,8 @@ _LEAST_BUDGET, _BUDGET_STAGES = 1_000, 40_000
 """Default budget of plans of a search: as many stages in all, but no fewer plans than this."""
 
 _NUM_SIZES = 2
-"""Sizes of microbatches whose pipelines are searched further: the best for simple pipelines, and
-the best of the others, judged by the orders found, if that is close."""
+"""Microbatch sizes with a pipeline search: the best one for simple pipelines, and the best of the
+others on the orders found, if it is close."""
 
 _CLOSE = 1.15
 """A size of microbatches is close if its best pipeline takes no more than this many times as long,
@@ -59,22 +60,13 @@ _NUM_BETWEEN, _PART_BETWEEN = 4, 8
 """Further sketches of each family, of sizes between the least and the largest; and the part of the
 plans that are judged for these."""
 
-_NUM_ORDERS_MADE, _MOST_PASSES_MADE = 2, 1024
-"""Best pipelines for which schedules that look at times are made, of at most this many stages times
-microbatches: that takes about a hundredth of a second for every 256."""
+_MOST_PASSES_MADE = 1024
+"""Most stages times microbatches for which schedules that look at times are made: that takes about
+a hundredth of a second for every 256."""
 
 
 _ROUNDING = 1.0 + 1e-8
 """A time is the least there can be if it is no more than this many times a bound."""
-
-
-class _Pipeline(NamedTuple):
-    """A pipeline found, its time, and the time that no other order of its passes is below. [s]"""
-
-    time_s: float
-    least_s: float
-    part: SearchPart
-    plan: Plan
 
 
 def default_budget(num_domains: int) -> int:
@@ -118,7 +110,7 @@ class FamilySearch:
             self._corrections,
             schedules=self._paced,
             bandwidth=self._bandwidth,
-            modes=self._modes(),
+            modes=self._modes,
             propose=self._propose,
         )
         parts = [
@@ -143,6 +135,7 @@ class FamilySearch:
             num_judged=self._num_judged + sum(part.num_judged for part in parts),
         )
 
+    @cached_property
     def _modes(self) -> list[Mode]:
         """Families of several copies, with their ways to keep in step."""
         space = self._space
@@ -166,7 +159,9 @@ class FamilySearch:
         ]
         looked_at = self._by_size(begun)
         for kind in wanted:
-            best = _quickest(looked_at[:_NUM_SIZES], kind) or _quickest(looked_at, kind)
+            best = quickest_pipelines(looked_at[:_NUM_SIZES], kind) or quickest_pipelines(
+                looked_at, kind
+            )
             self._judge_pipelines(best)
             if not best:
                 self._note_misfits(looked_at, kind)
@@ -189,13 +184,13 @@ class FamilySearch:
     def _note_misfits(self, looked_at: Sequence[tuple[SearchPart, Scored]], kind: Family) -> None:
         """Remember what the pipelines of one domain, or of several, lack that lack least."""
         for part, scored in looked_at:
-            rows = _rows_of(scored, kind)
+            rows = pipeline_rows(scored, kind)
             lacking = rows[scored.overflow[rows] > 0.0]
             if len(lacking):
                 row = int(lacking[scored.overflow[lacking].argmin()])
                 self._fits(part.workload, part.judge.plan(scored.plans, row))
 
-    def _judge_pipelines(self, own: Sequence[_Pipeline]) -> None:
+    def _judge_pipelines(self, own: Sequence[FoundPipeline]) -> None:
         """Keep the best; paces are judged already where every border has a link of its own.
 
         Schedules that look at times are made where one might be quicker.
@@ -209,7 +204,7 @@ class FamilySearch:
                 self._judge(workload, [plan])
             num_passes = len(plan.stages) * workload.num_microbatches
             is_least = self._is_plain and each.time_s <= each.least_s * _ROUNDING
-            if is_least or _is_single(plan) or num_passes > _MOST_PASSES_MADE:
+            if is_least or plan.placement.num_borders == 0 or num_passes > _MOST_PASSES_MADE:
                 continue
             others = [replace(plan, schedule=name) for name in made]
             self._judge(workload, [one for one in others if self._fits(workload, one)])
@@ -220,7 +215,7 @@ class FamilySearch:
         ends = [parts[0], parts[-1]] if len(parts) > 1 else parts
         for part in [*ends, *parts[1:-1]]:
             for state, copies in part.copies.items():
-                modes = [each for each in self._modes() if state.is_of(each[1])]
+                modes = [each for each in self._modes if state.is_of(each[1])]
                 if part in ends:
                     found = copies.sketches(modes, _NUM_SKETCHES, self._max_judged)
                 else:  # between the least and the largest size a search from what they found
@@ -231,13 +226,24 @@ class FamilySearch:
                 for kind, sketches in found.items():
                     into = sketched.setdefault((kind, state.sharded), [])
                     into.extend((one, part) for one in sketches)
-        plans: dict[Workload, list[Plan]] = {}
+        chosen: list[tuple[Sketch, Workload, CopySearch]] = []
         for (kind, sharded), found_of in sketched.items():
             state = KeptState(0.0, True) if sharded else KeptState.of(kind[1])
             own = worth_sharding(found_of, sketched.get((kind, False), ())) if sharded else found_of
             for sketch, part in worth_working_out(own, ends, _NUM_SKETCHES, _NUM_BETWEEN):
-                plans.setdefault(part.workload, []).extend(part.copies[state].plans(sketch))
-        for workload, of_size in plans.items():
+                chosen.append((sketch, part.workload, part.copies[state]))
+        self._work_out(chosen)
+
+    def _work_out(self, chosen: Sequence[tuple[Sketch, Workload, CopySearch]]) -> None:
+        """Make plans of sketches, those of one search together, and judge them."""
+        by_search: dict[CopySearch, list[Sketch]] = {}
+        for sketch, _, copies in chosen:
+            by_search.setdefault(copies, []).append(sketch)
+        made = {copies: iter(copies.plans(own)) for copies, own in by_search.items()}
+        plans: dict[int, tuple[Workload, list[Plan]]] = {}
+        for _, workload, copies in chosen:
+            plans.setdefault(id(workload), (workload, []))[1].extend(next(made[copies]))
+        for workload, of_size in plans.values():
             self._judge(workload, of_size)
 
     def _note_missing(self) -> None:
@@ -274,27 +280,3 @@ class FamilySearch:
                 lack,
                 InfeasiblePlacementError(f"{family}: no plan fits; at best, {what}"),
             )
-
-
-def _rows_of(scored: Scored, kind: Family) -> np.ndarray:
-    """Rows of pipelines of one domain, or of several."""
-    return np.flatnonzero((scored.plans.num_stages == 1) == (kind == "single"))
-
-
-def _quickest(looked_at: Sequence[tuple[SearchPart, Scored]], kind: Family) -> list[_Pipeline]:
-    """Quickest pipelines of a kind that fit, of several sizes of microbatches."""
-    fitting = [
-        (float(scored.times_s[row]), part, scored.plans, int(row))
-        for part, scored in looked_at
-        for row in _rows_of(scored, kind)
-        if np.isfinite(scored.times_s[row])
-    ]
-    fitting.sort(key=lambda each: each[0])
-    return [
-        _Pipeline(time_s, part.judge.least_s(plans, row), part, part.judge.plan(plans, row))
-        for time_s, part, plans, row in fitting[:_NUM_ORDERS_MADE]
-    ]
-
-
-def _is_single(plan: Plan) -> bool:
-    return plan.placement.num_borders == 0

@@ -2,28 +2,33 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import permutations
 from typing import NamedTuple
 
 import numpy as np
 
-from agents.judge.paced_judge import Order, PacedJudge, Scored
-from agents.planners.choice.chains import grown_chain
+from agents.judge.paced_judge import Order, OrderRows, PacedJudge
 from agents.planners.search.search_moves import joined
+from agents.planners.whole.group_orders import MOST_FOR_ALL_ORDERS, GroupOrders
 from agents.planners.whole.partitions import Group
-from des.compiled.many.layout import Real, Whole
+from des.compiled.many.layout import Real, Small, Whole
 from des.compiled.many.paced import paced_table
 from des.compiled.many.simulation import plan_rows
 from des.compiled.many.steady import Plans
 
-MOST_FOR_ALL_ORDERS = 3
-"""Most domains of a group of which all orders are judged."""
-
 _MOST_JUDGED = 3
 """Orders of a group that are judged when groups are compared, those that promise most."""
 
-_MOST_STARTS = 2
-"""Domains of a larger group from which a chain of its best links grows."""
+
+class Wanted(NamedTuple):
+    """A pipeline of a group to refine: on a count of microbatches, under a schedule by its number.
+
+    At most ``most`` of its neighbours are judged.
+    """
+
+    group: Group
+    num_microbatches: int
+    schedule: int
+    most: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,42 +46,11 @@ class GroupTimes:
     plans: Plans
 
 
-class GroupOrders:
-    """Orders of groups that their links suggest, remembered for all judges of a network.
+class _Orders(NamedTuple):
+    """Orders of G groups: rows; where those of each begin, and where the last end, (G + 1,)."""
 
-    All orders of a few domains; of more, chains of the best links both ways round.
-
-    Parameters
-    ----------
-    bandwidth
-        Between every two domains, (K, K). [bytes/s]
-    most_stages
-        Of a pipeline; larger groups have no order.
-    """
-
-    def __init__(self, bandwidth: np.ndarray, most_stages: int) -> None:
-        self._bandwidth, self._most_stages = bandwidth, most_stages
-        self._known: dict[Group, tuple[Order, ...]] = {}
-
-    def of(self, group: Group) -> tuple[Order, ...]:
-        """Orders of a group, none where it is larger than a pipeline."""
-        if group not in self._known:
-            self._known[group] = self._suggested(sorted(group))
-        return self._known[group]
-
-    def _suggested(self, members: list[int]) -> tuple[Order, ...]:
-        if len(members) > self._most_stages:
-            return ()
-        if len(members) <= MOST_FOR_ALL_ORDERS:
-            return tuple(permutations(members))
-        within = self._bandwidth[np.ix_(members, members)]
-        by_total = np.argsort(-within.sum(axis=1), kind="stable")[:_MOST_STARTS]
-        found: dict[Order, None] = {}
-        for start in by_total.tolist():
-            chain = tuple(members[each] for each in grown_chain(within, start))
-            if len(chain) == len(members):
-                found[chain] = found[chain[::-1]] = None
-        return tuple(found)
+    rows: OrderRows
+    first: Whole
 
 
 class GroupTable:
@@ -104,7 +78,7 @@ class GroupTable:
                 self._proposed.setdefault(frozenset(order), {})[order] = None
         self._known: GroupTimes | None = None
         self._least_s: dict[tuple[Group, int], Real] = {}
-        self._refined: dict[tuple[Group, int, int, int], Scored] = {}
+        self._refined: dict[Wanted, tuple[float, Plans]] = {}
 
     def of(self, wanted: Iterable[tuple[Group, int]]) -> GroupTimes:
         """Times of groups, each on a count of microbatches, and of those looked at before.
@@ -121,25 +95,15 @@ class GroupTable:
         return known
 
     def _judged(self, new: Sequence[tuple[Group, int]]) -> GroupTimes:
-        orders = self._promising(new)
-        num_orders = np.fromiter(map(len, orders), np.int64, len(orders))
-        only = [order for own in orders for order in own]
         counts = np.fromiter((count for _, count in new), np.int64, len(new))
-        num = len(self.schedules)
-        if not only:
+        orders, num = self._promising([group for group, _ in new], counts), len(self.schedules)
+        if not orders.first[-1]:
             return _unjoined(new, num, self.judge.most_stages)
-        scored = self.judge.scored(only, counts.repeat(num_orders).tolist(), self.schedules)
-        of_orders_s = np.full((len(new), max(1, num_orders.max()), num), np.inf)
-        of_orders_s[np.arange(of_orders_s.shape[1]) < num_orders[:, np.newaxis]] = (
-            scored.times_s.reshape(-1, num)
-        )
-        firsts = np.cumsum(num_orders) - num_orders
-        best = firsts[:, np.newaxis] + of_orders_s.argmin(axis=1)
-        best[num_orders == 0] = 0  # of a group that no links join, or of more domains than layers
-        plans = plan_rows(scored.plans, (best * num + np.arange(num)).ravel())
+        schedules = np.broadcast_to(np.array(self.schedules, np.int32), (len(new), num))
+        plans, repeated, best_s, _ = self.judge.quickest(*orders, counts, schedules)
         more = np.maximum(1, counts // 4)
-        further = self.judge.judged(plans, (counts + more).repeat(num)).times_s.reshape(-1, num)
-        times_s = of_orders_s.min(axis=1)
+        further = self.judge.judged(plans, repeated + more.repeat(num)).times_s.reshape(-1, num)
+        times_s = best_s.reshape(-1, num)
         fits = np.isfinite(times_s) & np.isfinite(further)
         gains_s = np.where(fits, further, np.inf) - np.where(fits, times_s, 0.0)
         return GroupTimes(
@@ -149,43 +113,76 @@ class GroupTable:
             plans=plans,
         )
 
-    def _promising(self, new: Sequence[tuple[Group, int]]) -> list[Sequence[Order]]:
+    def _promising(self, groups: Sequence[Group], counts: Whole) -> _Orders:
         """Orders of groups that promise most on their counts of microbatches."""
-        found: list[Sequence[Order]] = [self.orders(group) for group, _ in new]
-        many = [place for place, own in enumerate(found) if len(own) > _MOST_JUDGED]
-        only = [order for place in many for order in found[place]]
-        if not only:
-            return found
-        counts = np.array([new[place][1] for place in many for _ in found[place]])
-        levels_s = self.judge.levels_s(only, counts, self.schedules[0])
-        end = 0
-        for place in many:
-            own, begin = found[place], end
-            end += len(own)
-            best = np.argsort(levels_s[begin:end], kind="stable")[:_MOST_JUDGED]
-            found[place] = [own[each] for each in best.tolist()]
-        return found
+        rows, first = self._orders_of(groups)
+        nums = np.diff(first)
+        is_many = (nums > _MOST_JUDGED).repeat(nums)
+        if not is_many.any():
+            return _Orders(rows, first)
+        of_order, promise_s = np.repeat(np.arange(len(groups)), nums), np.zeros(len(is_many))
+        many = OrderRows(rows.num_stages[is_many], rows.domain[is_many])
+        promise_s[is_many] = self.judge.levels_of_rows_s(
+            many, counts[of_order[is_many]], self.schedules[0]
+        )
+        best_first = np.lexsort((promise_s, of_order))
+        is_judged = np.arange(len(is_many)) - first[of_order] < _MOST_JUDGED
+        kept = best_first[is_judged]
+        ends = np.cumsum([0, *np.minimum(nums, _MOST_JUDGED)])
+        return _Orders(OrderRows(rows.num_stages[kept], rows.domain[kept]), ends)
 
-    def refined(self, group: Group, count: int, schedule: int, most: int) -> Scored:
-        """Best pipeline of a group on ``count`` microbatches, see `PacedJudge.best`."""
-        key = group, count, schedule, most
-        if key not in self._refined:
-            self._refined[key] = self.judge.best(self.orders(group), count, schedule, most)
-        return self._refined[key]
+    def refine(self, wanted: Iterable[Wanted]) -> None:
+        """Find the best pipelines of groups, and refine them under their schedules alone.
 
-    def least_s(self, group: Group, count: int) -> Real:
-        """Times of the best pipeline of a group under each schedule of the judge, (S,). [s]"""
-        key = group, count
-        if key not in self._least_s:
-            orders = self.orders(group)
-            times_s = self.judge.scored(orders, [count] * len(orders)).times_s
-            self._least_s[key] = times_s.reshape(len(orders), -1).min(axis=0)
-        return self._least_s[key]
+        Those that are new are judged together; all have the same limit of plans that are judged.
+        """
+        new = [one for one in dict.fromkeys(wanted) if one not in self._refined]
+        if not new:
+            return
+        counts = np.array([one.num_microbatches for one in new])
+        schedules = np.array([[one.schedule] for one in new], dtype=np.int32)
+        orders = self._orders_of([one.group for one in new])
+        scored = self.judge.quickest(*orders, counts, schedules)
+        found = self.judge.refined(scored, new[0].most, any_schedule=False)
+        for row, (one, time_s) in enumerate(zip(new, found.times_s.tolist(), strict=True)):
+            self._refined[one] = time_s, plan_rows(found.plans, np.array([row]))
 
-    def orders(self, group: Group) -> tuple[Order, ...]:
-        """Orders of a group that are worth a look; none where it is larger than a pipeline."""
+    def refined_s(self, wanted: Wanted) -> float:
+        """Time of a pipeline that `refine` found; ``inf`` where none fits. [s]"""
+        return self._refined[wanted][0]
+
+    def refined(self, wanted: Iterable[Wanted]) -> Plans:
+        """Pipelines that `refine` found."""
+        return joined([self._refined[one][1] for one in wanted])
+
+    def least_s(self, groups: Sequence[tuple[Group, int]]) -> Real:
+        """Times of the best pipelines of groups under each schedule of the judge, (G, S). [s]"""
+        new = [one for one in dict.fromkeys(groups) if one not in self._least_s]
+        if new:
+            counts, num = np.array([count for _, count in new]), len(self.judge.schedules)
+            schedules = np.broadcast_to(np.arange(num, dtype=np.int32), (len(new), num))
+            orders = self._orders_of([group for group, _ in new])
+            found = self.judge.quickest(*orders, counts, schedules).times_s.reshape(-1, num)
+            self._least_s |= zip(new, found, strict=True)
+        return np.array([self._least_s[one] for one in groups])
+
+    def _orders_of(self, groups: Sequence[Group]) -> _Orders:
+        """Orders of groups that are worth a look, those proposed first."""
+        self._suggested.look_at(groups)
+        own = [self._orders(group) for group in groups]
+        nums = list(map(len, own))
+        lengths = np.fromiter(map(len, groups), np.int32, len(groups)).repeat(nums)
+        domain = np.zeros((len(lengths), self.judge.most_stages), dtype=np.int32)
+        is_stage = np.arange(self.judge.most_stages) < lengths[:, np.newaxis]
+        domain[is_stage] = np.concatenate([each.ravel() for each in own])
+        return _Orders(OrderRows(lengths, domain), np.cumsum([0, *nums]))
+
+    def _orders(self, group: Group) -> Small:
         suggested, proposed = self._suggested.of(group), self._proposed.get(group)
-        return tuple(proposed | dict.fromkeys(suggested)) if proposed else suggested
+        if not proposed:
+            return suggested
+        both = proposed | dict.fromkeys(map(tuple, suggested.tolist()))
+        return np.array(list(both), dtype=np.int32)
 
 
 def _unjoined(new: Sequence[tuple[Group, int]], num_schedules: int, most_stages: int) -> GroupTimes:

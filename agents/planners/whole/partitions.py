@@ -102,15 +102,14 @@ def cut_chain(chain: Sequence[int], rates: Sequence[float]) -> list[Partition]:
     >>> [[sorted(group) for group in one] for one in cut_chain((0, 3, 1, 2), (1.0, 1.0, 1.0, 1.0))]
     [[[0, 3], [1, 2]]]
     """
-    before = np.cumsum([rates[domain] for domain in chain])
+    own = np.array([rates[domain] for domain in chain])
+    before = np.cumsum(own)
+    middles = before - own / 2.0
     found: dict[Partition, None] = {}
     for count in range(2, len(chain) // 2 + 1):
-        middles = before - np.array([rates[domain] for domain in chain]) / 2.0
         of_domain = np.minimum(count - 1, (middles * count / before[-1]).astype(int))
-        groups = [
-            frozenset(domain for domain, own in zip(chain, of_domain, strict=True) if own == each)
-            for each in range(count)
-        ]
+        ends = np.searchsorted(of_domain, np.arange(count), side="right").tolist()
+        groups = [frozenset(chain[begin:end]) for begin, end in zip([0, *ends], ends, strict=False)]
         found[partition_of(groups)] = None
     return list(found)
 

@@ -10,7 +10,7 @@ import numpy as np
 from agents.decision.whole_plan import ProposeGroups
 from agents.judge.paced_judge import Order, PacedJudge
 from agents.planners.whole.copies import CopySearch, Mode
-from agents.planners.whole.groups import GroupOrders
+from agents.planners.whole.group_orders import GroupOrders
 from agents.planners.whole.rings import ExchangeTimes
 from agents.planners.whole.sketches import Sketch, best_places
 from des import Corrections, Topology, Workload
@@ -104,7 +104,7 @@ class PartMaker:
         if self._exchanges is None:  # no size of microbatches matters to them
             self._exchanges = ExchangeTimes(self._topology, workload, self._corrections)
         if self._suggested is None:  # nor to orders
-            self._suggested = GroupOrders(self._bandwidth, judge.most_stages)
+            self._suggested = GroupOrders(self._bandwidth, self._rates, judge.most_stages)
         proposed = self._propose(self._topology, workload) if self._propose is not None else ()
         several = [groups for groups in proposed if len(groups) > 1]
         copies = {
@@ -112,8 +112,6 @@ class PartMaker:
                 partial(judge.with_state, state.extra_bytes),
                 self._exchanges,
                 self._suggested,
-                self._bandwidth,
-                self._rates,
                 proposed=several,
                 sharded=state.sharded,
             )

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -48,8 +49,7 @@ class Sending(NamedTuple):
     @classmethod
     def of(cls, mode: Synchronisation, num_bytes: float, num_layers: int) -> "Sending":
         """Count the steps of a mode that have an exchange behind them."""
-        windows = Windows.of(mode, np.ones(num_layers))
-        return cls(mode, num_bytes, windows.num_steps / mode.steps_between)
+        return cls(mode, num_bytes, _shared_fraction(mode, num_layers))
 
     def mean_steps_s(self, computed_s: Real, byte_s: Real) -> Real:
         """Times of a step with what its exchange adds, about. [s]"""
@@ -58,6 +58,11 @@ class Sending(NamedTuple):
             return computed_s + exchange_s
         waited_s = (1.0 - self.shared_fraction) * computed_s + exchange_s
         return np.maximum(computed_s, waited_s)
+
+
+@lru_cache(maxsize=64)
+def _shared_fraction(mode: Synchronisation, num_layers: int) -> float:
+    return Windows.of(mode, np.ones(num_layers)).num_steps / mode.steps_between
 
 
 class Levelled(NamedTuple):

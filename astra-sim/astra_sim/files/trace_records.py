@@ -88,8 +88,8 @@ def node_fields_within(  # noqa: PLR0912 - a call a field takes as long as all e
     Raises
     ------
     UnusualError, IndexError, UnicodeDecodeError
-        If the record is damaged or unusual: fields are usually in the order of their numbers, as
-        libraries write them.
+        If the record is damaged, or of unusual form: libraries write fields in the order of their
+        numbers.
     """
     number, name, kind, duration_us = 0, "", 0, 0
     dependencies: tuple[int, ...] = ()

@@ -1,4 +1,4 @@
-"""Phases of all NPUs that are like one before, of which only start and end are simulated.
+"""Repeated phases of all NPUs, of which only start and end are simulated.
 
 Where all NPUs of a network of one dimension start the same phase at one tick and nothing else is
 under way, what happens until its end depends on the phase and the order of its members alone: all
@@ -95,7 +95,7 @@ class RepeatedPhases:
             self._foresee(course, runs)
 
     def _is_alone(self, runs: list[PhaseRun]) -> bool:
-        """Whether the first local moves of all members, in their order, are all that is due."""
+        """Whether nothing is due but the first local moves of all members, in their order."""
         queue = self._queue
         due = queue.due[queue.now]
         if queue.times or len(due) != len(runs) or len(runs) != len(runs[0].phase.plan.members):
@@ -117,7 +117,7 @@ class RepeatedPhases:
         return *phases.pop(), tuple((run.phase.plan.position - first) % n for run in runs)
 
     def _foresee(self, course: _Course, runs: list[PhaseRun]) -> None:
-        """Put the ends of all members in place of all that is due."""
+        """Replace the events that are due by the ends of all members."""
         queue, n = self._queue, len(runs)
         end_ns = queue.now + course.end_ns - course.start_ns
         if end_ns > self._last_ns:
@@ -141,7 +141,7 @@ def _ends_in_no_time(run: PhaseRun) -> bool:
 def repeated_phases(
     network: NetworkConfig, queue: EventQueue, *, move_ns: int, last_ns: int
 ) -> RepeatedPhases | None:
-    """Return the memory of a run's phases; None where a phase may differ from one like it.
+    """Return the store of a run's phases; None where equal phases may take different times.
 
     Parameters
     ----------

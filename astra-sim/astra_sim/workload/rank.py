@@ -35,7 +35,7 @@ SLOT_OF_TYPE: dict[int, Slot] = {
 }
 
 _SLOTS: dict[int, int] = {int(kind): int(slot) for kind, slot in SLOT_OF_TYPE.items()}
-"""The same as plain numbers, which every node is looked up in."""
+"""The same as plain numbers, for the look-up of every node."""
 
 
 class Rank:

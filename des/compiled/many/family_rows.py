@@ -47,17 +47,22 @@ class WrittenPlans(NamedTuple):
 
 
 class _Draft:
-    """Lists that grow plan by plan; what comes up again gets the number that it has."""
+    """Lists that grow plan by plan; what comes up again gets the number that it has.
+
+    ``positions``, ``owners`` and ``exchange`` are of every step of a plan; ``counts``, ``script``,
+    ``message`` and ``schedule`` of each plan; ``layers`` and ``shares`` of its pipelines.
+    """
 
     def __init__(self, workload: Workload, *, is_behind: bool) -> None:
         self._workload, self._is_behind = workload, is_behind
         self.positions: list[int] = []
-        self.counts: list[int] = []
+        self.owners: list[int] = []
         self.exchange: list[int] = []
+        self.counts: list[int] = []
         self.script: list[int] = []
         self.message: list[int] = []
-        self.layers: list[tuple[int, ...]] = []
         self.schedule: list[int] = []
+        self.layers: list[tuple[int, ...]] = []
         self.shares: list[int] = []
         self.kinds: list[_Kind] = []
         self.compressions: dict[float, int] = {}
@@ -65,33 +70,46 @@ class _Draft:
         self._static: dict[str, bool] = {}
         self._even: dict[int, tuple[int, ...]] = {}
         self.scripts: dict[Script, int] = {}
-        self._kind_of: dict[tuple[int, int, int], int] = {}
+        self._kind_of: dict[tuple[int, float | None, bool, bool, int], int] = {}
+        self._last: Plan | None = None
+        self._is_held = False
 
     def add(self, position: int, plan: Plan, step: int) -> None:
-        """Write a plan down if rows can hold it: no shared GPUs or domains, a static schedule."""
+        """Write a plan down if rows can hold it: no shared GPUs or domains, a static schedule.
+
+        Steps of one plan come in a row; what does not depend on them is written once.
+        """
+        if plan is not self._last:
+            self._last, self._is_held = plan, self._write(plan)
+        if self._is_held:
+            self.positions.append(position)
+            self.owners.append(len(self.counts) - 1)
+            self.exchange.append(self._kind(plan, step))
+
+    def _write(self, plan: Plan) -> bool:
+        """Write down what does not depend on the step; whether rows can hold it."""
         name, count = plan.schedule, 1 + len(plan.replicas)
         if name not in self._static:
             self._static[name] = is_static(name)
         if plan.parallelism or plan.shares_domains or not self._static[name]:
-            return
+            return False
         layers = [one.domain_of_layer for one in plan.placements]
         shares = plan.shares or self._split(count)
         num_layers = self._workload.num_layers
         if min(shares) < 1 or sum(shares) != self._workload.num_microbatches:
-            return
+            return False
         if any(len(one) != num_layers for one in layers):
-            return
-        self.positions.append(position)
+            return False
         self.counts.append(count)
         self.layers += layers
         self.shares += shares
-        self.schedule += [self.schedules.setdefault(name, len(self.schedules))] * count
-        self.exchange.append(self._kind(plan, step))
+        self.schedule.append(self.schedules.setdefault(name, len(self.schedules)))
         scripts = self.scripts
         script = (plan.exchange.tree, count, plan.exchange.sharded)
         self.script.append(scripts.setdefault(script, len(scripts)))
         compressions = self.compressions
         self.message.append(compressions.setdefault(plan.activation_compression, len(compressions)))
+        return True
 
     def _split(self, count: int) -> tuple[int, ...]:
         if count not in self._even:
@@ -99,8 +117,9 @@ class _Draft:
         return self._even[count]
 
     def _kind(self, plan: Plan, step: int) -> int:
-        """Number of a kind of exchange; equal objects are one, which the plans keep alive."""
-        key = (id(plan.synchronisation), id(plan.exchange), step)
+        """Number of a kind of exchange; one object is one mode, which the plans keep alive."""
+        how = plan.exchange
+        key = (id(plan.synchronisation), how.bucket_bytes, how.overlapped, how.sharded, step)
         if key not in self._kind_of:
             self._kind_of[key] = len(self.kinds)
             self.kinds.append(self._made_kind(plan, step))
@@ -166,17 +185,24 @@ def written_plans(
     domain, end_layer = np.zeros((2, len(table), most_stages), dtype=np.int32)
     _write_runs(table, num_domains, np.zeros(num_domains, np.int64), num_stages, domain, end_layer)
     numbers, programs = _programs(draft, num_stages)
-    first = np.cumsum([0, *draft.counts])
-    kept = np.minimum.reduceat(num_stages, first[:-1]) > 0
+    owners = np.array(draft.owners)
+    counts = np.array(draft.counts)[owners]
+    first = np.concatenate([[0], np.cumsum(counts)])
+    pipelines = Plans(num_stages, numbers, domain, end_layer)
+    if len(owners) > len(draft.counts):  # several steps of one plan
+        begins = np.cumsum([0, *draft.counts[:-1]])[owners]
+        rows = np.repeat(begins - first[:-1], counts) + np.arange(first[-1])
+        pipelines = Plans(*(field[rows] for field in pipelines))
+    kept = np.minimum.reduceat(pipelines.num_stages, first[:-1]) > 0
     return _kept_plans(
         WrittenPlans(
             positions=np.array(draft.positions),
             rows=FamilyRows(
                 first=first,
                 exchange=np.array(draft.exchange),
-                script=np.array(draft.script),
-                message=np.array(draft.message),
-                pipelines=Plans(num_stages, numbers, domain, end_layer),
+                script=np.array(draft.script)[owners],
+                message=np.array(draft.message)[owners],
+                pipelines=pipelines,
             ),
             kinds=draft.exchange_kinds(),
             scripts=exchange_scripts(tuple(draft.scripts)),
@@ -222,7 +248,8 @@ def _programs(draft: _Draft, num_stages: Small) -> tuple[Small, tuple[Program, .
     A pipeline without stages here, which `_kept_plans` leaves out, is given one stage.
     """
     most, microbatches = int(num_stages.max()) + 1, max(draft.shares) + 1
-    keys = (np.array(draft.schedule) * microbatches + draft.shares) * most + num_stages
+    schedules = np.repeat(draft.schedule, draft.counts)
+    keys = (schedules * microbatches + draft.shares) * most + num_stages
     found = np.flatnonzero(np.bincount(keys))
     number_of = np.zeros(int(found[-1]) + 1, dtype=np.int32)
     number_of[found] = np.arange(len(found))

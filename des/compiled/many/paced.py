@@ -54,7 +54,8 @@ class Desk(NamedTuple):
 
     ``passes`` (S, 4) are times of F, B, D and W; ``arrivals`` (2, S, M) times at which activations
     and gradients arrive; ``wires`` (2, S) times from which they are free; ``free`` (S,) those of
-    stages; ``done`` (S, 3) counts of F, B or D, and W; ``work_s`` (S,) is for the work of stages.
+    stages; ``done`` (S, 3) counts of F, B or D, and W; ``pace`` (S, 2) how many F come first, and
+    by how many microbatches W is behind; ``work_s`` (S,) is for the work of stages.
     """
 
     passes: Real
@@ -62,6 +63,7 @@ class Desk(NamedTuple):
     wires: Real
     free: Real
     done: Whole
+    pace: Whole
     work_s: Real
 
 
@@ -73,6 +75,7 @@ def new_desk(most_stages: int, most_microbatches: int) -> Desk:
         wires=np.zeros((2, most_stages)),
         free=np.zeros(most_stages),
         done=np.zeros((most_stages, 3), dtype=np.int64),
+        pace=np.zeros((most_stages, 2), dtype=np.int64),
         work_s=np.zeros(most_stages),
     )
 
@@ -81,9 +84,11 @@ def new_desk(most_stages: int, most_microbatches: int) -> Desk:
 def paced_overflow(job: Job, paces: Paces, plans: Plans, plan: int, count: int) -> float:
     """Memory that a plan lacks, as a share of what the domain has that lacks most; or `FITS`."""
     begin, most = 0, FITS
-    for stage in range(plans.num_stages[plan]):
+    num_stages, schedule = plans.num_stages[plan], plans.schedule[plan]
+    for stage in range(num_stages):
         end = plans.end_layer[plan, stage]
-        needed = paced_bytes(job, paces, plans, plan, stage, begin, end, count)
+        moments = stage_moments(paces, schedule, num_stages, stage, count)
+        needed = moments_bytes(job, moments, begin, end)
         capacity = job.capacity_bytes[plans.domain[plan, stage]]
         if needed > capacity:
             most = max(most, needed / capacity - 1.0)
@@ -91,30 +96,55 @@ def paced_overflow(job: Job, paces: Paces, plans: Plans, plan: int, count: int) 
     return most
 
 
-@lean_kernel
-def paced_bytes(
-    job: Job, paces: Paces, plans: Plans, plan: int, stage: int, begin: int, end: int, count: int
-) -> float:
-    """Memory of the layers from ``begin`` to ``end`` at the worst moment of a stage. [bytes]
+class Moments(NamedTuple):
+    """Moments of a stage at one of which its memory is fullest: what is held then of microbatches.
 
     While forwards begin, more is held of everything with each; while input gradients drain, what
-    is held follows lines between three moments, so one of those is the worst.
+    is held follows lines between three moments, so one of those is the worst. Each has a number of
+    whole microbatches, and one of halved ones.
     """
-    sums, schedule = job.sums_before, plans.schedule[plan]
+
+    whole_0: int
+    halved_0: int
+    whole_1: int
+    halved_1: int
+    whole_2: int
+    halved_2: int
+    halved_3: int
+
+
+@lean_kernel
+def stage_moments(paces: Paces, schedule: int, num_stages: int, stage: int, count: int) -> Moments:
+    """Find the fullest moments of a stage."""
+    warm_up = num_warm_up(paces, schedule, num_stages - 1 - stage, count)
+    first = min(warm_up + 1, count)
+    if paces.behind[schedule] == WHOLE:
+        return Moments(first, 0, 0, 0, 0, 0, 0)
+    behind = num_behind(paces, schedule, stage, count)
+    put_off = min(count, behind + 1)
+    return Moments(
+        first,
+        min(count - first, behind),
+        first - 1,
+        min(count - first + 1, put_off),
+        min(first - 1, count - put_off),
+        put_off,
+        put_off,
+    )
+
+
+@lean_kernel
+def moments_bytes(job: Job, moments: Moments, begin: int, end: int) -> float:
+    """Memory of the layers from ``begin`` to ``end`` at the worst moment of a stage. [bytes]"""
+    sums = job.sums_before
     whole = sums[end, ACTIVATION] - sums[begin, ACTIVATION]
     halved = sums[end, WEIGHT_INPUT] - sums[begin, WEIGHT_INPUT]
     state: float = job.bytes_per_parameter * (sums[end, PARAMETERS] - sums[begin, PARAMETERS])
-    warm_up = num_warm_up(paces, schedule, plans.num_stages[plan] - 1 - stage, count)
-    first = min(warm_up + 1, count)
-    if paces.behind[schedule] == WHOLE:
-        held: float = held_bytes(first, 0, whole, halved)
-        return state + held
-    behind = num_behind(paces, schedule, stage, count)
-    put_off = min(count, behind + 1)
-    peak: float = held_bytes(first, min(count - first, behind), whole, halved)
-    peak = max(peak, held_bytes(first - 1, min(count - first + 1, put_off), whole, halved))
-    peak = max(peak, held_bytes(min(first - 1, count - put_off), put_off, whole, halved))
-    peak = max(peak, held_bytes(0, put_off, whole, halved))
+    peak: float = held_bytes(moments.whole_0, moments.halved_0, whole, halved)
+    if moments.halved_3 > 0:
+        peak = max(peak, held_bytes(moments.whole_1, moments.halved_1, whole, halved))
+        peak = max(peak, held_bytes(moments.whole_2, moments.halved_2, whole, halved))
+        peak = max(peak, held_bytes(0, moments.halved_3, whole, halved))
     needed: float = state + peak
     return needed
 
@@ -133,21 +163,38 @@ def num_behind(paces: Paces, schedule: int, stage: int, count: int) -> int:
 
 
 @lean_kernel
-def paced_time_s(job: Job, paces: Paces, plans: Plans, plan: int, count: int, desk: Desk) -> float:
-    """Time of one iteration of a plan, its update included. [s]"""
+def written_time_s(
+    job: Job, paces: Paces, plans: Plans, plan: int, count: int, desk: Desk, limit_s: float
+) -> float:
+    """Time of one iteration of a plan whose passes are written down; ``inf`` if not below a limit.
+
+    Stages do what they can from the input on, then from the output on, and so on: activations go
+    all the way in one direction, gradients in the other. [s]
+    """
     num_stages, schedule = plans.num_stages[plan], plans.schedule[plan]
-    write_passes(job, plans, plan, desk)
     is_halved = paces.behind[schedule] != WHOLE
-    num_left = num_stages
+    for stage in range(num_stages):
+        desk.wires[0, stage] = desk.wires[1, stage] = desk.free[stage] = 0.0
+        desk.done[stage, 0] = desk.done[stage, 1] = desk.done[stage, 2] = 0
+        desk.pace[stage, 0] = num_warm_up(paces, schedule, num_stages - 1 - stage, count)
+        desk.pace[stage, 1] = count
+        if is_halved:
+            desk.pace[stage, 1] = num_behind(paces, schedule, stage, count)
+    num_left, is_down = num_stages, True
     while num_left > 0:
         num_left = 0
-        for stage in range(num_stages):
-            warm_up = num_warm_up(paces, schedule, num_stages - 1 - stage, count)
-            behind = num_behind(paces, schedule, stage, count) if is_halved else 0
-            if _advance(job, plans, plan, stage, desk, count, warm_up, behind, is_halved):
+        for place in range(num_stages):
+            stage = place if is_down else num_stages - 1 - place
+            if desk.done[stage, 1] == count:
+                continue
+            if _advance(job, plans, plan, stage, desk, count, is_halved):
                 num_left += 1
+        is_down = not is_down
     longest_s = 0.0
     for stage in range(num_stages):
+        while is_halved and desk.done[stage, 2] < count:
+            desk.free[stage] += desk.passes[stage, 3]
+            desk.done[stage, 2] += 1
         longest_s = max(longest_s, desk.free[stage])
     whole_s: float = longest_s + slowest_update_s(job, plans, plan)
     return whole_s
@@ -155,76 +202,65 @@ def paced_time_s(job: Job, paces: Paces, plans: Plans, plan: int, count: int, de
 
 @lean_kernel
 def write_passes(job: Job, plans: Plans, plan: int, desk: Desk) -> None:
-    """Write down the passes of a plan's stages; nothing is done yet."""
+    """Write down the times of the passes of a plan's stages. [s]"""
     begin, work = 0, job.work_before
     for stage in range(plans.num_stages[plan]):
         domain, end = plans.domain[plan, stage], plans.end_layer[plan, stage]
         for kind in range(4):
             flops = work[end, 4 * domain + kind] - work[begin, 4 * domain + kind]
             desk.passes[stage, kind] = flops / job.rate_flops_per_s[domain]
-        desk.wires[0, stage] = desk.wires[1, stage] = desk.free[stage] = 0.0
-        desk.done[stage, 0] = desk.done[stage, 1] = desk.done[stage, 2] = 0
         begin = end
 
 
 @lean_kernel
 def _advance(
-    job: Job,
-    plans: Plans,
-    plan: int,
-    stage: int,
-    desk: Desk,
-    count: int,
-    warm_up: int,
-    behind: int,
-    is_halved: bool,
+    job: Job, plans: Plans, plan: int, stage: int, desk: Desk, count: int, is_halved: bool
 ) -> bool:
-    """Let a stage do what it can; whether something is left that waits for others."""
-    done, last = desk.done, plans.num_stages[plan] - 1
-    while True:
-        num_forward, num_back = done[stage, 0], done[stage, 1]
-        if is_halved and done[stage, 2] < num_back - behind:
-            desk.free[stage] += desk.passes[stage, 3]
-            done[stage, 2] += 1
+    """Let a stage do what it can; whether something is left that waits for others.
+
+    Its neighbours stand still meanwhile. Weight gradients behind the last input gradient are left.
+    """
+    last, done, passes = plans.num_stages[plan] - 1, desk.done, desk.passes
+    num_forward, num_back, num_weight = done[stage, 0], done[stage, 1], done[stage, 2]
+    has_forward = done[stage - 1, 0] if stage > 0 else count
+    has_back = done[stage + 1, 1] if stage < last else count
+    forward_s, weight_s = passes[stage, 0], passes[stage, 3]
+    back_s = passes[stage, 2] if is_halved else passes[stage, 1]
+    warm_up, behind = desk.pace[stage, 0], desk.pace[stage, 1]
+    free_s, down_s, up_s = desk.free[stage], desk.wires[0, stage], desk.wires[1, stage]
+    here, above, below = plans.domain[plan, stage], 0, 0
+    if stage > 0:
+        above = plans.domain[plan, stage - 1]
+    if stage < last:
+        below = plans.domain[plan, stage + 1]
+    while num_back < count:
+        if num_weight < num_back - behind:
+            free_s += weight_s
+            num_weight += 1
         elif num_forward < min(count, warm_up + num_back + 1):
-            if stage > 0 and num_forward >= done[stage - 1, 0]:
-                return True
-            start_s = desk.free[stage]
+            if num_forward >= has_forward:
+                break
             if stage > 0:
-                start_s = max(start_s, desk.arrivals[0, stage, num_forward])
-            desk.free[stage] = start_s + desk.passes[stage, 0]
-            done[stage, 0] += 1
+                free_s = max(free_s, desk.arrivals[0, stage, num_forward])
+            free_s += forward_s
             if stage < last:
-                _send(job, plans, plan, stage, stage + 1, desk, num_forward)
-        elif num_back < count:
-            if stage < last and num_back >= done[stage + 1, 1]:
-                return True
-            start_s = desk.free[stage]
-            if stage < last:
-                start_s = max(start_s, desk.arrivals[1, stage, num_back])
-            desk.free[stage] = start_s + desk.passes[stage, 2 if is_halved else 1]
-            done[stage, 1] += 1
-            if stage > 0:
-                _send(job, plans, plan, stage, stage - 1, desk, num_back)
+                down_s = (max(free_s, down_s) + job.overhead_s) + job.wire_s[here, below]
+                arrival_s = down_s + job.latency_s[here, below]
+                desk.arrivals[0, stage + 1, num_forward] = arrival_s
+            num_forward += 1
         else:
-            while is_halved and done[stage, 2] < count:
-                desk.free[stage] += desk.passes[stage, 3]
-                done[stage, 2] += 1
-            return False
-
-
-@lean_kernel
-def _send(
-    job: Job, plans: Plans, plan: int, source: int, target: int, desk: Desk, microbatch: int
-) -> None:
-    """Send what a stage has just made to a neighbour."""
-    here, there = plans.domain[plan, source], plans.domain[plan, target]
-    way = 0 if target > source else 1
-    taken = max(desk.free[source], desk.wires[way, source])
-    left = (taken + job.overhead_s) + job.wire_s[here, there]
-    desk.wires[way, source] = left
-    arrival = left + job.latency_s[here, there]
-    desk.arrivals[way, target, microbatch] = arrival
+            if num_back >= has_back:
+                break
+            if stage < last:
+                free_s = max(free_s, desk.arrivals[1, stage, num_back])
+            free_s += back_s
+            if stage > 0:
+                up_s = (max(free_s, up_s) + job.overhead_s) + job.wire_s[here, above]
+                desk.arrivals[1, stage - 1, num_back] = up_s + job.latency_s[here, above]
+            num_back += 1
+    done[stage, 0], done[stage, 1], done[stage, 2] = num_forward, num_back, num_weight
+    desk.free[stage], desk.wires[0, stage], desk.wires[1, stage] = free_s, down_s, up_s
+    return bool(num_back < count)
 
 
 def paced_table(num: int, most_stages: int) -> Plans:

@@ -11,8 +11,8 @@ from des.compiled.many.paced import (
     num_behind,
     num_warm_up,
     paced_overflow,
-    paced_time_s,
     write_passes,
+    written_time_s,
 )
 from des.compiled.many.steady import FITS, Job, Plans
 
@@ -47,9 +47,52 @@ def paced_scores(
         is_long = plans.num_stages[plan] > 1
         if is_long and paced_least_s(job, paces, plans, plan, count, desk) >= limit_s:
             continue
-        times_s[plan] = paced_time_s(job, paces, plans, plan, count, desk)
+        if not is_long:
+            write_passes(job, plans, plan, desk)
+        times_s[plan] = written_time_s(job, paces, plans, plan, count, desk, math.inf)
         if is_long:
             limit_s = min(limit_s, slack * times_s[plan])
+
+
+@lean_kernel
+def paced_quickest(
+    job: Job,
+    paces: Paces,
+    plans: Plans,
+    counts: Whole,
+    desk: Desk,
+    first: Whole,
+    best: Whole,
+    times_s: Real,
+    overflow: Real,
+) -> None:
+    """Write the quickest plan of each of G groups under each of S schedules, and its time. [s]
+
+    Plans of a group, from ``first[g]`` on to that of the next (G + 1,), have the S schedules in
+    turn. ``best`` (G, S) is the first row of the quickest, or of all where none fits: ``times_s``
+    (G, S) is ``inf`` then; ``overflow`` (G, S) is that of the row. A group without plans has rows
+    that mean nothing.
+    """
+    num = best.shape[1]
+    for group in range(best.shape[0]):
+        for turn in range(num):
+            best[group, turn], times_s[group, turn] = turn, math.inf
+            begin = first[group] + turn
+            for plan in range(begin, first[group + 1], num):
+                count, limit_s = counts[plan], times_s[group, turn]
+                lacking = paced_overflow(job, paces, plans, plan, count)
+                if plan == begin:
+                    best[group, turn], overflow[group, turn] = plan, lacking
+                if lacking != FITS:
+                    continue
+                if limit_s == math.inf:
+                    write_passes(job, plans, plan, desk)
+                elif paced_least_s(job, paces, plans, plan, count, desk) >= limit_s:
+                    continue
+                time_s = written_time_s(job, paces, plans, plan, count, desk, limit_s)
+                if time_s < limit_s:
+                    best[group, turn], overflow[group, turn] = plan, lacking
+                    times_s[group, turn] = time_s
 
 
 @lean_kernel

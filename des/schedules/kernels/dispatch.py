@@ -9,6 +9,7 @@ from des.schedules.kernels.board import (
     WEIGHT,
     Board,
     Flow,
+    Real,
     Whole,
     drop_first,
     note_moment,
@@ -22,7 +23,43 @@ ROUNDING = 1.0 + 1e-9
 
 
 @lean_kernel
-def dispatch(
+def dispatch_rules(
+    flow: Flow,
+    board: Board,
+    turns: Whole,
+    hold_fractions: Real,
+    gap_fractions: Real,
+    limit_s: float,
+    is_longest: bool,
+    times_s: Real,
+) -> None:
+    """Run the clock under one rule after another, each (N,), as long as it may be the best so far.
+
+    ``times_s`` (N, 2) are the longest time of a device and the makespan; both are ``inf`` where the
+    one that counts would exceed a limit, or what is the least before. [s]
+    """
+    for rule in range(turns.size):
+        done = _dispatch(
+            flow,
+            board,
+            turns[rule],
+            hold_fractions[rule],
+            gap_fractions[rule],
+            limit_s * ROUNDING,
+            is_longest,
+        )
+        times_s[rule, 0] = times_s[rule, 1] = math.inf
+        if done:
+            times_s[rule, 0] = times_s[rule, 1] = 0.0
+            for device in range(flow.memory_bytes.size):
+                own_s = board.end_s[device] - board.begin_s[device]
+                times_s[rule, 0] = max(times_s[rule, 0], own_s)
+                times_s[rule, 1] = max(times_s[rule, 1], board.end_s[device])
+        limit_s = min(limit_s, times_s[rule, 0 if is_longest else 1])
+
+
+@lean_kernel
+def _dispatch(
     flow: Flow,
     board: Board,
     turn: int,
