@@ -146,7 +146,7 @@ class Timers:
             due.append((self._run, batch))
 
     def after_each(self, delay_ns: int, action: Action, argument: Any, count: int) -> None:
-        """Set so many equal timers ``delay_ns`` from now."""
+        """Set several equal timers, due after ``delay_ns``."""
         if count:
             self.after(delay_ns, action, argument)
             more = [(action, argument)] * (count - 1)

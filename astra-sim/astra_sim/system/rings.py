@@ -124,7 +124,7 @@ class RingStart:
 
 
 def _ring_shape(run: PhaseRun) -> RingShape:
-    """Make the shape of a phase for so many bytes, and keep it for phases like it."""
+    """Make the shape of a phase and keep it for phases of the same bytes."""
     npu, plan = run.npu, run.phase.plan
     n = len(plan.members)
     message_bytes = ring_bytes(plan.kind, run.num_bytes, n)
