@@ -16,10 +16,11 @@ import json
 import math
 import sys
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
 from agents.answer.config import PROG, Config
+from agents.answer.trained import Trained
 from des.base.atomic_write import write_atomically
 from des.base.command import BAD_INPUT, EXIT_CODES, UsageError, exit_code_of
 from des.base.flags import from_dict, parse_given, to_dict
@@ -32,11 +33,8 @@ if TYPE_CHECKING:
     from agents.decision import plan_space, whole_plan
     from agents.decision.training_job import TrainingJob
     from agents.hi_ppo import decision_report
-    from agents.hi_ppo import policies as hi_ppo_policies
-    from agents.hi_ppo.local import decide as local_decide
-    from agents.hi_ppo.local import policy, shipped
-    from agents.hi_ppo.plans import plan_checkpoint, plan_policy, plan_proposals
     from des import Topology
+    from des.base import compiling_ahead
 else:
     answering = lazy("agents.answer.answering")
     question = lazy("agents.answer.question")
@@ -44,14 +42,14 @@ else:
     plan_space = lazy("agents.decision.plan_space")
     whole_plan = lazy("agents.decision.whole_plan")
     decision_report = lazy("agents.hi_ppo.decision_report")
-    local_decide = lazy("agents.hi_ppo.local.decide")
-    policy = lazy("agents.hi_ppo.local.policy")
-    shipped = lazy("agents.hi_ppo.local.shipped")
-    plan_checkpoint = lazy("agents.hi_ppo.plans.plan_checkpoint")
-    plan_policy = lazy("agents.hi_ppo.plans.plan_policy")
-    plan_proposals = lazy("agents.hi_ppo.plans.plan_proposals")
-    hi_ppo_policies = lazy("agents.hi_ppo.policies")
+    compiling_ahead = lazy("des.base.compiling_ahead")
 
+
+KERNELS = {
+    "des.compiled.kernels.general": "run_program",
+    "agents.judge.proposals": "explore",
+}
+"""The largest kernel of the search and the largest of the policies, by module."""
 
 _EPILOG = f"""\
 examples:
@@ -107,36 +105,6 @@ def decide(
     return answering.answer(asked)
 
 
-class _Trained:
-    """Trained policies of a configuration, loaded when they are first used."""
-
-    def __init__(self, config: Config) -> None:
-        self._config = config
-
-    @cached_property
-    def across(self) -> hi_ppo_policies.Policies | None:
-        """Policies across domains; None where the search decides alone."""
-        if self._config.deciders == "search":
-            return None
-        return hi_ppo_policies.Policies.load(self._config.checkpoint or hi_ppo_policies.shipped())
-
-    @cached_property
-    def plans(self) -> plan_policy.PlanPolicy | None:
-        """Plan policy; None where the search decides alone."""
-        if self._config.deciders == "search":
-            return None
-        path = self._config.plan_checkpoint or plan_proposals.shipped_plan_file()
-        return plan_checkpoint.load_plan_policy(path)
-
-    @cached_property
-    def local(self) -> local_decide.LocalAgent | None:
-        """Local agent; None where the decision is across domains alone."""
-        if self._config.across_only:
-            return None
-        path = self._config.local_checkpoint or shipped.shipped_local_file()
-        return local_decide.LocalAgent(policy=policy.load_policy(path))
-
-
 def _command(argv: Sequence[str] | None) -> int:
     config, given = parse_given(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EPILOG)
     return run(config, given)
@@ -154,10 +122,11 @@ def run(
         nor in a stream.
     """
     reading.require_room(config)
-    trained = _Trained(config)
+    trained = Trained(config)
     if config.stream:
         return _stream(config, given, trained)
-    text = _answered(config, given, trained, watch)
+    with _policies_ahead(config) as wait:
+        text = _answered(config, given, trained, watch, wait)
     if config.out is None:
         sys.stdout.write(text)
     else:
@@ -165,11 +134,19 @@ def run(
     return 0
 
 
+def _policies_ahead(config: Config) -> AbstractContextManager[Callable[[], None] | None]:
+    """Compile the kernels of the policies in a second process while the search compiles its own."""
+    if config.deciders != "both":
+        return nullcontext()
+    return compiling_ahead.compiling_ahead("agents.answer.policies_ahead", KERNELS)
+
+
 def _answered(
     config: Config,
     given: frozenset[str],
-    trained: _Trained,
+    trained: Trained,
     watch: Callable[[Answer], None] | None = None,
+    before_policies: Callable[[], None] | None = None,
 ) -> str:
     """The page or the JSON of one question; warnings go to standard error."""
     indent = None if config.stream else 2
@@ -183,6 +160,7 @@ def _answered(
         plans=trained.plans if config.deciders == "both" else None,
         searches=config.deciders != "hi_ppo",
         explains=config.explain,
+        before_policies=before_policies,
     )
     if watch is not None:
         watch(found)
@@ -190,7 +168,7 @@ def _answered(
 
 
 def _by_policies(
-    config: Config, given: frozenset[str], trained: _Trained, indent: int | None
+    config: Config, given: frozenset[str], trained: Trained, indent: int | None
 ) -> str:
     situation = reading.situation_of(config, given)
     assert trained.across is not None
@@ -215,7 +193,7 @@ def _json(content: dict[str, object], indent: int | None) -> str:
     return json.dumps(content, indent=indent, allow_nan=False)
 
 
-def _stream(config: Config, given: frozenset[str], trained: _Trained) -> int:
+def _stream(config: Config, given: frozenset[str], trained: Trained) -> int:
     """Answer a line for each line of standard input; a line that is wrong gets an error."""
     code = 0
     for number, line in enumerate(sys.stdin, start=1):

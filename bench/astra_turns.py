@@ -1,5 +1,8 @@
 """CPU seconds of the ASTRA-sim engine's commands, in turns with those of another checkout.
 
+Both have their bytecode, as installed packages do; with ``--uncached`` Python compiles the modules
+at every start.
+
 Example: ``git worktree add --detach ../old 3f2fa7c && python -m bench.astra_turns ../old``.
 """
 
@@ -38,8 +41,11 @@ def runs() -> list[Run]:
     ]
 
 
-def cpu_s(checkout: Path, run: Run, folder: Path) -> float:
-    """CPU seconds of the command of a checkout, from nothing to its exit."""
+def cpu_s(checkout: Path, run: Run, folder: Path, *, cached: bool) -> float:
+    """CPU seconds of the command of a checkout, from nothing to its exit.
+
+    ``cached`` tells whether Python may keep bytecode, in the folder of the run.
+    """
     names = {
         "workload": "trace",
         "system": "system.json",
@@ -49,10 +55,15 @@ def cpu_s(checkout: Path, run: Run, folder: Path) -> float:
     }
     flags = [f"--{flag}-configuration={folder / name}" for flag, name in names.items()]
     flags.append(f"--logging-folder={folder / 'log'}")
+    settings = os.environ | {
+        "PYTHONPATH": str(checkout / "astra-sim"),
+        "PYTHONPYCACHEPREFIX": str(folder) if cached else "",
+        "PYTHONDONTWRITEBYTECODE": "" if cached else "1",
+    }
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run(
         [sys.executable, "-m", f"astra_sim.{run.backend}", *flags],
-        env=os.environ | {"PYTHONPATH": str(checkout / "astra-sim")},
+        env=settings,
         cwd=folder,
         stdout=subprocess.DEVNULL,
         check=True,
@@ -66,6 +77,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.astra_turns", description=__doc__)
     parser.add_argument("other", type=Path, help="folder of the other checkout")
     parser.add_argument("--rounds", type=int, default=5, help="turns (default: %(default)s)")
+    parser.add_argument("--uncached", action="store_true", help="keep no bytecode (default: kept)")
     flags = parser.parse_args(argv)
     if flags.rounds < 1 or not (flags.other / "astra-sim").is_dir():
         parser.error(
@@ -76,8 +88,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         with tempfile.TemporaryDirectory() as name:
             run.write(Path(name))
             turns = [
-                [cpu_s(each, run, Path(name)) for each in checkouts] for _ in range(flags.rounds)
-            ]
+                [cpu_s(each, run, Path(name), cached=not flags.uncached) for each in checkouts]
+                for _ in range(flags.rounds + 1)
+            ][1:]  # the first fills caches
         before, now = (min(times) for times in zip(*turns, strict=True))
         print(f"{run.name:<70} {before:.3f} {now:.3f} {before / now:.1f}", flush=True)
     return 0

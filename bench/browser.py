@@ -93,14 +93,14 @@ class Tab:
         self.wait_for(ready)
 
     def wait_for(self, expression: str) -> None:
-        """Wait until an expression is true, looked at whenever the page is drawn."""
+        """Wait until an expression is true, by polling it every 5 ms."""
         self.run(
             "new Promise(done => { const look = () => "
             f"({expression}) ? done(true) : setTimeout(look, 5); look(); }})"
         )
 
     def run(self, script: str) -> Any:
-        """Evaluate an expression; of a promise what it is kept with."""
+        """Return the value of an expression; of a promise, the value that it resolves to."""
         answer = self.call(
             "Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True
         )

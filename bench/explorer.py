@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.browser import CHROMIUM, Tab, chromium
-from bench.report import Section, Table, column
+from bench.report import Section, column, one_table
 from bench.timing import Effort
 from bench.worlds import MODEL, SIZES, SMALL, Size, mesh
 from des import write_topology
@@ -71,11 +71,7 @@ def measure(effort: Effort) -> Section:
     sizes = SMALL if effort.is_quick else SIZES
     num_moves = 2 if effort.is_quick else NUM_MOVES
     rows = [_row(size, num_moves) for size in sizes]
-    return Section(
-        name="explorer",
-        tables=[Table(title="A move of a slider of the explorer", rows=rows)],
-        notes=[NOTE],
-    )
+    return one_table("explorer", "A move of a slider of the explorer", rows, NOTE)
 
 
 def _row(size: Size, num_moves: int) -> ExplorerRow:

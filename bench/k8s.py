@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from bench.extender_process import NUM_NODES, cpu_seconds, extender, node_names
-from bench.report import Section, Table, column
+from bench.report import Section, column, one_table
 from bench.timing import Effort
 
 NUM_CLIENTS = 50
@@ -71,9 +71,7 @@ def measure(effort: Effort) -> Section:
                     p99_target=p99_target,
                 )
             )
-    return Section(
-        name="k8s", tables=[Table(title="Extender of kube-scheduler", rows=rows)], notes=[NOTE]
-    )
+    return one_table("k8s", "Extender of kube-scheduler", rows, NOTE)
 
 
 def _requests() -> list[tuple[str, list[str], list[bytes]]]:

@@ -7,7 +7,7 @@ import numpy as np
 
 from agents.judge.steady_judge import SteadyJudge
 from bench.batches import event_by_event, iterations
-from bench.report import Section, Table, column
+from bench.report import Section, column, one_table
 from bench.simulation import BATCH, ENGINE, EVENTS, NUM_WEATHERS, TWIN
 from bench.timing import Contestant, Effort, Timing, race, speed_ratio
 from bench.worlds import DRAWN, SEED, SIZES, SMALL, Size, job, mesh, straight
@@ -46,11 +46,7 @@ def measure(effort: Effort) -> Section:
     for size in SMALL if effort.is_quick else SIZES:
         timings = iter(race(list(_contestants(size)), effort))
         rows += [_row(size, by_flops, next(timings)) for by_flops in timings]
-    return Section(
-        name="layer_times",
-        tables=[Table(title="Layer times from shapes", rows=rows)],
-        notes=[NOTE],
-    )
+    return one_table("layer_times", "Layer times from shapes", rows, NOTE)
 
 
 def _contestants(size: Size) -> Iterator[Contestant]:

@@ -58,6 +58,11 @@ class Section:
         return f"{self.command or f'python -m bench --only {self.name}'} --write"
 
 
+def one_table(name: str, title: str, rows: Sequence[Row], note: str) -> Section:
+    """Return the section of a single table with a note below it."""
+    return Section(name=name, tables=[Table(title=title, rows=rows)], notes=[note])
+
+
 def column(heading: str, style: str = "") -> Any:
     """Field of a row, shown under a heading in a format; None is shown as nothing."""
     return field(metadata={"heading": heading, "style": style})

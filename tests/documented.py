@@ -1,4 +1,4 @@
-"""Commands that README, docs and examples show, and the table of the ways in which each is run."""
+"""Commands shown in README, docs and examples, and the table of how tests run each."""
 
 import re
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ _MODULE = re.compile(r"python -m scenarios\.([a-z]\w*(?:\.\w+)?)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """A command on a page: its line of the shell without the prompt, and the folder it is in."""
+    """A command on a page: its shell line without the prompt, and its folder."""
 
     page: str
     line: str
@@ -85,7 +85,7 @@ def _commands_of(block: str, *, is_shell: bool) -> list[tuple[str, str]]:
 
 @cache
 def ways() -> dict[str, str]:
-    """Way in which each command of the table is run, or why it is not, by its normal form."""
+    """How tests run each command of the table, or why not, by its normal form."""
     found: dict[str, str] = {}
     way = ""
     for line in TABLE.read_text("utf-8").splitlines():

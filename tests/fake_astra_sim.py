@@ -6,7 +6,6 @@ Run as a process by the tests of calibration; nothing here is collected.
 """
 
 import os
-import runpy
 import signal
 import subprocess
 import sys
@@ -14,6 +13,8 @@ from contextlib import suppress
 from pathlib import Path
 
 import yaml
+
+from astra_sim.commands.command_line import run_command
 
 LINE = "[2026-01-01 00:00:00.000] [workload] [info] sys[{}] finished, {} cycles, exposed {}"
 FOR_EVER = [sys.executable, "-c", "import threading; threading.Event().wait()"]
@@ -41,7 +42,7 @@ def say(*texts: str) -> None:
 
 def run_engine(backend: str) -> None:
     """Be our own command; the process ends with its exit code."""
-    runpy.run_module(f"astra_sim.{backend}", run_name="__main__", alter_sys=True)
+    sys.exit(run_command(backend, sys.argv[1:]))
 
 
 def run_congested() -> None:

@@ -1,4 +1,4 @@
-"""Files that commands of the pages read and that a reader brings: small ones, by their names."""
+"""Small input files, by name, in place of the reader's own that commands of the pages read."""
 
 import dataclasses
 import json

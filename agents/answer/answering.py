@@ -1,5 +1,6 @@
 """Answering of a question: search over the families, policies and plan in force, and reasons."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from agents.answer.answer import Answer
@@ -38,6 +39,7 @@ def answer(
     plans: PlanPolicy | None = None,
     searches: bool = True,
     explains: bool = False,
+    before_policies: Callable[[], None] | None = None,
 ) -> Answer:
     """Decide over all families allowed, and say what people ask about the plan.
 
@@ -55,6 +57,8 @@ def answer(
         Whether to search; without it the policies and the plan in force are all there is.
     explains
         Whether to reckon the neighbours of a pipeline, see `agents.hi_ppo.explanation.explain`.
+    before_policies
+        Called between the search and the policies.
 
     Raises
     ------
@@ -66,6 +70,8 @@ def answer(
     searched = searched_rows(question, plans) if searches else SearchedRows()
     rows = searched.rows
     bound, why_no_bound = _bound(question)
+    if before_policies is not None:
+        before_policies()
     if policies is not None:
         rows = _with_policies(question, rows, policies)
     rows = tuple(
@@ -133,7 +139,7 @@ def _with_policies(
     question: Question, rows: tuple[FamilyRow, ...], policies: Policies
 ) -> tuple[FamilyRow, ...]:
     """Put the policies' pipeline in the place of its family's row where it is quicker."""
-    found = _policy_plan(question, policies)
+    found = policy_plan(question, policies)
     space = question.problem.space
     if found is None or found.family not in space.families:
         return rows
@@ -149,7 +155,7 @@ def _with_policies(
     return (*rows[:place], own, *rows[place + 1 :])
 
 
-def _policy_plan(question: Question, policies: Policies) -> JudgedPlan | None:
+def policy_plan(question: Question, policies: Policies) -> JudgedPlan | None:
     """Plan of the trained policies, judged in the microbatches that suit it best."""
     problem = question.problem
     if problem.topology.num_domains > MOST_DOMAINS:

@@ -185,8 +185,26 @@ def keep(pool: ExploredPlans, near: Near, plan: int) -> None:
 def nth_cost(costs: Real, count: int, rank: int) -> float:
     """The cost that ``rank`` of the first ``count`` do not exceed; ``inf`` where there are fewer.
 
-    The costs are an array, not a view.
+    Hoare's selection; ``np.partition`` takes 4 s to compile.
     """
     if count < rank:
         return math.inf
-    return float(np.partition(costs[:count], rank - 1)[rank - 1])
+    left, place = costs[:count].copy(), rank - 1
+    low, high = 0, count - 1
+    while low < high:
+        pivot, first, last = left[(low + high) // 2], low, high
+        while first <= last:
+            while left[first] < pivot:
+                first += 1
+            while pivot < left[last]:
+                last -= 1
+            if first <= last:
+                left[first], left[last] = left[last], left[first]
+                first, last = first + 1, last - 1
+        if place <= last:
+            high = last
+        elif place >= first:
+            low = first
+        else:
+            break
+    return float(left[place])

@@ -8,7 +8,7 @@ from agents.replanning.tables import EpisodeTables
 from agents.replanning.value_iteration import least_ahead_s
 from des.compiled.many.layout import Real, Whole
 
-_AT_ONCE = 64  # networks side by side, so that arrays of (N, C, C) stay small
+_AT_ONCE = 64  # networks per array operation: keeps arrays of (N, C, C) small
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -24,8 +24,7 @@ class ListedLaw:
     moves_of
         Row of `move_s` that holds on each network, (N,).
     state
-        State in which the law is while a network is in force, (N,): all that is known of the
-        stretches to come.
+        State of the law on each network, (N,); the next network depends on it alone.
     chance
         Probability of each network in the next stretch, by the state in the present one, (S, N).
     stretch_epochs

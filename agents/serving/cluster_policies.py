@@ -16,7 +16,7 @@ class HpaPolicy:
 
     tick_s: float = 15.0
     share: float = 0.5
-    """Part of what an instance bears within the SLO that is its target."""
+    """Target load of an instance, as a fraction of its most within the SLO."""
 
     def __post_init__(self) -> None:
         require_positive("hpa", "tick_s", self.tick_s)

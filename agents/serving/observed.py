@@ -24,9 +24,9 @@ def pool_requests(pool: PoolView) -> int:
 
 
 def target_requests(view: View, name: str, share: float = 0.5) -> float:
-    """Requests that one instance of a pool should have: by its gaps, or by reading in time.
+    """Target number of requests for one instance of a pool: a share of its most within the SLO.
 
-    ``share`` is the part of what it can bear within the SLO that it should have.
+    The SLO bounds the gaps of a pool that decodes, and the time to read prompts of one that reads.
     """
     load = load_of(view)
     if name == PROMPT:

@@ -1,9 +1,8 @@
 """Simulate in the congestion-unaware network: ``python -m astra_sim.unaware``."""
 
-import sys
 from collections.abc import Sequence
 
-from astra_sim.commands.command_line import run_command
+from astra_sim.commands.command_line import leave, run_command
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -12,4 +11,4 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    leave(main())

@@ -15,7 +15,7 @@ from calibration.commands.flags import WorldFlags, require_counts, require_whole
 from calibration.commands.reference import (
     Reference,
     kept_runs_option,
-    opened,
+    store_of_flag,
     time_limit_option,
     workers_option,
 )
@@ -133,7 +133,7 @@ def run(config: Config) -> int:
         ns3=None,
         num_workers=config.workers,
         timeout_s=config.time_limit,
-        store=opened(config.store),
+        store=store_of_flag(config.store),
     )
     config.out.mkdir(parents=True, exist_ok=True)
     start_s = time.perf_counter()

@@ -37,7 +37,7 @@ def kept_runs_option() -> Path | None:
     return option(DEFAULT_STORE, "file of all runs, none of which is repeated; none: keep no runs")
 
 
-def opened(path: Path | None) -> Store | None:
+def store_of_flag(path: Path | None) -> Store | None:
     """Open the store of a flag; its folder is made."""
     if path is None:
         return None
@@ -148,7 +148,7 @@ class ReferenceFlags(SamplingFlags):
         Raises
         ------
         ValueError
-            If a flag does not go with the backends, or the store cannot be opened.
+            If a flag does not go with the backends, or the store cannot be store_of_flag.
         ReferenceRunError
             If the backend ``ns3`` is not installed.
         """
@@ -160,7 +160,7 @@ class ReferenceFlags(SamplingFlags):
         self._require_one_slot(backends, binaries)
         if "ns3" in backends:
             ns3_version()
-        store = opened(self.store)
+        store = store_of_flag(self.store)
         return Reference(
             aggregation=self.network_aggregation,
             binaries=binaries,

@@ -142,7 +142,7 @@ def message_error(
     return abs(predicted.makespan_s / measured.makespan_s - 1.0)
 
 
-def nearest(
+def nearest_cell(
     grid: TransportGrid, fitted: Sequence[FittedTransport], packets: PacketTransport
 ) -> FittedTransport:
     """Find the cell nearest to settings on a log scale; the first of several."""
@@ -155,6 +155,6 @@ def law_at(
     grid: TransportGrid, fitted: Sequence[FittedTransport], packets: PacketTransport
 ) -> TransportLaw:
     """Return the law of the nearest cell, with the first windows of as many flows as there are."""
-    cell = nearest(grid, fitted, packets)
+    cell = nearest_cell(grid, fitted, packets)
     first_bytes = cell.law.first_window_bytes * packets.flows / cell.packets.flows
     return replace(cell.law, first_window_bytes=first_bytes)

@@ -12,7 +12,7 @@ from calibration.fit.transport_grid import (
     TransportGrid,
     law_at,
     message_error,
-    nearest,
+    nearest_cell,
 )
 from des.base.csv_text import frame_csv
 from des.costs.start_up import start_up_on, start_up_s
@@ -66,7 +66,7 @@ def fresh_table(
     for case, found in zip(cases, measured, strict=True):
         packets = case.topology.transport.packets
         num_bytes, rate, latency_s = message_figures(case)
-        cell, law = nearest(grid, fitted, packets), law_at(grid, fitted, packets)
+        cell, law = nearest_cell(grid, fitted, packets), law_at(grid, fitted, packets)
         rows.append(
             {
                 "queue_products": packets.queue_products,

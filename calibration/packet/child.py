@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from calibration.packet.requests import Request
-from calibration.reference.parent import be_killed_with
+from des.base.parent_process import be_killed_with
 
 LIBRARIES = (
     "core",

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import IO
 
-from calibration.reference.parent import be_killed_with
+from des.base.parent_process import be_killed_with
 
 MOST_OUTPUT_BYTES = 2**26
 """A program that prints more babbles; 1000 NPUs print less than a MiB."""

@@ -11,10 +11,10 @@ from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection, wait
 from typing import Any, Generic, TypeVar
 
-from calibration.reference.parent import be_killed_with
 from calibration.reference.serving import GRACE_S, interrupts_held_back, serve
 from des.base.checks import require_count, require_positive
 from des.base.parallel_map import ParallelMap
+from des.base.parent_process import be_killed_with
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

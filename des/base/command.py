@@ -74,8 +74,8 @@ def _code_of(body: Callable[[], int | None], with_output: type[Exception] | tupl
         return BAD_INPUT
     except ValueError as error:
         message = str(error)
-    except Exception:
-        if is_interrupted():  # a library that swallowed it has not got what it waited for
+    except Exception:  # any type: what libraries raise after they have swallowed a signal
+        if is_interrupted():
             return _interrupted()
         raise
     sys.stderr.write(f"error: {SPELLING.of(one_line(message)) or 'bad input'}\n")

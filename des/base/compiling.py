@@ -29,6 +29,10 @@ class CompilingLines(event.Listener):
         self._started_s = 0.0
         self._is_announced = False
 
+    def continue_another(self) -> None:
+        """Leave the announcement to another process, for which this one compiles."""
+        self._is_announced = True
+
     def on_start(self, _: Any) -> None:
         """Announce the first function, and note when each outermost one begins."""
         if self._depth == 0:

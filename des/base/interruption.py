@@ -31,7 +31,7 @@ class _Interruption:
     it has started end with it.
 
     A callback from C swallows the exception, as those of LLVM do while numba compiles; then the
-    signal is sent again, until it comes elsewhere.
+    signal is sent again, until it interrupts other code.
     """
 
     def __init__(self) -> None:
@@ -56,7 +56,7 @@ class _Interruption:
         os.kill(os.getpid(), number)
 
     def hear_of_unraisable(self, lost: "sys.UnraisableHookArgs") -> None:
-        """Send a signal again whose exception was swallowed; pass on what else was."""
+        """Send a signal again whose exception was swallowed; pass other exceptions on."""
         if not self.is_heard or lost.exc_type is not KeyboardInterrupt:
             self.earlier_hook(lost)
             return
@@ -67,7 +67,7 @@ class _Interruption:
 
 
 def is_interrupted() -> bool:
-    """Return whether a signal has come to the command that runs, whatever became of it."""
+    """Return whether a signal has reached the running command, even if a library swallowed it."""
     handlers = heard_handlers().values()
     return any(isinstance(each, _Interruption) and each.is_heard for each in handlers)
 

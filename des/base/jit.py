@@ -12,6 +12,7 @@ import os
 import re
 from collections.abc import Iterator
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -55,17 +56,26 @@ def _compiled(
     function: FunctionT, *, inline: Literal["never", "always"], is_counted: bool = True
 ) -> FunctionT:
     source = Path(function.__code__.co_filename).resolve()
-    base = _cache_base()
+    base = cache_base()
     before = config.CACHE_DIR  # type: ignore[attr-defined]
     if base is not None:
         config.CACHE_DIR = str(base / source_digest(source))  # type: ignore[attr-defined]
     try:
         options: dict[str, Any] = {"cache": base is not None, "nogil": True, "error_model": "numpy"}
-        options |= {"inline": inline, "_nrt": is_counted}
+        options |= {"inline": inline, "_nrt": is_counted, "no_cfunc_wrapper": True}
         compiled = numba.njit(**options)(function)
     finally:
         config.CACHE_DIR = before  # type: ignore[attr-defined]
     return cast(FunctionT, compiled)
+
+
+def is_cached(module: str, function: str) -> bool:
+    """Return whether compiled code of a function of a module, as its sources are now, is kept."""
+    base, spec = cache_base(), find_spec(module)
+    if base is None or spec is None or spec.origin is None:
+        return False
+    kept = (base / source_digest(Path(spec.origin))).glob(f"*/*.{function}-*.nbi")  # Numba's names
+    return next(kept, None) is not None
 
 
 def source_digest(source: Path) -> str:
@@ -117,13 +127,13 @@ def _root_of(path: Path) -> Path:
     return folder
 
 
-def _cache_base() -> Path | None:
+def cache_base() -> Path | None:
     """Folder of all caches, whose index is unpickled: one that is named, or a private one."""
     given = os.environ.get("NUMBA_CACHE_DIR")
     return Path(given) if given else user_cache_folder()
 
 
-COMPILING_LINES = say_when_compiling(_cache_base())
+COMPILING_LINES = say_when_compiling(cache_base())
 """Reporter on stderr of what this process compiles."""
 
 compile_scalars_by(register_jitable(error_model="numpy"))

@@ -16,7 +16,7 @@ SILENCES_S = (2.0, 10.0, 30.0, 60.0)
 """Longest silences, one after the other; the last one is repeated. [s]"""
 
 IMPORTED_S = time.monotonic()
-"""Time at which this module was imported: where a process is a command, its begin. [s]"""
+"""Import time of this module; the start of a process that is a command. [s]"""
 
 
 class Heard:
@@ -100,7 +100,7 @@ class Speaker:
             self.say(line)
 
     def listen_to(self, what: str, since_s: float | None = None) -> None:
-        """Speak when this process is silent; ``what`` is the whole of its work.
+        """Speak when this process is silent; ``what`` names its work.
 
         Parameters
         ----------

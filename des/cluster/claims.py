@@ -1,4 +1,4 @@
-"""Claims on a cluster: GPUs that others than its jobs get at once, by the rules of its policy."""
+"""Claims on a cluster: GPUs granted at once to a user that is no job, by the cluster's policy."""
 
 from des.clock import Clock
 from des.cluster.engine import QueueEngine
@@ -10,7 +10,7 @@ from des.cluster.world import World
 
 
 class ClaimedCluster(QueueEngine):
-    """A cluster of training jobs on a clock that others share, some of whose GPUs they claim.
+    """A cluster of training jobs on a shared clock, with claims on its GPUs.
 
     A claim passes all jobs that wait. Where it finds no free GPUs, running jobs give way to it
     under the ordering and the preemption of the policy, as to a job with its key; otherwise it is
@@ -76,7 +76,7 @@ class ClaimedCluster(QueueEngine):
         return self._world.nodes.nodes[node].num_gpus
 
     def rooms(self, wanted: QueuedJob) -> list[int]:
-        """GPUs of each node that a claim could have at most: free ones, and those of worse jobs."""
+        """Most GPUs of each node for a claim: free ones, and those of jobs ordered behind it."""
         ordering, preempting, view = self._policy.ordering, self._policy.preempting, self._view
         now_s, free = self._clock.now, self._free
         found = [num if free.takes_jobs(node) else 0 for node, num in enumerate(free.free_of)]

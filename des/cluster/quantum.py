@@ -1,4 +1,4 @@
-"""Multiples of a quantum, at which running jobs may have to give way."""
+"""Multiples of a quantum: the times at which running jobs may give way."""
 
 import math
 
@@ -23,7 +23,7 @@ def tick_after(now_s: float, quantum_s: float) -> float:
     Raises
     ------
     ValueError
-        If the quantum is lost in the digits of the time, so that none is later.
+        If the quantum is below the last digit of the time: no later multiple exists.
 
     Examples
     --------
@@ -41,7 +41,7 @@ def tick_after(now_s: float, quantum_s: float) -> float:
 
 
 def require_quantum(quantum_s: float) -> None:
-    """Refuse a quantum of an ordering that would take the engine to no end.
+    """Refuse a quantum so short that a run would never end.
 
     Raises
     ------

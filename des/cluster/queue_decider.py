@@ -36,7 +36,7 @@ class QueueDecider:
         return Decision(tuple(self._suspended.values()), self._launched)
 
     def decide_now(self, job: LiveJob) -> Decision:
-        """Decide about one job that does not wait; it is refused where it is not launched."""
+        """Launch one job at once, or refuse it."""
         ordering, preempting = self._policy.ordering, self._policy.preempting
         self._suspended, self._launched, self._candidates = {}, [], None
         gives_way = preempting is not None and (ordering.preempts or preempting.moves)
@@ -155,8 +155,8 @@ class QueueDecider:
     def _worst_first(self) -> list[tuple[float, int, LiveJob]]:
         """Running jobs that may give way, with their keys, last of the order first.
 
-        They have run for a quantum and, where there is one, beyond the restart of their launch:
-        else jobs that take turns within a restart would never do any service.
+        With a quantum, only jobs that have run for it and beyond the restart of their launch:
+        jobs that take turns within a restart would never do any service.
         """
         if self._candidates is None:
             ordering, now_s = self._policy.ordering, self._view.now_s

@@ -101,20 +101,20 @@ def start_up_on(law: TransportLaw, rate_bytes_per_s: float, round_trip_s: float)
 
 @scalar
 def rested_bytes(start_up: StartUp, began_bytes: float, known_bytes: float) -> float:
-    """Bytes that let a reused connection's window be as it is after an idle round. [bytes]
+    """Byte count that stands for a reused connection's window after an idle round. [bytes]
 
     Parameters
     ----------
     start_up
         Anything with the fields of `StartUp`.
     began_bytes, known_bytes
-        The same before and after the bytes that have left without an idle round in between.
+        Byte counts before and after the latest bytes sent without an idle round in between.
 
     Notes
     -----
-    A window grows by acknowledgements that let something leave. Behind the last bytes nothing does,
-    so the window stays that of the last full round: ``1 + growth`` times less than the next one
-    would have been, and at least as it was [1]_.
+    A window grows by acknowledgements that release further data. The last bytes release none, so
+    the window stays that of the last full round: the next window over ``1 + growth``, and at least
+    the window before [1]_.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""Transition probabilities of the chain that links under a Markov law follow."""
+"""Transition probabilities of links under a Markov law."""
 
 from typing import TYPE_CHECKING
 

@@ -57,7 +57,7 @@ def image_bytes(figure: Figure, image_format: str = "png", *, dpi: int = _DPI) -
     metadata = _METADATA[image_format]
     with mpl.rc_context({"svg.hashsalt": figure.name, "svg.fonttype": "path"}):
         paper = draw(figure, dpi=dpi)
-        if image_format == "png":  # what `savefig` writes, which draws everything twice
+        if image_format == "png":  # the file of `savefig`, which draws everything twice
             canvas = FigureCanvasAgg(paper)
             canvas.print_png(content, metadata=metadata)  # type: ignore[no-untyped-call]
         else:
@@ -98,7 +98,7 @@ def draw(figure: Figure, *, size: tuple[float, float] | None = None, dpi: int = 
     for axes in every[len(figure.panels) :]:
         axes.set_visible(False)
     _draw_legend(paper, figure, every)
-    layout.execute(paper)  # all that boxes need to know; drawing comes once, at the end
+    layout.execute(paper)  # sizes of boxes; drawing comes once, at the end
     for axes, panel in zip(every, figure.panels, strict=False):
         _draw_boxes(axes, panel)
     paper.set_layout_engine("none")

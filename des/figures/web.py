@@ -11,7 +11,7 @@ from typing import Any
 from des.figures.figure import Axis, Figure, Panel
 from des.figures.marks import Arrow, GuideLine, Mark, Stripe
 from des.figures.palette import BLUE, FAINT, GREY, INK
-from des.figures.web_traces import escaped_label, plotly_traces_of
+from des.figures.web_traces import arrow_traces, escaped_label, plotly_traces_of
 
 Spec = dict[str, Any]
 
@@ -38,11 +38,13 @@ def web_spec(figure: Figure) -> Spec:
 
 
 def _panel_traces(panel: Panel) -> list[Spec]:
-    return merged_traces(trace for mark in panel.marks for trace in plotly_traces_of(mark, panel))
+    arrows = arrow_traces(mark for mark in panel.marks if isinstance(mark, Arrow))
+    traces = (trace for mark in panel.marks for trace in plotly_traces_of(mark, panel))
+    return merged_traces([*arrows, *traces])
 
 
 def merged_traces(traces: Iterable[Spec]) -> list[Spec]:
-    """Return traces; neighbours of loose points or texts that look alike are one, drawn faster.
+    """Return traces; neighbouring points or texts of one style are merged, to draw faster.
 
     Examples
     --------
@@ -168,6 +170,7 @@ def _axis(axis: Axis, domain: Sequence[float]) -> Spec:
         "gridcolor": FAINT,
         "zeroline": False,
         "automargin": True,
+        "ticklabeloverflow": "allow",  # margins have room for labels, so none is measured again
         "visible": axis.is_shown,
         "nticks": 7,
     }
@@ -202,7 +205,7 @@ def _auto_range(axis: Axis, bounds: Sequence[float | None]) -> str:
 
 
 def _add_mark(layout: Spec, mark: Mark, number: str) -> None:
-    """Add a mark that is a shape or a note of the layout; others are traces."""
+    """Add a mark that is a shape of the layout; others are traces."""
     at = {"xref": f"x{number}", "yref": f"y{number}"}
     if isinstance(mark, Stripe):
         layout["shapes"].append(
@@ -219,11 +222,3 @@ def _add_mark(layout: Spec, mark: Mark, number: str) -> None:
         )
         line = {"color": mark.colour, "width": 1.4, "dash": mark.dash}
         layout["shapes"].append(at | along | {"type": "line", "line": line})
-    elif isinstance(mark, Arrow):
-        layout["annotations"].append(
-            {"x": mark.to_x, "y": mark.to_y, "ax": mark.x, "ay": mark.y, "text": ""}
-            | at
-            | {"axref": f"x{number}", "ayref": f"y{number}", "showarrow": True, "arrowhead": 2}
-            | {"arrowwidth": max(0.6, mark.width), "arrowcolor": mark.colour, "arrowsize": 0.9}
-            | {"standoff": 11, "startstandoff": 9}
-        )

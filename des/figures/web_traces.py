@@ -27,6 +27,7 @@ MOST_BARS = 4000
 quick at any number and shows no texts on hovering."""
 
 _DIGITS = 6
+_HEAD_STANDOFF = 9
 
 
 @singledispatch
@@ -194,11 +195,48 @@ def _(mark: Text, panel: Panel) -> list[Trace]:
 
 @plotly_traces_of.register
 def _(mark: Arrow, panel: Panel) -> list[Trace]:
-    """An invisible point that shows the text of the arrow, which is a note of the layout."""
+    """An invisible point that shows the text of the arrow; `arrow_traces` has the arrow itself."""
     at = {"x": [0.4 * mark.x + 0.6 * mark.to_x], "y": [0.4 * mark.y + 0.6 * mark.to_y]}
     point = {"type": "scatter", "mode": "markers", "marker": {"opacity": 0, "size": 16}}
     hover = {"hovertext": texts([mark.hover]), "hovertemplate": "%{hovertext}<extra></extra>"}
     return [point | at | hover | {"showlegend": False}]
+
+
+def arrow_traces(arrows: Iterable[Arrow]) -> list[Trace]:
+    """Return a trace for the arrows of each colour and width: lines with heads.
+
+    Examples
+    --------
+    >>> arrow = Arrow(x=0.0, y=0.0, to_x=1.0, to_y=2.0, colour="red", width=1.0, hover="")
+    >>> (trace,) = arrow_traces([arrow, arrow])
+    >>> trace["x"], trace["marker"]["size"]
+    ([0.0, 1.0, None, 0.0, 1.0, None], [0, 9.0, 0, 0, 9.0, 0])
+    """
+    alike: dict[tuple[str, float], list[Arrow]] = {}
+    for one in arrows:
+        alike.setdefault((one.colour, one.width), []).append(one)
+    return [_alike_arrows(colour, width, same) for (colour, width), same in alike.items()]
+
+
+def _alike_arrows(colour: str, width: float, arrows: Sequence[Arrow]) -> Trace:
+    return {
+        "type": "scatter",
+        "mode": "lines+markers",
+        "showlegend": False,
+        "hoverinfo": "skip",
+        "x": numbers(x for one in arrows for x in (one.x, one.to_x, None)),
+        "y": numbers(y for one in arrows for y in (one.y, one.to_y, None)),
+        "line": {"color": colour, "width": max(0.6, width)},
+        "marker": {
+            "symbol": "arrow",
+            "angleref": "previous",
+            "standoff": _HEAD_STANDOFF,
+            "size": [0, 6.0 + 3.0 * width, 0] * len(arrows),
+            "color": colour,
+            "opacity": 1,
+            "line": {"width": 0},
+        },
+    }
 
 
 @plotly_traces_of.register

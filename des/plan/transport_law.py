@@ -26,8 +26,8 @@ class TransportLaw:
     first_window_bytes
         First congestion window of all flows of a message, over ``growth``. [bytes]
     growth
-        Part of all bytes so far that the next window has, from 0.01 to 1: 1 where each acknowledged
-        byte lets two more leave, as in slow start.
+        Next window as a fraction of all bytes so far, from 0.01 to 1: 1 where each acknowledged
+        byte releases two, as in slow start.
     segment_bytes
         Payload of a packet; a round takes as long as one to leave, too. [bytes]
     start_up_round_trips

@@ -14,9 +14,9 @@ _ENDLESS_S = 1e9
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class ClusterServers(Servers):
-    """Servers that a cluster gives out: an instance has GPUs of one node, as long as it is there.
+    """Servers granted by a cluster: an instance holds GPUs of one node for its whole life.
 
-    ``priority`` counts under the orderings of the cluster that look at it.
+    ``priority`` counts under the orderings of the cluster that use priorities.
     """
 
     cluster: ClaimedCluster
@@ -59,7 +59,7 @@ class ClusterServers(Servers):
         Servers.give_back(self, instance)
 
     def rooms(self) -> list[int]:
-        """GPUs of each node that the cluster could give at most."""
+        """Most GPUs of each node that the cluster could grant."""
         return self.cluster.rooms(self._wanted(self.num_gpus))
 
     def _wanted(self, num_gpus: int) -> QueuedJob:

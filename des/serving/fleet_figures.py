@@ -15,7 +15,7 @@ _HOUR_S = 3600.0
 def run_figures(history: History) -> dict[str, float | int | None]:
     """Figures of a run by name; None where there is nothing to measure.
 
-    ``attainment`` counts all requests that came: one that is unfinished or rejected is not good.
+    ``attainment`` counts all arrivals: an unfinished or rejected request misses the SLO.
     """
     world, rows = history.world, history.requests
     came = [one for one in rows if one.request.arrival_s <= history.end_s]

@@ -49,7 +49,7 @@ class Engine:
 
     @property
     def most_tokens(self) -> int:
-        """Tokens of a request at most: the KV memory without a token for each of a full batch."""
+        """Most tokens of a request: the KV memory less one for each request of a full batch."""
         return self.kv_capacity_tokens - self.max_batch_size
 
 

@@ -39,7 +39,7 @@ class World:
     sites: FleetSites | None = None
     """Domains of pools (None: all in one, with transfers at ``transfer_bytes_per_s``)."""
     rejected: Sequence[Request] = ()
-    """Requests that are rejected as they come, see `admitted`; none of them is good."""
+    """Requests rejected on arrival, see `admitted`; none of them meets the SLO."""
 
     def __post_init__(self) -> None:
         require_in_order("requests", self.requests)

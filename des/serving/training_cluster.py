@@ -71,7 +71,7 @@ def run_with_training(
         )
         for name, each in applications.items()
     }
-    clock.run(until=clock.at(0.0, MEDIUM - 1))  # nodes are there, no job has its GPUs
+    clock.run(until=clock.at(0.0, MEDIUM - 1))  # nodes have joined, no job has its GPUs
     histories = run_on_servers(applications, arbiter, clock, servers, seed)
     return SharedHistory(
         applications=histories, training=cluster.history(), num_refused=cluster.num_refused

@@ -120,7 +120,7 @@ class PacketTransport:
 
     @property
     def acknowledges_first(self) -> bool:
-        """Whether acknowledgements leave before data that waits for the same link."""
+        """Whether acknowledgements are sent before data that waits for the same link."""
         if self.acknowledgements is None:
             return self.congestion == "line_rate_window"
         return self.acknowledgements == "first"

@@ -40,7 +40,7 @@ _ACCESSIBLE_TAGS = {
     "<pre": '<pre tabindex="0"',
     '<div class="table-wrapper': '<div tabindex="0" class="table-wrapper',
 }
-"""Tags of Sphinx and of the theme, and the same with what screen readers and keyboards need."""
+"""Tags of Sphinx and its theme, and the same with attributes for screen readers and keyboards."""
 
 _SIGNATURE = re.compile(r"<dl>\n((?:<dd>.*</dd>\n)+)</dl>")
 """Parameters of a signature, a line each: a list of definitions without terms."""
@@ -108,7 +108,7 @@ def write_api_pages(source: Path) -> None:
 
 
 def accessible_page(html: str) -> str:
-    """Return a page of Sphinx with what screen readers and keyboards need.
+    """Return a page of Sphinx with attributes for screen readers and keyboards.
 
     Examples
     --------

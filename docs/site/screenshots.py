@@ -48,14 +48,14 @@ def report_pictures(tab: Tab, folder: Path) -> list[Path]:
 
 
 def explorer_pictures(tab: Tab, folder: Path) -> list[Path]:
-    """Take the pictures of the explorer as it begins."""
+    """Take the pictures of the explorer at its start."""
     app = explorer_app(Explorer(settings=Settings(), runs=Path("runs")))
     with Served(app.server, free_port(0)) as served:
         return take(tab, served.url, READY, "explorer", folder)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Take all pictures and say where they are."""
+    """Take all pictures and print their paths."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--out", type=Path, default=IMAGES, help="folder of the pictures")
     flags = parser.parse_args(argv)

@@ -82,8 +82,8 @@ def _write(
         config,
         f"{PROG} capacity",
         title="Capacity of fixed fleets",
-        question="How much load does each fleet bear within the SLO, and at what cost?",
-        answer=f"No fleet bears more for less than {best}."
+        question="What is the highest load of each fleet within the SLO, and at what cost?",
+        answer=f"No fleet serves a higher load for less than {best}."
         if best
         else "No fleet keeps the SLO at any load tried.",
         tables={"Fleets": rows_frame(rows)},

@@ -63,12 +63,12 @@ class SharedConfig(FleetConfig):
     arbiter: str = option("max_min", f"rule that grants servers: {', '.join(ARBITERS)}")
     policy: str = option("predictive", "policy of applications that name none")
     training_jobs: int = option(0, "jobs that train on the same servers (0: none)")
-    training_jobs_per_hour: float = option(60.0, "rate at which they arrive")
+    training_jobs_per_hour: float = option(60.0, "rate at which these jobs arrive")
     training_policy: str = option(
-        "priority", "their ordering; applications have their priority, jobs 0 (see job_queue)"
+        "priority", "ordering of the jobs; applications have their priority, jobs 0 (see job_queue)"
     )
     training_preemption: str = option(
-        "worst_first", "rule by which they give way to instances (see job_queue)"
+        "worst_first", "rule by which jobs give way to instances (see job_queue)"
     )
     training_quantum: float = option(60.0, "time for which a job runs before it gives way [s]")
     training_restart: float = option(30.0, "time of a restart after a suspension [s]")

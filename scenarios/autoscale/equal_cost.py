@@ -49,7 +49,7 @@ def tuned_margin(
 ) -> tuple[str, float, float]:
     """Family, margin and cost of the cheapest rule that has an attainment.
 
-    Margins are interpolated in the attainment. Where no rule has it, it is that with the most.
+    Margins are interpolated in the attainment. If every rule is below it, the best one is taken.
 
     Parameters
     ----------

@@ -85,7 +85,7 @@ def policy_frames(name: str, history: History) -> dict[str, pd.DataFrame]:
 
 
 def rows_frame(rows: Sequence[Row]) -> pd.DataFrame:
-    """Rows as a table that keeps whole numbers whole where other cells are empty."""
+    """Rows as a frame whose columns of whole numbers stay whole next to empty cells."""
     return pd.DataFrame(rows, dtype=object)
 
 

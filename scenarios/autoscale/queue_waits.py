@@ -112,7 +112,7 @@ def run(config: QueuesConfig) -> int:
             errors,
             name="queue_errors",
             title="Waits of an instance against closed forms",
-            question="Does an instance wait as the theory of queues says?",
+            question="Do requests wait on an instance as the theory of queues says?",
             answer="Mean errors: "
             + "; ".join(f"{name} {each.mean():+.2f} %" for name, each in errors.items()),
             label="error of the mean wait [%]",

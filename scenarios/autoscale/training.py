@@ -153,7 +153,7 @@ def _report(config: Config, days: pd.DataFrame) -> Report:
     return rows_report.groups_report(
         config,
         PROG,
-        {str(name): own.to_numpy() for name, own in rewards},
+        rows_report.group_values(rewards),
         name="rewards",
         title="A trained autoscaler on unseen days",
         question="Which policy has the highest reward on days that the training has not seen?",

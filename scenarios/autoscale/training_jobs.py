@@ -1,4 +1,4 @@
-"""Jobs that train on the servers of the applications: their cluster from flags, and its figures."""
+"""Training jobs on the servers of the applications: their cluster from flags, and its figures."""
 
 import pandas as pd
 
@@ -44,7 +44,7 @@ def training_side(config: SharedConfig) -> TrainingSide:
 
 
 def training_lines(shared: SharedHistory) -> list[str]:
-    """Figures of the jobs, and GPU hours by who had them."""
+    """Figures of the jobs, and GPU hours by use."""
     history, seconds = shared.training, shared.training.gpu_seconds
     held_h, lent_h, free_h, all_h = (
         each / _HOUR_S for each in (seconds.held, seconds.lent, seconds.free, seconds.present)

@@ -40,7 +40,7 @@ compdef _eastwest eastwest
 _EPILOG = f"""\
 examples:
   {PROG} bash > ~/.local/share/bash-completion/completions/eastwest
-      for every new bash; the folder must be there: mkdir -p does so
+      for every new bash; the folder must exist (mkdir -p)
   source <(eastwest completion zsh)
       for this zsh
 

@@ -9,7 +9,7 @@ from agents.decision.families import Family
 from agents.decision.plan_space import PlanSpace
 from agents.decision.training_job import TrainingJob
 from agents.decision.whole_plan import WholeProblem
-from agents.planners.bounds.step_bound import step_lower_bound_s
+from agents.planners.bounds.step_bound import least_bound_s
 from des import (
     DEFAULT_SCHEDULE,
     EVERY_STEP,
@@ -225,4 +225,4 @@ def _resized(domain: Domain, num_gpus: int) -> Domain:
 @lru_cache(maxsize=64)
 def _bound_s(topology: Topology, model: str, num_sequences: int) -> float:
     problem = WholeProblem(topology=topology, job=_job(model, num_sequences), space=PlanSpace())
-    return step_lower_bound_s(problem).step_s
+    return least_bound_s(problem)

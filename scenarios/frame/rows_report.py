@@ -1,9 +1,9 @@
-"""Report of a measurement whose answer is in its rows: tables of frames, and their figures."""
+"""Report of a measurement: tables of its frames, and their figures."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -15,6 +15,7 @@ from scenarios.frame.report import PageTable, Report
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
+    from pandas.core.groupby import SeriesGroupBy
 
 
 def rows_report(
@@ -68,6 +69,19 @@ def groups_report(
         tables={label: table.T.rename_axis("group").reset_index()},
         figures=[interval_figure(groups, name=name, title=title, label=label, points=points)],
     )
+
+
+def group_values(groups: SeriesGroupBy[Any, Any]) -> dict[str, np.ndarray]:
+    """Return the values of each group of a grouped column, by its name.
+
+    Examples
+    --------
+    >>> frame = pd.DataFrame({"policy": ["ppo", "fifo", "ppo"], "wait": [1.0, 2.0, 3.0]})
+    >>> values = group_values(frame.groupby("policy", sort=False)["wait"])
+    >>> {name: own.tolist() for name, own in values.items()}
+    {'ppo': [1.0, 3.0], 'fifo': [2.0]}
+    """
+    return {str(name): own.to_numpy(dtype=float) for name, own in groups}
 
 
 def frame_table(title: str, frame: pd.DataFrame) -> PageTable:

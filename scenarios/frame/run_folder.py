@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
+from types import MappingProxyType
 
 from des.base.atomic_write import finish_together, is_neighbour, write_together
 from des.base.command import UsageError
@@ -26,9 +27,9 @@ _CHECKOUT = Path(__file__).resolve().parents[2]
 class RunFolder:
     """Folder of one run with the paths of its files.
 
-    `created` makes one and `opened` resumes one, each with the lock of the folder, which no other
-    process can then use. ``config.json`` is the first file of a run: a folder without it was never
-    begun, whatever a killed process has left there under temporary names.
+    `created` makes one, `opened` resumes one and `begun_or_resumed` does either, each with the lock
+    of the folder, which no other process can then use. ``config.json`` is the first file of a run:
+    a folder without it was never begun, even if a killed process has left temporary files there.
     """
 
     path: Path
@@ -63,6 +64,40 @@ class RunFolder:
         with lock_folder(path):
             folder = cls.open_existing(path)
             _finish_inputs(path)
+            yield folder
+
+    @classmethod
+    @contextmanager
+    def begun_or_resumed(
+        cls,
+        path: Path,
+        settings: Mapping[str, object],
+        prog: str,
+        *,
+        resume: bool,
+        noted: Mapping[str, object] = MappingProxyType({}),
+        unrecorded: Mapping[str, object] = MappingProxyType({}),
+    ) -> Iterator["RunFolder"]:
+        """Make the folder of a run, or with ``resume`` open that of the same run; hold its lock.
+
+        Parameters
+        ----------
+        settings
+            Plain values that determine the results: recorded, and the same on ``resume``.
+        noted
+            Further plain values to record, which may change on ``resume``.
+        unrecorded
+            Values of settings that older runs have not recorded.
+
+        Errors are those of `created`, `opened` and `require_begun_with`.
+        """
+        if not resume:
+            with cls.created(path) as folder:
+                folder.write_config({**noted, **settings})
+                yield folder
+            return
+        with cls.opened(path) as folder:
+            folder.require_begun_with({**unrecorded, **folder.read_config()}, settings, prog)
             yield folder
 
     @classmethod
@@ -200,7 +235,7 @@ class RunFolder:
 
 
 def run_record(config: Mapping[str, object]) -> dict[str, object]:
-    """Return what repeats a run: its configuration, versions of packages, source revision."""
+    """Return the record that repeats a run: configuration, package versions, source revision."""
     return {
         "config": dict(config),
         "versions": package_versions(),

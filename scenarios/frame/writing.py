@@ -13,7 +13,7 @@ RESULT = "result.json"
 
 
 def result_file(settings: Mapping[str, object], **content: object) -> dict[str, bytes]:
-    """Return result.json: settings and versions, which ``--config`` takes, and what was found."""
+    """Return result.json: settings and versions, which ``--config`` takes, and the results."""
     said = run_record(settings) | {name: plain_json(value) for name, value in content.items()}
     return {RESULT: (json.dumps(said, indent=2, allow_nan=False) + "\n").encode()}
 

@@ -82,7 +82,7 @@ def _command(argv: Sequence[str] | None) -> int:
 
 
 def _measured(config: Config) -> tuple[pd.DataFrame, list[str]]:
-    """Error and slowdown of each job, and what they say together."""
+    """Error and slowdown of each job, and a summary."""
 
     def tell(number: int) -> None:
         sys.stderr.write(f"\r{number} of {config.mixes} mixes")

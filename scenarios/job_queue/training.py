@@ -98,7 +98,7 @@ def _report(config: Config, frame: pd.DataFrame) -> Report:
     return rows_report.groups_report(
         config,
         PROG,
-        {str(name): own.to_numpy() for name, own in by_queue.groupby("policy")},
+        rows_report.group_values(by_queue.groupby("policy")),
         name="queue_times",
         title="A trained ordering on unseen queues",
         question="Under which ordering do jobs of unseen queues end soonest?",

@@ -150,7 +150,7 @@ def _compare_all(config: Config) -> int:
             config,
             PROG,
             title="Serving against reference programs",
-            question="Does the serving world answer as the reference programs?",
+            question="Does the serving world give the results of the reference programs?",
             answer=f"{said}.",
             tables={"Cases": pd.DataFrame(rows)},
         )

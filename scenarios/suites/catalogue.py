@@ -261,7 +261,7 @@ SITE_NAMES = tuple(name for name in NAMES if name.startswith("sites_"))
 """Suites of real sites."""
 
 EXAMPLES_NAME = "examples"
-"""Name of the worlds of `des.worlds.EXAMPLES` where suites are named; they are no suite."""
+"""Name for the worlds of `des.worlds.EXAMPLES` in lists of suites; they are no suite."""
 
 EVALUATION_NAMES = tuple(
     name for name, one in SUITES.items() if one.purpose == "eval" and name not in SITE_NAMES

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -158,18 +158,14 @@ def _train(config: Config, folder: RunFolder, console: Console, at_work: Paralle
     )
 
 
-@contextmanager
-def _folder(config: Config) -> Iterator[RunFolder]:
-    """Make the run folder, or open that of the same training; it is locked meanwhile."""
-    if not config.resume:
-        with RunFolder.created(config.out) as folder:
-            folder.write_config(_recorded(config))
-            yield folder
-        return
-    with RunFolder.opened(config.out) as folder:
-        record = _recorded(Config()) | folder.read_config()  # flags that older runs did not have
-        folder.require_begun_with(record, _recorded(config), PROG)
-        yield folder
+def _folder(config: Config) -> AbstractContextManager[RunFolder]:
+    return RunFolder.begun_or_resumed(
+        config.out,
+        _recorded(config),
+        PROG,
+        resume=config.resume,
+        unrecorded=_recorded(Config()),
+    )
 
 
 def _recorded(config: Config) -> dict[str, object]:

@@ -136,7 +136,7 @@ def _report(config: Config, evaluation: pd.DataFrame) -> Report:
     return rows_report.groups_report(
         config,
         PROG,
-        {str(method): own.to_numpy() for method, own in gaps},
+        rows_report.group_values(gaps),
         name="local_gaps",
         label="gap to the best plan [%]",
         points="each case",
@@ -149,7 +149,7 @@ def _report(config: Config, evaluation: pd.DataFrame) -> Report:
 
 
 def held_out_cases(count: int) -> list[LocalCase]:
-    """Cases that no training sees: of a stream of their own, the same for all seeds."""
+    """Cases held out from training: of a random stream of their own, the same for all seeds."""
     rng = np.random.default_rng([2**40, 1])
     return [draws.draw_case(rng) for _ in range(count)]
 

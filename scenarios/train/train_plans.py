@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -98,21 +97,10 @@ def _command(argv: Sequence[str] | None) -> None:
     epilog = _EPILOG.format(every=update_loop.UPDATES_PER_CHECKPOINT)
     config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=epilog)
     devices.use_torch_threads(1)
-    with _folder(config) as folder:
+    with RunFolder.begun_or_resumed(
+        config.out, _recorded(config), PROG, resume=config.resume
+    ) as folder:
         _train(config, folder, base_console.FittedConsole())
-
-
-@contextmanager
-def _folder(config: Config) -> Iterator[RunFolder]:
-    """Make the run folder, or open that of the same training; it is locked meanwhile."""
-    if config.resume:
-        with RunFolder.opened(config.out) as folder:
-            folder.require_begun_with(folder.read_config(), _recorded(config), PROG)
-            yield folder
-        return
-    with RunFolder.created(config.out) as folder:
-        folder.write_config(_recorded(config))
-        yield folder
 
 
 def _recorded(config: Config) -> dict[str, object]:

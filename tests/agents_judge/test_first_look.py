@@ -1,4 +1,4 @@
-"""The first look at pipelines by a formula: hand cases, and what it rules out."""
+"""First look at pipelines by a formula: hand cases, and pipelines that it rules out."""
 
 from dataclasses import replace
 

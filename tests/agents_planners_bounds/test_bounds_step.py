@@ -18,7 +18,7 @@ from agents.planners.bounds import family_bounds
 from agents.planners.bounds.domain_sets import DomainSets
 from agents.planners.bounds.family_bounds import family_lower_bound_s
 from agents.planners.bounds.job_figures import JobFigures
-from agents.planners.bounds.step_bound import step_lower_bound_s
+from agents.planners.bounds.step_bound import least_bound_s, step_lower_bound_s
 from des import (
     STEADY,
     Corrections,
@@ -169,9 +169,11 @@ def test_more_bandwidth_never_raises_the_bound(topology, factor):
 def test_a_larger_space_never_raises_the_bound_and_work_is_below_it(topology):
     topology = replace(topology, dynamics=STEADY)
     small = step_lower_bound_s(problem_of(topology, PlanSpace(schedules=("1f1b",))))
-    large = step_lower_bound_s(problem_of(topology, PlanSpace(families=FAMILIES)))
+    whole = problem_of(topology, PlanSpace(families=FAMILIES))
+    large = step_lower_bound_s(whole)
 
     assert large.step_s == min(large.family_s.values()) <= small.step_s * (1.0 + PRECISION)
+    assert least_bound_s(whole) == pytest.approx(large.step_s, rel=PRECISION)
     assert large.work_s <= large.step_s * (1.0 + 1e-8)
 
 

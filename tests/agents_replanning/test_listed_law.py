@@ -1,4 +1,4 @@
-"""The best policy without foresight: against all policies there are, and against foresight."""
+"""Best policy without foresight, against every policy on small cases and against foresight."""
 
 from itertools import pairwise, product
 

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from astra_sim.files.errors import NodeError
 from astra_sim.files.protobuf import node_fields
-from astra_sim.files.trace_records import usual_node
+from astra_sim.files.trace_attributes import AttributeReader, UnusualError
+from astra_sim.files.trace_records import node_fields_within, usual_node
 
 SCALARS = {
     "double_val": st.floats(),
@@ -81,6 +82,30 @@ def test_what_is_read_of_a_damaged_record_is_what_the_library_reads(node, data):
     read = usual_node(bytes(record))
 
     if read is not None:
+        assert same(read, node_fields(bytes(record)))
+
+
+tagged_nodes = st.builds(
+    lambda tag, size, more: send(1, 2, size, tag, attributes=more),
+    tag=st.sampled_from([0, 5, 127, 128, 300, 2**14, 2**35 - 1, 2**35, 2**63 - 1, -1]),
+    size=st.sampled_from([1, 300]),
+    more=st.sampled_from([{}, {"comm_tag": 2}, {"b": 200}, {"b": "H1"}, {"b": b"\x80\x01"}]),
+)
+
+
+@settings(max_examples=examples(200))
+@given(nodes=st.lists(tagged_nodes, min_size=2, max_size=6), data=st.data())
+def test_what_is_remembered_of_a_node_makes_no_difference_to_the_next(nodes, data):
+    """Attributes are often those of a node before but for the last, also where one is damaged."""
+    reader = AttributeReader()
+    for node in nodes:
+        record = bytearray(node.SerializeToString())
+        if data.draw(st.booleans()):
+            record[data.draw(st.integers(-8, -1))] = data.draw(st.sampled_from([0, 2, 72, 130]))
+        try:
+            read = node_fields_within(bytes(record), 0, len(record), reader)
+        except (UnusualError, IndexError, UnicodeDecodeError):
+            continue
         assert same(read, node_fields(bytes(record)))
 
 

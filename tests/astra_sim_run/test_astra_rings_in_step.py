@@ -27,6 +27,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from astra_sim import RunOptions, RunResult
+from astra_sim.system.rings import RingExchange
 
 NEVER = [{"time_ns": 10**15, "bandwidth": 123.0, "dimension": 0}]
 KINDS = [ALL_REDUCE, ALL_GATHER, ALL_TO_ALL, REDUCE_SCATTER]
@@ -90,3 +91,42 @@ def test_other_timers_at_the_same_ticks_join_those_of_the_ring(
     case = Case(ranks=ranks, network=network, system=system)
 
     assert all_of(run(case, strict=False)) == all_of(run(one_by_one(case), strict=False))
+
+
+GRID = {
+    "topology": ["Ring", "Switch"],
+    "npus_count": [4, 3],
+    "bandwidth": [50.0, 25.0],
+    "latency": [500.0, 700.0],
+}
+PAIRS = {number: [2 * number - 2, 2 * number - 1] for number in range(1, 7)}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("starts_us", [[5], [5, 5, 5, 7]])
+@pytest.mark.parametrize("groups", [{}, PAIRS])
+def test_rings_that_start_together_need_no_exchange_of_a_member(
+    kind, starts_us, groups, monkeypatch
+):
+    """All rings of a dimension, or of several groups, as long as they do nothing else."""
+    made = []
+    whole = RingExchange.__init__
+
+    def counted(self, run, shape):
+        made.append(run)
+        whole(self, run, shape)
+
+    monkeypatch.setattr(RingExchange, "__init__", counted)
+    ranks = [
+        [
+            compute(0, starts_us[rank // 2 % len(starts_us)]),
+            collective(1, kind, 2**20, [0], group=rank // 2 + 1 if groups else None),
+        ]
+        for rank in range(12)
+    ]
+    system = system_file(preferred_dataset_splits=5)
+    case = Case(ranks=ranks, network=GRID, system=system, groups=groups)
+
+    together = all_of(run(case))
+    assert bool(made) == (not groups and len(starts_us) > 1)
+    assert together == all_of(run(one_by_one(case)))

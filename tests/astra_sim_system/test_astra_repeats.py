@@ -1,4 +1,4 @@
-"""Phases that repeat an earlier one are foreseen, and nothing else differs for it.
+"""Repeated phases are foreseen, and no result differs.
 
 The same runs with a change of bandwidth to the same bandwidth, far in the future, foresee nothing.
 """
@@ -28,14 +28,14 @@ ALGORITHMS = ("ring", "direct", "direct1", "direct2", "halvingDoubling")
 
 
 def simulated(case: Case, backend: str, num_queues: int = 1) -> tuple[object, ...]:
-    """All that is told of a run; one that does not end is told as well."""
+    """All results of a run, also of one that does not end."""
     options = RunOptions(num_queues_per_dimension=num_queues)
     result = run(case, backend, strict=False, options=options)
     return result.ranks, result.spans, result.lines, result.diagnosis, result.num_events
 
 
 def in_full(case: Case) -> Case:
-    """The same case, of which every phase is simulated."""
+    """The same case with every phase simulated."""
     change = {"time_ns": LATE_NS, "bandwidth": case.network["bandwidth"][0]}
     return case.changed(network={**case.network, "bandwidth_changes": [change]})
 

@@ -16,7 +16,7 @@ from calibration.fit.transport_grid import (
     grid_cases,
     law_at,
     message_error,
-    nearest,
+    nearest_cell,
 )
 from calibration.fit.transport_report import delay_figure, fresh_table, grid_table, law_files
 from des import Corrections, read_topology
@@ -86,7 +86,7 @@ def test_the_nearest_law_has_the_least_distance_on_a_log_scale_and_the_flows_of_
         GRID.packets, queue_bytes=None, queue_products=products, loss_fraction=loss, flows=flows
     )
 
-    found = nearest(GRID, fitted, packets).packets
+    found = nearest_cell(GRID, fitted, packets).packets
 
     assert (found.queue_products, found.loss_fraction, found.flows) == expected
     law = law_at(GRID, fitted, packets)

@@ -25,7 +25,7 @@ RATE, LATENCY_S = 1.25e8, 0.02
 ENDS = {"AB": (RATE, LATENCY_S), "BA": (RATE, LATENCY_S)}
 PAIR = world("AB", ENDS)
 HOURS_BYTES = 2.0**42
-"""A message that ns-3 works on for longer than any test runs. [bytes]"""
+"""A message too large for ns-3 to end within a test. [bytes]"""
 
 
 def down_from(time_s: float) -> Topology:

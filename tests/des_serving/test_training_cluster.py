@@ -94,7 +94,7 @@ def gpu_time_s(spans):
 
 
 def most_held(spans):
-    """Most GPUs that are held at a time; what ends then is given back before the next begins."""
+    """Most GPUs held at one time; ends count before begins at the same time."""
     held, most = 0, 0
     changes = [
         (at_s, sign * gpus)

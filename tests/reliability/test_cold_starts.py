@@ -18,7 +18,7 @@ ROOM_S = 0.5
 """For the start of Python itself, before anything of ours runs. [s]"""
 
 SHELL = re.compile(r" [|>&]|  #")
-"""What ends the words of a command in a line for a shell."""
+"""Shell operators that end the words of a command."""
 
 _WAIT_S = 60.0
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")

@@ -1,4 +1,4 @@
-"""Commands that ask a scheduler once, with a JSON document each, against a process of its own."""
+"""Client commands with JSON output, each one request to a scheduler in a process."""
 
 import json
 
@@ -9,8 +9,8 @@ from scenarios.cluster.command import main
 
 
 @pytest.fixture
-def told(tmp_path, capsys):
-    """What a command says as JSON; the scheduler has no nodes."""
+def answer(tmp_path, capsys):
+    """JSON answer of a command; the scheduler has no nodes."""
     with scheduler(tmp_path) as (_, flags):
 
         def said(*words):
@@ -20,19 +20,19 @@ def told(tmp_path, capsys):
         yield said
 
 
-def test_a_job_is_handed_in_shown_and_cancelled(told, tmp_path):
+def test_a_job_is_submitted_shown_and_cancelled(answer, tmp_path):
     path = tmp_path / "job.json"
     path.write_text(json.dumps({"launch_command": "true", "num_gpus": 2, "name": "small"}))
 
-    assert told("submit", str(path)) == {"job": 1}
-    (waiting,) = told("status")["jobs"]
+    assert answer("submit", str(path)) == {"job": 1}
+    (waiting,) = answer("status")["jobs"]
     assert (waiting["name"], waiting["state"], waiting["num_gpus"]) == ("small", "waiting", 2)
-    assert told("cancel", "1") == {"job": 1, "is_cancelled": True}
-    assert told("status")["jobs"][0]["state"] != "waiting"
+    assert answer("cancel", "1") == {"job": 1, "is_cancelled": True}
+    assert answer("status")["jobs"][0]["state"] != "waiting"
 
 
-def test_a_node_that_is_not_there_cannot_be_drained(told, capsys):
-    assert told("status")["nodes"] == []
+def test_a_missing_node_cannot_be_drained(answer, capsys):
+    assert answer("status")["nodes"] == []
     with pytest.raises(AssertionError):
-        told("drain", "n7")
+        answer("drain", "n7")
     assert "n7" in capsys.readouterr().err

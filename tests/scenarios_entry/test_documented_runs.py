@@ -1,4 +1,4 @@
-"""Every command of README, docs and examples: run as its page shows it, or marked with why not.
+"""Every command of README, docs and examples is run as shown, or marked with a reason.
 
 `documented_commands.txt` has each of them, below the way in which it is run.
 """
@@ -43,7 +43,7 @@ def exit_code_of_way(shown: Shown) -> int:
 
 
 def folder_of(place: Path, shown: Shown) -> Path:
-    """Folder in which a page has its reader stand, below a clean one; a copy of ours."""
+    """Working folder of a page, below a clean one; a copy of ours."""
     name = shown.folder or IN_FOLDERS.get(shown.page, "")
     if name and not (place / name).exists():
         shutil.copytree(ROOT / name, place / name)
@@ -52,7 +52,7 @@ def folder_of(place: Path, shown: Shown) -> Path:
 
 @pytest.fixture
 def place(tmp_path):
-    """Clean folder with what a checkout has next to the commands, and files of the reader."""
+    """Clean folder with the files of a checkout that commands read, and files of the reader."""
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     for name in ("tests", "notebooks", "agents/checkpoints"):
         (tmp_path / name).parent.mkdir(exist_ok=True)

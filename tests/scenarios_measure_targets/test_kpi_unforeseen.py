@@ -1,4 +1,4 @@
-"""Laws of worlds as lists of networks: what can be listed, and what the list says."""
+"""Laws of worlds as lists of networks: limits and contents of the lists."""
 
 from dataclasses import replace
 

@@ -14,7 +14,7 @@ WORLDS = {"own law": suite("eval_held").world(0), "congestion and load": suite("
 
 
 class Counting:
-    """A judge that says in how many episodes it has been at work."""
+    """A judge that counts its episodes."""
 
     def __init__(self, ends_at=99):
         self.num_judged, self._ends_at = 0, ends_at

@@ -56,8 +56,7 @@ def step_lower_bound_s(problem: WholeProblem) -> StepBound:
     ValueError
         If the space or the network is one that the proof does not cover.
     """
-    _check(problem)
-    jobs = [DomainSets(figures=JobFigures.of(problem, workload)) for workload in problem.workloads]
+    jobs = _jobs(problem)
     found = {family: _least(jobs, problem.space, family) for family in problem.space.families}
     family_s = {family: step_s for family, (step_s, _) in found.items()}
     best = min(family_s, key=lambda family: family_s[family])
@@ -70,11 +69,34 @@ def step_lower_bound_s(problem: WholeProblem) -> StepBound:
     )
 
 
+def least_bound_s(problem: WholeProblem) -> float:
+    """Bound the mean time of a step of every plan of a space, and nothing of each family. [s]
+
+    Several times as quick as `step_lower_bound_s`, whose ``step_s`` it is within its precision:
+    families and sizes of microbatches are dropped when they cannot be below those before.
+
+    Raises
+    ------
+    ValueError
+        As `step_lower_bound_s`.
+    """
+    jobs, least_s = _jobs(problem), np.inf
+    for family in problem.space.families:
+        least_s, _ = _least(jobs, problem.space, family, most_s=least_s)
+    return least_s
+
+
+def _jobs(problem: WholeProblem) -> list[DomainSets]:
+    """Return the sets of domains for each size of microbatches."""
+    _check(problem)
+    return [DomainSets(figures=JobFigures.of(problem, workload)) for workload in problem.workloads]
+
+
 def _least(
-    jobs: Sequence[DomainSets], space: PlanSpace, family: Family
+    jobs: Sequence[DomainSets], space: PlanSpace, family: Family, *, most_s: float = np.inf
 ) -> tuple[float, DomainSets]:
-    """Least bound of a family over sizes of microbatches, and the job of that size."""
-    least_s, least = np.inf, jobs[0]
+    """Least bound of a family over sizes of microbatches, at most ``most_s``; its job."""
+    least_s, least = most_s, jobs[0]
     for job in jobs:
         own_s = family_lower_bound_s(job, space, family, most_s=least_s)
         if own_s < least_s:

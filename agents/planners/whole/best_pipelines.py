@@ -23,17 +23,19 @@ class FoundPipeline(NamedTuple):
     plan: Plan
 
 
-def rows_of(scored: Scored, kind: Family) -> np.ndarray:
+def pipeline_rows(scored: Scored, kind: Family) -> np.ndarray:
     """Rows of pipelines of one domain, or of several."""
     return np.flatnonzero((scored.plans.num_stages == 1) == (kind == "single"))
 
 
-def quickest(looked_at: Sequence[tuple[SearchPart, Scored]], kind: Family) -> list[FoundPipeline]:
+def quickest_pipelines(
+    looked_at: Sequence[tuple[SearchPart, Scored]], kind: Family
+) -> list[FoundPipeline]:
     """Quickest pipelines of a kind that fit, of several sizes of microbatches."""
     fitting = [
         (float(scored.times_s[row]), part, scored.plans, int(row))
         for part, scored in looked_at
-        for row in rows_of(scored, kind)
+        for row in pipeline_rows(scored, kind)
         if np.isfinite(scored.times_s[row])
     ]
     fitting.sort(key=lambda each: each[0])

@@ -13,7 +13,7 @@ from agents.decision.whole_plan import ProposeGroups, WholeFound
 from agents.judge.paced_judge import Scored
 from agents.judge.step_times import step_times_s
 from agents.planners.choice.chains import mutual_links
-from agents.planners.whole.best_pipelines import FoundPipeline, quickest, rows_of
+from agents.planners.whole.best_pipelines import FoundPipeline, pipeline_rows, quickest_pipelines
 from agents.planners.whole.copies import CopySearch, Mode
 from agents.planners.whole.kept_plans import KeptPlans
 from agents.planners.whole.misfits import shortfall
@@ -43,8 +43,8 @@ _LEAST_BUDGET, _BUDGET_STAGES = 1_000, 40_000
 """Default budget of plans of a search: as many stages in all, but no fewer plans than this."""
 
 _NUM_SIZES = 2
-"""Sizes of microbatches whose pipelines are searched further: the best for simple pipelines, and
-the best of the others, judged by the orders found, if that is close."""
+"""Microbatch sizes with a pipeline search: the best one for simple pipelines, and the best of the
+others on the orders found, if it is close."""
 
 _CLOSE = 1.15
 """A size of microbatches is close if its best pipeline takes no more than this many times as long,
@@ -159,7 +159,9 @@ class FamilySearch:
         ]
         looked_at = self._by_size(begun)
         for kind in wanted:
-            best = quickest(looked_at[:_NUM_SIZES], kind) or quickest(looked_at, kind)
+            best = quickest_pipelines(looked_at[:_NUM_SIZES], kind) or quickest_pipelines(
+                looked_at, kind
+            )
             self._judge_pipelines(best)
             if not best:
                 self._note_misfits(looked_at, kind)
@@ -182,7 +184,7 @@ class FamilySearch:
     def _note_misfits(self, looked_at: Sequence[tuple[SearchPart, Scored]], kind: Family) -> None:
         """Remember what the pipelines of one domain, or of several, lack that lack least."""
         for part, scored in looked_at:
-            rows = rows_of(scored, kind)
+            rows = pipeline_rows(scored, kind)
             lacking = rows[scored.overflow[rows] > 0.0]
             if len(lacking):
                 row = int(lacking[scored.overflow[lacking].argmin()])

@@ -39,7 +39,7 @@ _MISSING: Any = object()
 
 
 def field_setters(cls: Any) -> tuple[Callable[[Any, Any], None], ...]:
-    """Return the setters of a class's fields in order, for those who make many values at once.
+    """Return the setters of a class's fields in order, for readers of many values.
 
     Values made by ``cls.__new__`` and these are not checked.
     """

@@ -6,14 +6,13 @@ import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, NoReturn
 
 from astra_sim.base.lazy import lazy
 from astra_sim.commands.flags import Flags, parse_flags, usage
 from astra_sim.core.result import RunResult
 from astra_sim.files.comm_groups import read_comm_groups
 from astra_sim.files.errors import CRITICAL_EXIT, AstraSimError, AstraSimUsageError
-from astra_sim.files.execution_trace import read_traces
 from astra_sim.files.memory_config import read_memory_config
 from astra_sim.files.network_config import read_network_config
 from astra_sim.files.system_config import read_system_config
@@ -40,10 +39,13 @@ ERROR_LEVELS = ("error", "critical")
 class Journal:
     """Streams of the command: stdout and ``log.log``; errors go to stderr and ``err.log``."""
 
-    __slots__ = ("command", "err", "log")
+    __slots__ = ("_day", "_second", "command", "err", "log")
 
     def __init__(self, command: str) -> None:
         self.command = command
+        self._second = -1
+        self._day = ""
+        """Date and time of day of that second, as lines come many a second."""
         self.log: list[IO[str]] = []
         """The open ``log.log``, once there is a folder for it."""
         self.err: list[IO[str]] = []
@@ -63,8 +65,10 @@ class Journal:
     def line(self, logger: str, level: str, message: str) -> None:
         """Print a line as ASTRA-sim does, with the time of day."""
         seconds, nanoseconds = divmod(time.time_ns(), 10**9)
-        day = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))
-        now = f"{day}.{nanoseconds // 10**6:03d}"
+        if seconds != self._second:
+            self._second = seconds
+            self._day = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))
+        now = f"{self._day}.{nanoseconds // 10**6:03d}"
         text = f"[{now}] [{logger}] [{level}] {message}\n"
         sys.stdout.write(text)
         for stream in self.log + self.err if level in ERROR_LEVELS else self.log:
@@ -99,6 +103,13 @@ def run_command(backend: Backend, argv: Sequence[str] | None) -> int:
         os.close(nowhere)
         return READER_GONE_EXIT
     return code
+
+
+def leave(code: int) -> NoReturn:
+    """End the process at once: memory is not freed object by object, which takes long."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 def _guarded(backend: Backend, journal: Journal, words: Sequence[str]) -> int:
@@ -144,7 +155,7 @@ def _run(backend: Backend, journal: Journal, flags: Flags) -> tuple[RunResult, b
     path = flags.comm_group_configuration
     groups = {} if path is None else read_comm_groups(path)
     result = simulate(
-        read_traces(flags.workload_configuration, network.num_npus),
+        flags.workload_configuration,
         system,
         network,
         memory=memory,

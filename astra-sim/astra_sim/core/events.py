@@ -30,7 +30,7 @@ class EventQueue:
     An event inserted for the current time runs at the end of the current time's events.
     """
 
-    __slots__ = ("_watcher", "due", "merged", "now", "num_events", "times", "watched_ns")
+    __slots__ = ("_gathered", "_last_ns", "due", "merged", "now", "num_events", "times")
 
     def __init__(self) -> None:
         self.now = 0
@@ -41,9 +41,8 @@ class EventQueue:
         """Events of each of these times, in the order in which they run."""
         self.merged: dict[int, list[Merged]] = {}
         """Events that stand for timers of several ranks, by time."""
-        self.watched_ns = -1
-        """Time before whose events the watcher is called."""
-        self._watcher: Callable[[], None] | None = None
+        self._gathered: dict[int, dict[Callable[[list[Any]], None], list[Any]]] = {}
+        self._last_ns: float = math.inf
 
     def at(self, time_ns: int, action: Action, argument: Any) -> None:
         """Insert an event; the time must not lie before the current one."""
@@ -58,10 +57,21 @@ class EventQueue:
         else:
             due.append(event)
 
-    def watch(self, time_ns: int, watcher: Callable[[], None]) -> None:
-        """Call a function once, before the events of a time, which it may change."""
-        self.watched_ns = time_ns
-        self._watcher = watcher
+    def gather(self, time_ns: int, look: Callable[[list[Any]], None], item: Any) -> None:
+        """Have ``look`` called once with all items of a time, before its events.
+
+        It may change those events; of several the one with the first item is called first.
+        """
+        self._gathered.setdefault(time_ns, {}).setdefault(look, []).append(item)
+
+    def quiet_until_ns(self, action: Action) -> float:
+        """Time before which nothing happens but what the running event inserts.
+
+        It is in the past if the event, known by its action, is not the last of its time.
+        """
+        if self.due[self.now][-1][0] != action:
+            return -1
+        return min(self.times[0], self._last_ns + 1) if self.times else self._last_ns + 1
 
     @property
     def next_ns(self) -> int | None:
@@ -76,7 +86,8 @@ class EventQueue:
         AbortError
             If an event is due at time 0, as the original insists that its first step advances.
         """
-        times, events = self.times, self.due
+        times, events, gathered = self.times, self.due, self._gathered
+        self._last_ns = last_ns
         if times and times[0] == 0:
             raise AbortError(
                 "event list: the first event must be due after time 0, got one due at 0 ns; "
@@ -85,9 +96,9 @@ class EventQueue:
         while times and times[0] <= last_ns:
             now = self.now = heappop(times)
             due = events[now]
-            if now == self.watched_ns and self._watcher is not None:
-                self.watched_ns = -1
-                self._watcher()
+            if now in gathered:
+                for look, items in gathered.pop(now).items():
+                    look(items)
             for action, argument in due:
                 action(argument)
             self.num_events += len(due)
@@ -134,6 +145,14 @@ class Timers:
         else:
             due.append((self._run, batch))
 
+    def after_each(self, delay_ns: int, action: Action, argument: Any, count: int) -> None:
+        """Set so many equal timers ``delay_ns`` from now."""
+        if count:
+            self.after(delay_ns, action, argument)
+            more = [(action, argument)] * (count - 1)
+            self._batches[self.queue.now + delay_ns] += more
+            self.queue.num_events += count - 1
+
     def has_batch_at(self, time_ns: int) -> bool:
         """Whether a timer is set for a time by itself."""
         return time_ns in self._batches
@@ -155,6 +174,11 @@ class Timers:
         """Event of the first timer for a time, which the caller inserts."""
         batch = self._batches[time_ns] = [(action, argument)]
         return self._run, batch
+
+    def run_alone(self, action: Action, argument: Any) -> None:
+        """Run the only timer of the present time, for which one event of several ranks stands."""
+        batch = self._batches[self.queue.now] = [(action, argument)]
+        self._run(batch)
 
     def _run(self, batch: list[tuple[Action, Any]]) -> None:
         for action, argument in batch:

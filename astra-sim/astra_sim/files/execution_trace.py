@@ -7,6 +7,8 @@ one ``GlobalMetadata``, then ``Node`` after ``Node``. The messages are those of 
 
 from collections.abc import Callable, Iterator, Mapping
 from enum import IntEnum
+from itertools import chain
+from operator import lt
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,9 +16,9 @@ from astra_sim.base.lazy import lazy
 from astra_sim.base.values import dataclass, field_setters, replace
 from astra_sim.files.errors import AbortError, AstraSimError, NodeError
 from astra_sim.files.json_fields import shown
+from astra_sim.files.trace_attributes import AttributeReader, UnusualError
 from astra_sim.files.trace_records import (
     NodeFields,
-    UnusualError,
     node_fields_within,
     record_extent,
     record_place,
@@ -157,7 +159,26 @@ class Trace:
     source: str = "trace"
 
     def __post_init__(self) -> None:
-        ids = {node.id for node in self.nodes}
+        nodes = self.nodes
+        ids = [node.id for node in nodes]
+        known = set(ids)
+        dependencies = [node.dependencies for node in nodes if node.dependencies]
+        if nodes and not (
+            ids == sorted(known)
+            and 0 <= ids[0] <= ids[-1] < NUM_UNSIGNED_64
+            and min([node.duration_ns for node in nodes]) >= 0
+            and known.issuperset(chain.from_iterable(dependencies))
+            and all(map(_ascends, dependencies))
+        ):
+            self._refuse_first(known)
+        if len(dependencies) == len(nodes):
+            raise AbortError(
+                f"{self.source}: at least one node must be free of dependencies, got none "
+                f"among {len(nodes)} nodes"
+            )
+
+    def _refuse_first(self, known: set[int]) -> None:
+        """Refuse the first node with something wrong."""
         last = -1
         for node in self.nodes:
             dependencies = node.dependencies
@@ -169,16 +190,11 @@ class Trace:
             last = node.id
             if node.duration_ns < 0:
                 self._refuse(node, f"duration_ns must not be negative, got {node.duration_ns}")
-            if not ids.issuperset(dependencies):
-                absent = min(set(dependencies) - ids)
+            if not known.issuperset(dependencies):
+                absent = min(set(dependencies) - known)
                 self._refuse(node, f"dependencies must be nodes of the file, got {absent}")
-            if len(dependencies) > 1 and dependencies != _merged(dependencies):
+            if not _ascends(dependencies):
                 self._refuse(node, f"dependencies must be ascending, got {shown(dependencies)}")
-        if all(node.dependencies for node in self.nodes):
-            raise AbortError(
-                f"{self.source}: at least one node must be free of dependencies, got none "
-                f"among {len(self.nodes)} nodes"
-            )
 
     def _refuse(self, node: TraceNode, reason: str) -> None:
         raise AbortError(f"{self.source}: node {node.id} {node.name!r}: {reason}")
@@ -194,7 +210,8 @@ def read_traces(prefix: str | Path, num_npus: int) -> tuple[Trace, ...]:
     AbortError
         If one is refused.
     """
-    return tuple(read_trace(f"{prefix}.{rank}.et") for rank in range(num_npus))
+    attributes = AttributeReader()
+    return tuple(_read(f"{prefix}.{rank}.et", attributes) for rank in range(num_npus))
 
 
 def read_trace(path: str | Path) -> Trace:
@@ -210,27 +227,29 @@ def read_trace(path: str | Path) -> Trace:
         If it is cut short or damaged (which the original does not notice), has no first record, a
         dependency on a node that is not there, or no node free of dependencies.
     """
+    return _read(path, AttributeReader())
+
+
+def _read(path: str | Path, attributes: AttributeReader) -> Trace:
     source = str(path)
     try:
         content = Path(path).read_bytes()
     except OSError as error:
         raise AstraSimError(f"{source}: trace cannot be read: {error.strerror}") from error
-    nodes: dict[int, TraceNode] = {}
-    for node in _nodes(source, content):
-        earlier = nodes.get(node.id)
-        if earlier is None:
-            nodes[node.id] = node
-        else:
-            both = _merged(earlier.dependencies + node.dependencies)
-            nodes[node.id] = replace(node, dependencies=both)
-    return Trace(source=source, nodes=tuple(nodes[node_id] for node_id in sorted(nodes)))
+    found = list(_nodes(source, content, attributes))
+    nodes = {node.id: node for node in found}
+    if len(nodes) < len(found):
+        nodes = {}
+        for node in found:
+            earlier = nodes.get(node.id, node).dependencies
+            nodes[node.id] = replace(node, dependencies=_merged(earlier + node.dependencies))
+    return Trace(source=source, nodes=tuple(map(nodes.__getitem__, sorted(nodes))))
 
 
-def _nodes(source: str, content: bytes) -> Iterator[TraceNode]:
+def _nodes(source: str, content: bytes, attributes: AttributeReader) -> Iterator[TraceNode]:
     """Yield the nodes of a file: all records but the first, which is metadata whatever it holds."""
     if not content:
         raise AbortError(f"{source}: must begin with a metadata record, got an empty file")
-    known: dict[bytes, dict[str, Any]] = {}
     _, position = record_extent(source, content, 0, 0)
     number, end = 1, len(content)
     while position < end:
@@ -241,23 +260,15 @@ def _nodes(source: str, content: bytes) -> Iterator[TraceNode]:
         else:
             start, position = record_extent(source, content, offset, number)
         try:
-            fields = node_fields_within(content, start, position, known)
-        except (UnusualError, IndexError, UnicodeDecodeError):
-            fields = _fields_by_library(source, content[start:position], number, offset)
-        try:
+            try:
+                fields = node_fields_within(content, start, position, attributes)
+            except (UnusualError, IndexError, UnicodeDecodeError):
+                fields = protobuf.node_fields(content[start:position])
             node = _node(fields)
         except NodeError as error:
             raise AbortError(f"{source}: {record_place(number, offset)}: {error}") from error
         yield node
         number += 1
-
-
-def _fields_by_library(source: str, record: bytes, number: int, offset: int) -> NodeFields:
-    """Read what is unusual, or refuse it."""
-    try:
-        return protobuf.node_fields(record)
-    except NodeError as error:
-        raise AbortError(f"{source}: {record_place(number, offset)}: {error}") from error
 
 
 def _node(fields: NodeFields) -> TraceNode:
@@ -276,7 +287,12 @@ def _node(fields: NodeFields) -> TraceNode:
     return node
 
 
+def _ascends(numbers: tuple[int, ...]) -> bool:
+    if len(numbers) == 2:  # most nodes that have several have two
+        return numbers[0] < numbers[1]
+    return all(map(lt, numbers, numbers[1:]))
+
+
 def _merged(dependencies: tuple[int, ...]) -> tuple[int, ...]:
-    if len(dependencies) < 2:
-        return dependencies
-    return tuple(sorted(set(dependencies)))
+    """Return dependencies in ascending order, each once."""
+    return dependencies if _ascends(dependencies) else tuple(sorted(set(dependencies)))

@@ -99,6 +99,8 @@ class LinkRates:
         self._dimensions = config.dimensions
         self._changing = {change.dimension for change in config.bandwidth_changes}
         self._changes: dict[tuple[int, int | None, int | None], list[_Change]] = {}
+        self._steady: dict[float, RateProfile] = {}
+        """Profiles of rates that never change, as most ways have the same."""
         for position, change in enumerate(config.bandwidth_changes):
             key = change.dimension, change.source, change.target
             step = position, change.time_ns, change.bytes_per_ns
@@ -115,7 +117,10 @@ class LinkRates:
         """Rate of the slowest link on the way between two places, at every moment."""
         figures = self._dimensions[dimension]
         if dimension not in self._changing:
-            return rate_profile(figures.link_bytes_per_ns(here, there), [])
+            rate = figures.link_bytes_per_ns(here, there)
+            if rate not in self._steady:
+                self._steady[rate] = rate_profile(rate, [])
+            return self._steady[rate]
         return slowest(
             [self.of_link(dimension, *ends) for ends in links_within(figures, here, there)]
         )

@@ -19,6 +19,19 @@ from astra_sim.run.simulation import RankSimulation, RunOptions
 __all__ = ["RunOptions", "simulate"]
 
 
+@contextmanager
+def _collector_paused() -> Iterator[None]:
+    """Pause Python's search for cycles: a run holds many objects and leaves few cycles behind."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+@_collector_paused()
 def simulate(
     workload: str | Path | Sequence[Trace],
     system: str | Path | SystemConfig,
@@ -68,8 +81,7 @@ def simulate(
     memory = read_memory_config(memory) if isinstance(memory, str | Path) else memory
     groups = read_comm_groups(groups) if isinstance(groups, str | Path) else groups
     if isinstance(workload, str | Path):
-        with _collector_paused():
-            workload = read_traces(workload, network.num_npus)
+        workload = read_traces(workload, network.num_npus)
     lines: list[str] = []
 
     def keep(logger: str, level: str, message: str) -> None:
@@ -88,22 +100,9 @@ def simulate(
         log=keep,
     )
     announce_rings(system, network, groups or {}, keep)
-    with _collector_paused():
-        simulation.run()
+    simulation.run()
     report_end(simulation.in_flight, keep)
     result = simulation.result(tuple(lines))
     if strict and not result.is_complete:
         raise IncompleteRunError(result)
     return result
-
-
-@contextmanager
-def _collector_paused() -> Iterator[None]:
-    """Pause Python's search for cycles: a run holds many objects and leaves few cycles behind."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()

@@ -109,7 +109,7 @@ class RankSimulation:
                 trace,
                 self.queue,
                 communication_slots=system.communication_slots,
-                issue=issuer.issue,
+                issue=issuer.handlers,
                 finish=self._finish,
             )
             for rank, trace in enumerate(traces)

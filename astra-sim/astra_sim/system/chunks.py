@@ -12,7 +12,7 @@ from astra_sim.system.exchanges import (
 from astra_sim.system.npu import Npu
 from astra_sim.system.phases import Phase, PhaseRun
 from astra_sim.system.repeats import RepeatedPhases
-from astra_sim.system.rings import RingExchange
+from astra_sim.system.rings import RingStart
 
 if TYPE_CHECKING:
     from astra_sim.system import trees
@@ -25,8 +25,8 @@ def _tree_reduction(run: PhaseRun) -> "trees.TreeReduction":
     return trees.TreeReduction(run)
 
 
-ALGORITHMS: dict[str, Callable[[PhaseRun], "Exchange | trees.TreeReduction"]] = {
-    "ring": RingExchange,
+ALGORITHMS: dict[str, Callable[[PhaseRun], "Exchange | RingStart | trees.TreeReduction"]] = {
+    "ring": RingStart,
     "direct": DirectExchange,
     "halvingDoubling": HalvingDoublingExchange,
     "doubleBinaryTree": _tree_reduction,
@@ -90,9 +90,10 @@ class Chunk:
     def _start_phase(self) -> None:
         phase = self._phases[self._phase_index]
         run = PhaseRun(self._npu, phase, self._tag, self._num_bytes, self._end_phase)
-        ALGORITHMS[phase.plan.algorithm.name](run).start()
+        exchange = ALGORITHMS[phase.plan.algorithm.name](run)
         if self._repeats is not None:
             self._repeats.join(run)
+        exchange.start()
 
     def _end_phase(self) -> None:
         """End the phase: count, leave the queue, join the next, start what waits in both."""

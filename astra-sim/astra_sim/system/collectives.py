@@ -48,10 +48,15 @@ class Collectives:
         repeats: RepeatedPhases | None = None,
     ) -> None:
         self._network = network
+        self._num_npus = network.num_npus
         self._system = system
         self._groups = groups
         self._repeats = repeats
         self._plans: dict[tuple[Any, ...], tuple[PhasePlan, ...]] = {}
+        self._phases: dict[tuple[Any, ...], tuple[Phase, ...]] = {}
+        """Phases of every chunk of a plan, where nothing is chosen when it is made."""
+        self._rings: dict[tuple[int, ...], tuple[int, ...]] = {}
+        """Members of each ring: the same object for all of them."""
         self._algorithms = {
             ALL_REDUCE: system.all_reduce,
             ALL_GATHER: system.all_gather,
@@ -75,7 +80,10 @@ class Collectives:
             If the group is unknown or does not have this NPU, an algorithm cannot do the kind,
             or the data cannot be cut.
         """
-        plans = self._phase_plans(npu.rank, collective)
+        key = npu.rank, collective.kind, collective.group, collective.involved
+        plans = self._plans.get(key)
+        if plans is None:
+            plans = self._plans[key] = self._make_plans(npu.rank, collective)
         chunk_bytes, num_chunks = self._cut(collective)
         if not plans:
             return
@@ -87,7 +95,7 @@ class Collectives:
                 run,
                 tag=CHUNK_TAG_OFFSET + number % CHUNK_TAG_OFFSET,
                 num_bytes=chunk_bytes,
-                phases=tuple(_choose(npu, plan, collective.kind) for plan in plans),
+                phases=self._phases.get(key) or self._choose(npu, plans, key),
                 repeats=self._repeats,
             )
             chunk.enter_queue()
@@ -108,23 +116,24 @@ class Collectives:
                     f"all-gather: must have at least preferred-dataset-splits ({splits}) bytes, "
                     f"got {num_bytes}"
                 )
-        elif chunk_bytes < self._network.num_npus:
-            chunk_bytes = self._network.num_npus
+        elif chunk_bytes < self._num_npus:
+            chunk_bytes = self._num_npus
             num_bytes = splits * chunk_bytes
         return chunk_bytes, -(-num_bytes // chunk_bytes)
 
-    def _phase_plans(self, rank: int, collective: Collective) -> tuple[PhasePlan, ...]:
-        key = (rank, collective.kind, collective.group, collective.involved)
-        plans = self._plans.get(key)
-        if plans is None:
-            plans = self._plans[key] = self._make_plans(rank, collective)
-        return plans
+    def _choose(
+        self, npu: Npu, plans: tuple[PhasePlan, ...], key: tuple[Any, ...]
+    ) -> tuple[Phase, ...]:
+        phases = tuple(_chosen(npu, plan, key[1]) for plan in plans)
+        if npu.settings.num_queues == 1 and not any(map(_is_tree, plans)):
+            self._phases[key] = phases
+        return phases
 
     def _make_plans(self, rank: int, collective: Collective) -> tuple[PhasePlan, ...]:
         kind, involved = collective.kind, collective.involved
         if collective.group != WORLD:
             members = self._members(collective.group, rank)
-            if len(members) < self._network.num_npus:
+            if len(members) < self._num_npus:
                 return self._group_plans(kind, members, rank)
             involved = (True,) * len(self._network.dimensions)
         dimensions = [
@@ -158,7 +167,7 @@ class Collectives:
     ) -> PhasePlan:
         _require_possible(kind, algorithm)
         members = (
-            tuple(range(self._network.num_npus))
+            tuple(range(self._num_npus))
             if algorithm.whole_system
             else self._network.neighbours(rank, dimension)
         )
@@ -167,7 +176,7 @@ class Collectives:
             algorithm=algorithm,
             dimension=dimension,
             share=Share.WHOLE,
-            members=members,
+            members=self._rings.setdefault(members, members),
             position=members.index(rank),
         )
 
@@ -206,9 +215,9 @@ class Collectives:
                 f"pg_name: must be one of the communicator groups {sorted(self._groups)}, "
                 f"got {group}"
             )
-        if not all(0 <= member < self._network.num_npus for member in members):
+        if not all(0 <= member < self._num_npus for member in members):
             raise AbortError(
-                f"communicator group {group}: ranks must be within [0, {self._network.num_npus}), "
+                f"communicator group {group}: ranks must be within [0, {self._num_npus}), "
                 f"got {list(members)}"
             )
         if rank not in members:
@@ -245,8 +254,11 @@ def _require_possible(kind: CollectiveType, algorithm: Algorithm) -> None:
         )
 
 
-def _choose(npu: Npu, plan: PhasePlan, kind: CollectiveType) -> Phase:
+def _is_tree(plan: PhasePlan) -> bool:
+    return plan.algorithm.name == "doubleBinaryTree"
+
+
+def _chosen(npu: Npu, plan: PhasePlan, kind: CollectiveType) -> Phase:
     """Queue, direction and tree of a new chunk's phase, from counters of its NPU."""
     queue, is_up = npu.take_queue(plan.dimension, plan.share)
-    is_tree = plan.algorithm.name == "doubleBinaryTree"
-    return Phase(plan, queue, is_up, npu.next_tree(kind, plan.dimension) if is_tree else 0)
+    return Phase(plan, queue, is_up, npu.next_tree(kind, plan.dimension) if _is_tree(plan) else 0)

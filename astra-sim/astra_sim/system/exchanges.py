@@ -76,9 +76,16 @@ class Exchange(ABC):
         self._tokens: deque[Token] = deque()
 
     def start(self) -> None:
-        """Make the first round's tokens."""
-        for _ in range(self._width):
-            self._make_token()
+        """Make the first round's tokens, which only move."""
+        width, num_bytes = self._width, self._message_bytes
+        if self._bus is not None:
+            for _ in range(width):
+                self._make_token()
+        elif width:
+            self._is_odd = True
+            self._others_left = self._second_round
+            self._tokens.extend([self._next_token() for _ in range(width)])
+            self._timers.after_each(self._move_ns, self._moved, num_bytes, width)
 
     @abstractmethod
     def _next_token(self) -> Token:
@@ -91,11 +98,10 @@ class Exchange(ABC):
             self._is_odd = not self._is_odd
         num_bytes = self._message_bytes
         self._tokens.append(self._next_token())
-        is_plain, reduces, back = self._plain_left > 0, False, False
+        is_plain, reduces = self._plain_left > 0, False
         if is_plain:
             self._plain_left -= 1
         else:
-            back = self._others_left > self._width
             self._others_left -= 1
             reduces = self._reduces_in_odd if self._is_odd else self._reduces_in_even
         done = self._reduce if reduces else self._moved
@@ -106,7 +112,7 @@ class Exchange(ABC):
                 from_a=is_plain,
                 num_bytes=num_bytes,
                 reduces=reduces,
-                back=back,
+                back=not is_plain and self._others_left >= self._width,
                 done=done,
                 argument=num_bytes,
             )
@@ -135,7 +141,16 @@ class Exchange(ABC):
 class DirectExchange(Exchange):
     """Every other member in turn: targets in the phase's direction, sources against it."""
 
-    __slots__ = ("_distance", "_is_all_reduce", "_members", "_position", "_received_count", "_step")
+    __slots__ = (
+        "_is_all_reduce",
+        "_known",
+        "_members",
+        "_next",
+        "_others",
+        "_position",
+        "_received_count",
+        "_step",
+    )
 
     def __init__(self, run: PhaseRun) -> None:
         plan = run.phase.plan
@@ -153,29 +168,38 @@ class DirectExchange(Exchange):
         self._members = members
         self._position = plan.position
         self._step = 1 if run.phase.is_up else -1
-        self._distance = 1
+        self._others = n - 1
+        self._next = 0
+        self._known: list[Token] = []
+        """Tokens of the other members, nearest first; each round has the same."""
         self._is_all_reduce = kind is CollectiveType.ALL_REDUCE
         self._received_count = 0
 
     def _next_token(self) -> Token:
-        members, shift, num_bytes = self._members, self._step * self._distance, self._message_bytes
+        number, known = self._next, self._known
+        self._next = (number + 1) % self._others
+        if number < len(known):
+            return known[number]
+        members, shift, num_bytes = self._members, self._step * (number + 1), self._message_bytes
         n = len(members)
         target, source = (
             members[(self._position + shift) % n],
             members[(self._position - shift) % n],
         )
-        self._distance = self._distance % (n - 1) + 1
-        return (
-            (self._tag, self._rank, target, num_bytes),
-            (self._tag, source, self._rank, num_bytes),
+        known.append(
+            (
+                (self._tag, self._rank, target, num_bytes),
+                (self._tag, source, self._rank, num_bytes),
+            )
         )
+        return known[number]
 
     def _received(self, _: None) -> None:
         self._received_count += 1
         self._make_token()
 
     def _moved(self, num_bytes: int | None) -> None:
-        others = len(self._members) - 1
+        others = self._others
         if not self._is_all_reduce or self._sends_left > others:
             super()._moved(num_bytes)
             return

@@ -1,6 +1,7 @@
 """Chunks of a collective go through phases, one logical dimension each."""
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 from astra_sim.base.values import dataclass
 from astra_sim.files.execution_trace import CollectiveType
@@ -35,16 +36,44 @@ class PhasePlan:
         return num_bytes
 
 
-class Phase:
-    """A phase of one chunk: what is chosen when the chunk is made; ``tree`` is 0 or 1."""
+class Turns(NamedTuple):
+    """Counts of a ring exchange between a token and the next."""
 
-    __slots__ = ("is_up", "plan", "queue", "tree")
+    sends_left: int
+    others_left: int
+    """Tokens of the round that follow the plain one, with which it begins."""
+    is_odd: bool
+    """Whether the round is the first, third and so on."""
+
+
+class RingShape(NamedTuple):
+    """All that the steps of a ring exchange depend on apart from its members."""
+
+    num_members: int
+    is_up: bool
+    message_bytes: int
+    turns: Turns
+    """Counts once the first token is made."""
+    reduces_in_even: bool
+    reduces_in_odd: bool
+    move_ns: int
+    reduction_ns: int
+    delay_ns: int | None
+    """Time from a send to its arrival; None where that is not always the same."""
+
+
+class Phase:
+    """A phase of chunks: what is chosen when a chunk is made; ``tree`` is 0 or 1."""
+
+    __slots__ = ("is_up", "plan", "queue", "ring_shapes", "tree")
 
     def __init__(self, plan: PhasePlan, queue: PhaseQueue, is_up: bool, tree: int) -> None:
         self.plan = plan
         self.queue = queue
         self.is_up = is_up
         self.tree = tree
+        self.ring_shapes: dict[int, RingShape] = {}
+        """Steps of the phase as a ring, by the bytes of a chunk."""
 
 
 class PhaseRun:

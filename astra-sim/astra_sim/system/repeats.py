@@ -1,4 +1,4 @@
-"""Phases of all NPUs that are like one before, of which only start and end are simulated.
+"""Repeated phases of all NPUs, of which only start and end are simulated.
 
 Where all NPUs of a network of one dimension start the same phase at one tick and nothing else is
 under way, what happens until its end depends on the phase and the order of its members alone: all
@@ -43,7 +43,7 @@ class _Course:
 class RepeatedPhases:
     """The courses of all such phases of a run, by their patterns."""
 
-    __slots__ = ("_courses", "_last_ns", "_move_ns", "_queue", "_recorded", "_started")
+    __slots__ = ("_courses", "_last_ns", "_move_ns", "_queue", "_recorded")
 
     def __init__(self, queue: EventQueue, *, move_ns: int, last_ns: int) -> None:
         self._queue = queue
@@ -52,19 +52,14 @@ class RepeatedPhases:
         self._courses: dict[Pattern, _Course | None] = {}
         """None stands for a phase that does not end at one tick."""
         self._recorded: _Course | None = None
-        self._started: list[PhaseRun] = []
 
     def join(self, run: PhaseRun) -> None:
-        """Count a member that has started a phase now; the last one has the start looked at."""
-        started, queue = self._started, self._queue
-        starts_ns = queue.now + self._move_ns
-        if started and (started[0].tag != run.tag or queue.watched_ns != starts_ns):
-            started.clear()
+        """Count a member that starts a phase now; all of one tick are looked at together."""
         plan = run.phase.plan
         if plan.is_part or plan.algorithm.name not in ROUND or _ends_in_no_time(run):
             return
-        started.append(run)
-        queue.watch(starts_ns, self._begin)
+        queue = self._queue
+        queue.gather(queue.now + self._move_ns, self._begin, run)
 
     def note_end(self, tag: int, position: int) -> None:
         """Note that a member has ended its phase now, if its course is to be kept."""
@@ -83,10 +78,9 @@ class RepeatedPhases:
             self._courses[course.pattern] = course
             self._recorded = None
 
-    def _begin(self) -> None:
+    def _begin(self, runs: list[PhaseRun]) -> None:
         """Foresee the end of the phase whose first local moves are due now, or keep its course."""
-        queue, started = self._queue, self._started
-        runs, self._started = started, []
+        queue = self._queue
         self._recorded = None
         pattern = self._pattern(runs) if self._is_alone(runs) else None
         if pattern is None:
@@ -101,7 +95,7 @@ class RepeatedPhases:
             self._foresee(course, runs)
 
     def _is_alone(self, runs: list[PhaseRun]) -> bool:
-        """Whether the first local moves of all members, in their order, are all that is due."""
+        """Whether nothing is due but the first local moves of all members, in their order."""
         queue = self._queue
         due = queue.due[queue.now]
         if queue.times or len(due) != len(runs) or len(runs) != len(runs[0].phase.plan.members):
@@ -117,13 +111,13 @@ class RepeatedPhases:
             (run.phase.plan.kind, run.phase.plan.algorithm, run.phase.is_up, run.num_bytes)
             for run in runs
         }
-        if len(phases) > 1:
+        if len(phases) > 1 or len({run.tag for run in runs}) > 1:
             return None
         first, n = runs[0].phase.plan.position, len(runs)
         return *phases.pop(), tuple((run.phase.plan.position - first) % n for run in runs)
 
     def _foresee(self, course: _Course, runs: list[PhaseRun]) -> None:
-        """Put the ends of all members in place of all that is due."""
+        """Replace the events that are due by the ends of all members."""
         queue, n = self._queue, len(runs)
         end_ns = queue.now + course.end_ns - course.start_ns
         if end_ns > self._last_ns:
@@ -147,7 +141,7 @@ def _ends_in_no_time(run: PhaseRun) -> bool:
 def repeated_phases(
     network: NetworkConfig, queue: EventQueue, *, move_ns: int, last_ns: int
 ) -> RepeatedPhases | None:
-    """Return the memory of a run's phases; None where a phase may differ from one like it.
+    """Return the store of a run's phases; None where equal phases may take different times.
 
     Parameters
     ----------

@@ -1,5 +1,6 @@
 """Issue of nodes, by type."""
 
+from collections import defaultdict
 from collections.abc import Callable
 
 from astra_sim.files.comm_groups import LEADING_INTEGER
@@ -25,18 +26,27 @@ DEFAULT_INVOLVED = (True,) * 4
 
 _SEND = int(NodeType.COMM_SEND)
 
-COLLECTIVES = (
-    CollectiveType.ALL_REDUCE,
-    CollectiveType.ALL_GATHER,
-    CollectiveType.ALL_TO_ALL,
-    CollectiveType.REDUCE_SCATTER,
-)
+COLLECTIVES: dict[int, CollectiveType] = {
+    int(kind): kind
+    for kind in (
+        CollectiveType.ALL_REDUCE,
+        CollectiveType.ALL_GATHER,
+        CollectiveType.ALL_TO_ALL,
+        CollectiveType.REDUCE_SCATTER,
+    )
+}
+"""Kinds that are run, by the number that stands for them in traces."""
 
 
 class NodeIssuer:
-    """Issues nodes to the system that runs them; their ranks are notified of the end."""
+    """Issues nodes to the system that runs them; their ranks are notified of the end.
 
-    __slots__ = ("_collectives", "_handlers", "_memory", "_npus", "_other", "_system")
+    ``handlers`` has what starts a node that holds its slot, by its type. It raises ``NodeError`` if
+    an attribute is missing or of a wrong type, or the node cannot be run, and ``AstraSimError`` if
+    what it needs is not there: its group, the memory, the network's way.
+    """
+
+    __slots__ = ("_collectives", "_memory", "_npus", "_system", "handlers")
 
     def __init__(
         self,
@@ -49,30 +59,22 @@ class NodeIssuer:
         self._system = system
         self._collectives = collectives
         self._memory = memory
-        self._handlers: dict[int, Callable[[Rank, TraceNode], None]] = {
-            NodeType.INVALID: self._retire,
-            NodeType.MEM_LOAD: self._access,
-            NodeType.MEM_STORE: self._access,
-            NodeType.COMP: self._compute,
-            NodeType.COMM_SEND: self._send,
-            NodeType.COMM_RECV: self._receive,
-            NodeType.COMM_COLL: self._join,
-        }
-        self._other = _refuse_type
+        self.handlers: defaultdict[int, Callable[[Rank, TraceNode], None]]
         if system.replay_only:
-            self._handlers, self._other = {}, self._replay
-
-    def issue(self, rank: Rank, node: TraceNode) -> None:
-        """Start a node that holds its slot.
-
-        Raises
-        ------
-        NodeError
-            If an attribute is missing or of a wrong type, or the node cannot be run.
-        AstraSimError
-            If what it needs is not there: its group, the memory, the network's way.
-        """
-        self._handlers.get(node.type, self._other)(rank, node)
+            self.handlers = defaultdict(lambda: self._replay)
+            return
+        self.handlers = defaultdict(
+            lambda: _refuse_type,
+            {
+                NodeType.INVALID: self._retire,
+                NodeType.MEM_LOAD: self._access,
+                NodeType.MEM_STORE: self._access,
+                NodeType.COMP: self._compute,
+                NodeType.COMM_SEND: self._send,
+                NodeType.COMM_RECV: self._receive,
+                NodeType.COMM_COLL: self._join,
+            },
+        )
 
     def _replay(self, rank: Rank, node: TraceNode) -> None:
         self._wait(rank, node, counts=not node.is_cpu)
@@ -92,15 +94,16 @@ class NodeIssuer:
         self._npus[rank.rank].timers.after(duration_ns, rank.complete, node)
 
     def _compute(self, rank: Rank, node: TraceNode) -> None:
-        if node.is_cpu or not self._system.roofline_enabled:
-            self._wait(rank, node, counts=not node.is_cpu)
-            return
-        duration_ns = roofline_ns(node, self._system)
-        if duration_ns is None:
-            rank.retire(node)
-        else:
+        duration_ns = node.duration_ns or IDLE_NS
+        if not node.is_cpu:
+            if self._system.roofline_enabled:
+                bound_ns = roofline_ns(node, self._system)
+                if bound_ns is None:
+                    rank.retire(node)
+                    return
+                duration_ns = bound_ns
             rank.computing_ns += duration_ns
-            self._npus[rank.rank].timers.after(duration_ns, rank.complete, node)
+        self._npus[rank.rank].timers.after(duration_ns, rank.complete, node)
 
     def _send(self, rank: Rank, node: TraceNode) -> None:
         if node.is_cpu:
@@ -124,13 +127,14 @@ class NodeIssuer:
         if code == CollectiveType.BROADCAST:
             self._wait(rank, node, counts=False)
             return
-        if code not in COLLECTIVES:
-            allowed = ", ".join(kind.name for kind in COLLECTIVES)
+        kind = COLLECTIVES.get(code)
+        if kind is None:
+            allowed = ", ".join(known.name for known in COLLECTIVES.values())
             raise NodeError(
                 f"rank {rank.rank}, node {node.id}: comm_type must be one of {allowed}, "
                 f"BROADCAST, got {code}"
             )
-        collective = Collective(CollectiveType(code), num_bytes, group, involved)
+        collective = Collective(kind, num_bytes, group, involved)
         self._collectives.start(self._npus[rank.rank], collective, rank.complete, node)
 
 

@@ -1,12 +1,12 @@
 """One NPU's execution trace: what is ready, what holds which slot, what has finished."""
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from enum import IntEnum
 from heapq import heappop, heappush
 
 from astra_sim.core.events import EventQueue
-from astra_sim.core.spans import NodeSpan
+from astra_sim.core.spans import NodeSpan, new_span
 from astra_sim.files.errors import AbortError, NodeError
 from astra_sim.files.execution_trace import NodeType, Trace, TraceNode
 
@@ -35,12 +35,13 @@ SLOT_OF_TYPE: dict[int, Slot] = {
 }
 
 _SLOTS: dict[int, int] = {int(kind): int(slot) for kind, slot in SLOT_OF_TYPE.items()}
-"""The same as plain numbers, which every node is looked up in."""
-_EACH_SLOT = range(len(Slot))
+"""The same as plain numbers, for the look-up of every node."""
 
 
 class Rank:
-    """The nodes of a rank and their state; ``issue`` runs one, ``finish`` ends the rank.
+    """The nodes of a rank and their state.
+
+    ``issue`` has what runs a node, by its type; ``finish`` ends the rank.
 
     A node is ready once all that it depends on are done. An issue pass, at the start and after
     every completion, visits the nodes ready at its beginning in ascending id and issues each
@@ -73,7 +74,7 @@ class Rank:
         queue: EventQueue,
         *,
         communication_slots: int | None,
-        issue: Callable[["Rank", TraceNode], None],
+        issue: Mapping[int, Callable[["Rank", TraceNode], None]],
         finish: Callable[["Rank"], None],
     ) -> None:
         self.rank = rank
@@ -116,41 +117,71 @@ class Rank:
     def issue_pass(self) -> None:
         """Issue what is ready now; what becomes ready meanwhile waits for the next pass."""
         ready, free, nodes = self._ready, self._free, self.nodes
-        if self._newly_ready:
-            for number in self._newly_ready:
-                node = nodes[number]
-                slot = 0 if node.is_cpu else _SLOTS.get(node.type)
-                if slot is None:
-                    slot = slot_of(node, self.trace.source)
-                heappush(ready[slot], number)
-            self._newly_ready.clear()
+        numbers, self._newly_ready = self._newly_ready, []
+        if len(numbers) == 1 and not any(ready):  # most passes
+            node = nodes[numbers[0]]
+            slot = 0 if node.is_cpu else _SLOTS.get(node.type)
+            if slot is None:
+                slot = slot_of(node, self.trace.source)
+            if free[slot]:
+                self._start(node, slot)
+            else:
+                ready[slot].append(node.id)
+            return
+        slots = [slot_of(nodes[number], self.trace.source) for number in numbers]
+        if not any(ready):
+            self._issue_each(sorted(zip(numbers, slots, strict=True)))
+            return
+        for number, slot in zip(numbers, slots, strict=True):
+            heappush(ready[slot], number)
         while True:
-            first: list[int] | None = None
-            slot = 0
-            for candidate in _EACH_SLOT:
-                numbers = ready[candidate]
-                if numbers and free[candidate] and (first is None or numbers[0] < first[0]):
-                    first, slot = numbers, candidate
-            if first is None:
+            slot = -1
+            for candidate, waiting in enumerate(ready):
+                if waiting and free[candidate] and (slot < 0 or waiting[0] < ready[slot][0]):
+                    slot = candidate
+            if slot < 0:
                 return
-            number = heappop(first)
-            node = nodes[number]
-            free[slot] -= 1
-            self.in_flight[number] = node, self._queue.now, slot
-            try:
-                self._issue(self, node)
-            except NodeError as error:
-                self.errors[number] = str(error)
-                raise
+            self._start(nodes[heappop(ready[slot])], slot)
+
+    def _issue_each(self, numbers: Iterable[tuple[int, int]]) -> None:
+        """Issue nodes whose slots are free; none becomes free in a pass, so one look is enough."""
+        waiting = iter(numbers)
+        try:
+            for number, slot in waiting:
+                if self._free[slot]:
+                    self._start(self.nodes[number], slot)
+                else:
+                    self._ready[slot].append(number)
+        finally:
+            for number, slot in waiting:  # after one that cannot be run
+                self._ready[slot].append(number)
+
+    def _start(self, node: TraceNode, slot: int) -> None:
+        self._free[slot] -= 1
+        self.in_flight[node.id] = node, self._queue.now, slot
+        try:
+            self._issue[node.type](self, node)
+        except NodeError as error:
+            self.errors[node.id] = str(error)
+            raise
 
     def retire(self, node: TraceNode) -> None:
         """End a node at once, within an issue pass: nothing is issued for it."""
-        self._end(node)
+        number = node.id
+        _, start_ns, slot = self.in_flight.pop(number)
+        self._free[slot] += 1
+        self.spans.append(new_span((node, start_ns, self._queue.now)))
+        blocked_by = self._blocked_by
+        for child in self._children.get(number, ()):
+            left = blocked_by[child] = blocked_by[child] - 1
+            if not left:
+                self._newly_ready.append(child)
 
     def complete(self, node: TraceNode) -> None:
         """End a node: an issue pass, then the test whether the rank has finished."""
-        self._end(node)
-        self.issue_pass()
+        self.retire(node)
+        if self._newly_ready or any(self._ready):
+            self.issue_pass()
         if self.in_flight or self._newly_ready or any(self._ready) or self.finished:
             return
         self.finished = True
@@ -159,19 +190,6 @@ class Rank:
     def exposed_ns(self) -> int:
         """Time up to now that no counted computation covers, modulo 2**64. [ns]"""
         return (self._queue.now - self.computing_ns) % UINT64
-
-    def _end(self, node: TraceNode) -> None:
-        number = node.id
-        _, start_ns, slot = self.in_flight.pop(number)
-        self._free[slot] += 1
-        self.spans.append(NodeSpan(node, start_ns, self._queue.now))
-        children = self._children
-        if number in children:
-            blocked_by = self._blocked_by
-            for child in children[number]:
-                left = blocked_by[child] = blocked_by[child] - 1
-                if not left:
-                    self._newly_ready.append(child)
 
 
 def slot_of(node: TraceNode, source: str = "trace") -> Slot:

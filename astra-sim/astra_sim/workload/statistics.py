@@ -66,18 +66,20 @@ def rank_statistics(rank: int, spans: Iterable[NodeSpan], system: SystemConfig) 
     wall_ns = 0
     computing: list[NodeSpan] = []
     communicating: list[NodeSpan] = []
+    computation = NodeType.COMP
     for span in spans:
         node = span.node
-        if node.type in _COMMUNICATION:
-            communicating.append(span)
-        elif node.type == NodeType.COMP and not node.is_cpu:
+        if node.type == computation and not node.is_cpu:
             computing.append(span)
+        elif node.type in _COMMUNICATION:
+            communicating.append(span)
         else:
             raise NodeError(
                 f"rank {rank}, node {node.id} {node.name!r}: statistics know messages, collectives "
                 f"and computations off the CPU, got type {node.type} with is_cpu_op {node.is_cpu}"
             )
-        wall_ns = max(wall_ns, span.end_ns)
+        if span.end_ns > wall_ns:  # noqa: PLR1730 - max() costs a call a node
+            wall_ns = span.end_ns
     return RankStatistics(
         wall_ns=wall_ns,
         gpu_ns=covered_ns(computing) if computing else None,
@@ -89,9 +91,9 @@ def rank_statistics(rank: int, spans: Iterable[NodeSpan], system: SystemConfig) 
 def covered_ns(spans: Iterable[NodeSpan]) -> int:
     """Time during which at least one of the spans lasts. [ns]"""
     total_ns = covered_until_ns = 0
-    for start_ns, end_ns in sorted((span.start_ns, span.end_ns) for span in spans):
+    for start_ns, end_ns in sorted([span[1:] for span in spans]):
         if end_ns > covered_until_ns:
-            total_ns += end_ns - max(start_ns, covered_until_ns)
+            total_ns += end_ns - (start_ns if start_ns > covered_until_ns else covered_until_ns)
             covered_until_ns = end_ns
     return total_ns
 

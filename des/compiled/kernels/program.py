@@ -1,6 +1,6 @@
 """Input and output of a compiled simulation: arrays of records, and their meaning.
 
-A `Program` is all that is known about an iteration before it starts. A `State` is its output, and
+A `Program` describes an iteration before it starts. A `State` is its output, and
 changes while it runs; `des.compiled.kernels.general.run_program` sets it up again, so one serves
 many programs. Arrays may be longer than a program needs: counts of its header and ranges in its
 records say which part is used. Positions are -1 where there is nothing.

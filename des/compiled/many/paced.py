@@ -163,14 +163,6 @@ def num_behind(paces: Paces, schedule: int, stage: int, count: int) -> int:
 
 
 @lean_kernel
-def paced_time_s(job: Job, paces: Paces, plans: Plans, plan: int, count: int, desk: Desk) -> float:
-    """Time of one iteration of a plan, its update included. [s]"""
-    write_passes(job, plans, plan, desk)
-    time_s: float = written_time_s(job, paces, plans, plan, count, desk, math.inf)
-    return time_s
-
-
-@lean_kernel
 def written_time_s(
     job: Job, paces: Paces, plans: Plans, plan: int, count: int, desk: Desk, limit_s: float
 ) -> float:

@@ -7,7 +7,6 @@ import math
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -98,8 +97,8 @@ examples:
   {PROG} --pure-ppo runs/pure/placement.pt --num-domains 4,5 --num-worlds 8 --out runs/pure_ppo
 
 files written to --out: config.json, report.html, gaps.png, ablations.csv, and {NETWORKS}/ with a
-file for each network as soon as it is compared; --resume with the same flags takes those that are
-there. A gap is empty where no depth fits into memory
+file for each compared network, which --resume with the same flags reads. A gap is empty where no
+depth fits into memory
 
 exit codes: 0 done; 2 a flag is wrong or a checkpoint cannot be read; {EXIT_CODES}
 """
@@ -149,7 +148,9 @@ def _command(argv: Sequence[str] | None) -> None:
         ablations_variants.LOOK_AHEADS[config.look_ahead],
     )
     console = base_console.FittedConsole()
-    with _folder(config) as folder:
+    with RunFolder.begun_or_resumed(
+        config.out, repeated_settings(config), PROG, resume=config.resume, noted=to_dict(config)
+    ) as folder:
         frame = compared_variants(config, variants, console, folder.path / NETWORKS)
         page = ablations_page.ablation_report(
             frame, repeated_settings(config), repeat_command(PROG, config)
@@ -160,20 +161,6 @@ def _command(argv: Sequence[str] | None) -> None:
     sys.stdout.write(f"rows: {folder.path / 'ablations.csv'}\n")
 
 
-@contextmanager
-def _folder(config: Config) -> Iterator[RunFolder]:
-    """Make the run folder, or open that of the same run; it is locked meanwhile."""
-    if not config.resume:
-        with RunFolder.created(config.out) as folder:
-            folder.write_config(to_dict(config))
-            yield folder
-        return
-    given = repeated_settings(config)
-    with RunFolder.opened(config.out) as folder:
-        folder.require_begun_with(folder.read_config(), given, PROG)
-        yield folder
-
-
 def compared_variants(
     config: Config, variants: Sequence[Variant], console: Console, kept: Path
 ) -> pd.DataFrame:
@@ -182,8 +169,8 @@ def compared_variants(
     Parameters
     ----------
     kept
-        Folder of a file for each network, written as soon as it is compared; those that are there
-        for the same weights are taken as they are.
+        Folder with a file for each network, written when it has been compared; files for the same
+        weights are read instead.
     """
     kept.mkdir(exist_ok=True)
     weights = _digest_of_files(config)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from scenarios.frame.report import Report
-from scenarios.frame.rows_report import groups_report
+from scenarios.frame.rows_report import group_values, groups_report
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -28,13 +28,10 @@ def comparison_report(
 ) -> Report:
     """Return the report: ``value`` by method, the column ``by``; a point is a network's mean."""
     means = frame.groupby([by, "network"], sort=False)[value].mean()
-    groups = {
-        str(name): own.to_numpy(dtype=float) for name, own in means.groupby(level=by, sort=False)
-    }
     return groups_report(
         config,
         prog,
-        groups,
+        group_values(means.groupby(level=by, sort=False)),
         name="methods",
         title=title,
         question=question,

@@ -65,7 +65,7 @@ def static_rows(case: ComparedDraw) -> pd.DataFrame:
         a step with all GPUs at work and nothing sent, with the same layer times. ``best_s`` is the
         proven optimum over plans with one stage per domain, or NaN where there is no proof in the
         budget; on real sites and examples it is the least time of all rows that fit into memory,
-        of the same training alone where the families are, and ``best_family`` the family of that
+        only of the same training where the families are, and ``best_family`` the family of that
         row. ``error`` says why a planner has no plan or is left out; its figures are NaN then.
         ``is_same_training`` is false of plans whose replicas do not exchange after every step,
         which is another optimisation; ``time_s`` is the mean from one exchange to the next.

@@ -54,7 +54,7 @@ class Config(JsonFlag):
         False, "one to two minutes; too little to claim anything", formerly="short"
     )
     num_worlds: int | None = option(
-        None, "worlds of each suite, of fewer than 32 all else in proportion; none: 32, quick 2"
+        None, "worlds of each suite; below 32 all other sizes shrink too; none: 32, quick 2"
     )
     num_draws: int | None = option(None, "draws of each world; none: 1")
     num_epochs: int | None = option(None, "decisions of a draw; none: 64, quick 8")

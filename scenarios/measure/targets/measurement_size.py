@@ -67,7 +67,7 @@ class Sizes:
     num_evaluations: int
 
     def with_worlds(self, num_worlds: int) -> "Sizes":
-        """Return the sizes for another number of worlds; of fewer all is measured as much less.
+        """Return the sizes for another number of worlds; fewer worlds shrink all in proportion.
 
         Examples
         --------

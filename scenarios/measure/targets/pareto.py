@@ -133,7 +133,7 @@ def fronts_of(
 
 
 def _once(scope: Scope, key: tuple[str, str], sweep: Sweep) -> Sweep:
-    """Sweep a world once for all columns: methods that are no column find the same each time."""
+    """Sweep a world once for all columns: the front of a method that is no column never differs."""
 
     def swept_once(world: PricedWorld, preferences: Sequence[Preference]) -> Proposals:
         whole_key = (*key, world.name, world.topology.num_domains)

@@ -123,8 +123,8 @@ class Target:
     notes
         Remarks needed to read the value, a sentence each.
     values
-        Figures that the mean is of, in an order that is the same in all columns; none where columns
-        have no cases in common.
+        Figures behind the mean, in one order for all columns; none where columns have no cases in
+        common.
     """
 
     name: str

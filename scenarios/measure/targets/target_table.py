@@ -94,9 +94,9 @@ class MeasuredTargets:
 
     @property
     def worth(self) -> list[str]:
-        """Lines that name, for each control, the targets in which nothing learnt is better.
+        """Lines that name, for each control, the targets without a better learnt column.
 
-        And the gains over the same worlds, where the columns have worlds in common.
+        The gains over the control follow, where the columns have worlds in common.
         """
         lines = []
         for number in range(self.num_judged, len(self.columns)):

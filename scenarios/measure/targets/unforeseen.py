@@ -49,7 +49,7 @@ class Listing:
 
 
 def unforeseen_s(world: SuiteWorld, draw: int, tables: EpisodeTables) -> float | None:
-    """Time of a draw under the best policy that knows its law alone; None: see `why_unlisted`. [s]
+    """Time of a draw under the best policy that knows only its law; None: see `why_unlisted`. [s]
 
     It chooses among the plans of the tables, all known from the start. A law of continuous figures
     is replaced by `NUM_SAMPLED` networks of other draws.
@@ -81,7 +81,7 @@ def why_unlisted(world: SuiteWorld) -> str:
     num_states, num_links = len(law.states), len(world.topology.links)
     if num_states**num_links > MOST_STATES:
         return f"{num_states}^{num_links} states of the links"
-    return "" if _are_told_apart(law) else "states of a link cannot be told apart"
+    return "" if _has_distinct_states(law) else "states of a link cannot be told apart"
 
 
 def listing_of(world: SuiteWorld, draw: int) -> Listing:
@@ -90,13 +90,13 @@ def listing_of(world: SuiteWorld, draw: int) -> Listing:
     return _listed_chain(world, draw) if is_markov else _listed_draws(world, draw)
 
 
-def _are_told_apart(law: MarkovModulated) -> bool:
+def _has_distinct_states(law: MarkovModulated) -> bool:
     factors = {state.bandwidth_factor for state in law.states}
     return len(factors) == len(law.states) and min(factors) > 0.0
 
 
 def _listed_draws(world: SuiteWorld, draw: int) -> Listing:
-    """Networks of other draws, as many as `NUM_SAMPLED`, each held as long as in the draw."""
+    """`NUM_SAMPLED` networks of other draws, each in force for the stretch of the draw."""
     stretch, epochs = world.load.dwell_epochs, range(0, world.num_epochs, world.load.dwell_epochs)
     networks = [
         held_topology(world, draw + SAMPLE_SHIFT + number // len(epochs), epochs[place])

@@ -32,7 +32,7 @@ class Against:
         Rules on what the scheduler's own placement policy proposes under them; none where there is
         no such policy.
     unforeseen
-        Best policy that knows the law, and no epoch to come; NaN where the law cannot be listed.
+        Best policy that knows the law but no coming epoch; NaN where the law cannot be listed.
     why_unlisted
         Reason why it cannot; empty where it can.
     decision_s, search_s
@@ -107,6 +107,6 @@ def without_foresight(name: str, draws: Sequence[Against]) -> list[str]:
         )
     reasons = Counter(one.why_unlisted for one in draws if one.why_unlisted)
     if reasons:
-        told = ", ".join(f"{reason} ({count} draws)" for reason, count in reasons.items())
-        lines.append(f"{name}, no such program: {told}")
+        counts = ", ".join(f"{reason} ({count} draws)" for reason, count in reasons.items())
+        lines.append(f"{name}, no such program: {counts}")
     return lines

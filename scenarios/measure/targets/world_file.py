@@ -27,7 +27,7 @@ MOVING_CELLS = {
     "hard": ("markov_fast", 1, 1200.0, True),
     "cheap_moves": ("markov_fast", 1, 1200.0, False),
 }
-"""Law of the links, epochs for which the load is held, their length, whether bytes are paid."""
+"""Law of the links, epochs of a held load, length of an epoch, whether moves pay for bytes."""
 
 
 def world_of_file(path: Path, model: str) -> SuiteWorld:
@@ -91,7 +91,7 @@ def suite_world_of(
 
 
 def as_in_suite(name: str, world: SuiteWorld, num_epochs: int) -> SuiteWorld:
-    """Let the world of a file move as those of a suite in `MOVING_CELLS` do."""
+    """Give the world of a file the law and load of a suite in `MOVING_CELLS`."""
     law, dwell_epochs, nominal_s, pays_bytes = MOVING_CELLS[name]
     iteration_s = world.epoch_s / world.iterations_per_epoch
     epoch_s = max(nominal_s, LEAST_ITERATIONS * iteration_s)

@@ -1,4 +1,4 @@
-"""Judged episodes in a run folder, each written as soon as it is known, so that a run resumes."""
+"""Judged episodes in a run folder, each written at its end: a resumed run continues there."""
 
 import hashlib
 from collections.abc import Callable, Sequence

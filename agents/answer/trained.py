@@ -1,0 +1,52 @@
+"""Trained policies of a configuration."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from des.base.lazy import lazy
+
+if TYPE_CHECKING:
+    from agents.answer.config import Config
+    from agents.hi_ppo import policies as hi_ppo_policies
+    from agents.hi_ppo.local import decide as local_decide
+    from agents.hi_ppo.local import policy, shipped
+    from agents.hi_ppo.plans import plan_checkpoint, plan_policy, plan_proposals
+else:
+    local_decide = lazy("agents.hi_ppo.local.decide")
+    policy = lazy("agents.hi_ppo.local.policy")
+    shipped = lazy("agents.hi_ppo.local.shipped")
+    plan_checkpoint = lazy("agents.hi_ppo.plans.plan_checkpoint")
+    plan_proposals = lazy("agents.hi_ppo.plans.plan_proposals")
+    hi_ppo_policies = lazy("agents.hi_ppo.policies")
+
+
+class Trained:
+    """Trained policies of a configuration, loaded when they are first used."""
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+
+    @cached_property
+    def across(self) -> hi_ppo_policies.Policies | None:
+        """Policies across domains; None where the search decides alone."""
+        if self._config.deciders == "search":
+            return None
+        return hi_ppo_policies.Policies.load(self._config.checkpoint or hi_ppo_policies.shipped())
+
+    @cached_property
+    def plans(self) -> plan_policy.PlanPolicy | None:
+        """Plan policy; None where the search decides alone."""
+        if self._config.deciders == "search":
+            return None
+        path = self._config.plan_checkpoint or plan_proposals.shipped_plan_file()
+        return plan_checkpoint.load_plan_policy(path)
+
+    @cached_property
+    def local(self) -> local_decide.LocalAgent | None:
+        """Local agent; None where the decision is across domains alone."""
+        if self._config.across_only:
+            return None
+        path = self._config.local_checkpoint or shipped.shipped_local_file()
+        return local_decide.LocalAgent(policy=policy.load_policy(path))
