@@ -6,7 +6,6 @@ from typing import NamedTuple
 import numpy as np
 
 from des.base.jit import lean_kernel
-from des.compiled.many.activations import ACTIVATION, PARAMETERS
 from des.compiled.many.layout import Real, Small, Whole
 from des.compiled.many.paced import (
     WHOLE,
@@ -16,6 +15,7 @@ from des.compiled.many.paced import (
     paced_overflow,
     stage_moments,
 )
+from des.compiled.many.paced_bound import least_bytes, room_bytes
 from des.compiled.many.steady import FITS, Job, Plans
 
 _PRECISION = 2.0**-8
@@ -73,7 +73,7 @@ def paced_fill(
     """
     for first in range(0, plans.num_stages.size, per_order):
         known = (-1, -1)
-        is_tight = _room_bytes(job, plans, first) < _needed_bytes(job)
+        is_tight = room_bytes(job, plans, first) < least_bytes(job)
         for plan in range(first, first + per_order):
             kind = 0 if paces.behind[plans.schedule[plan]] == WHOLE else 1
             if known[kind] >= 0:
@@ -98,7 +98,7 @@ def paced_levels(
     It is the time at which layers in fractions are even, or that of the slowest wire; ``inf`` where
     links are missing, or where the model's state and a microbatch have no room.
     """
-    needed = _needed_bytes(job)
+    needed = least_bytes(job)
     for plan in range(plans.num_stages.size):
         levels_s[plan] = math.inf
         hops_s, slowest_s = 0.0, 0.0
@@ -109,27 +109,9 @@ def paced_levels(
                 hops_s += times.hop_s[before, domain] + times.hop_s[domain, before]
                 wire_s = max(job.wire_s[before, domain], job.wire_s[domain, before])
                 slowest_s = max(slowest_s, wire_s + job.overhead_s)
-        if _room_bytes(job, plans, plan) >= needed and hops_s < math.inf:
+        if room_bytes(job, plans, plan) >= needed and hops_s < math.inf:
             even_s = _even_level_s(times, paces, plans, plan, counts[plan])
             levels_s[plan] = max(even_s, hops_s + (counts[plan] - 1) * slowest_s)
-
-
-@lean_kernel
-def _needed_bytes(job: Job) -> float:
-    """Memory of all layers with one microbatch: the least that any pipeline needs. [bytes]"""
-    num_layers, sums = job.sums_before.shape[0] - 1, job.sums_before
-    needed: float = job.bytes_per_parameter * sums[num_layers, PARAMETERS]
-    needed += sums[num_layers, ACTIVATION]
-    return needed
-
-
-@lean_kernel
-def _room_bytes(job: Job, plans: Plans, plan: int) -> float:
-    """Memory of the domains of a plan together. [bytes]"""
-    room = 0.0
-    for stage in range(plans.num_stages[plan]):
-        room += job.capacity_bytes[plans.domain[plan, stage]]
-    return room
 
 
 @lean_kernel

@@ -1,8 +1,9 @@
-"""Least times of pipelines of static schedules: from their paces, in one go over the stages."""
+"""Least times and memory of pipelines of static schedules: from their paces, over the stages."""
 
 import math
 
 from des.base.jit import lean_kernel
+from des.compiled.many.activations import ACTIVATION, PARAMETERS
 from des.compiled.many.layout import Real, Whole
 from des.compiled.many.paced import (
     WHOLE,
@@ -140,3 +141,21 @@ def paced_least_s(job: Job, paces: Paces, plans: Plans, plan: int, count: int, d
             round_s -= job.wire_s[there, here] + job.latency_s[there, here]
     least_s *= _ROUNDING
     return least_s
+
+
+@lean_kernel
+def least_bytes(job: Job) -> float:
+    """Memory of all layers with one microbatch: the least that any pipeline needs. [bytes]"""
+    num_layers, sums = job.sums_before.shape[0] - 1, job.sums_before
+    needed: float = job.bytes_per_parameter * sums[num_layers, PARAMETERS]
+    needed += sums[num_layers, ACTIVATION]
+    return needed
+
+
+@lean_kernel
+def room_bytes(job: Job, plans: Plans, plan: int) -> float:
+    """Memory of the domains of a plan together. [bytes]"""
+    room = 0.0
+    for stage in range(plans.num_stages[plan]):
+        room += job.capacity_bytes[plans.domain[plan, stage]]
+    return room
