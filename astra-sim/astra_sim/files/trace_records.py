@@ -121,6 +121,8 @@ def node_fields_within(  # noqa: PLR0912 - a call a field takes as long as all e
             dependencies += tuple(varints(content[start:position]))
         elif key == 0x38:
             duration_us = value
+        elif key in (0x20, 0x28):
+            dependencies += (value,)
         elif key != 0x30:  # when it started, which has no effect
             raise UnusualError
     if position != stop:
