@@ -39,7 +39,7 @@ node   0   1
         for gpu in range(8)
     ),
     "now.yaml": _WORLD,
-    "job.json": json.dumps({"model": "llama2_70b"}),
+    "job.json": json.dumps({"model": "llama2_70b", "microbatches": 32}),
     "config.json": json.dumps(
         {
             "model_type": "llama",
