@@ -1,5 +1,7 @@
 """A cluster of real nodes: the policies of the simulated job queue decide about processes."""
 
+from collections.abc import Sequence
+
 from des.base.subcommands import CommandTable
 
 _PROG = "python -m scenarios.cluster"
@@ -27,4 +29,7 @@ examples:
 """,
 )
 
-main = TABLE.main
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command of the cluster of jobs and return its exit code."""
+    return TABLE.main(argv)

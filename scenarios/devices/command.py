@@ -1,5 +1,7 @@
 """Topology of servers and clusters: read it, show it, place jobs on it, price collectives."""
 
+from collections.abc import Sequence
+
 from des.base.subcommands import CommandTable
 
 _PROG = "python -m scenarios.devices"
@@ -31,4 +33,7 @@ examples:
 """,
 )
 
-main = TABLE.main
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command of the GPU topology and return its exit code."""
+    return TABLE.main(argv)

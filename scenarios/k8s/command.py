@@ -1,5 +1,7 @@
 """Kubernetes on the topology of devices: a scheduler's extender, a node agent, and manifests."""
 
+from collections.abc import Sequence
+
 from des.base.subcommands import CommandTable
 
 _PROG = "python -m scenarios.k8s"
@@ -25,4 +27,7 @@ examples:
 """,
 )
 
-main = TABLE.main
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command of the Kubernetes scheduling and return its exit code."""
+    return TABLE.main(argv)

@@ -18,6 +18,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import FrameType
 
+if __name__ == "__main__":  # pytest has the folder of all tests on the path
+    sys.path.insert(1, str(Path(__file__).parents[1]))
+
 from bombs import BOMBS
 from mutations import mutated
 from readers import READERS, Reader
