@@ -18,8 +18,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import FrameType
 
-if __name__ == "__main__":  # pytest has the folder of all tests on the path
-    sys.path.insert(1, str(Path(__file__).parents[1]))
+if __name__ == "__main__":  # pytest has these on the path
+    sys.path[1:1] = [str(Path(__file__).parents[level]) for level in (1, 2)]
 
 from bombs import BOMBS
 from mutations import mutated
