@@ -3,9 +3,11 @@
 from calibration.reference.binaries import ReferenceRunError
 from des.base.subcommands import CommandTable
 
+_PROG = "python -m calibration"
+
 TABLE = CommandTable(
     package=__package__,
-    prog="python -m calibration",
+    prog=_PROG,
     about=__doc__,
     commands={
         "run": ("fit_run", "Fit correction factors: sample, measure, fit, record for what"),
@@ -21,8 +23,14 @@ TABLE = CommandTable(
         "show": ("show_run", "Show all that a store holds of one run"),
         "prune": ("prune_runs", "Remove runs from a store"),
     },
-    exit_codes="0 done; 1 a bound is exceeded (check); 2 bad input, or a reference simulator\n"
-    "  without a result",
+    examples=f"""\
+examples:
+  {_PROG} compare --samples 8
+  {_PROG} run --samples 32 --out runs/calibration
+  {_PROG} check --corrections runs/calibration/corrections.json
+""",
+    exit_codes="0 done; 1 a bound is exceeded (check); 2 bad input, or a reference simulator "
+    "without a result",
     with_output=ReferenceRunError,
 )
 
