@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +12,7 @@ from des.base.command import EXIT_CODES, UsageError, exit_code_of
 from des.base.command_line import spelt
 from des.base.flags import parse_given, quickened
 from des.base.lazy import lazy
+from des.base.spelling import own_arguments
 from des.base.text_files import read_json, read_yaml
 from scenarios.train.east_west.config import POLICIES, QUICK_SIZES, HiPpoConfig
 from scenarios.train.numbered_runs import newest_run
@@ -54,7 +54,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _command(argv: Sequence[str] | None) -> int:
-    arguments = list(sys.argv[1:] if argv is None else argv)
+    arguments = own_arguments(argv, PROG)
     policy = policy_of(arguments)
     _refuse_other_flags(policy, arguments)
     if policy == "flat":
