@@ -44,7 +44,7 @@ def runs() -> list[Run]:
 def cpu_s(checkout: Path, run: Run, folder: Path, *, cached: bool) -> float:
     """CPU seconds of the command of a checkout, from nothing to its exit.
 
-    ``cached`` tells whether Python may keep bytecode, in the folder of the run.
+    With ``cached`` Python keeps bytecode, in the folder of the run.
     """
     names = {
         "workload": "trace",

@@ -22,7 +22,7 @@ from scenarios.explore.scene import Settings
 TARGET_MS = 200.0
 SLIDER = "bandwidth"
 NUM_MOVES = 15
-"""Moves of the slider that are timed, after one that is not: it has 16 steps down to its end."""
+"""Timed moves of the slider, which has 16 steps to its end; the first one is not timed."""
 
 _DRAWN = f"{json.dumps(FIGURES)}.every(name => document.querySelector(`#${{name}} .main-svg`))"
 READY = f"document.getElementById('memory-seen')?.textContent && {_DRAWN}"

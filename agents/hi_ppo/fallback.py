@@ -17,8 +17,8 @@ RELAYED_BUDGET = 200
 """The same where plans are simulated one by one, which takes milliseconds each."""
 
 MOST_SEARCHED = 16
-"""Most domains whose orders the planner searches by splits; of more it takes seconds, and
-`agents.planners.whole.family_search.FamilySearch` finds quicker pipelines in hundredths of one."""
+"""Most domains for the search by splits. Above, it takes seconds, while
+`agents.planners.whole.family_search.FamilySearch` finds quicker pipelines in tens of ms."""
 
 _PIPELINES = PlanSpace(families=("single", "pipeline"), schedules=DEPTHS)
 

@@ -197,7 +197,7 @@ class PacedJudge:
         """Fill and judge the orders of G groups; returns the quickest of each under S schedules.
 
         Rows are those of the groups, (G * S,), schedules in turn; those of a group without orders
-        mean nothing.
+        are undefined.
 
         Parameters
         ----------

@@ -49,16 +49,16 @@ examples:
       an iteration under one of the laws, without ns-3
 
 files written to --out:
-  transports.csv   a row for each setting: figures of its law, error of the messages fitted to
+  transports.csv   a row for each setting: figures of its law, error on the messages of its fit
   queue-Q_loss-P_flows-N.json   each law, for --corrections of other commands
-  fresh.csv        the messages that no law was fitted to: measured, and by the nearest law
+  fresh.csv        messages outside all fits: measured times, errors of the nearest law
   delays.png       delays by size of message (--figures)
 """
 
 
 def require_once(owner: str, field: str, values: Sequence[float]) -> None:
-    """Refuse settings of a grid that are none, or one of them twice."""
-    if not values or len(set(values)) != len(values):
+    """Refuse an empty list of settings, and settings that are equal to six digits, as in names."""
+    if not values or len({f"{value:g}" for value in values}) != len(values):
         raise ValueError(
             f"{owner}: {field} must be at least one number, each once, got "
             f"{','.join(map(str, values)) or 'none'}"
@@ -173,7 +173,7 @@ def _fitted(grid: TransportGrid, topology: Topology, reference: Reference) -> li
 def _show(fitted: Sequence[FittedTransport]) -> None:
     """Print the figures of the laws."""
     table = console_table(
-        "Laws by queue [products], and mean error of the messages fitted to",
+        "Laws by queue [products], and mean error on the messages of their fits",
         ("queue", "loss", "flows"),
         *("opening [round trips]", "efficiency", "error"),
     )
@@ -197,7 +197,7 @@ def _tested(
     topology: Topology,
     reference: Reference,
 ) -> bytes:
-    """Measure fresh messages, say how far the nearest laws are off, and return their rows."""
+    """Measure fresh messages, print the errors of the nearest laws, and return the rows."""
     settings = list(grid.between(config.fresh, config.seed))
     cases = transport_grid.fresh_cases(topology, settings, config.seed)
     measured = reference.measure(cases, "ns3")

@@ -148,7 +148,7 @@ class ReferenceFlags(SamplingFlags):
         Raises
         ------
         ValueError
-            If a flag does not go with the backends, or the store cannot be store_of_flag.
+            If a flag does not go with the backends, or the store cannot be opened.
         ReferenceRunError
             If the backend ``ns3`` is not installed.
         """

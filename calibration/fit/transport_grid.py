@@ -18,7 +18,7 @@ from des.world.topology import Topology
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransportGrid:
-    """Settings of a transport, each with each: a law is fitted to messages of each of them.
+    """Grid of TCP settings: all combinations of queues, random losses and numbers of flows.
 
     Attributes
     ----------
@@ -53,7 +53,7 @@ class TransportGrid:
     def between(self, num: int, seed: int) -> Iterator[PacketTransport]:
         """Draw settings within the grid, queues and losses evenly on a log scale.
 
-        Without losses where the grid has 0, as often as that is one of its losses.
+        The share of settings without losses is that of 0 among the losses of the grid.
         """
         rng = np.random.default_rng(seed)
         positive = [loss for loss in self.loss_fractions if loss > 0.0]
@@ -67,7 +67,7 @@ class TransportGrid:
     def coordinates(self, packets: PacketTransport) -> np.ndarray:
         """Place of settings, as logarithms of queue, loss and flows; shape (3,).
 
-        No loss lies a factor of ten below the least loss of the grid.
+        A loss of 0 is placed a factor of ten below the least positive one of the grid.
         """
         least = min((loss for loss in self.loss_fractions if loss > 0.0), default=1.0)
         assert packets.queue_products is not None
@@ -92,7 +92,7 @@ def _log_uniform(rng: np.random.Generator, values: Sequence[float]) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FittedTransport:
-    """A cell of the grid, its law, and the mean relative error of the messages fitted to."""
+    """Cell of a grid, its law, and the mean relative error on the messages of the fit."""
 
     packets: PacketTransport
     law: TransportLaw
@@ -101,7 +101,7 @@ class FittedTransport:
 
 def grid_cases(topology: Topology, packets: PacketTransport) -> list[PlacementCase]:
     """Make the single messages to which the law of a cell is fitted."""
-    return message_cases(with_packets(topology, packets))
+    return message_cases(topology.with_packets(packets))
 
 
 def fresh_cases(
@@ -109,20 +109,15 @@ def fresh_cases(
 ) -> list[PlacementCase]:
     """Make one message for each of some settings, of a size and on a link that are drawn.
 
-    Sizes lie evenly on a log scale between the least and the largest of those fitted to.
+    Sizes lie evenly on a log scale between the least and the largest of a fit.
     """
     rng = np.random.default_rng((seed, 1))
     cases = []
     for packets in settings:
         size = _log_uniform(rng, SIZES_IN_PRODUCTS)
-        of_size = message_cases(with_packets(topology, packets), (size,))
+        of_size = message_cases(topology.with_packets(packets), (size,))
         cases.append(of_size[int(rng.integers(len(of_size)))])
     return cases
-
-
-def with_packets(topology: Topology, packets: PacketTransport) -> Topology:
-    """Return a world whose messages have other settings of TCP."""
-    return replace(topology, transport=replace(topology.transport, packets=packets))
 
 
 def fit_cell(
@@ -154,7 +149,7 @@ def nearest_cell(
 def law_at(
     grid: TransportGrid, fitted: Sequence[FittedTransport], packets: PacketTransport
 ) -> TransportLaw:
-    """Return the law of the nearest cell, with the first windows of as many flows as there are."""
+    """Return the law of the nearest cell, its first window scaled to the number of flows."""
     cell = nearest_cell(grid, fitted, packets)
     first_bytes = cell.law.first_window_bytes * packets.flows / cell.packets.flows
     return replace(cell.law, first_window_bytes=first_bytes)

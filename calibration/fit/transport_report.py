@@ -61,7 +61,7 @@ def fresh_table(
     cases: Sequence[PlacementCase],
     measured: Sequence[Measurement],
 ) -> pd.DataFrame:
-    """Make a row for each message that no law was fitted to, with the error of the nearest law."""
+    """Make a row for each message outside all fits, with the error of the nearest law."""
     rows = []
     for case, found in zip(cases, measured, strict=True):
         packets = case.topology.transport.packets

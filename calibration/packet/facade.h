@@ -449,7 +449,7 @@ class PacketNetwork
 
     void Receive(Connection* connection, ns3::Ptr<ns3::Socket> from)
     {
-        // A segment at a time: ns-3 joins whatever it returns at once, byte by byte.
+        // One segment a call: ns-3 copies the data of all packets that a call returns.
         while (ns3::Ptr<ns3::Packet> packet = from->Recv(m_transport.segment_size_bytes, 0))
         {
             if (packet->GetSize() == 0)

@@ -74,7 +74,7 @@ def _code_of(body: Callable[[], int | None], with_output: type[Exception] | tupl
         return BAD_INPUT
     except ValueError as error:
         message = str(error)
-    except Exception:  # any type: what libraries raise after they have swallowed a signal
+    except Exception:  # any type: libraries raise errors of their own after they swallow a signal
         if is_interrupted():
             return _interrupted()
         raise

@@ -30,7 +30,7 @@ class CompilingLines(event.Listener):
         self._is_announced = False
 
     def continue_another(self) -> None:
-        """Leave the announcement to another process, for which this one compiles."""
+        """Print no announcement: the process for which this one compiles has printed it."""
         self._is_announced = True
 
     def on_start(self, _: Any) -> None:

@@ -27,13 +27,13 @@ def compiling_ahead(
     kernels
         Name of a kernel in each of some modules: large ones, of this process and of the program.
     num_cores
-        Cores for both processes; with a single one there is no second process (default: those that
-        this process may use).
+        Cores for both processes; no second process with a single one (default: the cores that this
+        process may use).
 
     Yields
     ------
     Callable
-        Waits until the program has ended; returns at once where there is none.
+        Waits until the program has ended; without one it returns immediately.
     """
     cores = _num_cores() if num_cores is None else num_cores
     folder = cache_base()

@@ -100,7 +100,7 @@ class Speaker:
             self.say(line)
 
     def listen_to(self, what: str, since_s: float | None = None) -> None:
-        """Speak when this process is silent; ``what`` names its work.
+        """Report the work of this process, named ``what``, whenever it has been silent.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Claims on a cluster: GPUs granted at once to a user that is no job, by the cluster's policy."""
+"""Claims on a cluster: GPUs granted immediately to users that are no jobs, by its policy."""
 
 from des.clock import Clock
 from des.cluster.engine import QueueEngine

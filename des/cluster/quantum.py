@@ -1,4 +1,4 @@
-"""Multiples of a quantum: the times at which running jobs may give way."""
+"""Multiples of a quantum: the times at which running jobs may be suspended."""
 
 import math
 

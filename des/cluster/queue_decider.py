@@ -36,7 +36,7 @@ class QueueDecider:
         return Decision(tuple(self._suspended.values()), self._launched)
 
     def decide_now(self, job: LiveJob) -> Decision:
-        """Launch one job at once, or refuse it."""
+        """Launch one job immediately, or refuse it."""
         ordering, preempting = self._policy.ordering, self._policy.preempting
         self._suspended, self._launched, self._candidates = {}, [], None
         gives_way = preempting is not None and (ordering.preempts or preempting.moves)

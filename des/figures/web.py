@@ -205,7 +205,7 @@ def _auto_range(axis: Axis, bounds: Sequence[float | None]) -> str:
 
 
 def _add_mark(layout: Spec, mark: Mark, number: str) -> None:
-    """Add a mark that is a shape of the layout; others are traces."""
+    """Add a guide line or stripe as a shape of the layout; all other marks are traces."""
     at = {"xref": f"x{number}", "yref": f"y{number}"}
     if isinstance(mark, Stripe):
         layout["shapes"].append(

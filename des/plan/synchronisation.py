@@ -83,7 +83,7 @@ class Synchronisation(Protocol):
         """Memory that holds the state of the outer optimiser, where there is one."""
 
     def __hash__(self) -> int:
-        """Hash of a value: what a mode does is remembered for equal ones."""
+        """Hash of the value: results are cached by mode."""
 
     def fragments(self, num_layers: int) -> tuple[Fragment, ...]:
         """Parts of the model, in the order in which they are synchronised."""

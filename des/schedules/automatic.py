@@ -86,7 +86,7 @@ class _Search:
         self._costs_s: dict[DispatchRule, tuple[float, float]] = {}
 
     def try_rules(self, rules: Iterable[DispatchRule]) -> None:
-        """Note what rules lead to, one after another; ``inf`` where that cannot be the best."""
+        """Record the costs of rules in turn; ``inf`` for those that cannot be the best."""
         new = [rule for rule in rules if rule not in self._costs_s]
         if not new:
             return
@@ -126,7 +126,7 @@ class _Search:
 
 @cache
 def _grid() -> tuple[DispatchRule, ...]:
-    """Rules that are tried first."""
+    """Rules with which the search begins."""
     return tuple(
         DispatchRule(turn=turn, hold_fraction=hold, gap_fraction=gap)
         for turn, hold, gap in product(get_args(Turn), _HOLD_FRACTIONS, _GAP_FRACTIONS)

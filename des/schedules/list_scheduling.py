@@ -101,7 +101,7 @@ class ListScheduler:
     ) -> list[tuple[float, float]]:
         """Make the orders of one rule after another, see `run`.
 
-        What a rule leads to is the limit of those behind it.
+        The time of each rule is a limit for later ones.
         """
         turns, times_s = get_args(Turn), np.empty((len(rules), 2))
         dispatch.dispatch_rules(

@@ -14,6 +14,7 @@ from des.base.lazy import lazy
 from des.dynamics import STEADY, Law, Movement, UniformLaw
 from des.dynamics.link_course import Weather
 from des.world.domain import Domain
+from des.world.packet_transport import PacketTransport
 from des.world.routes import lowest_latency_path
 from des.world.transport import PLAIN, Transport
 
@@ -245,6 +246,10 @@ class Topology:
             for link in range(len(self.links)):
                 factors[:, link] = weather.piece(link, 0.0)[:2]
         return factors[0], factors[1]
+
+    def with_packets(self, packets: PacketTransport) -> "Topology":
+        """Return the world with other TCP settings for networks of packets."""
+        return replace(self, transport=replace(self.transport, packets=packets))
 
     def at_start(self) -> "Topology":
         """Return the world as an observer sees it at time 0, with the links standing still.

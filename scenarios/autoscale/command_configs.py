@@ -68,7 +68,7 @@ class SharedConfig(FleetConfig):
         "priority", "ordering of the jobs; applications have their priority, jobs 0 (see job_queue)"
     )
     training_preemption: str = option(
-        "worst_first", "rule by which jobs give way to instances (see job_queue)"
+        "worst_first", "rule by which jobs are suspended for instances (see job_queue)"
     )
     training_quantum: float = option(60.0, "time for which a job runs before it gives way [s]")
     training_restart: float = option(30.0, "time of a restart after a suspension [s]")

@@ -31,5 +31,5 @@ examples:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command of the cluster of jobs and return its exit code."""
+    """Run a command of the job cluster and return its exit code."""
     return TABLE.main(argv)

@@ -35,5 +35,5 @@ examples:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command of the GPU topology and return its exit code."""
+    """Run a command on GPU topology and return its exit code."""
     return TABLE.main(argv)

@@ -29,5 +29,5 @@ examples:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command of the Kubernetes scheduling and return its exit code."""
+    """Run a command of Kubernetes scheduling and return its exit code."""
     return TABLE.main(argv)

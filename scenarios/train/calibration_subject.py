@@ -16,7 +16,7 @@ MICROBATCH_SIZES, SEQUENCE_LENGTH = (1, 2, 4), 4096
 
 
 MOST_PACKET_MICROBATCHES = 4
-"""Microbatches of placements that ns-3 simulates: its time grows with all bytes that are sent."""
+"""Most microbatches of placements that ns-3 simulates: its run time grows with the bytes sent."""
 
 
 class CalibrationFlags(Protocol):

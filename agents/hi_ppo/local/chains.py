@@ -90,7 +90,7 @@ class Chains:
         return self._times_s(choices, math.inf, math.inf)
 
     def _times_s(self, choices: Sequence[Sequence[int]], slack: float, best_s: float) -> Real:
-        """See `des.compiled.many.paced_bound.paced_scores` for what is left out as ``inf``. [s]"""
+        """Times; ``inf`` if `des.compiled.many.paced_bound.paced_scores` skips a pipeline. [s]"""
         plans = paced_table(len(choices), self._most)
         for row, choice in enumerate(choices):
             used = [each[index] for each, index in zip(self._devices, choice, strict=True)]

@@ -17,7 +17,7 @@ from des import InfeasiblePlacementError, Parallelism
 from des.base.checks import require_count
 
 _MOST_KNOWN = 256
-"""Last cases whose ranked options are remembered: those of a few decisions over many domains."""
+"""Most cases whose ranked options are cached: those of a few decisions over many domains."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
@@ -186,7 +186,7 @@ class LocalAgent:
         )
 
     def _remembered(self, case: LocalCase) -> Ranked:
-        """Ranked options of one of the last cases of a pipeline, which comes under each setting."""
+        """Ranked options of a case, cached: a decision needs them for every setting."""
         if case not in self._known:
             if len(self._known) >= _MOST_KNOWN:
                 del self._known[next(iter(self._known))]

@@ -70,10 +70,10 @@ def step_lower_bound_s(problem: WholeProblem) -> StepBound:
 
 
 def least_bound_s(problem: WholeProblem) -> float:
-    """Bound the mean time of a step of every plan of a space, and nothing of each family. [s]
+    """Lower bound of the mean time of a step over all plans of a space, without its families. [s]
 
-    Several times as quick as `step_lower_bound_s`, whose ``step_s`` it is within its precision:
-    families and sizes of microbatches are dropped when they cannot be below those before.
+    Quicker than `step_lower_bound_s`, and equal to its ``step_s`` within the precision: families
+    and sizes of microbatches that cannot lower the bound are dropped.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""The quickest pipelines that searches over orders found, of several sizes of microbatches."""
+"""Quickest pipelines of searches over orders, over several microbatch sizes."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -15,7 +15,7 @@ NUM_ORDERS_MADE = 2
 
 
 class FoundPipeline(NamedTuple):
-    """A pipeline found, its time, and the time that no other order of its passes is below. [s]"""
+    """Pipeline of a search, its time, and a lower bound over all orders of its passes. [s]"""
 
     time_s: float
     least_s: float

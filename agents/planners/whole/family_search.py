@@ -43,8 +43,8 @@ _LEAST_BUDGET, _BUDGET_STAGES = 1_000, 40_000
 """Default budget of plans of a search: as many stages in all, but no fewer plans than this."""
 
 _NUM_SIZES = 2
-"""Microbatch sizes with a pipeline search: the best one for simple pipelines, and the best of the
-others on the orders found, if it is close."""
+"""Microbatch sizes with a pipeline search: the best one for simple pipelines, and the best of
+the rest on the orders found, if it is close."""
 
 _CLOSE = 1.15
 """A size of microbatches is close if its best pipeline takes no more than this many times as long,

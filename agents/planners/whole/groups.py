@@ -20,7 +20,7 @@ _MOST_JUDGED = 3
 
 
 class Wanted(NamedTuple):
-    """A pipeline of a group to refine: on a count of microbatches, under a schedule by its number.
+    """Pipeline of a group to refine, on a number of microbatches, under a schedule by its number.
 
     At most ``most`` of its neighbours are judged.
     """
@@ -134,7 +134,7 @@ class GroupTable:
     def refine(self, wanted: Iterable[Wanted]) -> None:
         """Find the best pipelines of groups, and refine them under their schedules alone.
 
-        Those that are new are judged together; all have the same limit of plans that are judged.
+        New ones are judged together; all of a call have the same ``most``.
         """
         new = [one for one in dict.fromkeys(wanted) if one not in self._refined]
         if not new:
@@ -167,7 +167,7 @@ class GroupTable:
         return np.array([self._least_s[one] for one in groups])
 
     def _orders_of(self, groups: Sequence[Group]) -> _Orders:
-        """Orders of groups that are worth a look, those proposed first."""
+        """Orders of groups to judge, proposed ones first."""
         self._suggested.look_at(groups)
         own = [self._orders(group) for group in groups]
         nums = list(map(len, own))

@@ -1,4 +1,4 @@
-"""Sketches worked out: whole shares that end together, a schedule, and layers split for them."""
+"""Pipelines of sketches: whole shares that end together, a schedule, and splits of layers."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -22,9 +22,9 @@ class WorkedOut(NamedTuple):
 
 
 def worked_out(table: GroupTable, sketches: Sequence[Sketch]) -> list[WorkedOut | None]:
-    """Work sketches out, in step with each other; None where a group does not fit.
+    """Work out pipelines of sketches, all in step; None where a group does not fit.
 
-    Pipelines that several sketches need next are judged together.
+    The pipelines that the sketches need next are judged together.
     """
     total = table.judge.workload.num_microbatches
     shares = [list(whole_shares(sketch.shares, total)) for sketch in sketches]
@@ -69,10 +69,10 @@ def _wanted(sketch: Sketch, schedule: int, shares: Sequence[int], most: int) -> 
 def _level(
     table: GroupTable, sketch: Sketch, schedule: int, shares: list[int], most: int
 ) -> Iterator[list[Wanted]]:
-    """Hand microbatches of the slowest group to the quickest while that helps.
+    """Move microbatches from the slowest group to the quickest while that helps.
 
-    Pipelines are refined by as many neighbours as ``most``. Those that it has to know next are
-    yielded, also the last ones; shares are changed in place.
+    Yields the pipelines whose times it needs next, and the final ones, each refined by at most
+    ``most`` neighbours; ``shares`` is changed in place.
     """
     for _ in range(4 * len(shares)):
         wanted = _wanted(sketch, schedule, shares, most)

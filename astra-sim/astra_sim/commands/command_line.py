@@ -46,7 +46,7 @@ class Journal:
         self.command = command
         self._second = -1
         self._day = ""
-        """Date and time of day of that second, as lines come many a second."""
+        """Date and time of day of that second: many lines are printed in one."""
         self.log: list[IO[str]] = []
         """The open ``log.log``, once there is a folder for it."""
         self.err: list[IO[str]] = []
@@ -107,7 +107,7 @@ def run_command(backend: Backend, argv: Sequence[str] | None) -> int:
 
 
 def leave(code: int) -> NoReturn:
-    """End the process; the last search for cycles leaves out all that there is by now."""
+    """End the process without a garbage collection of the objects that exist now."""
     gc.freeze()
     sys.exit(code)
 

@@ -58,14 +58,14 @@ class EventQueue:
             due.append(event)
 
     def gather(self, time_ns: int, look: Callable[[list[Any]], None], item: Any) -> None:
-        """Have ``look`` called once with all items of a time, before its events.
+        """Register an item for one call of ``look`` with all items of a time, before its events.
 
-        It may change those events; of several the one with the first item is called first.
+        The call may change those events; functions are called in the order of their first items.
         """
         self._gathered.setdefault(time_ns, {}).setdefault(look, []).append(item)
 
     def quiet_until_ns(self, action: Action) -> float:
-        """Time before which nothing happens but what the running event inserts.
+        """Time before which no event is due, apart from those that the running event inserts.
 
         It is in the past if the event, known by its action, is not the last of its time.
         """

@@ -1,4 +1,4 @@
-"""Attributes of nodes in execution traces, and the numbers of which all records are made.
+"""Attributes of nodes in execution traces, and varints.
 
 References
 ----------
@@ -15,23 +15,24 @@ VARINT, FIXED_64, BYTES, FIXED_32 = 0, 1, 2, 5
 
 MAX_VARINT_BYTES = 10
 MAX_TAG_BYTES = 5
-"""Bytes of a last attribute that is read by those of another node; no sign fits them."""
+"""Most bytes of a last attribute that is read by those of another node: too few for a sign."""
 MAX_CACHED_ATTRIBUTES = 4096
 
 
 class UnusualError(Exception):
-    """A record that the library must read, or refuse."""
+    """Record of a form that only the protobuf library reads or refuses."""
 
 
 class AttributeReader:
-    """Reader of nodes' attributes, which remembers: many have the same, or all but the last."""
+    """Reader of attributes with a memory: many nodes share all of them, or all but the last."""
 
     __slots__ = ("_by_bytes", "_by_head")
 
     def __init__(self) -> None:
         self._by_bytes: dict[bytes, dict[str, Any]] = {}
         self._by_head: dict[bytes, tuple[dict[str, Any], str, int]] = {}
-        """Others, name and bytes of a last attribute that is a number, by what precedes it."""
+        """By the bytes before the number in a last attribute: the other attributes, its name, and
+        the length of the number in bytes."""
 
     def read(self, content: bytes, start: int, stop: int) -> dict[str, Any]:
         """Read the attributes of a node, its end in a file, by name; the first of a name counts."""

@@ -21,7 +21,7 @@ __all__ = ["RunOptions", "simulate"]
 
 @contextmanager
 def _collector_paused() -> Iterator[None]:
-    """Pause Python's search for cycles: a run holds many objects and leaves few cycles behind."""
+    """Pause garbage collection: a run holds many objects and leaves few cycles behind."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

@@ -63,7 +63,7 @@ class RingShape(NamedTuple):
 
 
 class Phase:
-    """A phase of chunks: what is chosen when a chunk is made; ``tree`` is 0 or 1."""
+    """Phase of chunks, with the queue, direction and tree (0 or 1) chosen when a chunk is made."""
 
     __slots__ = ("is_up", "plan", "queue", "ring_shapes", "tree")
 

@@ -1,4 +1,4 @@
-"""One event for all members of rings that do the same at the same ticks, right after each other."""
+"""One event for all members of rings whose steps fall on the same ticks."""
 
 from collections.abc import Callable
 from typing import Protocol
@@ -8,7 +8,7 @@ from astra_sim.system.phases import PhaseRun, RingShape, Turns
 
 
 class Parted(Protocol):
-    """A member that continues by itself."""
+    """Member of a ring that continues with events of its own."""
 
     def set_timer(self, delay_ns: int, *, reduces: bool) -> None:
         """Set the timer of a local move or of the reduction after it."""
@@ -20,7 +20,7 @@ class Parted(Protocol):
 
 
 class RingInStep:
-    """All members of rings that do the same in turn.
+    """All members of rings that take the same steps in turn.
 
     Each event runs those of all members in their order. While it waits to move or reduce, another
     timer of a member may join that member's batch: the members then part (``split``).
@@ -90,7 +90,7 @@ class RingInStep:
         self._wait(self._shape.move_ns)
 
     def _wait(self, delay_ns: int) -> None:
-        """Set the timers of all members, or part if one has others at that time."""
+        """Set one timer for all members; they part if one has another timer at that time."""
         queue = self._queue
         self._time_ns = time_ns = queue.now + delay_ns
         if time_ns in queue.due and self._is_taken(time_ns):
@@ -118,7 +118,7 @@ class RingInStep:
             run.npu.timers.run_alone(run.end_now, None)
 
     def _send(self, running: Action) -> None:
-        """Send, and do all further steps at once that end before anything else happens."""
+        """Send, and take all further steps that end before any other event is due."""
         queue, shape = self._queue, self._shape
         quiet_until_ns = queue.quiet_until_ns(running)
         time_ns = queue.now

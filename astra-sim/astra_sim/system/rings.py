@@ -93,14 +93,14 @@ class RingExchange(Exchange):
 
 
 def resumed(run: PhaseRun, shape: RingShape, turns: Turns) -> RingExchange:
-    """Exchange of a member that parts from the others while it waits with a token."""
+    """Exchange of a member that parts from its ring while it waits with a token."""
     exchange = RingExchange(run, shape)
     exchange.resume(turns)
     return exchange
 
 
 class RingStart:
-    """A member of a ring up to its first local move: most then go in step with all others."""
+    """Member of a ring until its first local move; from then on most rings are in step."""
 
     __slots__ = ("run", "shape")
 

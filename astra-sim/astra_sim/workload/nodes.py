@@ -41,9 +41,9 @@ COLLECTIVES: dict[int, CollectiveType] = {
 class NodeIssuer:
     """Issues nodes to the system that runs them; their ranks are notified of the end.
 
-    ``handlers`` has what starts a node that holds its slot, by its type. It raises ``NodeError`` if
-    an attribute is missing or of a wrong type, or the node cannot be run, and ``AstraSimError`` if
-    what it needs is not there: its group, the memory, the network's way.
+    ``handlers`` maps the type of a node to the function that starts one that holds its slot. It
+    raises ``NodeError`` if an attribute is missing or of a wrong type, or the node cannot be run,
+    and ``AstraSimError`` if its group, the memory or a way of the network is missing.
     """
 
     __slots__ = ("_collectives", "_memory", "_npus", "_system", "handlers")

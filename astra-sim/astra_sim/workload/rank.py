@@ -41,7 +41,7 @@ _SLOTS: dict[int, int] = {int(kind): int(slot) for kind, slot in SLOT_OF_TYPE.it
 class Rank:
     """The nodes of a rank and their state.
 
-    ``issue`` has what runs a node, by its type; ``finish`` ends the rank.
+    ``issue`` maps the type of a node to the function that runs it; ``finish`` ends the rank.
 
     A node is ready once all that it depends on are done. An issue pass, at the start and after
     every completion, visits the nodes ready at its beginning in ascending id and issues each

@@ -47,7 +47,7 @@ class WrittenPlans(NamedTuple):
 
 
 class _Draft:
-    """Lists that grow plan by plan; what comes up again gets the number that it has.
+    """Columns filled plan by plan; equal values share one number.
 
     ``positions``, ``owners`` and ``exchange`` are of every step of a plan; ``counts``, ``script``,
     ``message`` and ``schedule`` of each plan; ``layers`` and ``shares`` of its pipelines.
@@ -77,7 +77,7 @@ class _Draft:
     def add(self, position: int, plan: Plan, step: int) -> None:
         """Write a plan down if rows can hold it: no shared GPUs or domains, a static schedule.
 
-        Steps of one plan come in a row; what does not depend on them is written once.
+        Steps of one plan follow each other; columns independent of the step are written once.
         """
         if plan is not self._last:
             self._last, self._is_held = plan, self._write(plan)
@@ -87,7 +87,7 @@ class _Draft:
             self.exchange.append(self._kind(plan, step))
 
     def _write(self, plan: Plan) -> bool:
-        """Write down what does not depend on the step; whether rows can hold it."""
+        """Write the columns independent of the step; return whether rows can hold the plan."""
         name, count = plan.schedule, 1 + len(plan.replicas)
         if name not in self._static:
             self._static[name] = is_static(name)
@@ -117,7 +117,7 @@ class _Draft:
         return self._even[count]
 
     def _kind(self, plan: Plan, step: int) -> int:
-        """Number of a kind of exchange; one object is one mode, which the plans keep alive."""
+        """Number of a kind of exchange; modes are compared by identity, plans keep them alive."""
         how = plan.exchange
         key = (id(plan.synchronisation), how.bucket_bytes, how.overlapped, how.sharded, step)
         if key not in self._kind_of:

@@ -97,11 +97,11 @@ def paced_overflow(job: Job, paces: Paces, plans: Plans, plan: int, count: int) 
 
 
 class Moments(NamedTuple):
-    """Moments of a stage at one of which its memory is fullest: what is held then of microbatches.
+    """Microbatches that a stage holds at the moments at which its memory may be fullest.
 
-    While forwards begin, more is held of everything with each; while input gradients drain, what
-    is held follows lines between three moments, so one of those is the worst. Each has a number of
-    whole microbatches, and one of halved ones.
+    Every forward pass adds to all that is held; while input gradients drain, memory is linear
+    between three moments, so one of these is the worst. Each has a number of whole microbatches,
+    and one of halved ones.
     """
 
     whole_0: int
@@ -168,8 +168,8 @@ def written_time_s(
 ) -> float:
     """Time of one iteration of a plan whose passes are written down; ``inf`` if not below a limit.
 
-    Stages do what they can from the input on, then from the output on, and so on: activations go
-    all the way in one direction, gradients in the other. [s]
+    Sweeps over the stages run the passes that are ready, from input to output and back: one
+    direction carries activations all the way, the other gradients. [s]
     """
     num_stages, schedule = plans.num_stages[plan], plans.schedule[plan]
     is_halved = paces.behind[schedule] != WHOLE
@@ -216,9 +216,9 @@ def write_passes(job: Job, plans: Plans, plan: int, desk: Desk) -> None:
 def _advance(
     job: Job, plans: Plans, plan: int, stage: int, desk: Desk, count: int, is_halved: bool
 ) -> bool:
-    """Let a stage do what it can; whether something is left that waits for others.
+    """Run the passes of a stage that are ready; return whether some wait for other stages.
 
-    Its neighbours stand still meanwhile. Weight gradients behind the last input gradient are left.
+    Its neighbours do not run meanwhile. Weight gradients behind the last input gradient are left.
     """
     last, done, passes = plans.num_stages[plan] - 1, desk.done, desk.passes
     num_forward, num_back, num_weight = done[stage, 0], done[stage, 1], done[stage, 2]

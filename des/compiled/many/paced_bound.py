@@ -71,8 +71,8 @@ def paced_quickest(
 
     Plans of a group, from ``first[g]`` on to that of the next (G + 1,), have the S schedules in
     turn. ``best`` (G, S) is the first row of the quickest, or of all where none fits: ``times_s``
-    (G, S) is ``inf`` then; ``overflow`` (G, S) is that of the row. A group without plans has rows
-    that mean nothing.
+    (G, S) is ``inf`` then; ``overflow`` (G, S) is that of the row. Rows of a group
+    without plans are undefined.
     """
     num = best.shape[1]
     for group in range(best.shape[0]):

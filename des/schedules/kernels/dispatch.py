@@ -33,10 +33,10 @@ def dispatch_rules(
     is_longest: bool,
     times_s: Real,
 ) -> None:
-    """Run the clock under one rule after another, each (N,), as long as it may be the best so far.
+    """Simulate one rule after another, (N,) each, until it cannot be the best any more.
 
     ``times_s`` (N, 2) are the longest time of a device and the makespan; both are ``inf`` where the
-    one that counts would exceed a limit, or what is the least before. [s]
+    objective would exceed the limit, or the least time of an earlier rule. [s]
     """
     for rule in range(turns.size):
         done = _dispatch(

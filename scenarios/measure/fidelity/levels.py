@@ -67,8 +67,7 @@ def _by_packets(
 ) -> Measurement:
     topology = case.topology
     packets = replace(topology.transport.packets, congestion=congestion, connections=connections)
-    transport = replace(topology.transport, packets=packets)
-    return measure_case(replace(case, topology=replace(topology, transport=transport)), "ns3")
+    return measure_case(replace(case, topology=topology.with_packets(packets)), "ns3")
 
 
 def shared_placements(

@@ -81,7 +81,7 @@ def why_unlisted(world: SuiteWorld) -> str:
     num_states, num_links = len(law.states), len(world.topology.links)
     if num_states**num_links > MOST_STATES:
         return f"{num_states}^{num_links} states of the links"
-    return "" if _has_distinct_states(law) else "states of a link cannot be told apart"
+    return "" if _has_distinct_states(law) else "states of a link cannot be distinguished"
 
 
 def listing_of(world: SuiteWorld, draw: int) -> Listing:
