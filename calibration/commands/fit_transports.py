@@ -61,7 +61,7 @@ def require_once(owner: str, field: str, values: Sequence[float]) -> None:
     if not values or len({f"{value:g}" for value in values}) != len(values):
         raise ValueError(
             f"{owner}: {field} must be at least one number, each once, got "
-            f"{','.join(map(str, values)) or 'none'}"
+            f"{','.join(map(str, values)) or 'none'} (compared to six digits)"
         )
 
 
