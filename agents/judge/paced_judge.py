@@ -14,7 +14,7 @@ from agents.judge.paced_splits import layer_times, paced_fill, paced_levels
 from des import Corrections, Placement, Plan, Topology, Workload
 from des.compiled.many.job import job_on
 from des.compiled.many.layout import Real, Small, Whole
-from des.compiled.many.paced import Paces, new_desk, paced_table, paces_of
+from des.compiled.many.paced import Paces, new_desk, paces_of
 from des.compiled.many.paced_bound import paced_least_s, paced_quickest, paced_scores
 from des.compiled.many.simulation import plan_rows
 from des.compiled.many.steady import Plans
@@ -169,14 +169,13 @@ class PacedJudge:
         self, rows: Sequence[tuple[Order, Sequence[int]]], slack: float = math.inf
     ) -> Scored:
         """Judge orders with numbers of layers that are given, under all schedules."""
-        num_schedules = len(self.schedules)
-        plans = paced_table(len(rows) * num_schedules, self.most_stages)
-        for row, (order, num_layers) in enumerate(rows):
-            own = slice(row * num_schedules, (row + 1) * num_schedules)
-            plans.num_stages[own] = len(order)
-            plans.schedule[own] = np.arange(num_schedules)
-            plans.domain[own, : len(order)] = order
-            plans.end_layer[own, : len(order)] = np.cumsum(num_layers)
+        numbers = np.arange(len(self.schedules), dtype=np.int32)
+        plans = self._under([order for order, _ in rows], numbers)
+        is_stage = np.arange(self.most_stages) < plans.num_stages[:: len(numbers), np.newaxis]
+        num_layers = np.zeros(is_stage.shape, dtype=np.int32)
+        num_layers[is_stage] = [count for _, counts in rows for count in counts]
+        ends = np.where(is_stage, num_layers.cumsum(axis=1), 0)
+        plans.end_layer[:] = ends.repeat(len(numbers), axis=0)
         counts = np.full(len(plans.num_stages), self.workload.num_microbatches)
         return self.judged(plans, counts, slack)
 

@@ -249,20 +249,18 @@ def _last_below(before_s: Real, begin: int, most: int, limit_s: float) -> int:
         return most
     if before_s[begin + 1] > limit_s:
         return begin
+    first_s = before_s[begin]
+    guess = begin + int((limit_s - first_s) * (most - begin) / (before_s[most] - first_s))
     least, above, step = begin + 1, most, 1  # what is below, what is not
-    a_layer_s = (before_s[most] - before_s[begin]) / (most - begin)
-    at = begin + int((limit_s - before_s[begin]) / a_layer_s)
-    while above - least > 1:
-        if at <= least or at >= above:
-            at = (least + above) // 2
-        if before_s[at] <= limit_s:
-            least = at
-            at += step
-        else:
-            above = at
-            at -= step
-        step *= 2
-    return least
+    at = min(max(guess, least), above - 1)
+    if before_s[at] <= limit_s:
+        least = at
+        while before_s[least + 1] <= limit_s:
+            least += 1
+        return least
+    while before_s[at] > limit_s:
+        at -= 1
+    return at
 
 
 @lean_kernel
