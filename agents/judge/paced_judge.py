@@ -9,8 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from agents.judge.level_fills import layer_times, new_fill_desk
 from agents.judge.paced_refine import paced_refine
-from agents.judge.paced_splits import layer_times, paced_fill, paced_levels
+from agents.judge.paced_splits import paced_fill, paced_levels
 from des import Corrections, Placement, Plan, Topology, Workload
 from des.compiled.many.job import job_on
 from des.compiled.many.layout import Real, Small, Whole
@@ -147,8 +148,12 @@ class PacedJudge:
         numbers = np.array(schedules or range(len(self.schedules)), dtype=np.int32)
         plans, num = self._under(orders, numbers), len(numbers)
         repeated = np.repeat(np.asarray(counts, dtype=np.int64), num)
-        paced_fill(self.job, self._times, self.paces, plans, repeated, num)
+        self._fill(plans, repeated, num)
         return self.judged(plans, repeated, slack, best_s)
+
+    def _fill(self, plans: Plans, counts: Whole, per_order: int) -> None:
+        desk = new_fill_desk(len(counts), self.most_stages)
+        paced_fill(self.job, self._times, self.paces, plans, counts, per_order, desk)
 
     def levels_s(self, orders: Sequence[Order], counts: Whole, schedule: int) -> Real:
         """About how long pipelines take at least, by a formula and unsplit: a first look. [s]"""
@@ -211,7 +216,7 @@ class PacedJudge:
         num = schedules.shape[1]
         plans = _unsplit(orders, schedules[of_order])
         repeated = counts[of_order].repeat(num)
-        paced_fill(self.job, self._times, self.paces, plans, repeated, num)
+        self._fill(plans, repeated, num)
         best = np.empty(schedules.shape, dtype=np.int64)
         found_s = times_s, overflow = np.empty((2, *schedules.shape))
         ends = first * num
@@ -243,10 +248,9 @@ class PacedJudge:
     def placement(self, plans: Plans, row: int) -> Placement:
         """Placement of one of the plans."""
         num_stages = int(plans.num_stages[row])
-        ends = plans.end_layer[row, :num_stages]
-        return Placement.contiguous(
-            plans.domain[row, :num_stages].tolist(), np.diff(ends, prepend=0).tolist()
-        )
+        ends = plans.end_layer[row, :num_stages].tolist()
+        counts = [end - begin for begin, end in zip([0, *ends], ends, strict=False)]
+        return Placement.contiguous(plans.domain[row, :num_stages].tolist(), counts)
 
     def plan(self, plans: Plans, row: int) -> Plan:
         """One of the plans."""
