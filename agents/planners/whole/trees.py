@@ -6,7 +6,6 @@ import numpy as np
 
 from des.compiled.many.layout import Real
 
-
 _Edges = list[list[float]]
 """Times from every group to every other. [s]"""
 
