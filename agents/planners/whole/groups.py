@@ -100,7 +100,7 @@ class GroupTable:
         orders, num = self._promising([group for group, _ in new], counts), len(self.schedules)
         if not orders.first[-1]:
             return _unjoined(new, num, self.judge.most_stages)
-        schedules = np.broadcast_to(np.array(self.schedules, np.int32), (len(new), num))
+        schedules = np.array([self.schedules], np.int32).repeat(len(new), axis=0)
         plans, repeated, best_s, _ = self.judge.quickest(*orders, counts, schedules)
         more = np.maximum(1, counts // 4)
         further = self.judge.judged(plans, repeated + more.repeat(num)).times_s.reshape(-1, num)
@@ -161,7 +161,7 @@ class GroupTable:
         new = [one for one in dict.fromkeys(groups) if one not in self._least_s]
         if new:
             counts, num = np.array([count for _, count in new]), len(self.judge.schedules)
-            schedules = np.broadcast_to(np.arange(num, dtype=np.int32), (len(new), num))
+            schedules = np.arange(num, dtype=np.int32)[np.newaxis].repeat(len(new), axis=0)
             orders = self._orders_of([group for group, _ in new])
             found = self.judge.quickest(*orders, counts, schedules).times_s.reshape(-1, num)
             self._least_s |= zip(new, found, strict=True)
@@ -169,21 +169,21 @@ class GroupTable:
 
     def _orders_of(self, groups: Sequence[Group]) -> _Orders:
         """Orders of groups to judge, proposed ones first."""
-        self._suggested.look_at(groups)
-        own = [self._orders(group) for group in groups]
-        nums = list(map(len, own))
+        own = self._suggested.rows_of(groups)
+        if self._proposed:
+            own = [self._with_proposed(*each) for each in zip(groups, own, strict=True)]
+        nums = np.fromiter(map(len, own), np.int64, len(own))
         lengths = np.fromiter(map(len, groups), np.int32, len(groups)).repeat(nums)
-        domain = np.zeros((len(lengths), self.judge.most_stages), dtype=np.int32)
-        is_stage = np.arange(self.judge.most_stages) < lengths[:, np.newaxis]
-        domain[is_stage] = np.concatenate([each.ravel() for each in own])
-        return _Orders(OrderRows(lengths, domain), np.cumsum([0, *nums]))
+        return _Orders(OrderRows(lengths, np.concatenate(own)), np.cumsum([0, *nums]))
 
-    def _orders(self, group: Group) -> Small:
-        suggested, proposed = self._suggested.of(group), self._proposed.get(group)
+    def _with_proposed(self, group: Group, suggested: Small) -> Small:
+        proposed = self._proposed.get(group)
         if not proposed:
             return suggested
-        both = proposed | dict.fromkeys(map(tuple, suggested.tolist()))
-        return np.array(list(both), dtype=np.int32)
+        both = proposed | dict.fromkeys(map(tuple, suggested[:, : len(group)].tolist()))
+        rows = np.zeros((len(both), suggested.shape[1]), dtype=np.int32)
+        rows[:, : len(group)] = list(both)
+        return rows
 
 
 def _unjoined(new: Sequence[tuple[Group, int]], num_schedules: int, most_stages: int) -> GroupTimes:
