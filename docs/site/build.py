@@ -45,6 +45,9 @@ _ACCESSIBLE_TAGS = {
 _SIGNATURE = re.compile(r"<dl>\n((?:<dd>.*</dd>\n)+)</dl>")
 """Parameters of a signature, a line each: a list of definitions without terms."""
 
+_FOOTNOTE = re.compile(r'<aside class="footnote brackets" id="([^"]+)"')
+"""A footnote: a landmark of the page, whose name no other one may have."""
+
 _API = """API
 ===
 
@@ -117,6 +120,7 @@ def accessible_page(html: str) -> str:
     """
     for tag, accessible in _ACCESSIBLE_TAGS.items():
         html = html.replace(tag, accessible)
+    html = _FOOTNOTE.sub(r'\g<0> aria-label="Footnote \g<1>"', html)
     return _SIGNATURE.sub(_parameters, html)
 
 

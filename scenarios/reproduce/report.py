@@ -17,7 +17,7 @@ from des.figures.figure import Figure
 from scenarios.frame.outputs import OutputChoice
 from scenarios.frame.repeat import repeat_command, repeated_settings
 from scenarios.frame.report import PageTable, Report
-from scenarios.frame.writing import write_files
+from scenarios.frame.writing import require_no_run, write_files
 from scenarios.iteration.iteration_tables import plain_console
 from scenarios.reproduce.bound import Bound
 
@@ -83,7 +83,10 @@ def run_frame(config: "ReproductionConfig", prog: str) -> RunFrame:
     ------
     UsageError
         If a format is unknown or its package is missing.
+    ValueError
+        If the folder for the files is that of a run.
     """
+    require_no_run(config.out)
     return RunFrame(
         choice=OutputChoice(figures=config.figures, parquet=config.parquet),
         configuration=repeated_settings(config),
@@ -95,6 +98,11 @@ class ReproductionConfig(Protocol):
     """Settings that every reproduction has."""
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    @property
+    def out(self) -> Path:
+        """Folder for the files."""
+        ...
 
     @property
     def figures(self) -> tuple[str, ...]:
