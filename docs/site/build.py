@@ -39,6 +39,7 @@ _ACCESSIBLE_TAGS = {
     '<aside class="footnote-list brackets"': '<aside class="footnote-list brackets" role="none"',
     "<pre": '<pre tabindex="0"',
     '<div class="table-wrapper': '<div tabindex="0" class="table-wrapper',
+    '<div id="search-results"': '<h1>Search</h1>\n<div id="search-results"',
 }
 """Tags of Sphinx and its theme, and the same with attributes for screen readers and keyboards."""
 
