@@ -53,9 +53,8 @@ class SketchJudge:
             if len(own) == 1:
                 found[row] = times_s[own[0]]
             else:
-                index, size = np.array([own]), np.array([len(own)])
-                level_s = found[row : row + 1]
-                write_levels(times_s, beats_s, index, size, counts[own[:1]], total, level_s)
+                groups, size, level_s = np.array([own]), np.array([len(own)]), found[row : row + 1]
+                write_levels(times_s, beats_s, groups, size, counts[own[:1]], total, level_s)
                 found[row] += self._exchange_s(scored.plans, own, found[row], num)
         return found
 

@@ -233,7 +233,7 @@ def _earliest_end_s(desk: Desk, stage: int, count: int, is_halved: bool) -> floa
     """
     passes, done = desk.passes, desk.done
     back_s = passes[stage, 2] if is_halved else passes[stage, 1]
-    end_s = desk.free[stage] + (count - done[stage, 0]) * passes[stage, 0]
+    end_s: float = desk.free[stage] + (count - done[stage, 0]) * passes[stage, 0]
     end_s += (count - done[stage, 1]) * back_s
     later_s: float = desk.tail_s[stage]
     if is_halved:
