@@ -67,8 +67,9 @@ def _holds_pipeline(sets: DomainSets) -> Callable[[float], bool]:
 
 def _holds_replicas(job: JobFigures, space: PlanSpace, family: Family) -> Callable[[float], bool]:
     """Return whether whole copies in some number of domains may do a step by a time."""
-    own, *_ = exchange_bounds(job, space, family, 2, 2)
-    linked = LinkedCopies(figures=job, exchange=own, sets=LinkedSets.of(job))
+    sets = LinkedSets.of(job)
+    two = LinkedCopies.of_two(job, exchange_bounds(job, space, family, 2, 2)[0], sets)
+    many = LinkedCopies.of_many(job, exchange_bounds(job, space, family, 3, 3)[0], sets)
     rate = job.rate_bytes_per_s.max(axis=1)
     limits = [
         (count, AloneLimits.of(job, exchange, rate))
@@ -77,7 +78,7 @@ def _holds_replicas(job: JobFigures, space: PlanSpace, family: Family) -> Callab
     ]
 
     def holds(time_s: float) -> bool:
-        if linked.hold(time_s):
+        if two.hold_two(time_s) or many.hold_many(time_s):
             return True
         for count, limit in limits:
             most = np.sort(limit.counts(job, time_s))[-count:]

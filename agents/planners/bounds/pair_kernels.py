@@ -1,0 +1,149 @@
+"""Compiled test of two groups of domains, over the links between them alone."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from agents.planners.bounds.set_counts import SetJob, count_of_set
+from agents.planners.bounds.set_kernels import Real
+from des.base.jit import inlined, kernel
+
+
+class PairLinks(NamedTuple):
+    """Exchange of two groups, for compiled code.
+
+    ``sent_bytes_per_s`` is each link, ``both_bytes_per_s`` the slower of two ways, (K, K). ``due``
+    (D, 5) are exchanges behind steps: how many of them are over within a period, how many have
+    steps to themselves, the layers, the bytes and the least bytes of a layer of each.
+    """
+
+    is_behind: bool
+    sent_bytes_per_s: Real
+    both_bytes_per_s: Real
+    due: Real
+    latency_s: float
+    period_steps: int
+    num_steps: int
+    sent_bytes: float
+    sent_share: float
+    hidden_share: float
+    late_s: Real
+    sent_late_s: Real
+    alone_late_s: Real
+    alone_hidden_s: Real
+    alone_first_s: float
+
+
+@inlined
+def _spread_s(links: Real, num_links: int, due: Real, latency_s: float, held: Real) -> float:
+    """Least time of an exchange of whole layers on links, the quickest first. [s]"""
+    if due[3] == 0.0:
+        return 2.0 * latency_s if due[4] > 0.0 else latency_s
+    for place in range(num_links):
+        held[place] = 0.0
+    last, total = 0.0, 0.0
+    for _ in range(int(due[2])):
+        best, ends = 0, np.inf
+        for place in range(num_links):
+            own = (held[place] + 1.0) / links[place]
+            if own < ends:
+                best, ends = place, own
+        held[best] += 1.0
+        last = max(last, ends)
+    for place in range(num_links):
+        total += links[place]
+    return max(max(last * due[4], due[3] / total) + latency_s, due[4] / links[0] + 2.0 * latency_s)
+
+
+@inlined
+def _links_between(rate: Real, here: int, there: int, links: Real) -> int:
+    """Write the quickest links from one set to another, in order, that can take layers at once."""
+    size, found, num_domains = rate.shape[0], 0, 0
+    for source in range(size):
+        num_domains += (here >> source & 1) + (there >> source & 1)
+        if not here >> source & 1:
+            continue
+        for target in range(size):
+            if not there >> target & 1 or rate[source, target] <= 0.0:
+                continue
+            place = found
+            while place > 0 and links[place - 1] < rate[source, target]:
+                links[place] = links[place - 1]
+                place -= 1
+            links[place] = rate[source, target]
+            found += 1
+    return min(found, num_domains - 1)
+
+
+@inlined
+def _count_beside(
+    job: SetJob, pair: PairLinks, here: int, there: int, time_s: float, passes_s: float, links: Real
+) -> float:
+    """Most microbatches of a set whose exchange is with another set."""
+    size, sent_longer = pair.alone_late_s.size, 0.0
+    rate = 0.0
+    if not pair.is_behind:
+        num_links = _links_between(pair.sent_bytes_per_s, here, there, links)
+        for place in range(num_links):
+            rate += links[place]
+        if pair.sent_bytes > 0.0 and rate == 0.0:
+            return 0.0
+        work = job.rates[0, here].sum()
+        sent_longer = -pair.hidden_share
+        if pair.sent_share > 0.0:
+            sent_longer += pair.sent_share * work / rate
+    late_s = pair.late_s[here]
+    if here & (here - 1) == 0:
+        for domain in range(size):
+            if here >> domain & 1:
+                late_s = pair.alone_late_s[domain]
+                if not pair.is_behind:
+                    sent_s = pair.latency_s - pair.alone_hidden_s[domain]
+                    if pair.sent_bytes > 0.0:
+                        sent_s += pair.sent_bytes / rate
+                    late_s += max(sent_s, pair.alone_first_s) / pair.period_steps
+    return count_of_set(
+        job, here, time_s, passes_s - late_s, pair.sent_late_s[here], sent_longer
+    )
+
+
+@kernel
+def two_groups_hold(job: SetJob, pair: PairLinks, time_s: float, counts: Real) -> bool:
+    """Whether two groups, one of several domains, may do all microbatches in a time.
+
+    ``counts`` (2^K,) are the most microbatches of each set over its best links.
+    """
+    size = pair.alone_late_s.size
+    links, held = np.empty(size * size), np.empty(size * size)
+    everything = counts.size - 1
+    for here in range(1, counts.size):
+        if counts[here] < 1.0:
+            continue
+        rest = everything ^ here
+        there = rest
+        while there > here:
+            both = counts[here] + counts[there]
+            is_single = here & (here - 1) == 0 and there & (there - 1) == 0
+            if counts[there] >= 1.0 and both >= job.num_microbatches and not is_single:
+                passes_s, waited_s, alone_s = time_s, 0.0, 0.0
+                num_links = 0
+                if pair.is_behind:
+                    num_links = _links_between(pair.both_bytes_per_s, here, there, links)
+                    for place in range(pair.due.shape[0]):
+                        taken_s = np.inf
+                        if num_links > 0:
+                            due = pair.due[place]
+                            taken_s = _spread_s(links, num_links, due, pair.latency_s, held)
+                        waited_s += pair.due[place, 0] * taken_s
+                        alone_s += pair.due[place, 1] * taken_s
+                    others = pair.period_steps - pair.num_steps
+                    if others > 0 and pair.num_steps > 0:
+                        passes_s = min(time_s, (pair.period_steps * time_s - alone_s) / others)
+                if waited_s <= time_s * pair.period_steps:
+                    own = _count_beside(job, pair, here, there, time_s, passes_s, links)
+                    if own >= 1.0 and own + counts[there] >= job.num_microbatches:
+                        other = _count_beside(job, pair, there, here, time_s, passes_s, links)
+                        if other >= 1.0 and own + other >= job.num_microbatches:
+                            return True
+            there = (there - 1) & rest
+    return False
