@@ -10,9 +10,13 @@ from agents.planners.bounds.job_figures import JobFigures, Real
 
 @dataclass(frozen=True, kw_only=True)
 class AloneLimits:
-    """Times of replicas of one domain each in addition to their passes, (..., K) each. [s]"""
+    """Times of replicas of one domain each in addition to their passes, (..., K) each. [s]
+
+    ``update_s`` (K,) belongs to every step, ``late_s`` to the mean one.
+    """
 
     taken: Taken
+    update_s: Real
     late_s: Real
     least_s: Real
 
@@ -32,12 +36,12 @@ class AloneLimits:
         both = rate_bytes_per_s if both_bytes_per_s is None else both_bytes_per_s
         taken = exchange.taken_s(figures, both[..., np.newaxis])
         held = exchange.held(figures)
+        update_s = figures.overhead_s + held.update_s.sum(axis=1)
         may = held.most_layers >= len(figures.layer_bytes)
         return cls(
             taken=taken,
-            late_s=figures.overhead_s
-            + held.update_s.sum(axis=1)
-            + exchange.alone_s(figures, rate_bytes_per_s),
+            update_s=update_s,
+            late_s=update_s + exchange.alone_s(figures, rate_bytes_per_s),
             least_s=np.where(may, taken.least_s, np.inf),
         )
 

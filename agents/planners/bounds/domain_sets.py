@@ -10,10 +10,10 @@ import numpy.typing as npt
 
 from agents.planners.bounds.exchanges import ExchangeBound, Taken, least_latency_s
 from agents.planners.bounds.job_figures import JobFigures, Real
-from agents.planners.bounds.pair_kernels import PairLinks, two_groups_hold
+from agents.planners.bounds.pair_kernels import PairLinks, counts_beside, two_groups_hold
 from agents.planners.bounds.pipeline_rules import PipelineRule, pipeline_rules, update_share
 from agents.planners.bounds.set_counts import SetJob, counts_of_sets
-from agents.planners.bounds.set_kernels import Whole, best_packing, least_paths
+from agents.planners.bounds.set_kernels import Whole, best_packing, best_rests, least_paths
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -216,14 +216,20 @@ class DomainSets:
         have the links between them alone.
         """
         limits, most = self.limits(exchange), self.figures.num_microbatches
-        is_pair = exchange.num_replicas == 2 and self.figures.is_mesh
-        pair = pair_links(self, exchange, limits) if is_pair else None
+        count, pair = exchange.num_replicas, None
+        if self.figures.is_mesh:
+            pair = pair_links(self, exchange, limits)
 
         def holds(time_s: float) -> bool:
             counts = self.counts(time_s, limits)
-            if best_packing(counts, exchange.num_replicas) < most:
+            if best_packing(counts, best_rests(counts, count - 1)) < most:
                 return False
-            return pair is None or two_groups_hold(limits.job, pair, time_s, counts)
+            if pair is None:
+                return True
+            if count == 2:
+                return bool(two_groups_hold(limits.job, pair, time_s, counts))
+            beside = counts_beside(limits.job, pair, time_s, counts, best_rests(counts, count - 2))
+            return bool(best_packing(beside, best_rests(beside, count - 1)) >= most)
 
         return holds
 
@@ -240,7 +246,8 @@ def pair_links(sets: DomainSets, exchange: ExchangeBound, limits: SetLimits) -> 
     return PairLinks(
         is_behind=exchange.is_behind,
         sent_bytes_per_s=rate,
-        both_bytes_per_s=np.minimum(rate, rate.T),
+        both_bytes_per_s=(np.minimum if exchange.num_replicas == 2 else np.maximum)(rate, rate.T),
+        ring_factor=2.0 * (exchange.num_replicas - 1) / exchange.num_replicas,
         due=np.array(due, dtype=float).reshape(-1, 5),
         latency_s=least_latency_s(figures),
         period_steps=exchange.period_steps,

@@ -129,6 +129,6 @@ class LinkedCopies:
         taken_s += figures.forward_s.sum(axis=1).min()
         if period == 1:
             return np.where(taken_s <= time_s, float(figures.num_microbatches), 0.0)
-        left_s = (period * time_s - taken_s) / (period - 1)
+        left_s = (period * time_s - taken_s) / (period - 1) - self._limits.update_s
         counts: Real = np.floor(left_s / figures.model_s * (1.0 + 1e-9) + 1e-9)
         return counts

@@ -12,7 +12,8 @@ from des.base.jit import inlined, kernel
 class PairLinks(NamedTuple):
     """Exchange of two groups, for compiled code.
 
-    ``sent_bytes_per_s`` is each link, ``both_bytes_per_s`` the slower of two ways, (K, K). ``due``
+    ``sent_bytes_per_s`` is each link, ``both_bytes_per_s`` the slower of two ways, or the quicker
+    one of more than two groups, whose ring sends ``ring_factor`` times the bytes, (K, K). ``due``
     (D, 5) are exchanges behind steps: how many of them are over within a period, how many have
     steps to themselves, the layers, the bytes and the least bytes of a layer of each.
     """
@@ -20,6 +21,7 @@ class PairLinks(NamedTuple):
     is_behind: bool
     sent_bytes_per_s: Real
     both_bytes_per_s: Real
+    ring_factor: float
     due: Real
     latency_s: float
     period_steps: int
@@ -35,24 +37,59 @@ class PairLinks(NamedTuple):
 
 
 @inlined
-def _spread_s(links: Real, num_links: int, due: Real, latency_s: float, held: Real) -> float:
-    """Least time of an exchange of whole layers on links, the quickest first. [s]"""
-    if due[3] == 0.0:
-        return 2.0 * latency_s if due[4] > 0.0 else latency_s
+def _spread_s(links: Real, num_links: int, due: Real, num_more: int, held: Real) -> float:
+    """Time until the last link has sent its whole layers and ``num_more`` others. [s]"""
     for place in range(num_links):
         held[place] = 0.0
     last, total = 0.0, 0.0
     for _ in range(int(due[2])):
         best, ends = 0, np.inf
         for place in range(num_links):
-            own = (held[place] + 1.0) / links[place]
+            own = (held[place] + 1.0 + num_more) / links[place]
             if own < ends:
                 best, ends = place, own
         held[best] += 1.0
         last = max(last, ends)
     for place in range(num_links):
         total += links[place]
-    return max(max(last * due[4], due[3] / total) + latency_s, due[4] / links[0] + 2.0 * latency_s)
+    return max(last * due[4], (due[3] + num_more * due[4]) / total)
+
+
+@inlined
+def _taken_s(pair: PairLinks, links: Real, num_links: int, due: Real, held: Real) -> float:
+    """Least time of an exchange, see `DueExchange.taken_s`. [s]"""
+    if due[3] == 0.0:
+        return pair.latency_s
+    if num_links == 0:
+        return np.inf
+    alone_s = _spread_s(links, num_links, due, 0, held)
+    if pair.ring_factor == 1.0:
+        return max(alone_s + pair.latency_s, due[4] / links[0] + 2.0 * pair.latency_s)
+    tree_s = _spread_s(links, num_links, due, 1, held) + 2.0 * pair.latency_s
+    return min(pair.ring_factor * alone_s + pair.latency_s, tree_s)
+
+
+@inlined
+def _passes_s(
+    pair: PairLinks, here: int, there: int, time_s: float, links: Real, held: Real
+) -> float:
+    """Most time of a step without what it waits for exchanges; negative where they take more."""
+    if not pair.is_behind:
+        return time_s
+    waited_s, alone_s = 0.0, 0.0
+    num_links = _links_between(pair.both_bytes_per_s, here, there, links)
+    for place in range(pair.due.shape[0]):
+        taken_s = _taken_s(pair, links, num_links, pair.due[place], held)
+        if pair.due[place, 0] > 0.0:
+            waited_s += pair.due[place, 0] * taken_s
+        if pair.due[place, 1] > 0.0:
+            alone_s += pair.due[place, 1] * taken_s
+    if waited_s > time_s * pair.period_steps:
+        return -1.0
+    others = pair.period_steps - pair.num_steps
+    if others <= 0 or pair.num_steps == 0:
+        return time_s
+    return min(time_s, (pair.period_steps * time_s - alone_s) / others)
 
 
 @inlined
@@ -113,37 +150,50 @@ def two_groups_hold(job: SetJob, pair: PairLinks, time_s: float, counts: Real) -
 
     ``counts`` (2^K,) are the most microbatches of each set over its best links.
     """
-    size = pair.alone_late_s.size
+    size, most = pair.alone_late_s.size, job.num_microbatches
     links, held = np.empty(size * size), np.empty(size * size)
     everything = counts.size - 1
     for here in range(1, counts.size):
         if counts[here] < 1.0:
             continue
-        rest = everything ^ here
-        there = rest
+        there = rest = everything ^ here
         while there > here:
-            both = counts[here] + counts[there]
             is_single = here & (here - 1) == 0 and there & (there - 1) == 0
-            if counts[there] >= 1.0 and both >= job.num_microbatches and not is_single:
-                passes_s, waited_s, alone_s = time_s, 0.0, 0.0
-                num_links = 0
-                if pair.is_behind:
-                    num_links = _links_between(pair.both_bytes_per_s, here, there, links)
-                    for place in range(pair.due.shape[0]):
-                        taken_s = np.inf
-                        if num_links > 0:
-                            due = pair.due[place]
-                            taken_s = _spread_s(links, num_links, due, pair.latency_s, held)
-                        waited_s += pair.due[place, 0] * taken_s
-                        alone_s += pair.due[place, 1] * taken_s
-                    others = pair.period_steps - pair.num_steps
-                    if others > 0 and pair.num_steps > 0:
-                        passes_s = min(time_s, (pair.period_steps * time_s - alone_s) / others)
-                if waited_s <= time_s * pair.period_steps:
-                    own = _count_beside(job, pair, here, there, time_s, passes_s, links)
-                    if own >= 1.0 and own + counts[there] >= job.num_microbatches:
-                        other = _count_beside(job, pair, there, here, time_s, passes_s, links)
-                        if other >= 1.0 and own + other >= job.num_microbatches:
-                            return True
+            if counts[there] >= 1.0 and counts[here] + counts[there] >= most and not is_single:
+                passes_s = _passes_s(pair, here, there, time_s, links, held)
+                own = _count_beside(job, pair, here, there, time_s, passes_s, links)
+                if own >= 1.0 and own + counts[there] >= most:
+                    other = _count_beside(job, pair, there, here, time_s, passes_s, links)
+                    if other >= 1.0 and own + other >= most:
+                        return True
             there = (there - 1) & rest
     return False
+
+
+@kernel
+def counts_beside(
+    job: SetJob, pair: PairLinks, time_s: float, counts: Real, rests: Real
+) -> Real:
+    """Most microbatches of each set beside a set that it exchanges with, of three or more groups.
+
+    Only where both and the most that is left for others, ``rests``, may do all of them. (2^K,)
+    """
+    size, most = pair.alone_late_s.size, job.num_microbatches
+    links, held = np.empty(size * size), np.empty(size * size)
+    found = np.zeros(counts.size)
+    everything = counts.size - 1
+    for here in range(1, counts.size):
+        if counts[here] < 1.0:
+            continue
+        there = rest = everything ^ here
+        while there:
+            left = rests[rest ^ there] + counts[there]
+            if counts[there] >= 1.0 and counts[here] > found[here] and counts[here] + left >= most:
+                passes_s = _passes_s(pair, here, there, time_s, links, held)
+                own = _count_beside(job, pair, here, there, time_s, passes_s, links)
+                if own + left >= most:
+                    other = _count_beside(job, pair, there, here, time_s, passes_s, links)
+                    if other >= 1.0 and own + other + rests[rest ^ there] >= most:
+                        found[here] = max(found[here], own)
+            there = (there - 1) & rest
+    return found

@@ -95,31 +95,41 @@ def most_microbatches(
 
 
 @kernel
-def best_packing(counts: Real, num_groups: int) -> float:
-    """Most microbatches of disjoint sets: two, three or, from four on, any number of them.
+def best_rests(counts: Real, num_groups: int) -> Real:
+    """Most microbatches of disjoint sets within each set: one, two or, from three on, any number.
 
-    One set at least has several domains. -1 where there are too few sets.
+    Shaped (2^K,).
     """
     num_sets = counts.size
-    everything = num_sets - 1
     rest = counts.copy()
+    rest[0] = 0.0
     for members in range(1, num_sets):
         part = members
         while part:
             without = members & ~(part & -part)
             rest[members] = max(rest[members], rest[without])
             part &= part - 1
-    if num_groups > 2:
-        others = rest if num_groups > 3 else rest.copy()
+    if num_groups > 1:
+        others = rest if num_groups > 2 else rest.copy()
         for members in range(1, num_sets):
             part = members
             while part:
                 if counts[part] > 0.0:
                     rest[members] = max(rest[members], counts[part] + others[members ^ part])
                 part = (part - 1) & members
+    return rest
+
+
+@kernel
+def best_packing(counts: Real, rests: Real) -> float:
+    """Most microbatches of a set of several domains and what `best_rests` has beside it.
+
+    -1 where there are too few sets.
+    """
+    everything = counts.size - 1
     best = -1.0
-    for members in range(1, num_sets):
-        left = rest[everything ^ members]
+    for members in range(1, counts.size):
+        left = rests[everything ^ members]
         is_single = members & (members - 1) == 0
         if counts[members] > 0.0 and left > 0.0 and not is_single:
             best = max(best, counts[members] + left)
