@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from agents.planners.bounds.checked_sets import CheckedSets, packed_sets
 from agents.planners.bounds.exchanges import ExchangeBound, Taken, least_latency_s
 from agents.planners.bounds.job_figures import JobFigures, Real
 from agents.planners.bounds.pair_kernels import PairLinks, counts_beside, two_groups_hold
@@ -219,19 +220,50 @@ class DomainSets:
         count, pair = exchange.num_replicas, None
         if self.figures.is_mesh:
             pair = pair_links(self, exchange, limits)
+        checked = CheckedSets(figures=exchange.held(self.figures))
 
         def holds(time_s: float) -> bool:
-            counts = self.counts(time_s, limits)
-            if best_packing(counts, best_rests(counts, count - 1)) < most:
-                return False
-            if pair is None:
-                return True
-            if count == 2:
-                return bool(two_groups_hold(limits.job, pair, time_s, counts))
-            beside = counts_beside(limits.job, pair, time_s, counts, best_rests(counts, count - 2))
-            return bool(best_packing(beside, best_rests(beside, count - 1)) >= most)
+            counts, passes_s = self.counts(time_s, limits), limits.taken.passes_s(time_s)
+            for _ in range(_MOST_CHECKS):
+                rests = rests_of(counts, count)
+                if best_packing(counts, rests[0]) < most:
+                    return False
+                found = packed_sets(counts, rests)
+                if pair is not None and count == 2:
+                    two = two_groups_hold(limits.job, pair, time_s, counts)
+                    if two < 0:
+                        return False
+                    found = list(divmod(int(two), len(counts)))
+                elif pair is not None:
+                    beside = counts_beside(limits.job, pair, time_s, counts, rests[1])
+                    rests = rests_of(beside, count)
+                    if best_packing(beside, rests[0]) < most:
+                        return False
+                    found, counts = packed_sets(beside, rests), beside
+                own = [checked.most(one, counts[one], float(passes_s[one])) for one in found]
+                if all(new >= counts[one] for one, new in zip(found, own, strict=True)):
+                    return True
+                for one, new in zip(found, own, strict=True):
+                    if new < counts[one]:
+                        within = (sets & ~one == 0) & several
+                        counts[within] = np.minimum(counts[within], new)
+            return True
+        sets = np.arange(len(self.is_member))
+        several = (sets & (sets - 1)) != 0
 
         return holds
+
+
+def rests_of(counts, num_groups):
+    if num_groups == 2:
+        return best_rests(counts, 1), np.zeros_like(counts)
+    if num_groups == 3:
+        return best_rests(counts, 2), best_rests(counts, 1), np.zeros_like(counts)
+    both = best_rests(counts, num_groups - 1)
+    return both, both
+
+
+_MOST_CHECKS = 60
 
 
 def pair_links(sets: DomainSets, exchange: ExchangeBound, limits: SetLimits) -> PairLinks:

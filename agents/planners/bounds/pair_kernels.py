@@ -145,10 +145,11 @@ def _count_beside(
 
 
 @kernel
-def two_groups_hold(job: SetJob, pair: PairLinks, time_s: float, counts: Real) -> bool:
-    """Whether two groups, one of several domains, may do all microbatches in a time.
+def two_groups_hold(job: SetJob, pair: PairLinks, time_s: float, counts: Real) -> int:
+    """Two groups, one of several domains, that may do all microbatches in a time; -1: none.
 
-    ``counts`` (2^K,) are the most microbatches of each set over its best links.
+    Times the number of sets, the first of two sets, and the second. ``counts`` (2^K,) are the most
+    microbatches of each set over its best links.
     """
     size, most = pair.alone_late_s.size, job.num_microbatches
     links, held = np.empty(size * size), np.empty(size * size)
@@ -163,11 +164,12 @@ def two_groups_hold(job: SetJob, pair: PairLinks, time_s: float, counts: Real) -
                 passes_s = _passes_s(pair, here, there, time_s, links, held)
                 own = _count_beside(job, pair, here, there, time_s, passes_s, links)
                 if own >= 1.0 and own + counts[there] >= most:
+                    own = min(own, counts[here])
                     other = _count_beside(job, pair, there, here, time_s, passes_s, links)
-                    if other >= 1.0 and own + other >= most:
-                        return True
+                    if other >= 1.0 and own + min(other, counts[there]) >= most:
+                        return here * counts.size + there
             there = (there - 1) & rest
-    return False
+    return -1
 
 
 @kernel
@@ -192,7 +194,9 @@ def counts_beside(
                 passes_s = _passes_s(pair, here, there, time_s, links, held)
                 own = _count_beside(job, pair, here, there, time_s, passes_s, links)
                 if own + left >= most:
+                    own = min(own, counts[here])
                     other = _count_beside(job, pair, there, here, time_s, passes_s, links)
+                    other = min(other, counts[there])
                     if other >= 1.0 and own + other + rests[rest ^ there] >= most:
                         found[here] = max(found[here], own)
             there = (there - 1) & rest
