@@ -8,7 +8,7 @@ from agents.planners.bounds.job_figures import JobFigures, Real
 from agents.planners.bounds.set_kernels import Whole
 from agents.planners.bounds.whole_layers import WholeLayers
 
-_MOST_DOMAINS = 6
+_MOST_DOMAINS = 5
 """Domains of a group that is looked at in every order; larger ones pass."""
 
 
@@ -27,14 +27,10 @@ class CheckedSets:
         """Most microbatches, at most ``count``, of a set as one pipeline by a time."""
         if not 2 <= members.bit_count() <= _MOST_DOMAINS or self._holds(members, count, time_s):
             return count
-        low, high = 0.0, count - 1.0
-        while low < high:
-            middle = np.ceil(0.5 * (low + high))
-            if self._holds(members, middle, time_s):
-                low = middle
-            else:
-                high = middle - 1.0
-        return low
+        fewer = 1.0
+        while count > fewer and not self._holds(members, count - fewer, time_s):
+            fewer *= 2.0
+        return count - 1.0 if fewer == 1.0 else count - 0.5 * fewer - 1.0
 
     def _holds(self, members: int, count: float, time_s: float) -> bool:
         """Whether a set may do some microbatches; what is known of others is used."""

@@ -4,7 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from agents.planners.bounds.job_figures import Real
+from agents.planners.bounds.set_kernels import Real
+from des.base.jit import inlined, kernel
 from des.plan.synchronisation import Synchronisation
 
 
@@ -15,46 +16,19 @@ class DueExchange(NamedTuple):
     num_bytes: float
     least_bytes: float
 
-    def taken_s(
-        self, links_bytes_per_s: Real, *, num_replicas: int, latency_s: float, is_mesh: bool
-    ) -> Real:
-        """Least time on links to one other copy, the quickest first, (..., J) to (...,). [s]
 
-        A layer is in one domain of each copy, so it goes over one link, and back over the same one
-        where messages take direct links. Two copies send every byte once each way. Of three or
-        more a ring sends ``2 (R - 1) / R`` times as much; along a tree the sum of the last layer
-        comes down a link after all of its layers went up. `num_replicas` copies or more.
-        """
-        alone_s = self._spread_s(links_bytes_per_s, 0)
-        if num_replicas == 2:
-            with np.errstate(divide="ignore"):
-                twice_s = self.least_bytes / links_bytes_per_s[..., 0] + 2.0 * latency_s
-            pair_s: Real = np.maximum(alone_s + latency_s, twice_s)
-            return pair_s
-        ring_s = 2.0 * (num_replicas - 1) / num_replicas * alone_s + latency_s
-        tree_s = self._spread_s(links_bytes_per_s, 1) if is_mesh else alone_s
-        found: Real = np.minimum(ring_s, tree_s + 2.0 * latency_s)
-        return found
+class Sending(NamedTuple):
+    """How copies send what is due: over links of a least latency, twice or more often.
 
-    def _spread_s(self, links_bytes_per_s: Real, num_more: int) -> Real:
-        """Time until the last link has sent its layers and ``num_more`` others. [s]
+    Two copies send every byte once each way. Of three or more a ring sends ``ring_factor`` times as
+    much, and along a tree the sums of ``num_more`` layers come down each link after all of its
+    layers went up.
+    """
 
-        The next layer goes to the link that ends with it first, which is best for equal layers.
-        """
-        links = links_bytes_per_s[..., : max(self.num_layers, 1)]
-        if self.num_bytes == 0.0:
-            return np.zeros(links.shape[:-1])
-        held = np.zeros(links.shape)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            for _ in range(self.num_layers):
-                ends = (held + 1.0 + num_more) / links
-                place = ends.argmin(axis=-1)[..., np.newaxis]
-                more = np.take_along_axis(held, place, axis=-1) + 1.0
-                np.put_along_axis(held, place, more, axis=-1)
-            last = np.where(held > 0.0, (held + num_more) / links, 0.0).max(axis=-1)
-            total = (self.num_bytes + num_more * self.least_bytes) / links.sum(axis=-1)
-        found: Real = np.maximum(last * self.least_bytes, total) if self.least_bytes else total
-        return found
+    is_pair: bool
+    ring_factor: float
+    num_more: int
+    latency_s: float
 
 
 def due_exchanges(mode: Synchronisation, layer_bytes: Real) -> dict[int, DueExchange]:
@@ -70,3 +44,56 @@ def due_exchanges(mode: Synchronisation, layer_bytes: Real) -> dict[int, DueExch
         )
         for step, own in sorted(layers.items())
     }
+
+
+@inlined
+def _spread_s(links: Real, num_links: int, due: DueExchange, num_more: int, held: Real) -> float:
+    """Time until the last link has sent its whole layers and ``num_more`` others. [s]
+
+    The next layer goes to the link that ends with it first, which is best for equal layers.
+    """
+    for place in range(num_links):
+        held[place] = 0.0
+    last, total = 0.0, 0.0
+    for _ in range(due.num_layers):
+        best, ends = 0, np.inf
+        for place in range(num_links):
+            own = (held[place] + 1.0 + num_more) / links[place]
+            if own < ends:
+                best, ends = place, own
+        held[best] += 1.0
+        last = max(last, ends)
+    for place in range(num_links):
+        total += links[place]
+    return max(last * due.least_bytes, (due.num_bytes + num_more * due.least_bytes) / total)
+
+
+@kernel
+def exchange_s(
+    links: Real, num_links: int, due: DueExchange, sending: Sending, held: Real
+) -> float:
+    """Least time of an exchange on links to another copy, the quickest first. [s]
+
+    A layer is in one domain of each copy, so it goes over one link. ``held`` is overwritten.
+    """
+    if due.num_bytes == 0.0:
+        return sending.latency_s
+    if num_links == 0:
+        return np.inf
+    alone_s = _spread_s(links, num_links, due, 0, held)
+    if sending.is_pair:
+        half_s = due.least_bytes / links[0] + 2.0 * sending.latency_s
+        return max(alone_s + sending.latency_s, half_s)
+    tree_s = _spread_s(links, num_links, due, sending.num_more, held) + 2.0 * sending.latency_s
+    return min(sending.ring_factor * alone_s + sending.latency_s, tree_s)
+
+
+@kernel
+def write_exchanges_s(links: Real, due: DueExchange, sending: Sending, found_s: Real) -> None:
+    """Write `exchange_s` for each row of links, 0 behind the last one, (N, J), to (N,). [s]"""
+    held = np.empty(links.shape[1])
+    for row in range(links.shape[0]):
+        num_links = 0
+        while num_links < links.shape[1] and links[row, num_links] > 0.0:
+            num_links += 1
+        found_s[row] = exchange_s(links[row], num_links, due, sending, held)

@@ -9,7 +9,7 @@ import numpy as np
 
 from agents.decision.families import Family
 from agents.decision.plan_space import PlanSpace
-from agents.planners.bounds.due_exchanges import DueExchange, due_exchanges
+from agents.planners.bounds.due_exchanges import DueExchange, Sending, due_exchanges, write_exchanges_s
 from agents.planners.bounds.job_figures import JobFigures, Real
 from des.costs.outer_state import OUTER_STATE_BYTES
 from des.job.transformer import OPTIMISER_BYTES, WEIGHT_BYTES
@@ -101,8 +101,6 @@ class ExchangeBound:
         Exchanges of a period that follow each other, all within it.
     num_windows, alone
         Steps that have exchanges to themselves, and these, see `Windows`.
-    is_mesh
-        Whether messages take direct links.
     state_bytes
         State for each parameter in addition to the job's; negative where copies share it. [bytes]
     updated_fraction
@@ -118,7 +116,6 @@ class ExchangeBound:
     waited: tuple[DueExchange, ...]
     num_windows: int
     alone: tuple[DueExchange, ...]
-    is_mesh: bool
     state_bytes: float
     updated_fraction: float
 
@@ -160,23 +157,24 @@ class ExchangeBound:
         nothing = np.zeros(links_bytes_per_s.shape[:-1])
         if not self.is_behind:
             return Taken(nothing, nothing, 0, self.period_steps)
-        waited_s, alone_s = (
-            sum(
-                (
-                    number
-                    * one.taken_s(
-                        links_bytes_per_s,
-                        num_replicas=self.num_replicas,
-                        latency_s=least_latency_s(figures),
-                        is_mesh=self.is_mesh,
-                    )
-                    for one, number in Counter(own).items()
-                ),
-                start=nothing,
-            )
-            for own in (self.waited, self.alone)
-        )
+        links = links_bytes_per_s.reshape(-1, links_bytes_per_s.shape[-1])
+        waited_s, alone_s, own_s = np.zeros((3, len(links)))
+        sending, waited, alone = self.sending(figures), Counter(self.waited), Counter(self.alone)
+        for due in waited | alone:
+            write_exchanges_s(links, due, sending, own_s)
+            waited_s += waited[due] * own_s if due in waited else 0.0
+            alone_s += alone[due] * own_s if due in alone else 0.0
+        waited_s, alone_s = (each.reshape(nothing.shape) for each in (waited_s, alone_s))
         return Taken(waited_s, alone_s, self.num_windows, self.period_steps)
+
+    def sending(self, figures: JobFigures) -> Sending:
+        """How the copies send what is due behind steps."""
+        return Sending(
+            is_pair=self.num_replicas == 2,
+            ring_factor=2.0 * (self.num_replicas - 1) / self.num_replicas,
+            num_more=int(figures.is_mesh),
+            latency_s=least_latency_s(figures),
+        )
 
     def longer(self, figures: JobFigures, rates: Real, rate_bytes_per_s: Real) -> Real:
         """Exchange of groups that the last backward pass does not hide, in microbatches.
@@ -253,7 +251,6 @@ def exchange_bounds(
         waited=tuple(one for step, one in due.items() if not _is_late(mode, step)),
         num_windows=len(alone) * mode.overlap_steps,
         alone=tuple(due[step] for step in alone),
-        is_mesh=figures.is_mesh,
         state_bytes=0.0 if mode.steps_between == 1 else OUTER_STATE_BYTES,
         updated_fraction=1.0,
     )

@@ -27,27 +27,40 @@ _STEP = 0.01
 
 
 def family_lower_bound_s(
-    sets: DomainSets, space: PlanSpace, family: Family, *, most_s: float = np.inf
+    sets: DomainSets,
+    space: PlanSpace,
+    family: Family,
+    *,
+    least_s: float = 0.0,
+    most_s: float = np.inf,
+    is_checked: bool = True,
 ) -> float:
     """Bound the step of all plans of a family; ``inf`` where none fits into memory. [s]
 
-    A bound above ``most_s`` comes back as that.
+    A bound above ``most_s`` comes back as that. ``least_s`` is a bound that is known. Groups of
+    domains are looked at one by one where ``is_checked``: that is tighter and takes longer.
     """
     job = sets.figures
-    size = len(job.memory_bytes)
+    size, least_s = len(job.memory_bytes), max(least_s, job.work_s)
     if family == "single":
         return _single_s(job)
     if size == 1 or (size == 2 and family == "hybrid"):
         return np.inf
     if family == "pipeline":
-        return _least_s(_holds_pipeline(sets), job.work_s, most_s)
+        return _least_s(_holds_pipeline(sets), least_s, most_s)
     if job.num_microbatches == 1:
         return np.inf
     if family != "hybrid":
-        most_s = _least_s(_holds_replicas(job, space, family), job.work_s, most_s)
+        most_s = _least_s(_holds_replicas(job, space, family), least_s, most_s)
     if family == "replicas" or size == 2:
         return most_s
-    return _least_s(_holds_groups(sets, space, family), job.work_s, most_s)
+    return _least_s(_holds_groups(sets, space, family, is_checked), least_s, most_s)
+
+
+def is_looked_at(sets: DomainSets, family: Family) -> bool:
+    """Whether a bound of a family is tighter where its groups are looked at one by one."""
+    size = len(sets.figures.memory_bytes)
+    return family not in ("single", "pipeline", "replicas") and 2 < size <= MOST_DOMAINS_IN_SETS
 
 
 def _single_s(job: JobFigures) -> float:
@@ -89,12 +102,14 @@ def _holds_replicas(job: JobFigures, space: PlanSpace, family: Family) -> Callab
     return holds
 
 
-def _holds_groups(sets: DomainSets, space: PlanSpace, family: Family) -> Callable[[float], bool]:
+def _holds_groups(
+    sets: DomainSets, space: PlanSpace, family: Family, is_checked: bool
+) -> Callable[[float], bool]:
     """Return whether groups, one of several domains, may do a step by a time."""
     job, size = sets.figures, len(sets.figures.memory_bytes)
     if size <= MOST_DOMAINS_IN_SETS:
         few = [
-            sets.groups(exchange)
+            sets.groups(exchange, is_checked=is_checked)
             for count in range(2, min(size, 5))
             for exchange in exchange_bounds(
                 job, space, family, count, count if count < 4 else size - 1

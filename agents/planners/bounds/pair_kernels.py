@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from agents.planners.bounds.due_exchanges import DueExchange, Sending, exchange_s
 from agents.planners.bounds.set_counts import SetJob, count_of_set
 from agents.planners.bounds.set_kernels import Real
 from des.base.jit import inlined, kernel
@@ -13,7 +14,7 @@ class PairLinks(NamedTuple):
     """Exchange of two groups, for compiled code.
 
     ``sent_bytes_per_s`` is each link, ``both_bytes_per_s`` the slower of two ways, or the quicker
-    one of more than two groups, whose ring sends ``ring_factor`` times the bytes, (K, K). ``due``
+    one of more than two groups, (K, K). ``due``
     (D, 5) are exchanges behind steps: how many of them are over within a period, how many have
     steps to themselves, the layers, the bytes and the least bytes of a layer of each.
     """
@@ -21,9 +22,8 @@ class PairLinks(NamedTuple):
     is_behind: bool
     sent_bytes_per_s: Real
     both_bytes_per_s: Real
-    ring_factor: float
+    sending: Sending
     due: Real
-    latency_s: float
     period_steps: int
     num_steps: int
     sent_bytes: float
@@ -37,39 +37,6 @@ class PairLinks(NamedTuple):
 
 
 @inlined
-def _spread_s(links: Real, num_links: int, due: Real, num_more: int, held: Real) -> float:
-    """Time until the last link has sent its whole layers and ``num_more`` others. [s]"""
-    for place in range(num_links):
-        held[place] = 0.0
-    last, total = 0.0, 0.0
-    for _ in range(int(due[2])):
-        best, ends = 0, np.inf
-        for place in range(num_links):
-            own = (held[place] + 1.0 + num_more) / links[place]
-            if own < ends:
-                best, ends = place, own
-        held[best] += 1.0
-        last = max(last, ends)
-    for place in range(num_links):
-        total += links[place]
-    return max(last * due[4], (due[3] + num_more * due[4]) / total)
-
-
-@inlined
-def _taken_s(pair: PairLinks, links: Real, num_links: int, due: Real, held: Real) -> float:
-    """Least time of an exchange, see `DueExchange.taken_s`. [s]"""
-    if due[3] == 0.0:
-        return pair.latency_s
-    if num_links == 0:
-        return np.inf
-    alone_s = _spread_s(links, num_links, due, 0, held)
-    if pair.ring_factor == 1.0:
-        return max(alone_s + pair.latency_s, due[4] / links[0] + 2.0 * pair.latency_s)
-    tree_s = _spread_s(links, num_links, due, 1, held) + 2.0 * pair.latency_s
-    return min(pair.ring_factor * alone_s + pair.latency_s, tree_s)
-
-
-@inlined
 def _passes_s(
     pair: PairLinks, here: int, there: int, time_s: float, links: Real, held: Real
 ) -> float:
@@ -79,7 +46,8 @@ def _passes_s(
     waited_s, alone_s = 0.0, 0.0
     num_links = _links_between(pair.both_bytes_per_s, here, there, links)
     for place in range(pair.due.shape[0]):
-        taken_s = _taken_s(pair, links, num_links, pair.due[place], held)
+        due = DueExchange(int(pair.due[place, 2]), pair.due[place, 3], pair.due[place, 4])
+        taken_s = exchange_s(links, num_links, due, pair.sending, held)
         if pair.due[place, 0] > 0.0:
             waited_s += pair.due[place, 0] * taken_s
         if pair.due[place, 1] > 0.0:
@@ -135,7 +103,7 @@ def _count_beside(
             if here >> domain & 1:
                 late_s = pair.alone_late_s[domain]
                 if not pair.is_behind:
-                    sent_s = pair.latency_s - pair.alone_hidden_s[domain]
+                    sent_s = pair.sending.latency_s - pair.alone_hidden_s[domain]
                     if pair.sent_bytes > 0.0:
                         sent_s += pair.sent_bytes / rate
                     late_s += max(sent_s, pair.alone_first_s) / pair.period_steps
