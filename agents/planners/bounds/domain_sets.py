@@ -1,6 +1,5 @@
 """Bounds over all sets of a few domains: what groups of them can do in a time."""
 
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -8,13 +7,14 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from agents.planners.bounds.checked_sets import CheckedSets, packed_sets
 from agents.planners.bounds.exchanges import ExchangeBound, Taken, least_latency_s
 from agents.planners.bounds.job_figures import JobFigures, Real
-from agents.planners.bounds.pair_kernels import PairLinks, counts_beside, two_groups_hold
+from agents.planners.bounds.pair_links import pair_links
 from agents.planners.bounds.pipeline_rules import PipelineRule, pipeline_rules, update_share
 from agents.planners.bounds.set_counts import SetJob, counts_of_sets
-from agents.planners.bounds.set_kernels import Whole, best_packing, best_rests, least_paths
+from agents.planners.bounds.set_groups import SetGroups
+from agents.planners.bounds.set_kernels import Whole, least_paths
+from agents.planners.bounds.set_links import SetLinks, links_of_sets
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,11 +39,14 @@ class DomainSets:
     figures: JobFigures
 
     @cached_property
+    def links(self) -> SetLinks:
+        """Links that lead out of each set."""
+        return links_of_sets(self.figures.rate_bytes_per_s, self.figures.is_mesh)
+
+    @property
     def is_member(self) -> npt.NDArray[np.bool_]:
         """Whether a set has a domain, (2^K, K)."""
-        size = len(self.figures.memory_bytes)
-        members: npt.NDArray[np.bool_] = (np.arange(1 << size)[:, None] >> np.arange(size)) & 1 > 0
-        return members
+        return self.links.is_member
 
     @cached_property
     def rules(self) -> tuple[PipelineRule, ...]:
@@ -76,35 +79,9 @@ class DomainSets:
         both_s = np.maximum(self.figures.wire_s, self.figures.wire_s.T)
         return _at_end(least_paths(both_s, True), self.is_member)
 
-    @cached_property
-    def leaving_bytes_per_s(self) -> Real:
-        """Sums of the quickest links out of each set, of a number of them, (2^K, K^2 + 1)."""
-        ordered = self._leaving(self.figures.rate_bytes_per_s)
-        sums = np.zeros((len(ordered), ordered.shape[1] + 1))
-        np.cumsum(ordered, axis=1, out=sums[:, 1:])
-        return sums
-
-    @cached_property
-    def quickest_bytes_per_s(self) -> dict[bool, Real]:
-        """Links out of each set in order, of two ways the quicker or the slower, (2^K, J)."""
-        rate = self.figures.rate_bytes_per_s
-        if not self.figures.is_mesh:
-            return dict.fromkeys((True, False), self._leaving(rate))
-        both = {True: np.maximum(rate, rate.T), False: np.minimum(rate, rate.T)}
-        return {is_quicker: self._leaving(own) for is_quicker, own in both.items()}
-
-    def _leaving(self, rate_bytes_per_s: Real) -> Real:
-        """Rates out of each set, the quickest first, (2^K, K^2). [bytes/s]"""
-        is_member = self.is_member
-        outside = ~is_member if self.figures.is_mesh else np.ones_like(is_member)
-        is_leaving = is_member[:, :, None] & outside[:, None, :]
-        leaving = np.where(is_leaving, rate_bytes_per_s, 0.0).reshape(len(is_member), -1)
-        ordered: Real = -np.sort(-leaving, axis=1)
-        return ordered
-
     def _num_links(self, num_groups: int) -> Whole:
         """Most links of each set into the next of some groups that take layers, (2^K,)."""
-        size, counts = len(self.figures.memory_bytes), self.is_member.sum(axis=1)
+        size, counts = len(self.figures.memory_bytes), self.links.counts
         most = np.minimum(size - counts - (num_groups - 2), len(self.figures.layer_bytes))
         return np.where(most < 1, 0, counts + most - 1)
 
@@ -114,7 +91,9 @@ class DomainSets:
         if not exchange.is_behind:
             return exchange.taken_s(self.figures, np.zeros((num_sets, 1)))
         most = max(one.num_layers for one in exchange.waited + exchange.alone)
-        links = self.quickest_bytes_per_s[exchange.num_replicas > 2][:, :most]
+        both = self.links
+        links = both.slower_bytes_per_s if exchange.num_replicas == 2 else both.quicker_bytes_per_s
+        links = links[:, :most]
         if self.figures.is_mesh:
             num_links = self._num_links(exchange.num_replicas)[:, None]
             links = np.where(np.arange(links.shape[1]) < num_links, links, 0.0)
@@ -127,9 +106,9 @@ class DomainSets:
         every one is a link. Where messages take several hops all links of a set count.
         """
         if not self.figures.is_mesh:
-            return self.leaving_bytes_per_s[:, -1]
+            return self.links.sums_bytes_per_s[:, -1]
         overlaps = self._num_links(num_groups)[:, None]
-        found: Real = np.take_along_axis(self.leaving_bytes_per_s, overlaps, axis=1)[:, 0]
+        found: Real = np.take_along_axis(self.links.sums_bytes_per_s, overlaps, axis=1)[:, 0]
         return found
 
     def has_room(self, figures: JobFigures) -> npt.NDArray[np.bool_]:
@@ -213,87 +192,20 @@ class DomainSets:
     def groups(self, exchange: ExchangeBound, *, is_checked: bool) -> Callable[[float], bool]:
         """Return whether the bound lets groups, one of several domains, do a step by a time.
 
-        ``exchange`` is that of two or three of them, or of four as the least of all others. Two
-        have the links between them alone.
+        ``exchange`` is that of two or three of them, or of four as the least of all others.
         """
-        limits, most = self.limits(exchange), self.figures.num_microbatches
-        count, pair = exchange.num_replicas, None
-        if self.figures.is_mesh:
-            pair = pair_links(self, exchange, limits)
-        checked = CheckedSets(figures=exchange.held(self.figures))
-
-        def holds(time_s: float) -> bool:
-            counts, passes_s = self.counts(time_s, limits), limits.taken.passes_s(time_s)
-            for _ in range(_MOST_CHECKS if is_checked else 1):
-                rests = rests_of(counts, count)
-                if best_packing(counts, rests[0]) < most:
-                    return False
-                found = packed_sets(counts, rests)
-                if pair is not None and count == 2:
-                    two = two_groups_hold(limits.job, pair, time_s, counts)
-                    if two < 0:
-                        return False
-                    found = list(divmod(int(two), len(counts)))
-                elif pair is not None:
-                    beside = counts_beside(limits.job, pair, time_s, counts, rests[1])
-                    rests = rests_of(beside, count)
-                    if best_packing(beside, rests[0]) < most:
-                        return False
-                    found, counts = packed_sets(beside, rests), beside
-                if not is_checked:
-                    return True
-                own = [checked.most(one, counts[one], float(passes_s[one])) for one in found]
-                if all(new >= counts[one] for one, new in zip(found, own, strict=True)):
-                    return True
-                for one, new in zip(found, own, strict=True):
-                    if new < counts[one]:
-                        within = (sets & ~one == 0) & several
-                        counts[within] = np.minimum(counts[within], new)
-            return True
-        sets = np.arange(len(self.is_member))
-        several = (sets & (sets - 1)) != 0
-
-        return holds
-
-
-def rests_of(counts, num_groups):
-    if num_groups == 2:
-        return best_rests(counts, 1), np.zeros_like(counts)
-    if num_groups == 3:
-        return best_rests(counts, 2), best_rests(counts, 1), np.zeros_like(counts)
-    both = best_rests(counts, num_groups - 1)
-    return both, both
-
-
-_MOST_CHECKS = 8
-
-
-def pair_links(sets: DomainSets, exchange: ExchangeBound, limits: SetLimits) -> PairLinks:
-    figures = sets.figures
-    rate = figures.rate_bytes_per_s
-    held = exchange.held(figures)
-    num = Counter(exchange.waited), Counter(exchange.alone)
-    due = [
-        [num[0][one], num[1][one], *one] for one in dict.fromkeys(exchange.waited + exchange.alone)
-    ]
-    hidden_s, later_s = exchange.alone_parts_s(figures)
-    return PairLinks(
-        is_behind=exchange.is_behind,
-        sent_bytes_per_s=rate,
-        both_bytes_per_s=(np.minimum if exchange.num_replicas == 2 else np.maximum)(rate, rate.T),
-        sending=exchange.sending(figures),
-        due=np.array(due, dtype=float).reshape(-1, 5),
-        period_steps=exchange.period_steps,
-        num_steps=exchange.num_windows,
-        sent_bytes=exchange.sent_bytes,
-        sent_share=exchange.sent_share(figures),
-        hidden_share=exchange.hidden_share(figures),
-        late_s=limits.late_s,
-        sent_late_s=limits.sent_late_s,
-        alone_late_s=figures.overhead_s + held.update_s.sum(axis=1),
-        alone_hidden_s=hidden_s,
-        alone_first_s=later_s,
-    )
+        limits = self.limits(exchange)
+        pair = pair_links(self.figures, exchange, limits.late_s, limits.sent_late_s)
+        groups = SetGroups(
+            figures=exchange.held(self.figures),
+            num_groups=exchange.num_replicas,
+            job=limits.job,
+            pair=pair if self.figures.is_mesh else None,
+            is_checked=is_checked,
+        )
+        return lambda time_s: groups.hold(
+            time_s, self.counts(time_s, limits), limits.taken.passes_s(time_s)
+        )
 
 
 def _at_end(paths: Real, is_member: npt.NDArray[np.bool_]) -> Real:

@@ -1,5 +1,9 @@
 """Least time of what copies exchange behind steps, in whole layers over single links."""
 
+import math
+from collections.abc import Mapping
+from functools import lru_cache
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -31,19 +35,19 @@ class Sending(NamedTuple):
     latency_s: float
 
 
-def due_exchanges(mode: Synchronisation, layer_bytes: Real) -> dict[int, DueExchange]:
+@lru_cache(maxsize=64)
+def due_exchanges(
+    mode: Synchronisation, layer_bytes: tuple[float, ...]
+) -> Mapping[int, DueExchange]:
     """Exchanges of a period of a mode by the step that they start after, 0 for the last one."""
     layers: dict[int, list[int]] = {}
     for fragment in mode.fragments(len(layer_bytes)):
         layers.setdefault(fragment.due_step % mode.steps_between, []).extend(fragment.layers)
-    return {
-        step: DueExchange(
-            num_layers=len(own),
-            num_bytes=float(layer_bytes[own].sum()),
-            least_bytes=float(layer_bytes[own].min()),
-        )
-        for step, own in sorted(layers.items())
-    }
+    found = {}
+    for step, own in sorted(layers.items()):
+        each = [layer_bytes[layer] for layer in own]
+        found[step] = DueExchange(len(own), math.fsum(each), min(each))
+    return MappingProxyType(found)
 
 
 @inlined

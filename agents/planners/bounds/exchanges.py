@@ -9,7 +9,12 @@ import numpy as np
 
 from agents.decision.families import Family
 from agents.decision.plan_space import PlanSpace
-from agents.planners.bounds.due_exchanges import DueExchange, Sending, due_exchanges, write_exchanges_s
+from agents.planners.bounds.due_exchanges import (
+    DueExchange,
+    Sending,
+    due_exchanges,
+    write_exchanges_s,
+)
 from agents.planners.bounds.job_figures import JobFigures, Real
 from des.costs.outer_state import OUTER_STATE_BYTES
 from des.job.transformer import OPTIMISER_BYTES, WEIGHT_BYTES
@@ -33,7 +38,7 @@ class Windows(NamedTuple):
     @classmethod
     def of(cls, mode: Synchronisation, layer_bytes: Real) -> "Windows":
         """Choose the windows of a mode, the earliest first; one may begin with the period."""
-        due = due_exchanges(mode, layer_bytes)
+        due = due_exchanges(mode, tuple(layer_bytes.tolist()))
         chosen = window_steps(mode, sorted(due))
         num_bytes = sum(due[step].num_bytes for step in chosen)
         return cls(len(chosen), len(chosen) * mode.overlap_steps, float(num_bytes))
@@ -239,7 +244,7 @@ def exchange_bounds(
     if mode.steps_between == 1:
         bits *= figures.gradient_bytes / 2.0
     num_bytes = figures.parameters * bits / 8.0
-    due = due_exchanges(mode, num_bytes)
+    due = due_exchanges(mode, tuple(num_bytes.tolist())) if mode.overlap_steps > 0 else {}
     alone = window_steps(mode, list(due))
     own = ExchangeBound(
         num_replicas=num_replicas,

@@ -73,9 +73,12 @@ class LinkedCopies:
     def of_two(cls, figures: JobFigures, exchange: ExchangeBound, sets: LinkedSets) -> Self:
         """Two copies: a row for each, of what every other can do beside it."""
         rate = figures.rate_bytes_per_s
-        both = np.minimum(rate, rate.T) if figures.is_mesh else sets.between_bytes_per_s
+        if figures.is_mesh:
+            sent, slower = rate.T, np.minimum(rate, rate.T)
+        else:
+            sent = slower = sets.between_bytes_per_s
         return cls(
-            figures=figures, exchange=exchange, rate_bytes_per_s=both, slowest_bytes_per_s=both
+            figures=figures, exchange=exchange, rate_bytes_per_s=sent, slowest_bytes_per_s=slower
         )
 
     @classmethod

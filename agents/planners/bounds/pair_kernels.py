@@ -6,8 +6,11 @@ import numpy as np
 
 from agents.planners.bounds.due_exchanges import DueExchange, Sending, exchange_s
 from agents.planners.bounds.set_counts import SetJob, count_of_set
-from agents.planners.bounds.set_kernels import Real
+from agents.planners.bounds.set_kernels import Real, Whole
 from des.base.jit import inlined, kernel
+
+_MOST_TRIED = 4_000
+"""Pairs of sets that are tried for a time; sets left behind them do what they can at best."""
 
 
 class PairLinks(NamedTuple):
@@ -107,9 +110,7 @@ def _count_beside(
                     if pair.sent_bytes > 0.0:
                         sent_s += pair.sent_bytes / rate
                     late_s += max(sent_s, pair.alone_first_s) / pair.period_steps
-    return count_of_set(
-        job, here, time_s, passes_s - late_s, pair.sent_late_s[here], sent_longer
-    )
+    return count_of_set(job, here, time_s, passes_s - late_s, pair.sent_late_s[here], sent_longer)
 
 
 @kernel
@@ -141,9 +142,7 @@ def two_groups_hold(job: SetJob, pair: PairLinks, time_s: float, counts: Real) -
 
 
 @kernel
-def counts_beside(
-    job: SetJob, pair: PairLinks, time_s: float, counts: Real, rests: Real
-) -> Real:
+def counts_beside(job: SetJob, pair: PairLinks, time_s: float, counts: Real, rests: Real) -> Real:
     """Most microbatches of each set beside a set that it exchanges with, of three or more groups.
 
     Only where both and the most that is left for others, ``rests``, may do all of them. (2^K,)
@@ -151,21 +150,46 @@ def counts_beside(
     size, most = pair.alone_late_s.size, job.num_microbatches
     links, held = np.empty(size * size), np.empty(size * size)
     found = np.zeros(counts.size)
-    everything = counts.size - 1
+    everything, num_tried = counts.size - 1, 0
     for here in range(1, counts.size):
         if counts[here] < 1.0:
+            continue
+        if num_tried >= _MOST_TRIED:
+            found[here] = counts[here]
             continue
         there = rest = everything ^ here
         while there:
             left = rests[rest ^ there] + counts[there]
             if counts[there] >= 1.0 and counts[here] > found[here] and counts[here] + left >= most:
+                num_tried += 1
                 passes_s = _passes_s(pair, here, there, time_s, links, held)
                 own = _count_beside(job, pair, here, there, time_s, passes_s, links)
                 if own + left >= most:
-                    own = min(own, counts[here])
-                    other = _count_beside(job, pair, there, here, time_s, passes_s, links)
-                    other = min(other, counts[there])
+                    own, other = min(own, counts[here]), counts[there]
+                    if pair.is_behind:  # else it may send to others
+                        both = _count_beside(job, pair, there, here, time_s, passes_s, links)
+                        other = min(other, both)
                     if other >= 1.0 and own + other + rests[rest ^ there] >= most:
                         found[here] = max(found[here], own)
             there = (there - 1) & rest
     return found
+
+
+@kernel
+def groups_hold(job: SetJob, pair: PairLinks, time_s: float, counts: Real, groups: Whole) -> bool:
+    """Whether some groups, each beside the one that suits it best, may do all microbatches."""
+    size = pair.alone_late_s.size
+    links, held = np.empty(size * size), np.empty(size * size)
+    total = 0.0
+    for here in groups:
+        best = 0.0
+        for there in groups:
+            if there != here:
+                passes_s = _passes_s(pair, here, there, time_s, links, held)
+                own = _count_beside(job, pair, here, there, time_s, passes_s, links)
+                if own > best:
+                    other = _count_beside(job, pair, there, here, time_s, passes_s, links)
+                    if other >= counts[there]:
+                        best = min(own, counts[here])
+        total += best
+    return total >= job.num_microbatches

@@ -22,6 +22,9 @@ pipeline that fills, and layers and microbatches that are whole; memory; message
 
 _LITTLE = 0.01
 
+_MOST_TIGHTENED = 1.25
+"""A bound is raised by this factor at most where groups are looked at one by one."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class StepBound:
@@ -114,7 +117,8 @@ def _bounds(
         if is_tight[id(job), family] or least_s == np.inf:
             return found
         is_tight[id(job), family] = True
-        own_s = family_lower_bound_s(job, space, family, least_s=least_s)
+        most_s = least_s * _MOST_TIGHTENED
+        own_s = family_lower_bound_s(job, space, family, least_s=least_s, most_s=most_s)
         found[0] = own_s, job, family
 
 
