@@ -4,7 +4,7 @@ from collections import Counter
 
 import numpy as np
 
-from agents.planners.bounds.exchanges import ExchangeBound, least_latency_s
+from agents.planners.bounds.exchanges import ExchangeBound
 from agents.planners.bounds.job_figures import JobFigures, Real
 from agents.planners.bounds.pair_kernels import PairLinks
 

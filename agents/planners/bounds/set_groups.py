@@ -14,7 +14,7 @@ from agents.planners.bounds.pair_kernels import (
     groups_hold,
     two_groups_hold,
 )
-from agents.planners.bounds.set_counts import SetJob
+from agents.planners.bounds.count_kernels import SetJob
 from agents.planners.bounds.set_kernels import Whole, best_packing, best_rests
 
 _MOST_CHECKS, _LEAST_CHECKS = 14, 4
