@@ -7,11 +7,11 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from agents.planners.bounds.count_kernels import SetJob, counts_of_sets
 from agents.planners.bounds.exchanges import ExchangeBound, Taken, least_latency_s
 from agents.planners.bounds.job_figures import JobFigures, Real
 from agents.planners.bounds.pair_links import pair_links
 from agents.planners.bounds.pipeline_rules import PipelineRule, pipeline_rules, update_share
-from agents.planners.bounds.count_kernels import SetJob, counts_of_sets
 from agents.planners.bounds.set_groups import SetGroups
 from agents.planners.bounds.set_kernels import Whole, least_paths
 from agents.planners.bounds.set_links import SetLinks, links_of_sets

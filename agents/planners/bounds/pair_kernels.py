@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from agents.planners.bounds.due_exchanges import DueExchange, Sending, exchange_s
 from agents.planners.bounds.count_kernels import SetJob, count_of_set
+from agents.planners.bounds.due_exchanges import DueExchange, Sending, exchange_s
 from agents.planners.bounds.set_kernels import Real, Whole
 from des.base.jit import inlined, kernel
 

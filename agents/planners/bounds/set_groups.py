@@ -7,6 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from agents.planners.bounds.checked_sets import CheckedSets, packed_sets
+from agents.planners.bounds.count_kernels import SetJob
 from agents.planners.bounds.job_figures import JobFigures, Real
 from agents.planners.bounds.pair_kernels import (
     PairLinks,
@@ -14,7 +15,6 @@ from agents.planners.bounds.pair_kernels import (
     groups_hold,
     two_groups_hold,
 )
-from agents.planners.bounds.count_kernels import SetJob
 from agents.planners.bounds.set_kernels import Whole, best_packing, best_rests
 
 _MOST_CHECKS, _LEAST_CHECKS = 14, 4
