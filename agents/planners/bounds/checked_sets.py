@@ -56,7 +56,8 @@ def packed_sets(counts: Real, rests: tuple[Real, ...]) -> list[int]:
     sets: Whole = np.arange(len(counts))
     left = sets[::-1]  # everything but the domains of a set
     is_several = (sets & (sets - 1)) != 0
-    total = np.where(is_several & (counts > 0.0), counts + rests[0][left], -1.0)
+    is_first = is_several & (counts > 0.0) & (rests[0][left] > 0.0)
+    total = np.where(is_first, counts + rests[0][left], -1.0)
     found = [int(total.argmax())]
     outside = int(left[found[0]])
     for level in range(len(counts)):

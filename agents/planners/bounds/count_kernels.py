@@ -71,7 +71,7 @@ def count_of_set(
     found = float(job.num_microbatches)
     if size == 1:
         found = min(found, left_s / job.alone_s[first])
-        return max(np.floor(found * (1.0 + _ROUNDING) + _ROUNDING), 0.0)
+        return float(max(np.floor(found * (1.0 + _ROUNDING) + _ROUNDING), 0.0))
     if job.wire_s[members] > 0.0:
         found = min(found, 1.0 + (left_s - job.trip_s[members]) / job.wire_s[members])
     elif left_s < job.trip_s[members]:

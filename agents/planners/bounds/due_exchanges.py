@@ -87,7 +87,7 @@ def exchange_s(
     alone_s = _spread_s(links, num_links, due, 0, held)
     if sending.is_pair:
         half_s = due.least_bytes / links[0] + 2.0 * sending.latency_s
-        return max(alone_s + sending.latency_s, half_s)
+        return float(max(alone_s + sending.latency_s, half_s))
     tree_s = _spread_s(links, num_links, due, sending.num_more, held) + 2.0 * sending.latency_s
     return min(sending.ring_factor * alone_s + sending.latency_s, tree_s)
 

@@ -58,7 +58,8 @@ class WholeLayers:
     @cached_property
     def least_layer_s(self) -> Real:
         """Quickest layer of each domain, (K,). [s]"""
-        return self.figures.layer_s.min(axis=1)
+        least_s: Real = self.figures.layer_s.min(axis=1)
+        return least_s
 
     def hold_pipeline(self, time_s: float, num_microbatches: int | None = None) -> bool:
         """Whether some pipeline of several stages may end by a time.
