@@ -1,4 +1,4 @@
-"""Exchanges over single links, packings of sets, and groups in whole layers, by hand and at random."""
+"""Exchanges over single links, packings of sets, and groups in whole layers, by hand."""
 
 from itertools import product
 
