@@ -13,24 +13,24 @@ from agents.decision.plan_space import PlanSpace
 from agents.decision.training_job import TrainingJob
 from agents.decision.whole_plan import WholeProblem
 from agents.planners.bounds.checked_sets import CheckedSets, packed_sets
-from agents.planners.bounds.due_exchanges import DueExchange, Sending, write_exchanges_s
+from agents.planners.bounds.due_exchanges import DueExchange, ExchangeWay, write_exchanges_s
 from agents.planners.bounds.job_figures import JobFigures
 from agents.planners.bounds.set_kernels import best_packing, best_rests
 from des import Placement, Plan, simulate
 
-TWO = Sending(is_pair=True, ring_factor=1.0, num_more=1, latency_s=0.5)
-THREE = Sending(is_pair=False, ring_factor=4.0 / 3.0, num_more=1, latency_s=0.5)
+TWO = ExchangeWay(is_pair=True, ring_factor=1.0, num_more=1, latency_s=0.5)
+THREE = ExchangeWay(is_pair=False, ring_factor=4.0 / 3.0, num_more=1, latency_s=0.5)
 SIZES = 4
 
 
-def taken_s(links: list[float], due: DueExchange, sending: Sending) -> float:
+def taken_s(links: list[float], due: DueExchange, way: ExchangeWay) -> float:
     found_s = np.empty(1)
-    write_exchanges_s(np.array([links]), due, sending, found_s)
+    write_exchanges_s(np.array([links]), due, way, found_s)
     return float(found_s[0])
 
 
 @pytest.mark.parametrize(
-    ("links", "sending", "expected"),
+    ("links", "way", "expected"),
     [
         ([6.0, 0.0], TWO, 18.0 / 6.0 + 0.5),  # all three layers on one link
         ([6.0, 2.0], TWO, 18.0 / 6.0 + 0.5),  # another one would take 3 s for one layer, too
@@ -40,9 +40,9 @@ def taken_s(links: list[float], due: DueExchange, sending: Sending) -> float:
         ([0.0, 0.0], TWO, np.inf),
     ],
 )
-def test_three_layers_of_six_bytes_on_links_by_hand(links, sending, expected):
+def test_three_layers_of_six_bytes_on_links_by_hand(links, way, expected):
     due = DueExchange(num_layers=3, num_bytes=18.0, least_bytes=6.0)
-    assert taken_s(links, due, sending) == pytest.approx(expected, rel=1e-12)
+    assert taken_s(links, due, way) == pytest.approx(expected, rel=1e-12)
 
 
 @given(
@@ -58,7 +58,7 @@ def test_layers_go_to_links_as_in_the_best_of_all_ways(links, num_layers, num_mo
         held = np.bincount(way, minlength=3)
         ways.append(np.where(held > 0, (held + num_more) / links, 0.0).max())
     due = DueExchange(num_layers=num_layers, num_bytes=float(num_layers), least_bytes=1.0)
-    never = Sending(is_pair=False, ring_factor=np.inf, num_more=num_more, latency_s=0.0)
+    never = ExchangeWay(is_pair=False, ring_factor=np.inf, num_more=num_more, latency_s=0.0)
     assert taken_s(links.tolist(), due, never) == pytest.approx(min(ways), rel=1e-12)
 
 

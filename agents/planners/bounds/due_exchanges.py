@@ -21,7 +21,7 @@ class DueExchange(NamedTuple):
     least_bytes: float
 
 
-class Sending(NamedTuple):
+class ExchangeWay(NamedTuple):
     """How copies send what is due: over links of a least latency, twice or more often.
 
     Two copies send every byte once each way. Of three or more a ring sends ``ring_factor`` times as
@@ -74,30 +74,30 @@ def _spread_s(links: Real, num_links: int, due: DueExchange, num_more: int, held
 
 @kernel
 def exchange_s(
-    links: Real, num_links: int, due: DueExchange, sending: Sending, held: Real
+    links: Real, num_links: int, due: DueExchange, way: ExchangeWay, held: Real
 ) -> float:
     """Least time of an exchange on links to another copy, the quickest first. [s]
 
     A layer is in one domain of each copy, so it goes over one link. ``held`` is overwritten.
     """
     if due.num_bytes == 0.0:
-        return sending.latency_s
+        return way.latency_s
     if num_links == 0:
         return np.inf
     alone_s = _spread_s(links, num_links, due, 0, held)
-    if sending.is_pair:
-        half_s = due.least_bytes / links[0] + 2.0 * sending.latency_s
-        return float(max(alone_s + sending.latency_s, half_s))
-    tree_s = _spread_s(links, num_links, due, sending.num_more, held) + 2.0 * sending.latency_s
-    return min(sending.ring_factor * alone_s + sending.latency_s, tree_s)
+    if way.is_pair:
+        half_s = due.least_bytes / links[0] + 2.0 * way.latency_s
+        return float(max(alone_s + way.latency_s, half_s))
+    tree_s = _spread_s(links, num_links, due, way.num_more, held) + 2.0 * way.latency_s
+    return min(way.ring_factor * alone_s + way.latency_s, tree_s)
 
 
 @kernel
-def write_exchanges_s(links: Real, due: DueExchange, sending: Sending, found_s: Real) -> None:
+def write_exchanges_s(links: Real, due: DueExchange, way: ExchangeWay, found_s: Real) -> None:
     """Write `exchange_s` for each row of links, 0 behind the last one, (N, J), to (N,). [s]"""
     held = np.empty(links.shape[1])
     for row in range(links.shape[0]):
         num_links = 0
         while num_links < links.shape[1] and links[row, num_links] > 0.0:
             num_links += 1
-        found_s[row] = exchange_s(links[row], num_links, due, sending, held)
+        found_s[row] = exchange_s(links[row], num_links, due, way, held)

@@ -11,7 +11,7 @@ from agents.decision.families import Family
 from agents.decision.plan_space import PlanSpace
 from agents.planners.bounds.due_exchanges import (
     DueExchange,
-    Sending,
+    ExchangeWay,
     due_exchanges,
     write_exchanges_s,
 )
@@ -164,17 +164,17 @@ class ExchangeBound:
             return Taken(nothing, nothing, 0, self.period_steps)
         links = links_bytes_per_s.reshape(-1, links_bytes_per_s.shape[-1])
         waited_s, alone_s, own_s = np.zeros((3, len(links)))
-        sending, waited, alone = self.sending(figures), Counter(self.waited), Counter(self.alone)
+        way, waited, alone = self.way(figures), Counter(self.waited), Counter(self.alone)
         for due in waited | alone:
-            write_exchanges_s(links, due, sending, own_s)
+            write_exchanges_s(links, due, way, own_s)
             waited_s += waited[due] * own_s if due in waited else 0.0
             alone_s += alone[due] * own_s if due in alone else 0.0
         waited_s, alone_s = (each.reshape(nothing.shape) for each in (waited_s, alone_s))
         return Taken(waited_s, alone_s, self.num_windows, self.period_steps)
 
-    def sending(self, figures: JobFigures) -> Sending:
+    def way(self, figures: JobFigures) -> ExchangeWay:
         """How the copies send what is due behind steps."""
-        return Sending(
+        return ExchangeWay(
             is_pair=self.num_replicas == 2,
             ring_factor=2.0 * (self.num_replicas - 1) / self.num_replicas,
             num_more=int(figures.is_mesh),

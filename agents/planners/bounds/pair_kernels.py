@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from agents.planners.bounds.count_kernels import SetJob, count_of_set
-from agents.planners.bounds.due_exchanges import DueExchange, Sending, exchange_s
+from agents.planners.bounds.due_exchanges import DueExchange, ExchangeWay, exchange_s
 from agents.planners.bounds.set_kernels import Real, Whole
 from des.base.jit import inlined, kernel
 
@@ -25,7 +25,7 @@ class PairLinks(NamedTuple):
     is_behind: bool
     sent_bytes_per_s: Real
     both_bytes_per_s: Real
-    sending: Sending
+    way: ExchangeWay
     due: Real
     period_steps: int
     num_steps: int
@@ -50,7 +50,7 @@ def _passes_s(
     num_links = _links_between(pair.both_bytes_per_s, here, there, links)
     for place in range(pair.due.shape[0]):
         due = DueExchange(int(pair.due[place, 2]), pair.due[place, 3], pair.due[place, 4])
-        taken_s = exchange_s(links, num_links, due, pair.sending, held)
+        taken_s = exchange_s(links, num_links, due, pair.way, held)
         if pair.due[place, 0] > 0.0:
             waited_s += pair.due[place, 0] * taken_s
         if pair.due[place, 1] > 0.0:
@@ -106,7 +106,7 @@ def _count_beside(
             if here >> domain & 1:
                 late_s = pair.alone_late_s[domain]
                 if not pair.is_behind:
-                    sent_s = pair.sending.latency_s - pair.alone_hidden_s[domain]
+                    sent_s = pair.way.latency_s - pair.alone_hidden_s[domain]
                     if pair.sent_bytes > 0.0:
                         sent_s += pair.sent_bytes / rate
                     late_s += max(sent_s, pair.alone_first_s) / pair.period_steps

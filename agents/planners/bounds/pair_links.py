@@ -29,7 +29,7 @@ def pair_links(
         is_behind=exchange.is_behind,
         sent_bytes_per_s=rate,
         both_bytes_per_s=slower_or_quicker(rate, rate.T),
-        sending=exchange.sending(figures),
+        way=exchange.way(figures),
         due=np.array(due, dtype=float).reshape(-1, 5),
         period_steps=exchange.period_steps,
         num_steps=exchange.num_windows,

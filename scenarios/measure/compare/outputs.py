@@ -28,9 +28,9 @@ from scenarios.measure.compare.summary import (
 )
 from scenarios.measure.compare.tables import (
     against,
-    duration,
+    as_percent,
+    as_time,
     method_table,
-    percent,
     saved_table,
     tightness_table,
 )
@@ -160,11 +160,11 @@ def _rules_table(suite: str, group: pd.DataFrame, decision_s: "pd.Series[float]"
     table = method_table(f"rules on {suite}", *columns)
     for row in group.to_dict("records"):
         cells = [
-            percent(row["excess"], row["excess_half_width"]),
-            percent(row["change_share"]),
+            as_percent(row["excess"], row["excess_half_width"]),
+            as_percent(row["change_share"]),
             f"{row['num_cases']}",
             against(row, "over_best_rule"),
-            duration(decision_s[suite, row["method"]]),
+            as_time(decision_s[suite, row["method"]]),
         ]
         if has_searching:
             low, high = row["over_best_searching_low"], row["over_best_searching_high"]
@@ -186,13 +186,13 @@ def _show_static(
     table = method_table(f"planners on {suite}, {_reference(suite)}", *headings)
     for row in group.to_dict("records"):
         cells = [
-            percent(row["gap"], row["gap_half_width"]),
-            percent(row["p95_gap"]),
+            as_percent(row["gap"], row["gap_half_width"]),
+            as_percent(row["p95_gap"]),
             f"{row['num_proven']}/{row['num_cases']}",
             f"{row['num_over_memory']}",
-            percent(row["over_bound"]),
+            as_percent(row["over_bound"]),
             against(row, "over_search"),
-            duration(decision_s[suite, row["method"]]),
+            as_time(decision_s[suite, row["method"]]),
         ]
         if has_ideal:
             cells.insert(4, f"{row['num_best_family']:.0f}")
@@ -219,10 +219,11 @@ def _by_suite(rows: pd.DataFrame) -> pd.DataFrame:
 
 def _about_rules(about: Mapping[str, object]) -> str:
     foreseen = about.get("foreseen")
+    single = as_percent(about["best_single_excess"])
     text = (
-        f"best single rule {about['best_single_rule']}: {percent(about['best_single_excess'])} % "
+        f"best single rule {about['best_single_rule']}: {single} % "
         "above the clairvoyant; best rule per world in hindsight: "
-        f"{percent(about['hindsight_excess'], about['hindsight_half_width'])} %"
+        f"{as_percent(about['hindsight_excess'], about['hindsight_half_width'])} %"
     )
     if isinstance(foreseen, Mapping):
         return f"{text}\nwhere all plans of the draw are known: {_about_rules(foreseen)}"

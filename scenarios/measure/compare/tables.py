@@ -33,7 +33,7 @@ def saved_table(saved: pd.DataFrame) -> Table:
     return table
 
 
-def percent(value: object, half_width: object = None) -> str:
+def as_percent(value: object, half_width: object = None) -> str:
     """Write a fraction as a percentage, with half an interval where there is one."""
     if not isinstance(value, int | float) or not np.isfinite(value):
         return "-"
@@ -50,7 +50,7 @@ def against(row: Mapping[object, object], name: str) -> str:
     return f"{100 * value:+.2f} %{'*' if p_value < 0.05 else ' '}"
 
 
-def duration(seconds: float) -> str:
+def as_time(seconds: float) -> str:
     """Write a time in seconds or milliseconds."""
     return f"{seconds:.3g} s" if seconds >= 1.0 else f"{1e3 * seconds:.3g} ms"
 
@@ -63,7 +63,7 @@ def tightness_table(tightness: pd.DataFrame) -> Table:
     for (suite, plans), lines in tightness.groupby(["suite", "plans"], sort=False):
         by_regime = {line["binds"]: line for line in lines.to_dict("records")}
         cells = [
-            f"{percent(by_regime[one]['over_bound'])} ({by_regime[one]['num_worlds']})"
+            f"{as_percent(by_regime[one]['over_bound'])} ({by_regime[one]['num_worlds']})"
             if one in by_regime
             else "-"
             for one in regimes
