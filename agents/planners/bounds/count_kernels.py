@@ -11,7 +11,7 @@ _ROUNDING = 1e-9
 
 
 class SetJob(NamedTuple):
-    """What the microbatches of a job take every set of domains, for compiled code.
+    """Job on all sets of domains, for compiled code.
 
     ``rates`` and ``paths_s`` are shaped (rules, 2^K, K), ``works`` and ``shares`` (rules,);
     ``trip_s`` and ``wire_s`` (2^K,). Of each domain: ``alone_s``, a microbatch in it alone,

@@ -22,7 +22,7 @@ class DueExchange(NamedTuple):
 
 
 class ExchangeWay(NamedTuple):
-    """How copies send what is due: over links of a least latency, twice or more often.
+    """Way in which copies send what is due, over links of a least latency.
 
     Two copies send every byte once each way. Of three or more a ring sends ``ring_factor`` times as
     much, and along a tree the sums of ``num_more`` layers come down each link after all of its

@@ -173,7 +173,7 @@ class ExchangeBound:
         return Taken(waited_s, alone_s, self.num_windows, self.period_steps)
 
     def way(self, figures: JobFigures) -> ExchangeWay:
-        """How the copies send what is due behind steps."""
+        """Way in which the copies send what is due behind steps."""
         return ExchangeWay(
             is_pair=self.num_replicas == 2,
             ring_factor=2.0 * (self.num_replicas - 1) / self.num_replicas,
