@@ -6,7 +6,7 @@ from itertools import pairwise, permutations
 import numpy as np
 import pytest
 
-from agents.planners.whole.exchange_kernels import grown_ring
+from agents.planners.whole.exchange_kernels import grown_ring, widest_tree_s
 from agents.planners.whole.rings import ExchangeTimes
 from des import NO_CORRECTIONS, Link, Placement, Topology, build_workload, read_topology
 from des.compiled.many.paced import paced_table
@@ -82,3 +82,15 @@ def test_a_ring_grows_by_the_nearest_by_hand():
 
     assert grown_ring(step_s, 4, 2, order) == (9.0, 1.0 + 4.0 + 2.0 + 9.0)
     assert order.tolist() == [2.0, 0.0, 1.0, 3.0]
+
+
+def test_the_widest_tree_by_hand():
+    """0 to 1 takes 6 s, 1 to 2 takes 3 s, 0 to 2 takes 9 s: the slowest of the tree takes 6 s.
+
+    Three chunks: two of 2 s behind the first, which passes two links up and two down with 1 s each.
+    """
+    cost_s = np.array([[0.0, 6.0, 9.0], [5.0, 0.0, 3.0], [9.0, 3.0, 0.0]])
+    latency_s = np.ones((3, 3))
+    assert widest_tree_s(cost_s, latency_s, 3, 3, np.empty(3)) == 2 * 2.0 + 4 * (2.0 + 1.0)
+    apart = np.where(np.eye(3, dtype=bool), 0.0, np.inf)
+    assert widest_tree_s(apart, latency_s, 3, 3, np.empty(3)) == np.inf

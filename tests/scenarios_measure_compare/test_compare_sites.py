@@ -1,11 +1,14 @@
 """The comparison on real sites: references, planners that are left out, bytes by tokens a step."""
 
+import math
+
 import pandas as pd
 import pytest
 from command_output import assert_refused
 
 from scenarios.measure.compare.command import main
 from scenarios.measure.compare.saved import saved_by_tokens
+from scenarios.measure.compare.tightness import bound_tightness
 
 NO_PICTURES = ("--figures", "")
 """The report has its figures still; only their files are not drawn."""
@@ -79,7 +82,9 @@ def test_answers_of_all_families_are_above_the_bound_of_all_families(tmp_path, c
         for families in ("synchronous", "all")
     ]
     unchanged, every = (pd.read_csv(out / "static.csv") for out in outs)
-    assert "over bound" in capsys.readouterr().out
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "over bound" in shown
+    assert "best plan over the proven bound, median [%], by what binds (worlds)" in shown
     assert (unchanged["time_s"] >= unchanged["bound_s"]).all()
     assert (every["time_s"] >= every["bound_s"]).all()
     assert (every["bound_s"] <= unchanged["bound_s"]).all()
@@ -88,6 +93,37 @@ def test_answers_of_all_families_are_above_the_bound_of_all_families(tmp_path, c
     assert every.loc[searches, "time_s"].tolist() == unchanged.loc[searches, "time_s"].tolist()
     best_s = every.groupby("case")["time_s"].transform("min")
     assert (every["best_s"] == best_s).all()
+
+
+def test_the_best_plans_are_over_the_bound_by_family_size_and_regime():
+    """Of three worlds one has no bound; the best plan of a world is 10 or 30 % over it."""
+    every = {"suite": "own", "draw": 0, "fits_memory": True}
+    rows = pd.DataFrame(
+        [
+            {"world": "a", "time_s": 11.0, "best_s": 11.0, "family": "single", "num_domains": 4},
+            {"world": "a", "time_s": 15.0, "best_s": 11.0, "family": "pipeline", "num_domains": 4},
+            {"world": "b", "time_s": 13.0, "best_s": 13.0, "family": "single", "num_domains": 64},
+            {"world": "c", "time_s": 9.0, "best_s": 9.0, "family": "hybrid", "num_domains": 4},
+        ]
+    ).assign(**every, bound_s=[10.0, 10.0, 10.0, math.nan], binds=["work", "work", "bytes", ""])
+
+    found = bound_tightness(rows).set_index(["plans", "binds"])
+
+    assert found["num_worlds"].to_dict() == {
+        ("all", "all"): 2,
+        ("all", "work"): 1,
+        ("all", "bytes"): 1,
+        ("single", "all"): 2,
+        ("single", "work"): 1,
+        ("single", "bytes"): 1,
+        ("2 to 4 domains", "all"): 1,
+        ("2 to 4 domains", "work"): 1,
+        ("25 or more domains", "all"): 1,
+        ("25 or more domains", "bytes"): 1,
+    }
+    assert found.loc[("single", "all"), "over_bound"] == pytest.approx(0.2)
+    assert found.loc[("single", "all"), "most"] == pytest.approx(0.3)
+    assert found.loc[("2 to 4 domains", "work"), "over_bound"] == pytest.approx(0.1)
 
 
 def test_examples_are_compared_with_the_ideal_and_by_family(tmp_path, capsys):

@@ -7,26 +7,29 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from agents.planners.bounds.exchanges import ExchangeBound, least_latency_s
+from agents.planners.bounds.count_kernels import SetJob, counts_of_sets
+from agents.planners.bounds.exchanges import ExchangeBound, Taken, least_latency_s
 from agents.planners.bounds.job_figures import JobFigures, Real
+from agents.planners.bounds.pair_links import pair_links
 from agents.planners.bounds.pipeline_rules import PipelineRule, pipeline_rules, update_share
-from agents.planners.bounds.set_kernels import best_packing, counts_of_sets, least_paths
+from agents.planners.bounds.set_groups import SetGroups
+from agents.planners.bounds.set_kernels import Whole, least_paths
+from agents.planners.bounds.set_links import SetLinks, links_of_sets
 
 
 @dataclass(frozen=True, kw_only=True)
 class SetLimits:
     """Limits of every set in addition to its passes and messages, (2^K,) each.
 
-    See `counts_of_sets`; ``links_bytes_per_s`` lead out of each.
+    See `counts_of_sets`.
     """
 
-    exchange: ExchangeBound | None
-    links_bytes_per_s: Real
+    job: SetJob
+    taken: Taken
     late_s: Real
     least_s: Real
     sent_late_s: Real
     sent_longer: Real
-    update_share: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,11 +39,14 @@ class DomainSets:
     figures: JobFigures
 
     @cached_property
+    def links(self) -> SetLinks:
+        """Links that lead out of each set."""
+        return links_of_sets(self.figures.rate_bytes_per_s, self.figures.is_mesh)
+
+    @property
     def is_member(self) -> npt.NDArray[np.bool_]:
         """Whether a set has a domain, (2^K, K)."""
-        size = len(self.figures.memory_bytes)
-        members: npt.NDArray[np.bool_] = (np.arange(1 << size)[:, None] >> np.arange(size)) & 1 > 0
-        return members
+        return self.links.is_member
 
     @cached_property
     def rules(self) -> tuple[PipelineRule, ...]:
@@ -73,16 +79,25 @@ class DomainSets:
         both_s = np.maximum(self.figures.wire_s, self.figures.wire_s.T)
         return _at_end(least_paths(both_s, True), self.is_member)
 
-    @cached_property
-    def leaving_bytes_per_s(self) -> Real:
-        """Sums of the quickest links out of each set, of a number of them, (2^K, K^2 + 1)."""
-        rate, is_member = self.figures.rate_bytes_per_s, self.is_member
-        outside = ~is_member if self.figures.is_mesh else np.ones_like(is_member)
-        leaving = np.where(is_member[:, :, None] & outside[:, None, :], rate, 0.0)
-        ordered = -np.sort(-leaving.reshape(len(is_member), -1), axis=1)
-        sums = np.zeros((len(is_member), ordered.shape[1] + 1))
-        np.cumsum(ordered, axis=1, out=sums[:, 1:])
-        return sums
+    def _num_links(self, num_groups: int) -> Whole:
+        """Most links of each set into the next of some groups that take layers, (2^K,)."""
+        size, counts = len(self.figures.memory_bytes), self.links.counts
+        most = np.minimum(size - counts - (num_groups - 2), len(self.figures.layer_bytes))
+        return np.where(most < 1, 0, counts + most - 1)
+
+    def taken(self, exchange: ExchangeBound) -> Taken:
+        """Exchanges of groups behind steps, over the links of each set, (2^K,)."""
+        num_sets = len(self.is_member)
+        if not exchange.is_behind:
+            return exchange.taken_s(self.figures, np.zeros((num_sets, 1)))
+        most = max(one.num_layers for one in exchange.waited + exchange.alone)
+        both = self.links
+        links = both.slower_bytes_per_s if exchange.num_replicas == 2 else both.quicker_bytes_per_s
+        links = links[:, :most]
+        if self.figures.is_mesh:
+            num_links = self._num_links(exchange.num_replicas)[:, None]
+            links = np.where(np.arange(links.shape[1]) < num_links, links, 0.0)
+        return exchange.taken_s(self.figures, links)
 
     def links_bytes_per_s(self, num_groups: int) -> Real:
         """Links that each set can have into the next of some groups, (2^K,). [bytes/s]
@@ -90,12 +105,10 @@ class DomainSets:
         Two ways to cut layers in ``P`` and ``Q`` rows have ``P + Q - 1`` overlaps at most, and
         every one is a link. Where messages take several hops all links of a set count.
         """
-        size, counts = len(self.figures.memory_bytes), self.is_member.sum(axis=1)
         if not self.figures.is_mesh:
-            return self.leaving_bytes_per_s[:, -1]
-        most = np.minimum(size - counts - (num_groups - 2), len(self.figures.layer_bytes))
-        overlaps = np.where(most < 1, 0, counts + most - 1)
-        found: Real = np.take_along_axis(self.leaving_bytes_per_s, overlaps[:, None], axis=1)[:, 0]
+            return self.links.sums_bytes_per_s[:, -1]
+        overlaps = self._num_links(num_groups)[:, None]
+        found: Real = np.take_along_axis(self.links.sums_bytes_per_s, overlaps, axis=1)[:, 0]
         return found
 
     def has_room(self, figures: JobFigures) -> npt.NDArray[np.bool_]:
@@ -113,52 +126,59 @@ class DomainSets:
         figures, is_member = self.figures, self.is_member
         held, num_sets = figures if exchange is None else exchange.held(figures), len(is_member)
         late_s = np.where(is_member, figures.overhead_s, np.inf).min(axis=1)
-        least_s, sent_longer, sent_late_s = np.zeros(num_sets), np.zeros(num_sets), late_s.copy()
+        sent_longer, sent_late_s, nothing = np.zeros(num_sets), late_s.copy(), np.zeros(num_sets)
         alone = 1 << np.arange(len(figures.memory_bytes))
         alone_late_s = figures.overhead_s + held.update_s.sum(axis=1)
-        links = np.zeros(num_sets)
+        taken = Taken(nothing, nothing, 0, 1)
         if exchange is not None:
             links = self.links_bytes_per_s(exchange.num_replicas)
+            taken = self.taken(exchange)
             sent_longer = exchange.longer(figures, self.rates[0].sum(axis=1), links)
             if not exchange.is_behind:
                 sent_late_s = late_s + least_latency_s(figures) / exchange.period_steps
             late_s = late_s + exchange.latency_s(figures)
-            least_s = exchange.least_s(figures, links)
             alone_late_s = alone_late_s + exchange.alone_s(figures, links[alone])
         late_s[alone] = alone_late_s
         may = self.has_room(held) & np.isfinite(self.trip_s)
         return SetLimits(
-            exchange=exchange,
-            links_bytes_per_s=links,
+            job=self._job_of(held),
+            taken=taken,
             late_s=late_s,
-            least_s=np.where(may, least_s, np.inf),
+            least_s=np.where(may, taken.least_s, np.inf),
             sent_late_s=sent_late_s,
             sent_longer=sent_longer,
-            update_share=update_share(held),
+        )
+
+    def _job_of(self, held: JobFigures) -> SetJob:
+        """Return the job, with the state of its copies, for compiled code."""
+        figures = self.figures
+        return SetJob(
+            num_microbatches=figures.num_microbatches,
+            num_layers=len(figures.layer_bytes),
+            works=np.array([rule.work for rule in self.rules]),
+            shares=np.array([rule.share for rule in self.rules]),
+            rates=self.rates,
+            paths_s=self.paths_s,
+            trip_s=self.trip_s,
+            wire_s=self.wire_s,
+            alone_s=figures.model_s,
+            layer_s=figures.layer_s.min(axis=1),
+            most_layers=held.most_layers,
+            forward_s=float(figures.forward_s.min()),
+            longer=update_share(held),
         )
 
     def counts(self, time_s: float, limits: SetLimits) -> Real:
-        """Most microbatches of each set as one group, (2^K,); see `counts_of_sets`."""
-        figures, counts = self.figures, np.zeros(len(self.is_member))
-        passes_s = np.full(len(counts), time_s)
-        if limits.exchange is not None:
-            passes_s = limits.exchange.passes_s(figures, time_s, limits.links_bytes_per_s)
+        """Most microbatches of each set as one group, (2^K,); see `count_of_set`."""
+        counts = np.zeros(len(self.is_member))
         counts_of_sets(
+            limits.job,
             time_s,
-            passes_s,
-            figures.num_microbatches,
-            np.array([rule.work for rule in self.rules]),
-            np.array([rule.share for rule in self.rules]),
-            self.rates,
-            self.paths_s,
-            self.trip_s,
-            self.wire_s,
-            limits.update_share,
+            limits.taken.passes_s(time_s),
             limits.late_s,
             limits.least_s,
             limits.sent_late_s,
             limits.sent_longer,
-            figures.model_s,
             counts,
         )
         return counts
@@ -169,14 +189,22 @@ class DomainSets:
         most = self.figures.num_microbatches
         return lambda time_s: bool(self.counts(time_s, limits)[is_several].max(initial=0.0) >= most)
 
-    def groups(self, exchange: ExchangeBound) -> Callable[[float], bool]:
+    def groups(self, exchange: ExchangeBound, *, is_checked: bool) -> Callable[[float], bool]:
         """Return whether the bound lets groups, one of several domains, do a step by a time.
 
         ``exchange`` is that of two or three of them, or of four as the least of all others.
         """
-        limits, most = self.limits(exchange), self.figures.num_microbatches
-        return lambda time_s: bool(
-            best_packing(self.counts(time_s, limits), exchange.num_replicas) >= most
+        limits = self.limits(exchange)
+        pair = pair_links(self.figures, exchange, limits.late_s, limits.sent_late_s)
+        groups = SetGroups(
+            figures=exchange.held(self.figures),
+            num_groups=exchange.num_replicas,
+            job=limits.job,
+            pair=pair if self.figures.is_mesh else None,
+            is_checked=is_checked,
+        )
+        return lambda time_s: groups.hold(
+            time_s, self.counts(time_s, limits), limits.taken.passes_s(time_s)
         )
 
 

@@ -1,5 +1,7 @@
 """Least time of a step that replicas spend on exchanging gradients or changes of parameters."""
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -7,6 +9,12 @@ import numpy as np
 
 from agents.decision.families import Family
 from agents.decision.plan_space import PlanSpace
+from agents.planners.bounds.due_exchanges import (
+    DueExchange,
+    ExchangeWay,
+    due_exchanges,
+    write_exchanges_s,
+)
 from agents.planners.bounds.job_figures import JobFigures, Real
 from des.costs.outer_state import OUTER_STATE_BYTES
 from des.job.transformer import OPTIMISER_BYTES, WEIGHT_BYTES
@@ -30,19 +38,47 @@ class Windows(NamedTuple):
     @classmethod
     def of(cls, mode: Synchronisation, layer_bytes: Real) -> "Windows":
         """Choose the windows of a mode, the earliest first; one may begin with the period."""
-        overlap, period = mode.overlap_steps, mode.steps_between
-        if overlap == 0:
-            return cls(0, 0, 0.0)
-        due_bytes: dict[int, float] = {}
-        for fragment in mode.fragments(len(layer_bytes)):
-            begin = fragment.due_step % period
-            own = float(layer_bytes[list(fragment.layers)].sum())
-            due_bytes[begin] = due_bytes.get(begin, 0.0) + own
-        free, num, num_bytes = 0, 0, 0.0
-        for begin, own in sorted(due_bytes.items()):
-            if free <= begin <= period - overlap:
-                free, num, num_bytes = begin + overlap, num + 1, num_bytes + own
-        return cls(num, num * overlap, num_bytes)
+        due = due_exchanges(mode, tuple(layer_bytes.tolist()))
+        chosen = window_steps(mode, sorted(due))
+        num_bytes = sum(due[step].num_bytes for step in chosen)
+        return cls(len(chosen), len(chosen) * mode.overlap_steps, float(num_bytes))
+
+
+def window_steps(mode: Synchronisation, due_steps: Sequence[int]) -> list[int]:
+    """Steps with an exchange behind them of which no two share the steps that hide them."""
+    found: list[int] = []
+    free = 0
+    for begin in due_steps if mode.overlap_steps > 0 else ():
+        if free <= begin <= mode.steps_between - mode.overlap_steps:
+            free = begin + mode.overlap_steps
+            found.append(begin)
+    return found
+
+
+class Taken(NamedTuple):
+    """Least time of the exchanges behind the steps of a period, (...,) for some copies each. [s]
+
+    ``waited_s`` is of all that are over within a period, ``alone_s`` of those that ``num_steps``
+    of its ``period_steps`` are for.
+    """
+
+    waited_s: Real
+    alone_s: Real
+    num_steps: int
+    period_steps: int
+
+    @property
+    def least_s(self) -> Real:
+        """Least mean step. [s]"""
+        return self.waited_s / self.period_steps
+
+    def passes_s(self, time_s: float) -> Real:
+        """Most time of a step without what it waits for exchanges, of a mean step. [s]"""
+        others = self.period_steps - self.num_steps
+        if others <= 0 or self.num_steps == 0:
+            return np.full(self.alone_s.shape, time_s)
+        found: Real = np.minimum(time_s, (self.period_steps * time_s - self.alone_s) / others)
+        return found
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,10 +102,10 @@ class ExchangeBound:
         Steps that one exchange of every layer is shared by.
     is_behind
         Whether further steps hide it.
-    num_waits
-        Exchanges of a period that nothing else hides, one after the other.
-    windows
-        What of them has steps to itself, see `Windows`.
+    waited
+        Exchanges of a period that follow each other, all within it.
+    num_windows, alone
+        Steps that have exchanges to themselves, and these, see `Windows`.
     state_bytes
         State for each parameter in addition to the job's; negative where copies share it. [bytes]
     updated_fraction
@@ -82,8 +118,9 @@ class ExchangeBound:
     gathered_bytes: float
     period_steps: int
     is_behind: bool
-    num_waits: int
-    windows: "Windows"
+    waited: tuple[DueExchange, ...]
+    num_windows: int
+    alone: tuple[DueExchange, ...]
     state_bytes: float
     updated_fraction: float
 
@@ -98,41 +135,51 @@ class ExchangeBound:
         """
         if self.is_behind:
             return np.zeros(len(figures.model_s))
-        hidden_s = (figures.input_gradient_s + figures.weight_gradient_s).sum(axis=1)
-        first_s = _over(self.first_bytes, figures.rate_bytes_per_s.sum(axis=1).max())
+        hidden_s, first_s = self.alone_parts_s(figures)
         sent_s = self._sent_s(rate_bytes_per_s) + least_latency_s(figures) - hidden_s
-        late_s = np.full(rate_bytes_per_s.shape, self.latency_s(figures) * self.period_steps)
+        late_s = np.full(rate_bytes_per_s.shape, first_s)
         if self.gathered_bytes > 0.0:
-            late_s += _over(self.gathered_bytes, rate_bytes_per_s) + least_latency_s(figures)
-        found: Real = np.maximum(sent_s, late_s + first_s) / self.period_steps
+            late_s += _over(self.gathered_bytes, rate_bytes_per_s)
+        found: Real = np.maximum(sent_s, late_s) / self.period_steps
         return found
 
-    def least_s(self, figures: JobFigures, rate_bytes_per_s: Real) -> Real:
-        """Least time of a step in which all groups exchange over the links that leave them. [s]"""
-        if not self.is_behind:
-            return np.zeros(rate_bytes_per_s.shape)
-        waits_s = self.num_waits * least_latency_s(figures)
-        found: Real = (self._sent_s(rate_bytes_per_s) + waits_s) / self.period_steps
-        return found
+    def alone_parts_s(self, figures: JobFigures) -> tuple[Real, float]:
+        """Backward pass of the whole model, (K,), and a period's time behind the last one. [s]
 
-    def passes_s(self, figures: JobFigures, time_s: float, rate_bytes_per_s: Real) -> Real:
-        """Most time of a step without what it waits for exchanges behind other steps. [s]
-
-        Parameters
-        ----------
-        time_s
-            Mean step.
-        rate_bytes_per_s
-            Links that one copy sends to others over.
+        The latter is that of the first layer's values on all links of a domain.
         """
-        windows = self.windows
-        if windows.num_windows == 0 or windows.num_steps >= self.period_steps:
-            return np.full(rate_bytes_per_s.shape, time_s)
-        taken_s = _over(windows.num_bytes, rate_bytes_per_s)
-        taken_s += windows.num_windows * least_latency_s(figures)
-        others = self.period_steps - windows.num_steps
-        found: Real = np.minimum(time_s, (self.period_steps * time_s - taken_s) / others)
-        return found
+        hidden_s: Real = (figures.input_gradient_s + figures.weight_gradient_s).sum(axis=1)
+        first_s = _over(self.first_bytes, figures.rate_bytes_per_s.sum(axis=1).max())
+        latency_s = least_latency_s(figures)
+        behind_s = latency_s if self.gathered_bytes > 0.0 else 0.0
+        return hidden_s, float(latency_s + first_s + behind_s)
+
+    def taken_s(self, figures: JobFigures, links_bytes_per_s: Real) -> Taken:
+        """Least time of a period's exchanges behind steps on the links of copies. [s]
+
+        ``links_bytes_per_s`` lead from a copy to one other, the quickest first, (..., J).
+        """
+        nothing = np.zeros(links_bytes_per_s.shape[:-1])
+        if not self.is_behind:
+            return Taken(nothing, nothing, 0, self.period_steps)
+        links = links_bytes_per_s.reshape(-1, links_bytes_per_s.shape[-1])
+        waited_s, alone_s, own_s = np.zeros((3, len(links)))
+        way, waited, alone = self.way(figures), Counter(self.waited), Counter(self.alone)
+        for due in waited | alone:
+            write_exchanges_s(links, due, way, own_s)
+            waited_s += waited[due] * own_s if due in waited else 0.0
+            alone_s += alone[due] * own_s if due in alone else 0.0
+        waited_s, alone_s = (each.reshape(nothing.shape) for each in (waited_s, alone_s))
+        return Taken(waited_s, alone_s, self.num_windows, self.period_steps)
+
+    def way(self, figures: JobFigures) -> ExchangeWay:
+        """Way in which the copies send what is due behind steps."""
+        return ExchangeWay(
+            is_pair=self.num_replicas == 2,
+            ring_factor=2.0 * (self.num_replicas - 1) / self.num_replicas,
+            num_more=int(figures.is_mesh),
+            latency_s=least_latency_s(figures),
+        )
 
     def longer(self, figures: JobFigures, rates: Real, rate_bytes_per_s: Real) -> Real:
         """Exchange of groups that the last backward pass does not hide, in microbatches.
@@ -160,6 +207,13 @@ class ExchangeBound:
         backward_s = figures.input_gradient_s + figures.weight_gradient_s
         return float((backward_s / figures.layer_s).max()) / self.period_steps
 
+    @property
+    def sent_bytes(self) -> float:
+        """Least bytes of a period that a copy sends to another one."""
+        if self.is_behind:
+            return sum(one.num_bytes for one in self.waited)
+        return float(self.layer_bytes.sum())
+
     def latency_s(self, figures: JobFigures) -> float:
         """Latency behind the last backward pass of every stage, over a period. [s]"""
         if self.is_behind:
@@ -168,7 +222,7 @@ class ExchangeBound:
 
     def _sent_s(self, rate_bytes_per_s: Real) -> Real:
         """Time that links to one other copy are busy for all layers. [s]"""
-        return _over(self.layer_bytes.sum(), rate_bytes_per_s)
+        return _over(self.sent_bytes, rate_bytes_per_s)
 
 
 def _over(num_bytes: float, rate_bytes_per_s: Real) -> Real:
@@ -190,19 +244,18 @@ def exchange_bounds(
     if mode.steps_between == 1:
         bits *= figures.gradient_bytes / 2.0
     num_bytes = figures.parameters * bits / 8.0
-    is_behind, num_waits, windows = mode.overlap_steps > 0, 0, Windows.of(mode, num_bytes)
-    if is_behind:
-        counted, num_waits = _counted(mode, len(num_bytes))
-        num_bytes = num_bytes * counted
+    due = due_exchanges(mode, tuple(num_bytes.tolist())) if mode.overlap_steps > 0 else {}
+    alone = window_steps(mode, list(due))
     own = ExchangeBound(
         num_replicas=num_replicas,
         layer_bytes=num_bytes,
         first_bytes=float(num_bytes[0]),
         gathered_bytes=0.0,
         period_steps=mode.steps_between,
-        is_behind=is_behind,
-        num_waits=num_waits,
-        windows=windows,
+        is_behind=mode.overlap_steps > 0,
+        waited=tuple(one for step, one in due.items() if not _is_late(mode, step)),
+        num_windows=len(alone) * mode.overlap_steps,
+        alone=tuple(due[step] for step in alone),
         state_bytes=0.0 if mode.steps_between == 1 else OUTER_STATE_BYTES,
         updated_fraction=1.0,
     )
@@ -221,19 +274,13 @@ def exchange_bounds(
     return own, shared
 
 
-def _counted(mode: Synchronisation, num_layers: int) -> tuple[Real, int]:
-    """Layers, as 0 or 1, that a period waits for whatever it begins with, and their exchanges.
+def _is_late(mode: Synchronisation, due_step: int) -> bool:
+    """Whether an exchange may still be under way when its period ends.
 
     Exchanges follow each other, and of those that start in the last `overlap_steps` steps of a
     period all may still be under way at its end, but at its begin at least the one before.
     """
-    counted, due_steps = np.ones(num_layers), set()
-    for fragment in mode.fragments(num_layers):
-        if mode.steps_between - mode.overlap_steps < fragment.due_step < mode.steps_between:
-            counted[list(fragment.layers)] = 0.0
-        else:
-            due_steps.add(fragment.due_step)
-    return counted, len(due_steps)
+    return due_step > mode.steps_between - mode.overlap_steps
 
 
 def least_latency_s(figures: JobFigures) -> float:

@@ -1,5 +1,6 @@
 """Least times, bytes and memory of a job in microbatches of one size, on every domain."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -149,6 +150,24 @@ class JobFigures:
             self,
             layer_bytes=self.layer_bytes + state_bytes * self.parameters,
             update_s=self.update_s * updated_fraction,
+        )
+
+    def of_domains(self, domains: Sequence[int]) -> "JobFigures":
+        """The same job on some of its domains alone."""
+        own = np.array(domains)
+        square = np.ix_(own, own)
+        return replace(
+            self,
+            forward_s=self.forward_s[own],
+            input_gradient_s=self.input_gradient_s[own],
+            weight_gradient_s=self.weight_gradient_s[own],
+            overhead_s=self.overhead_s[own],
+            update_s=self.update_s[own],
+            memory_bytes=self.memory_bytes[own],
+            message_s=self.message_s[square],
+            wire_s=self.wire_s[square],
+            rate_bytes_per_s=self.rate_bytes_per_s[square],
+            latency_s=self.latency_s[square],
         )
 
     def without_bytes(self) -> "JobFigures":

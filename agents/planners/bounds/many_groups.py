@@ -1,12 +1,12 @@
 """Bounds on groups of many domains, of which not all sets are looked at."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from agents.planners.bounds.alone_limits import AloneLimits
-from agents.planners.bounds.exchanges import ExchangeBound, least_latency_s
+from agents.planners.bounds.exchanges import ExchangeBound, Taken, least_latency_s
 from agents.planners.bounds.job_figures import JobFigures, Real
 from agents.planners.bounds.many_domains import ManyDomains
 
@@ -34,7 +34,7 @@ class ManyGroups:
         needed = self.figures.num_microbatches * (1.0 - _ROUNDING)
         if self.least_s > time_s:
             return False
-        passes_s = float(self.exchange.passes_s(self.figures, time_s, self.part_bytes_per_s)[0])
+        passes_s = float(self.taken.passes_s(time_s)[0])
         return (
             self._count_of_members(time_s, passes_s) >= needed
             and self._count_by_positions(passes_s) >= needed
@@ -57,13 +57,17 @@ class ManyGroups:
     @cached_property
     def least_s(self) -> float:
         """Least time of a step in which all groups exchange. [s]"""
-        return float(self.exchange.least_s(self.figures, self.part_bytes_per_s)[0])
+        return float(self.taken.least_s[0])
 
     @cached_property
-    def part_bytes_per_s(self) -> Real:
-        """Links of a group, of all groups in the mean, (1,). [bytes/s]"""
+    def taken(self) -> Taken:
+        """Exchanges behind steps of the group that has no more links than all in the mean, (1,).
+
+        It sends all bytes to another one, as two copies do at least.
+        """
         count = self.exchange.num_replicas
-        return np.array([self.links_bytes_per_s(count) / count])
+        part = np.array([[self.links_bytes_per_s(count) / count]])
+        return replace(self.exchange, num_replicas=2).taken_s(self.figures, part)
 
     @cached_property
     def most_links_bytes_per_s(self) -> float:
@@ -75,8 +79,9 @@ class ManyGroups:
     @cached_property
     def alone(self) -> AloneLimits:
         """Limits of groups of one domain."""
-        rate = self.figures.rate_bytes_per_s.sum(axis=1)
-        return AloneLimits.of(self.figures, self.exchange, rate)
+        rate = self.figures.rate_bytes_per_s
+        both = np.maximum(rate, rate.T) if self.figures.is_mesh else rate
+        return AloneLimits.of(self.figures, self.exchange, rate.sum(axis=1), both.sum(axis=1))
 
     def _count_of_members(self, time_s: float, passes_s: float) -> float:
         """Count what each domain does alone, in whole microbatches, or as a member of a group.
@@ -85,7 +90,7 @@ class ManyGroups:
         """
         figures, trip_s, wire_s = self.figures, self.domains.trip_s, self.domains.wire_s
         left_s = passes_s - figures.overhead_s
-        rate, num_bytes = figures.rate_bytes_per_s, self.exchange.layer_bytes.sum()
+        rate, num_bytes = figures.rate_bytes_per_s, self.exchange.sent_bytes
         rate = np.minimum(rate.sum(axis=0), rate.sum(axis=1))
         period_s = time_s * self.exchange.period_steps
         with np.errstate(divide="ignore", invalid="ignore"):

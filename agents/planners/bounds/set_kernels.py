@@ -95,96 +95,41 @@ def most_microbatches(
 
 
 @kernel
-def counts_of_sets(
-    time_s: float,
-    passes_s: Real,
-    most: int,
-    works: Real,
-    shares: Real,
-    rates: Real,
-    paths_s: Real,
-    trip_s: Real,
-    wire_s: Real,
-    longer: float,
-    late_s: Real,
-    least_s: Real,
-    sent_late_s: Real,
-    sent_longer: Real,
-    alone_s: Real,
-    counts: Real,
-) -> None:
-    """Write how many whole microbatches every set can do as one group, 0 where it cannot.
+def best_rests(counts: Real, num_groups: int) -> Real:
+    """Most microbatches of disjoint sets within each set: one, two or, from three on, any number.
 
-    ``rates`` and ``paths_s`` are shaped (rules, 2^K, K), ``works`` and ``shares`` (rules,);
-    ``alone_s``, a microbatch in one domain, (K,); all others (2^K,). No set does any before its
-    ``least_s``, and all end ``late_s`` before ``passes_s``. Where all domains of a set only work
-    and exchange, that takes ``sent_longer`` microbatches more and ``sent_late_s``.
-    """
-    for members in range(1, counts.size):
-        counts[members] = 0.0
-        if time_s < least_s[members]:
-            continue
-        size, first = 0, -1
-        left_s = passes_s[members] - late_s[members]
-        for domain in range(alone_s.size):
-            if members >> domain & 1:
-                size += 1
-                first = domain
-        found = float(most)
-        if size == 1:
-            found = min(found, left_s / alone_s[first])
-        else:
-            if wire_s[members] > 0.0:
-                found = min(found, 1.0 + (left_s - trip_s[members]) / wire_s[members])
-            elif left_s < trip_s[members]:
-                found = 0.0
-            work_rate = rates[0, members].sum() / works[0]
-            sending_s = time_s - sent_late_s[members]
-            found = min(found, sending_s * work_rate - sent_longer[members])
-            for rule in range(works.size):
-                if found < 1.0:
-                    break
-                own = most_microbatches(
-                    left_s,
-                    most,
-                    works[rule],
-                    rates[rule, members, :size],
-                    paths_s[rule, members, :size],
-                    shares[rule],
-                    longer,
-                )
-                found = min(found, own)
-        counts[members] = np.floor(found * (1.0 + _ROUNDING) + _ROUNDING)
-        if counts[members] < 1.0:
-            counts[members] = 0.0
-
-
-@kernel
-def best_packing(counts: Real, num_groups: int) -> float:
-    """Most microbatches of disjoint sets: two, three or, from four on, any number of them.
-
-    One set at least has several domains. -1 where there are too few sets.
+    Shaped (2^K,).
     """
     num_sets = counts.size
-    everything = num_sets - 1
     rest = counts.copy()
+    rest[0] = 0.0
     for members in range(1, num_sets):
         part = members
         while part:
             without = members & ~(part & -part)
             rest[members] = max(rest[members], rest[without])
             part &= part - 1
-    if num_groups > 2:
-        others = rest if num_groups > 3 else rest.copy()
+    if num_groups > 1:
+        others = rest if num_groups > 2 else rest.copy()
         for members in range(1, num_sets):
             part = members
             while part:
                 if counts[part] > 0.0:
                     rest[members] = max(rest[members], counts[part] + others[members ^ part])
                 part = (part - 1) & members
+    return rest
+
+
+@kernel
+def best_packing(counts: Real, rests: Real) -> float:
+    """Most microbatches of a set of several domains and what `best_rests` has beside it.
+
+    -1 where there are too few sets.
+    """
+    everything = counts.size - 1
     best = -1.0
-    for members in range(1, num_sets):
-        left = rest[everything ^ members]
+    for members in range(1, counts.size):
+        left = rests[everything ^ members]
         is_single = members & (members - 1) == 0
         if counts[members] > 0.0 and left > 0.0 and not is_single:
             best = max(best, counts[members] + left)

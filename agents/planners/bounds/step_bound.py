@@ -11,7 +11,7 @@ from agents.decision.families import Family
 from agents.decision.plan_space import PlanSpace
 from agents.decision.whole_plan import WholeProblem
 from agents.planners.bounds.domain_sets import DomainSets
-from agents.planners.bounds.family_bounds import family_lower_bound_s
+from agents.planners.bounds.family_bounds import family_lower_bound_s, is_looked_at
 from agents.planners.bounds.job_figures import JobFigures
 from des.schedules import schedule_named
 from des.world.transport import PLAIN
@@ -21,6 +21,9 @@ Binding = Literal["work", "fill", "memory", "bytes"]
 pipeline that fills, and layers and microbatches that are whole; memory; messages."""
 
 _LITTLE = 0.01
+
+_MOST_TIGHTENED = 1.25
+"""A bound is raised by this factor at most where groups are looked at one by one."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,13 +60,16 @@ def step_lower_bound_s(problem: WholeProblem) -> StepBound:
         If the space or the network is one that the proof does not cover.
     """
     jobs = _jobs(problem)
-    found = {family: _least(jobs, problem.space, family) for family in problem.space.families}
-    family_s = {family: step_s for family, (step_s, _) in found.items()}
-    best = min(family_s, key=lambda family: family_s[family])
-    step_s, job = found[best]
+    found = _bounds(jobs, problem.space, are_all=True)
+    step_s, job, best = found[0]
     return StepBound(
         step_s=step_s,
-        family_s=MappingProxyType(family_s),
+        family_s=MappingProxyType(
+            {
+                each: min(own_s for own_s, _, family in found if family == each)
+                for each in problem.space.families
+            }
+        ),
         work_s=min(each.figures.work_s for each in jobs),
         binds=_binding(job.figures, problem.space, best, step_s),
     )
@@ -80,10 +86,7 @@ def least_bound_s(problem: WholeProblem) -> float:
     ValueError
         As `step_lower_bound_s`.
     """
-    jobs, least_s = _jobs(problem), np.inf
-    for family in problem.space.families:
-        least_s, _ = _least(jobs, problem.space, family, most_s=least_s)
-    return least_s
+    return _bounds(_jobs(problem), problem.space, are_all=False)[0][0]
 
 
 def _jobs(problem: WholeProblem) -> list[DomainSets]:
@@ -92,16 +95,31 @@ def _jobs(problem: WholeProblem) -> list[DomainSets]:
     return [DomainSets(figures=JobFigures.of(problem, workload)) for workload in problem.workloads]
 
 
-def _least(
-    jobs: Sequence[DomainSets], space: PlanSpace, family: Family, *, most_s: float = np.inf
-) -> tuple[float, DomainSets]:
-    """Least bound of a family over sizes of microbatches, at most ``most_s``; its job."""
-    least_s, least = most_s, jobs[0]
-    for job in jobs:
-        own_s = family_lower_bound_s(job, space, family, most_s=least_s)
-        if own_s < least_s:
-            least_s, least = own_s, job
-    return least_s, least
+def _bounds(
+    jobs: Sequence[DomainSets], space: PlanSpace, *, are_all: bool
+) -> list[tuple[float, DomainSets, Family]]:
+    """Bounds of families in each size of microbatches, the least first. [s]
+
+    That one, and all that were the least before, are as tight as can be. Unless ``are_all``, those
+    of other families are no more than the least.
+    """
+    found, least_s = [], np.inf
+    for family in space.families:
+        least_s = np.inf if are_all else least_s
+        for job in jobs:
+            own_s = family_lower_bound_s(job, space, family, most_s=least_s, is_checked=False)
+            least_s = min(least_s, own_s)
+            found.append((own_s, job, family))
+    is_tight = {(id(job), family): not is_looked_at(job, family) for _, job, family in found}
+    while True:
+        found.sort(key=lambda each: each[0])
+        least_s, job, family = found[0]
+        if is_tight[id(job), family] or least_s == np.inf:
+            return found
+        is_tight[id(job), family] = True
+        most_s = least_s * _MOST_TIGHTENED
+        own_s = family_lower_bound_s(job, space, family, least_s=least_s, most_s=most_s)
+        found[0] = own_s, job, family
 
 
 def _check(problem: WholeProblem) -> None:
@@ -132,12 +150,17 @@ def _binding(job: JobFigures, space: PlanSpace, family: Family, step_s: float) -
     if step_s == np.inf:
         return "memory"
     free = job.without_bytes()
-    free_s = family_lower_bound_s(DomainSets(figures=free), space, family, most_s=step_s)
-    roomy = DomainSets(figures=free.without_memory())
-    roomy_s = family_lower_bound_s(roomy, space, family, most_s=free_s)
+    free_s = _without(free, space, family, step_s)
+    roomy_s = _without(free.without_memory(), space, family, free_s)
     added: dict[Binding, float] = {
         "bytes": step_s - free_s,
         "memory": free_s - roomy_s,
         "fill": roomy_s - job.work_s,
     }
     return max(added, key=lambda one: added[one])
+
+
+def _without(job: JobFigures, space: PlanSpace, family: Family, most_s: float) -> float:
+    """Bound a family without something, at most a time; groups are not looked at. [s]"""
+    sets = DomainSets(figures=job)
+    return family_lower_bound_s(sets, space, family, most_s=most_s, is_checked=False)

@@ -49,21 +49,38 @@ class WholeLayers:
         size, count = self.passes_s.shape[1:]
         return np.empty((1 << size, size, count)), np.empty((1 << size, size, count))
 
-    def hold_pipeline(self, time_s: float) -> bool:
-        """Whether some pipeline of several stages may end by a time."""
+    @cached_property
+    def sums(self) -> tuple[Real, Real]:
+        """State, and activations of a microbatch, before each layer, (L + 1,) each. [bytes]"""
+        figures = self.figures
+        return _before(figures.layer_bytes - figures.kept_bytes), _before(figures.kept_bytes)
+
+    @cached_property
+    def least_layer_s(self) -> Real:
+        """Quickest layer of each domain, (K,). [s]"""
+        least_s: Real = self.figures.layer_s.min(axis=1)
+        return least_s
+
+    def hold_pipeline(self, time_s: float, num_microbatches: int | None = None) -> bool:
+        """Whether some pipeline of several stages may end by a time.
+
+        ``num_microbatches`` is its share of the microbatches; None: all.
+        """
         figures = self.figures
         head_s, trip_s = self.room
+        count = figures.num_microbatches if num_microbatches is None else num_microbatches
+        state_bytes, kept_bytes = self.sums
         found: bool = holds_split(
             time_s * (1.0 + _ROUNDING),
-            figures.num_microbatches,
+            count,
             self.passes_s,
             self.updates_s,
-            _before(figures.layer_bytes - figures.kept_bytes),
-            _before(figures.kept_bytes),
+            state_bytes,
+            kept_bytes,
             figures.memory_bytes,
             self.borders_s,
             self.rest_s,
-            1.0 / (figures.num_microbatches * figures.layer_s.min(axis=1)),
+            1.0 / (count * self.least_layer_s),
             figures.halved,
             head_s,
             trip_s,

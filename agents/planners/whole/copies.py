@@ -226,9 +226,11 @@ class CopySearch:
         if mode.overlap_steps == 0:
             yield ring, buckets
         if len(ring) > 2 and not self._sharded:
-            is_whole = mode.overlap_steps > 0
-            tree = self._exchanges.tree(pipelines, bits, 1 if is_whole else NUM_BUCKETS)
-            yield tree.order, replace(whole if is_whole else buckets, tree=tree.above)
+            layer_bytes = workload.gradient_bytes * min(workload.num_parameters)
+            is_whole = mode.overlap_steps > 0 or layer_bytes == 0.0
+            tree = self._exchanges.tree(pipelines, bits, 1 if is_whole else workload.num_layers)
+            layers = whole if is_whole else replace(whole, bucket_bytes=layer_bytes)
+            yield tree.order, replace(layers, tree=tree.above)
 
 
 def _few(schedules: Sequence[str]) -> list[int]:

@@ -69,7 +69,7 @@ def exchanges_s(
     ring_s: Real,
     star_s: Real,
 ) -> None:
-    """Write times of the best ring and the best star of partitions of at most R groups. [s]
+    """Write times of the best ring and of a good tree of partitions of at most R groups. [s]
 
     Parameters
     ----------
@@ -95,7 +95,8 @@ def exchanges_s(
             for start in range(size):
                 slowest_s = min(slowest_s, grown_ring(step_s, size, start, best_s[0])[0])
         ring_s[partition] = 2 * (size - 1) * slowest_s
-        star_s[partition] = best_star_s(cost_s, latency_s, size, num_chunks)
+        tree_s = widest_tree_s(cost_s, latency_s, size, num_chunks, best_s[0])
+        star_s[partition] = min(tree_s, best_star_s(cost_s, latency_s, size, num_chunks))
 
 
 @lean_kernel
@@ -163,3 +164,36 @@ def best_star_s(cost_s: Real, latency_s: Real, size: int, num_chunks: int) -> fl
             slowest_s = max(slowest_s, to_s, from_s)
         least_s = min(least_s, up_s + down_s + (num_chunks - 1) * slowest_s)
     return least_s
+
+
+@lean_kernel
+def widest_tree_s(
+    cost_s: Real, latency_s: Real, size: int, num_chunks: int, nearest_s: Real
+) -> float:
+    """About the time of the tree of R groups whose slowest link is quickest. [s]
+
+    The slowest link passes all chunks, the first of which goes up two links and down again.
+    ``nearest_s`` (R,) is overwritten: edges from what has grown of the tree, by the nearest group.
+    """
+    slowest_s = hop_s = 0.0
+    for other in range(1, size):
+        nearest_s[other] = max(cost_s[0, other], cost_s[other, 0])
+    for _ in range(1, size):
+        nearest, least_s = 0, math.inf
+        for other in range(1, size):
+            if 0.0 <= nearest_s[other] < least_s:
+                nearest, least_s = other, nearest_s[other]
+        if nearest == 0:
+            return math.inf
+        slowest_s = max(slowest_s, least_s)
+        nearest_s[nearest] = -1.0
+        way_s = math.inf
+        for other in range(size):
+            edge_s = max(cost_s[nearest, other], cost_s[other, nearest])
+            if other == 0 or nearest_s[other] == -1.0:
+                if other != nearest:
+                    way_s = min(way_s, latency_s[nearest, other])
+            else:
+                nearest_s[other] = min(nearest_s[other], edge_s)
+        hop_s = max(hop_s, way_s)
+    return (num_chunks - 1) * slowest_s / num_chunks + 4.0 * (slowest_s / num_chunks + hop_s)

@@ -43,7 +43,7 @@ class ExchangeTimes:
     def rings_and_stars_s(
         self, plans: Plans, rows: Whole, sizes: Whole, num_bytes: float = 1.0
     ) -> tuple[Real, Real]:
-        """Times of the best ring and the best star of buckets, (N,) each. [s]
+        """Times of the best ring and of a good tree of buckets of a layer, (N,) each. [s]
 
         Parameters
         ----------
@@ -58,7 +58,8 @@ class ExchangeTimes:
         ring_s, star_s = np.empty((2, len(sizes)))
         room = np.zeros((4, max(size, _ROOM[0]), max(size, _ROOM[1])))
         job = self._s_per_byte * num_bytes, self._latency_s, self._parameters_before
-        exchanges_s(*job, plans, rows, sizes, NUM_BUCKETS, room, ring_s, star_s)
+        num_layers = len(self._parameters_before) - 1
+        exchanges_s(*job, plans, rows, sizes, num_layers, room, ring_s, star_s)
         return ring_s, star_s
 
     def ring(self, plans: Plans, bits: float) -> tuple[int, ...]:

@@ -89,6 +89,7 @@ files written to --out, besides config.json:
   static_summary.csv, dynamic_summary.csv, summary.json, static.png, dynamic.png
   report.html          the answer, the tables and the figures as a page
   saved_by_tokens.csv  bytes over links against data parallelism, by tokens a step
+  tightness.csv        best plans over the proven bound, by family, number of domains and regime
 
 exit codes: 0 done; 2 a flag is wrong, or the folder holds another comparison; {EXIT_CODES}
 """

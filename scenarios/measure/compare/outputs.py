@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from rich import box
 from rich.console import Console
 from rich.table import Table
 
@@ -27,6 +26,15 @@ from scenarios.measure.compare.summary import (
     planners_left_out,
     static_summary,
 )
+from scenarios.measure.compare.tables import (
+    against,
+    as_percent,
+    as_time,
+    method_table,
+    saved_table,
+    tightness_table,
+)
+from scenarios.measure.compare.tightness import bound_tightness
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,11 +44,13 @@ class ComparisonSummary:
     ``rules`` says of each suite which single rule was best and what the best rule of each world
     would have cost in hindsight; ``foreseen`` holds the same of rules that know all plans of the
     draw, None where there are none. ``left_out`` says by suite why planners have no plan somewhere;
-    ``saved`` is `saved_by_tokens`. ``frames`` are the tables to write, by the stems of their files.
+    ``saved`` is `saved_by_tokens` and ``tightness`` `bound_tightness`. ``frames`` are the tables to
+    write, by the stems of their files.
     """
 
     static: pd.DataFrame | None
     saved: pd.DataFrame | None
+    tightness: pd.DataFrame | None
     left_out: dict[str, dict[str, str]]
     dynamic: pd.DataFrame | None
     timings: pd.DataFrame
@@ -62,12 +72,13 @@ def write_comparison(
     tables = {"timings": timings}
     for part, frame in frames.items():
         tables[part] = frame.drop(columns=list(TIMINGS), errors="ignore")
-    static, saved, left_out = None, None, dict[str, dict[str, str]]()
+    static, saved, tightness, left_out = None, None, None, dict[str, dict[str, str]]()
     dynamic, rules, figures = None, dict[str, dict[str, object]](), list[Figure]()
     if "static" in frames:
         static, saved = _by_suite(frames["static"]), saved_by_tokens(frames["static"])
         left_out = planners_left_out(frames["static"])
-        tables |= {"static_summary": static, "saved_by_tokens": saved}
+        tightness = bound_tightness(frames["static"])
+        tables |= {"static_summary": static, "saved_by_tokens": saved, "tightness": tightness}
         panels = [
             (_reference(str(suite)), _bars(group, "gap"))
             for suite, group in static.groupby("suite", sort=False)
@@ -89,6 +100,7 @@ def write_comparison(
     result = ComparisonSummary(
         static=static,
         saved=saved,
+        tightness=tightness,
         left_out=left_out,
         dynamic=dynamic,
         timings=timings,
@@ -103,9 +115,11 @@ def write_comparison(
 def plain_comparison(result: ComparisonSummary) -> dict[str, object]:
     """Return the content of summary.json."""
     static, saved, dynamic = result.static, result.saved, result.dynamic
+    tightness = result.tightness
     return {
         "static": None if static is None else _records(static),
         "saved_by_tokens": None if saved is None else _records(saved),
+        "tightness": None if tightness is None else _records(tightness),
         "left_out": result.left_out,
         "dynamic": None if dynamic is None else _records(dynamic),
         "rules": result.rules,
@@ -121,7 +135,9 @@ def show_comparison(console: Console, result: ComparisonSummary) -> None:
             for method, reason in result.left_out.get(str(suite), {}).items():
                 console.print(f"{method} {reason}", soft_wrap=True)
     if result.saved is not None and not result.saved.empty:
-        console.print(_saved_table(result.saved))
+        console.print(saved_table(result.saved))
+    if result.tightness is not None and not result.tightness.empty:
+        console.print(tightness_table(result.tightness))
     if result.dynamic is not None:
         for suite, group in result.dynamic.groupby("suite", sort=False):
             console.print(_rules_table(str(suite), group, decision_s))
@@ -141,14 +157,14 @@ def _rules_table(suite: str, group: pd.DataFrame, decision_s: "pd.Series[float]"
     columns = ["excess [%]", "moving [%]", "cases", "over best rule", "decision"]
     if has_searching:
         columns.insert(4, "over best searching [%]")
-    table = _table(f"rules on {suite}", *columns)
+    table = method_table(f"rules on {suite}", *columns)
     for row in group.to_dict("records"):
         cells = [
-            _percent(row["excess"], row["excess_half_width"]),
-            _percent(row["change_share"]),
+            as_percent(row["excess"], row["excess_half_width"]),
+            as_percent(row["change_share"]),
             f"{row['num_cases']}",
-            _against(row, "over_best_rule"),
-            _time(decision_s[suite, row["method"]]),
+            against(row, "over_best_rule"),
+            as_time(decision_s[suite, row["method"]]),
         ]
         if has_searching:
             low, high = row["over_best_searching_low"], row["over_best_searching_high"]
@@ -167,16 +183,16 @@ def _show_static(
     has_ideal = bool(group["over_ideal"].notna().any())
     if has_ideal:
         headings[4:5] = ["best family", "over bound", "time / ideal"]
-    table = _table(f"planners on {suite}, {_reference(suite)}", *headings)
+    table = method_table(f"planners on {suite}, {_reference(suite)}", *headings)
     for row in group.to_dict("records"):
         cells = [
-            _percent(row["gap"], row["gap_half_width"]),
-            _percent(row["p95_gap"]),
+            as_percent(row["gap"], row["gap_half_width"]),
+            as_percent(row["p95_gap"]),
             f"{row['num_proven']}/{row['num_cases']}",
             f"{row['num_over_memory']}",
-            _percent(row["over_bound"]),
-            _against(row, "over_search"),
-            _time(decision_s[suite, row["method"]]),
+            as_percent(row["over_bound"]),
+            against(row, "over_search"),
+            as_time(decision_s[suite, row["method"]]),
         ]
         if has_ideal:
             cells.insert(4, f"{row['num_best_family']:.0f}")
@@ -201,28 +217,13 @@ def _by_suite(rows: pd.DataFrame) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
-def _saved_table(saved: pd.DataFrame) -> Table:
-    """Shares of communication saved: methods by suite in lines, groups of tokens in columns."""
-    groups = sorted(saved["least_tokens"].unique())
-    names = [f"from {least / 1e6:g} M" for least in groups]
-    title = "communication against data parallelism, median by tokens a step [%]"
-    table = _table(title, *names)
-    for (suite, method), lines in saved.groupby(["suite", "method"], sort=False):
-        by_group = lines.set_index("least_tokens")["saved"]
-        cells = [
-            f"{-100.0 * by_group[least]:+.0f}" if least in by_group.index else "-"
-            for least in groups
-        ]
-        table.add_row(f"{method}, {suite}", *cells)
-    return table
-
-
 def _about_rules(about: Mapping[str, object]) -> str:
     foreseen = about.get("foreseen")
+    single = as_percent(about["best_single_excess"])
     text = (
-        f"best single rule {about['best_single_rule']}: {_percent(about['best_single_excess'])} % "
+        f"best single rule {about['best_single_rule']}: {single} % "
         "above the clairvoyant; best rule per world in hindsight: "
-        f"{_percent(about['hindsight_excess'], about['hindsight_half_width'])} %"
+        f"{as_percent(about['hindsight_excess'], about['hindsight_half_width'])} %"
     )
     if isinstance(foreseen, Mapping):
         return f"{text}\nwhere all plans of the draw are known: {_about_rules(foreseen)}"
@@ -267,30 +268,3 @@ def _records(summary: pd.DataFrame) -> list[dict[str, object]]:
 
 def _or_none(value: object) -> object:
     return None if isinstance(value, float) and not np.isfinite(value) else value
-
-
-def _table(title: str, *columns: str) -> Table:
-    table = Table(title=title, box=box.SIMPLE_HEAD, pad_edge=False, title_justify="left")
-    table.add_column("method", no_wrap=True)
-    for column in columns:
-        table.add_column(column, justify="right", no_wrap=True)
-    return table
-
-
-def _percent(value: object, half_width: object = None) -> str:
-    if not isinstance(value, int | float) or not np.isfinite(value):
-        return "-"
-    known = isinstance(half_width, int | float) and np.isfinite(half_width)
-    spread = f" ± {100 * float(half_width):.2f}" if known else ""  # type: ignore[arg-type]
-    return f"{100 * value:.2f}{spread}"
-
-
-def _against(row: Mapping[object, object], name: str) -> str:
-    value, p_value = row[name], row[f"{name}_p"]
-    if not isinstance(value, float) or not isinstance(p_value, float) or np.isnan(value):
-        return "-"
-    return f"{100 * value:+.2f} %{'*' if p_value < 0.05 else ' '}"
-
-
-def _time(seconds: float) -> str:
-    return f"{seconds:.3g} s" if seconds >= 1.0 else f"{1e3 * seconds:.3g} ms"

@@ -62,14 +62,14 @@ def static_rows(case: ComparedDraw) -> pd.DataFrame:
         One row per planner. ``family`` is that of the plan. ``bound_s``, on real sites and
         examples, is a proven lower bound on the steps of all plans of the families of the case
         with one stage per domain, or NaN where the proof does not cover the world; ``ideal_s`` is
-        a step with all GPUs at work and nothing sent, with the same layer times. ``best_s`` is the
-        proven optimum over plans with one stage per domain, or NaN where there is no proof in the
-        budget; on real sites and examples it is the least time of all rows that fit into memory,
-        only of the same training where the families are, and ``best_family`` the family of that
-        row. ``error`` says why a planner has no plan or is left out; its figures are NaN then.
-        ``is_same_training`` is false of plans whose replicas do not exchange after every step,
-        which is another optimisation; ``time_s`` is the mean from one exchange to the next.
-        ``decision_time_s`` is a timing.
+        a step with all GPUs at work and nothing sent, with the same layer times, and ``binds`` what
+        keeps the bound from it. ``best_s`` is the proven optimum over plans with one stage per
+        domain, or NaN where there is no proof in the budget; on real sites and examples it is the
+        least time of all rows that fit into memory, only of the same training where the families
+        are, and ``best_family`` the family of that row. ``error`` says why a planner has no plan or
+        is left out; its figures are NaN then. ``is_same_training`` is false of plans whose replicas
+        do not exchange after every step, which is another optimisation; ``time_s`` is the mean from
+        one exchange to the next. ``decision_time_s`` is a timing.
 
     Notes
     -----
@@ -110,6 +110,7 @@ def static_rows(case: ComparedDraw) -> pd.DataFrame:
     bound = bound_of(topology, world.workload, case.families) if case.has_sites else None
     frame["bound_s"] = np.nan if bound is None else bound.step_s
     frame["ideal_s"] = np.nan if bound is None else bound.work_s
+    frame["binds"] = "" if bound is None else bound.binds
     return frame
 
 
