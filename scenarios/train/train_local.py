@@ -23,22 +23,21 @@ from scenarios.frame.run_folder import RunFolder
 if TYPE_CHECKING:
     import pandas as pd
 
-    from agents.hi_ppo.local import decide, draws, policy, rules
-    from agents.hi_ppo.local import times as local_times
+    from agents.hi_ppo.local import bound_plans, decide, draws, policy, rules
     from agents.hi_ppo.local import training as local_training
+    from agents.hi_ppo.local.bound_plans import LocalPlan
     from agents.hi_ppo.local.case import LocalCase
     from agents.hi_ppo.local.decide import LocalAgent
-    from agents.hi_ppo.local.times import LocalPlan
     from agents.hi_ppo.local.training import LocalTraining
     from agents.ppo import devices
     from scenarios.frame import rows_report
     from scenarios.frame.report import Report
 else:
+    bound_plans = lazy("agents.hi_ppo.local.bound_plans")
     decide = lazy("agents.hi_ppo.local.decide")
     draws = lazy("agents.hi_ppo.local.draws")
     policy = lazy("agents.hi_ppo.local.policy")
     rules = lazy("agents.hi_ppo.local.rules")
-    local_times = lazy("agents.hi_ppo.local.times")
     local_training = lazy("agents.hi_ppo.local.training")
     devices = lazy("agents.ppo.devices")
     pd = lazy("pandas")
@@ -189,7 +188,7 @@ def evaluate_local(agent: LocalAgent, count: int) -> pd.DataFrame:
     }
     rows = []
     for number, case in enumerate(held_out_cases(count)):
-        best = local_times.exhaustive(case)
+        best = bound_plans.exhaustive(case)
         plans = {"exhaustive": best} | {name: method(case) for name, method in methods.items()}
         for name, plan in plans.items():
             rows.append(

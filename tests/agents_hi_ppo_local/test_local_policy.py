@@ -8,6 +8,7 @@ import torch
 from gpu_numbers import renumbered
 from test_local_options import case_of
 
+from agents.hi_ppo.local.bound_plans import exhaustive
 from agents.hi_ppo.local.decide import LocalAgent, Ranked, SharedSetting, proposed
 from agents.hi_ppo.local.draws import draw_case
 from agents.hi_ppo.local.features import (
@@ -20,7 +21,7 @@ from agents.hi_ppo.local.options import options_of
 from agents.hi_ppo.local.policy import LocalArchitecture, LocalPolicy, load_policy, save_policy
 from agents.hi_ppo.local.rules import least_estimate
 from agents.hi_ppo.local.shipped import shipped_local
-from agents.hi_ppo.local.times import exhaustive, seconds_per_sequence
+from agents.hi_ppo.local.times import seconds_per_sequence
 from agents.hi_ppo.local.training import LocalTrainer, LocalTraining
 from agents.ppo.checkpoint import CheckpointError, save_checkpoint
 from des import InfeasiblePlacementError

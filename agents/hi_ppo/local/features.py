@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from agents.hi_ppo.local.bound_plans import wires_of
 from agents.hi_ppo.local.case import LocalCase
 from agents.hi_ppo.local.options import Options, tensor_steps
-from agents.hi_ppo.local.times import wires_of
 from des.costs.stage_times import compute_rate_flops_per_s
 from des.devices.gpus import GROUP_SIZES
 

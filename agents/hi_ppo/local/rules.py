@@ -3,10 +3,10 @@
 import numpy as np
 
 from agents.hi_ppo.local.binding import iteration_s
+from agents.hi_ppo.local.bound_plans import LocalPlan, quickly_bound, wires_of, work_of
 from agents.hi_ppo.local.case import LocalCase
 from agents.hi_ppo.local.features import observe
 from agents.hi_ppo.local.options import Options, options_of
-from agents.hi_ppo.local.times import LocalPlan, quickly_bound, wires_of, work_of
 
 
 def largest_tensor(case: LocalCase, options: Options | None = None) -> LocalPlan:

@@ -18,106 +18,23 @@ What is minimised is T over the sequences of an iteration. Pairs and rings do no
 two groups whose rings pass the same link between processors both get all of it.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
 
 from agents.hi_ppo.local.alike_gpus import DeviceTimes, alike_times, pipelined_s
-from agents.hi_ppo.local.best_binding import best_binding
-from agents.hi_ppo.local.binding import BindingWork, quick_binding
 from agents.hi_ppo.local.case import DomainCase, LocalCase, ServersCase
-from agents.hi_ppo.local.options import LocalOption, Options, options_of, tensor_steps
-from agents.hi_ppo.local.quickest import BindingWorks, quickest_binding, work_at
-from des import Domain
-from des.costs.collectives import ring_all_reduce_s
+from agents.hi_ppo.local.option_rows import LocalOption
+from des import Domain, Nodes
 from des.costs.local_borders import local_message_s
 from des.costs.message_times import corrected_inside
+from des.costs.node_collectives import group_all_reduce_s
+from des.costs.node_groups import data_group
 from des.costs.stage_times import compute_rate_flops_per_s, tensor_parallel_s
-from des.devices.rings import Whole, Wires
 from des.job.transformer import GRADIENT_BYTES
 from des.job.workload import total
 from des.plan.plan import split_evenly
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LocalPlan:
-    """An option bound to GPUs, with its time.
-
-    ``binding`` has a GPU for each place, see `agents.hi_ppo.local.binding`.
-    """
-
-    option: LocalOption
-    binding: tuple[int, ...]
-    seconds_per_sequence: float
-
-
-def works_of(case: LocalCase, options: Options) -> BindingWorks:
-    """Return all options of a case in numbers for the compiled code."""
-    rows = options.rows
-    return BindingWorks(
-        tensor=rows.tensor,
-        data=rows.data,
-        pipeline=rows.pipeline,
-        compute_s=options.compute_s,
-        tensor_steps=tensor_steps(options).astype(np.float64),
-        data_bytes=options.gradient_bytes / rows.data[:, None],
-        message_bytes=options.message_bytes,
-        fill=options.num_microbatches - 1 + case.stages_before + case.stages_behind,
-    )
-
-
-def work_of(case: LocalCase, options: Options, chosen: Iterable[int]) -> list[BindingWork]:
-    """Return some of the options of a case in numbers."""
-    works = works_of(case, options)
-    return [work_at(works, row) for row in chosen]
-
-
-def wires_of(case: LocalCase) -> Wires:
-    """Wires between the GPUs of a case, with calibrated figures."""
-    wires, factors = case.gpus.wires, case.corrections
-    bandwidth, latency = factors.intra_bandwidth_factor, factors.intra_latency_factor
-    if bandwidth == latency == 1.0:
-        return wires
-    return Wires(
-        wires.bandwidth_bytes_per_s * bandwidth,
-        wires.latency_s * latency,
-        wires.ring_bandwidth_bytes_per_s * bandwidth,
-        wires.ring_latency_s * latency,
-    )
-
-
-def quickly_bound(case: LocalCase, options: Options, chosen: Sequence[int]) -> LocalPlan:
-    """Bind some of the options by `quick_binding` and return the quickest, the first of equals."""
-    free = np.array(case.gpus.free)
-    binding = np.empty_like(free)
-    best, best_s = quickest_binding(
-        works_of(case, options), np.array(chosen), wires_of(case), free, binding
-    )
-    return _plan(case, options.rows.options[best], binding, best_s)
-
-
-def exhaustive(case: LocalCase, options: Options | None = None) -> LocalPlan:
-    """Return the best of all options with all bindings: the optimal local plan.
-
-    Raises
-    ------
-    InfeasiblePlacementError
-        If none fits into memory.
-    """
-    options = options_of(case) if options is None else options
-    rows = range(len(options))
-    works, wires, free = work_of(case, options, rows), wires_of(case), np.array(case.gpus.free)
-    bindings = np.empty((len(options), len(free)), dtype=np.int64)
-    quick_s = [quick_binding(works[row], wires, free, bindings[row]) for row in rows]
-    best = int(np.argmin(quick_s))
-    best_s, kept, binding = quick_s[best], bindings[best], np.empty_like(free)
-    for row in np.argsort(quick_s, kind="stable").tolist():
-        found_s = best_binding(works[row], wires, free, best_s, binding)
-        if found_s < best_s:
-            best, best_s, kept = row, found_s, binding.copy()
-    return _plan(case, options.rows.options[best], kept, best_s)
 
 
 def seconds_per_sequence(case: DomainCase, option: LocalOption, binding: tuple[int, ...]) -> float:
@@ -167,18 +84,20 @@ def _bound_times(case: DomainCase, option: LocalOption, binding: tuple[int, ...]
         )
         within_s = num_layers * exchange_s
         passes_s.append((forward_flops / rate + within_s, backward_flops / rate + within_s))
+        held_bytes = GRADIENT_BYTES * num_parameters / shape.tensor
+        replicas = {joined_by(case, group) for group in places[device].T}
         gradient_s.append(
             max(
-                _gradient_s(
-                    case, GRADIENT_BYTES * num_parameters / shape.tensor, shape.data, joined
+                group_all_reduce_s(
+                    held_bytes, data_group(corrected_inside(one, case.corrections), shape, device)
                 )
-                for joined in {joined_by(case, group) for group in places[device].T}
+                for one in replicas
             )
         )
-        pairs = np.column_stack((places[device - 1].ravel(), places[device].ravel()))
+        borders = _borders(case, places[device - 1], places[device]) if device > 0 else ()
         messages = [
             local_message_s(workload, joined, shape, case.corrections, device=device - 1)
-            for joined in ({joined_by(case, pair) for pair in pairs} if device > 0 else ())
+            for joined in borders
         ]
         if messages:
             on_wire_s = max(one.transfer_s for one in messages)
@@ -188,6 +107,20 @@ def _bound_times(case: DomainCase, option: LocalOption, binding: tuple[int, ...]
     forward_s, backward_s = np.array(passes_s).T
     transfer_s, latency_s = np.array(hops_s).reshape(-1, 2).T
     return DeviceTimes(forward_s, backward_s, transfer_s, latency_s, max(gradient_s))
+
+
+def _borders(case: LocalCase, before: np.ndarray, behind: np.ndarray) -> set[Domain]:
+    """Return the domain with the wires of the pairs between two devices, for each kind of them."""
+    if case.num_servers > 1 and is_border(case, before, behind):
+        return {border_domain(case, before, behind)}
+    pairs = np.column_stack((before.ravel(), behind.ravel()))
+    return {joined_by(case, pair) for pair in pairs}
+
+
+def is_border(case: LocalCase, before: np.ndarray, behind: np.ndarray) -> bool:
+    """Whether devices in a row, which fill servers without a rest, lie on different servers."""
+    per_server = case.gpus.num_gpus
+    return bool(before.flat[-1] // per_server != behind.flat[0] // per_server)
 
 
 def joined_by(case: DomainCase, group: np.ndarray) -> Domain:
@@ -200,33 +133,74 @@ def joined_by(case: DomainCase, group: np.ndarray) -> Domain:
     if len(group) == 1 or not isinstance(case, LocalCase | ServersCase):
         return case.domain
     gpus = case.gpus if isinstance(case, LocalCase) else case.server
-    servers = [gpu // gpus.num_gpus for gpu in group.tolist()]
-    if len(set(servers)) > 1:
+    sets = sets_of(group, gpus.num_gpus)
+    if len(sets) > 1 and not isinstance(case, LocalCase):
         return case.domain
-    mask = sum(1 << gpu % gpus.num_gpus for gpu in group.tolist())
-    bandwidth, latency_s = gpus.wires.ring_bandwidth_bytes_per_s, gpus.wires.ring_latency_s
-    return _with_network(case.domain, float(bandwidth[mask]), float(latency_s[mask]))
+    wires = gpus.wires
+    rings = [
+        (float(wires.ring_bandwidth_bytes_per_s[each]), -float(wires.ring_latency_s[each]))
+        for each in sets.values()
+        if each.bit_count() > 1
+    ]
+    joined = case.domain if not rings else _with_network(case.domain, *min(rings))
+    return joined if len(sets) == 1 else _with_cards(joined, 2**gpus.num_gpus - 1)
+
+
+def sets_of(group: np.ndarray, gpus_per_server: int) -> dict[int, int]:
+    """Sets of GPUs of a group, by server, with a bit for the place of each in its server."""
+    found: dict[int, int] = {}
+    for gpu in group.tolist():
+        number, place = divmod(gpu, gpus_per_server)
+        found[number] = found.get(number, 0) | 1 << place
+    return found
+
+
+def card_shares(nodes: Nodes) -> np.ndarray:
+    """Parts that sets of GPUs of a node get of an even share of its cards (2**n,).
+
+    All 1 where cards are not known one by one, or not all of the node's.
+    """
+    server = nodes.server
+    if server is None or len(server.near_nics) != nodes.nics_per_node:
+        return np.ones(1 << nodes.gpus_per_node)
+    return server.nic_shares
 
 
 @lru_cache(maxsize=4096)
-def _with_network(domain: Domain, bandwidth_bytes_per_s: float, latency_s: float) -> Domain:
+def _with_network(domain: Domain, bandwidth_bytes_per_s: float, negative_s: float) -> Domain:
     return replace(
         domain,
         intra_bandwidth_bytes_per_s=bandwidth_bytes_per_s,
-        intra_latency_s=latency_s,
+        intra_latency_s=-negative_s,
     )
 
 
-def _gradient_s(case: DomainCase, num_bytes: float, num_replicas: int, joined: Domain) -> float:
-    figures = corrected_inside(joined, case.corrections)
-    return ring_all_reduce_s(
-        num_bytes, num_replicas, figures.intra_bandwidth_bytes_per_s, figures.intra_latency_s
-    )
+def _with_cards(domain: Domain, *senders: int) -> Domain:
+    """Return the domain with the cards that the worst of some sets of GPUs of a node get."""
+    nodes = domain.nodes
+    assert nodes is not None
+    share = float(card_shares(nodes)[list(senders)].min())
+    bandwidth = nodes.nic_bandwidth_bytes_per_s * share
+    return replace(domain, nodes=replace(nodes, nic_bandwidth_bytes_per_s=bandwidth))
 
 
-def _plan(case: LocalCase, option: LocalOption, binding: Whole, iteration_s: float) -> LocalPlan:
-    return LocalPlan(
-        option=option,
-        binding=tuple(binding[: option.parallelism.num_gpus].tolist()),
-        seconds_per_sequence=iteration_s / case.job.num_sequences,
+def border_domain(case: LocalCase, before: np.ndarray, behind: np.ndarray) -> Domain:
+    """Return the domain with the wires of a border between devices on different servers.
+
+    ``before`` and ``behind`` (data, tensor) are the GPUs of the two devices; cards are those of the
+    worst of their servers, and the inner network that of their slowest tensor group.
+    """
+    joined = [joined_by(case, group) for group in (*before, *behind)]
+    slowest = min(joined, key=_speed)
+    devices = (before.ravel(), behind.ravel())
+    sets = (sets_of(device, case.gpus.num_gpus) for device in devices)
+    inner = replace(
+        case.domain,
+        intra_bandwidth_bytes_per_s=slowest.intra_bandwidth_bytes_per_s,
+        intra_latency_s=slowest.intra_latency_s,
     )
+    return _with_cards(inner, *(each for found in sets for each in found.values()))
+
+
+def _speed(domain: Domain) -> tuple[float, float]:
+    return domain.intra_bandwidth_bytes_per_s, -domain.intra_latency_s

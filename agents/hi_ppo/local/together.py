@@ -8,7 +8,7 @@ import numpy as np
 
 from agents.decision.training_job import TrainingJob
 from agents.hi_ppo.local.by_rule import alternatives_by_rule, menu_by_rule
-from agents.hi_ppo.local.case import MOST_LOCAL_GPUS, DomainCase, LocalCase, ServersCase
+from agents.hi_ppo.local.case import DomainCase, LocalCase, ServersCase, knows_servers
 from agents.hi_ppo.local.chains import Chains, borders_of
 from agents.hi_ppo.local.decide import LocalAgent, LocalDecision, SharedSetting
 from agents.hi_ppo.local.times import device_times, joined_by
@@ -45,7 +45,8 @@ def cases_of(
 
     Every other domain counts as one stage; `settle` puts that right. ``gpus`` and ``loads`` are one
     a domain of the topology; no loads means none. Domains of several servers have the GPUs of one;
-    those whose GPUs are not known one by one have None. Both are decided by rule.
+    those whose GPUs are not known one by one have None. The latter, and servers that are more or
+    larger than `agents.hi_ppo.local.case.knows_servers` allows, are decided by rule.
 
     Raises
     ------
@@ -89,7 +90,8 @@ def cases_of(
 def with_gpus(case: DomainCase, gpus: GpuTopology) -> LocalCase | ServersCase:
     """Return the case of a domain with its GPUs one by one, or those of each of its servers."""
     own = {field.name: getattr(case, field.name) for field in fields(DomainCase)}
-    if gpus.num_gpus == case.domain.num_gpus <= MOST_LOCAL_GPUS:
+    num_known = gpus.num_gpus * case.domain.num_nodes
+    if num_known == case.domain.num_gpus and knows_servers(case.domain, gpus):
         return LocalCase(gpus=gpus, **own)
     return ServersCase(server=gpus, **own)
 

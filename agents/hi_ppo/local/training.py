@@ -10,13 +10,13 @@ import torch
 from torch import Tensor
 
 from agents.hi_ppo.local.binding import quick_binding
+from agents.hi_ppo.local.bound_plans import wires_of, work_of
 from agents.hi_ppo.local.case import LocalCase
 from agents.hi_ppo.local.draws import draw_case
 from agents.hi_ppo.local.features import OPTION_FEATURES, WITHOUT_ESTIMATE, observe
 from agents.hi_ppo.local.options import Options, options_of
 from agents.hi_ppo.local.policy import LocalArchitecture, LocalPolicy
 from agents.hi_ppo.local.rules import largest_tensor
-from agents.hi_ppo.local.times import wires_of, work_of
 from agents.ppo.annealing import weighted_mean_annealing
 from agents.ppo.policy_update import PolicyUpdate, ShuffledParts, TensorRows
 from agents.ppo.ppo_loss import FIGURES, Objective
