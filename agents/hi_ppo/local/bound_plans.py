@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
 from agents.hi_ppo.local.best_binding import best_binding
-from agents.hi_ppo.local.binding import BindingWork, quick_binding
-from agents.hi_ppo.local.case import LocalCase
+from agents.hi_ppo.local.binding import BindingWork, iteration_s, quick_binding
+from agents.hi_ppo.local.case import MOST_LOCAL_GPUS, LocalCase
 from agents.hi_ppo.local.option_rows import LocalOption
 from agents.hi_ppo.local.options import Options, options_of, tensor_steps
 from agents.hi_ppo.local.quickest import BindingWorks, quickest_binding, work_at
@@ -17,7 +18,7 @@ from agents.hi_ppo.local.server_binding import (
     quickest_on_servers,
     servers_binding,
 )
-from agents.hi_ppo.local.server_times import WaysOut
+from agents.hi_ppo.local.server_times import WaysOut, servers_iteration_s
 from agents.hi_ppo.local.times import card_shares
 from des.costs.stage_times import TENSOR_ALL_REDUCES_PER_PASS
 from des.devices.rings import Whole, Wires
@@ -81,11 +82,12 @@ def _wide_sums_s(case: LocalCase, options: Options) -> np.ndarray:
 def ways_of(case: LocalCase) -> WaysOut:
     """Network cards of the servers of a case, with calibrated figures.
 
-    Cards that a server does not tell one by one, or not all of the domain's, are shared evenly.
+    Cards that a server does not tell one by one, or not all of the domain's, are shared evenly. Of
+    GPUs without ``nodes`` no message leaves the server.
     """
-    nodes = case.domain.nodes
-    assert nodes is not None
-    factors = case.corrections
+    nodes, factors = case.domain.nodes, case.corrections
+    if nodes is None:
+        return _no_ways(case.gpus.num_gpus)
     return WaysOut(
         gpus_per_server=nodes.gpus_per_node,
         num_cards=nodes.nics_per_node,
@@ -93,6 +95,11 @@ def ways_of(case: LocalCase) -> WaysOut:
         latency_s=nodes.nic_latency_s * factors.intra_latency_factor,
         share=card_shares(nodes),
     )
+
+
+@lru_cache(maxsize=MOST_LOCAL_GPUS)
+def _no_ways(num_gpus: int) -> WaysOut:
+    return WaysOut(num_gpus, 1, 1.0, 0.0, np.ones(1 << num_gpus))
 
 
 def work_of(case: LocalCase, options: Options, chosen: Iterable[int]) -> list[BindingWork]:
@@ -127,6 +134,24 @@ def quickly_bound(case: LocalCase, options: Options, chosen: Sequence[int]) -> L
     return _plan(case, options.rows.options[best], binding, best_s)
 
 
+def in_order(case: LocalCase, options: Options, row: int) -> LocalPlan:
+    """Bind an option to GPUs in the order of their numbers."""
+    (work,), wires = work_of(case, options, [row]), wires_of(case)
+    if case.num_servers == 1:
+        binding = np.array(case.free_gpus)
+        return _plan(case, options.rows.options[row], binding, iteration_s(work, wires, binding))
+    binding = np.arange(len(case.free_gpus)) % case.gpus.num_gpus
+    time_s = servers_iteration_s(work, wires, ways_of(case), binding)
+    return _plan(case, options.rows.options[row], binding, time_s)
+
+
+def quick_times_s(case: LocalCase, options: Options, chosen: Iterable[int]) -> np.ndarray:
+    """Time of an iteration of some of the options, each bound by a quick search (N,). [s]"""
+    binding = np.empty(len(case.free_gpus), dtype=np.int64)
+    quick = _search_of(case).quick
+    return np.array([quick(work, binding) for work in work_of(case, options, chosen)])
+
+
 def exhaustive(case: LocalCase, options: Options | None = None) -> LocalPlan:
     """Return the best of all options with all bindings: the optimal local plan.
 
@@ -140,12 +165,11 @@ def exhaustive(case: LocalCase, options: Options | None = None) -> LocalPlan:
     """
     options = options_of(case) if options is None else options
     rows = range(len(options))
-    works, free = work_of(case, options, rows), np.array(case.free_gpus)
-    search = _on_one_server(case, free) if case.num_servers == 1 else _on_servers(case)
-    bindings = np.empty((len(options), len(free)), dtype=np.int64)
+    works, search = work_of(case, options, rows), _search_of(case)
+    bindings = np.empty((len(options), len(case.free_gpus)), dtype=np.int64)
     quick_s = [search.quick(works[row], bindings[row]) for row in rows]
     best = int(np.argmin(quick_s))
-    best_s, kept, binding = quick_s[best], bindings[best], np.empty_like(free)
+    best_s, kept, binding = quick_s[best], bindings[best], np.empty_like(bindings[0])
     for row in np.argsort(quick_s, kind="stable").tolist():
         found_s = search.best(works[row], best_s, binding)
         if found_s < best_s:
@@ -160,16 +184,15 @@ class _Search(NamedTuple):
     best: Callable[[BindingWork, float, Whole], float]
 
 
-def _on_one_server(case: LocalCase, free: Whole) -> _Search:
+def _search_of(case: LocalCase) -> _Search:
     wires = wires_of(case)
-    return _Search(
-        lambda work, binding: quick_binding(work, wires, free, binding),
-        lambda work, limit_s, binding: best_binding(work, wires, free, limit_s, binding),
-    )
-
-
-def _on_servers(case: LocalCase) -> _Search:
-    wires, ways = wires_of(case), ways_of(case)
+    if case.num_servers == 1:
+        free = np.array(case.gpus.free)
+        return _Search(
+            lambda work, binding: quick_binding(work, wires, free, binding),
+            lambda work, limit_s, binding: best_binding(work, wires, free, limit_s, binding),
+        )
+    ways = ways_of(case)
     return _Search(
         lambda work, binding: servers_binding(work, wires, ways, binding, np.inf),
         lambda work, limit_s, binding: listed_binding(work, wires, ways, limit_s, binding),

@@ -168,6 +168,11 @@ def load_policy(path: Path) -> LocalPolicy:
             f"checkpoint {path}: kind must be {_KIND}, got {payload.get('kind')!r}"
         )
     found = payload.get("architecture")
+    if isinstance(found, Mapping) and "servers" not in found.get("context_features", ("servers",)):
+        raise CheckpointError(
+            f"checkpoint {path}: local policy must see domains of several servers, got one of "
+            "before; train it with python -m scenarios.train_local"
+        )
     try:
         if not isinstance(found, Mapping):
             raise TypeError(f"architecture of type {type(found).__name__}")

@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from agents.hi_ppo.local.binding import iteration_s
-from agents.hi_ppo.local.bound_plans import LocalPlan, quickly_bound, wires_of, work_of
+from agents.hi_ppo.local.bound_plans import LocalPlan, in_order, quickly_bound
 from agents.hi_ppo.local.case import LocalCase
 from agents.hi_ppo.local.features import observe
 from agents.hi_ppo.local.options import Options, options_of
@@ -21,15 +20,7 @@ def largest_tensor(case: LocalCase, options: Options | None = None) -> LocalPlan
         If no option fits.
     """
     options = options_of(case) if options is None else options
-    row = _largest_tensor(options)
-    option = options.rows.options[row]
-    binding = case.gpus.free[: option.parallelism.num_gpus]
-    time_s = iteration_s(work_of(case, options, [row])[0], wires_of(case), np.array(binding))
-    return LocalPlan(
-        option=option,
-        binding=binding,
-        seconds_per_sequence=time_s / case.job.num_sequences,
-    )
+    return in_order(case, options, _largest_tensor(options))
 
 
 def largest_tensor_bound(case: LocalCase, options: Options | None = None) -> LocalPlan:

@@ -67,7 +67,7 @@ def border_s_of(
             for place in range(first, first + width):
                 ring |= 1 << binding[place]
             sending |= ring
-            gather_s = max(gather_s, _gather_s(work, wires, ways, ring))
+            gather_s = max(gather_s, gather_s_of(work, wires, ways, ring))
         share = min(share, ways.share[sending])
     return crossing_s(work, ways, share, gather_s)
 
@@ -89,7 +89,7 @@ def crossing_s(
 
 
 @lean_kernel
-def _gather_s(work: BindingWork, wires: Wires, ways: WaysOut, ring: int) -> float:
+def gather_s_of(work: BindingWork, wires: Wires, ways: WaysOut, ring: int) -> float:
     """Time until a tensor group has gathered a message; of several servers each has the ring."""
     num_servers = work.tensor // ways.gpus_per_server
     if num_servers <= 1:
@@ -179,7 +179,7 @@ def least_servers_s(work: BindingWork, wires: Wires, ways: WaysOut, gpus: Whole)
     step_s = least_step_s(wires, everywhere, min(work.tensor, per_server), work.tensor_bytes)
     gather_s = (work.tensor - 1) * step_s
     if work.tensor > per_server:
-        gather_s = _gather_s(work, wires, ways, everywhere)
+        gather_s = gather_s_of(work, wires, ways, everywhere)
     inside_s, inside_wire_s = least_hop_s(work, wires, gpus) if size < per_server else (0.0, 0.0)
     outside_s, outside_wire_s = crossing_s(work, ways, 1.0, gather_s)
     slowest_s = total_s = 0.0
