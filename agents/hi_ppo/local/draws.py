@@ -59,8 +59,8 @@ def draw_servers_case(rng: np.random.Generator) -> LocalCase:
     """Draw a case on 2 to 8 equal servers in which at least one option fits.
 
     As `draw_case`, on servers of a kind of `SERVER_KINDS` whose GPUs have other numbers, all free.
-    Cards have all, half or a quarter of their line rate, and the way between servers takes 2 to
-    20 us.
+    Cards have all, half or a quarter of their line rate, the way between servers takes 2 to 20 us,
+    and tensor groups may span servers in one case of four.
     """
     while True:
         case = _draw_on_servers(rng)
@@ -83,6 +83,7 @@ def _draw_on_servers(rng: np.random.Generator) -> LocalCase:
         nics_per_node=len(cards),
         nic_bandwidth_bytes_per_s=rate / float(2 ** rng.integers(3)),
         nic_latency_s=2e-6 * 10 ** float(rng.random()),
+        tensor_across_nodes=bool(rng.random() < 0.25),
         server=server,
     )
     num_gpus = int(rng.integers(2, MOST_LOCAL_SERVERS + 1)) * server.num_gpus
