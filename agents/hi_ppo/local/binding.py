@@ -164,9 +164,9 @@ def quick_binding(
         if best_s <= enough_s:
             return best_s
         if start == 0:
-            _grouped(wires, free, work.tensor, trial)
+            grouped(wires, free, work.tensor, trial)
         elif start == 1:
-            _grouped(wires, free, work.data, trial)
+            grouped(wires, free, work.data, trial)
             _transpose(work, trial)
         else:
             trial[:] = free
@@ -211,7 +211,7 @@ def _descended(work: BindingWork, wires: Wires, trial: Whole, below_s: float) ->
 
 
 @lean_kernel
-def _grouped(wires: Wires, free: Whole, size: int, order: Whole) -> None:
+def grouped(wires: Wires, free: Whole, size: int, order: Whole) -> None:
     """Write free GPUs as groups of a size, the one with the fastest ring first, then of the rest.
 
     GPUs that are left over come last.

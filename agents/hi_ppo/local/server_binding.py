@@ -8,7 +8,7 @@ idle differ.
 
 import numpy as np
 
-from agents.hi_ppo.local.binding import ROUNDING, BindingWork
+from agents.hi_ppo.local.binding import ROUNDING, BindingWork, grouped
 from agents.hi_ppo.local.quickest import BindingWorks, work_at
 from agents.hi_ppo.local.server_times import WaysOut, least_servers_s, servers_iteration_s
 from des.base.jit import kernel, lean_kernel
@@ -58,10 +58,12 @@ def _bound_alike(
 ) -> float:
     """Write a good binding that all servers take alike and return its time. [s]
 
-    From the order of the numbers, and from `NUM_STARTS` that a fixed sequence of numbers shuffles,
+    From fast tensor groups, and from `NUM_STARTS` orders that a fixed sequence of numbers shuffles,
     two GPUs swap places in all servers as long as that helps.
     """
-    order, number, best_s = np.arange(ways.gpus_per_server), 1, np.inf
+    gpus, number, best_s = np.arange(ways.gpus_per_server), 1, np.inf
+    order = np.empty_like(gpus)
+    grouped(wires, gpus, min(work.tensor, ways.gpus_per_server), order)
     for _ in range(1 + NUM_STARTS):
         if best_s <= enough_s:
             break
