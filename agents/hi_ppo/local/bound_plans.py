@@ -10,6 +10,7 @@ import numpy as np
 from agents.hi_ppo.local.best_binding import best_binding
 from agents.hi_ppo.local.binding import BindingWork, iteration_s, quick_binding
 from agents.hi_ppo.local.case import MOST_LOCAL_GPUS, LocalCase
+from agents.hi_ppo.local.joined_gpus import card_shares
 from agents.hi_ppo.local.option_rows import LocalOption
 from agents.hi_ppo.local.options import Options, options_of, tensor_steps
 from agents.hi_ppo.local.quickest import BindingWorks, quickest_binding, work_at
@@ -19,7 +20,6 @@ from agents.hi_ppo.local.server_binding import (
     servers_binding,
 )
 from agents.hi_ppo.local.server_times import WaysOut, servers_iteration_s
-from agents.hi_ppo.local.times import card_shares
 from des.costs.stage_times import TENSOR_ALL_REDUCES_PER_PASS
 from des.devices.rings import Whole, Wires
 

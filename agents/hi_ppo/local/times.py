@@ -18,15 +18,15 @@ What is minimised is T over the sequences of an iteration. Pairs and rings do no
 two groups whose rings pass the same link between processors both get all of it.
 """
 
-from dataclasses import replace
-from functools import lru_cache
+from collections.abc import Iterable
 
 import numpy as np
 
 from agents.hi_ppo.local.alike_gpus import DeviceTimes, alike_times, pipelined_s
-from agents.hi_ppo.local.case import DomainCase, LocalCase, ServersCase
+from agents.hi_ppo.local.case import DomainCase, LocalCase
+from agents.hi_ppo.local.joined_gpus import Joint, border_joint, domain_with, joint_of
 from agents.hi_ppo.local.option_rows import LocalOption
-from des import Domain, Nodes
+from des import Domain, Parallelism
 from des.costs.local_borders import local_message_s
 from des.costs.message_times import corrected_inside
 from des.costs.node_collectives import group_all_reduce_s
@@ -73,33 +73,30 @@ def _bound_times(case: DomainCase, option: LocalOption, binding: tuple[int, ...]
     rate = compute_rate_flops_per_s(case.domain, case.corrections, shape)
     sums, first = workload.sums_before, case.first_layer
     passes_s, hops_s, gradient_s = [], [], []
+    joined = _Joined(case)
     for device, num_layers in enumerate(split_evenly(case.num_layers, shape.pipeline)):
         forward_flops, backward_flops, num_parameters = (
             total(figure, first, num_layers)
             for figure in (sums.forward_flops, sums.backward_flops, sums.num_parameters)
         )
         exchange_s = max(
-            tensor_parallel_s(workload, joined, shape, case.corrections)
-            for joined in {joined_by(case, group) for group in places[device]}
+            tensor_parallel_s(workload, each, shape, case.corrections)
+            for each in joined.by_groups(places[device])
         )
         within_s = num_layers * exchange_s
         passes_s.append((forward_flops / rate + within_s, backward_flops / rate + within_s))
         held_bytes = GRADIENT_BYTES * num_parameters / shape.tensor
-        replicas = {joined_by(case, group) for group in places[device].T}
         gradient_s.append(
             max(
-                group_all_reduce_s(
-                    held_bytes, data_group(corrected_inside(one, case.corrections), shape, device)
-                )
-                for one in replicas
+                _gradients_s(case, shape, device, each, held_bytes)
+                for each in joined.by_groups(places[device].T)
             )
         )
-        borders = _borders(case, places[device - 1], places[device]) if device > 0 else ()
-        messages = [
-            local_message_s(workload, joined, shape, case.corrections, device=device - 1)
-            for joined in borders
-        ]
-        if messages:
+        if device > 0:
+            messages = [
+                local_message_s(workload, each, shape, case.corrections, device=device - 1)
+                for each in joined.by_neighbours(places[device - 1], places[device])
+            ]
             on_wire_s = max(one.transfer_s for one in messages)
             whole_s = max(one.transfer_s + one.latency_s for one in messages)
             hops_s.append((on_wire_s, whole_s - on_wire_s))
@@ -109,98 +106,33 @@ def _bound_times(case: DomainCase, option: LocalOption, binding: tuple[int, ...]
     return DeviceTimes(forward_s, backward_s, transfer_s, latency_s, max(gradient_s))
 
 
-def _borders(case: LocalCase, before: np.ndarray, behind: np.ndarray) -> set[Domain]:
-    """Return the domain with the wires of the pairs between two devices, for each kind of them."""
-    if case.num_servers > 1 and is_border(case, before, behind):
-        return {border_domain(case, before, behind)}
-    pairs = np.column_stack((before.ravel(), behind.ravel()))
-    return {joined_by(case, pair) for pair in pairs}
+class _Joined:
+    """Domains of a case, one for each kind of wires that some of its GPUs have in common."""
+
+    def __init__(self, case: LocalCase) -> None:
+        self._case = case
+        self._known: dict[Joint, Domain] = {}
+
+    def by_groups(self, groups: Iterable[np.ndarray]) -> list[Domain]:
+        """Return the domain with the wires of each kind of the groups."""
+        return [self._with(joint) for joint in {joint_of(self._case, each) for each in groups}]
+
+    def by_neighbours(self, before: np.ndarray, behind: np.ndarray) -> list[Domain]:
+        """Return the domain with the wires of devices in a row: of each pair, or their border."""
+        border = border_joint(self._case, before, behind)
+        if border is not None:
+            return [self._with(border)]
+        return self.by_groups(np.column_stack((before.ravel(), behind.ravel())))
+
+    def _with(self, joint: Joint) -> Domain:
+        if joint not in self._known:
+            self._known[joint] = domain_with(self._case.domain, joint)
+        return self._known[joint]
 
 
-def is_border(case: LocalCase, before: np.ndarray, behind: np.ndarray) -> bool:
-    """Whether devices in a row, which fill servers without a rest, lie on different servers."""
-    per_server = case.gpus.num_gpus
-    return bool(before.flat[-1] // per_server != behind.flat[0] // per_server)
-
-
-def joined_by(case: DomainCase, group: np.ndarray) -> Domain:
-    """Return the domain with the inner network that the best ring of some GPUs has.
-
-    `des` reckons with one figure per domain; this is how it gets that of a binding. A GPU alone has
-    the network of the domain, which it does not use; so have GPUs that are not known one by one,
-    and those of several servers.
-    """
-    if len(group) == 1 or not isinstance(case, LocalCase | ServersCase):
-        return case.domain
-    gpus = case.gpus if isinstance(case, LocalCase) else case.server
-    sets = sets_of(group, gpus.num_gpus)
-    if len(sets) > 1 and not isinstance(case, LocalCase):
-        return case.domain
-    wires = gpus.wires
-    rings = [
-        (float(wires.ring_bandwidth_bytes_per_s[each]), -float(wires.ring_latency_s[each]))
-        for each in sets.values()
-        if each.bit_count() > 1
-    ]
-    joined = case.domain if not rings else _with_network(case.domain, *min(rings))
-    return joined if len(sets) == 1 else _with_cards(joined, 2**gpus.num_gpus - 1)
-
-
-def sets_of(group: np.ndarray, gpus_per_server: int) -> dict[int, int]:
-    """Sets of GPUs of a group, by server, with a bit for the place of each in its server."""
-    found: dict[int, int] = {}
-    for gpu in group.tolist():
-        number, place = divmod(gpu, gpus_per_server)
-        found[number] = found.get(number, 0) | 1 << place
-    return found
-
-
-def card_shares(nodes: Nodes) -> np.ndarray:
-    """Parts that sets of GPUs of a node get of an even share of its cards (2**n,).
-
-    All 1 where cards are not known one by one, or not all of the node's.
-    """
-    server = nodes.server
-    if server is None or len(server.near_nics) != nodes.nics_per_node:
-        return np.ones(1 << nodes.gpus_per_node)
-    return server.nic_shares
-
-
-@lru_cache(maxsize=4096)
-def _with_network(domain: Domain, bandwidth_bytes_per_s: float, negative_s: float) -> Domain:
-    return replace(
-        domain,
-        intra_bandwidth_bytes_per_s=bandwidth_bytes_per_s,
-        intra_latency_s=-negative_s,
-    )
-
-
-def _with_cards(domain: Domain, *senders: int) -> Domain:
-    """Return the domain with the cards that the worst of some sets of GPUs of a node get."""
-    nodes = domain.nodes
-    assert nodes is not None
-    share = float(card_shares(nodes)[list(senders)].min())
-    bandwidth = nodes.nic_bandwidth_bytes_per_s * share
-    return replace(domain, nodes=replace(nodes, nic_bandwidth_bytes_per_s=bandwidth))
-
-
-def border_domain(case: LocalCase, before: np.ndarray, behind: np.ndarray) -> Domain:
-    """Return the domain with the wires of a border between devices on different servers.
-
-    ``before`` and ``behind`` (data, tensor) are the GPUs of the two devices; cards are those of the
-    worst of their servers, and the inner network that of their slowest tensor group.
-    """
-    joined = [joined_by(case, group) for group in (*before, *behind)]
-    slowest = min(joined, key=_speed)
-    devices = (before.ravel(), behind.ravel())
-    sets = (sets_of(device, case.gpus.num_gpus) for device in devices)
-    inner = replace(
-        case.domain,
-        intra_bandwidth_bytes_per_s=slowest.intra_bandwidth_bytes_per_s,
-        intra_latency_s=slowest.intra_latency_s,
-    )
-    return _with_cards(inner, *(each for found in sets for each in found.values()))
-
-
-def _speed(domain: Domain) -> tuple[float, float]:
-    return domain.intra_bandwidth_bytes_per_s, -domain.intra_latency_s
+def _gradients_s(
+    case: LocalCase, shape: Parallelism, device: int, joined: Domain, held_bytes: float
+) -> float:
+    """Sum of the gradients of a device over a group of its replicas. [s]"""
+    group = data_group(corrected_inside(joined, case.corrections), shape, device)
+    return group_all_reduce_s(held_bytes, group)
