@@ -26,7 +26,7 @@ from agents.hi_ppo.local.training import LocalTrainer, LocalTraining
 from agents.ppo.checkpoint import CheckpointError, save_checkpoint
 from des import InfeasiblePlacementError
 
-SHORT = LocalTraining(num_cases=12, num_updates=3, cases_per_update=8)
+SHORT = LocalTraining(num_cases=12, num_server_cases=4, num_updates=3, cases_per_update=8)
 
 
 def fresh_policy(seed: int = 0, **changes: object) -> LocalPolicy:
@@ -62,7 +62,11 @@ def test_another_seed_trains_another_policy():
 def test_training_comes_close_to_the_best_plans(sees_estimate):
     """A policy that points anywhere is 40 % off and more; a little training leaves a few."""
     training = LocalTraining(
-        num_cases=128, num_updates=20, cases_per_update=32, sees_estimate=sees_estimate
+        num_cases=128,
+        num_server_cases=16,
+        num_updates=20,
+        cases_per_update=32,
+        sees_estimate=sees_estimate,
     )
     trainer = LocalTrainer(training)
     cases = drawn_cases(24, stream=1)
@@ -125,6 +129,22 @@ def test_checkpoints_of_other_policies_are_refused(tmp_path, changes, message):
 
     with pytest.raises(CheckpointError, match=message):
         load_policy(path)
+
+
+def test_policies_trained_before_there_were_several_servers_are_refused_by_name(tmp_path):
+    payload = {
+        "kind": "local-agent",
+        "architecture": {"context_features": ("free_gpus", "layers"), "hidden_size": 64},
+        "parameters": {},
+        "training": {},
+    }
+    save_checkpoint(tmp_path / "local-0.pt", payload)
+
+    message = (
+        r"local-0\.pt: local policy must see domains of several servers.*scenarios.train_local"
+    )
+    with pytest.raises(CheckpointError, match=message):
+        load_policy(tmp_path / "local-0.pt")
 
 
 @pytest.mark.parametrize("field", ["context", "options"])

@@ -5,6 +5,7 @@ the GPUs that exchange data.
 """
 
 from dataclasses import replace
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -67,6 +68,7 @@ def border_joint(case: LocalCase, before: np.ndarray, behind: np.ndarray) -> Joi
     return slowest._replace(card_share=_card_share(case.domain, senders))
 
 
+@lru_cache(maxsize=4096)
 def domain_with(domain: Domain, joint: Joint) -> Domain:
     """Return the domain with an inner network and cards."""
     nodes = domain.nodes

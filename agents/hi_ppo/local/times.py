@@ -134,5 +134,7 @@ def _gradients_s(
     case: LocalCase, shape: Parallelism, device: int, joined: Domain, held_bytes: float
 ) -> float:
     """Sum of the gradients of a device over a group of its replicas. [s]"""
+    if shape.data == 1:
+        return 0.0
     group = data_group(corrected_inside(joined, case.corrections), shape, device)
     return group_all_reduce_s(held_bytes, group)
