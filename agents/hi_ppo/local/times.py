@@ -65,7 +65,7 @@ def device_times(case: DomainCase, option: LocalOption, binding: tuple[int, ...]
     return alike_times(case, option)
 
 
-def _bound_times(case: DomainCase, option: LocalOption, binding: tuple[int, ...]) -> DeviceTimes:
+def _bound_times(case: LocalCase, option: LocalOption, binding: tuple[int, ...]) -> DeviceTimes:
     """Times of devices whose GPUs are known one by one."""
     shape = option.parallelism
     places = np.array(binding).reshape(shape.pipeline, shape.data, shape.tensor)
