@@ -33,7 +33,7 @@ class Tab:
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         attached = self.call("Target.attachToTarget", targetId=target, flatten=True)
         self._session = attached["sessionId"]
-        for domain in ("Page", "Runtime", "Log", "Network"):
+        for domain in ("Page", "Runtime", "Log", "Network", "Inspector"):
             self.call(f"{domain}.enable")
 
     def call(self, method: str, **params: object) -> dict[str, Any]:
@@ -61,6 +61,7 @@ class Tab:
 
     def _record(self, event: str, params: dict[str, Any]) -> None:
         self._events.append(event)
+        assert event != "Inspector.targetCrashed", "the page has crashed"
         if event == "Runtime.exceptionThrown":
             self.complaints.append(json.dumps(params["exceptionDetails"])[:500])
         elif event == "Runtime.consoleAPICalled" and params["type"] in ("error", "warning"):

@@ -57,6 +57,7 @@ class Setup(RunCluster):
     sequence_parallel: bool = False
     published_error: Positive | None = None
     target_error: Positive | None = None
+    recorded_error: Positive | None = None
 
 
 class RunSizes(BaseModel):

@@ -39,11 +39,15 @@ _ACCESSIBLE_TAGS = {
     '<aside class="footnote-list brackets"': '<aside class="footnote-list brackets" role="none"',
     "<pre": '<pre tabindex="0"',
     '<div class="table-wrapper': '<div tabindex="0" class="table-wrapper',
+    '<div id="search-results"': '<h1>Search</h1>\n<div id="search-results"',
 }
 """Tags of Sphinx and its theme, and the same with attributes for screen readers and keyboards."""
 
 _SIGNATURE = re.compile(r"<dl>\n((?:<dd>.*</dd>\n)+)</dl>")
 """Parameters of a signature, a line each: a list of definitions without terms."""
+
+_FOOTNOTE = re.compile(r'<aside class="footnote brackets" id="([^"]+)"')
+"""A footnote: a landmark of the page, whose name no other one may have."""
 
 _API = """API
 ===
@@ -117,6 +121,7 @@ def accessible_page(html: str) -> str:
     """
     for tag, accessible in _ACCESSIBLE_TAGS.items():
         html = html.replace(tag, accessible)
+    html = _FOOTNOTE.sub(r'\g<0> aria-label="Footnote \g<1>"', html)
     return _SIGNATURE.sub(_parameters, html)
 
 

@@ -104,6 +104,7 @@ def _command(argv: Sequence[str] | None) -> int:
     for name in ("steps", "envs", "days"):
         require_count(f"--{name}", "value", getattr(config, name))
     choice = OutputChoice(figures=config.figures, parquet=config.parquet)
+    writing.require_no_run(config.out)  # refused before minutes of work
     if config.summary:
         lines, picture = seeds_summary.summarised(config.out)
         sys.stdout.write("\n".join(lines) + "\n")

@@ -17,7 +17,7 @@ from des.plan.plan_texts import pipelines_text
 from des.worlds import EXAMPLES, WORLDS
 from scenarios.explore.bubbles import bubble_figure, bubble_table
 from scenarios.explore.exports import export_of
-from scenarios.explore.layout import EXPORTS, FACTS, FIGURES, SWEPT, page
+from scenarios.explore.layout import EXPORTS, FIGURES, QUICK_FACTS, SWEPT, page
 from scenarios.explore.rivals import rival_table
 from scenarios.explore.scene import Scene, Settings, scene_of
 from scenarios.explore.what_if import bandwidth_sweep, family_map, sweep_lines
@@ -71,6 +71,7 @@ def explorer_app(explorer: Explorer) -> Dash:
     networks = sorted({*WORLDS, *EXAMPLES, explorer.settings.network})
     app.layout = page(explorer.settings, first.topology, networks)
     _draw_on_change(app)
+    _bound_when_drawn(app)
     _compare_on_click(app)
     _save_on_click(app)
     _serve_runs(app, explorer.runs)
@@ -108,7 +109,7 @@ def _states() -> list[State]:
 
 def _draw_on_change(app: Dash) -> None:
     outputs = [Output("answer", "children")]
-    outputs += [Output(f"fact-{name}", "children") for name in FACTS]
+    outputs += [Output(f"fact-{name}", "children") for name in QUICK_FACTS]
     for name in FIGURES:
         outputs += [Output(name, "figure"), Output(f"{name}-seen", "children")]
 
@@ -121,14 +122,27 @@ def _draw_on_change(app: Dash) -> None:
         return _shown(scene)
 
 
+def _bound_when_drawn(app: Dash) -> None:
+    """Say the bound as soon as the figures are on the page, which its proof would hold up."""
+
+    @app.callback(
+        Output("fact-bound", "children"),
+        Input("fact-time", "children"),
+        *_states(),
+        prevent_initial_call=True,
+    )
+    def bound(_: str, *values: Any) -> str:
+        return scene_of(settings_of(values)).bound_sentence()
+
+
 def _shown(scene: Scene) -> tuple[Any, ...]:
-    facts = scene.sentences()
+    facts = scene.quick_sentences()
     names = tuple(scene.topology.index_of)
     answer = f"{pipelines_text(scene.plan, names)}: {facts['time']}"
     figures: list[Any] = []
     for figure in (*scene.views.first, *scene.views.more):
         figures += [page_figure(figure), figure.seen]
-    return (answer, *(facts[name] for name in FACTS), *figures)
+    return (answer, *(facts[name] for name in QUICK_FACTS), *figures)
 
 
 def _compare_on_click(app: Dash) -> None:

@@ -21,7 +21,8 @@ EMPTY = {
 """Figure of what has not been drawn yet."""
 
 SWEPT = ("what_if", "families", "bubbles")
-FACTS = ("settings", "time", "bottleneck", "bound", "cost", "memory")
+QUICK_FACTS = ("settings", "time", "bottleneck", "cost", "memory")
+FACTS = (*QUICK_FACTS, "bound")
 EXPORTS = {
     "network": "network file",
     "plan": "plan",

@@ -103,7 +103,11 @@ class Scene:
         )
 
     def sentences(self) -> dict[str, str]:
-        """Say settings, time, bottleneck, bound, cost and memory, by these names."""
+        """Say settings, time, bottleneck, cost, memory and bound, by these names."""
+        return self.quick_sentences() | {"bound": self.bound_sentence()}
+
+    def quick_sentences(self) -> dict[str, str]:
+        """Say all but the bound, whose proof takes longer than the simulation."""
         result = self.result
         busy = {f"{use.source} to {use.target}": use.busy_s for use in result.links}
         for stage in result.stages:
@@ -119,13 +123,13 @@ class Scene:
             f"{chosen.latency_factor:.3g}, {gpus} GPUs, {chosen.tokens_per_step:,} tokens a step",
             "time": f"{result.makespan_s:.4g} s a step, {tokens_per_s:,.0f} tokens/s",
             "bottleneck": f"{name}, busy {100 * busy[name] / result.makespan_s:.0f} % of a step",
-            "bound": self._bound(),
             "cost": self._cost(),
             "memory": f"{fullest.domain} is fullest, {share:.0f} %"
             + ("" if result.fits_memory else ": the plan does not fit"),
         }
 
-    def _bound(self) -> str:
+    def bound_sentence(self) -> str:
+        """Say how far the plan is from a time that no plan is below."""
         if self.settings.family in _MODES:
             return "none: the family changes the training"
         try:
@@ -143,6 +147,7 @@ class Scene:
         return f"{cost.total_usd:.4g} USD a step, {cost.communication_usd:.4g} of it for links"
 
 
+@lru_cache(maxsize=8)
 def scene_of(settings: Settings) -> Scene:
     """Return the scene of settings.
 

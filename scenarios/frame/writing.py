@@ -22,6 +22,21 @@ _SHOWN = (".html", ".png", ".pdf", ".svg")
 """Endings of pages and pictures."""
 
 
+def require_no_run(folder: Path) -> None:
+    """Refuse the folder of a run: it has a ``config.json`` and files that are not to be replaced.
+
+    Raises
+    ------
+    ValueError
+        If the folder has one.
+    """
+    if (folder / "config.json").exists():
+        raise ValueError(
+            f"--out {folder}: must not be a run folder, got one that has a config.json; "
+            "choose another --out"
+        )
+
+
 def write_files(folder: Path, files: dict[str, bytes]) -> list[Path]:
     """Write all rows or none, then all pages and pictures or none; return where the files are.
 
@@ -30,10 +45,9 @@ def write_files(folder: Path, files: dict[str, bytes]) -> list[Path]:
     Raises
     ------
     ValueError
-        If the folder cannot be made or written.
+        If the folder cannot be made or written, or is that of a run.
     """
-    if (folder / "config.json").exists():
-        raise ValueError(f"--out {folder}: must not be the folder of a training run")
+    require_no_run(folder)
     places = {folder / name: content for name, content in files.items()}
     try:
         folder.mkdir(parents=True, exist_ok=True)

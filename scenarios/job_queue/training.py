@@ -76,6 +76,7 @@ def _command(argv: Sequence[str] | None) -> int:
     for name in ("steps", "envs", "queues"):
         require_count(f"--{name}", "value", getattr(config, name))
     choice = OutputChoice(figures=config.figures, parquet=config.parquet)
+    writing.require_no_run(config.out)  # refused before minutes of work
     paths = [Path(each) for each in config.evaluate]
     if not paths:
         paths = [config.out / f"queue-{config.seed}.pt"]

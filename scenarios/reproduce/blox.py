@@ -20,6 +20,7 @@ from des.figures.figure import Axis, Figure, Panel
 from des.figures.marks import Points, Symbol
 from des.figures.palette import COLOURS, INK, SKY
 from scenarios.frame.outputs import figures_option, parquet_option
+from scenarios.reproduce.bound import Bound
 from scenarios.reproduce.cases import PUBLISHED
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ def reproduce(cases: Mapping[str, BloxCase]) -> Reproduction:
     """Run every case and hold it against what Blox computed."""
     frame = compare(cases)
     bounds = [
-        report.Bound.at_most(name, float(frame[column].sum()), 0.0, shown=".3g")
+        Bound.at_most(name, float(frame[column].sum()), 0.0, shown=".3g")
         for name, column in (
             (f"unequal jobs of {frame['jobs'].sum()}", "unequal_jobs"),
             (f"unequal rounds of {frame['rounds'].sum()}", "unequal_rounds"),

@@ -1,7 +1,8 @@
 """Reading files of published rows: ``{"source": ..., "targets": {...}, "rows": [{...}, ...]}``.
 
 A figure that is ``null`` was not published, as one that is absent. Targets that a file does not
-give are those of the file that comes with EastWest.
+give are those of the file that comes with EastWest. Where its own rows miss a target, a file has
+the figure on record in ``recorded``, which a later version may not fall behind.
 """
 
 import reprlib
@@ -54,13 +55,15 @@ FileT = TypeVar("FileT", bound=BaseModel)
 class CaseFile(BaseModel, Generic[RowT]):
     """A whole file: where the figures are from, how near ours must be to them, and the rows.
 
-    Other keys describe the file.
+    ``recorded`` has what is allowed in place of a target that is missed. Other keys describe the
+    file.
     """
 
     model_config = ConfigDict(extra="ignore", strict=True, allow_inf_nan=False, frozen=True)
 
     source: str
     targets: dict[str, PositiveNumber] = {}
+    recorded: dict[str, PositiveNumber] = {}
     rows: Annotated[tuple[RowT, ...], Field(min_length=1)]
 
 
@@ -76,13 +79,13 @@ def read_cases(path: Path, row_form: type[RowT], shipped: Path) -> CaseFile[RowT
         allowed and what came.
     """
     form = CaseFile[row_form]  # type: ignore[valid-type]
-    targets = read_form(shipped, form).targets
-    cases = read_form(path, form)
-    for name in cases.targets:
-        if name not in targets:
-            known = ", ".join(targets)
-            raise ValueError(f"{path}: targets must have keys of {known}; got {name!r}")
-    return cases.model_copy(update={"targets": {**targets, **cases.targets}})
+    ours, cases = read_form(shipped, form), read_form(path, form)
+    for field in ("targets", "recorded"):
+        for name in getattr(cases, field):
+            if name not in ours.targets:
+                known = ", ".join(ours.targets)
+                raise ValueError(f"{path}: {field} must have keys of {known}; got {name!r}")
+    return cases.model_copy(update={"targets": {**ours.targets, **cases.targets}})
 
 
 def read_form(path: Path, form: type[FileT]) -> FileT:

@@ -119,7 +119,7 @@ def reproduce(cases: CaseFile[DelayRow], effort: Effort) -> Reproduction:
     return report.Reproduction(
         title="Seconds per microbatch of pipeline schedules between data centres",
         frame=frame,
-        bounds=tuple(crosspipe_verdicts.error_bounds(compared, cases.targets)),
+        bounds=tuple(crosspipe_verdicts.error_bounds(compared, cases)),
         figure=draw(rows, frame),
         notes=(
             f"Published: {cases.source}",

@@ -33,6 +33,7 @@ from des.plan.synchronisation import (
     lowest_bandwidth_bytes_per_s,
 )
 from scenarios.frame.outputs import figures_option, parquet_option
+from scenarios.reproduce.bound import Bound
 from scenarios.reproduce.cases import (
     PUBLISHED,
     CaseFile,
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from scenarios.reproduce import report
-    from scenarios.reproduce.report import Bound, Reproduction
+    from scenarios.reproduce.report import Reproduction
 else:
     pd = lazy("pandas")
     report = lazy("scenarios.reproduce.report")
@@ -83,7 +84,7 @@ files written to --out: table.csv, table.md, picture.png
 
 A figure that is null was not published.
 
-exit codes: 0 every target is met; 1 one is not; 2 a flag or a file of cases is wrong;
+exit codes: 0 every bound is met; 1 one is not; 2 a flag or a file of cases is wrong;
   {EXIT_CODES}
 """
 
@@ -189,20 +190,22 @@ def reproduce(tables: Mapping[str, CaseFile[DiLoCoRow]]) -> Reproduction:
         bounds=tuple(
             bound
             for name, frame in frames.items()
-            for bound in bounds_of(name, frame, tables[name].targets)
+            for bound in bounds_of(name, frame, tables[name])
         ),
         figure=draw([row for row in rows if any(row.published.values())]),
         notes=(*(f"Published: {cases.source}" for cases in tables.values()), *_NOTES),
     )
 
 
-def bounds_of(name: str, frame: pd.DataFrame, targets: Mapping[str, float]) -> list[Bound]:
+def bounds_of(name: str, frame: pd.DataFrame, cases: CaseFile[DiLoCoRow]) -> list[Bound]:
     """Hold the cells of a table against its targets; without any found, only how many are right."""
+    targets, recorded = cases.targets, cases.recorded
     bounds = [
-        report.Bound.at_least(
+        Bound.at_least(
             f"{name}, cells on the published or a neighbouring grid point, of {len(frame)}",
             float(frame["within_a_grid_step"].mean()),
             targets["cells_within_a_grid_step"],
+            recorded=recorded.get("cells_within_a_grid_step"),
             shown=".1%",
         )
     ]
@@ -211,10 +214,11 @@ def bounds_of(name: str, frame: pd.DataFrame, targets: Mapping[str, float]) -> l
         bias = float(above.mean())
         side = "above" if bias >= 0 else "below"
         bounds.append(
-            report.Bound.at_most(
+            Bound.at_most(
                 f"{name}, mean of grid steps that ours lies {side}",
                 abs(bias),
                 targets["mean_grid_steps"],
+                recorded=recorded.get("mean_grid_steps"),
                 shown=".2f",
             )
         )

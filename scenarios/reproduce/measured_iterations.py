@@ -16,19 +16,25 @@ PROFILED = "iteration_s_profiled"
 def predict_table(path: Path, shipped: Path) -> MeasuredTable:
     """Read a table of runs and predict them; a file without setup takes the shipped one's.
 
+    The error on record is that of the shipped rows, so it is not taken.
+
     Raises
     ------
     ValueError
         If a file is wrong, see `calibration.measured.runs.read_runs`.
     """
     public = runs.read_runs(shipped)
-    table = runs.read_runs(path, public.setup)
+    lent = public.setup.model_copy(update={"recorded_error": None})
+    table = runs.read_runs(path, lent)
     is_same_cluster = _without_targets(table.setup) == _without_targets(public.setup)
     return predict_runs(table, public.runs if is_same_cluster else ())
 
 
+_JUDGING = ("published_error", "target_error", "recorded_error")
+
+
 def _without_targets(setup: Setup) -> Setup:
-    return setup.model_copy(update={"published_error": None, "target_error": None})
+    return setup.model_copy(update=dict.fromkeys(_JUDGING))
 
 
 def predict_runs(table: RunTable, public: Sequence[MeasuredRun] = ()) -> MeasuredTable:
@@ -39,6 +45,7 @@ def predict_runs(table: RunTable, public: Sequence[MeasuredRun] = ()) -> Measure
         noun="runs",
         target=setup.target_error,
         published=setup.published_error,
+        recorded=setup.recorded_error,
     )
     cells, targets, notes = [_cell(run, table) for run in table.runs], [target], []
     others_s = solved_layers.predicted_by_others(table.runs, public, setup)

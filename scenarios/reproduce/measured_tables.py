@@ -7,7 +7,7 @@ from typing import Protocol
 
 import pandas as pd
 
-from scenarios.reproduce.report import Bound
+from scenarios.reproduce.bound import Bound
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,13 +44,15 @@ class MeasuredCell:
 class ErrorTarget:
     """A target for the mean absolute error of a table's cells of one quantity.
 
-    ``noun`` names the cells in the plural. A table without a ``target`` is not judged.
+    ``noun`` names the cells in the plural. A table without a ``target`` is not judged. A missed
+    target has the error on record as its bound, ``recorded``.
     """
 
     quantity: str
     noun: str
     target: float | None
     published: float | None = None
+    recorded: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +114,9 @@ def table_bounds(tables: Iterable[MeasuredTable]) -> tuple[tuple[Bound, ...], tu
             if aim.target is None:
                 unjudged.append(f"{line}: {error:.1f}")
             else:
-                bounds.append(Bound.at_most(line, error, 100.0 * aim.target, shown=".1f"))
+                recorded = None if aim.recorded is None else 100.0 * aim.recorded
+                target = 100.0 * aim.target
+                bounds.append(Bound.at_most(line, error, target, recorded=recorded, shown=".1f"))
     return tuple(bounds), tuple(unjudged)
 
 

@@ -17,56 +17,9 @@ from des.figures.figure import Figure
 from scenarios.frame.outputs import OutputChoice
 from scenarios.frame.repeat import repeat_command, repeated_settings
 from scenarios.frame.report import PageTable, Report
-from scenarios.frame.writing import write_files
+from scenarios.frame.writing import require_no_run, write_files
 from scenarios.iteration.iteration_tables import plain_console
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bound:
-    """A bound stated beforehand, what came, and whether it is met."""
-
-    name: str
-    measured: str
-    allowed: str
-    met: bool
-
-    @classmethod
-    def at_least(cls, name: str, measured: float, allowed: float, *, shown: str = ".4g") -> "Bound":
-        """Make a bound from below; ``shown`` is the format of both numbers. NaN fails it.
-
-        Examples
-        --------
-        >>> Bound.at_least("cells within a grid step", 0.95, 0.9, shown=".1%").line
-        'met: cells within a grid step: 95.0%, allowed at least 90.0%'
-        """
-        return cls(
-            name=name,
-            measured=format(measured, shown),
-            allowed=f"at least {allowed:{shown}}",
-            met=bool(measured >= allowed),
-        )
-
-    @classmethod
-    def at_most(cls, name: str, measured: float, allowed: float, *, shown: str = ".4g") -> "Bound":
-        """Make a bound from above; ``shown`` is the format of both numbers. NaN fails it.
-
-        Examples
-        --------
-        >>> Bound.at_most("mean error", 0.08, 0.07, shown=".1%").line
-        'FAILED: mean error: 8.0%, allowed at most 7.0%'
-        """
-        return cls(
-            name=name,
-            measured=format(measured, shown),
-            allowed=f"at most {allowed:{shown}}",
-            met=bool(measured <= allowed),
-        )
-
-    @property
-    def line(self) -> str:
-        """The verdict in one line."""
-        verdict = "met" if self.met else "FAILED"
-        return f"{verdict}: {self.name}: {self.measured}, allowed {self.allowed}"
+from scenarios.reproduce.bound import Bound
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -107,7 +60,7 @@ class Reproduction:
     @property
     def verdicts(self) -> tuple[tuple[str, str], ...]:
         """Each verdict in one line, and how it is set off in a terminal."""
-        lines = [(bound.line, "green" if bound.met else "bold red") for bound in self.bounds]
+        lines = [(bound.line, bound.style) for bound in self.bounds]
         lines += [(f"not judged: {line}", "yellow") for line in self.unjudged]
         if not self.bounds:
             lines.append(("nothing was judged: no bound applies to these rows", "yellow"))
@@ -130,7 +83,10 @@ def run_frame(config: "ReproductionConfig", prog: str) -> RunFrame:
     ------
     UsageError
         If a format is unknown or its package is missing.
+    ValueError
+        If the folder for the files is that of a run.
     """
+    require_no_run(config.out)
     return RunFrame(
         choice=OutputChoice(figures=config.figures, parquet=config.parquet),
         configuration=repeated_settings(config),
@@ -142,6 +98,11 @@ class ReproductionConfig(Protocol):
     """Settings that every reproduction has."""
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    @property
+    def out(self) -> Path:
+        """Folder for the files."""
+        ...
 
     @property
     def figures(self) -> tuple[str, ...]:
@@ -157,10 +118,12 @@ class ReproductionConfig(Protocol):
 def _page(reproduction: Reproduction, frame: RunFrame) -> Report:
     verdicts = [line for line, _ in reproduction.verdicts]
     num_met = sum(bound.met for bound in reproduction.bounds)
+    num_missed = sum(not bound.target_met for bound in reproduction.bounds if bound.target)
+    missed = f" {num_missed} stricter targets are missed." if num_missed else ""
     return Report(
         title=reproduction.title,
         question="Are the published or measured figures reproduced within the stated bounds?",
-        answer=f"{num_met} of {len(reproduction.bounds)} bounds are met.",
+        answer=f"{num_met} of {len(reproduction.bounds)} bounds are met.{missed}",
         command=frame.command,
         first=(reproduction.figure,),
         tables=(
@@ -187,7 +150,8 @@ def publish(reproduction: Reproduction, folder: Path, frame: RunFrame) -> int:
     Returns
     -------
     int
-        1 if a bound is not met, else 0: also where no bound applies, as the lines then say.
+        1 if a bound is not met, else 0: also where a stricter target is missed or no bound applies,
+        as the lines then say.
 
     Raises
     ------

@@ -22,6 +22,7 @@ from des.figures.figure import Axis, Figure, Panel
 from des.figures.marks import GuideLine, Points
 from des.figures.palette import BLUE, INK
 from scenarios.frame.outputs import figures_option, parquet_option
+from scenarios.reproduce.bound import Bound
 from scenarios.reproduce.cases import PUBLISHED, require_judged
 
 if TYPE_CHECKING:
@@ -126,7 +127,7 @@ def reproduce(frame: pd.DataFrame) -> Reproduction:
             ("worst", differences.max(), MOST_WORST_PERCENT),
         ):
             bounds.append(
-                report.Bound.at_most(
+                Bound.at_most(
                     f"{name}, {what} [%] of {len(cells)} cases over the original",
                     float(measured),
                     allowed,

@@ -21,13 +21,14 @@ from des.figures.figure import Axis, Figure, Panel
 from des.figures.marks import Boxes, Points
 from des.figures.palette import BLUE, COLOURS
 from scenarios.frame.outputs import figures_option, parquet_option
+from scenarios.reproduce.bound import Bound
 from scenarios.reproduce.cases import PUBLISHED
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from scenarios.reproduce import report, sailor_cases, sailor_model
-    from scenarios.reproduce.report import Bound, Reproduction
+    from scenarios.reproduce.report import Reproduction
     from scenarios.reproduce.sailor_cases import Cases, MeasuredIteration
 else:
     pd = lazy("pandas")
@@ -156,7 +157,7 @@ def error_bounds_of(frame: pd.DataFrame) -> tuple[tuple[Bound, ...], tuple[str, 
             unjudged.append(f"{name}: {error:.2f}; no published simulator covers these runs")
         else:
             name += f" ({best[0]} is the best published simulator of these runs)"
-            bounds.append(report.Bound.at_most(name, error, best[1], shown=".2f"))
+            bounds.append(Bound.at_most(name, error, best[1], shown=".2f"))
     return tuple(bounds), tuple(unjudged)
 
 

@@ -26,6 +26,7 @@ from des.schedules.flush import one_f_one_b
 from des.schedules.interleaved import interleaved_1f1b
 from des.schedules.zero_bubble import zb_h1, zb_h2
 from scenarios.frame.outputs import figures_option, parquet_option
+from scenarios.reproduce.bound import Bound
 from scenarios.reproduce.cases import PUBLISHED, CaseFile, read_cases, require_judged
 from scenarios.reproduce.stage_worlds import simulate_stages
 
@@ -113,7 +114,7 @@ def reproduce(cases: CaseFile[BubbleRow]) -> Reproduction:
         title="Bubble rates of pipeline schedules",
         frame=frame,
         bounds=tuple(
-            report.Bound.at_most(
+            Bound.at_most(
                 f"{name}, greatest difference of {len(cells)} bubble rates",
                 float(cells["difference"].abs().max()),
                 allowed[name],

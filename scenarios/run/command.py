@@ -18,7 +18,7 @@ from des.training.training_history import IterationRow, TrainingHistory
 from des.training.training_run import run_training
 from scenarios.frame.outputs import OutputChoice
 from scenarios.frame.repeat import repeat_command, repeated_settings
-from scenarios.frame.writing import write_files
+from scenarios.frame.writing import require_no_run, write_files
 from scenarios.iteration.iteration_tables import plain_console
 from scenarios.run.training_run_scenario import (
     PROG,
@@ -76,6 +76,7 @@ def _command(argv: Sequence[str] | None) -> None:
     )
     check_given(config, given)
     OutputChoice(figures=config.figures, parquet=config.parquet)  # refused before minutes of work
+    require_no_run(config.out)
     scenario = load_training_run(config)
     history = run(config, scenario)
     command = repeat_command(PROG, config)

@@ -199,7 +199,7 @@ def shipped_run(tmp_path_factory):
 def test_the_published_rows_are_reproduced_as_the_page_on_reproduction_says(shipped_run):
     code, table = shipped_run
 
-    assert code == 1  # greedy_2x and optimal are too quick
+    assert code == 0  # greedy_2x and optimal miss their targets, as on record
     judged = table[table["schedule"].isin(ERROR_COLUMNS)]
     assert len(judged) == 15
     assert (judged["plain_ratio"] - 1.0).abs().mean() <= 0.08

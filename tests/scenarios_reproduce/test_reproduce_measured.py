@@ -73,6 +73,36 @@ def test_a_large_model_is_predicted_too_quick(frame):
     assert -30.0 < error < -20.0
 
 
+def test_two_measured_runs_of_one_large_model_differ_by_more_than_the_target():
+    """Layers, split and GPUs are equal: 240 microbatches of MT-NLG, from a later run of 280.
+
+    The later run has a third of the bubble, as its schedule is interleaved by 3.
+    """
+    (first,) = json.loads((SHIPPED / "mtnlg.json").read_text())["rows"]
+    (later,) = json.loads((SHIPPED / "korthikanti.json").read_text())["rows"][1:]
+    for name in ("hidden_size", "num_heads", "num_layers", "tensor", "pipeline"):
+        assert first[name] == later[name]
+    num = first["global_batch"] // first["data"] // first["microbatch_size"]
+    bubble = first["pipeline"] - 1
+    each_s = later["measured_iteration_s"]["full"] / (
+        later["global_batch"] + bubble / later["interleaving"]
+    )
+
+    expected_s = each_s * (num + bubble)
+
+    assert expected_s == pytest.approx(46.1, abs=0.1)
+    assert expected_s < (1.0 - 2 * 0.08) * first["measured_iteration_s"]
+
+
+def test_a_record_is_for_the_shipped_rows_alone(tmp_path):
+    unseen(tmp_path, "mtnlg")
+    shutil.copy(SHIPPED / "mtnlg.json", tmp_path)
+
+    recorded = {table.name: table.targets[0].recorded for table in predict_folder(tmp_path)}
+
+    assert recorded == {"mtnlg": 0.257, "mtnlg_unseen": None}
+
+
 def test_files_without_setup_take_that_of_the_table(tmp_path, frame):
     """Rows that come with the project are left out of their predictions in any file."""
     unseen(tmp_path, "vtrain_single")

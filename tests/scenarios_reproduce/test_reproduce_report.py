@@ -11,14 +11,16 @@ from des.figures.figure import Axis, Figure, Panel
 from des.figures.marks import Line
 from des.figures.palette import BLUE
 from scenarios.frame.outputs import OutputChoice
+from scenarios.reproduce.bound import Bound
 from scenarios.reproduce.cases import CaseForm, Count, PositiveNumber, existing_cases, read_cases
 from scenarios.reproduce.command import COMMANDS
 from scenarios.reproduce.command import main as reproduce_main
-from scenarios.reproduce.report import Bound, Reproduction, RunFrame, markdown, publish
+from scenarios.reproduce.report import Reproduction, RunFrame, markdown, publish
 
 RUN = RunFrame(choice=OutputChoice(), configuration={"cases": "file"}, command="again")
 MET = Bound.at_least("cells", 0.95, 0.9, shown=".1%")
 FAILED = Bound.at_most("error", 0.08, 0.07, shown=".1%")
+BEHIND_ITS_TARGET = Bound.at_most("error", 0.08, 0.07, recorded=0.085, shown=".1%")
 
 
 class Row(CaseForm):
@@ -75,7 +77,29 @@ def test_bounds_are_met_at_the_limit_and_never_by_nan():
     assert not Bound.at_most("error", math.nan, 0.1).met
 
 
-@pytest.mark.parametrize(("bounds", "code"), [((MET,), 0), ((MET, FAILED), 1), ((FAILED,), 1)])
+@pytest.mark.parametrize(
+    ("measured", "verdict", "met"),
+    [(0.06, "met", True), (0.08, "TARGET MISSED", True), (0.09, "FAILED", False)],
+)
+def test_a_figure_on_record_is_the_bound_where_the_target_is_missed(measured, verdict, met):
+    above = Bound.at_most("error", measured, 0.07, recorded=0.085, shown=".1%")
+    below = Bound.at_least("share", -measured, -0.07, recorded=-0.085, shown=".1%")
+
+    assert (above.met, below.met) == (met, met)
+    expected = f"{verdict}: error: {measured:.1%}, target at most 7.0%, allowed at most 8.5%"
+    assert above.line == expected
+    assert below.line.startswith(f"{verdict}: share")
+
+
+def test_a_record_better_than_the_target_changes_nothing():
+    assert Bound.at_most("error", 0.06, 0.07, recorded=0.05) == Bound.at_most("error", 0.06, 0.07)
+    assert Bound.at_least("share", 0.6, 0.5, recorded=0.9) == Bound.at_least("share", 0.6, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("bounds", "code"),
+    [((MET,), 0), ((MET, FAILED), 1), ((FAILED,), 1), ((MET, BEHIND_ITS_TARGET), 0)],
+)
 def test_the_exit_code_is_one_if_any_bound_fails(bounds, code, tmp_path, capsys):
     assert publish(reproduction(*bounds), tmp_path, RUN) == code
 

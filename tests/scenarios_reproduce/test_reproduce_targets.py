@@ -28,6 +28,19 @@ def test_targets_are_those_of_the_file_then_of_the_shipped_one(tmp_path):
     assert read_cases(path, Row, shipped).targets == {"error": 0.1, "bias": 0.3}
 
 
+def test_figures_on_record_are_of_the_rows_of_their_own_file(tmp_path):
+    shipped, path = tmp_path / "shipped.json", tmp_path / "cases.json"
+    with_targets(path, {"error": 0.2})
+    content = {"source": "a paper", "targets": {"error": 0.1}, "rows": [ROW]}
+    shipped.write_text(json.dumps(content | {"recorded": {"error": 0.3}}), encoding="utf-8")
+
+    assert read_cases(shipped, Row, shipped).recorded == {"error": 0.3}
+    assert read_cases(path, Row, shipped).recorded == {}
+    path.write_text(json.dumps(content | {"recorded": {"mean": 0.3}}), encoding="utf-8")
+    with pytest.raises(ValueError, match="recorded must have keys of error; got 'mean'"):
+        read_cases(path, Row, shipped)
+
+
 @pytest.mark.parametrize(
     ("targets", "message"),
     [
