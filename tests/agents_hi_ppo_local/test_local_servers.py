@@ -14,7 +14,7 @@ from agents.hi_ppo.local.bound_plans import (
     exhaustive,
     in_order,
     quickly_bound,
-    ways_of,
+    ways_out_of,
     wires_of,
     work_of,
 )
@@ -70,7 +70,7 @@ def test_compiled_times_over_servers_are_those_of_the_formulas_of_des(kind, num_
         option = options.rows.options[row]
         used = np.arange(option.parallelism.num_gpus)
         gpus = tuple((order[used] + used // per_server * per_server).tolist())
-        found = servers_iteration_s(work, wires_of(case), ways_of(case), order)
+        found = servers_iteration_s(work, wires_of(case), ways_out_of(case), order)
         expected = seconds_per_sequence(case, option, gpus) * case.job.num_sequences
         assert found == pytest.approx(expected, rel=1e-12)
 
@@ -167,7 +167,7 @@ def test_the_best_plan_on_two_servers_is_that_of_all_bindings(kind, seed):
     rng = np.random.default_rng(seed)
     server = simulated(kind).renumbered(rng.permutation(4).tolist())
     case = servers_case(server, 2, num_layers=9, first_layer=31)
-    options, wires, ways = options_of(case), wires_of(case), ways_of(case)
+    options, wires, ways = options_of(case), wires_of(case), ways_out_of(case)
     best_s = exhaustive(case, options).seconds_per_sequence * case.job.num_sequences
     orders = [np.array(one + two) for one, two in product(permutations(range(4)), repeat=2)]
     binding, brute = np.empty(8, dtype=np.int64), []

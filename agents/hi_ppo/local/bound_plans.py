@@ -67,7 +67,7 @@ def _wide_sums_s(case: LocalCase, options: Options) -> np.ndarray:
 
     By `des.costs.node_collectives.group_ring_all_reduce_s`, with the ring of all GPUs of a server.
     """
-    wires, ways, ranks = wires_of(case), ways_of(case), options.rows.tensor
+    wires, ways, ranks = wires_of(case), ways_out_of(case), options.rows.tensor
     num_servers = np.maximum(1, ranks // ways.gpus_per_server)
     cards = min(ways.gpus_per_server, ways.num_cards)
     out_bytes_per_s = cards * ways.card_bytes_per_s * ways.share[-1]
@@ -79,7 +79,7 @@ def _wide_sums_s(case: LocalCase, options: Options) -> np.ndarray:
     return np.asarray(in_layer_s[:, None] * options.num_layers)
 
 
-def ways_of(case: LocalCase) -> WaysOut:
+def ways_out_of(case: LocalCase) -> WaysOut:
     """Network cards of the servers of a case, with calibrated figures.
 
     Cards that a server does not tell one by one, or not all of the domain's, are shared evenly. Of
@@ -130,7 +130,7 @@ def quickly_bound(case: LocalCase, options: Options, chosen: Sequence[int]) -> L
     if case.num_servers == 1:
         best, best_s = quickest_binding(works, rows, wires, free, binding)
     else:
-        best, best_s = quickest_on_servers(works, rows, wires, ways_of(case), binding)
+        best, best_s = quickest_on_servers(works, rows, wires, ways_out_of(case), binding)
     return _plan(case, options.rows.options[best], binding, best_s)
 
 
@@ -141,7 +141,7 @@ def in_order(case: LocalCase, options: Options, row: int) -> LocalPlan:
         binding = np.array(case.free_gpus)
         return _plan(case, options.rows.options[row], binding, iteration_s(work, wires, binding))
     binding = np.arange(len(case.free_gpus)) % case.gpus.num_gpus
-    time_s = servers_iteration_s(work, wires, ways_of(case), binding)
+    time_s = servers_iteration_s(work, wires, ways_out_of(case), binding)
     return _plan(case, options.rows.options[row], binding, time_s)
 
 
@@ -192,7 +192,7 @@ def _search_of(case: LocalCase) -> _Search:
             lambda work, binding: quick_binding(work, wires, free, binding),
             lambda work, limit_s, binding: best_binding(work, wires, free, limit_s, binding),
         )
-    ways = ways_of(case)
+    ways = ways_out_of(case)
     return _Search(
         lambda work, binding: servers_binding(work, wires, ways, binding, np.inf),
         lambda work, limit_s, binding: listed_binding(work, wires, ways, limit_s, binding),

@@ -1,5 +1,6 @@
 """Random local cases: what the policy is trained on, and judged on by other seeds."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -46,13 +47,7 @@ def draw_case(rng: np.random.Generator) -> LocalCase:
     sequences, a run of its layers, up to 7 stages elsewhere, GPUs of any speed and memory with a
     load of up to half of their time and 40 % of their memory, and a server.
     """
-    while True:
-        case = _draw(rng)
-        try:
-            options_of(case)
-        except InfeasiblePlacementError:
-            continue
-        return case
+    return _fitting(rng, _draw)
 
 
 def draw_servers_case(rng: np.random.Generator) -> LocalCase:
@@ -62,8 +57,15 @@ def draw_servers_case(rng: np.random.Generator) -> LocalCase:
     Cards have all, half or a quarter of their line rate, the way between servers takes 2 to 20 us,
     and tensor groups may span servers in one case of four.
     """
+    return _fitting(rng, _draw_on_servers)
+
+
+def _fitting(
+    rng: np.random.Generator, draw: Callable[[np.random.Generator], LocalCase]
+) -> LocalCase:
+    """Draw until at least one option fits."""
     while True:
-        case = _draw_on_servers(rng)
+        case = draw(rng)
         try:
             options_of(case)
         except InfeasiblePlacementError:

@@ -22,7 +22,7 @@ servers, and sums of gradients add; and the slowest device or wire.
 """
 
 
-class Network(NamedTuple):
+class GpuNetwork(NamedTuple):
     """GPUs of a case: the free ones of a server, their wires, and its ways out.
 
     ``group_bytes_per_s`` and ``group_latency_s`` are the `GpuTopology.best_groups`.
@@ -36,7 +36,7 @@ class Network(NamedTuple):
 
 
 @kernel
-def estimates(works: BindingWorks, network: Network) -> Real:
+def estimates(works: BindingWorks, network: GpuNetwork) -> Real:
     """Return the estimate of every option and its parts (N, 7), see `PARTS`. [s]"""
     found = np.empty((works.tensor.size, len(PARTS)))
     for row in range(works.tensor.size):
@@ -45,7 +45,7 @@ def estimates(works: BindingWorks, network: Network) -> Real:
 
 
 @lean_kernel
-def _estimate(work: BindingWork, network: Network, parts: Real) -> None:
+def _estimate(work: BindingWork, network: GpuNetwork, parts: Real) -> None:
     """Write the estimate of an option and its parts."""
     size, per_server = work.tensor * work.data, network.ways.gpus_per_server
     step_s, gather_s = _tensor_s(work, network)
@@ -73,7 +73,7 @@ def _estimate(work: BindingWork, network: Network, parts: Real) -> None:
 
 
 @lean_kernel
-def _tensor_s(work: BindingWork, network: Network) -> tuple[float, float]:
+def _tensor_s(work: BindingWork, network: GpuNetwork) -> tuple[float, float]:
     """Step of the rings of tensor groups, and time in which one gathers a message."""
     per_server = network.ways.gpus_per_server
     if work.tensor > per_server:
@@ -85,7 +85,7 @@ def _tensor_s(work: BindingWork, network: Network) -> tuple[float, float]:
 
 
 @lean_kernel
-def _gradients_s(work: BindingWork, network: Network, device: int) -> float:
+def _gradients_s(work: BindingWork, network: GpuNetwork, device: int) -> float:
     """Sum of the gradients of a device."""
     if work.data == 1:
         return 0.0
@@ -101,7 +101,7 @@ def _gradients_s(work: BindingWork, network: Network, device: int) -> float:
 
 
 @lean_kernel
-def _step_s(network: Network, size: int, count: int, num_bytes: float) -> float:
+def _step_s(network: GpuNetwork, size: int, count: int, num_bytes: float) -> float:
     """One step of the slowest of some disjoint rings of a size, the best there are."""
     row = _row_of(size)
     bandwidth = network.group_bytes_per_s[row, count]

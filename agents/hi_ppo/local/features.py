@@ -9,9 +9,9 @@ from functools import lru_cache
 
 import numpy as np
 
-from agents.hi_ppo.local.bound_plans import ways_of, wires_of, works_of
+from agents.hi_ppo.local.bound_plans import ways_out_of, wires_of, works_of
 from agents.hi_ppo.local.case import LocalCase
-from agents.hi_ppo.local.estimates import Network, estimates
+from agents.hi_ppo.local.estimates import GpuNetwork, estimates
 from agents.hi_ppo.local.options import Options
 from agents.hi_ppo.local.server_times import WaysOut
 from des.costs.stage_times import compute_rate_flops_per_s
@@ -97,7 +97,7 @@ class Observation:
 
 def observe(case: LocalCase, options: Options) -> Observation:
     """Look at a case and the options that fit."""
-    ways, rows = ways_of(case), options.rows
+    ways, rows = ways_out_of(case), options.rows
     parts = estimates(works_of(case, options), _network_of(case, ways))
     total_s, compute_s, tensor_s, hop_s, crossing_s, gradient_s, slowest_s = parts.T
     excess = np.log(total_s / total_s.min())
@@ -131,9 +131,9 @@ def observe(case: LocalCase, options: Options) -> Observation:
     )
 
 
-def _network_of(case: LocalCase, ways: WaysOut) -> Network:
+def _network_of(case: LocalCase, ways: WaysOut) -> GpuNetwork:
     bandwidths, latencies_s = case.gpus.best_groups
-    return Network(
+    return GpuNetwork(
         free=np.array(case.gpus.free),
         wires=wires_of(case),
         group_bytes_per_s=bandwidths * case.corrections.intra_bandwidth_factor,
