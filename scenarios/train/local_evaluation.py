@@ -2,21 +2,18 @@
 
 import time
 from collections.abc import Callable, Mapping
-from copy import deepcopy
 from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
 
 import numpy as np
 import pandas as pd
-import torch
 
 from agents.hi_ppo.local.bound_plans import LocalPlan, exhaustive, quickly_bound
 from agents.hi_ppo.local.case import LocalCase
 from agents.hi_ppo.local.decide import LocalAgent
 from agents.hi_ppo.local.draws import draw_case, draw_servers_case
 from agents.hi_ppo.local.options import Options, options_of
-from agents.hi_ppo.local.policy import LocalPolicy
 from agents.hi_ppo.local.rules import (
     best_scored,
     largest_tensor,
@@ -89,7 +86,7 @@ def evaluate_local(agent: LocalAgent, count: int) -> pd.DataFrame:
 
 def _methods(agent: LocalAgent, rng: np.random.Generator) -> dict[str, _Method]:
     """Methods by name; where a number is missing they bind as many options as the agent does."""
-    count, policy, untrained = agent.num_proposals, agent.policy, _untrained(agent.policy)
+    count, policy, untrained = agent.num_proposals, agent.policy, agent.policy.untrained(0)
     drawn = replace(agent, policy=untrained)
     return {
         "agent": partial(_plan_of, agent),
@@ -108,13 +105,6 @@ def _methods(agent: LocalAgent, rng: np.random.Generator) -> dict[str, _Method]:
         "largest tensor, bound": largest_tensor_bound,
         "smallest tensor, bound": smallest_tensor_bound,
     }
-
-
-def _untrained(policy: LocalPolicy) -> LocalPolicy:
-    """Policy of fresh weights that standardises its inputs as a trained one does."""
-    fresh = LocalPolicy(policy.architecture, torch.Generator().manual_seed(0))
-    fresh.means, fresh.deviations = deepcopy(policy.means), deepcopy(policy.deviations)
-    return fresh
 
 
 def _all_bound(case: LocalCase, options: Options) -> LocalPlan:

@@ -78,16 +78,16 @@ def rows_of(num_free: int) -> Rows:
 
 
 @lru_cache(maxsize=256)
-def rows_over(num_gpus: int, num_layers: int, nodes: Nodes) -> Rows:
+def rows_over(num_gpus: int, nodes: Nodes) -> Rows:
     """All options of GPUs on several servers, also those that exceed the memory.
 
-    The shapes are those of `shapes_over`.
+    Of any number of layers; those of which `is_worth_while` is false have the time of others.
     """
     return _rows(
         [
             LocalOption(parallelism=shape, microbatch_size=size, recomputation=name)
             for size, name in product(MICROBATCH_SIZES, RECOMPUTATIONS)
-            for shape in shapes_over(num_gpus, num_layers, size, nodes)
+            for shape in _all_shapes(num_gpus, size, nodes)
         ]
     )
 
@@ -99,17 +99,37 @@ def shapes_over(
     """Ways to share layers over many GPUs, the largest tensor groups and fewest devices first.
 
     Replicas work on whole sequences, and one optimiser for several of them is a choice, as in
-    `rows_of`. A number of devices counts if fewer would have more layers on the fullest one.
+    `rows_of`. Numbers of devices are those that are `is_worth_while`.
     """
+    shapes = _all_shapes(num_gpus, microbatch_size, nodes)
+    kept = is_worth_while(np.array([each.pipeline for each in shapes]), num_layers)
+    return tuple(shape for shape, is_kept in zip(shapes, kept, strict=True) if is_kept)
+
+
+def is_worth_while(num_devices: np.ndarray, num_layers: int) -> np.ndarray:
+    """Whether fewer devices would have more layers on the fullest one; of no more than layers (N,).
+
+    Examples
+    --------
+    >>> is_worth_while(np.arange(1, 9), 7)
+    array([ True,  True,  True,  True, False, False,  True, False])
+    """
+    fullest = -(-num_layers // num_devices)
+    of_fewer = -(-num_layers // np.maximum(1, num_devices - 1))
+    is_first = num_devices == 1
+    return np.asarray((num_devices <= num_layers) & (is_first | (fullest < of_fewer)))
+
+
+@lru_cache(maxsize=256)
+def _all_shapes(
+    num_gpus: int, microbatch_size: int, nodes: Nodes | None
+) -> tuple[Parallelism, ...]:
+    """Ways to share any number of layers."""
     found = list[Parallelism]()
     for tensor, data in product(sorted(GROUP_SIZES, reverse=True), GROUP_SIZES):
-        most = min(num_gpus // (tensor * data), num_layers)
         if microbatch_size % data:
             continue
-        for pipeline in range(1, most + 1):
-            fullest = -(-num_layers // pipeline)
-            if pipeline > 1 and fullest == -(-num_layers // (pipeline - 1)):
-                continue
+        for pipeline in range(1, num_gpus // (tensor * data) + 1):
             for sharding in _SHARDED if data > 1 else _SHARDED[:1]:
                 shape = Parallelism(tensor=tensor, data=data, pipeline=pipeline, sharding=sharding)
                 if nodes is None or nodes.allows_tensor(tensor, shape.num_gpus):

@@ -1,6 +1,6 @@
 """All local plans that fit into memory, in arrays: one row per plan."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from agents.decision.training_job import MICROBATCH_SIZES, TrainingJob
 from agents.hi_ppo.local.case import MOST_LOCAL_GPUS, RECOMPUTATIONS, DomainCase, LocalCase, sums_of
-from agents.hi_ppo.local.option_rows import Rows, rows_of, rows_over
+from agents.hi_ppo.local.option_rows import Rows, is_worth_while, rows_of, rows_over
 from des import InfeasiblePlacementError, Nodes, Parallelism
 from des.costs.stage_times import TENSOR_ALL_REDUCES_PER_PASS, compute_rate_flops_per_s
 from des.job.transformer import GRADIENT_BYTES
@@ -52,26 +52,34 @@ class Options:
 
 
 class _Kind(NamedTuple):
-    """GPUs that have the same options: of one server, or with layers and nodes of several."""
+    """GPUs that have the same options: of one server, or with the nodes of several."""
 
     num_gpus: int
-    num_layers: int = 0
     nodes: Nodes | None = None
 
     @property
     def rows(self) -> Rows:
         """All options, also those that exceed the memory."""
-        if self.nodes is None:
-            return rows_of(self.num_gpus)
-        return rows_over(self.num_gpus, self.num_layers, self.nodes)
+        return rows_of(self.num_gpus) if self.nodes is None else rows_over(*self)
 
 
 def _kind_of(case: LocalCase) -> _Kind:
     nodes = case.domain.nodes
     if nodes is None or case.num_servers == 1:
         return _Kind(len(case.gpus.free))
-    bare = replace(nodes, server=None, racks=())  # quick to hash
-    return _Kind(case.domain.num_gpus, case.num_layers, bare)
+    return _Kind(case.domain.num_gpus, _shape_of(nodes.gpus_per_node, nodes.tensor_across_nodes))
+
+
+@lru_cache(maxsize=16)
+def _shape_of(gpus_per_node: int, tensor_across_nodes: bool) -> Nodes:
+    """Nodes of which nothing but what options depend on is known."""
+    return Nodes(
+        gpus_per_node=gpus_per_node,
+        nics_per_node=1,
+        nic_bandwidth_bytes_per_s=1.0,
+        nic_latency_s=0.0,
+        tensor_across_nodes=tensor_across_nodes,
+    )
 
 
 def options_of(case: LocalCase) -> Options:
@@ -84,7 +92,10 @@ def options_of(case: LocalCase) -> Options:
     """
     kind = _kind_of(case)
     rows = kind.rows
-    can_be = rows.pipeline <= case.num_layers
+    if kind.nodes is None:
+        can_be = rows.pipeline <= case.num_layers
+    else:
+        can_be = is_worth_while(rows.pipeline, case.num_layers)
     if case.job.microbatch_sizes != MICROBATCH_SIZES:
         can_be &= np.isin(rows.microbatch_size, case.job.microbatch_sizes)
     rows = _taken(kind, can_be.tobytes())

@@ -97,6 +97,13 @@ class LocalPolicy(nn.Module):
         values = self.value(torch.tanh(self.value_inner(torch.tanh(of_context)))).squeeze(1)
         return scores, values
 
+    def untrained(self, seed: int) -> "LocalPolicy":
+        """Return a policy of fresh weights that standardises its inputs as this one does."""
+        fresh = LocalPolicy(self.architecture, torch.Generator().manual_seed(seed))
+        fresh.means.copy_(self.means)
+        fresh.deviations.copy_(self.deviations)
+        return fresh
+
     @torch.no_grad()
     def standardise(self, contexts: Tensor, options: Tensor) -> None:
         """Take means and deviations of contexts (B, C) and of options of them all (M, O)."""
