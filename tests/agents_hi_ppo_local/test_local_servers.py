@@ -113,6 +113,30 @@ def test_a_chain_over_servers_takes_as_long_as_des_says(seed):
     assert chains.times_s([(0, 0, 0)])[0] == pytest.approx(found.makespan_s, rel=1e-9)
 
 
+def test_a_chain_over_servers_of_mixed_links_is_near_that_of_des():
+    """`des` has one figure per domain: of the slowest tensor group, and of the worst border."""
+    topology = chain_on({"dgx-1-v100": 4, "pcie-8": 4, "pcie-4": 2, "rtx-4090-8": 8})
+    job = TrainingJob(model="llama2_70b", num_sequences=64)
+    placement = Placement.contiguous(range(4), [20, 20, 10, 30])
+    plan = Plan(placement=placement, schedule="1f1b")
+    cases = cases_of(topology, plan, job, gpus_of_domains(topology))
+    decisions = settle(agent_of(), topology, plan, cases)
+    workload, local = workload_of(job, decisions), with_local(plan, decisions, 4)
+    chains = Chains(
+        [
+            [device_times(case, one.plan.option, one.binding)]
+            for case, one in zip(cases, decisions, strict=True)
+        ],
+        borders_of(topology, plan, workload, NO_CORRECTIONS),
+        schedule=plan.schedule,
+        num_microbatches=workload.num_microbatches,
+    )
+
+    bound = bound_topology(topology, plan, cases, decisions)
+    found = simulate_compiled(bound, workload, local)
+    assert chains.times_s([(0,) * 4])[0] == pytest.approx(found.makespan_s, rel=0.02)
+
+
 def test_a_device_over_two_servers_sums_gradients_as_des_simulates():
     """Four replicas of 4 GPUs on two servers of PCIe: two levels of wires, and shared cards."""
     case = servers_case("pcie-8", 2)
