@@ -1,10 +1,15 @@
 """Domains of several servers, as the tests of the local level need them."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from agents.decision.training_job import TrainingJob
-from agents.hi_ppo.local.case import LocalCase
-from des import Domain, Link, Nodes, Topology
+from agents.hi_ppo.local.case import DomainCase, LocalCase
+from agents.hi_ppo.local.chains import Chains, borders_of
+from agents.hi_ppo.local.decide import LocalDecision
+from agents.hi_ppo.local.times import device_times
+from agents.hi_ppo.local.together import workload_of
+from des import NO_CORRECTIONS, Domain, Link, Nodes, Plan, Topology
 from des.devices.figures_file import shipped_link_figures
 from des.devices.gpus import GpuTopology
 from des.devices.presets import simulated
@@ -65,3 +70,24 @@ def chain_on(kinds: dict[str, int]) -> Topology:
         if one != other
     ]
     return Topology.of(domains, links)
+
+
+def chain_s(
+    topology: Topology,
+    plan: Plan,
+    cases: Sequence[DomainCase],
+    decisions: Sequence[LocalDecision],
+) -> float:
+    """Time of an iteration of local plans as one chain of devices."""
+    workload = workload_of(cases[0].job, decisions)
+    times = [
+        [device_times(case, one.plan.option, one.binding)]
+        for case, one in zip(cases, decisions, strict=True)
+    ]
+    chains = Chains(
+        times,
+        borders_of(topology, plan, workload, NO_CORRECTIONS),
+        schedule=plan.schedule,
+        num_microbatches=workload.num_microbatches,
+    )
+    return float(chains.times_s([(0,) * len(cases)])[0])

@@ -6,7 +6,7 @@ from itertools import permutations, product
 import numpy as np
 import pytest
 import torch
-from local_servers import chain_on, servers_case
+from local_servers import chain_on, chain_s, servers_case
 
 from agents.decision.training_job import TrainingJob
 from agents.hi_ppo.known_gpus import gpus_of_domains
@@ -19,7 +19,6 @@ from agents.hi_ppo.local.bound_plans import (
     work_of,
 )
 from agents.hi_ppo.local.case import LocalCase, ServersCase
-from agents.hi_ppo.local.chains import Chains, borders_of
 from agents.hi_ppo.local.decide import LocalAgent
 from agents.hi_ppo.local.draws import draw_servers_case
 from agents.hi_ppo.local.features import observe
@@ -30,9 +29,9 @@ from agents.hi_ppo.local.policy import LocalArchitecture, LocalPolicy
 from agents.hi_ppo.local.rules import largest_tensor, least_estimate
 from agents.hi_ppo.local.server_binding import servers_binding
 from agents.hi_ppo.local.server_times import least_servers_s, servers_iteration_s
-from agents.hi_ppo.local.times import device_times, seconds_per_sequence
+from agents.hi_ppo.local.times import seconds_per_sequence
 from agents.hi_ppo.local.together import bound_topology, cases_of, settle, with_local, workload_of
-from des import NO_CORRECTIONS, Corrections, Parallelism, Placement, Plan
+from des import Corrections, Parallelism, Placement, Plan
 from des.compiled.simulate import simulate_compiled
 from des.devices.gpus import GpuTopology
 from des.devices.presets import simulated
@@ -95,22 +94,11 @@ def test_a_chain_over_servers_takes_as_long_as_des_says(seed):
     assert all(isinstance(case, LocalCase) for case in cases)
     decisions = settle(agent_of(seed), topology, plan, cases)
     workload, local = workload_of(job, decisions), with_local(plan, decisions, 3)
-    times = [
-        [device_times(case, one.plan.option, one.binding)]
-        for case, one in zip(cases, decisions, strict=True)
-    ]
-    chains = Chains(
-        times,
-        borders_of(topology, plan, workload, NO_CORRECTIONS),
-        schedule=plan.schedule,
-        num_microbatches=workload.num_microbatches,
-    )
-
     bound = bound_topology(topology, plan, cases, decisions)
     found = simulate_compiled(bound, workload, local)
     assert found.fits_memory
     assert any(one.binding[-1] >= 8 for one in decisions)  # on several servers
-    assert chains.times_s([(0, 0, 0)])[0] == pytest.approx(found.makespan_s, rel=1e-9)
+    assert chain_s(topology, plan, cases, decisions) == pytest.approx(found.makespan_s, rel=1e-9)
 
 
 def test_a_chain_over_servers_of_mixed_links_is_near_that_of_des():
@@ -122,19 +110,9 @@ def test_a_chain_over_servers_of_mixed_links_is_near_that_of_des():
     cases = cases_of(topology, plan, job, gpus_of_domains(topology))
     decisions = settle(agent_of(), topology, plan, cases)
     workload, local = workload_of(job, decisions), with_local(plan, decisions, 4)
-    chains = Chains(
-        [
-            [device_times(case, one.plan.option, one.binding)]
-            for case, one in zip(cases, decisions, strict=True)
-        ],
-        borders_of(topology, plan, workload, NO_CORRECTIONS),
-        schedule=plan.schedule,
-        num_microbatches=workload.num_microbatches,
-    )
-
     bound = bound_topology(topology, plan, cases, decisions)
     found = simulate_compiled(bound, workload, local)
-    assert chains.times_s([(0,) * 4])[0] == pytest.approx(found.makespan_s, rel=0.02)
+    assert chain_s(topology, plan, cases, decisions) == pytest.approx(found.makespan_s, rel=0.02)
 
 
 def test_a_device_over_two_servers_sums_gradients_as_des_simulates():
