@@ -9,7 +9,7 @@ from agents.hi_ppo.explanation import Explanation, explain
 from agents.hi_ppo.fallback import FALLBACK_BUDGET, MOST_SEARCHED
 from agents.hi_ppo.hierarchy import CompleteDecision, Hierarchy
 from agents.hi_ppo.known_gpus import gpus_of_domains
-from agents.hi_ppo.local.case import MOST_LOCAL_GPUS
+from agents.hi_ppo.local.case import MOST_LOCAL_GPUS, MOST_LOCAL_SERVERS
 from agents.hi_ppo.local.decide import LocalAgent
 from agents.hi_ppo.placement.proposals import Proposer
 from agents.hi_ppo.policies import Policies
@@ -231,7 +231,9 @@ def _by_rule(complete: CompleteDecision | None) -> tuple[str, ...]:
         return ()
     return tuple(
         f"domain {name}: parallelism is by rule (the quickest by the costs of the simulator), as "
-        f"the policy was trained on domains of one server of at most {MOST_LOCAL_GPUS} GPUs"
+        f"the policy was trained on domains of at most {MOST_LOCAL_SERVERS} servers of 1, 2, 4 or "
+        f"{MOST_LOCAL_GPUS} GPUs that are known one by one, or of one server of at most "
+        f"{MOST_LOCAL_GPUS}"
         for name, decision in complete.local.items()
         if decision.is_by_rule
     )

@@ -13,7 +13,7 @@ def gpus_of_domains(topology: Topology) -> tuple[GpuTopology | None, ...]:
     Servers are those of the key ``nodes``; their links have the fitted figures of the GPUs' models,
     or where a model is not known those of the tokens, which policies were trained on. The GPUs of a
     domain that is one node at most are known without a server, too: all are joined by its inner
-    network.
+    network. Nodes of a domain without a server are not known.
     """
     return tuple(_gpus_of(domain) for domain in topology.domains)
 

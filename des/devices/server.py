@@ -1,8 +1,10 @@
 """A server: GPUs, network cards and NUMA nodes, and how every two devices are joined."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+
+import numpy as np
 
 from des.base.checks import require_non_negative, require_positive
 from des.devices.closeness import RELATIONS, Relation, distance, num_nvlinks, relation
@@ -171,6 +173,15 @@ class Server:
             numa_nodes=self.numa_nodes,
         )
 
+    def renumbered(self, places: Sequence[int]) -> "Server":
+        """Server with all of the GPUs in another order, by their places here; cards stay."""
+        order = [*places, *range(self.num_gpus, len(self.tokens))]
+        return replace(
+            self,
+            gpus=tuple(self.gpus[place] for place in places),
+            tokens=tuple(tuple(self.tokens[one][other] for other in order) for one in order),
+        )
+
     @cached_property
     def gpu_tokens(self) -> tuple[tuple[str, ...], ...]:
         """Tokens of every two GPUs."""
@@ -216,3 +227,44 @@ class Server:
         least = min(distances)
         near = zip(self.nics, distances, strict=True)
         return RELATIONS[least], tuple(nic for nic, far in near if far == least)
+
+    @cached_property
+    def near_nics(self) -> tuple[Nic, ...]:
+        """Cards that are nearest to one of the GPUs: others are for storage and management."""
+        near = (self.nearest_nics(gpu) for gpu in range(self.num_gpus))
+        cards = (card for each in near if each is not None for card in each[1])
+        return tuple(dict.fromkeys(cards))
+
+    @cached_property
+    def nic_shares(self) -> np.ndarray:
+        """Part that the GPUs of a set get, when all of them send, of an even share of all cards.
+
+        By the set's bits, the places of its GPUs, (2**n,). A GPU spreads its messages over the
+        cards nearest to it and sends at the pace of one card at most; even is the number of near
+        cards over that of the GPUs, at most 1. The slowest GPU of the set counts.
+
+        Examples
+        --------
+        Two GPUs at each of two cards; two at one card get half of what two at two cards get.
+
+        >>> rows = (
+        ...     ("X", "SYS", "SYS", "SYS", "PIX", "SYS"), ("SYS", "X", "SYS", "SYS", "PIX", "SYS"),
+        ...     ("SYS", "SYS", "X", "SYS", "SYS", "PIX"), ("SYS", "SYS", "SYS", "X", "SYS", "PIX"),
+        ...     ("PIX", "PIX", "SYS", "SYS", "X", "SYS"), ("SYS", "SYS", "PIX", "PIX", "SYS", "X"),
+        ... )
+        >>> gpus = tuple(Gpu(number=each) for each in range(4))
+        >>> server = Server(name="s", gpus=gpus, nics=(Nic(name="a"), Nic(name="b")), tokens=rows)
+        >>> server.nic_shares[[0b0001, 0b0011, 0b0101, 0b1111]]
+        array([1. , 0.5, 1. , 1. ])
+        """
+        cards = self.near_nics
+        sets = np.arange(1 << self.num_gpus)[:, np.newaxis] >> np.arange(self.num_gpus) & 1
+        if not cards:
+            return np.ones(len(sets))
+        near = np.zeros((self.num_gpus, len(cards)))
+        for gpu in range(self.num_gpus):
+            _, own = self.nearest_nics(gpu) or ("SYS", ())
+            near[gpu, [cards.index(card) for card in own]] = 1.0 / len(own)
+        fullest = np.maximum(1.0, (sets @ near).max(axis=1))
+        senders = np.maximum(1, sets.sum(axis=1))
+        return np.asarray(1.0 / fullest / np.minimum(1.0, len(cards) / senders))

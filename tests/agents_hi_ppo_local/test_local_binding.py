@@ -11,16 +11,12 @@ from test_local_options import case_of
 from agents.decision.training_job import TrainingJob
 from agents.hi_ppo.local.best_binding import best_binding
 from agents.hi_ppo.local.binding import iteration_s, least_iteration_s, quick_binding
+from agents.hi_ppo.local.bound_plans import exhaustive, quickly_bound, wires_of, work_of
 from agents.hi_ppo.local.draws import draw_case
-from agents.hi_ppo.local.options import LocalOption, options_of
+from agents.hi_ppo.local.option_rows import LocalOption
+from agents.hi_ppo.local.options import options_of
 from agents.hi_ppo.local.rules import largest_tensor, largest_tensor_bound, least_estimate
-from agents.hi_ppo.local.times import (
-    exhaustive,
-    quickly_bound,
-    seconds_per_sequence,
-    wires_of,
-    work_of,
-)
+from agents.hi_ppo.local.times import seconds_per_sequence
 from des import Corrections, Parallelism, Placement, Plan, Topology, simulate
 from des.devices.gpus import GpuTopology
 from des.devices.servers import draw_server, server

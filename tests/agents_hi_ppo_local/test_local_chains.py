@@ -5,17 +5,17 @@ from itertools import product
 import numpy as np
 import pytest
 import torch
+from local_servers import chain_s
 
 from agents.decision.training_job import TrainingJob
 from agents.hi_ppo.known_gpus import gpus_of_domains
 from agents.hi_ppo.local.alike_gpus import DeviceTimes
 from agents.hi_ppo.local.by_rule import shapes_of
-from agents.hi_ppo.local.chains import Chains, DomainBorder, borders_of
+from agents.hi_ppo.local.chains import Chains, DomainBorder
 from agents.hi_ppo.local.decide import LocalAgent
 from agents.hi_ppo.local.policy import LocalArchitecture, LocalPolicy
-from agents.hi_ppo.local.times import device_times
 from agents.hi_ppo.local.together import cases_of, settle, with_local, workload_of
-from des import NO_CORRECTIONS, Placement, Plan, read_topology
+from des import Placement, Plan, read_topology
 from des.compiled.simulate import simulate_compiled
 
 NO_BORDER = DomainBorder((0.0, 0.0), (0.0, 0.0))
@@ -124,15 +124,6 @@ def test_a_chain_takes_as_long_as_des_says(seed):
     policy = LocalPolicy(LocalArchitecture(), torch.Generator().manual_seed(seed))
     decisions = settle(LocalAgent(policy=policy), topology, plan, cases)
     workload = workload_of(job, decisions)
-    chains = Chains(
-        [
-            [device_times(case, one.plan.option, one.binding)]
-            for case, one in zip(cases, decisions, strict=True)
-        ],
-        borders_of(topology, plan, workload, NO_CORRECTIONS),
-        schedule=plan.schedule,
-        num_microbatches=workload.num_microbatches,
-    )
-
     found = simulate_compiled(topology, workload, with_local(plan, decisions, 4))
-    assert chains.times_s([(0, 0, 0)])[0] == pytest.approx(found.makespan_s, rel=1e-9)
+    found_s = chain_s(topology, plan, cases, decisions)
+    assert found_s == pytest.approx(found.makespan_s, rel=1e-9)

@@ -12,7 +12,7 @@ import numpy as np
 
 from agents.decision.training_job import TrainingJob
 from agents.hi_ppo.local.case import DomainCase, ServersCase, sums_of
-from agents.hi_ppo.local.options import LocalOption
+from agents.hi_ppo.local.option_rows import LocalOption
 from des import Corrections, Domain, Parallelism
 from des.costs.local_borders import local_message_s
 from des.costs.message_times import corrected_inside

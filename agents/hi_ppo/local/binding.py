@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from des.base.jit import kernel
+from des.base.jit import kernel, lean_kernel
 from des.devices.rings import Real, Whole, Wires, bits
 
 ROUNDING = 1e-12
@@ -36,7 +36,7 @@ class BindingWork(NamedTuple):
     fill: int
 
 
-@kernel
+@lean_kernel
 def iteration_s(work: BindingWork, wires: Wires, binding: Whole) -> float:
     """Time of an iteration, see `agents.hi_ppo.local.times.iteration_s`. [s]"""
     slowest_s = total_s = exchange_s = 0.0
@@ -49,7 +49,7 @@ def iteration_s(work: BindingWork, wires: Wires, binding: Whole) -> float:
     return work.fill * slowest_s + total_s + exchange_s
 
 
-@kernel
+@lean_kernel
 def device_s_of(work: BindingWork, wires: Wires, binding: Whole, device: int) -> float:
     """Both passes of a microbatch on a device, with the rings of its slowest tensor group."""
     step_s = 0.0
@@ -62,7 +62,7 @@ def device_s_of(work: BindingWork, wires: Wires, binding: Whole, device: int) ->
     return float(work.compute_s[device] + work.tensor_steps[device] * step_s)
 
 
-@kernel
+@lean_kernel
 def exchange_s_of(work: BindingWork, wires: Wires, binding: Whole, device: int) -> float:
     """Sum of the gradients of a device, over the slowest ring of its replicas."""
     step_s = 0.0
@@ -75,7 +75,7 @@ def exchange_s_of(work: BindingWork, wires: Wires, binding: Whole, device: int) 
     return work.data_steps * step_s
 
 
-@kernel
+@lean_kernel
 def hop_s_of(work: BindingWork, wires: Wires, binding: Whole, device: int) -> tuple[float, float]:
     """Time of a message from the device before one, and of its slowest wire alone."""
     message_s = transfer_s = 0.0
@@ -89,29 +89,21 @@ def hop_s_of(work: BindingWork, wires: Wires, binding: Whole, device: int) -> tu
     return message_s, transfer_s
 
 
-@kernel
+@lean_kernel
 def step_s_of(wires: Wires, mask: int, num_bytes: float) -> float:
     """One step of the best ring of a set of GPUs."""
     bandwidth = wires.ring_bandwidth_bytes_per_s[mask]
     return float(wires.ring_latency_s[mask] + num_bytes / bandwidth)
 
 
-@kernel
+@lean_kernel
 def least_iteration_s(work: BindingWork, wires: Wires, free: Whole) -> float:
     """Lower bound on the time of any binding: every group and pair has the best wires. [s]"""
     everywhere = 0
     for gpu in free:
         everywhere |= 1 << gpu
     tensor_step_s = least_step_s(wires, everywhere, work.tensor, work.tensor_bytes)
-    message_s = transfer_s = 0.0
-    if work.pipeline > 1:
-        message_s = transfer_s = np.inf
-        for one in free:
-            for other in free:
-                if one != other:
-                    wire_s = work.message_bytes / wires.bandwidth_bytes_per_s[one, other]
-                    message_s = min(message_s, wire_s + wires.latency_s[one, other])
-                    transfer_s = min(transfer_s, wire_s)
+    message_s, transfer_s = least_hop_s(work, wires, free)
     slowest_s, exchange_s, total_s = transfer_s, 0.0, 2.0 * (work.pipeline - 1) * message_s
     for device in range(work.pipeline):
         device_s = work.compute_s[device] + work.tensor_steps[device] * tensor_step_s
@@ -122,7 +114,22 @@ def least_iteration_s(work: BindingWork, wires: Wires, free: Whole) -> float:
     return work.fill * slowest_s + total_s + exchange_s
 
 
-@kernel
+@lean_kernel
+def least_hop_s(work: BindingWork, wires: Wires, free: Whole) -> tuple[float, float]:
+    """Time of a message between the best pair of GPUs, and of its wire alone; 0 of one device."""
+    if work.pipeline == 1:
+        return 0.0, 0.0
+    message_s = transfer_s = np.inf
+    for one in free:
+        for other in free:
+            if one != other:
+                wire_s = work.message_bytes / wires.bandwidth_bytes_per_s[one, other]
+                message_s = min(message_s, wire_s + wires.latency_s[one, other])
+                transfer_s = min(transfer_s, wire_s)
+    return message_s, transfer_s
+
+
+@lean_kernel
 def least_step_s(wires: Wires, everywhere: int, size: int, num_bytes: float) -> float:
     """One step of the quickest ring of that many GPUs of a set; 0 of a single one."""
     if size == 1:
@@ -157,9 +164,9 @@ def quick_binding(
         if best_s <= enough_s:
             return best_s
         if start == 0:
-            _grouped(wires, free, work.tensor, trial)
+            grouped(wires, free, work.tensor, trial)
         elif start == 1:
-            _grouped(wires, free, work.data, trial)
+            grouped(wires, free, work.data, trial)
             _transpose(work, trial)
         else:
             trial[:] = free
@@ -181,7 +188,7 @@ def quick_binding(
     return best_s
 
 
-@kernel
+@lean_kernel
 def _descended(work: BindingWork, wires: Wires, trial: Whole, below_s: float) -> float:
     """Swap GPUs as long as that makes a time that is below a limit; returns it.
 
@@ -203,8 +210,8 @@ def _descended(work: BindingWork, wires: Wires, trial: Whole, below_s: float) ->
     return now_s
 
 
-@kernel
-def _grouped(wires: Wires, free: Whole, size: int, order: Whole) -> None:
+@lean_kernel
+def grouped(wires: Wires, free: Whole, size: int, order: Whole) -> None:
     """Write free GPUs as groups of a size, the one with the fastest ring first, then of the rest.
 
     GPUs that are left over come last.
@@ -226,7 +233,7 @@ def _grouped(wires: Wires, free: Whole, size: int, order: Whole) -> None:
     _written(left, order, at)
 
 
-@kernel
+@lean_kernel
 def _written(mask: int, order: Whole, at: int) -> int:
     for gpu in range(wide(mask)):
         if mask >> gpu & 1:
@@ -235,7 +242,7 @@ def _written(mask: int, order: Whole, at: int) -> int:
     return at
 
 
-@kernel
+@lean_kernel
 def wide(mask: int) -> int:
     """Bits up to the highest GPU of a set."""
     width = 0

@@ -1,17 +1,15 @@
-"""Local plans by rule, for domains of more GPUs than the local agent knows one by one.
+"""Local plans by rule, for domains of more GPUs or servers than the local agent decides on.
 
 The rule: of all numbers of GPUs in a tensor group, replicas and devices that fit into memory the
 quickest by the costs of `des`, see `agents.hi_ppo.local.alike_gpus`. GPUs are taken in the order of
 their numbers; inside servers that are known, and that tensor groups fill, so that the slowest of
-these is the quickest that can be. A number of devices is looked at if fewer would have more layers
-on the fullest one.
+these is the quickest that can be.
 """
 
 import time
 from dataclasses import replace
 from functools import lru_cache
-from itertools import chain, islice, product
-from typing import Final
+from itertools import chain, islice
 
 import numpy as np
 
@@ -23,17 +21,13 @@ from agents.hi_ppo.local.alike_gpus import (
 )
 from agents.hi_ppo.local.case import RECOMPUTATIONS, DomainCase, ServersCase
 from agents.hi_ppo.local.decide import LocalDecision, SharedSetting
-from agents.hi_ppo.local.options import LocalOption, held_microbatches
+from agents.hi_ppo.local.option_rows import LocalOption, shapes_over
+from agents.hi_ppo.local.options import held_microbatches
 from agents.hi_ppo.local.times import seconds_per_sequence
-from des import InfeasiblePlacementError, Nodes, Parallelism
+from des import InfeasiblePlacementError, Parallelism
 from des.costs.memory import bytes_per_parameter
-from des.devices.gpus import GROUP_SIZES
 from des.devices.partitions import best_partition
-from des.plan.parallelism import Sharding
 from des.world.domain_load import IDLE
-
-_SHARDED: Final[tuple[Sharding, ...]] = ("none", "optimiser")
-"""Levels of sharding to choose from."""
 
 
 def alternatives_by_rule(case: DomainCase) -> dict[SharedSetting, LocalDecision]:
@@ -127,33 +121,9 @@ def _decision(case: DomainCase, option: LocalOption, start_s: float) -> LocalDec
 
 
 def shapes_of(case: DomainCase, microbatch_size: int) -> tuple[Parallelism, ...]:
-    """Ways to share a domain's layers, those of the largest tensor groups and fewest devices first.
-
-    As in `agents.hi_ppo.local.options`, replicas work on whole sequences of a microbatch, and one
-    optimiser for several replicas is a choice.
-    """
+    """Ways to share a domain's layers, see `agents.hi_ppo.local.options.shapes_over`."""
     domain = case.domain
-    return _shapes(domain.num_gpus, case.num_layers, microbatch_size, domain.nodes)
-
-
-@lru_cache(maxsize=1024)
-def _shapes(
-    num_gpus: int, num_layers: int, microbatch_size: int, nodes: Nodes | None
-) -> tuple[Parallelism, ...]:
-    found = list[Parallelism]()
-    for tensor, data in product(sorted(GROUP_SIZES, reverse=True), GROUP_SIZES):
-        most = min(num_gpus // (tensor * data), num_layers)
-        if microbatch_size % data:
-            continue
-        for pipeline in range(1, most + 1):
-            fullest = -(-num_layers // pipeline)
-            if pipeline > 1 and fullest == -(-num_layers // (pipeline - 1)):
-                continue
-            for sharding in _SHARDED if data > 1 else _SHARDED[:1]:
-                shape = Parallelism(tensor=tensor, data=data, pipeline=pipeline, sharding=sharding)
-                if nodes is None or nodes.allows_tensor(tensor, shape.num_gpus):
-                    found.append(shape)
-    return tuple(found)
+    return shapes_over(domain.num_gpus, case.num_layers, microbatch_size, domain.nodes)
 
 
 def _binding(case: DomainCase, shape: Parallelism) -> tuple[int, ...]:

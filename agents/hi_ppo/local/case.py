@@ -8,12 +8,15 @@ import numpy as np
 from agents.decision.training_job import TrainingJob
 from des import NO_CORRECTIONS, Corrections, Domain
 from des.base.checks import require_count
-from des.devices.gpus import GpuTopology
+from des.devices.gpus import GROUP_SIZES, GpuTopology
 from des.schedules import schedule_named
 from des.world.domain_load import IDLE, DomainLoad
 
 MOST_LOCAL_GPUS = 8
-"""Most GPUs that the local agent knows one by one: a server as its policy was trained on."""
+"""Most GPUs of a server that the local agent knows one by one."""
+
+MOST_LOCAL_SERVERS = 8
+"""Most servers of a domain that the local agent decides on, with at most 64 GPUs together."""
 
 RECOMPUTATIONS = ("flash", "full")
 """Recomputations to choose from: all activations but the scores are kept, or a layer's input only.
@@ -108,34 +111,52 @@ class DomainCase:
 class LocalCase(DomainCase):
     """A domain whose GPUs are known one by one: what the local agent decides on.
 
-    The inner network of the domain is that of ``gpus``.
+    The inner network of the domain is that of ``gpus``: all its GPUs, or those of each of its
+    servers, which are alike. GPUs of several servers are numbered server by server and all free.
     """
 
     gpus: GpuTopology
 
     def __post_init__(self) -> None:
-        if self.gpus.num_gpus != self.domain.num_gpus:
+        owner = f"local case of domain {self.domain.name}"
+        count, nodes = self.gpus.num_gpus, self.domain.nodes
+        if nodes is None and count != self.domain.num_gpus:
+            raise ValueError(f"{owner}: gpus must be its {self.domain.num_gpus} GPUs, got {count}")
+        if count > MOST_LOCAL_GPUS:
+            raise ValueError(f"{owner}: gpus must be at most {MOST_LOCAL_GPUS}, got {count}")
+        if nodes is not None and nodes.gpus_per_node != count:
             raise ValueError(
-                f"local case of domain {self.domain.name}: gpus must be its "
-                f"{self.domain.num_gpus} GPUs, got {self.gpus.num_gpus}"
+                f"{owner}: gpus must be the {nodes.gpus_per_node} GPUs of a node, got {count}"
             )
-        if self.gpus.num_gpus > MOST_LOCAL_GPUS:
+        if not knows_servers(self.domain, self.gpus):
             raise ValueError(
-                f"local case of domain {self.domain.name}: gpus must be at most "
-                f"{MOST_LOCAL_GPUS}, got {self.gpus.num_gpus}"
-            )
-        nodes = self.domain.nodes
-        if nodes is not None and nodes.gpus_per_node != self.domain.num_gpus:
-            raise ValueError(
-                f"local case of domain {self.domain.name}: nodes must be one of all its GPUs, "
-                f"got nodes of {nodes.gpus_per_node} GPUs"
+                f"{owner}: servers must be at most {MOST_LOCAL_SERVERS} of "
+                f"{', '.join(map(str, GROUP_SIZES))} GPUs, all free; got {self.num_servers} of "
+                f"{count}, {len(self.gpus.free)} free"
             )
         super().__post_init__()
 
     @property
+    def num_servers(self) -> int:
+        """Servers of the domain; GPUs without ``nodes`` are of one."""
+        return self.domain.num_nodes
+
+    @property
     def free_gpus(self) -> tuple[int, ...]:
         """Numbers of the GPUs that other jobs have not taken."""
-        return self.gpus.free
+        return self.gpus.free if self.num_servers == 1 else super().free_gpus
+
+
+def knows_servers(domain: Domain, gpus: GpuTopology) -> bool:
+    """Whether the local agent decides on servers of these GPUs, and on that number of them.
+
+    Servers of a power of two GPUs, all free, are filled by devices without a rest.
+    """
+    if domain.num_nodes == 1:
+        return gpus.num_gpus <= MOST_LOCAL_GPUS
+    are_free = len(gpus.free) == gpus.num_gpus
+    is_small = domain.num_nodes <= MOST_LOCAL_SERVERS
+    return is_small and are_free and gpus.num_gpus in GROUP_SIZES
 
 
 @dataclass(frozen=True, kw_only=True)

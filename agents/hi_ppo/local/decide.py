@@ -8,11 +8,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from agents.hi_ppo.local.bound_plans import LocalPlan, quickly_bound
 from agents.hi_ppo.local.case import LocalCase
 from agents.hi_ppo.local.features import observe
-from agents.hi_ppo.local.options import LocalOption, Options, Rows, options_of
+from agents.hi_ppo.local.option_rows import LocalOption, Rows
+from agents.hi_ppo.local.options import Options, options_of
 from agents.hi_ppo.local.policy import LocalPolicy
-from agents.hi_ppo.local.times import LocalPlan, quickly_bound
 from des import InfeasiblePlacementError, Parallelism
 from des.base.checks import require_count
 

@@ -1,18 +1,21 @@
 """Features of the local policy: of the case, and of every option that fits.
 
 Nothing depends on the numbers of the GPUs: their network shows as the rings that its best disjoint
-groups have.
+groups have, that between servers as their cards and how these are shared by groups of fast rings.
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
+from agents.hi_ppo.local.bound_plans import ways_out_of, wires_of, works_of
 from agents.hi_ppo.local.case import LocalCase
-from agents.hi_ppo.local.options import Options, tensor_steps
-from agents.hi_ppo.local.times import wires_of
+from agents.hi_ppo.local.estimates import GpuNetwork, estimates
+from agents.hi_ppo.local.options import Options
+from agents.hi_ppo.local.server_times import WaysOut
 from des.costs.stage_times import compute_rate_flops_per_s
-from des.devices.gpus import GROUP_SIZES
+from des.devices.gpus import GROUP_SIZES, GpuTopology
 
 _GROUPS = ((2, 1), (2, 2), (2, 3), (2, 4), (4, 1), (4, 2), (8, 1))
 """Size and number of disjoint groups."""
@@ -33,6 +36,13 @@ CONTEXT_FEATURES = (
     "least_memory_fraction",
     *(f"ring_bandwidth_{count}x{size}" for size, count in _GROUPS),
     *(f"communication_ratio_{count}x{size}" for size, count in _GROUPS),
+    "servers",
+    "cards_per_gpu",
+    "card_bandwidth",
+    "card_latency",
+    "card_share_of_pairs",
+    "card_share_of_fours",
+    "crossing_ratio",
 )
 """Entries of a context, in this order."""
 
@@ -44,10 +54,12 @@ OPTION_FEATURES = (
     "is_full",
     "is_sharded",
     "idle_gpus",
+    "crossings",
     "memory_fraction",
     "compute_excess",
     "tensor_share",
     "hop_share",
+    "crossing_share",
     "gradient_share",
     "fill_share",
     "excess",
@@ -58,6 +70,7 @@ OPTION_FEATURES = (
 OF_ESTIMATE = (
     "tensor_share",
     "hop_share",
+    "crossing_share",
     "gradient_share",
     "fill_share",
     "excess",
@@ -67,15 +80,14 @@ OF_ESTIMATE = (
 WITHOUT_ESTIMATE = tuple(name for name in OPTION_FEATURES if name not in OF_ESTIMATE)
 """Features of a policy that has to learn how shapes and wires make times."""
 
-_BYTES, _FLOPS = 1e9, 1e12
+_BYTES, _FLOPS, _LATENCY_S = 1e9, 1e12, 1e-5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observation:
     """A case as the policy sees it: ``context`` (C,) and ``options`` (N, O), both float32.
 
-    ``estimate_s`` (N,) is the time of an iteration if all groups of an option could have the best
-    rings at once, and its hops the best pair. [s]
+    ``estimate_s`` (N,) is that of `agents.hi_ppo.local.estimates`. [s]
     """
 
     context: np.ndarray
@@ -85,78 +97,54 @@ class Observation:
 
 def observe(case: LocalCase, options: Options) -> Observation:
     """Look at a case and the options that fit."""
-    estimate_s, parts = _estimate(case, options)
-    rows, num_free = options.rows, len(case.gpus.free)
-    compute_s, tensor_s, hop_s, gradient_s, fill_s = parts
-    excess = np.log(estimate_s / estimate_s.min())
-    used = rows.tensor * rows.data * rows.pipeline
+    ways, rows = ways_out_of(case), options.rows
+    parts = estimates(works_of(case, options), _network_of(case, ways))
+    total_s, compute_s, tensor_s, hop_s, crossing_s, gradient_s, slowest_s = parts.T
+    excess = np.log(total_s / total_s.min())
+    size, used = rows.tensor * rows.data, rows.tensor * rows.data * rows.pipeline
+    parts_used = np.where(
+        size < ways.gpus_per_server, -(-used // ways.gpus_per_server), rows.pipeline
+    )
     columns = (
         np.log2(rows.tensor),
         np.log2(rows.data),
-        rows.pipeline,
+        np.log2(rows.pipeline),
         np.log2(rows.microbatch_size),
         rows.is_full,
         rows.is_sharded,
-        1.0 - used / num_free,
+        1.0 - used / len(case.free_gpus),
+        np.log2(parts_used),
         options.memory_fraction,
         np.log(compute_s / compute_s.min()),
-        tensor_s / estimate_s,
-        hop_s / estimate_s,
-        gradient_s / estimate_s,
-        fill_s / estimate_s,
+        tensor_s / total_s,
+        hop_s / total_s,
+        crossing_s / total_s,
+        gradient_s / total_s,
+        1.0 - options.num_microbatches * slowest_s / total_s,
         np.minimum(excess, 3.0),
         np.exp(-excess / 0.02),  # tells apart what differs by a few percent
     )
     return Observation(
-        context=_context(case, options, float(compute_s.min())).astype(np.float32),
+        context=_context(case, options, ways, float(compute_s.min())).astype(np.float32),
         options=np.column_stack(columns).astype(np.float32),
-        estimate_s=estimate_s,
+        estimate_s=np.ascontiguousarray(total_s),
     )
 
 
-def _estimate(case: LocalCase, options: Options) -> tuple[np.ndarray, tuple[np.ndarray, ...]]:
-    """Time of an iteration with the best groups (N,), and its parts: those of
-    `agents.hi_ppo.local.times`.
-
-    The parts are what remains of the whole with free links, then what rings of tensor groups, hops,
-    sums of gradients and the filling of the pipeline add to it or take of it.
-    """
-    rows, wires = options.rows, wires_of(case)
-    tensor_step_s = _step_s(
-        case, rows.tensor, rows.data * rows.pipeline, options.message_bytes / rows.tensor
-    )
-    data_bytes = options.gradient_bytes.max(axis=1) / rows.data
-    gradient_s = (
-        2 * (rows.data - 1) * _step_s(case, rows.data, rows.tensor * rows.pipeline, data_bytes)
-    )
-    free = np.array(case.gpus.free)
-    among = wires.bandwidth_bytes_per_s[np.ix_(free, free)][~np.eye(len(free), dtype=bool)]
-    wire_s = options.message_bytes / among.max(initial=1e-300)
-    wire_s = np.where(rows.pipeline > 1, wire_s, 0.0)
-    hop_s = 2.0 * (rows.pipeline - 1) * wire_s
-    fill = options.num_microbatches - 1 + case.stages_before + case.stages_behind
-    exchange_s = tensor_steps(options) * tensor_step_s[:, None]
-    device_s = options.compute_s + exchange_s
-    slowest_s = np.maximum(device_s.max(axis=1), wire_s)
-    compute_s = fill * options.compute_s.max(axis=1) + options.compute_s.sum(axis=1)
-    total_s = fill * slowest_s + device_s.sum(axis=1) + hop_s + gradient_s
-    tensor_s = fill * exchange_s.max(axis=1) + exchange_s.sum(axis=1)
-    fill_s = total_s - options.num_microbatches * slowest_s
-    return total_s, (compute_s, tensor_s, hop_s, gradient_s, fill_s)
-
-
-def _step_s(
-    case: LocalCase, sizes: np.ndarray, counts: np.ndarray, num_bytes: np.ndarray
-) -> np.ndarray:
-    """One step of the slowest of ``counts`` disjoint rings of a size, the best there are (N,)."""
+def _network_of(case: LocalCase, ways: WaysOut) -> GpuNetwork:
     bandwidths, latencies_s = case.gpus.best_groups
-    rows = np.searchsorted(GROUP_SIZES, sizes)
-    bandwidth = bandwidths[rows, counts] * case.corrections.intra_bandwidth_factor
-    latency_s = latencies_s[rows, counts] * case.corrections.intra_latency_factor
-    return np.asarray(latency_s + num_bytes / bandwidth)
+    return GpuNetwork(
+        free=np.array(case.gpus.free),
+        wires=wires_of(case),
+        group_bytes_per_s=bandwidths * case.corrections.intra_bandwidth_factor,
+        group_latency_s=latencies_s * case.corrections.intra_latency_factor,
+        ways=ways,
+    )
 
 
-def _context(case: LocalCase, options: Options, least_compute_s: float) -> np.ndarray:
+def _context(
+    case: LocalCase, options: Options, ways: WaysOut, least_compute_s: float
+) -> np.ndarray:
     rate = compute_rate_flops_per_s(case.domain, case.corrections) / case.domain.num_gpus
     bandwidths = case.gpus.best_groups[0] * case.corrections.intra_bandwidth_factor
     groups = [
@@ -183,4 +171,35 @@ def _context(case: LocalCase, options: Options, least_compute_s: float) -> np.nd
         options.memory_fraction.min(),
     )
     ratios = single.message_bytes / found / layer_s
-    return np.concatenate((numbers, np.log(found / _BYTES), np.log(ratios)))
+    outside = _outside(case, ways, single.message_bytes / layer_s)
+    return np.concatenate((numbers, np.log(found / _BYTES), np.log(ratios), outside))
+
+
+def _outside(case: LocalCase, ways: WaysOut, bytes_per_s: float) -> tuple[float, ...]:
+    """Features of the ways between servers; what they would have to carry for a layer a message."""
+    if case.num_servers == 1:
+        return 0.0, 0.0, 0.0, 0.0, 1.0, 1.0, 0.0
+    shares = [_card_share(case.gpus, ways, size) for size in (2, 4)]
+    return (
+        np.log2(case.num_servers),
+        ways.num_cards / ways.gpus_per_server,
+        np.log(ways.card_bytes_per_s / _BYTES),
+        ways.latency_s / _LATENCY_S,
+        *shares,
+        np.log(bytes_per_s / ways.card_bytes_per_s),
+    )
+
+
+def _card_share(gpus: GpuTopology, ways: WaysOut, size: int) -> float:
+    """Best share of cards that a group of a size with the fastest ring has; 1 without any."""
+    if size > gpus.num_gpus:
+        return 1.0
+    rings = gpus.wires.ring_bandwidth_bytes_per_s
+    of_size = _sets_of(gpus.num_gpus, size)
+    fastest = of_size[rings[of_size] == rings[of_size].max()]
+    return float(ways.share[fastest].max())
+
+
+@lru_cache(maxsize=32)
+def _sets_of(num_gpus: int, size: int) -> np.ndarray:
+    return np.array([each for each in range(1 << num_gpus) if each.bit_count() == size])

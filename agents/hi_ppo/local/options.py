@@ -2,62 +2,34 @@
 
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import product
 from typing import NamedTuple
 
 import numpy as np
 
 from agents.decision.training_job import MICROBATCH_SIZES, TrainingJob
 from agents.hi_ppo.local.case import MOST_LOCAL_GPUS, RECOMPUTATIONS, DomainCase, LocalCase, sums_of
-from des import InfeasiblePlacementError, Parallelism
-from des.costs.memory import bytes_per_parameter
+from agents.hi_ppo.local.option_rows import Rows, is_worth_while, rows_of, rows_over
+from des import InfeasiblePlacementError, Nodes, Parallelism
 from des.costs.stage_times import TENSOR_ALL_REDUCES_PER_PASS, compute_rate_flops_per_s
-from des.devices.gpus import GROUP_SIZES
 from des.job.transformer import GRADIENT_BYTES
 from des.plan.plan import split_evenly
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LocalOption:
-    """A local plan without the binding."""
-
-    parallelism: Parallelism
-    microbatch_size: int
-    recomputation: str
-
-    def __str__(self) -> str:
-        return (
-            f"{self.parallelism}, {self.microbatch_size} sequences a microbatch, "
-            f"{self.recomputation} recomputation"
-        )
-
-
-class Rows(NamedTuple):
-    """All N options of a number of free GPUs; arrays (N,), flags as 0 and 1.
-
-    ``per_parameter_bytes`` is the model state of a parameter, all GPUs of a device together.
-    """
-
-    options: tuple[LocalOption, ...]
-    tensor: np.ndarray
-    data: np.ndarray
-    pipeline: np.ndarray
-    microbatch_size: np.ndarray
-    is_full: np.ndarray
-    is_sharded: np.ndarray
-    per_parameter_bytes: np.ndarray
+_ON_ONE_SERVER = tuple(range(1, MOST_LOCAL_GPUS + 1))
+"""Devices in a row on one server."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """The N options of a case that fit, and what they ask of up to 8 devices each.
+    """The N options of a case that fit, and the work of up to D devices each.
+
+    D is 8 on one server, on several the devices of the longest pipeline.
 
     Attributes
     ----------
     rows
         Their parallelism and so on.
     num_layers, compute_s, gradient_bytes
-        Layers (N, 8) of the devices in a row, time of a microbatch's passes without exchanges [s],
+        Layers (N, D) of the devices in a row, time of a microbatch's passes without exchanges [s],
         and gradients that one GPU holds [bytes]. 0 behind the last device.
     message_bytes
         Activation that one replica sends on (N,).
@@ -79,51 +51,35 @@ class Options:
         return len(self.rows.options)
 
 
-@lru_cache(maxsize=MOST_LOCAL_GPUS)
-def rows_of(num_free: int) -> Rows:
-    """All options of a number of free GPUs, also those that exceed the memory.
+class _Kind(NamedTuple):
+    """GPUs that have the same options: of one server, or with the nodes of several."""
 
-    A replica works on whole sequences, so ``data`` divides the microbatch. ``tensor`` is a power of
-    two, which divides the heads of all presets. One optimiser for several replicas is an option
-    where there are several.
-    """
-    options = []
-    for size, name in product(MICROBATCH_SIZES, RECOMPUTATIONS):
-        for tensor, data in product(GROUP_SIZES, GROUP_SIZES):
-            for pipeline in range(1, num_free // (tensor * data) + 1) if data <= size else ():
-                for is_sharded in (False, True) if data > 1 else (False,):
-                    parallelism = Parallelism(
-                        tensor=tensor,
-                        data=data,
-                        pipeline=pipeline,
-                        sharding="optimiser" if is_sharded else "none",
-                    )
-                    options.append(
-                        LocalOption(
-                            parallelism=parallelism, microbatch_size=size, recomputation=name
-                        )
-                    )
-    shapes = [option.parallelism for option in options]
-    return Rows(
-        options=tuple(options),
-        tensor=np.array([each.tensor for each in shapes]),
-        data=np.array([each.data for each in shapes]),
-        pipeline=np.array([each.pipeline for each in shapes]),
-        microbatch_size=np.array([option.microbatch_size for option in options]),
-        is_full=np.array([int(option.recomputation == "full") for option in options]),
-        is_sharded=np.array([int(each.shards("optimiser")) for each in shapes]),
-        per_parameter_bytes=np.array([float(sum(bytes_per_parameter(each))) for each in shapes]),
+    num_gpus: int
+    nodes: Nodes | None = None
+
+    @property
+    def rows(self) -> Rows:
+        """All options, also those that exceed the memory."""
+        return rows_of(self.num_gpus) if self.nodes is None else rows_over(*self)
+
+
+def _kind_of(case: LocalCase) -> _Kind:
+    nodes = case.domain.nodes
+    if nodes is None or case.num_servers == 1:
+        return _Kind(len(case.gpus.free))
+    return _Kind(case.domain.num_gpus, _shape_of(nodes.gpus_per_node, nodes.tensor_across_nodes))
+
+
+@lru_cache(maxsize=16)
+def _shape_of(gpus_per_node: int, tensor_across_nodes: bool) -> Nodes:
+    """Nodes of which nothing but what options depend on is known."""
+    return Nodes(
+        gpus_per_node=gpus_per_node,
+        nics_per_node=1,
+        nic_bandwidth_bytes_per_s=1.0,
+        nic_latency_s=0.0,
+        tensor_across_nodes=tensor_across_nodes,
     )
-
-
-@lru_cache(maxsize=4096)
-def _cuts(num_layers: int) -> np.ndarray:
-    """Layers before each of up to 8 devices, and before the next, by number of devices (9, 9)."""
-    found = np.full((MOST_LOCAL_GPUS + 1, MOST_LOCAL_GPUS + 1), num_layers)
-    for count in range(1, MOST_LOCAL_GPUS + 1):
-        found[count, 0] = 0
-        found[count, 1 : count + 1] = np.cumsum(split_evenly(num_layers, count))
-    return found
 
 
 def options_of(case: LocalCase) -> Options:
@@ -134,18 +90,23 @@ def options_of(case: LocalCase) -> Options:
     InfeasiblePlacementError
         If none fits, naming what the one lacks that lacks least.
     """
-    num_free = len(case.gpus.free)
-    rows = rows_of(num_free)
-    can_be = rows.pipeline <= case.num_layers
+    kind = _kind_of(case)
+    rows = kind.rows
+    if kind.nodes is None:
+        can_be = rows.pipeline <= case.num_layers
+    else:
+        can_be = is_worth_while(rows.pipeline, case.num_layers)
     if case.job.microbatch_sizes != MICROBATCH_SIZES:
         can_be &= np.isin(rows.microbatch_size, case.job.microbatch_sizes)
-    rows = _taken(num_free, can_be.tobytes())
+    rows = _taken(kind, can_be.tobytes())
     num_layers, figures = _device_figures(case, rows)
     gpus_per_device = rows.tensor * rows.data
     room = case.room_bytes * gpus_per_device[:, None]
     num_microbatches = case.job.num_sequences // rows.microbatch_size
     state_bytes = rows.per_parameter_bytes[:, None] * figures[..., 2]
-    held_bytes = held_microbatches(case, rows.pipeline, num_microbatches) * figures[..., 3]
+    most_devices = num_layers.shape[1]
+    num_held = held_microbatches(case, rows.pipeline, num_microbatches, most_devices)
+    held_bytes = num_held * figures[..., 3]
     needed = (state_bytes + held_bytes) / room
     worst = needed.max(axis=1)
     fits = worst <= 1.0
@@ -156,7 +117,7 @@ def options_of(case: LocalCase) -> Options:
     gradient_bytes = GRADIENT_BYTES * figures[..., 2] / rows.tensor[:, None]
     single = case.job.workload(1, RECOMPUTATIONS[0]).message_bytes
     return Options(
-        rows=_taken(num_free, _both(can_be, fits)),
+        rows=_taken(kind, _both(can_be, fits)),
         num_layers=num_layers[fits],
         compute_s=compute_s[fits],
         gradient_bytes=gradient_bytes[fits],
@@ -185,25 +146,30 @@ def held_microbatches(
 
 
 def tensor_steps(options: Options) -> np.ndarray:
-    """Steps of rings over tensor groups that a microbatch takes, forward and back (N, 8)."""
+    """Steps of rings over tensor groups that a microbatch takes, forward and back (N, D)."""
     per_layer = 2 * TENSOR_ALL_REDUCES_PER_PASS * 2 * (options.rows.tensor - 1)
     return np.asarray(per_layer[:, None] * options.num_layers)
 
 
 def _device_figures(case: LocalCase, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
-    """Layers (N, 8) and sums over them (N, 8, 4), with the columns of `sums_of`."""
-    of_setting, num_layers = _device_sums(case.job, case.first_layer, case.num_layers)
+    """Layers (N, D) and sums over them (N, D, 4), with the columns of `sums_of`."""
+    if case.num_servers == 1:
+        counts, place = _ON_ONE_SERVER, rows.pipeline - 1
+    else:
+        found, place = np.unique(rows.pipeline, return_inverse=True)
+        counts = tuple(found.tolist())
+    of_setting, num_layers = _device_sums(case.job, case.first_layer, case.num_layers, counts)
     number = np.searchsorted(case.job.microbatch_sizes, rows.microbatch_size)
-    figures: np.ndarray = of_setting[number, rows.is_full, rows.pipeline]
-    return num_layers[rows.pipeline], figures
+    figures: np.ndarray = of_setting[number, rows.is_full, place]
+    return num_layers[place], figures
 
 
 @lru_cache(maxsize=1024)
 def _device_sums(
-    job: TrainingJob, first_layer: int, num_layers: int
+    job: TrainingJob, first_layer: int, num_layers: int, counts: tuple[int, ...]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Sums of each setting and number of devices (S, 2, 9, 8, 4), and layers (9, 8)."""
-    cuts = first_layer + _cuts(num_layers)
+    """Sums of each setting and number of devices (S, 2, C, D, 4), and layers (C, D)."""
+    cuts = first_layer + _cuts(num_layers, counts)
     of_setting = np.array(
         [
             [np.diff(sums_of(job, size, name)[cuts], axis=1) for name in RECOMPUTATIONS]
@@ -211,6 +177,16 @@ def _device_sums(
         ]
     )
     return of_setting, np.diff(cuts, axis=1)
+
+
+@lru_cache(maxsize=4096)
+def _cuts(num_layers: int, counts: tuple[int, ...]) -> np.ndarray:
+    """Layers before each of the devices, and before the next, by number of devices (C, D + 1)."""
+    found = np.full((len(counts), max(counts) + 1), num_layers)
+    for row, count in enumerate(counts):
+        found[row, 0] = 0
+        found[row, 1 : count + 1] = np.cumsum(split_evenly(num_layers, count))
+    return found
 
 
 def _both(can_be: np.ndarray, fits: np.ndarray) -> bytes:
@@ -221,9 +197,9 @@ def _both(can_be: np.ndarray, fits: np.ndarray) -> bytes:
 
 
 @lru_cache(maxsize=4096)
-def _taken(num_free: int, flags: bytes) -> Rows:
+def _taken(kind: _Kind, flags: bytes) -> Rows:
     """Some of all rows, by a flag each: which fit is much the same from case to case."""
-    rows, chosen = rows_of(num_free), np.frombuffer(flags, dtype=np.bool_)
+    rows, chosen = kind.rows, np.frombuffer(flags, dtype=np.bool_)
     if chosen.all():
         return rows
     options = tuple(rows.options[index] for index in np.flatnonzero(chosen))

@@ -97,6 +97,13 @@ class LocalPolicy(nn.Module):
         values = self.value(torch.tanh(self.value_inner(torch.tanh(of_context)))).squeeze(1)
         return scores, values
 
+    def untrained(self, seed: int) -> "LocalPolicy":
+        """Return a policy of fresh weights that standardises its inputs as this one does."""
+        fresh = LocalPolicy(self.architecture, torch.Generator().manual_seed(seed))
+        fresh.means.copy_(self.means)
+        fresh.deviations.copy_(self.deviations)
+        return fresh
+
     @torch.no_grad()
     def standardise(self, contexts: Tensor, options: Tensor) -> None:
         """Take means and deviations of contexts (B, C) and of options of them all (M, O)."""
@@ -168,6 +175,11 @@ def load_policy(path: Path) -> LocalPolicy:
             f"checkpoint {path}: kind must be {_KIND}, got {payload.get('kind')!r}"
         )
     found = payload.get("architecture")
+    if isinstance(found, Mapping) and "servers" not in found.get("context_features", ("servers",)):
+        raise CheckpointError(
+            f"checkpoint {path}: local policy must see domains of several servers, got one of "
+            "before; train it with python -m scenarios.train_local"
+        )
     try:
         if not isinstance(found, Mapping):
             raise TypeError(f"architecture of type {type(found).__name__}")

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from agents.hi_ppo.local.binding import iteration_s
+from agents.hi_ppo.local.bound_plans import LocalPlan, in_order, quickly_bound
 from agents.hi_ppo.local.case import LocalCase
 from agents.hi_ppo.local.features import observe
 from agents.hi_ppo.local.options import Options, options_of
-from agents.hi_ppo.local.times import LocalPlan, quickly_bound, wires_of, work_of
+from agents.hi_ppo.local.policy import LocalPolicy
 
 
 def largest_tensor(case: LocalCase, options: Options | None = None) -> LocalPlan:
@@ -21,15 +21,7 @@ def largest_tensor(case: LocalCase, options: Options | None = None) -> LocalPlan
         If no option fits.
     """
     options = options_of(case) if options is None else options
-    row = _largest_tensor(options)
-    option = options.rows.options[row]
-    binding = case.gpus.free[: option.parallelism.num_gpus]
-    time_s = iteration_s(work_of(case, options, [row])[0], wires_of(case), np.array(binding))
-    return LocalPlan(
-        option=option,
-        binding=binding,
-        seconds_per_sequence=time_s / case.job.num_sequences,
-    )
+    return in_order(case, options, _largest_tensor(options))
 
 
 def largest_tensor_bound(case: LocalCase, options: Options | None = None) -> LocalPlan:
@@ -54,6 +46,31 @@ def least_estimate(
     options = options_of(case) if options is None else options
     order = np.argsort(observe(case, options).estimate_s, kind="stable")
     return quickly_bound(case, options, order[:num_proposals].tolist())
+
+
+def best_scored(
+    case: LocalCase,
+    options: Options | None = None,
+    *,
+    policy: LocalPolicy,
+    num_proposals: int = 1,
+) -> LocalPlan:
+    """Bind the options of the highest scores of a policy and take the quickest."""
+    options = options_of(case) if options is None else options
+    order = np.argsort(-policy.scores(observe(case, options)), kind="stable")
+    return quickly_bound(case, options, order[:num_proposals].tolist())
+
+
+def random_options(
+    case: LocalCase,
+    options: Options | None = None,
+    *,
+    rng: np.random.Generator,
+    num_proposals: int = 1,
+) -> LocalPlan:
+    """Bind some of the options that fit, each as likely as others, and take the quickest."""
+    options = options_of(case) if options is None else options
+    return quickly_bound(case, options, rng.permutation(len(options))[:num_proposals].tolist())
 
 
 def _largest_tensor(options: Options) -> int:

@@ -18,106 +18,23 @@ What is minimised is T over the sequences of an iteration. Pairs and rings do no
 two groups whose rings pass the same link between processors both get all of it.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from collections.abc import Iterable
 
 import numpy as np
 
 from agents.hi_ppo.local.alike_gpus import DeviceTimes, alike_times, pipelined_s
-from agents.hi_ppo.local.best_binding import best_binding
-from agents.hi_ppo.local.binding import BindingWork, quick_binding
-from agents.hi_ppo.local.case import DomainCase, LocalCase, ServersCase
-from agents.hi_ppo.local.options import LocalOption, Options, options_of, tensor_steps
-from agents.hi_ppo.local.quickest import BindingWorks, quickest_binding, work_at
-from des import Domain
-from des.costs.collectives import ring_all_reduce_s
+from agents.hi_ppo.local.case import DomainCase, LocalCase
+from agents.hi_ppo.local.joined_gpus import Joint, border_joint, domain_with, joint_of
+from agents.hi_ppo.local.option_rows import LocalOption
+from des import Domain, Parallelism
 from des.costs.local_borders import local_message_s
 from des.costs.message_times import corrected_inside
+from des.costs.node_collectives import group_all_reduce_s
+from des.costs.node_groups import data_group
 from des.costs.stage_times import compute_rate_flops_per_s, tensor_parallel_s
-from des.devices.rings import Whole, Wires
 from des.job.transformer import GRADIENT_BYTES
 from des.job.workload import total
 from des.plan.plan import split_evenly
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LocalPlan:
-    """An option bound to GPUs, with its time.
-
-    ``binding`` has a GPU for each place, see `agents.hi_ppo.local.binding`.
-    """
-
-    option: LocalOption
-    binding: tuple[int, ...]
-    seconds_per_sequence: float
-
-
-def works_of(case: LocalCase, options: Options) -> BindingWorks:
-    """Return all options of a case in numbers for the compiled code."""
-    rows = options.rows
-    return BindingWorks(
-        tensor=rows.tensor,
-        data=rows.data,
-        pipeline=rows.pipeline,
-        compute_s=options.compute_s,
-        tensor_steps=tensor_steps(options).astype(np.float64),
-        data_bytes=options.gradient_bytes / rows.data[:, None],
-        message_bytes=options.message_bytes,
-        fill=options.num_microbatches - 1 + case.stages_before + case.stages_behind,
-    )
-
-
-def work_of(case: LocalCase, options: Options, chosen: Iterable[int]) -> list[BindingWork]:
-    """Return some of the options of a case in numbers."""
-    works = works_of(case, options)
-    return [work_at(works, row) for row in chosen]
-
-
-def wires_of(case: LocalCase) -> Wires:
-    """Wires between the GPUs of a case, with calibrated figures."""
-    wires, factors = case.gpus.wires, case.corrections
-    bandwidth, latency = factors.intra_bandwidth_factor, factors.intra_latency_factor
-    if bandwidth == latency == 1.0:
-        return wires
-    return Wires(
-        wires.bandwidth_bytes_per_s * bandwidth,
-        wires.latency_s * latency,
-        wires.ring_bandwidth_bytes_per_s * bandwidth,
-        wires.ring_latency_s * latency,
-    )
-
-
-def quickly_bound(case: LocalCase, options: Options, chosen: Sequence[int]) -> LocalPlan:
-    """Bind some of the options by `quick_binding` and return the quickest, the first of equals."""
-    free = np.array(case.gpus.free)
-    binding = np.empty_like(free)
-    best, best_s = quickest_binding(
-        works_of(case, options), np.array(chosen), wires_of(case), free, binding
-    )
-    return _plan(case, options.rows.options[best], binding, best_s)
-
-
-def exhaustive(case: LocalCase, options: Options | None = None) -> LocalPlan:
-    """Return the best of all options with all bindings: the optimal local plan.
-
-    Raises
-    ------
-    InfeasiblePlacementError
-        If none fits into memory.
-    """
-    options = options_of(case) if options is None else options
-    rows = range(len(options))
-    works, wires, free = work_of(case, options, rows), wires_of(case), np.array(case.gpus.free)
-    bindings = np.empty((len(options), len(free)), dtype=np.int64)
-    quick_s = [quick_binding(works[row], wires, free, bindings[row]) for row in rows]
-    best = int(np.argmin(quick_s))
-    best_s, kept, binding = quick_s[best], bindings[best], np.empty_like(free)
-    for row in np.argsort(quick_s, kind="stable").tolist():
-        found_s = best_binding(works[row], wires, free, best_s, binding)
-        if found_s < best_s:
-            best, best_s, kept = row, found_s, binding.copy()
-    return _plan(case, options.rows.options[best], kept, best_s)
 
 
 def seconds_per_sequence(case: DomainCase, option: LocalOption, binding: tuple[int, ...]) -> float:
@@ -148,7 +65,7 @@ def device_times(case: DomainCase, option: LocalOption, binding: tuple[int, ...]
     return alike_times(case, option)
 
 
-def _bound_times(case: DomainCase, option: LocalOption, binding: tuple[int, ...]) -> DeviceTimes:
+def _bound_times(case: LocalCase, option: LocalOption, binding: tuple[int, ...]) -> DeviceTimes:
     """Times of devices whose GPUs are known one by one."""
     shape = option.parallelism
     places = np.array(binding).reshape(shape.pipeline, shape.data, shape.tensor)
@@ -156,31 +73,30 @@ def _bound_times(case: DomainCase, option: LocalOption, binding: tuple[int, ...]
     rate = compute_rate_flops_per_s(case.domain, case.corrections, shape)
     sums, first = workload.sums_before, case.first_layer
     passes_s, hops_s, gradient_s = [], [], []
+    joined = _Joined(case)
     for device, num_layers in enumerate(split_evenly(case.num_layers, shape.pipeline)):
         forward_flops, backward_flops, num_parameters = (
             total(figure, first, num_layers)
             for figure in (sums.forward_flops, sums.backward_flops, sums.num_parameters)
         )
         exchange_s = max(
-            tensor_parallel_s(workload, joined, shape, case.corrections)
-            for joined in {joined_by(case, group) for group in places[device]}
+            tensor_parallel_s(workload, each, shape, case.corrections)
+            for each in joined.by_groups(places[device])
         )
         within_s = num_layers * exchange_s
         passes_s.append((forward_flops / rate + within_s, backward_flops / rate + within_s))
+        held_bytes = GRADIENT_BYTES * num_parameters / shape.tensor
         gradient_s.append(
             max(
-                _gradient_s(
-                    case, GRADIENT_BYTES * num_parameters / shape.tensor, shape.data, joined
-                )
-                for joined in {joined_by(case, group) for group in places[device].T}
+                _gradients_s(case, shape, device, each, held_bytes)
+                for each in joined.by_groups(places[device].T)
             )
         )
-        pairs = np.column_stack((places[device - 1].ravel(), places[device].ravel()))
-        messages = [
-            local_message_s(workload, joined, shape, case.corrections, device=device - 1)
-            for joined in ({joined_by(case, pair) for pair in pairs} if device > 0 else ())
-        ]
-        if messages:
+        if device > 0:
+            messages = [
+                local_message_s(workload, each, shape, case.corrections, device=device - 1)
+                for each in joined.by_neighbours(places[device - 1], places[device])
+            ]
             on_wire_s = max(one.transfer_s for one in messages)
             whole_s = max(one.transfer_s + one.latency_s for one in messages)
             hops_s.append((on_wire_s, whole_s - on_wire_s))
@@ -190,43 +106,35 @@ def _bound_times(case: DomainCase, option: LocalOption, binding: tuple[int, ...]
     return DeviceTimes(forward_s, backward_s, transfer_s, latency_s, max(gradient_s))
 
 
-def joined_by(case: DomainCase, group: np.ndarray) -> Domain:
-    """Return the domain with the inner network that the best ring of some GPUs has.
+class _Joined:
+    """Domains of a case, one for each kind of wires that some of its GPUs have in common."""
 
-    `des` reckons with one figure per domain; this is how it gets that of a binding. A GPU alone has
-    the network of the domain, which it does not use; so have GPUs that are not known one by one,
-    and those of several servers.
-    """
-    if len(group) == 1 or not isinstance(case, LocalCase | ServersCase):
-        return case.domain
-    gpus = case.gpus if isinstance(case, LocalCase) else case.server
-    servers = [gpu // gpus.num_gpus for gpu in group.tolist()]
-    if len(set(servers)) > 1:
-        return case.domain
-    mask = sum(1 << gpu % gpus.num_gpus for gpu in group.tolist())
-    bandwidth, latency_s = gpus.wires.ring_bandwidth_bytes_per_s, gpus.wires.ring_latency_s
-    return _with_network(case.domain, float(bandwidth[mask]), float(latency_s[mask]))
+    def __init__(self, case: LocalCase) -> None:
+        self._case = case
+        self._known: dict[Joint, Domain] = {}
 
+    def by_groups(self, groups: Iterable[np.ndarray]) -> list[Domain]:
+        """Return the domain with the wires of each kind of the groups."""
+        return [self._with(joint) for joint in {joint_of(self._case, each) for each in groups}]
 
-@lru_cache(maxsize=4096)
-def _with_network(domain: Domain, bandwidth_bytes_per_s: float, latency_s: float) -> Domain:
-    return replace(
-        domain,
-        intra_bandwidth_bytes_per_s=bandwidth_bytes_per_s,
-        intra_latency_s=latency_s,
-    )
+    def by_neighbours(self, before: np.ndarray, behind: np.ndarray) -> list[Domain]:
+        """Return the domain with the wires of devices in a row: of each pair, or their border."""
+        border = border_joint(self._case, before, behind)
+        if border is not None:
+            return [self._with(border)]
+        return self.by_groups(np.column_stack((before.ravel(), behind.ravel())))
+
+    def _with(self, joint: Joint) -> Domain:
+        if joint not in self._known:
+            self._known[joint] = domain_with(self._case.domain, joint)
+        return self._known[joint]
 
 
-def _gradient_s(case: DomainCase, num_bytes: float, num_replicas: int, joined: Domain) -> float:
-    figures = corrected_inside(joined, case.corrections)
-    return ring_all_reduce_s(
-        num_bytes, num_replicas, figures.intra_bandwidth_bytes_per_s, figures.intra_latency_s
-    )
-
-
-def _plan(case: LocalCase, option: LocalOption, binding: Whole, iteration_s: float) -> LocalPlan:
-    return LocalPlan(
-        option=option,
-        binding=tuple(binding[: option.parallelism.num_gpus].tolist()),
-        seconds_per_sequence=iteration_s / case.job.num_sequences,
-    )
+def _gradients_s(
+    case: LocalCase, shape: Parallelism, device: int, joined: Domain, held_bytes: float
+) -> float:
+    """Sum of the gradients of a device over a group of its replicas. [s]"""
+    if shape.data == 1:
+        return 0.0
+    group = data_group(corrected_inside(joined, case.corrections), shape, device)
+    return group_all_reduce_s(held_bytes, group)

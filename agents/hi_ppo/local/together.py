@@ -2,16 +2,18 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
 from agents.decision.training_job import TrainingJob
 from agents.hi_ppo.local.by_rule import alternatives_by_rule, menu_by_rule
-from agents.hi_ppo.local.case import MOST_LOCAL_GPUS, DomainCase, LocalCase, ServersCase
+from agents.hi_ppo.local.case import DomainCase, LocalCase, ServersCase, knows_servers
 from agents.hi_ppo.local.chains import Chains, borders_of
 from agents.hi_ppo.local.decide import LocalAgent, LocalDecision, SharedSetting
-from agents.hi_ppo.local.times import device_times, joined_by
+from agents.hi_ppo.local.joined_gpus import border_joint, domain_with, joint_of
+from agents.hi_ppo.local.times import device_times
 from des import (
     NO_CORRECTIONS,
     Corrections,
@@ -45,7 +47,8 @@ def cases_of(
 
     Every other domain counts as one stage; `settle` puts that right. ``gpus`` and ``loads`` are one
     a domain of the topology; no loads means none. Domains of several servers have the GPUs of one;
-    those whose GPUs are not known one by one have None. Both are decided by rule.
+    those whose GPUs are not known one by one have None. The latter, and servers that are more or
+    larger than `agents.hi_ppo.local.case.knows_servers` allows, are decided by rule.
 
     Raises
     ------
@@ -89,7 +92,8 @@ def cases_of(
 def with_gpus(case: DomainCase, gpus: GpuTopology) -> LocalCase | ServersCase:
     """Return the case of a domain with its GPUs one by one, or those of each of its servers."""
     own = {field.name: getattr(case, field.name) for field in fields(DomainCase)}
-    if gpus.num_gpus == case.domain.num_gpus <= MOST_LOCAL_GPUS:
+    num_known = gpus.num_gpus * case.domain.num_nodes
+    if num_known == case.domain.num_gpus and knows_servers(case.domain, gpus):
         return LocalCase(gpus=gpus, **own)
     return ServersCase(server=gpus, **own)
 
@@ -255,29 +259,28 @@ def workload_of(job: TrainingJob, decisions: Sequence[LocalDecision]) -> Workloa
 def bound_topology(
     topology: Topology, plan: Plan, cases: Sequence[DomainCase], decisions: Sequence[LocalDecision]
 ) -> Topology:
-    """Return the topology with the inner networks that the bindings have.
+    """Return the topology with the inner networks and network cards that the bindings have.
 
     `des` knows one figure per domain: that of the slowest tensor group, whose rings are the most
-    traffic; without tensor groups that of the slowest group of replicas or pair of partners.
+    traffic; without tensor groups that of the slowest group of replicas or pair of partners. Cards
+    are those of the border between servers where they are shared worst.
     """
     domains = list(topology.domains)
     stages = plan.placement.stages
     for stage, case, decision in zip(stages, cases, decisions, strict=True):
-        groups = _busiest_groups(decision)
-        joined = [joined_by(case, group) for group in groups]
-        if joined:
-            slowest = min(joined, key=lambda domain: domain.intra_bandwidth_bytes_per_s)
-            domains[stage.domain] = replace(
-                domains[stage.domain],
-                intra_bandwidth_bytes_per_s=slowest.intra_bandwidth_bytes_per_s,
-                intra_latency_s=slowest.intra_latency_s,
-            )
+        shape = decision.parallelism
+        places = np.array(decision.binding).reshape(shape.pipeline, shape.data, shape.tensor)
+        joints = [joint_of(case, group) for group in _busiest_groups(shape, places)]
+        if isinstance(case, LocalCase):
+            borders = (border_joint(case, *pair) for pair in pairwise(places))
+            shares = [each.card_share for each in (*joints, *borders) if each is not None]
+            joints = [each._replace(card_share=min(shares)) for each in joints]
+        if joints:
+            domains[stage.domain] = domain_with(domains[stage.domain], min(joints))
     return replace(topology, domains=tuple(domains))
 
 
-def _busiest_groups(decision: LocalDecision) -> list[np.ndarray]:
-    shape = decision.parallelism
-    places = np.array(decision.binding).reshape(shape.pipeline, shape.data, shape.tensor)
+def _busiest_groups(shape: Parallelism, places: np.ndarray) -> list[np.ndarray]:
     if shape.tensor > 1:
         return list(places.reshape(-1, shape.tensor))
     groups = [group for device in places for group in device.T if shape.data > 1]

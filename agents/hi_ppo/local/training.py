@@ -2,21 +2,20 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from agents.hi_ppo.local.binding import quick_binding
+from agents.hi_ppo.local.bound_plans import quick_times_s
 from agents.hi_ppo.local.case import LocalCase
-from agents.hi_ppo.local.draws import draw_case
-from agents.hi_ppo.local.features import OPTION_FEATURES, WITHOUT_ESTIMATE, observe
-from agents.hi_ppo.local.options import Options, options_of
+from agents.hi_ppo.local.draws import draw_case, draw_servers_case
+from agents.hi_ppo.local.features import OPTION_FEATURES, WITHOUT_ESTIMATE, Observation, observe
+from agents.hi_ppo.local.options import options_of
 from agents.hi_ppo.local.policy import LocalArchitecture, LocalPolicy
 from agents.hi_ppo.local.rules import largest_tensor
-from agents.hi_ppo.local.times import wires_of, work_of
 from agents.ppo.annealing import weighted_mean_annealing
 from agents.ppo.policy_update import PolicyUpdate, ShuffledParts, TensorRows
 from agents.ppo.ppo_loss import FIGURES, Objective
@@ -25,6 +24,9 @@ from des.base.checks import require_seed
 
 _LEAST_DEVIATION = 1e-6
 
+MOST_OPTIONS = 160
+"""Most options of a case that are learnt from: on one server there are 158 at most."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalTraining(UpdateConfig):
@@ -32,8 +34,9 @@ class LocalTraining(UpdateConfig):
 
     Attributes
     ----------
-    num_cases
-        Random cases that episodes are taken from; an episode is a case and one option.
+    num_cases, num_server_cases
+        Random cases of one server, and of several, that episodes are taken from; an episode is a
+        case and one option.
     num_updates, cases_per_update, group_size
         Updates in all, cases of an update, and options that are tried on each case. An advantage is
         an option's reward minus the mean of its group, in standard deviations of the group; in
@@ -47,6 +50,7 @@ class LocalTraining(UpdateConfig):
 
     seed: int = 0
     num_cases: int = 2048
+    num_server_cases: int = 1024
     num_updates: int = 150
     cases_per_update: int = 256
     group_size: int = 8
@@ -59,6 +63,7 @@ class LocalTraining(UpdateConfig):
     owner: ClassVar[str] = "local training"
     ranges: ClassVar[dict[str, FieldRange]] = UpdateConfig.ranges | {
         "num_cases": COUNT,
+        "num_server_cases": COUNT,
         "num_updates": COUNT,
         "cases_per_update": COUNT,
         "group_size": COUNT,
@@ -102,9 +107,8 @@ class Samples(TensorRows):
 
 
 def case_pool_of(cases: Sequence[LocalCase]) -> CasePool:
-    """Look at cases and work out the reward of every option of each."""
-    fitting = [(case, options_of(case)) for case in cases]
-    seen = [(observe(*each), _rewards(*each)) for each in fitting]
+    """Look at cases and work out the rewards of the options of each, `MOST_OPTIONS` at most."""
+    seen = [_seen(case) for case in cases]
     most = max(len(rewards) for _, rewards in seen)
     num_options = [len(rewards) for _, rewards in seen]
     options = np.zeros((len(seen), most, seen[0][0].options.shape[1]), dtype=np.float32)
@@ -120,13 +124,31 @@ def case_pool_of(cases: Sequence[LocalCase]) -> CasePool:
     )
 
 
-def _rewards(case: LocalCase, options: Options) -> np.ndarray:
-    wires, free = wires_of(case), np.array(case.gpus.free)
-    binding = np.empty_like(free)
-    works = work_of(case, options, range(len(options)))
-    times_s = np.array([quick_binding(work, wires, free, binding) for work in works])
+def _seen(case: LocalCase) -> tuple[Observation, np.ndarray]:
+    """Observation of a case and the rewards of the options that `trained_on` keeps."""
+    options = options_of(case)
+    seen = observe(case, options)
+    kept = trained_on(seen.estimate_s)
+    times_s = quick_times_s(case, options, kept)
     rule_s = largest_tensor(case, options).seconds_per_sequence * case.job.num_sequences
-    return np.asarray(np.log(rule_s / times_s))
+    own = replace(seen, options=seen.options[kept], estimate_s=seen.estimate_s[kept])
+    return own, np.asarray(np.log(rule_s / times_s))
+
+
+def trained_on(estimate_s: np.ndarray) -> np.ndarray:
+    """Rows of options to learn from: all, or half those of least estimate, half spread over others.
+
+    Examples
+    --------
+    >>> trained_on(np.arange(200.0, 0.0, -1.0)).size
+    160
+    """
+    order = np.argsort(estimate_s, kind="stable")
+    if len(order) <= MOST_OPTIONS:
+        return np.arange(len(order))
+    first = MOST_OPTIONS // 2
+    spread = np.linspace(first, len(order) - 1, MOST_OPTIONS - first).astype(np.int64)
+    return np.sort(order[np.concatenate((np.arange(first), spread))])
 
 
 class LocalTrainer:
@@ -136,7 +158,9 @@ class LocalTrainer:
         self.training = training
         draws, first, tries = np.random.SeedSequence([training.seed, 0]).spawn(3)
         rng = np.random.default_rng(draws)
-        self._pool = case_pool_of([draw_case(rng) for _ in range(training.num_cases)])
+        cases = [draw_case(rng) for _ in range(training.num_cases)]
+        cases += [draw_servers_case(rng) for _ in range(training.num_server_cases)]
+        self._pool = case_pool_of(cases)
         architecture = LocalArchitecture(
             hidden_size=training.hidden_size,
             option_features=OPTION_FEATURES if training.sees_estimate else WITHOUT_ESTIMATE,

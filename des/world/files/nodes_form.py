@@ -5,7 +5,7 @@ from pathlib import Path
 from des.base.strict_forms import StrictForm
 from des.devices.files.server_files import read_files
 from des.devices.presets import KIND_NAMES, simulated
-from des.devices.server import Nic, Server
+from des.devices.server import Server
 from des.world.files.quantity_fields import Bandwidth, Latency
 from des.world.nodes import Nodes
 
@@ -36,7 +36,7 @@ class NodesForm(StrictForm):
             If a figure is given neither here nor by the server, or is impossible.
         """
         server = None if self.server is None else _server_of(self.server, folder)
-        cards = () if server is None else _near_cards(server)
+        cards = () if server is None else server.near_nics
         bandwidths = {card.bandwidth_bytes_per_s for card in cards}
         gpus = self._of("gpus_per_node", None if server is None else server.num_gpus)
         return Nodes(
@@ -65,12 +65,6 @@ class NodesForm(StrictForm):
         if isinstance(self.rack, str):
             return (self.rack,) * num_nodes
         return tuple(self.rack or ())
-
-
-def _near_cards(server: Server) -> tuple[Nic, ...]:
-    """Cards that are nearest to one of the GPUs: others are for storage and management."""
-    near = (server.nearest_nics(gpu) for gpu in range(server.num_gpus))
-    return tuple(dict.fromkeys(card for each in near if each is not None for card in each[1]))
 
 
 def _server_of(name: str, folder: Path) -> Server:

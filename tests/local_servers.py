@@ -1,0 +1,93 @@
+"""Domains of several servers, as the tests of the local level need them."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from agents.decision.training_job import TrainingJob
+from agents.hi_ppo.local.case import DomainCase, LocalCase
+from agents.hi_ppo.local.chains import Chains, borders_of
+from agents.hi_ppo.local.decide import LocalDecision
+from agents.hi_ppo.local.times import device_times
+from agents.hi_ppo.local.together import workload_of
+from des import NO_CORRECTIONS, Domain, Link, Nodes, Plan, Topology
+from des.devices.figures_file import shipped_link_figures
+from des.devices.gpus import GpuTopology
+from des.devices.presets import simulated
+from des.devices.server import Server
+
+
+def domain_on(server: Server, num_servers: int, **changes: object) -> Domain:
+    """Equal servers with cards of 10 GB/s and 5 us from GPU to GPU."""
+    figures = {
+        "gpus_per_node": server.num_gpus,
+        "nics_per_node": len(server.near_nics),
+        "nic_bandwidth_bytes_per_s": 10e9,
+        "nic_latency_s": 5e-6,
+        "server": server,
+    }
+    nodes = Nodes(**(figures | changes))
+    return Domain(
+        name="here",
+        num_gpus=num_servers * server.num_gpus,
+        gpu_peak_flops_per_s=300e12,
+        gpu_memory_bytes=80e9,
+        gpu_memory_bandwidth_bytes_per_s=2e12,
+        attainable_fraction=0.5,
+        intra_bandwidth_bytes_per_s=100e9,
+        intra_latency_s=3e-6,
+        nodes=nodes,
+    )
+
+
+def servers_case(
+    kind: str | Server,
+    num_servers: int,
+    *,
+    nodes: dict[str, object] | None = None,
+    **changes: object,
+) -> LocalCase:
+    """A whole model of 40 layers on servers of a kind."""
+    server = simulated(kind) if isinstance(kind, str) else kind
+    figures = {
+        "domain": domain_on(server, num_servers, **(nodes or {})),
+        "gpus": GpuTopology.of_server(server, figures=shipped_link_figures()),
+        "job": TrainingJob(model="llama2_13b", num_sequences=32),
+        "first_layer": 0,
+        "num_layers": 40,
+    }
+    return LocalCase(**(figures | changes))
+
+
+def chain_on(kinds: dict[str, int]) -> Topology:
+    """A domain of each kind of server, with links between every two."""
+    domains = [
+        replace(domain_on(simulated(kind), count), name=kind) for kind, count in kinds.items()
+    ]
+    links = [
+        Link(source=one, target=other, bandwidth_bytes_per_s=1e9, latency_s=0.01)
+        for one in kinds
+        for other in kinds
+        if one != other
+    ]
+    return Topology.of(domains, links)
+
+
+def chain_s(
+    topology: Topology,
+    plan: Plan,
+    cases: Sequence[DomainCase],
+    decisions: Sequence[LocalDecision],
+) -> float:
+    """Time of an iteration of local plans as one chain of devices."""
+    workload = workload_of(cases[0].job, decisions)
+    times = [
+        [device_times(case, one.plan.option, one.binding)]
+        for case, one in zip(cases, decisions, strict=True)
+    ]
+    chains = Chains(
+        times,
+        borders_of(topology, plan, workload, NO_CORRECTIONS),
+        schedule=plan.schedule,
+        num_microbatches=workload.num_microbatches,
+    )
+    return float(chains.times_s([(0,) * len(cases)])[0])
