@@ -9,13 +9,16 @@ from typing import NamedTuple
 
 import numpy as np
 
+from agents.judge.level_fills import layer_times, new_fill_desk
 from agents.judge.paced_refine import paced_refine
-from agents.judge.paced_splits import layer_times, paced_fill, paced_levels
+from agents.judge.paced_splits import paced_fill, paced_levels
 from des import Corrections, Placement, Plan, Topology, Workload
+from des.base.jit import lean_kernel
 from des.compiled.many.job import job_on
 from des.compiled.many.layout import Real, Small, Whole
-from des.compiled.many.paced import Paces, new_desk, paced_table, paces_of
+from des.compiled.many.paced import Paces, paced_table, paces_of
 from des.compiled.many.paced_bound import paced_least_s, paced_quickest, paced_scores
+from des.compiled.many.paced_desk import new_desk
 from des.compiled.many.simulation import plan_rows
 from des.compiled.many.steady import Plans
 from des.costs.memory import model_state_bytes
@@ -61,16 +64,30 @@ def order_rows(orders: Sequence[Order], most_stages: int) -> OrderRows:
     return OrderRows(lengths, domain)
 
 
-def _unsplit(orders: OrderRows, schedules: Small) -> Plans:
-    """Pipelines of orders under S schedules each, (N, S), in turn; layers are not split yet."""
-    num = schedules.shape[1]
-    domain = orders.domain.repeat(num, axis=0)
-    return Plans(
-        num_stages=orders.num_stages.repeat(num),
-        schedule=schedules.flatten(),
-        domain=domain,
-        end_layer=np.zeros_like(domain),
-    )
+@lean_kernel
+def _write_unsplit(
+    num_stages: Small,
+    domain: Small,
+    first: Whole,
+    counts: Whole,
+    schedules: Small,
+    plans: Plans,
+    repeated: Whole,
+) -> None:
+    """Write the pipelines of orders of groups under the schedules of each, and their microbatches.
+
+    Parameters are those of `PacedJudge.quickest`.
+    """
+    plan = 0
+    for group in range(counts.size):
+        for order in range(first[group], first[group + 1]):
+            for turn in range(schedules.shape[1]):
+                plans.num_stages[plan] = num_stages[order]
+                plans.schedule[plan] = schedules[group, turn]
+                for stage in range(num_stages[order]):
+                    plans.domain[plan, stage] = domain[order, stage]
+                repeated[plan] = counts[group]
+                plan += 1
 
 
 class PacedJudge:
@@ -145,10 +162,14 @@ class PacedJudge:
         See `judged` for ``slack`` and ``best_s``.
         """
         numbers = np.array(schedules or range(len(self.schedules)), dtype=np.int32)
-        plans, num = self._under(orders, numbers), len(numbers)
-        repeated = np.repeat(np.asarray(counts, dtype=np.int64), num)
-        paced_fill(self.job, self._times, self.paces, plans, repeated, num)
+        rows = order_rows(orders, self.most_stages)
+        plans, repeated = self._unsplit(rows, np.asarray(counts, dtype=np.int64), numbers)
+        self._fill(plans, repeated, len(numbers))
         return self.judged(plans, repeated, slack, best_s)
+
+    def _fill(self, plans: Plans, counts: Whole, per_order: int) -> None:
+        desk = new_fill_desk(len(counts), self.most_stages)
+        paced_fill(self.job, self._times, self.paces, plans, counts, per_order, desk)
 
     def levels_s(self, orders: Sequence[Order], counts: Whole, schedule: int) -> Real:
         """About how long pipelines take at least, by a formula and unsplit: a first look. [s]"""
@@ -156,28 +177,40 @@ class PacedJudge:
 
     def levels_of_rows_s(self, orders: OrderRows, counts: Whole, schedule: int) -> Real:
         """See `levels_s`."""
-        plans = _unsplit(orders, np.full((len(counts), 1), schedule, dtype=np.int32))
+        plans, _ = self._unsplit(orders, counts, np.array([schedule], dtype=np.int32))
         levels_s = np.empty(len(counts))
         paced_levels(self.job, self._times, self.paces, plans, counts, levels_s)
         return levels_s
 
-    def _under(self, orders: Sequence[Order], schedules: Small) -> Plans:
-        rows = order_rows(orders, self.most_stages)
-        return _unsplit(rows, np.broadcast_to(schedules, (len(orders), len(schedules))))
+    def _unsplit(
+        self, orders: OrderRows, counts: Whole, schedules: Small, first: Whole | None = None
+    ) -> tuple[Plans, Whole]:
+        """Pipelines of orders, and their microbatches; layers are not split yet.
+
+        Each order under some schedules, (S,), in turn; or those of G groups, see `quickest`, under
+        the schedules of each, (G, S).
+        """
+        if first is None:
+            first = np.arange(len(counts) + 1)
+            schedules = schedules.reshape(1, -1).repeat(len(counts), axis=0)
+        plans = paced_table(len(orders.num_stages) * schedules.shape[1], self.most_stages)
+        repeated = np.empty(len(plans.num_stages), dtype=np.int64)
+        _write_unsplit(*orders, first, counts, schedules, plans, repeated)
+        return plans, repeated
 
     def judged_splits(
         self, rows: Sequence[tuple[Order, Sequence[int]]], slack: float = math.inf
     ) -> Scored:
         """Judge orders with numbers of layers that are given, under all schedules."""
-        num_schedules = len(self.schedules)
-        plans = paced_table(len(rows) * num_schedules, self.most_stages)
-        for row, (order, num_layers) in enumerate(rows):
-            own = slice(row * num_schedules, (row + 1) * num_schedules)
-            plans.num_stages[own] = len(order)
-            plans.schedule[own] = np.arange(num_schedules)
-            plans.domain[own, : len(order)] = order
-            plans.end_layer[own, : len(order)] = np.cumsum(num_layers)
-        counts = np.full(len(plans.num_stages), self.workload.num_microbatches)
+        numbers = np.arange(len(self.schedules), dtype=np.int32)
+        num_microbatches = np.full(len(rows), self.workload.num_microbatches)
+        orders = order_rows([order for order, _ in rows], self.most_stages)
+        plans, counts = self._unsplit(orders, num_microbatches, numbers)
+        is_stage = np.arange(self.most_stages) < plans.num_stages[:: len(numbers), np.newaxis]
+        num_layers = np.zeros(is_stage.shape, dtype=np.int32)
+        num_layers[is_stage] = [num for _, nums in rows for num in nums]
+        ends = np.where(is_stage, num_layers.cumsum(axis=1), 0)
+        plans.end_layer[:] = ends.repeat(len(numbers), axis=0)
         return self.judged(plans, counts, slack)
 
     def judged(
@@ -208,11 +241,9 @@ class PacedJudge:
         schedules
             Numbers of the schedules of each group, (G, S).
         """
-        of_order = np.repeat(np.arange(len(counts)), np.diff(first))
         num = schedules.shape[1]
-        plans = _unsplit(orders, schedules[of_order])
-        repeated = counts[of_order].repeat(num)
-        paced_fill(self.job, self._times, self.paces, plans, repeated, num)
+        plans, repeated = self._unsplit(orders, counts, schedules, first)
+        self._fill(plans, repeated, num)
         best = np.empty(schedules.shape, dtype=np.int64)
         found_s = times_s, overflow = np.empty((2, *schedules.shape))
         ends = first * num
@@ -244,10 +275,9 @@ class PacedJudge:
     def placement(self, plans: Plans, row: int) -> Placement:
         """Placement of one of the plans."""
         num_stages = int(plans.num_stages[row])
-        ends = plans.end_layer[row, :num_stages]
-        return Placement.contiguous(
-            plans.domain[row, :num_stages].tolist(), np.diff(ends, prepend=0).tolist()
-        )
+        ends = plans.end_layer[row, :num_stages].tolist()
+        counts = [end - begin for begin, end in zip([0, *ends], ends, strict=False)]
+        return Placement.contiguous(plans.domain[row, :num_stages].tolist(), counts)
 
     def plan(self, plans: Plans, row: int) -> Plan:
         """One of the plans."""

@@ -4,8 +4,9 @@ import math
 
 from des.base.jit import lean_kernel
 from des.compiled.many.layout import Real, Whole
-from des.compiled.many.paced import Desk, Paces, paced_overflow, write_passes, written_time_s
+from des.compiled.many.paced import Paces, paced_overflow, write_passes, written_time_s
 from des.compiled.many.paced_bound import paced_least_s
+from des.compiled.many.paced_desk import Desk
 from des.compiled.many.steady import FITS, Job, Plans
 
 _MOST_FOR_ALL_MOVES, _NUM_BUSIEST = 8, 4

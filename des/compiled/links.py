@@ -26,14 +26,16 @@ def link_records(topology: Topology, corrections: Corrections) -> tuple[np.ndarr
     """Corrected figures of all links, and the media, numbered by their first link."""
     media: dict[tuple[str, ...], tuple[list[int], int]] = {}
     links = np.zeros(len(topology.links), LINK)
-    own = []
+    own, medium_of = [], []
+    is_shared = topology.transport.half_duplex
     for index, link in enumerate(topology.links):
         ends = (link.source, link.target)
-        key = tuple(sorted(ends)) if topology.transport.half_duplex else ends
+        key = tuple(sorted(ends)) if is_shared else ends
         users, medium = media.setdefault(key, ([], len(media)))
         users.append(index)
         own.append((link.bandwidth_bytes_per_s, link.latency_s, topology.round_trip_s(index)))
-        links["medium"][index] = medium
+        medium_of.append(medium)
+    links["medium"] = medium_of
     figures = np.array(own).reshape(-1, 3)
     links["bandwidth_bytes_per_s"] = figures[:, 0] * corrections.wan_bandwidth_factor
     links["latency_s"] = figures[:, 1] * corrections.wan_latency_factor

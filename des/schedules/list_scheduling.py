@@ -138,15 +138,13 @@ class ListScheduler:
     def orders(self) -> Orders:
         """Return the orders made last."""
         count, num_stages = self._flow.num_microbatches, len(self._flow.device)
-        return tuple(
-            tuple(
-                Operation(
-                    _KINDS[each // count // num_stages], each % count, each // count % num_stages
-                )
-                for each in own[:num_done].tolist()
-            )
-            for own, num_done in zip(self._board.order, self._board.num_done.tolist(), strict=True)
-        )
+        orders = []
+        for own, num_done in zip(self._board.order, self._board.num_done.tolist(), strict=True):
+            stages, microbatches = np.divmod(own[:num_done], count)
+            kinds, stages = np.divmod(stages, num_stages)
+            passes = map(_KINDS.__getitem__, kinds.tolist())
+            orders.append(tuple(map(Operation, passes, microbatches.tolist(), stages.tolist())))
+        return tuple(orders)
 
 
 def list_schedule(pipeline: Pipeline, rule: DispatchRule) -> Orders:

@@ -36,7 +36,6 @@ else:
     sailor_cases = lazy("scenarios.reproduce.sailor_cases")
     sailor_model = lazy("scenarios.reproduce.sailor_model")
 
-
 PROG = "python -m scenarios.reproduce sailor"
 SHOWN = ("short_name", "cluster", "measured_s", "predicted_s", "error_percent")
 """Columns for a terminal of 80 characters."""

@@ -64,7 +64,8 @@ def test_the_best_ring_is_the_best_of_all(layers):
     exchanges = ExchangeTimes(world, WORKLOAD, NO_CORRECTIONS)
     size = len(groups)
 
-    ring_s, _ = exchanges.rings_and_stars_s(written(groups), np.arange(size)[np.newaxis])
+    rows = np.arange(size)[np.newaxis]
+    ring_s, _ = exchanges.rings_and_stars_s(written(groups), rows, np.array([size]))
     expected = []
     for rest in permutations(range(1, size)):
         way = [edge_s(world, groups[a], groups[b]) for a, b in pairwise((0, *rest, 0))]

@@ -47,6 +47,18 @@ def test_times_and_memory_are_those_of_the_simulator(drawn):
 
 
 @given(judged())
+def test_a_split_does_not_depend_on_the_plans_filled_with_it(drawn):
+    """Several plans are filled in turn; each gets the layers that it gets by itself."""
+    _, _, judge, scored = drawn
+    for row in range(0, len(scored.counts), len(PACED)):
+        own = slice(row, row + len(PACED))
+        order = scored.plans.domain[row, : scored.plans.num_stages[row]].tolist()
+        alone = judge.scored([tuple(order)], scored.counts[row : row + 1])
+        ends = scored.plans.end_layer[own, : len(order)]
+        assert (alone.plans.end_layer[:, : len(order)] == ends).all()
+
+
+@given(judged())
 def test_no_plan_below_a_limit_is_left_out(drawn):
     _, _, judge, scored = drawn
     for row in np.flatnonzero(np.isfinite(scored.times_s)).tolist():

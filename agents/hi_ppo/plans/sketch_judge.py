@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from agents.judge.paced_judge import FEW_SCHEDULES, Order, PacedJudge
-from agents.planners.whole.groups import level_times
+from agents.planners.whole.level_kernels import write_levels
 from agents.planners.whole.rings import ExchangeTimes
 from des import Corrections, Topology, Workload
 from des.compiled.many.layout import Real
@@ -53,7 +53,8 @@ class SketchJudge:
             if len(own) == 1:
                 found[row] = times_s[own[0]]
             else:
-                found[row] = level_times(times_s[own], beats_s[own], int(counts[own[0]]), total)
+                groups, size, level_s = np.array([own]), np.array([len(own)]), found[row : row + 1]
+                write_levels(times_s, beats_s, groups, size, counts[own[:1]], total, level_s)
                 found[row] += self._exchange_s(scored.plans, own, found[row], num)
         return found
 
@@ -64,5 +65,7 @@ class SketchJudge:
             return 0.0
         rows = np.array([[group * num + best for group in own]])
         num_bytes = float(self.judge.workload.gradient_bytes)
-        ring_s, star_s = self._exchanges.rings_and_stars_s(plans, rows, num_bytes)
+        ring_s, star_s = self._exchanges.rings_and_stars_s(
+            plans, rows, np.array([len(own)]), num_bytes
+        )
         return min(float(ring_s[0]), float(star_s[0]))

@@ -54,7 +54,8 @@ def shared_out(num_layers: int, weights: Sequence[float]) -> list[int]:
     >>> shared_out(8, [3.0, 2.0, 1.0])  # 4, 2.67, 1.33
     [4, 3, 1]
     """
-    ideal = [num_layers * weight / sum(weights) for weight in weights]
+    total = sum(weights)
+    ideal = [num_layers * weight / total for weight in weights]
     counts = [int(share) for share in ideal]
     by_remainder = sorted(range(len(ideal)), key=lambda index: counts[index] - ideal[index])
     for index in by_remainder[: num_layers - sum(counts)]:

@@ -8,11 +8,10 @@ import numpy as np
 from agents.decision.families import Family
 from agents.judge.paced_judge import FEW_SCHEDULES, Order, PacedJudge
 from agents.planners.whole.group_orders import GroupOrders
-from agents.planners.whole.groups import GroupTable, GroupTimes, partition_levels
+from agents.planners.whole.groups import GroupTable, partition_levels
 from agents.planners.whole.levelling import WorkedOut, worked_out
 from agents.planners.whole.partitions import (
     MOST_DOMAINS_FOR_ALL,
-    Group,
     Partition,
     all_partitions,
     partition_of,
@@ -33,8 +32,6 @@ _MOST_ROUNDS = 8
 
 Mode = tuple[Family, Synchronisation]
 """A family of several copies and a way to keep them in step."""
-
-_NONE_LEVELLED = Levelled([], [], np.zeros(0, dtype=bool), *np.zeros((3, 0)))
 
 
 class CopySearch:
@@ -68,6 +65,10 @@ class CopySearch:
         self._proposed = [partition_of(map(frozenset, groups)) for groups in proposed]
         self._workload = self._table(1).judge.workload
         self._sending: dict[Synchronisation, Sending] = {}
+        self._most_groups = min(suggested.num_domains, self._workload.num_microbatches)
+        self._none_levelled = Levelled(
+            [], np.zeros((0, self._most_groups)), np.zeros(0, dtype=bool), *np.zeros((3, 0))
+        )
 
     def _table(self, num_groups: int) -> GroupTable:
         """Pipelines of groups; their number matters where they share the optimiser's state."""
@@ -136,36 +137,33 @@ class CopySearch:
     def _levelled(self, partitions: Sequence[Partition]) -> Levelled:
         """Judge partitions of several groups; those that do not fit are left out."""
         total = self._workload.num_microbatches
-        by_size: dict[int, list[Partition]] = {}
-        for partition in partitions:
-            if 1 < len(partition) <= total:
-                by_size.setdefault(len(partition), []).append(partition)
-        sizes = sorted(by_size)
-        wanted: dict[GroupTable, list[tuple[Group, int]]] = {}
-        for size in sizes:
-            groups = {group: None for one in by_size[size] for group in one}
-            into = wanted.setdefault(self._table(size), [])
-            into.extend((group, total // size) for group in groups)
-        known = {table: table.of(groups) for table, groups in wanted.items()}
-        parts = [self._levelled_of(by_size[size], known[self._table(size)]) for size in sizes]
-        return joined_levels([_NONE_LEVELLED, *parts])
+        some = [one for one in partitions if 1 < len(one) <= total]
+        by_table: dict[GroupTable, list[Partition]] = {}
+        for one in sorted(some, key=len):
+            by_table.setdefault(self._table(len(one)), []).append(one)
+        parts = [self._levelled_of(own, table) for table, own in by_table.items()]
+        return joined_levels([self._none_levelled, *parts])
 
-    def _levelled_of(self, own: Sequence[Partition], known: GroupTimes) -> Levelled:
-        """Judge partitions of as many groups each, whose times are known."""
-        total, size = self._workload.num_microbatches, len(own[0])
-        count, table = total // size, self._table(size)
-        index = np.array([[known.rows[group, count] for group in one] for one in own])
-        levels = partition_levels(index, known, count, total)
-        fits = np.flatnonzero(np.isfinite(levels.step_s))
-        rows = index[fits] * len(table.schedules) + levels.schedule[fits, np.newaxis]
-        ring_s, star_s = self._exchanges.rings_and_stars_s(known.plans, rows)
+    def _levelled_of(self, own: Sequence[Partition], table: GroupTable) -> Levelled:
+        """Judge partitions whose groups are in a table."""
+        total, sizes = self._workload.num_microbatches, np.array([len(one) for one in own])
+        wanted = [(group, total // len(one)) for one in own for group in one]
+        known = table.of(wanted)
+        of_group = np.fromiter(map(known.rows.__getitem__, wanted), np.int64, len(wanted))
+        index = of_group[np.cumsum(sizes) - sizes].repeat(self._most_groups)  # any that fits
+        index = index.reshape(-1, self._most_groups)
+        index[np.arange(self._most_groups) < sizes[:, np.newaxis]] = of_group
+        levels = partition_levels(index, sizes, known, total)
+        fits = levels.places
+        rows = index[fits] * len(table.schedules) + levels.schedule[:, np.newaxis]
+        ring_s, star_s = self._exchanges.rings_and_stars_s(known.plans, rows, sizes[fits])
         is_joined = np.isfinite(np.minimum(ring_s, star_s))
-        fits = fits[is_joined]
+        places = fits[is_joined].tolist()
         return Levelled(
-            partitions=[own[row] for row in fits.tolist()],
-            shares=list(map(tuple, levels.shares[fits].tolist())),
-            is_single=np.array([max(map(len, own[row])) == 1 for row in fits.tolist()], dtype=bool),
-            step_s=levels.step_s[fits],
+            partitions=[own[place] for place in places],
+            shares=levels.shares[is_joined],
+            is_single=np.array([max(map(len, own[place])) == 1 for place in places], dtype=bool),
+            step_s=levels.step_s[is_joined],
             ring_s=ring_s[is_joined],
             star_s=star_s[is_joined],
         )

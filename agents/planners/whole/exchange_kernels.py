@@ -63,24 +63,27 @@ def exchanges_s(
     parameters_before: Real,
     plans: Plans,
     rows: Whole,
+    sizes: Whole,
     num_chunks: int,
     room: Real,
     ring_s: Real,
     star_s: Real,
 ) -> None:
-    """Write times of the best ring and of a good tree of partitions of R groups. [s]
+    """Write times of the best ring and of a good tree of partitions of at most R groups. [s]
 
     Parameters
     ----------
     rows
         Pipelines of the groups of each partition in ``plans``, (N, R).
+    sizes
+        How many groups each has, (N,).
     room
         For edges and for rings, (4, R, R), or (4, 32, 5) if that is more.
     """
-    size = rows.shape[1]
     cost_s, latency_s, step_s, best_s = room
-    for partition in range(rows.shape[0]):
-        own = rows[partition]
+    for partition in range(sizes.size):
+        size = sizes[partition]
+        own = rows[partition, :size]
         write_edges(s_per_byte, flight_s, parameters_before, plans, own, cost_s, latency_s)
         for one in range(size):
             for other in range(size):

@@ -9,7 +9,7 @@ import numpy as np
 from agents.judge.paced_judge import Order
 from agents.planners.choice.chains import grown_chains
 from agents.planners.whole.partitions import Group, Partition, clustered, cut_chain
-from des.compiled.many.layout import Small, Whole
+from des.compiled.many.layout import Small
 
 MOST_FOR_ALL_ORDERS = 3
 """Most domains of a group of which all orders are judged."""
@@ -51,37 +51,45 @@ class GroupOrders:
 
     def of(self, group: Group) -> Small:
         """Orders of a group of D domains, (N, D): none where it is larger than a pipeline."""
-        if group not in self._known:
-            self.look_at([group])
-        return self._known[group]
+        return self.rows_of([group])[0][:, : len(group)]
 
-    def look_at(self, groups: Iterable[Group]) -> None:
+    def rows_of(self, groups: Sequence[Group]) -> list[Small]:
+        """Orders of groups as rows of as many stages as a pipeline has at most, zeros behind."""
+        self._look_at(groups)
+        return [self._known[group] for group in groups]
+
+    def _look_at(self, groups: Iterable[Group]) -> None:
         """Find the orders of groups, those of one size together."""
         by_size: dict[int, list[Group]] = {}
         for group in dict.fromkeys(groups):
             if group not in self._known:
                 by_size.setdefault(len(group), []).append(group)
         for size, own in by_size.items():
-            members = [sorted(group) for group in own]
+            members = np.array([sorted(group) for group in own], dtype=np.int32)
             if size > self._most_stages:
-                self._known |= dict.fromkeys(own, np.empty((0, size), dtype=np.int32))
+                nothing = np.zeros((0, self._most_stages), dtype=np.int32)
+                self._known |= dict.fromkeys(own, nothing)
             elif size <= MOST_FOR_ALL_ORDERS:
-                places = list(permutations(range(size)))
-                self._known |= zip(own, np.array(members, dtype=np.int32)[:, places], strict=True)
+                orders = members[:, list(permutations(range(size)))]
+                rows = np.zeros((*orders.shape[:2], self._most_stages), dtype=np.int32)
+                rows[:, :, :size] = orders
+                self._known |= zip(own, rows, strict=True)
             else:
-                self._known |= zip(own, self._chains(np.array(members)), strict=True)
+                self._known |= zip(own, self._chains(members), strict=True)
 
-    def _chains(self, members: Whole) -> list[Small]:
-        """Chains of N groups of D domains each, (N, D), both ways round; whole ones alone."""
+    def _chains(self, members: Small) -> list[Small]:
+        """Chains of N groups of D domains each, both ways round; whole ones alone."""
         within = self._bandwidth[members[:, :, np.newaxis], members[:, np.newaxis, :]]
         by_total = np.argsort(-within.sum(axis=2), axis=1, kind="stable")[:, :_MOST_STARTS]
         chains = iter(grown_chains(within, by_total))
-        found = []
+        size, found = members.shape[1], []
         for own in members:
             orders: dict[Order, None] = {}
             for chain in islice(chains, by_total.shape[1]):
-                if len(chain) == len(own):
+                if len(chain) == size:
                     orders[chain] = orders[chain[::-1]] = None
-            places = np.array(list(orders), dtype=np.int64).reshape(-1, len(own))
-            found.append(own[places].astype(np.int32))
+            rows = np.zeros((len(orders), self._most_stages), dtype=np.int32)
+            if orders:
+                rows[:, :size] = own[np.array(list(orders))]
+            found.append(rows)
         return found

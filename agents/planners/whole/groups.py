@@ -9,6 +9,7 @@ import numpy as np
 from agents.judge.paced_judge import Order, OrderRows, PacedJudge
 from agents.planners.search.search_moves import joined
 from agents.planners.whole.group_orders import MOST_FOR_ALL_ORDERS, GroupOrders
+from agents.planners.whole.level_kernels import write_levels
 from agents.planners.whole.partitions import Group
 from des.compiled.many.layout import Real, Small, Whole
 from des.compiled.many.paced import paced_table
@@ -99,7 +100,7 @@ class GroupTable:
         orders, num = self._promising([group for group, _ in new], counts), len(self.schedules)
         if not orders.first[-1]:
             return _unjoined(new, num, self.judge.most_stages)
-        schedules = np.broadcast_to(np.array(self.schedules, np.int32), (len(new), num))
+        schedules = np.array([self.schedules], np.int32).repeat(len(new), axis=0)
         plans, repeated, best_s, _ = self.judge.quickest(*orders, counts, schedules)
         more = np.maximum(1, counts // 4)
         further = self.judge.judged(plans, repeated + more.repeat(num)).times_s.reshape(-1, num)
@@ -160,7 +161,7 @@ class GroupTable:
         new = [one for one in dict.fromkeys(groups) if one not in self._least_s]
         if new:
             counts, num = np.array([count for _, count in new]), len(self.judge.schedules)
-            schedules = np.broadcast_to(np.arange(num, dtype=np.int32), (len(new), num))
+            schedules = np.arange(num, dtype=np.int32)[np.newaxis].repeat(len(new), axis=0)
             orders = self._orders_of([group for group, _ in new])
             found = self.judge.quickest(*orders, counts, schedules).times_s.reshape(-1, num)
             self._least_s |= zip(new, found, strict=True)
@@ -168,21 +169,21 @@ class GroupTable:
 
     def _orders_of(self, groups: Sequence[Group]) -> _Orders:
         """Orders of groups to judge, proposed ones first."""
-        self._suggested.look_at(groups)
-        own = [self._orders(group) for group in groups]
-        nums = list(map(len, own))
+        own = self._suggested.rows_of(groups)
+        if self._proposed:
+            own = [self._with_proposed(*each) for each in zip(groups, own, strict=True)]
+        nums = np.fromiter(map(len, own), np.int64, len(own))
         lengths = np.fromiter(map(len, groups), np.int32, len(groups)).repeat(nums)
-        domain = np.zeros((len(lengths), self.judge.most_stages), dtype=np.int32)
-        is_stage = np.arange(self.judge.most_stages) < lengths[:, np.newaxis]
-        domain[is_stage] = np.concatenate([each.ravel() for each in own])
-        return _Orders(OrderRows(lengths, domain), np.cumsum([0, *nums]))
+        return _Orders(OrderRows(lengths, np.concatenate(own)), np.cumsum([0, *nums]))
 
-    def _orders(self, group: Group) -> Small:
-        suggested, proposed = self._suggested.of(group), self._proposed.get(group)
+    def _with_proposed(self, group: Group, suggested: Small) -> Small:
+        proposed = self._proposed.get(group)
         if not proposed:
             return suggested
-        both = proposed | dict.fromkeys(map(tuple, suggested.tolist()))
-        return np.array(list(both), dtype=np.int32)
+        both = proposed | dict.fromkeys(map(tuple, suggested[:, : len(group)].tolist()))
+        rows = np.zeros((len(both), suggested.shape[1]), dtype=np.int32)
+        rows[:, : len(group)] = list(both)
+        return rows
 
 
 def _unjoined(new: Sequence[tuple[Group, int]], num_schedules: int, most_stages: int) -> GroupTimes:
@@ -209,53 +210,40 @@ def _joined(known: GroupTimes, found: GroupTimes) -> GroupTimes:
 
 
 class Levels(NamedTuple):
-    """Partitions of R groups each, in step under their best schedule.
+    """Partitions of which every group fits, in step under their best schedule, N in all.
 
-    ``step_s`` and ``schedule`` (N,), ``inf`` where a group does not fit; ``shares`` (N, R) of the
-    microbatches, not rounded. [s]
+    ``places`` (N,) are those among the partitions asked of, ``step_s`` and ``schedule`` (N,);
+    ``shares`` (N, R) of the microbatches, not rounded. Columns behind the last group mean nothing.
+    [s]
     """
 
+    places: Whole
     step_s: Real
     schedule: Whole
     shares: Real
 
 
-def level_times(times_s: Real, beats_s: Real, count: int, total: int) -> Real:
-    """Time at which R groups end together that share ``total`` microbatches, (..., S). [s]
+def partition_levels(index: Whole, sizes: Whole, known: GroupTimes, total: int) -> Levels:
+    """Share microbatches among the groups of partitions so that all end at one time.
+
+    A group's time is taken as a line in its microbatches, known at an equal share.
 
     Parameters
     ----------
-    times_s, beats_s
-        Of each group on ``count`` microbatches and for each further one, (..., R, S); ``inf`` where
-        one does not fit. [s]
+    index, sizes
+        Rows of the groups of each partition in ``known``, (N, R), and how many they are, (N,).
     """
-    fits = np.isfinite(times_s) & np.isfinite(beats_s)
-    rates = 1.0 / np.where(fits, beats_s, 1.0)
-    fixed = np.where(fits, times_s, 0.0) * rates - count
-    levels_s = (total + fixed.sum(axis=-2)) / rates.sum(axis=-2)
-    found: Real = np.where(fits.all(axis=-2), levels_s, np.inf)
-    return found
-
-
-def partition_levels(index: Whole, known: GroupTimes, count: int, total: int) -> Levels:
-    """Share microbatches among the groups of partitions of one size so that all end at one time.
-
-    A group's time is taken as a line in its microbatches, known at ``count``.
-
-    Parameters
-    ----------
-    index
-        Rows of the groups of each partition in ``known``, (N, R).
-    """
-    times_s, beats_s = known.times_s, known.beats_s
-    levels_s = level_times(times_s[index], beats_s[index], count, total)
+    times_s, beats_s, counts = known.times_s, known.beats_s, total // sizes
+    levels_s = np.empty((len(sizes), times_s.shape[1]))
+    write_levels(times_s, beats_s, index, sizes, counts, total, levels_s)
     schedule = levels_s.argmin(axis=1)
-    step_s = levels_s[np.arange(len(index)), schedule]
-    chosen = index, schedule[:, np.newaxis]
-    fits = np.isfinite(step_s)[:, np.newaxis]
-    left_s = np.where(fits, step_s[:, np.newaxis], 0.0) - np.where(fits, times_s[chosen], 0.0)
-    shares = count + left_s / np.where(fits, beats_s[chosen], 1.0)
-    return Levels(step_s=step_s, schedule=schedule, shares=shares)
+    places = np.flatnonzero(np.isfinite(levels_s[np.arange(len(sizes)), schedule]))
+    schedule = schedule[places]
+    step_s = levels_s[places, schedule]
+    chosen = index[places], schedule[:, np.newaxis]
+    left_s = step_s[:, np.newaxis] - times_s[chosen]
+    shares = counts[places, np.newaxis] + left_s / beats_s[chosen]
+    return Levels(places=places, step_s=step_s, schedule=schedule, shares=shares)
 
 
 def whole_shares(shares: Sequence[float], total: int) -> tuple[int, ...]:

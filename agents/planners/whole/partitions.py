@@ -119,25 +119,41 @@ def partitions_near(partition: Partition, num_domains: int) -> list[Partition]:
     in; two groups become one."""
     found: dict[Partition, None] = {}
     idle = set(range(num_domains)).difference(*partition)
+    whole = [(min(group), group) for group in partition]
     for place, group in enumerate(partition):
-        others = [*partition[:place], *partition[place + 1 :]]
+        others = [*whole[:place], *whole[place + 1 :]]
         for domain in sorted(group):
             rest = group - {domain}
-            found[partition_of([*others, rest])] = None
+            own = [(min(rest), rest)] if rest else []
+            found[_in_order([*others, *own])] = None
             if rest:
-                found[partition_of([*others, rest, frozenset({domain})])] = None
+                found[_in_order([*others, *own, (domain, frozenset({domain}))])] = None
             for target, taker in enumerate(others):
-                kept = [*others[:target], taker | {domain}, *others[target + 1 :]]
-                found[partition_of([*kept, rest])] = None
+                found[_in_order([*_grown_at(others, target, taker, domain), *own])] = None
         for target in range(place, len(others)):
             kept = [*others[:target], *others[target + 1 :]]
-            found[partition_of([*kept, group | others[target]])] = None
+            joint = group | others[target][1]
+            found[_in_order([*kept, (min(joint), joint)])] = None
     for domain in sorted(idle):
-        found[partition_of([*partition, frozenset({domain})])] = None
-        for place, group in enumerate(partition):
-            found[partition_of([*partition[:place], group | {domain}, *partition[place + 1 :]])] = (
-                None
-            )
+        found[_in_order([*whole, (domain, frozenset({domain}))])] = None
+        for place, taker in enumerate(whole):
+            found[_in_order(_grown_at(whole, place, taker, domain))] = None
     found.pop(partition, None)
     found.pop((), None)
     return list(found)
+
+
+_Placed = tuple[int, Group]
+"""Earliest domain of a group, and the group."""
+
+
+def _grown_at(groups: Sequence[_Placed], place: int, own: _Placed, domain: int) -> list[_Placed]:
+    """Groups of which one has a domain more."""
+    grown = (min(own[0], domain), own[1] | {domain})
+    return [*groups[:place], grown, *groups[place + 1 :]]
+
+
+def _in_order(groups: list[_Placed]) -> Partition:
+    """Groups by their earliest domains, which all differ."""
+    groups.sort()
+    return tuple([group for _, group in groups])

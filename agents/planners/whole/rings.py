@@ -41,23 +41,25 @@ class ExchangeTimes:
         self._parameters_before: Real = np.cumsum([0.0, *workload.num_parameters])
 
     def rings_and_stars_s(
-        self, plans: Plans, rows: Whole, num_bytes: float = 1.0
+        self, plans: Plans, rows: Whole, sizes: Whole, num_bytes: float = 1.0
     ) -> tuple[Real, Real]:
         """Times of the best ring and of a good tree of buckets of a layer, (N,) each. [s]
 
         Parameters
         ----------
         rows
-            Groups of each partition, (N, R).
+            Groups of each partition, (N, R), those behind its last one left out.
+        sizes
+            How many groups each has, (N,).
         num_bytes
             Of a parameter.
         """
-        count, size = rows.shape
-        ring_s, star_s = np.empty((2, count))
+        size = rows.shape[1]
+        ring_s, star_s = np.empty((2, len(sizes)))
         room = np.zeros((4, max(size, _ROOM[0]), max(size, _ROOM[1])))
         job = self._s_per_byte * num_bytes, self._latency_s, self._parameters_before
         num_layers = len(self._parameters_before) - 1
-        exchanges_s(*job, plans, rows, num_layers, room, ring_s, star_s)
+        exchanges_s(*job, plans, rows, sizes, num_layers, room, ring_s, star_s)
         return ring_s, star_s
 
     def ring(self, plans: Plans, bits: float) -> tuple[int, ...]:

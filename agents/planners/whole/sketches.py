@@ -68,12 +68,13 @@ def _shared_fraction(mode: Synchronisation, num_layers: int) -> float:
 class Levelled(NamedTuple):
     """Partitions of which all groups fit, N in all, each under its best schedule.
 
+    ``shares`` (N, R) are of the microbatches, those behind the last group mean nothing;
     ``step_s`` (N,) is without an exchange; ``ring_s`` and ``star_s`` (N,) are exchanges of a byte
     a parameter; ``is_single`` (N,) where all groups are of one domain. [s]
     """
 
     partitions: list[Partition]
-    shares: list[tuple[float, ...]]
+    shares: Real
     is_single: Flags
     step_s: Real
     ring_s: Real
@@ -94,7 +95,7 @@ class Levelled(NamedTuple):
         return [
             Sketch(
                 partition=self.partitions[own[place]],
-                shares=self.shares[own[place]],
+                shares=tuple(self.shares[own[place]].tolist()[: len(self.partitions[own[place]])]),
                 mode=sending.mode,
                 family=family,
                 step_s=float(ring_s[place]),
@@ -108,9 +109,8 @@ class Levelled(NamedTuple):
 def joined_levels(parts: Sequence[Levelled]) -> Levelled:
     """Return several as one."""
     partitions = [one for part in parts for one in part.partitions]
-    shares = [one for part in parts for one in part.shares]
-    rest = (np.concatenate(fields) for fields in zip(*(part[2:] for part in parts), strict=True))
-    return Levelled(partitions, shares, *rest)
+    rest = (np.concatenate(fields) for fields in zip(*(part[1:] for part in parts), strict=True))
+    return Levelled(partitions, *rest)
 
 
 def best_places(ring_s: Real, star_s: Real, most: int) -> list[int]:

@@ -17,9 +17,13 @@ import numpy as np
 from des.base.arithmetic import held_bytes
 from des.base.jit import lean_kernel
 from des.compiled.many.activations import ACTIVATION, PARAMETERS, WEIGHT_INPUT
-from des.compiled.many.layout import Real, Whole
+from des.compiled.many.layout import Real
+from des.compiled.many.paced_desk import Desk, earliest_end_s, write_tails
 from des.compiled.many.steady import FITS, Job, Plans, slowest_update_s
 from des.schedules import pace_of
+
+_ROUNDING = 1.0 - 1e-9
+"""Sums of the same terms in another order differ by less."""
 
 WHOLE = -1.0
 """Pace of weight gradients of schedules that do the backward pass in one piece."""
@@ -46,37 +50,6 @@ def paces_of(schedules: Sequence[str]) -> Paces:
         depth=np.array([one.depth for one in found]),
         behind=np.array([WHOLE if one.behind is None else one.behind for one in found]),
         ahead=np.array([float(one.ahead) for one in found]),
-    )
-
-
-class Desk(NamedTuple):
-    """Room for the simulation of one plan of at most S stages and M microbatches.
-
-    ``passes`` (S, 4) are times of F, B, D and W; ``arrivals`` (2, S, M) times at which activations
-    and gradients arrive; ``wires`` (2, S) times from which they are free; ``free`` (S,) those of
-    stages; ``done`` (S, 3) counts of F, B or D, and W; ``pace`` (S, 2) how many F come first, and
-    by how many microbatches W is behind; ``work_s`` (S,) is for the work of stages.
-    """
-
-    passes: Real
-    arrivals: Real
-    wires: Real
-    free: Real
-    done: Whole
-    pace: Whole
-    work_s: Real
-
-
-def new_desk(most_stages: int, most_microbatches: int) -> Desk:
-    """Make room."""
-    return Desk(
-        passes=np.zeros((most_stages, 4)),
-        arrivals=np.zeros((2, most_stages, most_microbatches)),
-        wires=np.zeros((2, most_stages)),
-        free=np.zeros(most_stages),
-        done=np.zeros((most_stages, 3), dtype=np.int64),
-        pace=np.zeros((most_stages, 2), dtype=np.int64),
-        work_s=np.zeros(most_stages),
     )
 
 
@@ -180,6 +153,9 @@ def written_time_s(
         desk.pace[stage, 1] = count
         if is_halved:
             desk.pace[stage, 1] = num_behind(paces, schedule, stage, count)
+    is_limited = limit_s < math.inf
+    if is_limited:
+        write_tails(job, plans, plan, desk, is_halved)
     num_left, is_down = num_stages, True
     while num_left > 0:
         num_left = 0
@@ -189,6 +165,10 @@ def written_time_s(
                 continue
             if _advance(job, plans, plan, stage, desk, count, is_halved):
                 num_left += 1
+            if is_limited:
+                end_s = earliest_end_s(desk, stage, count, is_halved)
+                if end_s * _ROUNDING >= limit_s:
+                    return math.inf
         is_down = not is_down
     longest_s = 0.0
     for stage in range(num_stages):

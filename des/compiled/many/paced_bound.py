@@ -7,7 +7,6 @@ from des.compiled.many.activations import ACTIVATION, PARAMETERS
 from des.compiled.many.layout import Real, Whole
 from des.compiled.many.paced import (
     WHOLE,
-    Desk,
     Paces,
     num_behind,
     num_warm_up,
@@ -15,6 +14,7 @@ from des.compiled.many.paced import (
     write_passes,
     written_time_s,
 )
+from des.compiled.many.paced_desk import Desk
 from des.compiled.many.steady import FITS, Job, Plans
 
 _ROUNDING = 1.0 - 1e-9
