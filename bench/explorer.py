@@ -54,7 +54,8 @@ class ExplorerRow:
 NOTE = (
     "One domain a stage, every two joined by 5 Gbit/s; Llama 2 70B. From the slider's input event, "
     "made by a key, until all four figures are drawn and the frame is on the screen; server and "
-    "browser on one machine. The bandwidth differs at each move."
+    "browser on one machine. The bandwidth differs at each move. The bound is not part of a move: "
+    "it is proven when the controls have rested for 0.3 s."
 )
 
 

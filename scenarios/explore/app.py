@@ -40,6 +40,14 @@ button { font: inherit; padding: 0.3rem 0.8rem; margin: 0 0.5rem 0.5rem 0; }
 """
 
 
+_RESTED = """async function() {
+  const mine = window.pictures = (window.pictures || 0) + 1;
+  await new Promise(done => setTimeout(done, 300));
+  return mine === window.pictures ? mine : window.dash_clientside.no_update;
+}"""
+"""Number of the picture after which the controls have rested for 0.3 s."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explorer:
     """Begin of an exploration: settings, and the folder in which runs are looked for."""
@@ -123,15 +131,18 @@ def _draw_on_change(app: Dash) -> None:
 
 
 def _bound_when_drawn(app: Dash) -> None:
-    """Say the bound as soon as the figures are on the page, which its proof would hold up."""
+    """Say the bound once the controls rest, as its proof would hold up the next picture."""
+    app.clientside_callback(
+        _RESTED, Output("rested", "data"), Input("fact-time", "children"), prevent_initial_call=True
+    )
 
     @app.callback(
         Output("fact-bound", "children"),
-        Input("fact-time", "children"),
+        Input("rested", "data"),
         *_states(),
         prevent_initial_call=True,
     )
-    def bound(_: str, *values: Any) -> str:
+    def bound(_: int, *values: Any) -> str:
         return scene_of(settings_of(values)).bound_sentence()
 
 

@@ -53,6 +53,7 @@ def page(settings: Settings, topology: Topology, networks: Sequence[str]) -> Com
                     for key, name in EXPORTS.items()
                 ]
             ),
+            dcc.Store(id="rested"),
             *(dcc.Download(id=f"download-{key}") for key in EXPORTS),
             html.H2("Run folders"),
             html.Div(id="runs"),
