@@ -19,6 +19,9 @@ NULLS = (None, "", "~", "null", "Null", "NULL")
 MOST_USUAL_BYTES = 2**24
 """Largest file of lists of plain words."""
 
+_USUAL_BYTES = 2**16
+"""What is read first: a read takes the memory of its largest answer, however short the file."""
+
 MOST_BYTES = 2**16
 """Largest file of another form; PyYAML takes a second for it."""
 
@@ -43,7 +46,9 @@ def read_yaml_mapping(path: str | Path, *, kind: str) -> dict[str, Any]:
     """
     try:
         with Path(path).open("rb") as file:
-            text = file.read(MOST_USUAL_BYTES + 1)
+            text = file.read(_USUAL_BYTES)
+            if len(text) == _USUAL_BYTES:
+                text += file.read(MOST_USUAL_BYTES + 1 - _USUAL_BYTES)
     except OSError as error:
         raise AstraSimError(f"{path}: {kind} file cannot be read: {error.strerror}") from error
     lists = plain_lists(text) if len(text) <= MOST_USUAL_BYTES else None
