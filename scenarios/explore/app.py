@@ -132,7 +132,7 @@ def _draw_on_change(app: Dash) -> None:
 
 def _bound_when_drawn(app: Dash) -> None:
     """Say the bound once the controls rest, as its proof would hold up the next picture."""
-    app.clientside_callback(
+    app.clientside_callback(  # type: ignore[no-untyped-call]
         _RESTED, Output("rested", "data"), Input("fact-time", "children"), prevent_initial_call=True
     )
 
