@@ -11,8 +11,9 @@ from processes import python
 from des.base.interruption import GRACE_S, INTERRUPTED
 
 WAITING = """
-import threading, time
+import signal, threading, time
 from des.base.command import exit_code_of
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # ignored where the tests run under nohup
 def body():
     try:
         print("ready", flush=True)

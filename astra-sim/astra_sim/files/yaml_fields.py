@@ -20,7 +20,7 @@ MOST_USUAL_BYTES = 2**24
 """Largest file of lists of plain words."""
 
 _USUAL_BYTES = 2**16
-"""What is read first: a read takes the memory of its largest answer, however short the file."""
+"""Bytes of the first read, which takes as much memory, however short the file is."""
 
 MOST_BYTES = 2**16
 """Largest file of another form; PyYAML takes a second for it."""
