@@ -24,6 +24,7 @@ VIEWS = ((1280, 900, "light"), (390, 844, "dark"))
 """Widths, heights and colour schemes of the windows."""
 
 _REPORT_READY = "document.documentElement.dataset.drawnMs"
+_EXPLORER_READY = f"{READY} && document.getElementById('fact-bound').textContent"
 
 
 def take(tab: Tab, url: str, ready: str, name: str, folder: Path) -> list[Path]:
@@ -51,7 +52,7 @@ def explorer_pictures(tab: Tab, folder: Path) -> list[Path]:
     """Take the pictures of the explorer at its start."""
     app = explorer_app(Explorer(settings=Settings(), runs=Path("runs")))
     with Served(app.server, free_port(0)) as served:
-        return take(tab, served.url, READY, "explorer", folder)
+        return take(tab, served.url, _EXPLORER_READY, "explorer", folder)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -61,6 +62,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     flags = parser.parse_args(argv)
     if CHROMIUM is None:
         parser.error("needs chromium; for example: apt-get install chromium")
+    flags.out.mkdir(parents=True, exist_ok=True)
     with chromium() as tab:
         for path in (*report_pictures(tab, flags.out), *explorer_pictures(tab, flags.out)):
             sys.stdout.write(f"picture: {path}\n")
