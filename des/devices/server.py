@@ -230,7 +230,7 @@ class Server:
 
     @cached_property
     def near_nics(self) -> tuple[Nic, ...]:
-        """Cards that are nearest to one of the GPUs: others are for storage and management."""
+        """Cards that are nearest to one of the GPUs; the rest are for storage and management."""
         near = (self.nearest_nics(gpu) for gpu in range(self.num_gpus))
         cards = (card for each in near if each is not None for card in each[1])
         return tuple(dict.fromkeys(cards))

@@ -82,7 +82,7 @@ def _is_halved_in_turn(
 ) -> bool:
     """Whether a stage does F, D and W of every microbatch, in turn, and nothing else.
 
-    The usual case, seen at once; all others are looked at pass by pass.
+    The usual case is recognised by its arrays; any other is checked pass by pass.
     """
     if not len(position) == num_operations == 3 * num_microbatches:
         return False

@@ -44,7 +44,7 @@ def time_decisions(agent: LocalAgent, count: int) -> pd.DataFrame:
     """One row per decision: ``kind`` of domain, ``case``, wall time and CPU times, without waits.
 
     ``all_bound_cpu_s`` is the CPU time in which all options are bound instead. The first few of a
-    kind warm the process up and do not count. No case has been looked at before.
+    kind warm the process up and do not count. No case has been used before.
     """
     rows = []
     for kind in KINDS:

@@ -68,7 +68,7 @@ def random_options(
     rng: np.random.Generator,
     num_proposals: int = 1,
 ) -> LocalPlan:
-    """Bind some of the options that fit, each as likely as others, and take the quickest."""
+    """Bind random options that fit, all equally likely, and take the quickest."""
     options = options_of(case) if options is None else options
     return quickly_bound(case, options, rng.permutation(len(options))[:num_proposals].tolist())
 

@@ -15,7 +15,7 @@ from des.base.jit import kernel, lean_kernel
 from des.devices.rings import Whole, Wires
 
 MOST_ORDERS = 20_000
-"""Bindings that are all looked at: those of up to 3 servers of 4 GPUs, and more of fewer GPUs."""
+"""Most bindings that are enumerated: those of 3 servers of 4 GPUs, and more of fewer GPUs."""
 
 
 NUM_STARTS = 12

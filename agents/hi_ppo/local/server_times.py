@@ -199,7 +199,7 @@ def least_servers_s(work: BindingWork, wires: Wires, ways: WaysOut, gpus: Whole)
 
 @lean_kernel
 def _least_gradients_s(work: BindingWork, wires: Wires, ways: WaysOut, device: int) -> float:
-    """Sum of the gradients of a device with the best rings that there are."""
+    """Sum of the gradients of a device with the best rings of the servers."""
     per_server = ways.gpus_per_server
     everywhere = (1 << per_server) - 1
     if work.data == 1 or work.tensor * work.data <= per_server:

@@ -107,7 +107,7 @@ class Samples(TensorRows):
 
 
 def case_pool_of(cases: Sequence[LocalCase]) -> CasePool:
-    """Look at cases and work out the rewards of the options of each, `MOST_OPTIONS` at most."""
+    """Compute features and rewards of options of cases, at most `MOST_OPTIONS` each."""
     seen = [_seen(case) for case in cases]
     most = max(len(rewards) for _, rewards in seen)
     num_options = [len(rewards) for _, rewards in seen]
@@ -136,7 +136,7 @@ def _seen(case: LocalCase) -> tuple[Observation, np.ndarray]:
 
 
 def trained_on(estimate_s: np.ndarray) -> np.ndarray:
-    """Rows of options to learn from: all, or half those of least estimate, half spread over others.
+    """Rows of options to learn from: all, or half of least estimate and half spread over the rest.
 
     Examples
     --------

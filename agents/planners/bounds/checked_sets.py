@@ -1,4 +1,4 @@
-"""Groups that a bound lets do all microbatches, looked at one by one in whole layers."""
+"""Groups that a bound lets do all microbatches, checked one by one in whole layers."""
 
 from dataclasses import dataclass, field
 
@@ -9,7 +9,7 @@ from agents.planners.bounds.set_kernels import Whole
 from agents.planners.bounds.whole_layers import WholeLayers
 
 _MOST_DOMAINS = 5
-"""Domains of a group that is looked at in every order; larger ones pass."""
+"""Most domains of a group that is checked in every order; larger ones pass."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +33,7 @@ class CheckedSets:
         return count - 1.0 if fewer == 1.0 else count - 0.5 * fewer - 1.0
 
     def _holds(self, members: int, count: float, time_s: float) -> bool:
-        """Whether a set may do some microbatches; what is known of others is used."""
+        """Whether a set may do some microbatches; results for other sets are used."""
         known = self._known.setdefault(members, [])
         for other, other_s, is_enough in known:
             if is_enough and count <= other and time_s >= other_s:

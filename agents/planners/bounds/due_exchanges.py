@@ -52,7 +52,7 @@ def due_exchanges(
 
 @inlined
 def _spread_s(links: Real, num_links: int, due: DueExchange, num_more: int, held: Real) -> float:
-    """Time until the last link has sent its whole layers and ``num_more`` others. [s]
+    """Time until the last link has sent its whole layers and ``num_more`` further ones. [s]
 
     The next layer goes to the link that ends with it first, which is best for equal layers.
     """

@@ -39,7 +39,7 @@ def family_lower_bound_s(
     """Bound the step of all plans of a family; ``inf`` where none fits into memory. [s]
 
     A bound above ``most_s`` comes back as that. ``least_s`` is a bound that is known. Groups of
-    domains are looked at one by one where ``is_checked``: that is tighter and takes longer.
+    domains are checked one by one where ``is_checked``: that is tighter and takes longer.
     """
     job = sets.figures
     size, least_s = len(job.memory_bytes), max(least_s, job.work_s)
@@ -60,7 +60,7 @@ def family_lower_bound_s(
 
 
 def is_looked_at(sets: DomainSets, family: Family) -> bool:
-    """Whether a bound of a family is tighter where its groups are looked at one by one."""
+    """Whether a bound of a family is tighter where its groups are checked one by one."""
     size = len(sets.figures.memory_bytes)
     return family not in ("single", "pipeline", "replicas") and 2 < size <= MOST_DOMAINS_IN_SETS
 

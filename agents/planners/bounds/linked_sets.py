@@ -71,7 +71,7 @@ class LinkedCopies:
 
     @classmethod
     def of_two(cls, figures: JobFigures, exchange: ExchangeBound, sets: LinkedSets) -> Self:
-        """Two copies: a row for each, of what every other can do beside it."""
+        """Two copies: a row for each, with what the second one can do."""
         rate = figures.rate_bytes_per_s
         if figures.is_mesh:
             sent, slower = rate.T, np.minimum(rate, rate.T)

@@ -65,7 +65,7 @@ def _passes_s(
 
 @inlined
 def _links_between(rate: Real, here: int, there: int, links: Real) -> int:
-    """Write the quickest links from one set to another, in order, that can take layers at once."""
+    """Write the quickest links from one set to another, in order, that take layers in parallel."""
     size, found, num_domains = rate.shape[0], 0, 0
     for source in range(size):
         num_domains += (here >> source & 1) + (there >> source & 1)
@@ -143,9 +143,9 @@ def two_groups_hold(job: SetJob, pair: PairLinks, time_s: float, counts: Real) -
 
 @kernel
 def counts_beside(job: SetJob, pair: PairLinks, time_s: float, counts: Real, rests: Real) -> Real:
-    """Most microbatches of each set beside a set that it exchanges with, of three or more groups.
+    """Most microbatches of each set with a set that it exchanges with, of three or more groups.
 
-    Only where both and the most that is left for others, ``rests``, may do all of them. (2^K,)
+    Only where both and the most of all further groups, ``rests``, may do all of them. (2^K,)
     """
     size, most = pair.alone_late_s.size, job.num_microbatches
     links, held = np.empty(size * size), np.empty(size * size)
@@ -166,7 +166,7 @@ def counts_beside(job: SetJob, pair: PairLinks, time_s: float, counts: Real, res
                 own = _count_beside(job, pair, here, there, time_s, passes_s, links)
                 if own + left >= most:
                     own, other = min(own, counts[here]), counts[there]
-                    if pair.is_behind:  # else it may send to others
+                    if pair.is_behind:  # else it may send to further groups
                         both = _count_beside(job, pair, there, here, time_s, passes_s, links)
                         other = min(other, both)
                     if other >= 1.0 and own + other + rests[rest ^ there] >= most:
@@ -177,7 +177,7 @@ def counts_beside(job: SetJob, pair: PairLinks, time_s: float, counts: Real, res
 
 @kernel
 def groups_hold(job: SetJob, pair: PairLinks, time_s: float, counts: Real, groups: Whole) -> bool:
-    """Whether some groups, each beside the one that suits it best, may do all microbatches."""
+    """Whether some groups, each with its best neighbour, may do all microbatches."""
     size = pair.alone_late_s.size
     links, held = np.empty(size * size), np.empty(size * size)
     total = 0.0

@@ -1,4 +1,4 @@
-"""Groups of a few domains: whether some may do a step by a time, as tightly as is worth it."""
+"""Groups of a few domains: whether some may do a step by a time, in at most some checks."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from agents.planners.bounds.pair_kernels import (
 from agents.planners.bounds.set_kernels import Whole, best_packing, best_rests
 
 _MOST_CHECKS, _LEAST_CHECKS = 14, 4
-"""Groups that together might do a step are looked at this many times, less one for each domain."""
+"""Checks of groups that together might do a step, less one for each domain."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +88,7 @@ class SetGroups:
 
     @property
     def _num_checks(self) -> int:
-        """Times that groups are looked at."""
+        """Number of checks of groups."""
         if not self.is_checked:
             return 1
         return max(_MOST_CHECKS - len(self.figures.memory_bytes), _LEAST_CHECKS)

@@ -122,7 +122,7 @@ def best_rests(counts: Real, num_groups: int) -> Real:
 
 @kernel
 def best_packing(counts: Real, rests: Real) -> float:
-    """Most microbatches of a set of several domains and what `best_rests` has beside it.
+    """Most microbatches of a set of several domains and its `best_rests`.
 
     -1 where there are too few sets.
     """

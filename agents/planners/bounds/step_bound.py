@@ -23,7 +23,7 @@ pipeline that fills, and layers and microbatches that are whole; memory; message
 _LITTLE = 0.01
 
 _MOST_TIGHTENED = 1.25
-"""A bound is raised by this factor at most where groups are looked at one by one."""
+"""A bound is raised by this factor at most where groups are checked one by one."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -161,6 +161,6 @@ def _binding(job: JobFigures, space: PlanSpace, family: Family, step_s: float) -
 
 
 def _without(job: JobFigures, space: PlanSpace, family: Family, most_s: float) -> float:
-    """Bound a family without something, at most a time; groups are not looked at. [s]"""
+    """Bound a family without something, at most a time; groups are not checked one by one. [s]"""
     sets = DomainSets(figures=job)
     return family_lower_bound_s(sets, space, family, most_s=most_s, is_checked=False)

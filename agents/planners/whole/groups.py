@@ -212,7 +212,7 @@ def _joined(known: GroupTimes, found: GroupTimes) -> GroupTimes:
 class Levels(NamedTuple):
     """Partitions of which every group fits, in step under their best schedule, N in all.
 
-    ``places`` (N,) are those among the partitions asked of, ``step_s`` and ``schedule`` (N,);
+    ``places`` (N,) are those among the given partitions, ``step_s`` and ``schedule`` (N,);
     ``shares`` (N, R) of the microbatches, not rounded. Columns behind the last group mean nothing.
     [s]
     """

@@ -9,7 +9,7 @@ from rich.table import Table
 
 
 def method_table(title: str, *columns: str, first: str = "method") -> Table:
-    """Start a table whose first column names lines, and whose others are figures."""
+    """Start a table with names of lines in its first column and figures in the rest."""
     table = Table(title=title, box=box.SIMPLE_HEAD, pad_edge=False, title_justify="left")
     table.add_column(first, no_wrap=True)
     for column in columns:
