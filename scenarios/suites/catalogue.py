@@ -7,7 +7,7 @@ from types import MappingProxyType
 from des.base.checks import LARGEST_COUNT, MOST_ITEMS, require_count, require_seed
 from des.plan.replacement import Replacement
 from scenarios.suites.recipe import Recipe, load_law_of
-from scenarios.suites.sites import MOST_SITE_TRIES, site_world
+from scenarios.suites.sites import MOST_SITE_TRIES, least_site_ratio, site_world
 from scenarios.suites.world import Purpose, SuiteWorld
 
 MINUTE_S = 60.0
@@ -157,6 +157,7 @@ _SITES_STATIC = Recipe(
     dynamics=(("steady", 1),),
     epochs_s=(_HOUR_S,),
     draw_world=site_world,
+    least_ratio=least_site_ratio,
     most_tries=MOST_SITE_TRIES,
     num_epochs=1,
 )

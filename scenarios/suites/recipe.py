@@ -93,6 +93,8 @@ class Recipe:
         Counts to choose from; not a part of the cell, as short epochs do not allow many.
     draw_world
         None draws equal domains on a plane, with a job of ``models`` and ``num_microbatches``.
+    least_ratio
+        Least ratio that ``draw_world`` can give a number of domains; None: any.
     """
 
     stream: int
@@ -104,6 +106,7 @@ class Recipe:
     num_microbatches: tuple[int, ...] = (32,)
     models: tuple[str, ...] = STUDIED_MODELS
     draw_world: DrawWorld | None = None
+    least_ratio: Callable[[int], float] | None = None
     most_tries: int = MOST_TRIES
     num_epochs: int = 64
     schedule: str = "1f1b_4x"
@@ -131,8 +134,7 @@ class Recipe:
             If no job fits the cell in any of ``most_tries``.
         """
         cell = self._cell_of(seed, place)
-        low, high = cell.ratio_bounds
-        ratio = low * (high / low) ** self._generator(seed, _RATIO, place).random()
+        ratio = self._ratio_of(cell, self._generator(seed, _RATIO, place))
         for attempt in range(self.most_tries):
             rng = self._generator(seed, _WORLD, place, attempt)
             drawn = self._try(cell, ratio, rng)
@@ -148,6 +150,16 @@ class Recipe:
         cells = tuple(self.cells())
         block, at = divmod(place, len(cells))
         return cells[int(self._generator(seed, _ORDER, block).permutation(len(cells))[at])]
+
+    def _ratio_of(self, cell: Cell, rng: np.random.Generator) -> float:
+        """Log-uniform within the bounds of the cell, as far as its domains can have the ratio."""
+        low, high = cell.ratio_bounds
+        ratio = low * (high / low) ** rng.random()
+        least = low if self.least_ratio is None else self.least_ratio(cell.num_domains)
+        if low < high and ratio < least:
+            least = min(least, high)
+            ratio = least * (high / least) ** rng.random()
+        return ratio
 
     def _try(self, cell: Cell, ratio: float, rng: np.random.Generator) -> Drawn | None:
         """A world of the ratio; None where no plan fits into memory or epochs are too short."""

@@ -1,5 +1,6 @@
 """Worlds of real sites: data centres of GPUs on the market, links by distance, jobs by tokens."""
 
+import math
 from dataclasses import replace
 from functools import lru_cache
 from itertools import combinations
@@ -92,6 +93,20 @@ def site_world(cell: Cell, ratio: float, rng: np.random.Generator) -> WorldDraw 
     if links is None:
         return None
     return WorldDraw(topology=Topology.of(domains, links), workload=workload)
+
+
+@lru_cache(maxsize=64)
+def least_site_ratio(num_domains: int) -> float:
+    """Return the least transfer/compute ratio of a number of sites at which links stay in range.
+
+    That of the job that sends least for its work, on the smallest sites of the slowest GPUs, with
+    all links inside one region. The quickest of many links is `_PARTS` standard deviations above.
+    """
+    quickest = math.exp(LINK_LOG_DEVIATION * _PARTS - LINK_LOG_DEVIATION**2 / 2.0)
+    slowest = min(_site(0, kind, SITE_GPUS[0]).attainable_flops_per_s for kind in GPU_KINDS)
+    jobs = [_workload(model, LEAST_SEQUENCES, 1) for model in SITE_MODELS]
+    bytes_per_flop = min(job.message_bytes / sum(job.forward_flops) for job in jobs)
+    return bytes_per_flop * slowest * num_domains * quickest / MOST_LINK_BYTES_PER_S
 
 
 def _sites(rng: np.random.Generator, count: int) -> list[Domain]:

@@ -1,5 +1,6 @@
 """Suites of real sites: figures in range, ratios spread evenly, jobs that can be regrouped."""
 
+import math
 from collections import Counter
 from dataclasses import replace
 
@@ -9,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agents.decision.training_job import TrainingJob, regrouped
-from des import Placement, Plan, check_memory, simulate
+from des import Placement, Plan, build_workload, check_memory, simulate
 from des.compiled.simulate import simulate_compiled
 from des.world.gpu_models import GPU_MODELS
 from des.worlds.geography import round_trip_s
 from scenarios.suites import SITE_NAMES, suite
-from scenarios.suites.sites import GPU_KINDS, SITE_GPUS, SITE_MODELS
+from scenarios.suites.sites import GPU_KINDS, SITE_GPUS, SITE_MODELS, least_site_ratio
 
 SIZES = (2, 3, 4, 6, 8, 10, 16, 24, 32, 64)
 SMALL = (2, 3, 4, 6, 8)
@@ -54,6 +55,23 @@ def test_a_block_has_every_number_of_sites_in_every_decade_of_the_ratio():
     equal = [len({d.num_gpus for d in one.topology.domains}) == 1 for one in worlds]
     assert 5 <= sum(equal) <= 25
     assert len({one.workload.name for one in worlds}) >= 6
+
+
+def test_no_ratio_is_drawn_that_64_sites_cannot_have():
+    """Llama 3 405B on 8 A100: 16384 x 2 bytes a token over a 64th of its FLOPs at 0.8 x 312 T.
+
+    The quickest of 2016 links at most 50 GB/s is exp(1.5) over the mean, which is exp(0.125).
+    """
+    job = build_workload("llama3_405b", num_microbatches=24, sequence_length=4096)
+    flops_per_token = sum(job.forward_flops) / 4096
+    mean_bytes_per_s = 50e9 / math.exp(1.5 - 0.125)
+    least = 16384 * 2 * 64 * 8 * 0.8 * 312e12 / flops_per_token / mean_bytes_per_s
+
+    assert least_site_ratio(64) == pytest.approx(least, rel=1e-12)
+    assert least_site_ratio(32) == pytest.approx(least / 2, rel=1e-12)
+    drawn = suite("sites_static").world(57)  # 0.305 comes first
+    assert drawn.num_domains == 64
+    assert least < drawn.ratio < 3.0
 
 
 def test_microbatches_of_all_sizes_divide_the_tokens_of_a_step():
