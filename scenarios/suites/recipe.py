@@ -154,11 +154,11 @@ class Recipe:
     def _ratio_of(self, cell: Cell, rng: np.random.Generator) -> float:
         """Log-uniform within the bounds of the cell, as far as its domains can have the ratio."""
         low, high = cell.ratio_bounds
-        ratio = low * (high / low) ** rng.random()
+        ratio: float = low * (high / low) ** float(rng.random())
         least = low if self.least_ratio is None else self.least_ratio(cell.num_domains)
         if low < high and ratio < least:
             least = min(least, high)
-            ratio = least * (high / least) ** rng.random()
+            ratio = least * (high / least) ** float(rng.random())
         return ratio
 
     def _try(self, cell: Cell, ratio: float, rng: np.random.Generator) -> Drawn | None:

@@ -95,6 +95,7 @@ def test_a_missed_target_is_printed_as_missed_and_ends_with_1(tmp_path, capsys):
         (["--method", "search_h8", "--targets", "tim"], "unknown name 'tim' in targets"),
         (["--method", "search_h8", "--targets", ""], "targets must be one or more"),
         (["--method", "search_h8", "--num-draws", "0"], "num_draws must be at least 1, got 0"),
+        (["--method", "search_h8", "--workers", "0"], "workers must be at least 1, got 0"),
         (["--method", "search_h8", "--seed", "-1"], "seed must be at least 0, got -1"),
         (["--method", "search_h8,search_h8"], "must have names of their own"),
         (["--checkpoint", "missing.pt"], "missing.pt"),

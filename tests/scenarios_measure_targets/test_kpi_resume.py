@@ -84,6 +84,21 @@ def test_a_run_that_is_interrupted_and_resumed_is_the_same_as_a_whole_one(
     assert begun == [name.removesuffix(".json").replace("-", ": ") for name in NAMES[num_kept:]]
 
 
+def test_processes_measure_what_one_does(whole, tmp_path):
+    """One column is there already, with a group that they must not touch."""
+    out = tmp_path / "run"
+    (out / "measured").mkdir(parents=True)
+    shutil.copy(whole / "config.json", out)
+    kept = Path(shutil.copy(whole / "measured" / NAMES[0], out / "measured"))
+    written = kept.stat().st_mtime_ns
+
+    assert main(["--resume", "--workers", "2", "--parquet", "--out", str(out)]) == 0
+
+    assert all((out / name).read_bytes() == (whole / name).read_bytes() for name in FILES)
+    assert kept.stat().st_mtime_ns == written
+    assert (out / "kpi.parquet").exists()
+
+
 def test_what_is_kept_is_not_measured_again(copy):
     """A figure that could not be measured stays, and the rest of the run is as it was."""
     before = json.loads((copy / "kpi.json").read_text())

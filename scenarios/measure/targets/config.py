@@ -63,11 +63,14 @@ class Config(JsonFlag):
         Path("runs/kpi"), "run folder: new or empty, or with --resume the one to continue"
     )
     resume: bool = option(False, "continue the run in --out with its original flags")
+    workers: int = option(
+        1, "processes, a column each at a time; response times are measured alone, after the others"
+    )
     figures: tuple[str, ...] = figures_option()
     parquet: bool = parquet_option()
 
     def __post_init__(self) -> None:
-        for field in ("num_worlds", "num_draws", "num_epochs"):
+        for field in ("num_worlds", "num_draws", "num_epochs", "workers"):
             value = getattr(self, field)
             if value is not None and not 1 <= value <= LARGEST_COUNT:
                 raise UsageError(f"{PROG}: {field} must be at least 1, got {value}")
@@ -112,14 +115,14 @@ class Config(JsonFlag):
                 )
 
 
-_WHERE = frozenset({"out", "resume", "figures", "parquet"})
-"""Flags on where and how results are written."""
+NOT_RECORDED = frozenset({"out", "resume", "workers", "figures", "parquet"})
+"""Flags on where and how results are written, and by how many processes."""
 
 
 def recorded_flags(config: Config) -> dict[str, object]:
     """Settings that determine the figures; not where they are written."""
     plain = to_dict(config)
-    return {name: plain[name] for name in plain if name not in _WHERE}
+    return {name: plain[name] for name in plain if name not in NOT_RECORDED}
 
 
 def targets_of(config: Config) -> tuple[str, ...]:

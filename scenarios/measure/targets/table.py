@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -67,13 +67,16 @@ def measure_groups(
     columns: Sequence[SchedulerColumn],
     origins: Mapping[Key, Origin],
     run_folder: Path,
+    keys: Collection[Key] | None = None,
 ) -> dict[Key, KeptGroup]:
-    """Measure all groups that a run folder does not hold yet, and keep each there as it comes.
+    """Measure the groups that a run folder does not hold yet, and keep each there as it comes.
 
     Parameters
     ----------
     origins
-        Origin of each requested column and group, in the order of measurement.
+        Origin of each column and group of the run, in the order of measurement.
+    keys
+        Columns and groups to measure; None: all.
 
     Raises
     ------
@@ -83,7 +86,7 @@ def measure_groups(
     kept, revision = read_kept(run_folder, origins), source_revision()
     by_name = {column.name: column for column in columns}
     for key, origin in origins.items():
-        if key in kept:
+        if key in kept or (keys is not None and key not in keys):
             continue
         name, group = key
         with SPEAKER.doing(f"{name}: {group}", is_said_first=True):
