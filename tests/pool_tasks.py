@@ -17,13 +17,16 @@ class StrangeError(Exception):
 
 
 def do_as_told(told: str) -> str | None:
-    """Answer, raise, die by a signal that cannot be caught, or hang."""
+    """Answer, raise, die by a signal that cannot be caught, or hang, also deaf to SIGTERM."""
     if told == "raise":
         raise ValueError("told to")
     if told == "raise strangely":
         raise StrangeError(1, 2)
     if told == "die":
         os.kill(os.getpid(), signal.SIGKILL)
+    if told == "hang deaf":  # as in a long compiled call
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+        threading.Event().wait()
     if told == "hang":
         threading.Event().wait()
     return None if told == "nothing" else told.upper()

@@ -43,8 +43,8 @@ def map_in_processes(
         Limit for each item, None for none; a process that exceeds it is ended, and another one
         started.
     at_once
-        Whether processes are killed with the thread that asks, as far as the system can; else they
-        end the programs that they run before.
+        Whether processes are killed when the mapping or the thread that asks ends, as far as the
+        system can; else they end the programs that they run before.
 
     Yields
     ------
@@ -143,7 +143,7 @@ class _Worker(Generic[Item, Result]):
     def __init__(self, task: Callable[[Item], Result], *, at_once: bool = False) -> None:
         context = get_context("spawn")
         self.connection, theirs = context.Pipe()
-        self.is_alive, self.is_idle = True, False
+        self.is_alive, self.is_idle, self._at_once = True, False, at_once
         self.deadline_s = time.monotonic() + START_LIMIT_S
         self._limit_s = START_LIMIT_S
         self._position: int | None = None
@@ -176,8 +176,11 @@ class _Worker(Generic[Item, Result]):
         return None if self._position is None else (self._position, outcome)
 
     def interrupt(self) -> None:
-        """Tell the process to end, also in the middle of a task."""
-        self._process.terminate()
+        """Tell the process to end, also in the middle of a task; kill one that has no programs."""
+        if self._at_once:
+            self._process.kill()  # it would hear nothing during a long compiled call
+        else:
+            self._process.terminate()
 
     def end(self) -> None:
         """Wait for a process that was told to end; one that does not is killed."""

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 from pool_tasks import do_as_told, note_and_do
+from processes import FAILSAFE_S, wait_until
 
+from calibration.reference import pool
 from calibration.reference.pool import crew
 from des.base.parallel_map import ParallelMap
 
@@ -55,6 +57,16 @@ def test_work_that_is_given_up_ends_with_its_processes():
         assert list(at_work(do_as_told, ["b"])) == ["B"]
 
     assert set(active_children()) <= before
+
+
+def test_work_in_a_long_compiled_call_is_given_up_without_waiting(monkeypatch, tmp_path):
+    monkeypatch.setattr(pool, "GRACE_S", FAILSAFE_S)
+    with crew(2) as at_work:
+        results = at_work(note_and_do, [(tmp_path, "a"), (tmp_path, "hang deaf")])
+        assert next(results) == "A"
+        wait_until(lambda: len(list(tmp_path.iterdir())) == 2)
+        results.close()
+        assert list(at_work(do_as_told, ["b"])) == ["B"]
 
 
 def test_one_worker_is_this_process(tmp_path):
