@@ -99,6 +99,16 @@ def test_processes_measure_what_one_does(whole, tmp_path):
     assert (out / "kpi.parquet").exists()
 
 
+def test_a_process_that_finds_bad_input_ends_the_run_in_one_line(copy, capsys):
+    """The file is looked at by the processes first."""
+    path = copy / "measured" / NAMES[0]
+    path.write_text("[]")
+
+    error = error_of(["--resume", "--workers", "2", "--out", str(copy)], capsys)
+
+    assert f"{path}: file: must be a mapping, got []" in error
+
+
 def test_what_is_kept_is_not_measured_again(copy):
     """A figure that could not be measured stays, and the rest of the run is as it was."""
     before = json.loads((copy / "kpi.json").read_text())

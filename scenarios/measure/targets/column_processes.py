@@ -35,8 +35,10 @@ def measure_columns(config: Config, names: Sequence[str], run_folder: Path) -> N
 
     Raises
     ------
+    ValueError, OSError
+        As `measure_groups` does.
     RuntimeError
-        If a column fails, naming it.
+        If a column fails otherwise, naming it.
     """
     tasks = [ColumnTask(config=config, column=name, run_folder=run_folder) for name in names]
     outcomes = map_in_processes(
@@ -44,6 +46,8 @@ def measure_columns(config: Config, names: Sequence[str], run_folder: Path) -> N
     )
     with closing(outcomes), SPEAKER.doing("columns in processes"):
         for num_done, (position, outcome) in enumerate(outcomes, start=1):
+            if isinstance(outcome, ValueError | OSError):
+                raise outcome
             if isinstance(outcome, Exception):
                 raise RuntimeError(f"column {tasks[position].column}: {outcome}") from outcome
             SPEAKER.reached(f"{num_done} of {len(tasks)} columns measured")
