@@ -42,7 +42,7 @@ class Answer:
         the question, and ``why_no_bound`` says why.
     inside
         Parallelism and GPUs inside the domains; None where they are left open, and
-        ``why_not_inside`` says why, if the local level was asked.
+        ``why_not_inside`` gives the reason, if the local level was wanted.
     """
 
     question: Question

@@ -23,7 +23,7 @@ class ReplanThreshold:
         require_non_negative("replan threshold", "share", self.share)
 
     def is_exceeded(self, plan: Plan, asked: Topology, now: Topology) -> bool:
-        """Whether a figure in use has changed by more than the share since a network was asked.
+        """Whether a figure in use has changed by more than the share since the last decision.
 
         True as well where the domains, or the links on a route, are no longer the same.
 

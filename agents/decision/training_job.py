@@ -108,7 +108,7 @@ class TrainingJob:
         return self.num_sequences * self.sequence_length
 
     def rounding(self, tokens_per_step: int) -> str:
-        """Sentence that says how asked tokens a step were rounded; empty where they were not."""
+        """Sentence on how given tokens a step were rounded; empty where they were not."""
         if tokens_per_step == self.tokens_per_step:
             return ""
         return (

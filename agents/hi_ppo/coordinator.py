@@ -85,7 +85,7 @@ class Coordinator:
         where the plan is not valid and the last one stays. None: no bound.
     replan_threshold
         The last plan stays, without a proposal, while it can be used and no link or domain that it
-        uses has changed by more than this since the last question. None: asked in every epoch.
+        uses has changed by more than this since the last decision. None: decides in every epoch.
     clock
         For response times.
     """

@@ -55,7 +55,7 @@ class PlanTimes:
         job
             What the judge says of the network, where it is at hand.
         since
-            Row of the first plan that is asked about.
+            Row of the first plan to look up.
         """
         known = self._judge.job_of(topology) if job is None else job
         times_s: Real = self._on([topology], [known], since)[0]

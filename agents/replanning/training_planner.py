@@ -29,7 +29,7 @@ from des.training.training_settings import EpochView, TrainingRun
 class Replanning:
     """Asks a planner at every epoch and moves if that saves more time than it costs.
 
-    Iteration times of both plans are those on the links as they stand and beside the jobs that
+    Iteration times of both plans are those on the links as they stand and with the jobs that
     run. What the old plan does in ``epoch_s``, the new one does in ``epoch_s * new / old``; the
     move is taken if that pays (`agents.replanning.payoff.pays`). The first plan is the planner's.
 
@@ -67,7 +67,7 @@ class Replanning:
         except InfeasiblePlacementError:
             if old is None:
                 raise
-            return old  # no plan fits beside the jobs of now: the present one waits for room
+            return old  # no plan fits with the present jobs: the old one waits for room
         if old is None or new == old:
             return new
         return new if self._pays(problem, view, old, new) else old
@@ -95,10 +95,10 @@ class Replanning:
 def asked_on_change(
     planner: Callable[[EpochView], Plan], threshold: ReplanThreshold, workload: Workload
 ) -> Callable[[EpochView], Plan]:
-    """Return the planner of a run that is asked only where a figure in use has changed.
+    """Return the planner of a run that plans only where a figure in use has changed.
 
-    Before its first plan, and where the plan in force no longer fits into the memory, it is asked
-    as well. Changes count from the last question on.
+    Before its first plan, and where the plan in force no longer fits into the memory, it plans
+    as well. Changes count from its last plan on.
     """
     asked: list[Topology] = []
 

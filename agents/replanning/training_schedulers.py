@@ -56,7 +56,7 @@ class ScheduledRun:
         except InfeasiblePlacementError:
             if view.plan is None:
                 raise
-            return view.plan  # no plan fits beside the present jobs: it waits for room
+            return view.plan  # no plan fits with the present jobs: it waits for room
 
     def _situation(self, view: EpochView) -> Situation:
         loads = view.loads if any(_is_busy(load) for load in view.loads) else ()
@@ -105,7 +105,7 @@ def _speed_alone(load: DomainLoad) -> DomainLoad:
 class TrainingEpisode:
     """A training run as a world that is decided epoch by epoch, on the networks of its epochs.
 
-    The network of an epoch is that of its nominal start, ``epoch * epoch_s``, beside the jobs that
+    The network of an epoch is that of its nominal start, ``epoch * epoch_s``, with the jobs that
     run then; in the run an epoch may begin later, with its first iteration. Each draw has a seed of
     its own; that of the run is the run itself.
     """

@@ -72,7 +72,7 @@ def packets_version() -> str:
 
 
 def shared_process(*, limit_s: float) -> PacketProcess:
-    """Return the child of this process, started if there is none that can be asked."""
+    """Return the child of this process, started if there is none that answers."""
     if not _PROCESSES or not _PROCESSES[0].is_alive:
         _close_all()
         _PROCESSES.append(PacketProcess())

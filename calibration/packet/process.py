@@ -95,7 +95,7 @@ class PacketProcess:
 
     @property
     def is_alive(self) -> bool:
-        """Whether the child can be asked."""
+        """Whether the child answers requests."""
         return not self._connection.closed and self._child.poll() is None
 
     @property

@@ -55,7 +55,7 @@ class _Orders(NamedTuple):
 
 
 class GroupTable:
-    """Times of groups, judged when they are first asked for.
+    """Times of groups, judged when they are first needed.
 
     Parameters
     ----------

@@ -17,7 +17,7 @@ from des.plan.synchronisation import Synchronisation
 Part = TypeVar("Part")
 
 _NUM_BY_STAR = 2
-"""Best sketches with a star that are kept beside the best with a ring."""
+"""Number of best sketches with a star, kept with the best ones with a ring."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -36,7 +36,8 @@ def measure_columns(config: Config, names: Sequence[str], run_folder: Path) -> N
     Raises
     ------
     ValueError, OSError
-        As `measure_groups` does.
+        If a file is corrupt or of another run, or cannot be read or written; ChildProcessError if a
+        process died.
     RuntimeError
         If a column fails otherwise, naming it.
     """
@@ -46,10 +47,13 @@ def measure_columns(config: Config, names: Sequence[str], run_folder: Path) -> N
     )
     with closing(outcomes), SPEAKER.doing("columns in processes"):
         for num_done, (position, outcome) in enumerate(outcomes, start=1):
+            column = tasks[position].column
+            if isinstance(outcome, ChildProcessError):
+                raise ChildProcessError(f"column {column}: {outcome}") from outcome
             if isinstance(outcome, ValueError | OSError):
                 raise outcome
             if isinstance(outcome, Exception):
-                raise RuntimeError(f"column {tasks[position].column}: {outcome}") from outcome
+                raise RuntimeError(f"column {column}: {outcome}") from outcome
             SPEAKER.reached(f"{num_done} of {len(tasks)} columns measured")
 
 
