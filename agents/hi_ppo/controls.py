@@ -16,6 +16,7 @@ from agents.hi_ppo.placement.placement_policy import DrawnOrders, PlacementPolic
 from agents.hi_ppo.placement.proposals import Draw, Proposer, drawn_at_random
 from agents.hi_ppo.policies import Policies
 from agents.hi_ppo.trained_range import TrainedRange
+from agents.judge.look_ahead import LookAhead
 from agents.planners.choice.chains import grown_chain
 
 Control = Literal["untrained", "random", "neighbours"]
@@ -27,15 +28,20 @@ CONTROLS: tuple[Control, ...] = ("untrained", "random", "neighbours")
 
 def untrained_policies(trained_range: TrainedRange, seed: int = 0) -> Policies:
     """Draw policies that have learnt nothing: the measure of what training is worth."""
-    generator = torch.Generator().manual_seed(seed)
-    placement = PlacementPolicy(PlacementArchitecture(), generator)
-    moves = MovePolicy(network=MoveNetwork(MoveArchitecture(), generator).eval())
+    placement, moves = _untrained(seed)
     return Policies(
-        placement=placement.eval(),
+        placement=placement,
         moves=moves,
         trained_range=trained_range,
         training={"seed": seed, "updates": 0},
     )
+
+
+def _untrained(seed: int) -> tuple[PlacementPolicy, MovePolicy]:
+    generator = torch.Generator().manual_seed(seed)
+    placement = PlacementPolicy(PlacementArchitecture(), generator)
+    moves = MovePolicy(network=MoveNetwork(MoveArchitecture(), generator).eval())
+    return placement.eval(), moves
 
 
 def neighbour_orders(features: Features, most_stages: int, count: int, seed: int) -> DrawnOrders:
@@ -74,12 +80,12 @@ def neighbour_orders(features: Features, most_stages: int, count: int, seed: int
 _DRAWS: Mapping[Control, Draw] = {"random": drawn_at_random, "neighbours": neighbour_orders}
 
 
-def control_proposer(policies: Policies, control: Control) -> Proposer:
-    """Return the proposer of a control, with the look-ahead of trained policies."""
+def control_proposer(control: Control, *, look_ahead: LookAhead = QUICK, seed: int = 0) -> Proposer:
+    """Return the proposer of a control, with a look-ahead; untrained weights are those of ``seed``."""
     if control == "untrained":
-        placement = untrained_policies(policies.trained_range).placement
-        return Proposer(placement, look_ahead=QUICK)
-    return Proposer(None, look_ahead=QUICK, draw=_DRAWS[control])
+        placement, _ = _untrained(seed)
+        return Proposer(placement, look_ahead=look_ahead)
+    return Proposer(None, look_ahead=look_ahead, draw=_DRAWS[control])
 
 
 def control_scheduler(
@@ -89,7 +95,7 @@ def control_scheduler(
 
     ``most_slowdown`` is that of `agents.hi_ppo.coordinator.Coordinator`.
     """
-    proposer = control_proposer(policies, control)
+    proposer = control_proposer(control)
     is_untrained = control == "untrained"
     moves = untrained_policies(policies.trained_range).moves if is_untrained else policies.moves
 

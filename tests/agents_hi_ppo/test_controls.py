@@ -101,4 +101,4 @@ def test_untrained_weights_are_drawn_by_their_seed():
 
     assert weights[0].equal(weights[1])
     assert not weights[0].equal(weights[2])
-    assert control_proposer(trained, "untrained").policy is not None
+    assert control_proposer("untrained").policy is not None

@@ -14,6 +14,7 @@ from scipy.stats import t
 from small_policies import save_placement, situation_on
 
 from agents.decision.situation import Preference
+from agents.hi_ppo.controls import CONTROLS
 from agents.hi_ppo.placement.config import PlacementArchitecture
 from agents.hi_ppo.placement.placement_policy import PlacementPolicy
 from agents.hi_ppo.policies import Policies
@@ -74,12 +75,14 @@ def test_no_variant_beats_the_proven_optimum_and_knowing_the_links_never_hurts(
         assert not (gaps[name] > gaps[f"{name} alone"] + 1e-9).any()
     assert set(gaps) == {
         *(f"{name}{how}" for name in WITH_WEIGHTS for how in ("", " alone")),
-        "no_policy",
+        *("untrained", "untrained alone", "random", "neighbours"),
         "calibrated",
         "uncalibrated",
     }
     assert gaps["no_encoder"].notna().sum() == 4  # two networks, two seeds
-    assert "gap to the best plan known" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "gap to the best plan known" in out
+    assert "K = 4, learned placements against random: " in out
 
 
 def test_equal_runs_give_equal_gaps(checkpoint, tmp_path):
@@ -112,7 +115,7 @@ def test_the_look_ahead_of_first_plans_finds_the_optimum_of_four_domains(checkpo
     found = rows(checkpoint, tmp_path / "run", "--look-ahead", "first")
 
     gaps = found.pivot(index="network", columns="variant", values="gap")
-    assert (gaps[["hi_ppo", "no_policy"]] < 1e-9).all(axis=None)
+    assert (gaps[["hi_ppo", *CONTROLS]] < 1e-9).all(axis=None)
 
 
 def test_an_unknown_look_ahead_is_one_line(checkpoint, tmp_path, capsys):

@@ -1,6 +1,6 @@
 """Report of the ablations."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
@@ -11,9 +11,15 @@ from scenarios.suites import suite
 
 
 def ablation_report(
-    frame: pd.DataFrame, configuration: Mapping[str, object], command: str
+    frame: pd.DataFrame, worth: Sequence[str], configuration: Mapping[str, object], command: str
 ) -> Report:
-    """Return the report: the gap of each variant over networks and seeds."""
+    """Return the report: the gap of each variant over networks and seeds.
+
+    Parameters
+    ----------
+    worth
+        What learning is worth, a sentence a line, see `scenarios.measure.ablations.worth`.
+    """
     percent = frame.assign(gap=100.0 * frame["gap"]).dropna(subset=["gap"])
     groups = {
         str(name): own.groupby("network")["gap"].mean().to_numpy(dtype=float)
@@ -40,6 +46,9 @@ def ablation_report(
                 title="Mean gap by variant",
                 head=("variant", "gap [%]", "networks"),
                 rows=tuple((name, f"{means[name]:.2f}", str(len(groups[name]))) for name in groups),
+            ),
+            PageTable(
+                title="What learning is worth", head=("",), rows=tuple((one,) for one in worth)
             ),
         ),
         figures=(figure, *views.more) if groups else views.more,

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from des.compiled import simulate
     from scenarios.measure.ablations import ablations_page, intervals
     from scenarios.measure.ablations import variants as ablations_variants
+    from scenarios.measure.ablations import worth as ablations_worth
     from scenarios.measure.ablations.variants import Decide, Variant
 else:
     held = lazy("agents.decision.held")
@@ -59,6 +60,7 @@ else:
     ablations_page = lazy("scenarios.measure.ablations.ablations_page")
     intervals = lazy("scenarios.measure.ablations.intervals")
     ablations_variants = lazy("scenarios.measure.ablations.variants")
+    ablations_worth = lazy("scenarios.measure.ablations.worth")
 
 
 PROG = "python -m scenarios.ablations"
@@ -84,7 +86,9 @@ variants, each with the look-ahead and alone (the likeliest order, with its own 
   no_encoder     trained without messages between domains: train_hi_ppo --rounds 0
   no_preference  trained without the preference as an input: train_hi_ppo --no-sees-preference
 and
-  no_policy      the look-ahead from orders drawn at random
+  untrained      hi_ppo with new weights, which have learnt nothing
+  random         the look-ahead from orders drawn at random
+  neighbours     the look-ahead from chains of nearest neighbours
   uncalibrated   hi_ppo; true links have 0.7 of the bandwidth and 1.2 of the latency it assumes
   calibrated     hi_ppo that knows these links
 
@@ -95,6 +99,8 @@ examples:
   {PROG} --out runs/ablations
   {PROG} --resume --out runs/ablations
   {PROG} --pure-ppo runs/pure/placement.pt --num-domains 4,5 --num-worlds 8 --out runs/pure_ppo
+
+It ends with what learning is worth: paired differences to what has learnt nothing.
 
 files written to --out: config.json, report.html, gaps.png, ablations.csv, and {NETWORKS}/ with a
 file for each compared network, which --resume with the same flags reads. A gap is empty where no
@@ -152,12 +158,15 @@ def _command(argv: Sequence[str] | None) -> None:
         config.out, repeated_settings(config), PROG, resume=config.resume, noted=to_dict(config)
     ) as folder:
         frame = compared_variants(config, variants, console, folder.path / NETWORKS)
+        worth = [str(one) for one in ablations_worth.worth_of(frame)]
         page = ablations_page.ablation_report(
-            frame, repeated_settings(config), repeat_command(PROG, config)
+            frame, worth, repeated_settings(config), repeat_command(PROG, config)
         )
         write_outputs(folder.path, choice, page, {"ablations": frame})
-    DOCUMENT.add(rows=frame, out=config.out)
+    DOCUMENT.add(rows=frame, worth=worth, out=config.out)
     console.print(ablation_table(frame))
+    for line in worth:
+        console.print(line, soft_wrap=True)
     sys.stdout.write(f"rows: {folder.path / 'ablations.csv'}\n")
 
 

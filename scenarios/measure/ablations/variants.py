@@ -6,6 +6,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from agents.decision.situation import Situation
+from agents.hi_ppo.controls import CONTROLS, control_proposer
 from agents.hi_ppo.coordinator import FIRST, QUICK
 from agents.hi_ppo.placement.placement_checkpoint import load_placement
 from agents.hi_ppo.placement.placement_policy import PlacementPolicy
@@ -15,7 +16,7 @@ from agents.judge.look_ahead import LookAhead
 from des import Plan
 from des.base.command import UsageError
 
-HI_PPO, NO_POLICY = "hi_ppo", "no_policy"
+HI_PPO = "hi_ppo"
 TRAINED_WITHOUT = ("pure_ppo", "no_encoder", "no_preference")
 """Variants with weights of their own; each is a flag."""
 
@@ -82,11 +83,16 @@ def _check(name: str, paths: Sequence[Path], policies: Sequence[PlacementPolicy]
 
 
 def variants_of(policies: Mapping[str, Sequence[PlacementPolicy]], how: LookAhead) -> list[Variant]:
-    """All variants with all weights; ``no_policy`` draws its orders as often as there are seeds."""
+    """All variants with all weights, and what has learnt nothing, drawn as often as seeds."""
     found = list(_variants_of(policies, how))
-    for seed in range(len(policies[HI_PPO])):
-        decide = looking_ahead(Proposer(None, look_ahead=how), seed=seed)
-        found.append(Variant(name=NO_POLICY, looks_ahead=True, seed=seed, decide=decide))
+    for name in CONTROLS:
+        for seed in range(len(policies[HI_PPO])):
+            proposer = control_proposer(name, look_ahead=how, seed=seed)
+            decide = looking_ahead(proposer, seed=seed)
+            found.append(Variant(name=name, looks_ahead=True, seed=seed, decide=decide))
+            if proposer.policy is not None:
+                own = alone(proposer.policy)
+                found.append(Variant(name=name, looks_ahead=False, seed=seed, decide=own))
     return found
 
 

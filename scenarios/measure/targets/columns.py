@@ -102,7 +102,7 @@ def _controls(path: Path) -> dict[str, tuple[MakeScheduler, Propose, MakeSchedul
     return {
         name: (
             controls.control_scheduler(trained, name),
-            proposing(controls.control_proposer(trained, name)),
+            proposing(controls.control_proposer(name)),
             controls.control_scheduler(trained, name, MOST_SLOWDOWN),
         )
         for name in controls.CONTROLS
