@@ -81,7 +81,7 @@ _DRAWS: Mapping[Control, Draw] = {"random": drawn_at_random, "neighbours": neigh
 
 
 def control_proposer(control: Control, *, look_ahead: LookAhead = QUICK, seed: int = 0) -> Proposer:
-    """Return the proposer of a control, with a look-ahead; untrained weights are those of ``seed``."""
+    """Return the proposer of a control, untrained weights those of ``seed``, with a look-ahead."""
     if control == "untrained":
         placement, _ = _untrained(seed)
         return Proposer(placement, look_ahead=look_ahead)

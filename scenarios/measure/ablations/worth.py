@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
 import pandas as pd
 
 from agents.hi_ppo.controls import CONTROLS
@@ -64,10 +65,7 @@ def _of_size(size: int | None, part: pd.DataFrame) -> Iterator[Worth]:
     part = part[part["variant"].isin((HI_PPO, *CONTROLS))]
     gaps = 100.0 * part.pivot(index="seed", columns=["variant", "network"], values="gap")
     for control in CONTROLS:
-        points = (gaps[control] - gaps[HI_PPO]).dropna(axis="columns")
-        if not points.empty:
-            yield Worth(
-                control=control,
-                num_domains=size,
-                points=over_seeds_and_networks(points.to_numpy()),
-            )
+        points = gaps[control].to_numpy() - gaps[HI_PPO].to_numpy()
+        points = points[:, np.isfinite(points).all(axis=0)]
+        if points.size:
+            yield Worth(control=control, num_domains=size, points=over_seeds_and_networks(points))
