@@ -84,6 +84,11 @@ COMMANDS: tuple[Command, ...] = (
         "Compare Hi-PPO with a flat policy of each world",
     ),
     _row(
+        "ablations-moves",
+        "scenarios.ablations.moves",
+        "Compare a move policy for all families with fixed rules",
+    ),
+    _row(
         "ablations-preference",
         "scenarios.ablations.preference",
         "Compare policies with and without the preference",

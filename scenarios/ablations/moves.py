@@ -1,0 +1,8 @@
+"""Compare a move policy for plans of all families, trained here, with fixed rules."""
+
+from scenarios.measure.ablations.moves import main
+
+__all__ = ["main"]
+
+if __name__ == "__main__":
+    raise SystemExit(main())
