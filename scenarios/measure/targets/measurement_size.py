@@ -96,7 +96,7 @@ FULL = Sizes(
     num_static=60,
     most_judged=20_000_000,
     num_searches=3,
-    fluctuations=(0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6),
+    fluctuations=(0.0, 0.3, 0.6),
     num_fronts=6,
     num_evaluations=20_000,
 )
