@@ -11,7 +11,14 @@ from test_local_options import case_of
 from agents.decision.training_job import TrainingJob
 from agents.hi_ppo.local.best_binding import best_binding
 from agents.hi_ppo.local.binding import iteration_s, least_iteration_s, quick_binding
-from agents.hi_ppo.local.bound_plans import exhaustive, quickly_bound, wires_of, work_of
+from agents.hi_ppo.local.bound_plans import (
+    each_quickly_bound,
+    exhaustive,
+    quickly_bound,
+    wires_of,
+    work_of,
+    works_of,
+)
 from agents.hi_ppo.local.draws import draw_case
 from agents.hi_ppo.local.option_rows import LocalOption
 from agents.hi_ppo.local.options import options_of
@@ -209,3 +216,15 @@ def test_bindings_that_do_not_match_are_refused():
             seconds_per_sequence(case, option, binding)
     with pytest.raises(ValueError, match="binding: must name each GPU once"):
         seconds_per_sequence(case, option, (1, 1))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_groups_of_options_are_bound_as_each_of_them_alone(seed):
+    case = draw_case(np.random.default_rng(seed))
+    options = options_of(case)
+    order = np.random.default_rng(seed).permutation(len(options))
+    groups = np.array_split(order[:12], 3)
+
+    together = each_quickly_bound(case, options, works_of(case, options), groups)
+
+    assert together == [quickly_bound(case, options, group) for group in groups]

@@ -181,7 +181,10 @@ def test_half_of_the_proposals_are_those_of_least_estimate(seed):
 def test_proposals_are_by_turns_and_each_once():
     """By hand: 4 and 0 of the policy and the estimate, then 2 and 4 again, then 1 and 3."""
     ranked = Ranked(
-        options=None, by_policy=np.array([4, 2, 1, 3, 0]), by_estimate=np.array([0, 4, 3, 2, 1])
+        options=None,
+        works=None,
+        by_policy=np.array([4, 2, 1, 3, 0]),
+        by_estimate=np.array([0, 4, 3, 2, 1]),
     )
     everyone = np.ones(5, dtype=bool)
 

@@ -13,7 +13,13 @@ from agents.hi_ppo.local.case import MOST_LOCAL_GPUS, LocalCase
 from agents.hi_ppo.local.joined_gpus import card_shares
 from agents.hi_ppo.local.option_rows import LocalOption
 from agents.hi_ppo.local.options import Options, options_of, tensor_steps
-from agents.hi_ppo.local.quickest import BindingWorks, quickest_binding, work_at
+from agents.hi_ppo.local.quickest import (
+    BindingWorks,
+    Groups,
+    Quickest,
+    quickest_bindings,
+    work_at,
+)
 from agents.hi_ppo.local.server_binding import (
     listed_binding,
     quickest_on_servers,
@@ -124,14 +130,36 @@ def wires_of(case: LocalCase) -> Wires:
 
 def quickly_bound(case: LocalCase, options: Options, chosen: Sequence[int]) -> LocalPlan:
     """Bind some of the options by a quick search and return the quickest, the first of equals."""
-    works, rows, wires = works_of(case, options), np.array(chosen), wires_of(case)
-    free = np.array(case.free_gpus)
-    binding = np.empty_like(free)
+    (plan,) = each_quickly_bound(case, options, works_of(case, options), [chosen])
+    return plan
+
+
+def each_quickly_bound(
+    case: LocalCase, options: Options, works: BindingWorks, chosen: Sequence[Sequence[int]]
+) -> list[LocalPlan]:
+    """Return the `quickly_bound` plan of each of several groups of options; works: `works_of`."""
+    wires, free, count = wires_of(case), np.array(case.free_gpus), len(chosen)
+    groups = [np.asarray(each, dtype=np.int64) for each in chosen]
+    found = Quickest(
+        row=np.empty(count, dtype=np.int64),
+        time_s=np.empty(count),
+        binding=np.empty((count, len(free)), dtype=free.dtype),
+    )
     if case.num_servers == 1:
-        best, best_s = quickest_binding(works, rows, wires, free, binding)
+        ends = np.cumsum([len(each) for each in groups])
+        quickest_bindings(works, Groups(np.concatenate(groups), ends), wires, free, found)
     else:
-        best, best_s = quickest_on_servers(works, rows, wires, ways_out_of(case), binding)
-    return _plan(case, options.rows.options[best], binding, best_s)
+        ways = ways_out_of(case)
+        for place, rows in enumerate(groups):
+            found.row[place], found.time_s[place] = quickest_on_servers(
+                works, rows, wires, ways, found.binding[place]
+            )
+    return [
+        _plan(case, options.rows.options[row], binding, time_s)
+        for row, time_s, binding in zip(
+            found.row.tolist(), found.time_s.tolist(), found.binding, strict=True
+        )
+    ]
 
 
 def in_order(case: LocalCase, options: Options, row: int) -> LocalPlan:

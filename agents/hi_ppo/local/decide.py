@@ -1,6 +1,7 @@
 """The local agent: binds what the policy and an estimate propose, and takes the quickest."""
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
@@ -8,12 +9,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from agents.hi_ppo.local.bound_plans import LocalPlan, quickly_bound
+from agents.hi_ppo.local.bound_plans import LocalPlan, each_quickly_bound, works_of
 from agents.hi_ppo.local.case import LocalCase
 from agents.hi_ppo.local.features import observe
 from agents.hi_ppo.local.option_rows import LocalOption, Rows
 from agents.hi_ppo.local.options import Options, options_of
 from agents.hi_ppo.local.policy import LocalPolicy
+from agents.hi_ppo.local.quickest import BindingWorks
 from des import InfeasiblePlacementError, Parallelism
 from des.base.checks import require_count
 
@@ -85,9 +87,10 @@ class LocalDecision:
 
 
 class Ranked(NamedTuple):
-    """Options that fit, and their rows (N,) from the best one on."""
+    """Options that fit, the same for the compiled code, and rows (N,) from the best one on."""
 
     options: Options
+    works: BindingWorks
     by_policy: np.ndarray
     by_estimate: np.ndarray
 
@@ -123,9 +126,7 @@ class LocalAgent:
         start_s = time.perf_counter()
         ranked = self._ranked(case)
         is_allowed = np.ones(len(ranked.options), bool)
-        found = quickly_bound(
-            case, ranked.options, proposed(ranked, is_allowed, self.num_proposals)
-        )
+        (found,) = _bound(case, ranked, [proposed(ranked, is_allowed, self.num_proposals)])
         return _decision(found, time.perf_counter() - start_s)
 
     def menu(self, case: LocalCase, setting: SharedSetting) -> tuple[LocalDecision, ...]:
@@ -148,11 +149,9 @@ class LocalAgent:
                 f"{case.num_layers} layers"
             )
         counts = rows.pipeline[own]
-        plans = [
-            quickly_bound(case, ranked.options, own[counts == count].tolist())
-            for count in np.unique(counts)
-        ]
-        return tuple(_decision(plan, time.perf_counter() - start_s) for plan in plans)
+        plans = _bound(case, ranked, [own[counts == count].tolist() for count in np.unique(counts)])
+        response_s = time.perf_counter() - start_s
+        return tuple(_decision(plan, response_s) for plan in plans)
 
     def alternatives(self, case: LocalCase) -> dict[SharedSetting, LocalDecision]:
         """Decide once for every setting of which an option fits, the smallest first.
@@ -165,23 +164,25 @@ class LocalAgent:
         start_s = time.perf_counter()
         ranked = self._remembered(case)
         rows = ranked.options.rows
-        found = {}
         kinds = set(zip(rows.microbatch_size.tolist(), rows.is_full.tolist(), strict=True))
-        settings = [
+        settings = sorted(
             SharedSetting(microbatch_size=size, recomputation="full" if is_full else "flash")
             for size, is_full in kinds
-        ]
-        for setting in sorted(settings):
-            own = proposed(ranked, _has(rows, setting), self.num_proposals)
-            plan = quickly_bound(case, ranked.options, own)
-            found[setting] = _decision(plan, time.perf_counter() - start_s)
-        return found
+        )
+        own = [proposed(ranked, _has(rows, one), self.num_proposals) for one in settings]
+        plans = _bound(case, ranked, own)
+        response_s = time.perf_counter() - start_s
+        return {
+            setting: _decision(plan, response_s)
+            for setting, plan in zip(settings, plans, strict=True)
+        }
 
     def _ranked(self, case: LocalCase) -> Ranked:
         options = options_of(case)
         seen = observe(case, options)
         return Ranked(
             options=options,
+            works=works_of(case, options),
             by_policy=np.argsort(-self.policy.scores(seen), kind="stable"),
             by_estimate=np.argsort(seen.estimate_s, kind="stable"),
         )
@@ -197,6 +198,10 @@ class LocalAgent:
     @cached_property
     def _known(self) -> dict[LocalCase, Ranked]:
         return {}
+
+
+def _bound(case: LocalCase, ranked: Ranked, groups: Sequence[Sequence[int]]) -> list[LocalPlan]:
+    return each_quickly_bound(case, ranked.options, ranked.works, groups)
 
 
 def proposed(ranked: Ranked, is_allowed: np.ndarray, count: int) -> list[int]:

@@ -1,4 +1,4 @@
-"""The quickest of several options, each bound to GPUs: one call of compiled code for them all."""
+"""The quickest of several options, each bound to GPUs: one compiled call for all."""
 
 from typing import NamedTuple
 
@@ -40,18 +40,33 @@ def work_at(works: BindingWorks, row: int) -> BindingWork:
     )
 
 
-@kernel
-def quickest_binding(
-    works: BindingWorks, rows: Whole, wires: Wires, free: Whole, binding: Whole
-) -> tuple[int, float]:
-    """Write the best of the `quick_binding` of some options; return which one, and its time. [s]
+class Groups(NamedTuple):
+    """Groups of options: the rows of all in a row, and where each group ends, (G,)."""
 
-    The first of equals counts.
-    """
-    best, best_s, trial = -1, np.inf, np.empty_like(free)
-    for row in rows:
-        found_s = quick_binding(work_at(works, row), wires, free, trial, best_s)
-        if found_s < best_s:
-            best, best_s = row, found_s
-            binding[:] = trial
-    return best, best_s
+    rows: Whole
+    ends: Whole
+
+
+class Quickest(NamedTuple):
+    """The quickest option of each group, its time [s], both (G,), and its binding, (G, n)."""
+
+    row: Whole
+    time_s: Real
+    binding: Whole
+
+
+@kernel
+def quickest_bindings(
+    works: BindingWorks, groups: Groups, wires: Wires, free: Whole, found: Quickest
+) -> None:
+    """Write the quickest of each group of options under `quick_binding`; the first of equals."""
+    trial, begin = np.empty_like(free), 0
+    for group in range(groups.ends.size):
+        found.row[group], found.time_s[group] = -1, np.inf
+        for row in groups.rows[begin : groups.ends[group]]:
+            least_s = found.time_s[group]
+            time_s = quick_binding(work_at(works, row), wires, free, trial, least_s)
+            if time_s < least_s:
+                found.row[group], found.time_s[group] = row, time_s
+                found.binding[group] = trial
+        begin = groups.ends[group]
