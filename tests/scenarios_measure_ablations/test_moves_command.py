@@ -47,16 +47,14 @@ def test_worlds_of_the_training_move_and_are_of_the_sizes_asked():
     assert {world.num_domains for world in worlds} <= set(SIZES)
 
 
-def test_every_method_is_judged_on_every_world_and_a_run_says_what_there_is_to_win(
-    tmp_path, capsys
-):
+def test_every_method_is_judged_on_every_world_and_the_bound_is_printed(tmp_path, capsys):
     out = tmp_path / "moves"
     flags = ["--num-worlds", "1", "--num-judged", "1", "--updates", "1", "--seeds", "0,1"]
 
     assert main(["--out", str(out), *flags, *PAPER]) == 0
 
     printed = capsys.readouterr().out
-    assert "nobody can win more" in printed
+    assert "no policy can gain more" in printed
     assert "learned against untrained: " in printed
     rows = pd.read_csv(out / "moves.csv")
     networks = rows["network"].nunique()

@@ -1,4 +1,4 @@
-"""Episodes among plans of all families as games, to train a move policy on and to judge it by."""
+"""Episodes among plans of all families as games, to train and to evaluate a move policy."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -72,12 +72,14 @@ def training_worlds(count: int, seed: int, num_draws: int, num_variants: int) ->
     return found
 
 
-def games_of(asked: WorldGames) -> list[MoveGame]:
+def games_of(settings: WorldGames) -> list[MoveGame]:
     """List the states of all draws and variants of a world; none where a single plan works."""
-    rng = np.random.default_rng([asked.seed, asked.index])
-    draws = _tables_of(asked.world, rng.integers(_DRAW_SPAN, size=asked.num_draws).tolist())
+    rng = np.random.default_rng([settings.seed, settings.index])
+    draws = _tables_of(settings.world, rng.integers(_DRAW_SPAN, size=settings.num_draws).tolist())
     whole = [with_plans(draw, working) for draw in draws if len(working := working_plans(draw)) > 1]
-    varied = [variant_of(draws, VariantConfig(), rng) for _ in range(asked.num_variants) if whole]
+    varied = [
+        variant_of(draws, VariantConfig(), rng) for _ in range(settings.num_variants) if whole
+    ]
     return [game_of(MoveCosts.of(one), rule_set=WHOLE_RULES) for one in (*whole, *varied)]
 
 

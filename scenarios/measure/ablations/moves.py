@@ -53,8 +53,8 @@ it names how far to move (nothing, schedule, split, order, groups of domains, fa
 epochs a change must pay, and whether links are expected to return to their mean. It chooses among
 the best plans of each family that searches of some of an episode's networks find, all known from
 the first epoch on; changes cost what it takes to move what is held. It is judged on worlds of
-{", ".join(_JUDGED)}, beside new weights and fixed rules. The best single rule is chosen on
-the worlds of the training, the clairvoyant knows the whole episode.
+{", ".join(_JUDGED)} against untrained weights and fixed rules. The best single rule is
+chosen on the training worlds; the clairvoyant knows the whole episode.
 
 examples:
   {PROG} --workers 2 --out runs/moves
@@ -73,12 +73,14 @@ class Config(JsonFlag):
 
     out: Path = option(Path("runs/moves"), "new or empty folder of the run")
     seeds: tuple[int, ...] = option((0, 1, 2), "seeds of the trainings")
-    num_worlds: int = option(120, "worlds to train on")
-    num_draws: int = option(2, "episodes of each of them")
-    num_variants: int = option(2, "episodes made of these with other strides, prices and plans")
-    num_judged: int = option(64, "worlds of each suite to judge by, an episode each")
+    num_worlds: int = option(120, "training worlds")
+    num_draws: int = option(2, "episodes of each training world")
+    num_variants: int = option(
+        2, "variants of these episodes, with other strides, prices and plans"
+    )
+    num_judged: int = option(64, "evaluation worlds of each suite, an episode each")
     updates: int = option(150, "updates of each policy")
-    seed: int = option(5, "seed of the worlds to judge by; those to train on have the next one")
+    seed: int = option(5, "seed of the evaluation worlds; training worlds have the next one")
     quick: bool = option(False, "a minute; too little to claim anything")
     workers: int = option(1, "processes that make episodes; they change nothing but the time")
     figures: tuple[str, ...] = figures_option()
@@ -133,15 +135,15 @@ def _command(argv: Sequence[str] | None) -> None:
 def compared_moves(
     config: Config, console: Console, at_work: ParallelMap = map
 ) -> tuple[pd.DataFrame, str]:
-    """One row per world, method and seed, and the best single rule of the worlds of the training.
+    """One row per world, method and seed, and the best single rule on the training worlds.
 
     ``excess`` is the time of the episode over that of the clairvoyant, less 1; fixed rules have the
     seed 0.
     """
-    asked = move_games.training_worlds(
+    training = move_games.training_worlds(
         config.size("num_worlds"), config.seed + 1, config.num_draws, config.num_variants
     )
-    games = list(_made(asked, "worlds to train on", console, at_work))
+    games = list(_made(training, "training worlds", console, at_work))
     drawn = [game for own in games for game in own[: config.num_draws]]
     rule = min(
         move_games.FIXED,
@@ -154,7 +156,7 @@ def compared_moves(
         for name in _JUDGED
         for index in range(config.size("num_judged"))
     ]
-    held_out = list(_made(judged, "worlds to judge by", console, at_work))
+    held_out = list(_made(judged, "evaluation worlds", console, at_work))
     told = {
         f"{one.suite}-{one.index:04}": (one.suite, own[0])
         for one, own in zip(judged, held_out, strict=True)
@@ -166,10 +168,10 @@ def compared_moves(
 
 
 def _made(
-    asked: Sequence[move_games.WorldGames], name: str, console: Console, at_work: ParallelMap
+    worlds: Sequence[move_games.WorldGames], name: str, console: Console, at_work: ParallelMap
 ) -> Iterable[list[MoveGame]]:
-    found = at_work(move_games.games_of, asked)
-    return rich_progress.track(found, name, total=len(asked), console=console)
+    found = at_work(move_games.games_of, worlds)
+    return rich_progress.track(found, name, total=len(worlds), console=console)
 
 
 def _rows_of(
@@ -227,8 +229,8 @@ def _lines(frame: pd.DataFrame, rule: str) -> Iterator[str]:
     of = {name: 100.0 * _wide(own) for name, own in frame.groupby("method")}
     there = intervals.over_seeds_and_networks(of[rule].to_numpy())
     yield (
-        f"{rule}, the best single rule of the worlds of the training, takes {there.mean:.2f} ± "
-        f"{there.half_width:.2f} % more time than the clairvoyant: nobody can win more"
+        f"{rule}, the best single rule on the training worlds, takes {there.mean:.2f} ± "
+        f"{there.half_width:.2f} % more time than the clairvoyant: no policy can gain more"
     )
     for other in (rule, UNTRAINED):
         gain = of[LEARNED].to_numpy() - of[other].to_numpy()
