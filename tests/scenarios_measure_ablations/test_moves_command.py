@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from command_output import PAPER, assert_measurement_is_written
 
+from agents.hi_ppo.moves.move_policy import MovePolicy
 from agents.hi_ppo.moves.move_rules import WHOLE_RULES
 from scenarios.measure.ablations.move_games import (
     FIXED,
@@ -66,6 +67,9 @@ def test_every_method_is_judged_on_every_world_and_the_bound_is_printed(tmp_path
     }
     assert (rows["excess"] >= -1e-9).all()
     assert_measurement_is_written(out, rows="moves", figure="methods")
+    for seed in (0, 1):
+        assert MovePolicy.load(out / f"moves-{seed}.pt").rule_set == WHOLE_RULES
+        assert len(pd.read_csv(out / f"moves-{seed}.csv")) == 1  # one update
 
 
 @pytest.mark.parametrize(

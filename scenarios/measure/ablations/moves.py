@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ from des.base.command import EXIT_CODES, exit_code_of
 from des.base.document import DOCUMENT
 from des.base.flags import JsonFlag, option, parse, to_dict
 from des.base.lazy import lazy
+from scenarios.frame.files import write_csv
 from scenarios.frame.outputs import OutputChoice, figures_option, parquet_option, write_outputs
 from scenarios.frame.run_folder import RunFolder
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
+    from agents.hi_ppo.moves import move_policy
     from agents.hi_ppo.moves.move_env import MoveGame
     from agents.ppo import devices
     from des.base import console as base_console
@@ -34,6 +36,7 @@ else:
     base_console = lazy("des.base.console")
     rich_progress = lazy("rich.progress")
     rich_table = lazy("rich.table")
+    move_policy = lazy("agents.hi_ppo.moves.move_policy")
     devices = lazy("agents.ppo.devices")
     intervals = lazy("scenarios.measure.ablations.intervals")
     move_games = lazy("scenarios.measure.ablations.move_games")
@@ -60,8 +63,8 @@ examples:
   {PROG} --workers 2 --out runs/moves
   {PROG} --quick --out runs/moves_quick
 
-files written to --out: config.json, moves.csv (--parquet: also as Parquet), report.html and its
-picture (--figures)
+files written to --out: config.json; moves-SEED.pt and .csv, the policy of each seed and the log of
+its updates; moves.csv (--parquet: also as Parquet), report.html and its picture (--figures)
 
 exit codes: 0 done; 2 a flag is wrong or the folder holds files; {EXIT_CODES}
 """
@@ -111,7 +114,7 @@ def _command(argv: Sequence[str] | None) -> None:
     console = base_console.FittedConsole()
     with RunFolder.created(config.out) as folder, workplace.workplace(config.workers) as at_work:
         folder.write_config(to_dict(config))
-        frame, rule = compared_moves(config, console, at_work)
+        frame, rule = compared_moves(config, console, folder.path, at_work)
         lines = list(_lines(frame, rule))
         page = rows_page.comparison_report(
             config,
@@ -133,12 +136,12 @@ def _command(argv: Sequence[str] | None) -> None:
 
 
 def compared_moves(
-    config: Config, console: Console, at_work: ParallelMap = map
+    config: Config, console: Console, out: Path, at_work: ParallelMap = map
 ) -> tuple[pd.DataFrame, str]:
     """One row per world, method and seed, and the best single rule on the training worlds.
 
     ``excess`` is the time of the episode over that of the clairvoyant, less 1; fixed rules have the
-    seed 0.
+    seed 0. Policies and logs of their updates are written to ``out``.
     """
     training = move_games.training_worlds(
         config.size("num_worlds"), config.seed + 1, config.num_draws, config.num_variants
@@ -163,7 +166,7 @@ def compared_moves(
         if own
     }
     every = [game for own in games for game in own]
-    rows = list(_rows_of(config, every, told, console))
+    rows = [*_rows_of_rules(told), *_rows_of_policies(config, every, told, (console, out))]
     return pd.DataFrame(rows), rule
 
 
@@ -174,28 +177,33 @@ def _made(
     return rich_progress.track(found, name, total=len(worlds), console=console)
 
 
-def _rows_of(
-    config: Config,
-    games: Sequence[MoveGame],
-    told: dict[str, tuple[str, MoveGame]],
-    console: Console,
-) -> Iterator[dict[str, object]]:
-    """Rows of all methods: fixed rules, and for each seed new weights and trained ones."""
+def _rows_of_rules(told: Mapping[str, tuple[str, MoveGame]]) -> Iterator[dict[str, object]]:
     for name, (suite, game) in told.items():
         row = {"network": name, "suite": suite, "seed": 0}
         for rule, number in move_games.FIXED.items():
             yield {**row, "method": rule, "excess": move_games.excess_of_rule(game, number)}
+
+
+def _rows_of_policies(
+    config: Config,
+    games: Sequence[MoveGame],
+    told: Mapping[str, tuple[str, MoveGame]],
+    shown_and_kept: tuple[Console, Path],
+) -> Iterator[dict[str, object]]:
+    """Train each seed and write its policy; rows of its first weights and of the trained ones."""
+    console, out = shown_and_kept
     for seed in rich_progress.track(config.seeds, "trainings", console=console):
         trainer = move_games.trainer_of(games, config.size("updates"), seed)
         for method in (UNTRAINED, LEARNED):
+            if method == LEARNED:
+                updates = [asdict(update) for update in trainer.run()]
+                write_csv(out / f"moves-{seed}.csv", pd.DataFrame(updates))
+                move_policy.MovePolicy(network=trainer.network).save(out / f"moves-{seed}.pt")
             network = trainer.network.eval()
             for name, (suite, game) in told.items():
                 excess = move_games.excess_of_network(game, network)
                 row = {"network": name, "suite": suite, "seed": seed}
                 yield {**row, "method": method, "excess": excess}
-            if method == UNTRAINED:
-                for _ in trainer.run():
-                    pass
 
 
 def _table(frame: pd.DataFrame) -> Table:
