@@ -11,9 +11,7 @@ from agents.hi_ppo.placement.placement_checkpoint import placement_from_payload,
 from agents.hi_ppo.placement.placement_policy import PlacementPolicy
 from agents.hi_ppo.trained_range import TrainedRange
 from agents.ppo.checkpoint import CheckpointError, load_checkpoint, save_checkpoint
-
-SHIPPED = Path(__file__).resolve().parent.parent / "checkpoints"
-"""Folder of the checkpoints that come with the package: ``hi_ppo-0.pt`` and so on, by seed."""
+from agents.ppo.shipped_weights import shipped_weights, shipped_weights_of
 
 _KIND = "hi_ppo"
 
@@ -93,16 +91,12 @@ def shipped(seed: int = 0) -> Path:
     ValueError
         If there is none of that seed; the message lists those there are.
     """
-    path = SHIPPED / f"hi_ppo-{seed}.pt"
-    if not path.exists():
-        known = ", ".join(sorted(one.stem.removeprefix("hi_ppo-") for one in shipped_files()))
-        raise ValueError(f"shipped policy: seed must be one of {known or 'none'}; got {seed}")
-    return path
+    return shipped_weights_of(_KIND, seed)
 
 
 def shipped_files() -> list[Path]:
     """All shipped checkpoints, by seed."""
-    return sorted(SHIPPED.glob("hi_ppo-*.pt"))
+    return shipped_weights(_KIND)
 
 
 def digest_of(path: Path) -> str:

@@ -69,6 +69,7 @@ SCHEDULER_NAMES = (
 
 MOVING_NAMES = (
     "decide_random",
+    "decide_learned",
     "decide_h1",
     "decide_h4",
     "decide_h8",
@@ -76,7 +77,7 @@ MOVING_NAMES = (
     "decide_h32",
     "decide_h64",
 )
-"""Keys of `agents.hi_ppo.whole_schedulers`: deciders among plans of all families, by a rule."""
+"""Keys of `agents.hi_ppo.whole_schedulers`: schedulers that decide among plans of all families."""
 
 SEARCHING_NAMES = (
     "whole_h8",

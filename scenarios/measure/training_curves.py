@@ -22,11 +22,11 @@ from scenarios.frame.files import write_bytes
 if TYPE_CHECKING:
     import pandas as pd
 
-    from agents.hi_ppo import policies
+    from agents.ppo import shipped_weights
     from des.figures import paper
     from scenarios.frame import statistics
 else:
-    policies = lazy("agents.hi_ppo.policies")
+    shipped_weights = lazy("agents.ppo.shipped_weights")
     pd = lazy("pandas")
     paper = lazy("des.figures.paper")
     statistics = lazy("scenarios.frame.statistics")
@@ -94,7 +94,7 @@ def _format(path: Path) -> str:
 
 def shipped_logs() -> list[Path]:
     """Logs of the shipped policies, by seed."""
-    return sorted(policies.SHIPPED.glob("hi_ppo-*-placement.csv"))
+    return sorted(shipped_weights.SHIPPED.glob("hi_ppo-*-placement.csv"))
 
 
 def read_log(path: Path) -> pd.DataFrame:

@@ -125,6 +125,14 @@ def test_an_unknown_look_ahead_is_one_line(checkpoint, tmp_path, capsys):
     assert "look_ahead must be quick or first, got 'long'" in capsys.readouterr().err
 
 
+def test_a_number_of_domains_that_no_world_has_is_one_line(checkpoint, tmp_path, capsys):
+    flags = ["--checkpoint", str(checkpoint), "--out", str(tmp_path / "run")]
+
+    assert main([*flags, "--num-domains", "4,12"]) == 2
+    assert "num_domains must be some of 4, 5, 6, 10; got 4, 12" in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
+
+
 def test_a_checkpoint_of_something_else_is_one_line(checkpoint, tmp_path, capsys):
     other = tmp_path / "placement.pt"
     save_placement(other, untrained(rounds=0))

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kept_targets import FILES, TINY, error_of, targets
 
-from agents.hi_ppo.policies import SHIPPED
+from agents.ppo.shipped_weights import SHIPPED
 from des import read_topology, write_topology
 from scenarios.frame.statistics import MeanInterval
 from scenarios.measure.targets.command import main

@@ -4,9 +4,7 @@ from pathlib import Path
 
 from agents.hi_ppo.local.decide import LocalAgent
 from agents.hi_ppo.local.policy import load_policy
-
-_FOLDER = Path(__file__).resolve().parents[2] / "checkpoints"
-_STEM = "local-"
+from agents.ppo.shipped_weights import shipped_weights_of
 
 
 def shipped_local(seed: int = 0) -> LocalAgent:
@@ -30,9 +28,4 @@ def shipped_local_file(seed: int = 0) -> Path:
     ValueError
         If none of that seed is shipped; the message lists those there are.
     """
-    known = sorted(path.stem.removeprefix(_STEM) for path in _FOLDER.glob(f"{_STEM}*.pt"))
-    if str(seed) not in known:
-        raise ValueError(
-            f"shipped local agent: seed must be one of {', '.join(known) or 'none'}; got {seed!r}"
-        )
-    return _FOLDER / f"{_STEM}{seed}.pt"
+    return shipped_weights_of("local", seed)

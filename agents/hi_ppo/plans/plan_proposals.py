@@ -17,10 +17,10 @@ from agents.hi_ppo.plans.plan_worlds import (
 from agents.hi_ppo.plans.simple_proposals import DrawGroups
 from agents.hi_ppo.plans.sketch_judge import Groups
 from agents.planners.whole.pipelines import MOST_FOR_ALL_ORDERS
+from agents.ppo.shipped_weights import shipped_weights, shipped_weights_of
 from des import Corrections, Topology, Workload
 
-_FOLDER = Path(__file__).resolve().parents[2] / "checkpoints"
-_STEM = "plans-"
+_KIND = "plans"
 
 
 _NUM_DRAWN, _LOOK_AHEAD, _NUM_PROPOSED = 64, 256, 8
@@ -55,16 +55,12 @@ def shipped_plan_file(seed: int = 0) -> Path:
     ValueError
         If none of that seed is shipped; the message lists those there are.
     """
-    path = _FOLDER / f"{_STEM}{seed}.pt"
-    if not path.exists():
-        known = ", ".join(one.stem.removeprefix(_STEM) for one in shipped_plan_files())
-        raise ValueError(f"shipped plan policy: seed must be one of {known or 'none'}; got {seed}")
-    return path
+    return shipped_weights_of(_KIND, seed)
 
 
 def shipped_plan_files() -> list[Path]:
     """All plan policies that come with the package, by seed."""
-    return sorted(_FOLDER.glob(f"{_STEM}*.pt"))
+    return shipped_weights(_KIND)
 
 
 def proposing_plans(policy: PlanPolicy, corrections: Corrections) -> ProposeGroups:

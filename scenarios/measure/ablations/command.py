@@ -132,6 +132,8 @@ class Config(JsonFlag):
     def __post_init__(self) -> None:
         require_count(PROG, "num_worlds", self.num_worlds)
         require_seed(PROG, "seed", self.seed)
+        for name in _SUITES:
+            suite(name).with_domains(*self.num_domains)  # refuses numbers that it has no worlds of
         if self.look_ahead not in ablations_variants.LOOK_AHEADS:
             raise UsageError(
                 f"{PROG}: look_ahead must be {' or '.join(ablations_variants.LOOK_AHEADS)}, "

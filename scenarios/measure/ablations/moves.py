@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -225,7 +226,8 @@ def _table(frame: pd.DataFrame) -> Table:
 def _shown(part: pd.DataFrame) -> str:
     """Mean and interval in percent."""
     found = intervals.over_seeds_and_networks(100.0 * _wide(part).to_numpy())
-    return f"{found.mean:.2f} ± {found.half_width:.2f}"
+    spread = f" ± {found.half_width:.2f}" if math.isfinite(found.half_width) else ""
+    return f"{found.mean:.2f}{spread}"
 
 
 def _wide(part: pd.DataFrame) -> pd.DataFrame:
