@@ -1,4 +1,4 @@
-"""What learning is worth, on gaps chosen by hand."""
+"""Worth of learning, on gaps chosen by hand."""
 
 from itertools import product
 
