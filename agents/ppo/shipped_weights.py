@@ -22,5 +22,7 @@ def shipped_weights_of(kind: str, seed: int) -> Path:
     path = SHIPPED / f"{kind}-{seed}.pt"
     if not path.exists():
         known = ", ".join(one.stem.removeprefix(f"{kind}-") for one in shipped_weights(kind))
-        raise ValueError(f"shipped weights of {kind}: seed must be one of {known}; got {seed!r}")
+        raise ValueError(
+            f"shipped weights of {kind}: seed must be one of {known or 'none'}; got {seed!r}"
+        )
     return path

@@ -179,7 +179,7 @@ class SchedulingBatch:
     def _worked_out(
         self, rows: Whole, networks: NetworkFigures, plans: Sequence[KnownPlan]
     ) -> Real:
-        """Look iterations of known plans up, and simulate those of others."""
+        """Look iterations of known plans up, and simulate those of unknown plans."""
         found = np.empty(len(plans))
         last = self.task.setting.world.num_epochs - 1
         others = []

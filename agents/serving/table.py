@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agents.ppo.shipped_weights import shipped_weights
 from agents.serving.cluster_policies import HpaPolicy, KedaPolicy
 from agents.serving.forecast_policies import Oracle, Predictive, SlaPlanner
 from agents.serving.load_policies import Llumnix, LoadPlanner, Saturation
@@ -36,10 +37,7 @@ RULES: Mapping[str, Callable[[], ScalingPolicy]] = {
 """Rules with their default settings; `oracle` has the trace."""
 LEARNT = "rl"
 """Name of the policy that was trained."""
-SHIPPED_SEEDS = tuple(
-    Path(__file__).resolve().parent.parent / "checkpoints" / f"autoscale-{seed}.pt"
-    for seed in range(3)
-)
+SHIPPED_SEEDS = tuple(shipped_weights("autoscale"))
 """Checkpoints of the seeds that come with the package."""
 SHIPPED = SHIPPED_SEEDS[0]
 POLICY_NAMES = (*RULES, LEARNT)

@@ -27,7 +27,7 @@ Cells = Sequence[int] | np.ndarray
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServingFit:
-    """Times of an iteration, and the stall of a measured gap by prompts of others."""
+    """Times of an iteration, and the stall of a measured gap by other prompts."""
 
     times: BatchTimes
     stall_s: float

@@ -130,7 +130,7 @@ class PacketBackend:
         ns3_version()
 
     def check(self, topology: Topology, workload: Workload, plan: Plan) -> None:
-        """Refuse what a network of packets cannot be asked.
+        """Refuse what a packet-level network cannot simulate.
 
         Raises
         ------

@@ -90,7 +90,7 @@ def _interrupted() -> int:
 
 
 def _code_with_document(body: Callable[[], int | None]) -> int:
-    """Run the body; print its document, if one is wanted and the body has come to its end."""
+    """Run the body; print its document, if one is wanted and the body has ended by itself."""
     code, is_whole = INTERRUPTED, False
     try:
         code = body() or 0

@@ -26,7 +26,7 @@ class LazyModule:
         self._loaded: ModuleType | None = None
 
     def __getattr__(self, name: str) -> object:
-        if name == "__wrapped__":  # asked by doctest of everything; no module has it
+        if name == "__wrapped__":  # doctest looks for it everywhere; no module has it
             raise AttributeError(name)
         if self._loaded is None:
             self._loaded = import_module(self._name)

@@ -33,7 +33,7 @@ class Matrix:
 
     @property
     def takes_parts(self) -> bool:
-        """Whether a tensor group divides its inputs; of others that are divided it is outputs."""
+        """Whether a tensor group divides its inputs; of other divided ones, outputs."""
         return not self.is_replicated and self.name.rsplit("_", 1)[-1] in _INTO_THE_LAYER
 
     @property

@@ -27,7 +27,7 @@ _MEMORY_FACTOR = {"zb_1p": 1, "zb_2p": 2}
 """Microbatches that a schedule may hold on every device, as a multiple of the stages."""
 
 _STEADY_ITERATIONS = 3
-"""Iterations after which zero-bubble schedules have come to a steady pace."""
+"""Iterations after which zero-bubble schedules run at a steady pace."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -81,7 +81,7 @@ def _command(argv: Sequence[str] | None) -> int:
 
 
 def _write(path: Path, files: dict[str, bytes]) -> None:
-    """Write the page and, beside it under its name, the figures: all or none."""
+    """Write the page and, next to it under its name, the figures: all or none."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_together(

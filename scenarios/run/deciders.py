@@ -42,7 +42,7 @@ class Decided:
 
 
 def planner_of(name: str, decided: Decided, replan_threshold: float | None) -> Planner:
-    """Return what decides in a run, by its name; with a threshold it is asked only on changes.
+    """Return what decides in a run, by its name; with a threshold it decides on changes only.
 
     Raises
     ------

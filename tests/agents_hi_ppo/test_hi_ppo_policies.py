@@ -110,7 +110,8 @@ def test_a_shipped_policy_is_named_by_its_seed():
     seeds = [int(path.stem.removeprefix("hi_ppo-")) for path in shipped_files()]
 
     assert [shipped(seed) for seed in seeds] == shipped_files()
-    with pytest.raises(ValueError, match=r"weights of hi_ppo: seed must be one of .*; got 987"):
+    message = r"shipped weights of hi_ppo: seed must be one of .*; got 987"
+    with pytest.raises(ValueError, match=message):
         shipped(987)
 
 

@@ -21,7 +21,8 @@ from scenarios.measure.ablations.moves import main
 @pytest.fixture(scope="module")
 def game():
     """A small world whose links are held for eight epochs."""
-    (found,) = games_of(WorldGames(suite="sites_held", index=2, seed=5))
+    (found,), varied = games_of(WorldGames(suite="sites_held", index=2, seed=5))
+    assert not varied
     return found
 
 
@@ -78,7 +79,9 @@ def test_every_method_is_judged_on_every_world_and_the_bound_is_printed(tmp_path
     [
         (["--num-judged", "0"], "num_judged must be a whole number"),
         (["--seeds", "-1"], "got -1"),
-        (["--seeds", ""], "seeds must be one or more, got none"),
+        (["--seeds", ""], "seeds must be one or more, each once; got none"),
+        (["--seeds", "1,1"], "seeds must be one or more, each once; got 1,1"),
+        (["--num-variants", "-1"], "num_variants"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(tmp_path, capsys, flags, message):

@@ -158,7 +158,7 @@ class Timers:
         return time_ns in self._batches
 
     def has_timers_at(self, time_ns: int) -> bool:
-        """Whether a timer is set for a time, by itself or in one event with those of others."""
+        """Whether a timer is set for a time, by itself or in one event with other timers."""
         merged = self.queue.merged.get(time_ns, ())
         return time_ns in self._batches or any(self.rank in one.ranks for one in merged)
 

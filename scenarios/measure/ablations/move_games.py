@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -72,15 +73,26 @@ def training_worlds(count: int, seed: int, num_draws: int, num_variants: int) ->
     return found
 
 
-def games_of(settings: WorldGames) -> list[MoveGame]:
-    """List the states of all draws and variants of a world; none where a single plan works."""
+class EpisodeGames(NamedTuple):
+    """Games of the draws of a world, and of their variants; none where a single plan works."""
+
+    drawn: list[MoveGame]
+    varied: list[MoveGame]
+
+
+def games_of(settings: WorldGames) -> EpisodeGames:
+    """List the states of all draws and variants of a world."""
     rng = np.random.default_rng([settings.seed, settings.index])
     draws = _tables_of(settings.world, rng.integers(_DRAW_SPAN, size=settings.num_draws).tolist())
     whole = [with_plans(draw, working) for draw in draws if len(working := working_plans(draw)) > 1]
     varied = [
         variant_of(draws, VariantConfig(), rng) for _ in range(settings.num_variants) if whole
     ]
-    return [game_of(MoveCosts.of(one), rule_set=WHOLE_RULES) for one in (*whole, *varied)]
+    return EpisodeGames(*(list(map(_game_of, tables)) for tables in (whole, varied)))
+
+
+def _game_of(tables: EpisodeTables) -> MoveGame:
+    return game_of(MoveCosts.of(tables), rule_set=WHOLE_RULES)
 
 
 def _tables_of(world: SuiteWorld, draw_seeds: Sequence[int]) -> list[EpisodeTables]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -11,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from des.base.checks import require_count, require_seed
 from des.base.command import EXIT_CODES, exit_code_of
-from des.base.document import DOCUMENT
 from des.base.flags import JsonFlag, option, parse, to_dict
 from des.base.lazy import lazy
 from scenarios.frame.files import write_csv
@@ -93,10 +91,16 @@ class Config(JsonFlag):
     def __post_init__(self) -> None:
         for name in ("num_worlds", "num_draws", "num_judged", "updates", "workers"):
             require_count(PROG, name, getattr(self, name))
-        for seed in (self.seed, self.num_variants, *self.seeds):
-            require_seed(PROG, "seeds and num_variants", seed)
-        if not self.seeds:
-            raise ValueError(f"{PROG}: seeds must be one or more, got none")
+        for name, numbers in (
+            ("seed", [self.seed]),
+            ("num_variants", [self.num_variants]),
+            ("seeds", self.seeds),
+        ):
+            for number in numbers:
+                require_seed(PROG, name, number)
+        if not self.seeds or len(set(self.seeds)) < len(self.seeds):
+            given = ",".join(map(str, self.seeds)) or "none"
+            raise ValueError(f"{PROG}: seeds must be one or more, each once; got {given}")
 
     def size(self, name: str) -> int:
         """Number by the name of its flag, that of a short run with ``--quick``."""
@@ -129,11 +133,9 @@ def _command(argv: Sequence[str] | None) -> None:
             lines=lines,
         )
         write_outputs(folder.path, choice, page, {"moves": frame})
-    DOCUMENT.add(rows=frame, verdicts=lines, out=config.out)
-    console.print(_table(frame))
-    for line in lines:
-        console.print(line, soft_wrap=True)
-    sys.stdout.write(f"rows: {config.out / 'moves.csv'}\n")
+    rows_page.show_comparison(
+        console, _table(frame), lines, frame=frame, csv=config.out / "moves.csv"
+    )
 
 
 def compared_moves(
@@ -148,7 +150,7 @@ def compared_moves(
         config.size("num_worlds"), config.seed + 1, config.num_draws, config.num_variants
     )
     games = list(_made(training, "training worlds", console, at_work))
-    drawn = [game for own in games for game in own[: config.num_draws]]
+    drawn = [game for own in games for game in own.drawn]
     rule = min(
         move_games.FIXED,
         key=lambda name: sum(
@@ -161,25 +163,30 @@ def compared_moves(
         for index in range(config.size("num_judged"))
     ]
     held_out = list(_made(judged, "evaluation worlds", console, at_work))
-    told = {
-        f"{one.suite}-{one.index:04}": (one.suite, own[0])
+    episodes = {
+        f"{one.suite}-{one.index:04}": (one.suite, own.drawn[0])
         for one, own in zip(judged, held_out, strict=True)
-        if own
+        if own.drawn
     }
-    every = [game for own in games for game in own]
-    rows = [*_rows_of_rules(told), *_rows_of_policies(config, every, told, (console, out))]
+    if not episodes:
+        raise ValueError(
+            f"{PROG}: num_judged must give a world with several plans, got "
+            f"{config.size('num_judged')} with seed {config.seed}"
+        )
+    every = [game for own in games for game in (*own.drawn, *own.varied)]
+    rows = [*_rows_of_rules(episodes), *_rows_of_policies(config, every, episodes, console, out)]
     return pd.DataFrame(rows), rule
 
 
 def _made(
     worlds: Sequence[move_games.WorldGames], name: str, console: Console, at_work: ParallelMap
-) -> Iterable[list[MoveGame]]:
+) -> Iterable[move_games.EpisodeGames]:
     found = at_work(move_games.games_of, worlds)
     return rich_progress.track(found, name, total=len(worlds), console=console)
 
 
-def _rows_of_rules(told: Mapping[str, tuple[str, MoveGame]]) -> Iterator[dict[str, object]]:
-    for name, (suite, game) in told.items():
+def _rows_of_rules(episodes: Mapping[str, tuple[str, MoveGame]]) -> Iterator[dict[str, object]]:
+    for name, (suite, game) in episodes.items():
         row = {"network": name, "suite": suite, "seed": 0}
         for rule, number in move_games.FIXED.items():
             yield {**row, "method": rule, "excess": move_games.excess_of_rule(game, number)}
@@ -188,11 +195,11 @@ def _rows_of_rules(told: Mapping[str, tuple[str, MoveGame]]) -> Iterator[dict[st
 def _rows_of_policies(
     config: Config,
     games: Sequence[MoveGame],
-    told: Mapping[str, tuple[str, MoveGame]],
-    shown_and_kept: tuple[Console, Path],
+    episodes: Mapping[str, tuple[str, MoveGame]],
+    console: Console,
+    out: Path,
 ) -> Iterator[dict[str, object]]:
     """Train each seed and write its policy; rows of its first weights and of the trained ones."""
-    console, out = shown_and_kept
     for seed in rich_progress.track(config.seeds, "trainings", console=console):
         trainer = move_games.trainer_of(games, config.size("updates"), seed)
         for method in (UNTRAINED, LEARNED):
@@ -201,7 +208,7 @@ def _rows_of_policies(
                 write_csv(out / f"moves-{seed}.csv", pd.DataFrame(updates))
                 move_policy.MovePolicy(network=trainer.network).save(out / f"moves-{seed}.pt")
             network = trainer.network.eval()
-            for name, (suite, game) in told.items():
+            for name, (suite, game) in episodes.items():
                 excess = move_games.excess_of_network(game, network)
                 row = {"network": name, "suite": suite, "seed": seed}
                 yield {**row, "method": method, "excess": excess}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +11,6 @@ import numpy as np
 
 from des.base.checks import require_count, require_seed
 from des.base.command import EXIT_CODES, exit_code_of
-from des.base.document import DOCUMENT
 from des.base.flags import JsonFlag, option, parse, to_dict
 from des.base.lazy import lazy
 from scenarios.frame.outputs import OutputChoice, figures_option, parquet_option, write_outputs
@@ -132,11 +130,9 @@ def _command(argv: Sequence[str] | None) -> None:
             lines=verdicts,
         )
         write_outputs(folder.path, choice, page, {"proposals": frame})
-    DOCUMENT.add(rows=frame, verdicts=verdicts, out=config.out)
-    console.print(_table(frame))
-    for line in verdicts:
-        console.print(line, soft_wrap=True)
-    sys.stdout.write(f"rows: {config.out / 'proposals.csv'}\n")
+    rows_page.show_comparison(
+        console, _table(frame), verdicts, frame=frame, csv=config.out / "proposals.csv"
+    )
 
 
 def _methods(config: Config) -> dict[tuple[str, int], DrawGroups]:

@@ -1,17 +1,22 @@
-"""Report of an ablation whose rows have a method, a network and a seed."""
+"""Report and printed result of an ablation whose rows have a method, a network and a seed."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pandas as pd
 
+from des.base.document import DOCUMENT
 from scenarios.frame.report import Report
 from scenarios.frame.rows_report import group_values, groups_report
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
+    from rich.console import Console
+    from rich.table import Table
 
 
 def comparison_report(
@@ -39,3 +44,14 @@ def comparison_report(
         label=label,
         points="each network, mean over seeds",
     )
+
+
+def show_comparison(
+    console: Console, table: Table, lines: Sequence[str], *, frame: pd.DataFrame, csv: Path
+) -> None:
+    """Print the table, the verdicts and the file of the rows, or put all into the document."""
+    DOCUMENT.add(rows=frame, verdicts=list(lines), out=csv.parent)
+    console.print(table)
+    for line in lines:
+        console.print(line, soft_wrap=True)
+    sys.stdout.write(f"rows: {csv}\n")

@@ -56,7 +56,7 @@ else:
 
 PROG = "python -m scenarios.compare"
 _OF_FILES = ("figures", "parquet")
-"""Flags on the formats of files, which a comparison that goes on may change."""
+"""Flags on the formats of files, which a resumed comparison may change."""
 _FAMILIES = {"synchronous": SYNCHRONOUS, "all": FAMILIES}
 _SITES = tuple(name for name in SITE_NAMES if name != "sites_train")
 _SUITES = (*EVALUATION_NAMES, *_SITES, EXAMPLES_NAME)

@@ -44,7 +44,7 @@ def static_planners() -> Mapping[str, PlannerRow]:
 
 
 def compared_names() -> tuple[str, ...]:
-    """Names of all that may be compared: planners, and searches over families beside them."""
+    """Names of all that may be compared: planners and searches over families."""
     return (*static_planners(), TENFOLD, *ANSWERS)
 
 

@@ -137,7 +137,7 @@ def column_methods(config: Config) -> tuple[str, ...]:
 
 
 def control_columns(config: Config) -> bool:
-    """Whether columns of what has learnt nothing stand beside trained policies."""
+    """Whether trained policies are compared with columns of what has learnt nothing."""
     has_policies = bool(config.checkpoint) or not column_methods(config)
     wanted = config.controls == "all" or (config.controls == "auto" and not config.quick)
     return wanted and has_policies
