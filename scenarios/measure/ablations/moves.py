@@ -133,7 +133,7 @@ def _command(argv: Sequence[str] | None) -> None:
             lines=lines,
         )
         write_outputs(folder.path, choice, page, {"moves": frame})
-    rows_page.show_comparison(
+    rows_page.show_verdicts(
         console, _table(frame), lines, frame=frame, csv=config.out / "moves.csv"
     )
 

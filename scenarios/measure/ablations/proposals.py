@@ -130,7 +130,7 @@ def _command(argv: Sequence[str] | None) -> None:
             lines=verdicts,
         )
         write_outputs(folder.path, choice, page, {"proposals": frame})
-    rows_page.show_comparison(
+    rows_page.show_verdicts(
         console, _table(frame), verdicts, frame=frame, csv=config.out / "proposals.csv"
     )
 

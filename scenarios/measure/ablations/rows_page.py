@@ -46,7 +46,7 @@ def comparison_report(
     )
 
 
-def show_comparison(
+def show_verdicts(
     console: Console, table: Table, lines: Sequence[str], *, frame: pd.DataFrame, csv: Path
 ) -> None:
     """Print the table, the verdicts and the file of the rows, or put all into the document."""
