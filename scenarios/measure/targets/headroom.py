@@ -57,8 +57,10 @@ SPARED = 100.0
 """Target speed-up of a decision over search."""
 
 
-def against_rules(column: SchedulerColumn, world: SuiteWorld, draw: int) -> Against:
-    """Measure a draw of a world."""
+def against_rules(
+    column: SchedulerColumn, world: SuiteWorld, draw: int, *, has_fixed_rules: bool = True
+) -> Against:
+    """Measure a draw of a world, also under fixed rules on the scheduler's own proposals or not."""
     episode = column.episode(world, draw)
     part = replace(world, num_epochs=len(episode.rows))
     key = (world.name, draw, part.num_epochs)
@@ -77,7 +79,7 @@ def against_rules(column: SchedulerColumn, world: SuiteWorld, draw: int) -> Agai
         foreseen={name.removesuffix(FORESEEN): excess[name] for name in foreseen_rules()},
         fixed={
             name: column.episode(world, draw, name).total_s / best_s - 1.0
-            for name in column.fixed_rules
+            for name in (column.fixed_rules if has_fixed_rules else ())
         },
         unforeseen=math.nan if least_s is None else least_s / best_s - 1.0,
         why_unlisted=why_unlisted(part),
@@ -113,7 +115,7 @@ def measure(column: SchedulerColumn) -> list[Target]:
     scope = column.scope
     found = {
         name: [
-            against_rules(column, world, draw)
+            against_rules(column, world, draw, has_fixed_rules=name in LIVELY)
             for world in worlds_of(scope, name)
             for draw in scope.draws(world)
         ]

@@ -11,6 +11,7 @@ from agents.decision.problem import PlanningProblem
 from agents.decision.world import DecisionWorld
 from agents.planners.bounds.job_figures import JobFigures
 from agents.planners.rules.data_parallel import data_parallel
+from agents.replanning.changes import Changes
 from des import (
     NO_CORRECTIONS,
     Placement,
@@ -18,7 +19,6 @@ from des import (
     Topology,
     Workload,
     exposed_communication_s,
-    migration_s,
 )
 from des.compiled.simulate import simulate_compiled
 from scenarios.measure.compare.whole_rows import bound_of, whole_problem
@@ -67,16 +67,12 @@ def best_single_domain(
     iteration_s = np.array(
         [iteration_times_s(world, draw_seed, plan, num_epochs=epochs) for plan in plans]
     ).T
-    change_s = np.array(
-        [
-            [[_change_s(world, topology, here, there) for there in plans] for here in plans]
-            for topology in (held_topology(world, draw_seed, epoch) for epoch in range(epochs))
-        ]
-    )
+    changes = Changes(workload, plans, world.topology.num_domains, world.replacement)
+    networks = [held_topology(world, draw_seed, epoch) for epoch in range(epochs)]
+    change_s = np.array([changes.times_s(topology) for topology in networks])
     path, total_s = least_path(world.iterations_per_epoch * iteration_s, change_s)
-    topology = held_topology(world, draw_seed, 0)
     fits = [
-        simulate_compiled(topology, workload, plans[domain], NO_CORRECTIONS).fits_memory
+        simulate_compiled(networks[0], workload, plans[domain], NO_CORRECTIONS).fits_memory
         for domain in sorted(set(path))
     ]
     return SingleDomain(domains=path, total_s=total_s, fits_memory=all(fits))
@@ -242,16 +238,4 @@ def iteration_times_s(
             ).makespan_s
             for epoch in epochs
         ]
-    )
-
-
-def _change_s(world: DecisionWorld, topology: Topology, old: Plan, new: Plan) -> float:
-    costs = world.replacement
-    return migration_s(
-        topology,
-        world.workload,
-        old,
-        new,
-        restart_s=costs.restart_s,
-        pays_bytes=costs.pays_bytes,
     )

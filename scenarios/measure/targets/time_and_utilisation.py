@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from agents.decision.depths import DEPTHS
 from agents.decision.held import held_topology
@@ -29,9 +29,9 @@ SHARE_OF_BOUND = 0.95
 _MOST_SHOWN = 8  # cases whose room for a chain the notes name
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DrawTimes:
-    """Times of one draw of a world. [s]
+@dataclass(frozen=True, kw_only=True)
+class ReferenceTimes:
+    """Times of one draw of a world, whatever the scheduler. [s]
 
     Attributes
     ----------
@@ -44,12 +44,18 @@ class DrawTimes:
         shapes, the proven bound over all families.
     """
 
-    own_s: float
     single_s: float
     uniform_s: float
     physical_s: float
     least_s: float
     single_fits: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class DrawTimes(ReferenceTimes):
+    """Time of a scheduler in one draw of a world, beside its references. [s]"""
+
+    own_s: float
 
     @property
     def saving(self) -> float:
@@ -68,13 +74,21 @@ class DrawTimes:
 def times_of(column: SchedulerColumn, world: SuiteWorld, draw: int) -> DrawTimes:
     """Measure a draw of a world."""
     episode = column.episode(world, draw)
-    num_epochs, iterations = len(episode.rows), world.iterations_per_epoch
+    num_epochs = len(episode.rows)
+    reference = column.scope.once(
+        ("times", world.name, draw, num_epochs), lambda: reference_times(world, draw, num_epochs)
+    )
+    return DrawTimes(own_s=episode.total_s, **asdict(reference))
+
+
+def reference_times(world: SuiteWorld, draw: int, num_epochs: int) -> ReferenceTimes:
+    """Work out the references of the first epochs of a draw."""
+    iterations = world.iterations_per_epoch
     single = best_single_domain(world, draw, num_epochs)
     uniform = even_split_plan(world.topology, world.workload)
     uniform_s = iteration_times_s(world, draw, uniform, num_epochs=num_epochs).sum()
     networks = [held_topology(world, draw, epoch) for epoch in range(num_epochs)]
-    return DrawTimes(
-        own_s=episode.total_s,
+    return ReferenceTimes(
         single_s=single.total_s,
         uniform_s=iterations * float(uniform_s),
         physical_s=iterations * sum(physical_bound_s(one, world.workload) for one in networks),
