@@ -71,6 +71,10 @@ class Suite:
         require_count(f"suite {self.name}", "num", num, MOST_ITEMS)
         return tuple(self.world(index, seed) for index in range(num))
 
+    def has_domains(self, *num_domains: int) -> bool:
+        """Whether every recipe has worlds of these numbers of domains."""
+        return all(count in one.num_domains for one in self.recipes for count in num_domains)
+
     def with_domains(self, *num_domains: int) -> "Suite":
         """Return the part of the suite that has these numbers of domains, as a suite.
 

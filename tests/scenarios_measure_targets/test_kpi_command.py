@@ -98,6 +98,10 @@ def test_a_missed_target_is_printed_as_missed_and_ends_with_1(tmp_path, capsys):
         (["--method", "search_h8", "--workers", "0"], "workers must be at least 1, got 0"),
         (["--method", "search_h8", "--seed", "-1"], "seed must be at least 0, got -1"),
         (["--method", "search_h8,search_h8"], "must have names of their own"),
+        (["--num-domains", "7", "--targets", "time"], "that one of eval_calm, eval_held, hard has"),
+        (["--num-domains", "10"], "targets must be time or communication, or both"),
+        (["--num-domains", "10", "--targets", "time", "--network", "abc"], "left out with network"),
+        (["--num-domains", "10", "--targets", "time", "--sites"], "be left out with sites, got 10"),
         (["--checkpoint", "missing.pt"], "missing.pt"),
         (["--method", "search_h8", "--world", "nowhere.yaml"], "nowhere.yaml"),
     ],
@@ -158,6 +162,14 @@ def test_of_the_hard_suite_every_fourth_world_is_large():
     assert alone == mixed[:3]
     assert all(one.num_domains < LARGE for one in worlds_of(Scope(sizes=sizes), "cheap_moves"))
     assert worlds_of(Scope(sizes=sizes, world=alone[0]), "hard")[0].num_domains < LARGE
+
+
+def test_worlds_of_ten_domains_are_those_of_the_suite_that_has_such():
+    scope = Scope(sizes=SHORT, num_domains=(LARGE,))
+
+    assert not scope.worlds("eval_calm")
+    assert scope.worlds("hard") == Scope(sizes=SHORT).worlds("hard", domains=(LARGE,))
+    assert scope.worlds("eval_calm", 1, (4,)) == Scope(sizes=SHORT).worlds("eval_calm", 1, (4,))
 
 
 def test_physics_bounds_every_scheduler():

@@ -30,7 +30,9 @@ from scenarios.measure.targets.config import (
 )
 from scenarios.measure.targets.measurement_size import FULL, SHORT, SchedulerColumn, Scope
 from scenarios.measure.targets.results_store import Key, Origin
+from scenarios.measure.targets.time_and_utilisation import SUITES
 from scenarios.measure.targets.world_file import world_of_file
+from scenarios.suites import suite
 
 
 def _scope_of(config: Config) -> Scope:
@@ -44,9 +46,17 @@ def _scope_of(config: Config) -> Scope:
         if getattr(config, name) is not None
     }
     world = None if config.network is None else world_of_file(config.network, config.model)
-    return Scope(
+    scope = Scope(
         sizes=replace(sizes, **given), seed=config.seed, world=world, has_sites=config.sites
     )
+    if config.num_domains is None:
+        return scope
+    if not any(suite(name).has_domains(*config.num_domains) for name in SUITES):
+        raise UsageError(
+            f"{PROG}: num_domains must be numbers that one of {', '.join(SUITES)} has worlds of, "
+            f"got {','.join(map(str, config.num_domains))}"
+        )
+    return replace(scope, num_domains=config.num_domains)
 
 
 def _checkpoints(config: Config) -> tuple[Path, ...]:

@@ -9,7 +9,7 @@ from des.base.command import UsageError
 from des.base.flags import JsonFlag, option, to_dict
 from des.job.models import MODEL_HELP
 from scenarios.frame.outputs import figures_option, parquet_option
-from scenarios.measure.targets.names import GROUP_NAMES, SITE_GROUPS
+from scenarios.measure.targets.names import EPISODE_GROUPS, GROUP_NAMES, SITE_GROUPS
 
 PROG = "python -m scenarios.kpi"
 METHOD_NAMES = (*SCHEDULER_NAMES, *MOVING_NAMES, *PLANNER_NAMES)
@@ -49,6 +49,11 @@ class Config(JsonFlag):
         False,
         "the suites of real sites in place of those on a plane, for planners; groups: "
         f"{', '.join(SITE_GROUPS)}",
+    )
+    num_domains: tuple[int, ...] | None = option(
+        None,
+        "numbers of domains of the worlds, of those suites that have such; for groups "
+        f"{' and '.join(EPISODE_GROUPS)}; none: 4, 5 and 6",
     )
     quick: bool = option(
         False, "one to two minutes; too little to claim anything", formerly="short"
@@ -92,8 +97,25 @@ class Config(JsonFlag):
                 f"{PROG}: controls must be none or auto where no trained policy is measured, got "
                 f"all with --method {','.join(self.method)}"
             )
+        if self.num_domains is not None:
+            self._check_num_domains(self.num_domains)
         if self.sites:
             self._check_sites()
+
+    def _check_num_domains(self, num_domains: tuple[int, ...]) -> None:
+        """Refuse numbers of domains where worlds have their own."""
+        shown = ",".join(map(str, num_domains)) or "none"
+        if not num_domains:
+            raise UsageError(f"{PROG}: num_domains must be one or more numbers, got none")
+        for field, is_given in (("network", self.network is not None), ("sites", self.sites)):
+            if is_given:
+                raise UsageError(f"{PROG}: num_domains must be left out with {field}, got {shown}")
+        for name in targets_of(self):
+            if name not in EPISODE_GROUPS:
+                raise UsageError(
+                    f"{PROG}: targets must be {' or '.join(EPISODE_GROUPS)}, or both, with "
+                    f"num_domains, as the others have worlds of their own; got {name!r}"
+                )
 
     def _check_sites(self) -> None:
         """Refuse what needs one pipeline, a policy or a world of its own."""
@@ -153,6 +175,9 @@ def command_text(config: Config) -> str:
     flags += ["--sites"] if config.sites else []
     flags += ["--quick"] if config.quick else []
     flags += [f"--controls {config.controls}"] if config.controls != "auto" else []
+    flags += (
+        [f"--num-domains {','.join(map(str, config.num_domains))}"] if config.num_domains else []
+    )
     for name in ("num_worlds", "num_draws", "num_epochs"):
         if getattr(config, name) is not None:
             flags.append(f"--{name.replace('_', '-')} {getattr(config, name)}")

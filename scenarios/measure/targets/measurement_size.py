@@ -126,12 +126,15 @@ class Scope:
         A world from a file that takes the place of all suites; None: the suites.
     has_sites
         Whether the suites of real sites take the place of those on a plane.
+    num_domains
+        Numbers of domains of the worlds of suites on a plane, for groups that ask for none.
     """
 
     sizes: Sizes
     seed: int = 0
     world: SuiteWorld | None = None
     has_sites: bool = False
+    num_domains: tuple[int, ...] = SMALL
     _known: dict[Hashable, object] = field(default_factory=dict, repr=False, compare=False)
 
     def once(self, key: Hashable, make: Callable[[], FoundT]) -> FoundT:
@@ -148,8 +151,9 @@ class Scope:
     def worlds(
         self, name: str, num: int | None = None, domains: Sequence[int] | None = None
     ) -> tuple[SuiteWorld, ...]:
-        """First worlds of a suite with some numbers of domains; none given: `SMALL`.
+        """First worlds of a suite with some numbers of domains.
 
+        None given are ``num_domains``, and a suite that has no such worlds yields none.
         Of real sites, where they take the place of that suite, none given are `SITE_COUNTS`.
 
         A world from a file takes their place if no numbers are given, or if it is as small, or as
@@ -161,7 +165,10 @@ class Scope:
             of_sites = suite(f"sites_{name.removeprefix('eval_')}")
             return of_sites.with_domains(*counts).worlds(count, self.seed)
         if self.world is None:
-            return suite(name).with_domains(*(domains or SMALL)).worlds(count, self.seed)
+            of_name = suite(name)
+            if domains is None and not of_name.has_domains(*self.num_domains):
+                return ()
+            return of_name.with_domains(*(domains or self.num_domains)).worlds(count, self.seed)
         is_of_size = domains is None or _is_of_size(self.world.num_domains, domains)
         if name not in MOVING_CELLS or not is_of_size:
             return ()

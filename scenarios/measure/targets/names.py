@@ -17,5 +17,8 @@ GROUP_NAMES = (
 SITE_GROUPS = ("time", "communication", "response", "fluctuation")
 """Groups that say something of any plan, and so on real sites."""
 
+EPISODE_GROUPS = ("time", "communication")
+"""Groups of whole episodes, among them those of a suite that has worlds of any size."""
+
 MEASURED = "measured"
 """Within the run folder; one file per column and group, ``<column>-<group>.json``."""

@@ -101,12 +101,11 @@ class MeasuredTargets:
         lines = []
         for number in range(self.num_judged, len(self.columns)):
             pairs = [(row[: self.num_judged], row[number]) for row in self.rows]
-            names = [
-                control.name
-                for learnt, control in pairs
-                if not math.isnan(control.value) and not _are_better(learnt, control)
-            ]
+            known = [(learnt, own) for learnt, own in pairs if not math.isnan(own.value)]
+            names = [own.name for learnt, own in known if not _are_better(learnt, own)]
             beyond = f"all but {', '.join(names)}" if names else "all targets"
+            if len(names) == len(known):
+                beyond = "no target"
             lines.append(f"learnt policies are better than {self.columns[number]} in {beyond}")
             gains = [shown for learnt, control in pairs if (shown := _gain_shown(learnt, control))]
             if gains:
