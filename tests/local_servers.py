@@ -3,10 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+import pytest
+
 from agents.decision.training_job import TrainingJob
+from agents.hi_ppo.local.bound_times import quick_device_times
 from agents.hi_ppo.local.case import DomainCase, LocalCase
 from agents.hi_ppo.local.chains import Chains, borders_of
 from agents.hi_ppo.local.decide import LocalDecision
+from agents.hi_ppo.local.option_rows import LocalOption
 from agents.hi_ppo.local.times import device_times
 from agents.hi_ppo.local.together import workload_of
 from des import NO_CORRECTIONS, Domain, Link, Nodes, Plan, Topology
@@ -91,3 +95,10 @@ def chain_s(
         num_microbatches=workload.num_microbatches,
     )
     return float(chains.times_s([(0,) * len(cases)])[0])
+
+
+def assert_same_times(case: DomainCase, option: LocalOption, gpus: tuple[int, ...]) -> None:
+    """Times of devices are those of the formulas of `des`, whatever computes them."""
+    quick, slow = (one(case, option, gpus) for one in (quick_device_times, device_times))
+    for found, expected in zip(quick, slow, strict=True):
+        assert found == pytest.approx(expected, rel=1e-12)

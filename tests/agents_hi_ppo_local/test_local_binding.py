@@ -6,6 +6,7 @@ from itertools import permutations
 import numpy as np
 import pytest
 from gpu_numbers import renumbered
+from local_servers import assert_same_times
 from test_local_options import case_of
 
 from agents.decision.training_job import TrainingJob
@@ -99,6 +100,7 @@ def test_compiled_times_are_those_of_the_formulas_of_des(seed):
         used = tuple(binding[: option.parallelism.num_gpus].tolist())
         found = iteration_s(work, wires_of(case), binding) / case.job.num_sequences
         assert found == pytest.approx(seconds_per_sequence(case, option, used), rel=1e-12)
+        assert_same_times(case, option, used)
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -6,7 +6,7 @@ from itertools import permutations, product
 import numpy as np
 import pytest
 import torch
-from local_servers import chain_on, chain_s, servers_case
+from local_servers import assert_same_times, chain_on, chain_s, servers_case
 
 from agents.decision.training_job import TrainingJob
 from agents.hi_ppo.known_gpus import gpus_of_domains
@@ -72,6 +72,7 @@ def test_compiled_times_over_servers_are_those_of_the_formulas_of_des(kind, num_
         found = servers_iteration_s(work, wires_of(case), ways_out_of(case), order)
         expected = seconds_per_sequence(case, option, gpus) * case.job.num_sequences
         assert found == pytest.approx(expected, rel=1e-12)
+        assert_same_times(case, option, gpus)
 
 
 @pytest.mark.parametrize("seed", range(3))
