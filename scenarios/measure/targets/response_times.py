@@ -96,16 +96,18 @@ def timed_decisions(
 ) -> list[TimedDecision]:
     """Let the scheduler decide until there are enough decisions, or the budget is spent.
 
-    First it decides once on each world: to warm up, not counted. One decision is counted at least.
-    What runs between decisions, such as drawing the links, is not in their times but in the budget.
+    First it decides on a few epochs of each world to warm up, also for changes of a plan; these are
+    not counted. One decision is counted at least. What runs between decisions, such as drawing the
+    links, is not in their times but in the budget.
     """
     sizes, found = column.scope.sizes, list[TimedDecision]()
     ends_s = wall_clock() + sizes.timing_budget_s
     for world in worlds:
         scheduler.begin()
-        scheduler.decide(
-            epoch_situation(world, held_topology(world, column.scope.seed, 0), 0, None)
-        )
+        warm: Plan | None = None
+        for epoch in range(min(_NUM_WARM_UP, world.num_epochs)):
+            topology = held_topology(world, column.scope.seed, epoch)
+            warm = scheduler.decide(epoch_situation(world, topology, epoch, warm)).plan
         if wall_clock() > ends_s:
             break
     turn = 0
