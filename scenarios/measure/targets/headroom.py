@@ -34,6 +34,7 @@ from scenarios.measure.targets.versus_rules import (
     best_single,
     in_hindsight,
     less,
+    spread,
     without_foresight,
     world_means,
 )
@@ -176,7 +177,7 @@ def _over_best_rule(found: Mapping[str, Sequence[Against]]) -> Target:
     rules = [one.rules for one in lively]
     best = best_single(lively, rules)
     differences = world_means(lively, less(lively, rules, best))
-    ours, spread = measured(differences)
+    ours, interval = measured(differences)
     behind, behind_spread = behind_hindsight(lively, rules)
     within = 0.0 if not lively else min(0.0, ours - behind + WITHIN_HINDSIGHT)
     return Target(
@@ -187,7 +188,7 @@ def _over_best_rule(found: Mapping[str, Sequence[Against]]) -> Target:
         reference=f"the best of {', '.join(online_rules())}, the same for all; here {best}",
         goal=Goal(sense="below", target=0.0, stretch=within),
         value=ours,
-        interval=spread,
+        interval=interval,
         values=tuple(differences),
         notes=(
             "against the best rule of each world, chosen in hindsight: "
@@ -269,8 +270,7 @@ def _rules_line(rules: Rules) -> str:
 
 
 def _points(value: float, interval: MeanInterval | None) -> str:
-    spread = "" if interval is None else f" ± {100 * interval.half_width:.2f}"
-    return f"{100 * value:+.2f}{spread} points"
+    return f"{100 * value:+.2f}{spread(interval)} points"
 
 
 def _percent(values: Sequence[float]) -> str:

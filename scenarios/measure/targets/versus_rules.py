@@ -99,14 +99,26 @@ def without_foresight(name: str, draws: Sequence[Against]) -> list[str]:
         least, _ = measured(world_means(listed, [one.unforeseen for one in listed]))
         over = [(1.0 + one.own) / (1.0 + one.unforeseen) - 1.0 for one in listed]
         own, interval = measured(world_means(listed, over))
-        spread = "" if interval is None else f" ± {100 * interval.half_width:.2f}"
         lines.append(
             f"{name}, the best policy that cannot foresee, a dynamic program on the law: "
-            f"{100 * least:+.2f} % over the clairvoyant, own {100 * own:+.2f}{spread} % over "
-            f"that, {len(listed)} draws"
+            f"{100 * least:+.2f} % over the clairvoyant, own {100 * own:+.2f}{spread(interval)} % "
+            f"over that, {len(listed)} draws"
         )
     reasons = Counter(one.why_unlisted for one in draws if one.why_unlisted)
     if reasons:
         counts = ", ".join(f"{reason} ({count} draws)" for reason, count in reasons.items())
         lines.append(f"{name}, no such program: {counts}")
     return lines
+
+
+def spread(interval: MeanInterval | None) -> str:
+    """Show half an interval in percent; empty where there is none, or of a single world.
+
+    Examples
+    --------
+    >>> spread(MeanInterval(mean=0.25, half_width=0.0125)), spread(None)
+    (' ± 1.25', '')
+    """
+    if interval is None or math.isnan(interval.half_width):
+        return ""
+    return f" ± {100 * interval.half_width:.2f}"
