@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import plan, unit_workload, world
 
+from agents.decision.held import held_topologies
 from agents.decision.levels import level_of
 from agents.decision.run_epochs import CourseResult, CourseRow, run_course
 from agents.decision.situation import Decision
@@ -91,7 +92,9 @@ def test_single_domain_is_the_best_that_may_move_for_its_price():
     left_first = world_of_speeds(2.0, 1.0)
     right_first = world_of_speeds(1.0, 2.0)
 
-    single = best_single_domain(HandWorld(epochs=(left_first, right_first, right_first)), 0)
+    world = HandWorld(epochs=(left_first, right_first, right_first))
+
+    single = best_single_domain(world, held_topologies(world, 0))
 
     assert single.total_s == 249.0
     assert single.domains == (0, 1, 1)

@@ -1,12 +1,12 @@
 """References of the targets: one domain, replicas in all domains, and the physical bound."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from agents.decision.families import SYNCHRONOUS
-from agents.decision.held import held_topology
 from agents.decision.problem import PlanningProblem
 from agents.decision.world import DecisionWorld
 from agents.planners.bounds.job_figures import JobFigures
@@ -51,10 +51,13 @@ def in_one_domain(domain: int, workload: Workload) -> Plan:
     return Plan(placement=Placement(domain_of_layer=(domain,) * workload.num_layers))
 
 
-def best_single_domain(
-    world: DecisionWorld, draw_seed: int, num_epochs: int | None = None
-) -> SingleDomain:
+def best_single_domain(world: DecisionWorld, networks: Sequence[Topology]) -> SingleDomain:
     """Find the quickest way to spend a draw in one domain at a time.
+
+    Parameters
+    ----------
+    networks
+        `agents.decision.held.held_topology` of each epoch of the draw.
 
     Notes
     -----
@@ -63,12 +66,8 @@ def best_single_domain(
     """
     workload = world.workload
     plans = [in_one_domain(domain, workload) for domain in range(world.topology.num_domains)]
-    epochs = world.num_epochs if num_epochs is None else num_epochs
-    iteration_s = np.array(
-        [iteration_times_s(world, draw_seed, plan, num_epochs=epochs) for plan in plans]
-    ).T
+    iteration_s = np.array([iteration_times_s(networks, workload, plan) for plan in plans]).T
     changes = Changes(workload, plans, world.topology.num_domains, world.replacement)
-    networks = [held_topology(world, draw_seed, epoch) for epoch in range(epochs)]
     change_s = np.array([changes.times_s(topology) for topology in networks])
     path, total_s = least_path(world.iterations_per_epoch * iteration_s, change_s)
     fits = [
@@ -222,20 +221,6 @@ def chain_bound(topology: Topology, workload: Workload) -> ChainBound:
     )
 
 
-def iteration_times_s(
-    world: DecisionWorld,
-    draw_seed: int,
-    plan: Plan,
-    *,
-    num_epochs: int | None = None,
-) -> np.ndarray:
-    """Iteration time of one plan in every epoch of a draw, shaped (epochs,). [s]"""
-    epochs = range(world.num_epochs if num_epochs is None else num_epochs)
-    return np.array(
-        [
-            simulate_compiled(
-                held_topology(world, draw_seed, epoch), world.workload, plan
-            ).makespan_s
-            for epoch in epochs
-        ]
-    )
+def iteration_times_s(networks: Sequence[Topology], workload: Workload, plan: Plan) -> np.ndarray:
+    """Iteration time of one plan on the networks of some epochs, shaped (epochs,). [s]"""
+    return np.array([simulate_compiled(one, workload, plan).makespan_s for one in networks])

@@ -84,10 +84,10 @@ def times_of(column: SchedulerColumn, world: SuiteWorld, draw: int) -> DrawTimes
 def reference_times(world: SuiteWorld, draw: int, num_epochs: int) -> ReferenceTimes:
     """Work out the references of the first epochs of a draw."""
     iterations = world.iterations_per_epoch
-    single = best_single_domain(world, draw, num_epochs)
-    uniform = even_split_plan(world.topology, world.workload)
-    uniform_s = iteration_times_s(world, draw, uniform, num_epochs=num_epochs).sum()
     networks = [held_topology(world, draw, epoch) for epoch in range(num_epochs)]
+    single = best_single_domain(world, networks)
+    uniform = even_split_plan(world.topology, world.workload)
+    uniform_s = iteration_times_s(networks, world.workload, uniform).sum()
     return ReferenceTimes(
         single_s=single.total_s,
         uniform_s=iterations * float(uniform_s),
