@@ -6,6 +6,8 @@ import sys
 import threading
 from pathlib import Path
 
+from processes import wait_until
+
 from calibration.reference.binaries import run_reference_program
 
 
@@ -36,6 +38,14 @@ def note_and_do(item: tuple[Path, str]) -> str | None:
     """Leave the number of the process in a folder, then do as told."""
     folder, told = item
     (folder / str(os.getpid())).touch()
+    return do_as_told(told)
+
+
+def note_and_do_beside_another(item: tuple[Path, str]) -> str | None:
+    """Leave the number of the process in a folder, and do as told once another has left its own."""
+    folder, told = item
+    (folder / str(os.getpid())).touch()
+    wait_until(lambda: len(list(folder.iterdir())) == 2)
     return do_as_told(told)
 
 
