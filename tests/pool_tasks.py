@@ -41,7 +41,7 @@ def note_and_do(item: tuple[Path, str]) -> str | None:
     return do_as_told(told)
 
 
-def note_and_do_beside_another(item: tuple[Path, str]) -> str | None:
+def note_and_do_with_another(item: tuple[Path, str]) -> str | None:
     """Leave the number of the process in a folder, and do as told once another has left its own."""
     folder, told = item
     (folder / str(os.getpid())).touch()

@@ -6,7 +6,7 @@ from multiprocessing import active_children
 from pathlib import Path
 
 import pytest
-from pool_tasks import do_as_told, note_and_do, note_and_do_beside_another
+from pool_tasks import do_as_told, note_and_do, note_and_do_with_another
 from processes import FAILSAFE_S
 
 from calibration.reference import pool
@@ -62,8 +62,9 @@ def test_work_that_is_given_up_ends_with_its_processes():
 def test_work_in_a_long_compiled_call_is_given_up_without_waiting(monkeypatch, tmp_path):
     monkeypatch.setattr(pool, "GRACE_S", FAILSAFE_S)
     with crew(2) as at_work:
-        results = at_work(note_and_do_beside_another, [(tmp_path, "a"), (tmp_path, "hang deaf")])
-        assert next(results) == "A"  # so both processes are up, and the other is at work
+        results = at_work(note_and_do_with_another, [(tmp_path, "a"), (tmp_path, "hang deaf")])
+        assert next(results) == "A"  # which waits for the other process
+        assert len(list(tmp_path.iterdir())) == 2
         results.close()
         assert list(at_work(do_as_told, ["b"])) == ["B"]
 

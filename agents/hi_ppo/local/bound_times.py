@@ -1,6 +1,6 @@
 """Times of devices that are bound to GPUs known one by one, in compiled code.
 
-The figures are those of `agents.hi_ppo.local.times.device_times`, but for rounding.
+Formulas and figures are those of `agents.hi_ppo.local.times.device_times`, but for rounding.
 """
 
 import numpy as np
@@ -10,10 +10,11 @@ from agents.hi_ppo.local.binding import BindingWork, device_s_of
 from agents.hi_ppo.local.bound_plans import ways_out_of, wires_of
 from agents.hi_ppo.local.case import DomainCase, LocalCase
 from agents.hi_ppo.local.option_rows import LocalOption
+from agents.hi_ppo.local.options import pass_steps
 from agents.hi_ppo.local.server_times import WaysOut, border_s_of, gradients_s_of
 from agents.hi_ppo.local.times import device_times
 from des.base.jit import kernel
-from des.costs.stage_times import TENSOR_ALL_REDUCES_PER_PASS, compute_rate_flops_per_s
+from des.costs.stage_times import compute_rate_flops_per_s
 from des.devices.rings import Real, Whole, Wires
 from des.job.transformer import GRADIENT_BYTES
 
@@ -33,7 +34,7 @@ def quick_device_times(
         data=shape.data,
         pipeline=shape.pipeline,
         compute_s=np.zeros(shape.pipeline),
-        tensor_steps=2.0 * TENSOR_ALL_REDUCES_PER_PASS * (shape.tensor - 1) * layers,
+        tensor_steps=pass_steps(shape.tensor, layers).astype(np.float64),
         tensor_bytes=message_bytes / shape.tensor,
         data_steps=2 * (shape.data - 1),
         data_bytes=GRADIENT_BYTES * figures[:, 2] / shape.tensor / shape.data,
@@ -42,7 +43,7 @@ def quick_device_times(
     )
     places = np.array(binding) % case.gpus.num_gpus
     found = np.empty((4, shape.pipeline))
-    _bound_times(work, wires_of(case), ways_out_of(case), places, found)
+    _write_times(work, wires_of(case), ways_out_of(case), places, found)
     sums_s, wire_s, flight_s, gradients_s = found
     rate = compute_rate_flops_per_s(case.domain, case.corrections, shape)
     return DeviceTimes(
@@ -55,10 +56,10 @@ def quick_device_times(
 
 
 @kernel
-def _bound_times(
+def _write_times(
     work: BindingWork, wires: Wires, ways: WaysOut, binding: Whole, found: Real
 ) -> None:
-    """Write the sums in tensor groups of a pass, wire, flight and gradients of devices (4, p)."""
+    """Write times of devices (4, p): tensor sums of one pass, wire, flight, sums of gradients."""
     for device in range(work.pipeline):
         message_s, wire_s = border_s_of(work, wires, ways, binding, device)
         found[0, device] = device_s_of(work, wires, binding, device)

@@ -147,8 +147,12 @@ def held_microbatches(
 
 def tensor_steps(options: Options) -> np.ndarray:
     """Steps of rings over tensor groups that a microbatch takes, forward and back (N, D)."""
-    per_layer = 2 * TENSOR_ALL_REDUCES_PER_PASS * 2 * (options.rows.tensor - 1)
-    return np.asarray(per_layer[:, None] * options.num_layers)
+    return np.asarray(2 * pass_steps(options.rows.tensor[:, None], options.num_layers))
+
+
+def pass_steps(tensor: int | np.ndarray, num_layers: np.ndarray) -> np.ndarray:
+    """Steps of rings over tensor groups in one pass through some layers, shaped as these."""
+    return np.asarray(2 * TENSOR_ALL_REDUCES_PER_PASS * (tensor - 1) * num_layers)
 
 
 def _device_figures(case: LocalCase, rows: Rows) -> tuple[np.ndarray, np.ndarray]:

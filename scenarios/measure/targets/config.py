@@ -52,7 +52,7 @@ class Config(JsonFlag):
     )
     num_domains: tuple[int, ...] | None = option(
         None,
-        "numbers of domains of the worlds, of those suites that have such; for groups "
+        "numbers of domains; only suites with worlds of that size are measured; for targets "
         f"{' and '.join(EPISODE_GROUPS)}; none: 4, 5 and 6",
     )
     quick: bool = option(

@@ -127,7 +127,7 @@ class Scope:
     has_sites
         Whether the suites of real sites take the place of those on a plane.
     num_domains
-        Numbers of domains of the worlds of suites on a plane, for groups that ask for none.
+        Numbers of domains of the worlds of suites on a plane, where a group names none.
     """
 
     sizes: Sizes
@@ -153,7 +153,7 @@ class Scope:
     ) -> tuple[SuiteWorld, ...]:
         """First worlds of a suite with some numbers of domains.
 
-        None given are ``num_domains``, and a suite that has no such worlds yields none.
+        By default these are ``num_domains``; a suite without worlds of these sizes yields none.
         Of real sites, where they take the place of that suite, none given are `SITE_COUNTS`.
 
         A world from a file takes their place if no numbers are given, or if it is as small, or as

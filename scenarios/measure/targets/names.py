@@ -18,7 +18,7 @@ SITE_GROUPS = ("time", "communication", "response", "fluctuation")
 """Groups that say something of any plan, and so on real sites."""
 
 EPISODE_GROUPS = ("time", "communication")
-"""Groups of whole episodes, among them those of a suite that has worlds of any size."""
+"""Groups of whole episodes whose worlds may have any number of domains that a suite has."""
 
 MEASURED = "measured"
 """Within the run folder; one file per column and group, ``<column>-<group>.json``."""

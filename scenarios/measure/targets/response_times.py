@@ -117,9 +117,9 @@ def timed_decisions(
 
 @contextmanager
 def _heap_at_rest() -> Iterator[None]:
-    """Keep Python's collector from what there was before, as a server of decisions would.
+    """Keep Python's garbage collector from all earlier objects, as a long-running server can.
 
-    A full collection over all that libraries have loaded takes a quarter of a second.
+    A full collection over all objects of the loaded libraries takes about 0.2 s.
     """
     gc.collect()
     gc.freeze()

@@ -53,7 +53,7 @@ class ReferenceTimes:
 
 @dataclass(frozen=True, kw_only=True)
 class DrawTimes(ReferenceTimes):
-    """Time of a scheduler in one draw of a world, beside its references. [s]"""
+    """Time of a scheduler in one draw of a world, with its references. [s]"""
 
     own_s: float
 
