@@ -29,7 +29,7 @@ from des.dynamics import Law
 from des.schedules import is_static
 
 ALLOWED_SCHEDULES = re.escape(
-    "schedule: must be one of gpipe, 1f1b[_2x], deep_1f1b[_2x], interleaved_1f1b, zb_h1[_2x], "
+    "schedule: must be one of gpipe, 1f1b[_2x], deep_1f1b[_2x], interleaved_1f1b[_2x], zb_h1[_2x], "
     "zb_h2, zb_auto[_2x], greedy[_2x], exact[_2x]; got"
 )
 """Refusal of every unknown schedule, as a pattern."""

@@ -21,7 +21,7 @@ def is_foreseeable(topology: Topology, workload: Workload, plan: Plan) -> bool:
     plan
         One that matches the topology and the workload.
     """
-    if not has_plain_transport(topology):
+    if not has_plain_transport(topology) or plan.sends == "blocking":
         return False
     if plan.replicas or not is_static(plan.schedule) or buckets_of(workload, plan, 0):
         return False

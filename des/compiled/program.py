@@ -90,6 +90,7 @@ def lower(
         num_devices=max(plan.device_of_stage) + 1,
         num_replicas=len(plan.replica_sizes),
         is_overlapped=plan.exchange.overlapped,
+        is_blocking=plan.holds_senders_up(topology),
         update_s=update_s(topology, workload, plan, corrections) if exchanges.num_late else 0.0,
         is_recorded=is_recorded,
     )
@@ -152,7 +153,6 @@ def _program(
         "is_fair": transport.sharing == "fair",
         "is_unshared": transport.sharing == "none",
         "is_one_in_flight": transport.endpoints == "one_in_flight",
-        "is_blocking": transport.endpoints == "blocking",
         "has_start_up": corrections.transport is not None,
         "message_overhead_s": corrections.message_overhead_s,
         "window_bytes": np.inf if window_bytes is None else window_bytes,

@@ -148,7 +148,7 @@ class Iteration:
         self._topology, self._workload, self._plan = topology, workload, plan
         self._orders = orders
         self._first_worker_rank = WORKER + first_number
-        self._blocking = topology.transport.endpoints == "blocking"
+        self._blocking = plan.holds_senders_up(topology)
         self._start_s = 0.0
         self._workers: list[simpy.Process] = []
         self._members: list[simpy.Process] = []

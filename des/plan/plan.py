@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
+from typing import Literal, get_args
 
 from des.base.arithmetic import even_share
 from des.job.workload import Workload
@@ -15,6 +16,10 @@ from des.plan.sharing_checks import check_sharing
 from des.plan.synchronisation import EVERY_STEP, Synchronisation, agree_every_step
 from des.schedules import DEFAULT_SCHEDULE, is_static, schedule_named
 from des.world.topology import Topology
+
+Sends = Literal["overlapped", "blocking"]
+"""Whether a worker goes on while what it has sent is under way, or does nothing until it arrives.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +51,9 @@ class Plan:
     activation_compression
         Factor by which messages between domains shrink, activations and their gradients alike. The
         work of compressing is not counted.
+    sends
+        Habit of the trainer: ``blocking`` holds a worker up until what it has sent over a link or
+        inside a domain has arrived, as `Transport.endpoints` does for every job of a world.
     """
 
     placement: Placement
@@ -57,6 +65,7 @@ class Plan:
     synchronisation: Synchronisation = EVERY_STEP
     exchange: GradientExchange = DEFAULT_EXCHANGE
     activation_compression: float = 1.0
+    sends: Sends = "overlapped"
 
     def __post_init__(self) -> None:
         schedule_named(self.schedule)
@@ -71,6 +80,10 @@ class Plan:
             raise ValueError(
                 "plan: activation_compression must be at least 1 and finite, "
                 f"got {self.activation_compression!r}"
+            )
+        if self.sends not in get_args(Sends):
+            raise ValueError(
+                f"plan: sends must be one of {', '.join(get_args(Sends))}; got {self.sends!r}"
             )
         check_shares(self.shares, 1 + len(self.replicas))
         if self.exchange.tree and len(self.exchange.tree) != len(self.replicas):
@@ -222,6 +235,10 @@ class Plan:
         if self.exchange.sharded and not own.shards("optimiser"):
             return replace(own, sharding="optimiser")
         return own
+
+    def holds_senders_up(self, topology: Topology) -> bool:
+        """Whether workers wait for what they have sent to arrive: their habit or the world's."""
+        return self.sends == "blocking" or topology.transport.endpoints == "blocking"
 
     def microbatches_of_replicas(self, num_microbatches: int) -> tuple[int, ...]:
         """Share of each replica: as given, else even, where the first ones take the remainder."""

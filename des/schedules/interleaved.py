@@ -38,22 +38,26 @@ def wave_devices(num_devices: int, num_chunks: int) -> tuple[int, ...]:
     )
 
 
-def interleaved_1f1b(num_devices: int, num_chunks: int, num_microbatches: int) -> Orders:
+def interleaved_1f1b(
+    num_devices: int, num_chunks: int, num_microbatches: int, group_size: int | None = None
+) -> Orders:
     """One order a device over its chunks, stage ``k`` on device ``k % p``, as in Megatron-LM [1]_.
 
-    Microbatches pass in groups of ``p``: a device does one chunk for a whole group, then the next
-    chunk. It warms up with ``2 (p - 1 - rank) + (chunks - 1) p`` forwards (at most all there are),
-    then does one forward, one backward in turn. Bubble of equal stages without latency, for
+    Microbatches pass in groups of ``g``, by default ``p``: a device does one chunk for a whole
+    group, then the next chunk. It warms up with ``2 (p - 1 - rank) + (chunks - 1) g`` forwards (at
+    most all there are), then does one forward, one backward in turn. Larger groups hide longer
+    links, for the memory of the deeper warm-up. Bubble of equal stages without latency, for
     forward and backward times ``F`` and ``B`` of a whole device: ``(p - 1) (F + B) / chunks``.
 
-    Megatron-LM refuses numbers of microbatches that are no multiple of ``p``. Here they get the
-    order of the next multiple without the microbatches that are not there. It cannot deadlock, as
-    nothing waits for those.
+    A last group of at least ``p`` may be smaller than the others. Megatron-LM refuses numbers of
+    microbatches that leave a group of less than ``p``. Here they get the order of the next multiple
+    of ``g`` without the microbatches that are not there. It cannot deadlock, as nothing waits for
+    those.
 
     Raises
     ------
     ValueError
-        If a count is not a whole number of at least 1.
+        If a count is not a whole number of at least 1, or a group is smaller than ``num_devices``.
 
     References
     ----------
@@ -70,28 +74,38 @@ def interleaved_1f1b(num_devices: int, num_chunks: int, num_microbatches: int) -
     require_count("interleaved 1f1b", "num_devices", num_devices, MOST_ITEMS)
     require_count("interleaved 1f1b", "num_chunks", num_chunks, MOST_ITEMS)
     require_count("interleaved 1f1b", "num_microbatches", num_microbatches, MOST_ITEMS)
+    size = num_devices if group_size is None else group_size
+    require_count("interleaved 1f1b", "group_size", size, MOST_ITEMS)
+    if size < num_devices:
+        raise ValueError(
+            f"interleaved 1f1b: group_size must be at least the {num_devices} devices, got {size}"
+        )
+    rest = num_microbatches % size
+    total = num_microbatches if rest >= num_devices else -(-num_microbatches // size) * size
     return tuple(
         tuple(
             operation
-            for operation in _whole_groups(rank, num_devices, num_chunks, num_microbatches)
+            for operation in _order(rank, num_devices, num_chunks, total, size)
             if operation.microbatch < num_microbatches
         )
         for rank in range(num_devices)
     )
 
 
-def _whole_groups(rank: int, num_devices: int, num_chunks: int, num_microbatches: int) -> Order:
-    """Order of a device for the next multiple of ``num_devices`` microbatches."""
+def _order(
+    rank: int, num_devices: int, num_chunks: int, num_microbatches: int, group_size: int
+) -> Order:
+    """Order of a device whose last group of microbatches is whole or has one for each device."""
     stages = [chunk * num_devices + rank for chunk in range(num_chunks)]
     forwards: list[Operation] = []
     backwards: list[Operation] = []
-    for first in range(0, num_microbatches, num_devices):
-        group = range(first, first + num_devices)
+    for first in range(0, num_microbatches, group_size):
+        group = range(first, min(first + group_size, num_microbatches))
         forwards += [Operation("F", microbatch, stage) for stage in stages for microbatch in group]
         backwards += [
             Operation("B", microbatch, stage) for stage in stages[::-1] for microbatch in group
         ]
-    num_warm_up = 2 * (num_devices - 1 - rank) + (num_chunks - 1) * num_devices
+    num_warm_up = 2 * (num_devices - 1 - rank) + (num_chunks - 1) * group_size
     order = forwards[:num_warm_up]
     for at, backward in enumerate(backwards):
         order += [*forwards[num_warm_up + at : num_warm_up + at + 1], backward]

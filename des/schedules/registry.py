@@ -43,7 +43,8 @@ class Schedule:
 
     A *static* one asks for the numbers of stages and microbatches alone and has a worker a stage;
     others look at the pipeline: its devices, times, borders and memory. ``factor`` says what a
-    suffix such as ``_2x`` means, where it means something. A slow one takes minutes a pipeline.
+    suffix such as ``_2x`` means, where it means something; orders of a pipeline are held to the
+    memory that it gives, if it ``limits_memory``. A slow one takes minutes a pipeline.
     """
 
     summary: str
@@ -52,6 +53,7 @@ class Schedule:
     factor: str | None = None
     pace: Callable[[float], Pace] | None = None
     is_slow: bool = False
+    limits_memory: bool = True
 
 
 _MEMORY = "times the activation memory of 1f1b, instead of all there is"
@@ -80,7 +82,7 @@ def with_memory(pipeline: Pipeline, factor: float | None) -> Pipeline:
     return replace(pipeline, memory_bytes=room)
 
 
-def _interleaved(pipeline: Pipeline) -> Orders:
+def _interleaved(pipeline: Pipeline, factor: float | None) -> Orders:
     num_chunks, rest = divmod(pipeline.num_stages, pipeline.num_devices)
     if num_chunks == 1:
         raise ValueError(
@@ -93,7 +95,8 @@ def _interleaved(pipeline: Pipeline) -> Orders:
             "schedule: interleaved_1f1b needs a placement that goes round the devices in the same "
             f"order each time, got devices {pipeline.device_of_stage}"
         )
-    return interleaved_1f1b(pipeline.num_devices, num_chunks, pipeline.num_microbatches)
+    size = round((factor or 1.0) * pipeline.num_devices)
+    return interleaved_1f1b(pipeline.num_devices, num_chunks, pipeline.num_microbatches, size)
 
 
 _OWN: dict[str, Schedule] = {
@@ -114,7 +117,10 @@ _OWN: dict[str, Schedule] = {
         factor=_MEMORY,
     ),
     "interleaved_1f1b": Schedule(
-        "1f1b over several stages a device", of_pipeline=lambda pipeline, _: _interleaved(pipeline)
+        "1f1b over several stages a device",
+        of_pipeline=_interleaved,
+        factor="times as many microbatches in a group as devices",
+        limits_memory=False,
     ),
     "zb_h1": Schedule(
         "zero bubble in the memory of 1f1b",
@@ -245,6 +251,6 @@ def schedule_orders(name: str, pipeline: Pipeline) -> Orders:
         return stage_orders(name, pipeline.num_stages, pipeline.num_microbatches)
     orders = schedule.of_pipeline(pipeline, factor)
     check_orders(orders, pipeline.device_of_stage, pipeline.num_microbatches)
-    if schedule.factor is not None:
+    if schedule.factor is not None and schedule.limits_memory:
         check_order_memory(orders, with_memory(pipeline, factor))
     return orders

@@ -7,6 +7,7 @@ from hypothesis import given
 from strategies import FREE_BANDWIDTH_BYTES_PER_S, cases, plan, unit_workload, world
 
 from des import Topology, Transport, simulate
+from des.compiled.simulate import simulate_compiled
 
 SECOND_AWAY = {"AB": (FREE_BANDWIDTH_BYTES_PER_S, 1.0), "BA": (FREE_BANDWIDTH_BYTES_PER_S, 1.0)}
 
@@ -72,3 +73,19 @@ def test_a_blocking_sender_starts_nothing_while_its_message_is_under_way(case):
     for transfer in result.transfers:
         later = [span for span in result.spans if span.stage == transfer.stage]
         assert not any(transfer.start_s < span.start_s < transfer.arrival_s for span in later)
+
+
+@given(case=cases(single_visit=True, fully=True))
+def test_a_job_whose_trainer_blocks_is_as_one_in_a_world_that_blocks(case):
+    """In both engines, whatever others on the links would do."""
+    topology, workload, chosen = case
+    habit = replace(chosen, sends="blocking")
+    expected = simulate(blocking(topology), workload, chosen)
+    overlapped = replace(topology, transport=Transport(endpoints="overlapped"))
+    assert simulate(overlapped, workload, habit) == expected
+    assert simulate_compiled(overlapped, workload, habit) == expected
+
+
+def test_sends_are_of_two_kinds():
+    with pytest.raises(ValueError, match="sends must be one of overlapped, blocking; got 'late'"):
+        replace(plan(0), sends="late")

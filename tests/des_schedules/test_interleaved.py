@@ -96,6 +96,42 @@ def test_groups_that_are_not_full_leave_out_what_is_not_there(
     )
 
 
+def test_larger_groups_by_hand():
+    """Groups of 3 on 2 devices: 2 + 3 and 0 + 3 forwards to begin with; the last group has 2."""
+    first, second = interleaved_1f1b(2, 2, 5, group_size=3)
+
+    assert text(first) == (
+        "F0@0 F1@0 F2@0 F0@2 F1@2 F2@2 B0@2 F3@0 B1@2 F4@0 B2@2 F3@2 B0@0 F4@2 B1@0 B2@0 "
+        "B3@2 B4@2 B3@0 B4@0"
+    )
+    assert text(second) == (
+        "F0@1 F1@1 F2@1 F0@3 B0@3 F1@3 B1@3 F2@3 B2@3 F3@1 B0@1 F4@1 B1@1 F3@3 B2@1 F4@3 "
+        "B3@3 B4@3 B3@1 B4@1"
+    )
+
+
+@given(
+    num_devices=counts,
+    num_chunks=st.integers(1, 4),
+    num_microbatches=st.integers(1, 20),
+    more=st.integers(0, 5),
+)
+def test_groups_of_any_size_do_not_deadlock(num_devices, num_chunks, num_microbatches, more):
+    size = num_devices + more
+    orders = interleaved_1f1b(num_devices, num_chunks, num_microbatches, size)
+
+    check_orders(orders, loop_devices(num_devices, num_chunks), num_microbatches)
+    for rank, order in enumerate(orders):
+        num_warm_up = 2 * (num_devices - 1 - rank) + (num_chunks - 1) * size
+        first = next(at for at, operation in enumerate(order) if operation.kind == "B")
+        assert first <= min(num_warm_up + 1, num_chunks * num_microbatches)
+
+
+def test_groups_are_not_smaller_than_the_pipeline():
+    with pytest.raises(ValueError, match="group_size must be at least the 4 devices, got 3"):
+        interleaved_1f1b(4, 2, 8, group_size=3)
+
+
 @pytest.mark.parametrize("devices_of", [loop_devices, wave_devices])
 @given(num_devices=counts, num_chunks=st.integers(1, 5))
 def test_every_device_has_as_many_chunks(devices_of, num_devices, num_chunks):
