@@ -117,7 +117,7 @@ class TrainedPolicy:
         Parameters
         ----------
         payload
-            Result of ``load_checkpoint`` for a file holding ``Trainer.state()``.
+            Result of ``load_checkpoint`` for a file holding ``PPOTrainer.state()``.
         source
             The file, to be named in errors.
         observation_size, action_sizes

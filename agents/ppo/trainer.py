@@ -47,7 +47,7 @@ class UpdateReport:
     learning_rate: float
 
 
-class Trainer:
+class PPOTrainer:
     """Alternate between collecting rollouts and optimising the policy on them.
 
     Randomness of the first weights and of the shuffling come from ``seed``; workers have their
@@ -190,7 +190,7 @@ class Trainer:
         """
         missing = sorted(self.state().keys() - state.keys())
         if missing:
-            raise CheckpointError(f"trainer state: must be a Trainer.state(), got no {missing}")
+            raise CheckpointError(f"trainer state: must be a PPOTrainer.state(), got no {missing}")
         for field, expected in self._identity().items():
             if state[field] != expected:
                 raise CheckpointError(

@@ -10,7 +10,7 @@ import numpy as np
 
 from agents.ppo.checkpoint import CheckpointError, TrainedPolicy, load_checkpoint
 from agents.ppo.ppo_config import PPOConfig
-from agents.ppo.trainer import Trainer
+from agents.ppo.trainer import PPOTrainer
 from agents.serving.autoscale_batch import AutoscaleBatch
 from agents.serving.forecast_policies import Predictive
 from agents.serving.rl_state import RLActionExecutor, RLStateCollector
@@ -78,7 +78,7 @@ def learnt_policy(checkpoint: Path) -> LearntPolicy:
 
 def untrained_policy(seed: int, config: PPOConfig, executor: RLActionExecutor) -> LearntPolicy:
     """Make a network as it is before its training."""
-    state = Trainer.local(AutoscaleBatch(1, seed), config, seed, config.num_steps).state()
+    state = PPOTrainer.local(AutoscaleBatch(1, seed), config, seed, config.num_steps).state()
     return LearntPolicy(_network(state, Path("untrained")), executor)
 
 

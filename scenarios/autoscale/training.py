@@ -190,7 +190,7 @@ def _train(config: Config, path: Path) -> None:
         partial(_days(config), drains_soonest=config.predictive_drain),
         executor,
     )
-    learner = trainer.Trainer.local(batch, settings, config.seed, config.steps)
+    learner = trainer.PPOTrainer.local(batch, settings, config.seed, config.steps)
     files = ppo_training.TrainingFiles(
         checkpoint=path,
         curve_name=f"curve-{config.seed}.csv",

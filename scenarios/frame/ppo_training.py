@@ -12,7 +12,7 @@ from scenarios.frame.writing import write_files
 
 if TYPE_CHECKING:
     from agents.ppo import checkpoint
-    from agents.ppo.trainer import Trainer
+    from agents.ppo.trainer import PPOTrainer
 else:
     checkpoint = lazy("agents.ppo.checkpoint")
 
@@ -38,7 +38,7 @@ class TrainingFiles:
         return self.checkpoint.parent / self.curve_name
 
 
-def train_to_the_end(learner: "Trainer", files: TrainingFiles, *, resume: bool) -> None:
+def train_to_the_end(learner: "PPOTrainer", files: TrainingFiles, *, resume: bool) -> None:
     """Update until the training is finished; keep curve and checkpoint every 10 updates.
 
     Raises
@@ -61,7 +61,7 @@ def train_to_the_end(learner: "Trainer", files: TrainingFiles, *, resume: bool) 
             checkpoint.save_checkpoint(files.checkpoint, learner.state() | dict(files.extra))
 
 
-def _resumed(learner: "Trainer", files: TrainingFiles) -> list[str]:
+def _resumed(learner: "PPOTrainer", files: TrainingFiles) -> list[str]:
     """Load the checkpoint; return the rows of the curve up to it."""
     path = files.checkpoint
     if not path.is_file():

@@ -14,7 +14,7 @@ from agents.cluster.table import ORDERINGS, PolicySetting
 from agents.cluster.weighted_ordering import CHOICES, HourlyWeights
 from agents.ppo.checkpoint import TrainedPolicy
 from agents.ppo.ppo_config import PPOConfig
-from agents.ppo.trainer import Trainer
+from agents.ppo.trainer import PPOTrainer
 from des.cluster.policy import Ordering, View
 from des.cluster.running import run
 from scenarios.frame.statistics import mean_and_interval
@@ -45,7 +45,7 @@ def times_on_queues(checkpoints: Sequence[Path], num_queues: int) -> pd.DataFram
     """Mean time from arrival to end of each unseen queue under each policy: a row each. [s]"""
     networks = [trained_ordering_network(path) for path in checkpoints]
     batch = QueueBatch(1, 0)
-    untrained = TrainedPolicy(network=Trainer.local(batch, PPOConfig(), 0, 1).network)
+    untrained = TrainedPolicy(network=PPOTrainer.local(batch, PPOConfig(), 0, 1).network)
     rows = []
     for queue in range(FIRST_QUEUE, FIRST_QUEUE + num_queues):
         sample = tuple(job.num_gpus * job.service_s for job in drawn_queue(queue + 500_000).jobs)

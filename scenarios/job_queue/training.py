@@ -115,6 +115,6 @@ def _train(config: Config, path: Path) -> None:
         num_steps=64, discount=0.97, learning_rate=1e-3, entropy_coefficient=0.005
     )
     batch = queue_batch.QueueBatch(config.envs, config.seed)
-    learner = trainer.Trainer.local(batch, settings, config.seed, config.steps)
+    learner = trainer.PPOTrainer.local(batch, settings, config.seed, config.steps)
     files = ppo_training.TrainingFiles(checkpoint=path, curve_name=f"curve-{config.seed}.csv")
     ppo_training.train_to_the_end(learner, files, resume=config.resume)

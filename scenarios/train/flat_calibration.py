@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from agents.flat.policy_plans import placements_of
 from agents.flat.recalibration import recalibrate
 from agents.flat.task import PlacementTask
-from agents.ppo.trainer import Trainer
+from agents.ppo.trainer import PPOTrainer
 from calibration.loop import Choices, Subject, Timetable, default_interval_steps
 from des import Corrections
 from scenarios.train.calibration_subject import subject_of
@@ -20,7 +20,7 @@ class FlatTraining:
     """A flat training, as its calibration follows it."""
 
     task: PlacementTask
-    trainer: Trainer
+    trainer: PPOTrainer
 
     @property
     def step_count(self) -> int:

@@ -103,7 +103,9 @@ def _run(
             ) as calibration,
             _rollouts(config, task, console) as rollouts,
         ):
-            trainer = ppo_trainer.Trainer(rollouts, ppo_config(config), config.seed, config.steps)
+            trainer = ppo_trainer.PPOTrainer(
+                rollouts, ppo_config(config), config.seed, config.steps
+            )
             training_loop.restore(trainer, calibration, folder, task.fingerprint())
             calibration.begin(flat_calibration.FlatTraining(task=task, trainer=trainer))
             complete = training_loop.train(task, trainer, calibration, folder, console)

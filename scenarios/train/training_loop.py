@@ -18,7 +18,7 @@ from rich.progress import (
 from agents.flat.recalibration import corrections_of
 from agents.flat.task import PlacementTask
 from agents.ppo.checkpoint import CheckpointError, load_checkpoint, save_checkpoint
-from agents.ppo.trainer import Trainer, UpdateReport
+from agents.ppo.trainer import PPOTrainer, UpdateReport
 from des import Corrections
 from scenarios.frame.metrics_log import MetricsLog
 from scenarios.frame.run_folder import RunFolder
@@ -32,7 +32,7 @@ LINES_WITHOUT_TERMINAL = 10
 
 
 def restore(
-    trainer: Trainer, calibration: TrainingCalibration, folder: RunFolder, fingerprint: str
+    trainer: PPOTrainer, calibration: TrainingCalibration, folder: RunFolder, fingerprint: str
 ) -> None:
     """Continue a trainer and its calibration where the last checkpoint of the run left them.
 
@@ -68,7 +68,7 @@ def restore(
     _require_factors(trainer, calibration.in_force, path)
 
 
-def _require_factors(trainer: Trainer, in_force: Corrections, path: Path) -> None:
+def _require_factors(trainer: PPOTrainer, in_force: Corrections, path: Path) -> None:
     """Refuse a checkpoint whose environments simulate with other factors than its calibration."""
     try:
         found = corrections_of(trainer.rollouts)
@@ -83,7 +83,7 @@ def _require_factors(trainer: Trainer, in_force: Corrections, path: Path) -> Non
 
 def train(
     task: PlacementTask,
-    trainer: Trainer,
+    trainer: PPOTrainer,
     calibration: TrainingCalibration,
     folder: RunFolder,
     console: Console,
@@ -149,7 +149,7 @@ def _row(report: UpdateReport, wall_s: float, steps_per_s: float) -> dict[str, f
 class _Display:
     """A progress bar in a terminal, ten lines elsewhere."""
 
-    def __init__(self, trainer: Trainer, console: Console) -> None:
+    def __init__(self, trainer: PPOTrainer, console: Console) -> None:
         self._trainer = trainer
         self._console = console
         self._first_step = trainer.step_count

@@ -16,7 +16,7 @@ from agents.cluster.queue_task import QueueSimulator, drawn_queue, queue_policy
 from agents.cluster.weighted_ordering import SHORTEST_REMAINING, WeightedOrdering
 from agents.ppo.checkpoint import CheckpointError, save_checkpoint
 from agents.ppo.ppo_config import PPOConfig
-from agents.ppo.trainer import Trainer
+from agents.ppo.trainer import PPOTrainer
 from des.cluster.running import run
 
 
@@ -67,7 +67,7 @@ def test_weights_of_zero_give_the_shortest_remaining_time():
 
 def test_a_state_goes_on_to_the_last_bit_and_training_makes_an_ordering(tmp_path):
     config = PPOConfig(num_steps=8, discount=0.97, num_minibatches=2)
-    learners = [Trainer.local(QueueBatch(2, 5, small_queue), config, 5, 48) for _ in range(2)]
+    learners = [PPOTrainer.local(QueueBatch(2, 5, small_queue), config, 5, 48) for _ in range(2)]
     learners[0].update()
     learners[1].load_state(learners[0].state())
     reports = [[learner.update() for _ in range(2)] for learner in learners]

@@ -16,7 +16,7 @@ from agents.ppo.checkpoint import CheckpointError, network_payload, save_checkpo
 from agents.ppo.networks import ActorCritic, NetworkArchitecture
 from agents.ppo.normaliser import ObservationMoments
 from agents.ppo.ppo_config import PPOConfig
-from agents.ppo.trainer import Trainer
+from agents.ppo.trainer import PPOTrainer
 from des import Placement, Topology, UniformLaw
 
 
@@ -118,7 +118,7 @@ def test_checkpoint_of_a_trainer_on_the_batch_can_be_used(tmp_path: Path):
     given = task()
     config = PPOConfig(num_steps=4, num_epochs=1, num_minibatches=1, hidden_sizes=(8,))
     with BatchedPlacementEnv(given, num_envs=2, seed=0) as environment:
-        trainer = Trainer.local(environment, config, seed=0, total_steps=16)
+        trainer = PPOTrainer.local(environment, config, seed=0, total_steps=16)
         while not trainer.finished:
             trainer.update()
         save_checkpoint(tmp_path / "run.pt", trainer.state())

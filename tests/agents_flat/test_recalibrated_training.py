@@ -25,7 +25,7 @@ from agents.ppo.networks import ActorCritic, NetworkArchitecture
 from agents.ppo.ppo_config import PPOConfig
 from agents.ppo.rollout import RolloutSource
 from agents.ppo.rollout_source import LocalRollouts, environment_seed
-from agents.ppo.trainer import Trainer
+from agents.ppo.trainer import PPOTrainer
 from des import NO_CORRECTIONS
 
 
@@ -144,12 +144,12 @@ def test_environments_without_factors_are_refused():
         corrections_of(rollouts)
 
 
-def trainer_of(task: PlacementTask) -> Trainer:
+def trainer_of(task: PlacementTask) -> PPOTrainer:
     config = PPOConfig(num_steps=4, num_minibatches=2, num_epochs=2, hidden_sizes=(8,))
-    return Trainer(source(task, task), config, SEED, total_steps=6 * 2 * NUM_ENVS * 4)
+    return PPOTrainer(source(task, task), config, SEED, total_steps=6 * 2 * NUM_ENVS * 4)
 
 
-def saved(trainer: Trainer, path: Path) -> bytes:
+def saved(trainer: PPOTrainer, path: Path) -> bytes:
     save_checkpoint(path, trainer.state())
     return path.read_bytes()
 

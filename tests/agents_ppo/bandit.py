@@ -8,7 +8,7 @@ import torch
 
 from agents.ppo.batch_step import BatchStep
 from agents.ppo.ppo_config import PPOConfig
-from agents.ppo.trainer import Trainer
+from agents.ppo.trainer import PPOTrainer
 
 
 class Bandit:
@@ -75,8 +75,8 @@ def config(**changes: object) -> PPOConfig:
     return dataclasses.replace(learning_fast, **changes)
 
 
-def trained(num_updates: int) -> Trainer:
-    trainer = Trainer.local(Bandit((3, 81), True), config(), seed=7, total_steps=4 * 512)
+def trained(num_updates: int) -> PPOTrainer:
+    trainer = PPOTrainer.local(Bandit((3, 81), True), config(), seed=7, total_steps=4 * 512)
     for _ in range(num_updates):
         trainer.update()
     return trainer

@@ -13,7 +13,7 @@ from agents.ppo.batch_step import BatchStep
 from agents.ppo.checkpoint import load_checkpoint, network_from_payload, save_checkpoint
 from agents.ppo.ppo_loss import Objective, clipped_policy_loss
 from agents.ppo.rollout_source import LocalRollouts
-from agents.ppo.trainer import Trainer
+from agents.ppo.trainer import PPOTrainer
 
 
 class Clock:
@@ -111,7 +111,7 @@ def test_loss_and_its_gradient_are_those_of_the_plain_formulas(num_decisions):
     assert not figures.requires_grad
 
 
-def share_of_optimum(trainer: Trainer, environment: Bandit) -> float:
+def share_of_optimum(trainer: PPOTrainer, environment: Bandit) -> float:
     """What the greedy policy earns after the training."""
     while not trainer.finished:
         trainer.update()
@@ -129,7 +129,7 @@ def share_of_optimum(trainer: Trainer, environment: Bandit) -> float:
 def test_ppo_earns_95_percent_of_the_optimum_of_a_bandit(action_sizes, ordinal, precision):
     environment = Bandit(action_sizes, ordinal)
     settings = config(precision=precision)
-    trainer = Trainer.local(environment, settings, seed=1, total_steps=30 * 512)
+    trainer = PPOTrainer.local(environment, settings, seed=1, total_steps=30 * 512)
 
     assert share_of_optimum(trainer, environment) >= 0.95
 
@@ -137,7 +137,7 @@ def test_ppo_earns_95_percent_of_the_optimum_of_a_bandit(action_sizes, ordinal, 
 def test_ppo_learns_from_several_workers():
     environments = [Bandit((3, 81), True, seed) for seed in range(3)]
     rollouts = LocalRollouts(environments, seed=1)
-    trainer = Trainer(rollouts, config(num_steps=8), seed=1, total_steps=30 * 768)
+    trainer = PPOTrainer(rollouts, config(num_steps=8), seed=1, total_steps=30 * 768)
 
     assert share_of_optimum(trainer, environments[0]) >= 0.95
     assert trainer.step_count == 30 * 768
@@ -147,7 +147,7 @@ def test_ppo_learns_from_several_workers():
 def test_ppo_learns_on_a_cuda_device_and_its_checkpoint_decides_on_the_processor(tmp_path: Path):
     environment = Bandit((3, 81), True)
     settings = config(device="cuda")
-    trainer = Trainer.local(environment, settings, seed=1, total_steps=30 * 512)
+    trainer = PPOTrainer.local(environment, settings, seed=1, total_steps=30 * 512)
     while not trainer.finished:
         trainer.update()
     assert trainer.recent_actions(10).shape == (10, 2)
@@ -158,7 +158,7 @@ def test_ppo_learns_on_a_cuda_device_and_its_checkpoint_decides_on_the_processor
     observations = torch.from_numpy(environment.reset())
     earned = environment.rewards(network.greedy(observations).numpy())
     assert earned.mean() >= 0.9
-    resumed = Trainer.local(Bandit((3, 81), True), settings, seed=1, total_steps=30 * 512)
+    resumed = PPOTrainer.local(Bandit((3, 81), True), settings, seed=1, total_steps=30 * 512)
     resumed.load_state(payload)
     assert resumed.finished
 
@@ -167,7 +167,7 @@ def test_ppo_learns_on_a_cuda_device_and_its_checkpoint_decides_on_the_processor
 def test_critic_learns_that_a_time_limit_does_not_end_the_task(terminates, value):
     """All states look alike: v = 1 + v / 2, or v = 1 + 3/4 v / 2 if every fourth step is last."""
     settings = config(discount=0.5, trace_decay=0.0, learning_rate=0.05, num_epochs=4)
-    trainer = Trainer.local(Clock(terminates=terminates), settings, seed=0, total_steps=20 * 128)
+    trainer = PPOTrainer.local(Clock(terminates=terminates), settings, seed=0, total_steps=20 * 128)
     while not trainer.finished:
         trainer.update()
 
@@ -177,7 +177,7 @@ def test_critic_learns_that_a_time_limit_does_not_end_the_task(terminates, value
 def test_first_gradient_step_sees_the_policy_that_acted():
     """With one minibatch nothing has moved yet: no divergence, nothing clipped, no loss."""
     settings = config(num_epochs=1, num_minibatches=1)
-    trainer = Trainer.local(Bandit((3, 81), True), settings, seed=0, total_steps=2 * 512)
+    trainer = PPOTrainer.local(Bandit((3, 81), True), settings, seed=0, total_steps=2 * 512)
 
     for report in (trainer.update(), trainer.update()):
         assert report.approximate_kl == pytest.approx(0, abs=1e-6)
@@ -213,6 +213,6 @@ def test_config_names_the_field_that_is_out_of_range(field, value):
 
 def test_trainer_refuses_what_it_cannot_split_or_count():
     with pytest.raises(ValueError, match=r"num_minibatches must be at most .* = 512, got 513"):
-        Trainer.local(Bandit((3, 5), True), config(num_minibatches=513), seed=0, total_steps=1)
+        PPOTrainer.local(Bandit((3, 5), True), config(num_minibatches=513), seed=0, total_steps=1)
     with pytest.raises(ValueError, match="total_steps must be at least 1, got 0"):
-        Trainer.local(Bandit((3, 5), True), config(), seed=0, total_steps=0)
+        PPOTrainer.local(Bandit((3, 5), True), config(), seed=0, total_steps=0)

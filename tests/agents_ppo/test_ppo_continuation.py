@@ -9,13 +9,13 @@ from bandit import Bandit, config, trained
 
 from agents.ppo.checkpoint import CheckpointError, load_checkpoint, save_checkpoint
 from agents.ppo.rollout_source import LocalRollouts
-from agents.ppo.trainer import Trainer
+from agents.ppo.trainer import PPOTrainer
 
 
 def test_interrupted_training_continues_to_the_same_bytes(tmp_path: Path):
     for num_updates_before in (0, 1, 3):
         save_checkpoint(tmp_path / "middle.pt", trained(num_updates_before).state())
-        resumed = Trainer.local(
+        resumed = PPOTrainer.local(
             Bandit((3, 81), True, seed=99), config(), seed=7, total_steps=4 * 512
         )
         resumed.load_state(load_checkpoint(tmp_path / "middle.pt"))
@@ -61,13 +61,13 @@ def test_foreign_state_is_refused_by_the_name_of_what_differs():
     fresh = trained(0)
 
     with pytest.raises(CheckpointError, match=r"architecture must be .*5.*got .*81"):
-        Trainer.local(Bandit((3, 5), True), config(), 7, 2048).load_state(state)
+        PPOTrainer.local(Bandit((3, 5), True), config(), 7, 2048).load_state(state)
     with pytest.raises(CheckpointError, match=r"config must be .*got"):
-        Trainer.local(Bandit((3, 81), True), config(num_epochs=1), 7, 2048).load_state(state)
+        PPOTrainer.local(Bandit((3, 81), True), config(num_epochs=1), 7, 2048).load_state(state)
     with pytest.raises(CheckpointError, match="seed must be 8, got 7"):
-        Trainer.local(Bandit((3, 81), True), config(), 8, 2048).load_state(state)
+        PPOTrainer.local(Bandit((3, 81), True), config(), 8, 2048).load_state(state)
     two_workers = LocalRollouts([Bandit((3, 81), True) for _ in range(2)], seed=7)
     with pytest.raises(CheckpointError, match="num_workers must be 2, got 1"):
-        Trainer(two_workers, config(), 7, 2048).load_state(state)
+        PPOTrainer(two_workers, config(), 7, 2048).load_state(state)
     with pytest.raises(CheckpointError, match=r"got no \['optimiser'\]"):
         fresh.load_state({name: part for name, part in state.items() if name != "optimiser"})

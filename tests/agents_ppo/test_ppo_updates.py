@@ -12,11 +12,11 @@ from agents.ppo.networks import ActorCritic
 from agents.ppo.recent import evenly_spread
 from agents.ppo.rollout import Rollout
 from agents.ppo.rollout_source import LocalRollouts
-from agents.ppo.trainer import Trainer
+from agents.ppo.trainer import PPOTrainer
 
 
 def test_report_averages_the_rollout_and_counts_its_steps():
-    trainer = Trainer.local(Bandit((3, 5), False), config(), seed=0, total_steps=2048)
+    trainer = PPOTrainer.local(Bandit((3, 5), False), config(), seed=0, total_steps=2048)
 
     reports = [trainer.update() for _ in range(4)]
 
@@ -44,7 +44,7 @@ class Stragglers(LocalRollouts):
 def test_shorter_rollouts_count_as_what_they_are():
     """Of 32 environments each, 1 + 2 + 3 steps; means weigh every decision alike."""
     rollouts = Stragglers([Bandit((3, 5), False, seed) for seed in range(3)], seed=0)
-    trainer = Trainer(rollouts, config(), seed=0, total_steps=1000)
+    trainer = PPOTrainer(rollouts, config(), seed=0, total_steps=1000)
 
     reports = [trainer.update() for _ in range(2)]
 
@@ -66,7 +66,7 @@ def test_recent_actions_are_those_of_the_last_rollouts_of_all_workers():
             return rollouts
 
     rollouts = Watched([Bandit((3, 5), False, seed) for seed in range(3)], seed=0)
-    trainer = Trainer(rollouts, config(), seed=0, total_steps=1000)
+    trainer = PPOTrainer(rollouts, config(), seed=0, total_steps=1000)
     with pytest.raises(RuntimeError, match="PPO: update must be called first"):
         trainer.recent_actions(5)
     for _ in range(2):
@@ -94,7 +94,7 @@ def test_an_update_that_fails_leaves_no_recent_actions():
                 raise ArithmeticError("bandit: out of money")
             return super().rewards(actions)
 
-    trainer = Trainer.local(Failing((3, 5), False), config(), seed=0, total_steps=2048)
+    trainer = PPOTrainer.local(Failing((3, 5), False), config(), seed=0, total_steps=2048)
     trainer.update()
     assert len(trainer.recent_actions(7)) == 7
     with pytest.raises(ArithmeticError, match="out of money"):
@@ -123,7 +123,7 @@ def test_fewer_decisions_than_minibatches_are_minibatches_of_one():
             return super().collect(network, 1)
 
     rollouts = OneStep([Bandit((3, 5), False)], seed=0)
-    trainer = Trainer(rollouts, config(num_minibatches=100), seed=0, total_steps=1000)
+    trainer = PPOTrainer(rollouts, config(num_minibatches=100), seed=0, total_steps=1000)
 
     assert math.isfinite(trainer.update().policy_loss)
     assert trainer.step_count == 32
@@ -133,7 +133,7 @@ def test_observations_seen_by_all_workers_are_in_the_normaliser():
     environments = [Bandit((3, 5), False, seed) for seed in range(2)]
     first = np.concatenate([environment.reset() for environment in environments])
     rollouts = LocalRollouts([Bandit((3, 5), False, seed) for seed in range(2)], seed=0)
-    trainer = Trainer(rollouts, config(num_steps=4), seed=0, total_steps=1000)
+    trainer = PPOTrainer(rollouts, config(num_steps=4), seed=0, total_steps=1000)
 
     assert trainer.network.normaliser.count == 64
     trainer.update()
@@ -148,7 +148,7 @@ def test_gradients_that_are_not_finite_end_the_training():
         def rewards(self, actions: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
             return np.full(len(actions), 1e30)  # finite, but not its square
 
-    trainer = Trainer.local(Boundless((3, 5), False), config(), seed=0, total_steps=1000)
+    trainer = PPOTrainer.local(Boundless((3, 5), False), config(), seed=0, total_steps=1000)
     with pytest.raises(RuntimeError, match=r"of update 0 must be finite, got norm (nan|inf)"):
         trainer.update()
 
@@ -157,7 +157,7 @@ def test_exceeded_target_kl_ends_the_update_after_one_epoch():
     """The weights are then those of a single epoch."""
     weights = []
     for settings in (config(target_kl=1e-12), config(num_epochs=1)):
-        trainer = Trainer.local(Bandit((3, 5), False), settings, seed=0, total_steps=512)
+        trainer = PPOTrainer.local(Bandit((3, 5), False), settings, seed=0, total_steps=512)
         trainer.update()
         weights.append(torch.nn.utils.parameters_to_vector(trainer.network.parameters()))
 

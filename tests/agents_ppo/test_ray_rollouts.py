@@ -21,7 +21,7 @@ from agents.ppo.networks import ActorCritic, NetworkArchitecture
 from agents.ppo.ppo_config import PPOConfig
 from agents.ppo.rollout import Rollout, RolloutSource
 from agents.ppo.rollout_source import LocalRollouts
-from agents.ppo.trainer import Trainer
+from agents.ppo.trainer import PPOTrainer
 from des import NO_CORRECTIONS, Corrections
 
 if importlib.util.find_spec("ray") is None:
@@ -64,7 +64,7 @@ def some_network() -> ActorCritic:
 
 def bytes_after(rollouts: RolloutSource, path: Path, num_updates: int = 4) -> bytes:
     """Checkpoint of a training of that many updates."""
-    trainer = Trainer(rollouts, PPO, SEED, total_steps=10_000)
+    trainer = PPOTrainer(rollouts, PPO, SEED, total_steps=10_000)
     for _ in range(num_updates):
         trainer.update()
     save_checkpoint(path, trainer.state())
@@ -102,7 +102,7 @@ def test_actors_that_are_killed_cost_nothing_but_their_rollout(tmp_path):
     trouble.touch()
 
     with closing(on_ray(walks, num_actors=2)) as rollouts:
-        trainer = Trainer(rollouts, PPO, SEED, total_steps=10_000)
+        trainer = PPOTrainer(rollouts, PPO, SEED, total_steps=10_000)
         trainer.update()
         assert trouble.exists()
         trainer.update()
@@ -163,7 +163,7 @@ def test_stragglers_stop_early_and_training_goes_on(tmp_path):
     def steps_of_updates(step_s: float) -> list[int]:
         walks = Walks(folder=tmp_path, slow=(1,), step_s=step_s)
         with closing(on_ray(walks, num_actors=2, num_workers=2, preempt_share=0.5)) as rollouts:
-            trainer = Trainer(rollouts, PPO, SEED, total_steps=10_000)
+            trainer = PPOTrainer(rollouts, PPO, SEED, total_steps=10_000)
             steps = [trainer.update().rollout_steps for _ in range(2)]
             assert trainer.step_count == sum(steps)
         return steps
@@ -231,7 +231,7 @@ def recalibrated_bytes(rollouts: RolloutSource, folder: Path, *, is_lost: bool =
 
     With ``is_lost``, all actors are killed after the factors have changed.
     """
-    trainer = Trainer(rollouts, PPO, SEED, total_steps=10_000)
+    trainer = PPOTrainer(rollouts, PPO, SEED, total_steps=10_000)
     trainer.update()
     recalibrate(rollouts, FACTORS)
     for process in actor_processes(folder) if is_lost else []:
@@ -271,10 +271,10 @@ def test_recalibration_on_ray_with_the_factors_in_force_changes_nothing(tmp_path
     with closing(on_ray(placing, num_actors=2)) as rollouts:
         local = here(placing)
         for one in (rollouts, local):
-            Trainer(one, PPO, SEED, total_steps=10_000).update()
+            PPOTrainer(one, PPO, SEED, total_steps=10_000).update()
         recalibrate(rollouts, NO_CORRECTIONS)
         assert corrections_of(rollouts) == NO_CORRECTIONS
-        trainers = [Trainer(one, PPO, SEED, total_steps=10_000) for one in (rollouts, local)]
+        trainers = [PPOTrainer(one, PPO, SEED, total_steps=10_000) for one in (rollouts, local)]
         assert trainers[0].update() == trainers[1].update()
         assert str(rollouts.state()) == str(local.state())
 

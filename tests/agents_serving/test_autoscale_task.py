@@ -10,7 +10,7 @@ import agents
 from agents.ppo.checkpoint import save_checkpoint
 from agents.ppo.ppo_config import PPOConfig
 from agents.ppo.replayed_batch import training_seed
-from agents.ppo.trainer import Trainer
+from agents.ppo.trainer import PPOTrainer
 from agents.serving.autoscale_batch import AutoscaleBatch
 from agents.serving.autoscale_env import AutoscaleEnv
 from agents.serving.autoscale_task import TraceRLSimulator
@@ -196,7 +196,7 @@ def test_training_updates_and_its_policy_decides(tmp_path):
     """One update on tiny days; the checkpoint is a policy for any fleet of two pools."""
     batch = AutoscaleBatch(2, 3, make_world=small_world)
     settings = PPOConfig(num_steps=8, num_minibatches=2, hidden_sizes=(8,))
-    learner = Trainer.local(batch, settings, 0, 16)
+    learner = PPOTrainer.local(batch, settings, 0, 16)
     report = learner.update()
     assert np.isfinite(report.mean_reward)
     save_checkpoint(tmp_path / "policy.pt", learner.state())

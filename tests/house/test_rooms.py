@@ -30,6 +30,7 @@ NEVERS = {
     "des.serving": ("des.compiled",),
     "des.devices": ("des.engine",),
     "agents.decision": ("agents.planners", "agents.flat"),
+    "agents.trainers": ("agents",),
     "agents.judge": ("agents.planners",),
     "agents.planners": ("agents.replanning", "agents.hi_ppo"),
     "agents.replanning": ("agents.hi_ppo",),

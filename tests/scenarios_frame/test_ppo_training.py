@@ -7,12 +7,12 @@ import pytest
 from agents.cluster.queue_batch import QueueBatch
 from agents.cluster.queue_task import drawn_queue
 from agents.ppo.ppo_config import PPOConfig
-from agents.ppo.trainer import Trainer
+from agents.ppo.trainer import PPOTrainer
 from des.base.command import UsageError
 from scenarios.frame.ppo_training import SAVED_EVERY, TrainingFiles, train_to_the_end
 
 
-class Interrupted(Trainer):
+class Interrupted(PPOTrainer):
     """A trainer that is interrupted after one more update than its first checkpoint has."""
 
     def update(self):
@@ -21,7 +21,7 @@ class Interrupted(Trainer):
         return super().update()
 
 
-def learner(kind=Trainer):
+def learner(kind=PPOTrainer):
     """Two short queues, 12 updates."""
     batch = QueueBatch(
         2, 5, lambda seed: replace(drawn_queue(seed), jobs=drawn_queue(seed).jobs[:6])

@@ -89,7 +89,7 @@ def train_flat(task: PlacementTask, *, seed: int, steps: int, num_envs: int = NU
         discount=DISCOUNT_OF_COSTLY_CHANGES,
     )
     environment = batched_env.BatchedPlacementEnv(task, num_envs=num_envs, seed=seed, num_workers=1)
-    trainer = ppo_trainer.Trainer.local(environment, config, seed, steps)
+    trainer = ppo_trainer.PPOTrainer.local(environment, config, seed, steps)
     while not trainer.finished:
         last = trainer.update()
     planner = policy_planner.PolicyPlanner(checkpoint.TrainedPolicy(network=trainer.network), task)
