@@ -39,11 +39,30 @@ class Stage:
 
 @dataclass(frozen=True, kw_only=True)
 class Placement:
-    """Domain of every layer, by position of the domain in the topology; any pattern is allowed."""
+    """Domain of every layer, by position of the domain in the topology; any pattern is allowed.
+
+    ``stage_layers`` has, of every maximal run of layers in one domain, the layers of each stage
+    there, or nothing where they are as even as can be; empty: they are so in every run.
+    """
 
     domain_of_layer: tuple[int, ...]
+    stage_layers: tuple[tuple[int, ...], ...] = ()
 
     def __post_init__(self) -> None:
+        self._check_domains()
+        if not self.stage_layers:
+            return
+        runs = [stage.num_layers for stage in self.stages]
+        if len(self.stage_layers) != len(runs) or any(
+            own and (min(own) < 1 or sum(own) != run)
+            for own, run in zip(self.stage_layers, runs, strict=True)
+        ):
+            raise ValueError(
+                "placement: stage_layers must add up to the layers of each of the runs "
+                f"{', '.join(map(str, runs))}; got {self.stage_layers}"
+            )
+
+    def _check_domains(self) -> None:
         if not self.domain_of_layer:
             raise ValueError("placement: domain_of_layer must hold at least one layer, got none")
         if set(map(type, self.domain_of_layer)) == {int} and min(self.domain_of_layer) >= 0:
@@ -77,17 +96,21 @@ class Placement:
     def parse(cls, text: str, domain_names: Sequence[str] = ()) -> "Placement":
         """Read ``"0*28,1*26,2*26"``, ``"0,0,1,2"`` or, with names, ``"East*28,West*52"``.
 
+        ``"0*9+10+9"`` has the layers of each of three stages.
+
         Raises
         ------
         ValueError
             If an item is not a domain, or a domain times a count of at least 1.
         """
         domain_of_layer: list[int] = []
+        stage_layers: list[tuple[int, ...]] = []
         bracketed = re.fullmatch(r"\s*\[(.*)\]\s*", text)
         for item in (bracketed[1] if bracketed else text).split(","):
-            match = re.fullmatch(r"\s*(.+?)\s*(?:\*\s*([0-9]{1,9})\s*)?", item)
+            match = re.fullmatch(r"\s*(.+?)\s*(?:\*\s*([0-9]{1,9}(?:\+[0-9]{1,9})*)\s*)?", item)
             domain = None if match is None else _parse_domain(match[1], domain_names)
-            count = int(match[2] or 1) if match is not None else 0
+            own = tuple(map(int, (match[2] or "1").split("+"))) if match is not None else ()
+            count = sum(own) if all(own) else 0
             if domain is None or not 1 <= count <= MOST_ITEMS:
                 known = f" or a name of {', '.join(domain_names)}" if domain_names else ""
                 raise ValueError(
@@ -96,11 +119,27 @@ class Placement:
                     f"got {reprlib.repr(item)}"
                 )
             domain_of_layer += [domain] * count
-        return cls(domain_of_layer=tuple(domain_of_layer))
+            stage_layers.append(own if len(own) > 1 else ())
+        return cls(
+            domain_of_layer=tuple(domain_of_layer),
+            stage_layers=tuple(stage_layers) if any(stage_layers) else (),
+        )
 
     def __str__(self) -> str:
         """Write it as `parse` reads it, such as ``0*28,1*26,2*26``."""
-        return ",".join(f"{stage.domain}*{stage.num_layers}" for stage in self.stages)
+        return ",".join(
+            f"{stage.domain}*{text}"
+            for stage, text in zip(self.stages, self.run_texts, strict=True)
+        )
+
+    @property
+    def run_texts(self) -> tuple[str, ...]:
+        """Layers of each run of layers in a domain as text: ``28``, or ``9+10+9`` of its stages."""
+        explicit = self.stage_layers or ((),) * len(self.stages)
+        return tuple(
+            "+".join(map(str, own)) if own else str(stage.num_layers)
+            for stage, own in zip(self.stages, explicit, strict=True)
+        )
 
     @cached_property
     def stages(self) -> tuple[Stage, ...]:
@@ -145,6 +184,20 @@ class Placement:
             raise ValueError(
                 f"placement: layer {layer} must be on one of the domains {known}; got {unknown}"
             )
+
+
+def device_numbers(stages: Sequence[Stage]) -> tuple[int, ...]:
+    """Number the devices of stages from 0, in the order in which they come up."""
+    number: dict[tuple[int, int], int] = {}
+    return tuple(number.setdefault((stage.domain, stage.device), len(number)) for stage in stages)
+
+
+def cross_domain_bytes(workload: Workload, placement: Placement) -> float:
+    """Bytes of one iteration that leave a domain: activations forward, gradients back.
+
+    Each counts once, however many links its route has.
+    """
+    return 2 * placement.num_borders * workload.num_microbatches * workload.message_bytes
 
 
 def _parse_domain(text: str, domain_names: Sequence[str]) -> int | None:
