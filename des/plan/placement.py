@@ -3,9 +3,10 @@
 import re
 import reprlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, groupby, repeat, starmap
+from operator import itemgetter
 
 from des.base.arithmetic import even_share
 from des.base.checks import MOST_ITEMS
@@ -42,7 +43,7 @@ class Placement:
     """Domain of every layer, by position of the domain in the topology; any pattern is allowed.
 
     ``stage_layers`` has, of every maximal run of layers in one domain, the layers of each stage
-    there, or nothing where they are as even as can be; empty: they are so in every run.
+    where there are several, or nothing where they are as even as can be; empty: everywhere so.
     """
 
     domain_of_layer: tuple[int, ...]
@@ -54,7 +55,7 @@ class Placement:
             return
         runs = [stage.num_layers for stage in self.stages]
         if len(self.stage_layers) != len(runs) or any(
-            own and (min(own) < 1 or sum(own) != run)
+            own and (len(own) < 2 or min(own) < 1 or sum(own) != run)
             for own, run in zip(self.stage_layers, runs, strict=True)
         ):
             raise ValueError(
@@ -79,6 +80,29 @@ class Placement:
         """Give ``num_layers[i]`` layers in a row to ``domains[i]``; a count of 0 skips it."""
         runs = zip(domains, num_layers, strict=True)
         return cls(domain_of_layer=tuple(chain.from_iterable(starmap(repeat, runs))))
+
+    @classmethod
+    def of_stages(cls, stages: Sequence[tuple[int, int]]) -> "Placement":
+        """Place stages in order, each a domain and its number of layers.
+
+        Layers of a run that are as even as can be, the larger counts first, are not written out.
+
+        Examples
+        --------
+        >>> str(Placement.of_stages([(0, 3), (0, 4), (1, 5), (1, 4)]))
+        '0*3+4,1*9'
+        """
+        runs = [
+            (domain, tuple(num_layers for _, num_layers in run))
+            for domain, run in groupby(stages, key=itemgetter(0))
+        ]
+        even = [
+            tuple(even_share(sum(own), len(own), part) for part in range(len(own)))
+            for _, own in runs
+        ]
+        given = tuple(() if own == each else own for (_, own), each in zip(runs, even, strict=True))
+        placement = cls.contiguous([domain for domain, _ in runs], [sum(own) for _, own in runs])
+        return replace(placement, stage_layers=given) if any(given) else placement
 
     @classmethod
     def even(cls, num_domains: int, num_layers: int) -> "Placement":

@@ -144,16 +144,19 @@ def test_layers_of_each_stage_are_read_from_text_and_written_to_it():
 
 
 @given(
-    num_stages=st.integers(1, 4), num_layers=st.integers(4, 9), num_microbatches=st.integers(1, 5)
+    num_stages=st.integers(2, 4), num_layers=st.integers(4, 9), num_microbatches=st.integers(1, 5)
 )
 def test_even_layers_of_stages_that_are_given_change_nothing(
     num_stages, num_layers, num_microbatches
 ):
+    """Two sites of so many stages each."""
     topology = sites(site("A"), site("B"))
     workload = job(num_layers=2 * num_layers, num_microbatches=num_microbatches)
     even = Placement.even(2, 2 * num_layers)
     parallelism = (Parallelism(pipeline=num_stages),) * 2
     given_layers = (split_evenly(num_layers, num_stages),) * 2
+    stages = [(domain, own) for domain in (0, 1) for own in given_layers[domain]]
+    assert Placement.of_stages(stages) == even
 
     plans = [Plan(placement=even, parallelism=parallelism)]
     plans.append(replace(plans[0], placement=replace(even, stage_layers=given_layers)))
