@@ -66,7 +66,7 @@ examples:
 
   python -m scenarios.simulate --plan plan.json
       a complete plan, as `eastwest decide --json` writes it: its step time to the last bit
-  python -m scenarios.simulate --plan train.sh --network sites.yaml --model llama3_70b --sites A,B
+  python -m scenarios.simulate --plan train.sh --network sites.yaml --model llama2_7b --sites B,A
       a command line of Megatron-LM (or a plan of Sailor) on the sites of a world, in their order
 
 files written to --out:

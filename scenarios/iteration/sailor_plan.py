@@ -9,18 +9,22 @@ as the last one. The schedule is 1F1B with sends that wait.
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 from pydantic import Field, ValidationError
 
 from des import Parallelism, Placement, Plan, Topology
-from des.base.strict_forms import StrictForm, first_error
+from des.base.strict_forms import FROM_LIST, StrictForm, first_error
 from des.plan.parallelism import UNSHARED
 
 _Key = tuple[str, str]
 """GPU and zone of machines."""
 
-_Machine = tuple[str, int, str]
+_Machine = Annotated[tuple[str, int, str], FROM_LIST]
 """GPU, GPUs of a machine, and zone."""
+
+_Replica = Annotated[tuple[list[_Machine], int], FROM_LIST]
+"""Machines of a replica of a stage, and their tensor parallelism."""
 
 _Path = tuple[tuple[int, int], ...]
 """Domain and tensor parallelism of each stage of a replica."""
@@ -29,7 +33,7 @@ _Path = tuple[tuple[int, int], ...]
 class _PipelineForm(StrictForm):
     num_stages: int
     layers_per_stage: list[list[int]]
-    tmp_per_stage: list[list[tuple[list[_Machine], int]]] = Field(strict=False)
+    tmp_per_stage: list[list[_Replica]]
     dp: list[int]
 
 
@@ -99,7 +103,7 @@ def read_sailor(content: object) -> SailorPlan:
     )
 
 
-def _machines(entry: tuple[list[_Machine], int]) -> tuple[_Key, int]:
+def _machines(entry: _Replica) -> tuple[_Key, int]:
     machines, tensor = entry
     keys = {(gpu, zone) for gpu, _, zone in machines}
     if len(keys) != 1 or tensor < 1:

@@ -2,7 +2,7 @@
 
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 _VARIABLE = re.compile(r"\$(\w+)|\$\{(\w+)\}")
 _ASSIGNMENT = re.compile(r"(\w+)=(.*)", re.DOTALL)
@@ -26,33 +26,39 @@ def flags_of_text(text: str) -> dict[str, tuple[str, ...]]:
     >>> flags_of_text("TP=8\\nARGS=(--size $TP --use_it) # why\\ntrain.py ${ARGS[@]} --name=a")
     {'size': ('8',), 'use-it': (), 'name': ('a',)}
     """
+    variables: dict[str, str] = {}
+    found: dict[str, list[str]] = {}
+    name = ""
     try:
-        words = shlex.split(text.replace("\\\n", " "), comments=True)
+        for word in _words(text):
+            assigned = _ASSIGNMENT.fullmatch(word)
+            if word.startswith("--"):
+                flag, sign, value = word[2:].partition("=")
+                name = flag.replace("_", "-")
+                found[name] = [value] if sign else []
+            elif assigned is not None or not word.strip("();&"):
+                name = ""
+                if assigned is not None:
+                    variables[assigned[1]] = assigned[2]
+            elif name:
+                found[name].append(word)
     except ValueError as error:
         raise ValueError(f"not readable as a command line: {error}") from error
-    variables: dict[str, str] = {}
-    found: dict[str, tuple[str, ...]] = {}
-    name = ""
-    for word in words:
-        assigned = _ASSIGNMENT.fullmatch(word)
-        is_flag = word.lstrip("(").startswith("--") or (
-            assigned is not None and assigned[2].startswith("(--")
-        )
-        if is_flag:
-            flag = word[word.index("--") :].rstrip(")")
-            name, sign, value = flag[2:].partition("=")
-            name = name.replace("_", "-")
-            found[name] = (value,) if sign else ()
-        elif assigned is not None:
-            variables[assigned[1]] = assigned[2]
-            name = ""
-        elif name:
-            ends = word.endswith(")") and word.count(")") > word.count("(")
-            found[name] += (word.removesuffix(")") if ends else word,)
     return {
         name: tuple(_with_variables(value, variables) for value in values if value)
         for name, values in found.items()
     }
+
+
+def _words(text: str) -> Iterator[str]:
+    """Words of a text, and those of the flags that a variable holds behind its assignment."""
+    words = shlex.shlex(text.replace("\\\n", " "), posix=True, punctuation_chars="();&")
+    words.whitespace_split = True
+    for word in words:
+        yield word
+        assigned = _ASSIGNMENT.fullmatch(word)
+        if assigned is not None and assigned[2].lstrip().startswith("--"):
+            yield from _words(assigned[2])
 
 
 def _with_variables(value: str, variables: Mapping[str, str]) -> str:
