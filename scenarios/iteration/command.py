@@ -119,7 +119,8 @@ def _command(argv: Sequence[str] | None) -> None:
     DOCUMENT.add(**said, files=paths)
     show_iteration(scenario, result, network_cost, memory, paths, times=times)
     if read is not None:
-        DOCUMENT.add(plan=read.summary(result))
+        if config.json:
+            DOCUMENT.add(plan=read.summary(result))
         sys.stdout.write(f"{read.sentence(result)}\n")
     if bound:
         sys.stdout.write(f"{bound}\n")

@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 from agents.decision.bound_plan import BoundPlan
-from agents.decision.plan_document import is_document, read_document
+from agents.decision.plan_document import is_document, read_document, write_document
 from agents.judge.step_times import mean_step
 from agents.trainers.plan_checks import check_plan
 from agents.trainers.table import trainer_named
@@ -58,12 +58,25 @@ class FilePlan:
         return mean_step(own.topology, own.workload, own.plan, own.corrections)[0]
 
     def summary(self, result: IterationResult) -> dict[str, object]:
-        """Return what the file is, and its time of a step beside that found, as plain values."""
+        """Return what the file is, its time of a step beside that found, and the complete plan.
+
+        There is no complete plan on links that move during the step.
+        """
+        own, step_s = self.scenario, self.step_s(result)
+        bound = BoundPlan(
+            topology=own.topology,
+            workload=own.workload,
+            plan=own.plan,
+            trainer=self.trainer,
+            step_s=step_s,
+            corrections=own.corrections,
+        )
         return {
             "form": self.form,
             "trainer": self.trainer,
-            "step_s": self.step_s(result),
+            "step_s": step_s,
             "said_step_s": self.said_step_s,
+            "document": None if own.topology.movement else write_document(bound),
         }
 
     def sentence(self, result: IterationResult) -> str:

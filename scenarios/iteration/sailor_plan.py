@@ -7,7 +7,7 @@ as the last one. The schedule is 1F1B with sends that wait.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -140,6 +140,24 @@ def sailor_plan(
             f"got {sorted(paths.values())}"
         )
     data = max(paths.values())
+    parallelism = _parallelism(paths, topology, data)
+    placements = [
+        Placement.of_stages(
+            [(domain, count) for (domain, _), count in zip(path, layers, strict=True)]
+        )
+        for path in paths
+    ]
+    plan = Plan(
+        placement=placements[0],
+        replicas=tuple(placements[1:]),
+        parallelism=parallelism,
+        sends="blocking",
+    )
+    return plan, data
+
+
+def _parallelism(paths: Iterable[_Path], topology: Topology, data: int) -> tuple[Parallelism, ...]:
+    """Division of each domain, through which one path of replicas leads."""
     parallelism = [UNSHARED] * topology.num_domains
     for path in paths:
         for domain in dict.fromkeys(domain for domain, _ in path):
@@ -150,19 +168,7 @@ def sailor_plan(
                     f"parallelism, and one path of replicas through it; got tensor {degrees}"
                 )
             parallelism[domain] = Parallelism(tensor=degrees[0], data=data, pipeline=len(degrees))
-    placements = [
-        Placement.of_stages(
-            [(domain, count) for (domain, _), count in zip(path, layers, strict=True)]
-        )
-        for path in paths
-    ]
-    plan = Plan(
-        placement=placements[0],
-        replicas=tuple(placements[1:]),
-        parallelism=tuple(parallelism),
-        sends="blocking",
-    )
-    return plan, data
+    return tuple(parallelism)
 
 
 def _own_layers(counts: Sequence[int], num_layers: int) -> tuple[int, ...]:

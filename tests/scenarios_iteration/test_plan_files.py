@@ -39,6 +39,7 @@ def test_a_complete_plan_is_repeated_to_the_last_bit(tmp_path, capsys):
         "trainer": "megatron",
         "step_s": step_s,
         "said_step_s": step_s,
+        "document": json.loads(write_plan(tmp_path).read_text("utf-8")),
     }
     assert said == (
         f"complete plan for trainer megatron: {step_s!r} s a step, as the file says, to the last "
@@ -103,6 +104,11 @@ def test_a_command_line_of_megatron_is_the_plan_by_hand(tmp_path, capsys):
 
     assert found["makespan_s"] == simulate(sites(), job(), bound_plan()).makespan_s
     assert said.startswith("command line of Megatron-LM for trainer megatron: ")
+    complete = tmp_path / "complete.json"
+    complete.write_text(json.dumps(found["plan"]["document"]), encoding="utf-8")
+    again, said = simulated(tmp_path, capsys, "--plan", complete)
+    assert again["makespan_s"] == found["makespan_s"]
+    assert said.endswith("to the last bit")
 
 
 def test_a_plan_of_sailor_is_the_plan_by_hand(tmp_path, capsys):
