@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from des.plan.corrections import NO_CORRECTIONS, Corrections
     from des.plan.gradient_exchange import GradientExchange
     from des.plan.parallelism import Parallelism
-    from des.plan.placement import Placement, Stage
-    from des.plan.plan import Plan, cross_domain_bytes
+    from des.plan.placement import Placement, Stage, cross_domain_bytes
+    from des.plan.plan import Plan
     from des.plan.synchronisation import EVERY_STEP, DiLoCo, StreamingDiLoCo
     from des.schedules import DEFAULT_SCHEDULE, SCHEDULES, DeadlockError, Operation
     from des.training.background import BackgroundLoad
@@ -138,10 +138,10 @@ __getattr__, __dir__ = lazy_names(
         "des.job.models": "build_workload",
         "des.job.workload": "Layer Workload",
         "des.plan.corrections": "NO_CORRECTIONS Corrections",
-        "des.plan.placement": "Placement Stage",
+        "des.plan.placement": "Placement Stage cross_domain_bytes",
         "des.plan.parallelism": "Parallelism",
         "des.plan.gradient_exchange": "GradientExchange",
-        "des.plan.plan": "Plan cross_domain_bytes",
+        "des.plan.plan": "Plan",
         "des.plan.synchronisation": "EVERY_STEP DiLoCo StreamingDiLoCo",
         "des.schedules": "DEFAULT_SCHEDULE SCHEDULES DeadlockError Operation",
         "des.training.background": "BackgroundLoad",

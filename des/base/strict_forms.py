@@ -2,11 +2,23 @@
 
 import re
 import reprlib
-from typing import ClassVar
+from dataclasses import MISSING, fields
+from functools import cache
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    ValidationError,
+    create_model,
+    model_validator,
+)
 
 from des.base.checks import nearest
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 
 class _UnknownKeyError(ValueError):
@@ -43,6 +55,38 @@ class StrictForm(BaseModel):
                     ],
                 )
         return content
+
+
+_FROM_LIST = BeforeValidator(lambda value: tuple(value) if isinstance(value, list) else value)
+
+
+@cache
+def form_of(
+    shape: type["DataclassInstance"],
+    *,
+    parts: tuple[tuple[str, type["DataclassInstance"]], ...] = (),
+    leaves_out: tuple[str, ...] = (),
+) -> type[StrictForm]:
+    """Make the form of a value: its fields are the keys, those with a default may be missing.
+
+    ``parts`` are fields with fields of their own, which may be null.
+
+    Examples
+    --------
+    >>> from des.plan.parallelism import Parallelism
+    >>> form_of(Parallelism).model_validate({"tensor": 8}).tensor
+    8
+    """
+    kinds = get_type_hints(shape)
+    keys: dict[str, Any] = {}
+    for field in fields(shape):
+        kind: Any = Annotated[kinds[field.name], _FROM_LIST]
+        if field.name in dict(parts):
+            kind = form_of(dict(parts)[field.name]) | None
+        keys[field.name] = (kind, ... if field.default is MISSING else field.default)
+    for name in leaves_out:
+        del keys[name]
+    return create_model(f"{shape.__name__}Form", __base__=StrictForm, **keys)
 
 
 def first_error(error: ValidationError) -> str:

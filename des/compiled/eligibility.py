@@ -4,7 +4,8 @@ from itertools import pairwise
 
 from des.job.workload import Workload
 from des.plan.buckets import buckets_of
-from des.plan.plan import Plan, device_numbers, replica_stages
+from des.plan.placement import device_numbers
+from des.plan.plan import Plan, replica_stages
 from des.schedules import is_static
 from des.world.topology import Topology
 

@@ -15,8 +15,8 @@ from des.costs.sharded_passes import sharded_waits_s
 from des.job.workload import Workload
 from des.plan.corrections import Corrections
 from des.plan.parallelism import Parallelism
-from des.plan.placement import Stage
-from des.plan.plan import Plan, device_numbers
+from des.plan.placement import Stage, device_numbers
+from des.plan.plan import Plan
 from des.schedules import Border, Pass, Pipeline
 from des.world.domain import Domain
 from des.world.topology import Topology

@@ -1,14 +1,11 @@
 """Architectures from files: a ``config.json`` of Hugging Face, or YAML with our own fields."""
 
 import os
-from dataclasses import MISSING, fields
-from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
 
-from pydantic import BeforeValidator, ValidationError, create_model
+from pydantic import ValidationError
 
-from des.base.strict_forms import StrictForm, first_error
+from des.base.strict_forms import first_error, form_of
 from des.base.text_files import read_json, read_yaml
 from des.job.architecture import Architecture, LatentAttention, MixtureOfExperts
 from des.job.hugging_face import from_config
@@ -16,7 +13,8 @@ from des.job.hugging_face import from_config
 PARTS = {"latent_attention": LatentAttention, "experts": MixtureOfExperts}
 """Fields of an architecture with fields of their own."""
 
-_FROM_LIST = BeforeValidator(lambda value: tuple(value) if isinstance(value, list) else value)
+_FORM = form_of(Architecture, parts=tuple(PARTS.items()), leaves_out=("name",))
+"""Form of an architecture; its name is that of the file."""
 
 
 def read_architecture(name: str) -> Architecture:
@@ -58,22 +56,8 @@ def from_own_fields(content: object, name: str) -> Architecture:
     >>> from_own_fields(small, "small").is_sparse(1)
     True
     """
-    values = dict(_form_of(Architecture).model_validate(content))
+    values = dict(_FORM.model_validate(content))
     for key, part in PARTS.items():
         if values[key] is not None:
             values[key] = part(**dict(values[key]))
     return Architecture(name=name, **values)
-
-
-@cache
-def _form_of(shape: type[Architecture | LatentAttention | MixtureOfExperts]) -> type[StrictForm]:
-    """Make the form of a value; the name is that of the file, and no key."""
-    kinds = get_type_hints(shape)
-    keys: dict[str, Any] = {}
-    for field in fields(shape):
-        kind: Any = Annotated[kinds[field.name], _FROM_LIST]
-        if field.name in PARTS:
-            kind = _form_of(PARTS[field.name]) | None
-        keys[field.name] = (kind, ... if field.default is MISSING else field.default)
-    keys.pop("name", None)
-    return create_model(f"{shape.__name__}Form", __base__=StrictForm, **keys)

@@ -3,9 +3,10 @@
 import re
 import reprlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, groupby, repeat, starmap
+from operator import itemgetter
 
 from des.base.arithmetic import even_share
 from des.base.checks import MOST_ITEMS
@@ -39,11 +40,30 @@ class Stage:
 
 @dataclass(frozen=True, kw_only=True)
 class Placement:
-    """Domain of every layer, by position of the domain in the topology; any pattern is allowed."""
+    """Domain of every layer, by position of the domain in the topology; any pattern is allowed.
+
+    ``stage_layers`` has, of every maximal run of layers in one domain, the layers of each stage
+    where there are several, or nothing where they are as even as can be; empty: everywhere so.
+    """
 
     domain_of_layer: tuple[int, ...]
+    stage_layers: tuple[tuple[int, ...], ...] = ()
 
     def __post_init__(self) -> None:
+        self._check_domains()
+        if not self.stage_layers:
+            return
+        runs = [stage.num_layers for stage in self.stages]
+        if len(self.stage_layers) != len(runs) or any(
+            own and (len(own) < 2 or min(own) < 1 or sum(own) != run)
+            for own, run in zip(self.stage_layers, runs, strict=True)
+        ):
+            raise ValueError(
+                "placement: stage_layers must add up to the layers of each of the runs "
+                f"{', '.join(map(str, runs))}; got {self.stage_layers}"
+            )
+
+    def _check_domains(self) -> None:
         if not self.domain_of_layer:
             raise ValueError("placement: domain_of_layer must hold at least one layer, got none")
         if set(map(type, self.domain_of_layer)) == {int} and min(self.domain_of_layer) >= 0:
@@ -62,6 +82,29 @@ class Placement:
         return cls(domain_of_layer=tuple(chain.from_iterable(starmap(repeat, runs))))
 
     @classmethod
+    def of_stages(cls, stages: Sequence[tuple[int, int]]) -> "Placement":
+        """Place stages in order, each a domain and its number of layers.
+
+        Layers of a run that are as even as can be, the larger counts first, are not written out.
+
+        Examples
+        --------
+        >>> str(Placement.of_stages([(0, 3), (0, 4), (1, 5), (1, 4)]))
+        '0*3+4,1*9'
+        """
+        runs = [
+            (domain, tuple(num_layers for _, num_layers in run))
+            for domain, run in groupby(stages, key=itemgetter(0))
+        ]
+        even = [
+            tuple(even_share(sum(own), len(own), part) for part in range(len(own)))
+            for _, own in runs
+        ]
+        given = tuple(() if own == each else own for (_, own), each in zip(runs, even, strict=True))
+        placement = cls.contiguous([domain for domain, _ in runs], [sum(own) for _, own in runs])
+        return replace(placement, stage_layers=given) if any(given) else placement
+
+    @classmethod
     def even(cls, num_domains: int, num_layers: int) -> "Placement":
         """Split layers evenly over all domains in order; the first ones take the remainder.
 
@@ -77,17 +120,21 @@ class Placement:
     def parse(cls, text: str, domain_names: Sequence[str] = ()) -> "Placement":
         """Read ``"0*28,1*26,2*26"``, ``"0,0,1,2"`` or, with names, ``"East*28,West*52"``.
 
+        ``"0*9+10+9"`` has the layers of each of three stages.
+
         Raises
         ------
         ValueError
             If an item is not a domain, or a domain times a count of at least 1.
         """
         domain_of_layer: list[int] = []
+        stage_layers: list[tuple[int, ...]] = []
         bracketed = re.fullmatch(r"\s*\[(.*)\]\s*", text)
         for item in (bracketed[1] if bracketed else text).split(","):
-            match = re.fullmatch(r"\s*(.+?)\s*(?:\*\s*([0-9]{1,9})\s*)?", item)
+            match = re.fullmatch(r"\s*(.+?)\s*(?:\*\s*([0-9]{1,9}(?:\+[0-9]{1,9})*)\s*)?", item)
             domain = None if match is None else _parse_domain(match[1], domain_names)
-            count = int(match[2] or 1) if match is not None else 0
+            own = tuple(map(int, (match[2] or "1").split("+"))) if match is not None else ()
+            count = sum(own) if all(own) else 0
             if domain is None or not 1 <= count <= MOST_ITEMS:
                 known = f" or a name of {', '.join(domain_names)}" if domain_names else ""
                 raise ValueError(
@@ -96,11 +143,27 @@ class Placement:
                     f"got {reprlib.repr(item)}"
                 )
             domain_of_layer += [domain] * count
-        return cls(domain_of_layer=tuple(domain_of_layer))
+            stage_layers.append(own if len(own) > 1 else ())
+        return cls(
+            domain_of_layer=tuple(domain_of_layer),
+            stage_layers=tuple(stage_layers) if any(stage_layers) else (),
+        )
 
     def __str__(self) -> str:
         """Write it as `parse` reads it, such as ``0*28,1*26,2*26``."""
-        return ",".join(f"{stage.domain}*{stage.num_layers}" for stage in self.stages)
+        return ",".join(
+            f"{stage.domain}*{text}"
+            for stage, text in zip(self.stages, self.run_texts, strict=True)
+        )
+
+    @property
+    def run_texts(self) -> tuple[str, ...]:
+        """Layers of each run of layers in a domain as text: ``28``, or ``9+10+9`` of its stages."""
+        explicit = self.stage_layers or ((),) * len(self.stages)
+        return tuple(
+            "+".join(map(str, own)) if own else str(stage.num_layers)
+            for stage, own in zip(self.stages, explicit, strict=True)
+        )
 
     @cached_property
     def stages(self) -> tuple[Stage, ...]:
@@ -145,6 +208,20 @@ class Placement:
             raise ValueError(
                 f"placement: layer {layer} must be on one of the domains {known}; got {unknown}"
             )
+
+
+def device_numbers(stages: Sequence[Stage]) -> tuple[int, ...]:
+    """Number the devices of stages from 0, in the order in which they come up."""
+    number: dict[tuple[int, int], int] = {}
+    return tuple(number.setdefault((stage.domain, stage.device), len(number)) for stage in stages)
+
+
+def cross_domain_bytes(workload: Workload, placement: Placement) -> float:
+    """Bytes of one iteration that leave a domain: activations forward, gradients back.
+
+    Each counts once, however many links its route has.
+    """
+    return 2 * placement.num_borders * workload.num_microbatches * workload.message_bytes
 
 
 def _parse_domain(text: str, domain_names: Sequence[str]) -> int | None:

@@ -1,7 +1,6 @@
 """All that a scheduler decides: where layers run, how GPUs share them, and in which order."""
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Literal, get_args
@@ -9,8 +8,8 @@ from typing import Literal, get_args
 from des.base.arithmetic import even_share
 from des.job.workload import Workload
 from des.plan.gradient_exchange import DEFAULT_EXCHANGE, GradientExchange
-from des.plan.parallelism import Parallelism
-from des.plan.placement import Placement, Stage
+from des.plan.parallelism import UNSHARED, Parallelism
+from des.plan.placement import Placement, Stage, device_numbers
 from des.plan.shares import check_shares
 from des.plan.sharing_checks import check_sharing
 from des.plan.synchronisation import EVERY_STEP, Synchronisation, agree_every_step
@@ -263,14 +262,21 @@ def replica_stages(placement: Placement, parallelism: tuple[Parallelism, ...]) -
     Raises
     ------
     ValueError
-        If a domain has more chunks in a row than layers.
+        If a domain has more chunks in a row than layers, or another number of them than the
+        placement has stages there.
     """
-    if not parallelism:
+    if not parallelism and not placement.stage_layers:
         return placement.stages
     stages: list[Stage] = []
-    for run in placement.stages:
-        shared = parallelism[run.domain]
+    explicit = placement.stage_layers or ((),) * len(placement.stages)
+    for run, given in zip(placement.stages, explicit, strict=True):
+        shared = parallelism[run.domain] if parallelism else UNSHARED
         devices = shared.device_of_chunk
+        if given and len(given) != len(devices):
+            raise ValueError(
+                f"plan: stage_layers of domain {run.domain} must be of {len(devices)} stages, as "
+                f"its pipeline has; got {len(given)}"
+            )
         if len(devices) > run.num_layers:
             chunks = f" devices of {shared.chunks} chunks" if shared.chunks > 1 else ""
             raise ValueError(
@@ -279,7 +285,7 @@ def replica_stages(placement: Placement, parallelism: tuple[Parallelism, ...]) -
             )
         first_layer = run.first_layer
         for device, num_layers in zip(
-            devices, split_evenly(run.num_layers, len(devices)), strict=True
+            devices, given or split_evenly(run.num_layers, len(devices)), strict=True
         ):
             stages.append(
                 replace(
@@ -292,17 +298,3 @@ def replica_stages(placement: Placement, parallelism: tuple[Parallelism, ...]) -
             )
             first_layer += num_layers
     return tuple(stages)
-
-
-def device_numbers(stages: Sequence[Stage]) -> tuple[int, ...]:
-    """Number the devices of stages from 0, in the order in which they come up."""
-    number: dict[tuple[int, int], int] = {}
-    return tuple(number.setdefault((stage.domain, stage.device), len(number)) for stage in stages)
-
-
-def cross_domain_bytes(workload: Workload, placement: Placement) -> float:
-    """Bytes of one iteration that leave a domain: activations forward, gradients back.
-
-    Each counts once, however many links its route has.
-    """
-    return 2 * placement.num_borders * workload.num_microbatches * workload.message_bytes

@@ -26,7 +26,8 @@ def placement_text(placement: Placement, domain_names: Sequence[str]) -> str:
     >>> placement_text(Placement.parse("1*28,0*52"), ["East", "West"])
     'West*28,East*52'
     """
-    return ",".join(f"{domain_names[one.domain]}*{one.num_layers}" for one in placement.stages)
+    runs = zip(placement.stages, placement.run_texts, strict=True)
+    return ",".join(f"{domain_names[run.domain]}*{text}" for run, text in runs)
 
 
 def pipelines_text(plan: Plan, domain_names: Sequence[str]) -> str:

@@ -22,7 +22,7 @@ from des import (
     simulate,
 )
 from des.costs.stage_times import compute_rate_flops_per_s, stage_times_s
-from des.plan.plan import device_numbers
+from des.plan.placement import device_numbers
 from des.schedules import MESSAGE_OF
 
 

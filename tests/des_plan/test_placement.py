@@ -1,11 +1,17 @@
 """Placements, the stages they form and what they send."""
 
+from dataclasses import replace
+
 import pytest
+from bound_cases import job, site, sites
 from hypothesis import given
 from hypothesis import strategies as st
 from strategies import ALLOWED_SCHEDULES, free_world, placements, plan, unit_workload, workloads
 
-from des import Placement, Plan, Stage, cross_domain_bytes
+from des import Parallelism, Placement, Plan, Stage, cross_domain_bytes, simulate
+from des.compiled.simulate import simulate_compiled
+from des.plan.plan import replica_stages, split_evenly
+from des.plan.plan_texts import placement_text
 
 NAMES = ("East", "Central", "West")
 
@@ -120,3 +126,63 @@ def test_cross_domain_bytes_count_every_border_twice_a_microbatch(workload, draw
 
     expected = 2 * workload.num_microbatches * workload.message_bytes * borders
     assert cross_domain_bytes(workload, placement) == pytest.approx(expected)
+
+
+def test_layers_of_each_stage_are_read_from_text_and_written_to_it():
+    placement = Placement.parse("East*9+10+9,West*4", NAMES)
+
+    assert placement.domain_of_layer == (0,) * 28 + (2,) * 4
+    assert placement.stage_layers == ((9, 10, 9), ())
+    assert Placement.parse(str(placement)) == placement
+    assert placement_text(placement, NAMES) == "East*9+10+9,West*4"
+    with pytest.raises(ValueError, match=r"stage_layers must add up .* runs 7; got \(\(3, 3\),\)"):
+        Placement(domain_of_layer=(0,) * 7, stage_layers=((3, 3),))
+    with pytest.raises(ValueError, match=r"stage_layers must add up .* runs 7; got"):
+        Placement.parse("0*3+3,0*1")
+    with pytest.raises(ValueError, match="placement: each item"):
+        Placement.parse("0*3+0")
+
+
+@given(
+    num_stages=st.integers(2, 4), num_layers=st.integers(4, 9), num_microbatches=st.integers(1, 5)
+)
+def test_even_layers_of_stages_that_are_given_change_nothing(
+    num_stages, num_layers, num_microbatches
+):
+    """Two sites of so many stages each."""
+    topology = sites(site("A"), site("B"))
+    workload = job(num_layers=2 * num_layers, num_microbatches=num_microbatches)
+    even = Placement.even(2, 2 * num_layers)
+    parallelism = (Parallelism(pipeline=num_stages),) * 2
+    given_layers = (split_evenly(num_layers, num_stages),) * 2
+    stages = [(domain, own) for domain in (0, 1) for own in given_layers[domain]]
+    assert Placement.of_stages(stages) == even
+
+    plans = [Plan(placement=even, parallelism=parallelism)]
+    plans.append(replace(plans[0], placement=replace(even, stage_layers=given_layers)))
+    assert simulate(topology, workload, plans[0]) == simulate(topology, workload, plans[1])
+
+
+@pytest.mark.parametrize("layers", [(1, 3), (2, 2), (3, 1)])
+def test_a_device_computes_for_the_layers_that_it_is_given(layers):
+    """All forwards, then all backwards: the slowest device is at work without a break."""
+    topology, workload = sites(site("A")), job(num_layers=4, num_microbatches=64)
+    plan = Plan(
+        placement=Placement(domain_of_layer=(0,) * 4, stage_layers=(layers,)),
+        parallelism=(Parallelism(pipeline=2),),
+    )
+    busy_s = [stage.busy_s for stage in simulate(topology, workload, plan).stages]
+
+    assert [stage.num_layers for stage in plan.stages] == list(layers)
+    assert busy_s[0] / busy_s[1] == pytest.approx(layers[0] / layers[1], rel=1e-6)
+    compiled = simulate_compiled(topology, workload, plan)
+    assert compiled == simulate(topology, workload, plan)
+
+
+@pytest.mark.parametrize("pipeline", [1, 3])
+def test_stages_that_a_pipeline_has_not_are_refused(pipeline):
+    parallelism = (Parallelism(pipeline=pipeline),)
+    with pytest.raises(
+        ValueError, match=f"stage_layers of domain 0 must be of {pipeline} stages, as its pipeline"
+    ):
+        replica_stages(Placement.parse("0*2+2"), parallelism)

@@ -7,7 +7,8 @@ from sharing import parallel_cases, parallelisms
 from strategies import free_world, placements, plan, unit_workload
 
 from des import GradientExchange, Parallelism, Placement, Plan
-from des.plan.plan import device_numbers, replica_stages, split_evenly
+from des.plan.placement import device_numbers
+from des.plan.plan import replica_stages, split_evenly
 
 
 def shares(*texts: str) -> tuple[Parallelism, ...]:

@@ -16,7 +16,7 @@ from des.base.quantities import (
 from des.devices.presets import KIND_NAMES
 from des.world.domain import Domain
 from des.world.files.dynamics_forms import law_entry
-from des.world.files.topology_yaml import from_yaml
+from des.world.files.topology_yaml import from_yaml, topology_of
 from des.world.gpu_models import KernelFigures
 from des.world.nodes import Nodes
 from des.world.packet_transport import PacketTransport
@@ -55,6 +55,28 @@ def to_yaml(topology: Topology, *, comment: str = "") -> str:
     ValueError
         If the world holds what a file does not, such as a movement under way.
     """
+    # A link on one line, as people write them; the width is where lines break after the next key.
+    body = yaml.safe_dump(
+        _entry_of(topology), sort_keys=False, default_flow_style=None, allow_unicode=True, width=85
+    )
+    _require_equal(from_yaml(body), topology)
+    return "".join(f"# {line}".rstrip() + "\n" for line in comment.splitlines()) + body
+
+
+def topology_entry(topology: Topology) -> dict[str, object]:
+    """Return a world as plain values, of which `topology_of` makes an equal one.
+
+    Raises
+    ------
+    ValueError
+        If the world holds what a file does not, such as a movement under way.
+    """
+    content = _entry_of(topology)
+    _require_equal(topology_of(content), topology)
+    return content
+
+
+def _entry_of(topology: Topology) -> dict[str, object]:
     content: dict[str, object] = {
         "topology": {
             "domains": [_domain_entry(domain) for domain in topology.domains],
@@ -64,16 +86,15 @@ def to_yaml(topology: Topology, *, comment: str = "") -> str:
     }
     if topology.transport != PLAIN:
         content["transport"] = _transport_entry(topology.transport)
-    # A link on one line, as people write them; the width is where lines break after the next key.
-    body = yaml.safe_dump(
-        content, sort_keys=False, default_flow_style=None, allow_unicode=True, width=85
-    )
-    read_back = from_yaml(body)
+    return content
+
+
+def _require_equal(read_back: Topology, topology: Topology) -> None:
+    """Refuse a world that is another one when it is read again, naming the field."""
     for field in fields(topology):
         value = getattr(topology, field.name)
         if getattr(read_back, field.name) != value:
             raise ValueError(f"topology: {field.name} cannot be written to a file, got {value!r}")
-    return "".join(f"# {line}".rstrip() + "\n" for line in comment.splitlines()) + body
 
 
 def _domain_entry(domain: Domain) -> dict[str, object]:

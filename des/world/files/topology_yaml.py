@@ -93,6 +93,11 @@ def from_yaml(text: str, folder: Path = Path()) -> Topology:
         raise ValueError(f"not readable as YAML{where}: {problem}") from error
     except RecursionError as error:
         raise ValueError("not readable as YAML: nested too deeply") from error
+    return topology_of(content, folder)
+
+
+def topology_of(content: object, folder: Path = Path()) -> Topology:
+    """Make a world of the content of a file; ``ValueError`` where it does not describe one."""
     listed = content.get("topology") if isinstance(content, dict) else None
     domains = listed.get("domains") if isinstance(listed, dict) else None
     if isinstance(domains, list):
