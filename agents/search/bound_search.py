@@ -130,6 +130,7 @@ def row_of_candidate(request: Request, candidate: Candidate) -> BoundRow | str:
             plan=plan,
             trainer=request.trainer.name,
             step_s=result.makespan_s,
+            corrections=request.corrections,
         )
     except ValueError as error:
         return str(error)

@@ -104,13 +104,6 @@ class Setting:
         return f"{self.schedule}_{size / num_workers:.9g}x"
 
 
-def servers_of(domain: Domain) -> tuple[int, int, bool]:
-    """Servers of a domain, GPUs of each, and whether that is assumed: one server without nodes."""
-    if domain.nodes is None:
-        return 1, domain.num_gpus, True
-    return domain.num_nodes, domain.nodes.gpus_per_node, False
-
-
 def num_stages_of(domain: Domain, degrees: Degrees) -> int:
     """Stages of some degrees that the servers of a domain hold; none straddles servers unevenly."""
     size = degrees.num_gpus

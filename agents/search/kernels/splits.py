@@ -70,18 +70,19 @@ def foreseen_s(figures: Figures, rules: Rules, chain: np.ndarray) -> float:
 
 @lean_kernel
 def _num_held_by(figures: Figures, chain: np.ndarray, pace_s: float, num_chunks: int) -> int:
-    total = 0
+    total: int = 0
     for at in range(len(chain)):
-        count: int = _layers_within(figures, chain[at], pace_s) * figures.num_devices[chain[at]]
-        if count >= num_chunks * figures.num_devices[chain[at]]:
-            total += count
+        each: int = _layers_within(figures, chain[at], pace_s)
+        devices: int = figures.num_devices[chain[at]]
+        if each >= num_chunks:
+            total = total + devices * each
     return total
 
 
 @lean_kernel
 def _layers_within(figures: Figures, site: int, pace_s: float) -> int:
-    count = int(pace_s / layer_s(figures, site) * (1.0 + 1e-12))
-    count = min(count, figures.passes_s.shape[2] - 1)
+    most: int = figures.passes_s.shape[2] - 1
+    count = min(int(pace_s / layer_s(figures, site) * (1.0 + 1e-12)), most)
     while count > 0:
         needed_bytes = figures.state_bytes[site, count] + figures.kept_bytes[site, count]
         if needed_bytes <= figures.room_bytes[site]:
