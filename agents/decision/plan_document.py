@@ -37,7 +37,7 @@ class _JobForm(StrictForm):
 
 
 class _DocumentForm(StrictForm):
-    """All of a document; ``sites`` follow from the rest, and are for readers."""
+    """All of a document; ``sites`` follow from the rest, and are for readers, as is ``answer``."""
 
     format: str
     version: int
@@ -48,6 +48,7 @@ class _DocumentForm(StrictForm):
     plan: PlanForm
     sites: list[dict[str, object]]
     world: dict[str, object]
+    answer: dict[str, object] = {}
 
 
 def is_document(content: object) -> bool:
