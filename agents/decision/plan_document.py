@@ -48,7 +48,7 @@ class _DocumentForm(StrictForm):
     plan: PlanForm
     sites: list[dict[str, object]]
     world: dict[str, object]
-    answer: dict[str, object] = {}
+    answer: dict[str, object] | None = None
 
 
 def is_document(content: object) -> bool:

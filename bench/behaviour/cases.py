@@ -88,8 +88,8 @@ def train(_: Path) -> Iterator[Case]:
 def decide(_: Path) -> Iterator[Case]:
     """A decision across domains on every shipped world, with and without reasons."""
     module = "agents.decide"
-    job = ("--model", "llama2_7b", "--trainer", "ideal", "--across-only")
-    job = (*job, "--deciders", "hi_ppo", "--json")
+    ideal = ("--trainer", "ideal", "--deciders", "hi_ppo", "--across-only", "--json")
+    job = ("--model", "llama2_7b", *ideal)
     for world in WORLDS:
         yield one(f"decide/{world}", module, "--network", world, *job)
         yield one(f"decide/{world}-explained", module, "--network", world, *job, "--explain")
