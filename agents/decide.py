@@ -1,13 +1,15 @@
 """One scheduling decision for people: ``python -m agents.decide --network now.yaml``.
 
-Reads the network as it is now, the job and the plan in force. Prints a page: where to place what,
-time and tokens, the change and when it has paid, the best plan of each family of plans, what limits
-the answer and what would change it. ``--json`` prints the same for programs.
+Reads the network as it is now and the job. Prints one plan that the trainer can run: the layers,
+parallelism and GPUs of every site, schedule and microbatches, its time, the best plan of each other
+kind, what limits it, and what other trainers could do. ``--json`` prints the plan as a document
+that ``eastwest simulate --plan`` repeats.
 
-By default all families that leave the arithmetic of training unchanged are searched, and the
-pipeline of the trained policies (Hi-PPO) is judged with them; ``--families all`` and
-``--compression 1,2,4`` add the others, marked, with their price in tokens.
-``--deciders hi_ppo --json`` is the answer of the policies alone.
+With ``--trainer ideal`` a domain counts as one perfect device that runs any schedule. All families
+that leave the arithmetic of training unchanged are searched then, and the pipeline of the trained
+policies (Hi-PPO) is judged with them; ``--families all`` and ``--compression 1,2,4`` add the
+others, marked, with their price in tokens. ``--deciders hi_ppo --json`` is the answer of the
+policies alone.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from typing import TYPE_CHECKING
 
 from agents.answer.config import PROG, Config
 from agents.answer.trained import Trained
+from agents.trainers.table import DEFAULT_TRAINER, trainer_named
 from des.base.atomic_write import write_atomically
 from des.base.command import BAD_INPUT, EXIT_CODES, UsageError, exit_code_of
 from des.base.flags import from_dict, parse_given, to_dict
@@ -28,20 +31,26 @@ from des.base.lazy import lazy
 from des.base.strict_json import parse_json
 
 if TYPE_CHECKING:
-    from agents.answer import answering, question, reading
+    from agents.answer import answering, bound_answer, question, reading
     from agents.answer.answer import Answer
     from agents.decision import plan_space, whole_plan
     from agents.decision.training_job import TrainingJob
     from agents.hi_ppo import decision_report
+    from agents.search import objective as search_objective
+    from agents.search import search
+    from agents.search.objective import Objective
     from des import Topology
     from des.base import compiling_ahead
 else:
     answering = lazy("agents.answer.answering")
+    bound_answer = lazy("agents.answer.bound_answer")
     question = lazy("agents.answer.question")
     reading = lazy("agents.answer.reading")
     plan_space = lazy("agents.decision.plan_space")
     whole_plan = lazy("agents.decision.whole_plan")
     decision_report = lazy("agents.hi_ppo.decision_report")
+    search = lazy("agents.search.search")
+    search_objective = lazy("agents.search.objective")
     compiling_ahead = lazy("des.base.compiling_ahead")
 
 
@@ -55,14 +64,20 @@ _EPILOG = f"""\
 examples:
   python -m agents.decide --network east_central_west
       a first decision for Llama 2 70B on a shipped world
-  python -m agents.decide --network four_domains_1 --job four_domains_1 --families all
-      a shipped example, over all families of plans
-  python -m agents.decide --network now.yaml --last "East*28,Central*26,West*26" --explain
-      whether to leave the placement in force, and what limits the plan
-  python -m agents.decide --network now.yaml --last "East*80 | West*80" --loads West=0.5/0.1/3
+  python -m agents.decide --network now.yaml --job job.json --trainer torchtitan --json > plan.json
+      another trainer; eastwest simulate --plan plan.json repeats its time
+  python -m agents.decide --network now.yaml --job job.json --last plan.json
+      whether to leave a plan in force
+  python -m agents.decide --network now.yaml --objective cost --at-most "90 s"
+      the cheapest plan whose step takes at most 90 s
+  python -m agents.decide --network four_domains_1 --job four_domains_1 --trainer ideal \
+      --families all
+      a shipped example among perfect devices, over all families of plans
+  python -m agents.decide --network now.yaml --trainer ideal --last "East*80 | West*80" \
+      --loads West=0.5/0.1/3
       two replicas are in force, and half of West has been taken by others
   python -m agents.decide --network now.yaml --stream < situations.jsonl
-      an answer a line for each line such as {{"loads": "West=0.5", "last": "East*80"}}
+      an answer a line for each line such as {{"loads": "West=0.5"}}
 
 exit codes: 0 decided; 2 bad input, or no plan fits;
   {EXIT_CODES}
@@ -78,11 +93,36 @@ def decide(
     topology: Topology,
     job: TrainingJob,
     *,
+    trainer: str = DEFAULT_TRAINER,
+    objective: Objective | None = None,
+) -> bound_answer.BoundAnswer:
+    """Decide what a trainer can run on the GPUs of a world.
+
+    Returns
+    -------
+    BoundAnswer
+        As text and in notebooks it is the page that the command prints.
+
+    Raises
+    ------
+    InfeasiblePlacementError
+        If no plan fits, naming the least memory that is missing on a GPU.
+    ValueError
+        If the network moves, there is no such trainer, or no plan keeps the limits.
+    """
+    request = search.Request(topology=topology, job=job, trainer=trainer_named(trainer))
+    return bound_answer.answer_bound(request, objective or search_objective.Objective())
+
+
+def decide_ideal(
+    topology: Topology,
+    job: TrainingJob,
+    *,
     space: plan_space.PlanSpace | None = None,
     in_force: question.PlanInForce | None = None,
     max_judged: int | None = None,
 ) -> Answer:
-    """Decide over all families that a space allows, by search alone.
+    """Decide over all families that a space allows among perfect devices, by search alone.
 
     Returns
     -------
@@ -136,7 +176,7 @@ def run(
 
 def _policies_ahead(config: Config) -> AbstractContextManager[Callable[[], None] | None]:
     """Compile the kernels of the policies in a second process while the search compiles its own."""
-    if config.deciders != "both":
+    if config.deciders != "both" or not trainer_named(config.trainer).is_ideal:
         return nullcontext()
     return compiling_ahead.compiling_ahead("agents.answer.policies_ahead", KERNELS)
 
@@ -151,6 +191,9 @@ def _answered(
     """The page or the JSON of one question; warnings go to standard error."""
     indent = None if config.stream else 2
     is_json = config.json or config.stream
+    if not trainer_named(config.trainer).is_ideal:
+        bound = _bound_answer(config, given)
+        return f"{_json(bound.as_dict(), indent) if is_json else bound}\n"
     if config.deciders == "hi_ppo" and is_json:
         return _by_policies(config, given, trained, indent)
     found = answering.answer(
@@ -165,6 +208,18 @@ def _answered(
     if watch is not None:
         watch(found)
     return f"{_json(found.as_dict(), indent) if is_json else found}\n"
+
+
+def _bound_answer(config: Config, given: frozenset[str]) -> bound_answer.BoundAnswer:
+    asked = reading.bound_question_of(config, given)
+    return bound_answer.answer_bound(
+        asked.request,
+        asked.objective,
+        in_force=asked.in_force,
+        replacement=asked.replacement,
+        with_others=not config.stream,
+        notes=asked.notes,
+    )
 
 
 def _by_policies(

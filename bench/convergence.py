@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from agents.ppo.devices import keep_freed_memory, use_torch_threads
 from agents.ppo.ppo_config import PPOConfig
-from agents.ppo.trainer import Trainer
+from agents.ppo.trainer import PPOTrainer
 from bench.report import Section, Table, column
 from bench.timing import Effort
 from scenarios.train.flat_command import make_scenario_task
@@ -105,7 +105,7 @@ def _train(
         num_processes=config.workers,
     ) as rollouts:
         started_s = time.perf_counter()
-        trainer = Trainer(rollouts, ppo, seed, config.steps)
+        trainer = PPOTrainer(rollouts, ppo, seed, config.steps)
         while not trainer.finished and len(ends) != most_updates:
             report = trainer.update()
             ends.append((report.step_count, time.perf_counter() - started_s, report.mean_reward))

@@ -14,7 +14,7 @@ from agents.flat.sb3_vec_env import PlacementSB3VecEnv
 from agents.flat.task import PlacementTask
 from agents.ppo.devices import keep_freed_memory, use_torch_threads
 from agents.ppo.ppo_config import PPOConfig
-from agents.ppo.trainer import Trainer
+from agents.ppo.trainer import PPOTrainer
 from bench.report import Section, Table, column
 from bench.tasks import placement_task
 from bench.timing import Contestant, Effort, Timing, race, speed_ratio
@@ -141,7 +141,7 @@ def _ours(
         hidden_sizes=network.hidden_sizes,
     )
     environment = BatchedPlacementEnv(task, num_envs=num_envs, seed=SEED, num_workers=num_threads)
-    trainer = Trainer.local(environment, config, SEED, total_steps=2**62)
+    trainer = PPOTrainer.local(environment, config, SEED, total_steps=2**62)
 
     return Contestant(name=name, call=trainer.update, num_items=trainer.steps_per_update)
 

@@ -1,10 +1,10 @@
 """Settings of the command that answers: the fields are its flags."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from agents.trainers.table import DEFAULT_TRAINER, TRAINERS
 from des.base.flags import option, required
 from des.job.models import MODEL_HELP
 from des.plan.replacement import RESTART_S
@@ -17,15 +17,6 @@ Deciders = Literal["both", "search", "hi_ppo"]
 
 Exchange = Literal["every_step", "diloco", "streaming_diloco"]
 """Exchange of replicas in force."""
-
-
-def require_three(owner: str, field: str, values: Sequence[float]) -> None:
-    """Refuse weights other than three."""
-    if len(values) != 3:
-        raise ValueError(
-            f"{owner}: {field} must be three numbers such as 0.4,0.3,0.3; "
-            f"got {','.join(map(str, values))}"
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +34,22 @@ class Config:
     microbatches: int = option(32, "sequences of an iteration")
     tokens_per_step: str | None = option(
         None, "tokens of an iteration in place of --microbatches, such as 4M or 512Ki"
+    )
+    trainer: str = option(
+        DEFAULT_TRAINER,
+        f"program that runs the plan, one of {', '.join(TRAINERS)}; under ideal a domain is one "
+        "perfect device that runs any schedule, for theory",
+    )
+    schedules: tuple[str, ...] = option(
+        (), "schedules to choose from, such as 1f1b", default_text="all that the trainer runs"
+    )
+    objective: str = option(
+        "time",
+        "time, cost (hours of GPUs, and bytes, in USD), or weights w1,w2,w3 of R = w1 R_eff + w2 U "
+        "- w3 C: speed over the quickest plan's, utilisation, and bytes over the most of any plan",
+    )
+    at_most: str | None = option(
+        None, 'limit of a step, such as "90 s" or "5 USD"', default_text="none"
     )
     families: str = option(
         "synchronous",
@@ -115,11 +122,6 @@ class Config:
     )
     epoch_s: float = option(300.0, "time between decisions of Hi-PPO [s]")
     iterations_per_epoch: int = option(10, "iterations between decisions of Hi-PPO")
-    preference: tuple[float, ...] = option(
-        (1.0, 0.0, 0.0),
-        "weights of time, utilisation and communication; others than time for hi_ppo alone",
-        check=require_three,
-    )
     explain: bool = option(False, "say what limits the plan, and its neighbours")
     json: bool = option(False, "JSON for programs in place of a page of text")
     stream: bool = option(

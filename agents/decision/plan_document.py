@@ -43,7 +43,7 @@ class _JobForm(StrictForm):
 
 
 class _DocumentForm(StrictForm):
-    """All of a document; ``sites`` follow from the rest, and are for readers."""
+    """All of a document; ``sites`` follow from the rest, and are for readers, as is ``answer``."""
 
     format: str
     version: int
@@ -54,8 +54,9 @@ class _DocumentForm(StrictForm):
     plan: PlanForm
     sites: list[dict[str, object]]
     world: dict[str, object]
-    profiles: dict[str, ProfileForm]
-    routing_latencies_s: list[float] | None
+    profiles: dict[str, ProfileForm] = {}
+    routing_latencies_s: list[float] | None = None
+    answer: dict[str, object] | None = None
 
 
 def is_document(content: object) -> bool:

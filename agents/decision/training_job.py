@@ -7,6 +7,7 @@ from typing import Self
 from des import Workload, build_workload
 from des.base.checks import MOST_ITEMS, require_count
 from des.job.models import architecture_named, architecture_workload
+from des.job.transformer import GradientPrecision
 
 MICROBATCH_SIZES = (1, 2, 4)
 """Sequences of a microbatch to choose from."""
@@ -125,9 +126,14 @@ class TrainingJob:
         """Sizes of microbatches that divide the sequences of an iteration."""
         return tuple(size for size in sizes if self.num_sequences % size == 0)
 
-    def workload(self, microbatch_size: int, recomputation: str = "flash") -> Workload:
+    def workload(
+        self,
+        microbatch_size: int,
+        recomputation: str = "flash",
+        gradient_precision: GradientPrecision = "bf16",
+    ) -> Workload:
         """Workload of the job in microbatches of this size."""
-        return _workload(self, microbatch_size, recomputation)
+        return _workload(self, microbatch_size, recomputation, gradient_precision)
 
     @cached_property
     def layer_count(self) -> int:
@@ -136,7 +142,12 @@ class TrainingJob:
 
 
 @lru_cache(maxsize=1024)
-def _workload(job: TrainingJob, microbatch_size: int, recomputation: str) -> Workload:
+def _workload(
+    job: TrainingJob,
+    microbatch_size: int,
+    recomputation: str,
+    gradient_precision: GradientPrecision,
+) -> Workload:
     if job.num_sequences % microbatch_size:
         raise ValueError(
             f"training job: microbatch_size must divide the {job.num_sequences} sequences of an "
@@ -149,6 +160,7 @@ def _workload(job: TrainingJob, microbatch_size: int, recomputation: str) -> Wor
         microbatch_size=microbatch_size,
         sequence_length=job.sequence_length,
         recomputation=recomputation,
+        gradient_precision=gradient_precision,
     )
 
 

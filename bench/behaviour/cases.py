@@ -88,15 +88,16 @@ def train(_: Path) -> Iterator[Case]:
 def decide(_: Path) -> Iterator[Case]:
     """A decision across domains on every shipped world, with and without reasons."""
     module = "agents.decide"
-    job = ("--model", "llama2_7b", "--across-only", "--deciders", "hi_ppo", "--json")
+    ideal = ("--trainer", "ideal", "--deciders", "hi_ppo", "--across-only", "--json")
+    job = ("--model", "llama2_7b", *ideal)
     for world in WORLDS:
         yield one(f"decide/{world}", module, "--network", world, *job)
         yield one(f"decide/{world}-explained", module, "--network", world, *job, "--explain")
     here = ("--network", "east_central_west", *job)
     last = (*here, "--last", "East*10,Central*10,West*12", "--last-schedule", "gpipe")
     yield one("decide/in_force", module, *last, "--restart-s", "2")
-    yield one("decide/restart_only", module, *last, "--restart-only", "--preference", "0,0,1")
-    bound = ("--preference", "0,0,1", "--most-slowdown", "0.05", "--out", "plan.json")
+    yield one("decide/restart_only", module, *last, "--restart-only", "--objective", "0,0,1")
+    bound = ("--objective", "0,0,1", "--most-slowdown", "0.05", "--out", "plan.json")
     yield one("decide/bounded", module, *here, *bound)
 
 

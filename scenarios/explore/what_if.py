@@ -64,7 +64,7 @@ def bandwidth_sweep(
         If no family fits.
     """
     space = PlanSpace(families=FAMILIES)
-    answer = decide.decide(problem.topology, problem.job, space=space, max_judged=max_judged)
+    answer = decide.decide_ideal(problem.topology, problem.job, space=space, max_judged=max_judged)
     ones = np.ones(len(problem.topology.links))
     rows = []
     for factor in factors:

@@ -1,0 +1,186 @@
+"""Answer with a bound plan: what a trainer runs quickest, its rivals, and other trainers."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from agents.answer.bound_page import bound_sections
+from agents.answer.question import UNLESS_GIVEN
+from agents.answer.sections import as_html, as_text
+from agents.decision.bound_plan import BoundPlan
+from agents.decision.plan_document import write_document
+from agents.search.bound_search import BoundFound, BoundRow, search_bound
+from agents.search.objective import Objective
+from agents.search.search import Request
+from agents.trainers.table import TRAINERS
+from des import migration_s, moved_bytes, simulate
+from des.plan.replacement import Replacement
+
+
+@dataclass(frozen=True, kw_only=True)
+class OtherTrainer:
+    """What another trainer could do with the same job; ``row`` is None where nothing fits."""
+
+    title: str
+    row: BoundRow | None
+    misfit: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoundChange:
+    """Change from a bound plan in force.
+
+    Attributes
+    ----------
+    present_s
+        Time of a step of the plan in force on the network as it is. [s]
+    num_bytes
+        Model state that its new sites lack. [bytes]
+    change_s
+        For which the training stands still; 0 where the plan stays. [s]
+    """
+
+    in_force: BoundPlan
+    present_s: float
+    num_bytes: float
+    change_s: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoundAnswer:
+    """A bound plan for a job on a network; as text it is the page for people.
+
+    Attributes
+    ----------
+    rows
+        The best plan, then the best one of every other kind.
+    """
+
+    request: Request
+    objective: Objective
+    rows: tuple[BoundRow, ...]
+    others: tuple[OtherTrainer, ...]
+    num_judged: int
+    change: BoundChange | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def best(self) -> BoundRow:
+        """The plan that answers."""
+        return self.rows[0]
+
+    @property
+    def step_s(self) -> float:
+        """Time of a step of the plan. [s]"""
+        return self.best.bound.step_s
+
+    def as_dict(self) -> dict[str, object]:
+        """Return the document of the plan, which `eastwest simulate --plan` repeats, and why."""
+        document = write_document(self.best.bound)
+        answer: dict[str, object] = {
+            "kinds": [_row_dict(row) for row in self.rows],
+            "other_trainers": [
+                {"trainer": one.title, "misfit": one.misfit}
+                | ({} if one.row is None else _row_dict(one.row))
+                for one in self.others
+            ],
+            "num_judged": self.num_judged,
+            "notes": list(self.notes),
+        }
+        if self.change is not None:
+            answer["change"] = {
+                "present_s": self.change.present_s,
+                "num_bytes": self.change.num_bytes,
+                "change_s": self.change.change_s,
+            }
+        document["answer"] = answer
+        return document
+
+    def __str__(self) -> str:
+        return as_text(bound_sections(self))
+
+    def _repr_html_(self) -> str:
+        """The page as HTML, which notebooks show."""
+        return as_html(bound_sections(self))
+
+
+def answer_bound(
+    request: Request,
+    objective: Objective,
+    *,
+    in_force: BoundPlan | None = None,
+    replacement: Replacement = UNLESS_GIVEN,
+    with_others: bool = True,
+    notes: Sequence[str] = (),
+) -> BoundAnswer:
+    """Answer with the best bound plan.
+
+    Raises
+    ------
+    InfeasiblePlacementError
+        If none fits, naming the least memory that is missing on a GPU.
+    ValueError
+        If none keeps the limits of the objective.
+    """
+    found = search_bound(request, objective)
+    return BoundAnswer(
+        request=request,
+        objective=objective,
+        rows=found.rows,
+        others=tuple(_others(request, objective)) if with_others else (),
+        num_judged=found.num_judged,
+        change=None if in_force is None else _change(request, found, in_force, replacement),
+        notes=tuple(notes),
+    )
+
+
+def _others(request: Request, objective: Objective) -> list[OtherTrainer]:
+    found = []
+    for trainer in TRAINERS.values():
+        if trainer.is_ideal or trainer.name == request.trainer.name:
+            continue
+        asked = replace(request, trainer=trainer, schedules=())
+        try:
+            row = search_bound(asked, objective).best
+        except ValueError as error:
+            found.append(OtherTrainer(title=trainer.title, row=None, misfit=str(error)))
+        else:
+            found.append(OtherTrainer(title=trainer.title, row=row))
+    return found
+
+
+def _change(
+    request: Request, found: BoundFound, in_force: BoundPlan, replacement: Replacement
+) -> BoundChange:
+    """Cost of leaving a plan, whose step is simulated on the network as it is."""
+    topology, best = request.topology, found.best.bound
+    old, new = (replace(one.plan, parallelism=(), shares=()) for one in (in_force, best))
+    present_s = simulate(topology, in_force.workload, in_force.plan, request.corrections).makespan_s
+    is_same = (in_force.workload, in_force.plan) == (best.workload, best.plan)
+    num_bytes, change_s = 0.0, 0.0 if is_same else replacement.restart_s
+    if old != new and replacement.pays_bytes:
+        num_bytes = sum(moved_bytes(best.workload, old, new).values())
+        change_s = migration_s(
+            topology,
+            best.workload,
+            old,
+            new,
+            restart_s=replacement.restart_s,
+            corrections=request.corrections,
+        )
+    return BoundChange(
+        in_force=in_force, present_s=present_s, num_bytes=num_bytes, change_s=change_s
+    )
+
+
+def _row_dict(row: BoundRow) -> dict[str, object]:
+    figures, plan = row.figures, row.bound.plan
+    return {
+        "kind": row.kind,
+        "step_s": figures.step_s,
+        "schedule": plan.schedule,
+        "microbatch_size": row.bound.microbatch_size,
+        "usd": figures.usd,
+        "wan_bytes": figures.wan_bytes,
+        "memory_fraction": figures.memory_fraction,
+        "utilisation": figures.utilisation,
+    }

@@ -1,0 +1,191 @@
+"""Page of an answer with a bound plan: where what runs on which GPUs, rivals, other trainers."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from agents.answer.figures import duration, figure, gigabytes, percent
+from agents.answer.sections import Section
+from agents.decision.bound_plan import BoundPlan, servers_of
+from agents.search.bound_search import KIND_TITLES, BoundRow
+from agents.trainers.table import trainer_named
+from des.plan.placement import Stage
+from des.plan.plan_texts import pipelines_text
+
+if TYPE_CHECKING:
+    from agents.answer.bound_answer import BoundAnswer
+
+
+def bound_sections(answer: "BoundAnswer") -> tuple[Section, ...]:
+    """Return the sections of the page."""
+    found = [_headline(answer), _where(answer.best)]
+    if answer.change is not None:
+        found.append(_change(answer))
+    found += [_kinds(answer), _bottleneck(answer.best)]
+    if answer.others:
+        found.append(_others(answer))
+    return tuple(found)
+
+
+def _headline(answer: "BoundAnswer") -> Section:
+    best = answer.best
+    trainer = trainer_named(best.bound.trainer)
+    lines = [
+        f"{figure(best.bound.step_s)} s a step, {figure(_tokens_per_s(best))} tokens/s, on "
+        f"{', '.join(_site_names(best))}, with {trainer.title}"
+    ]
+    if trainer.is_ideal:
+        lines.append("a domain counts as one perfect device, which no trainer has")
+    single = next((row for row in answer.rows if row.kind == "single"), None)
+    if single is not None and best.kind != "single":
+        less = 1.0 - best.bound.step_s / single.bound.step_s
+        lines.append(
+            f"{percent(less)} less than on the best single domain, {_site_names(single)[0]} "
+            f"({figure(single.bound.step_s)} s)"
+        )
+    return Section(title=f"Answer: {KIND_TITLES[best.kind]}", lines=(*lines, *answer.notes))
+
+
+def _tokens_per_s(row: BoundRow) -> float:
+    return row.bound.workload.tokens_per_iteration / row.bound.step_s
+
+
+def _site_names(row: BoundRow) -> list[str]:
+    domains = row.bound.topology.domains
+    return [domains[site].name for chain in row.candidate.chains for site in chain]
+
+
+def _where(row: BoundRow) -> Section:
+    """Degrees, layers and GPUs of every site, replica by replica."""
+    bound = row.bound
+    head = ("site", "GPUs", "tensor x data", "stages", "layers", "of each stage", "memory")
+    rows = []
+    for number, stages in enumerate(bound.plan.stages_of_replicas):
+        for site, own in _by_site(stages):
+            domain, shared = bound.topology.domains[site], bound.plan.parallelism[site]
+            last = max(stage.device for stage in own)
+            gpus = f"{bound.gpus_of(site, 0)[0]}-{bound.gpus_of(site, last)[-1]}"
+            more = f" x context {shared.context}" if shared.context > 1 else ""
+            more += f", experts over {shared.expert}" if shared.expert > 1 else ""
+            memory = next(one for one in row.memory if one.domain == domain.name)
+            prefix = f"{number + 1} " if bound.plan.replicas else ""
+            rows.append(
+                (
+                    prefix + domain.name,
+                    gpus,
+                    f"{shared.tensor} x {shared.data}{more}",
+                    f"{last + 1}",
+                    _layers_text(own),
+                    "+".join(f"{stage.num_layers}" for stage in own),
+                    percent(memory.required_bytes / memory.capacity_bytes),
+                )
+            )
+    return Section(title="Where", head=head, rows=tuple(rows), notes=tuple(_how(bound)))
+
+
+def _by_site(stages: tuple[Stage, ...]) -> Iterator[tuple[int, list[Stage]]]:
+    """Stages of each site, in the order in which the pipeline reaches them."""
+    for site in dict.fromkeys(stage.domain for stage in stages):
+        yield site, [stage for stage in stages if stage.domain == site]
+
+
+def _layers_text(stages: list[Stage]) -> str:
+    """Layers of a site from 1 on, such as ``1-20`` or ``1-10, 41-50``."""
+    runs: list[list[int]] = []
+    for stage in stages:
+        if runs and runs[-1][1] == stage.first_layer:
+            runs[-1][1] += stage.num_layers
+        else:
+            runs.append([stage.first_layer, stage.first_layer + stage.num_layers])
+    return ", ".join(f"{first + 1}-{end}" for first, end in runs)
+
+
+def _how(bound: BoundPlan) -> Iterator[str]:
+    """Microbatches, schedule and what the trainer does, below the table."""
+    plan, workload, shape = bound.plan, bound.workload, bound.workload.shape
+    names = [domain.name for domain in bound.topology.domains]
+    assert shape is not None
+    shares = plan.microbatches_of_replicas(workload.num_microbatches)
+    total = round(workload.num_microbatches * shape.batch_size)
+    yield (
+        f"{total} sequences a step: {shares[0]} microbatches of {bound.microbatch_size:g} on each "
+        f"data rank; schedule {plan.schedule}, sends {plan.sends}; recomputation "
+        f"{shape.recomputation}, gradients {workload.gradient_precision}"
+    )
+    if plan.replicas:
+        kind = "scattered and new weights gathered" if plan.exchange.sharded else "summed up"
+        yield f"gradients are {kind} over the replicas after every step"
+    assumed = [
+        bound.topology.domains[site].name
+        for site in dict.fromkeys(stage.domain for stage in plan.stages)
+        if bound.topology.domains[site].nodes is None
+    ]
+    if assumed:
+        yield (
+            f"servers of {', '.join(assumed)} are not given: each counts as one server of all its "
+            "GPUs (assumed), tensor at most 8"
+        )
+    counts = {servers_of(domain)[1] for domain in bound.topology.domains}
+    yield f"GPUs are server/gpu, of {' or '.join(map(str, sorted(counts)))} GPUs a server"
+    yield f"as text: {pipelines_text(plan, names)}"
+
+
+def _change(answer: "BoundAnswer") -> Section:
+    change = answer.change
+    assert change is not None
+    names = [domain.name for domain in change.in_force.topology.domains]
+    title = f"Against the plan in force, {pipelines_text(change.in_force.plan, names)}"
+    saved_s = change.present_s - answer.step_s
+    lines = [f"it takes {figure(change.present_s)} s a step"]
+    if change.change_s == 0.0:
+        return Section(title=title, lines=(*lines, "it is the answer and stays"))
+    lines.append(
+        f"change: {gigabytes(change.num_bytes)} GB that the new sites lack and a restart, "
+        f"{duration(change.change_s)}"
+    )
+    if saved_s > 0.0:
+        lines.append(f"paid after {figure(change.change_s / saved_s)} steps")
+    else:
+        lines.append("it never pays")
+    return Section(title=title, lines=tuple(lines))
+
+
+def _kinds(answer: "BoundAnswer") -> Section:
+    has_usd = any(row.figures.usd is not None for row in answer.rows)
+    head = ["kind", "s a step", "tokens/s", "GPUs' use", "WAN GB a step", "fullest domain"]
+    rows = []
+    for row in answer.rows:
+        cells = [
+            KIND_TITLES[row.kind],
+            figure(row.bound.step_s),
+            figure(_tokens_per_s(row)),
+            percent(row.figures.utilisation),
+            gigabytes(row.figures.wan_bytes),
+            percent(row.figures.memory_fraction),
+        ]
+        rows.append((*cells, *([figure(row.figures.usd or 0.0)] if has_usd else [])))
+    return Section(
+        title=f"Best plan of each kind, of {answer.num_judged:,} judged",
+        head=(*head, *(["USD a step"] if has_usd else [])),
+        rows=tuple(rows),
+        notes=("use: useful FLOPs over the peak of all GPUs of the sites in use",),
+    )
+
+
+def _bottleneck(row: BoundRow) -> Section:
+    name, busy_s = max(row.busy_s.items(), key=lambda one: one[1])
+    what = "sends" if "->" in name else "computes"
+    line = f"{name} {what} for {percent(busy_s / row.bound.step_s)} of a step"
+    return Section(title="Bottleneck", lines=(line,))
+
+
+def _others(answer: "BoundAnswer") -> Section:
+    lines = []
+    for one in answer.others:
+        if one.row is None:
+            lines.append(f"{one.title}: {one.misfit}")
+            continue
+        lines.append(
+            f"{one.title}: {figure(one.row.bound.step_s)} s a step, {KIND_TITLES[one.row.kind]} on "
+            f"{', '.join(_site_names(one.row))}, {one.row.bound.plan.schedule}"
+        )
+    return Section(title="With other trainers", lines=tuple(lines))

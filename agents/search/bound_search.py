@@ -1,0 +1,161 @@
+"""Search of bound plans: the best of each kind, simulated as the trainer runs it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from agents.decision.bound_plan import BoundPlan
+from agents.search.candidates import Candidate
+from agents.search.desk import Desk
+from agents.search.misfits import shortfall
+from agents.search.objective import Objective, PlanFigures
+from agents.search.search import Request, candidates_of, settings_of
+from des import InfeasiblePlacementError
+from des.compiled.simulate import simulate_compiled
+from des.costs.memory import DomainMemory
+from des.views.prices import cost_of, has_prices
+
+PlanKind = Literal["single", "pipeline", "replicas", "hybrid"]
+"""One site, a pipeline of several, copies on a site each, copies of pipelines."""
+
+KIND_TITLES: dict[PlanKind, str] = {
+    "single": "single domain",
+    "pipeline": "pipeline",
+    "replicas": "replicas",
+    "hybrid": "replicas of pipelines",
+}
+"""Names of the kinds for people."""
+
+_MOST_EXACT = 5
+"""Candidates of a kind that are simulated as whole plans."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoundRow:
+    """A bound plan with the figures that plans are compared by.
+
+    ``busy_s`` is the time for which each site computes, on its busiest device, and each link
+    (``East->West``) sends. [s]
+    """
+
+    bound: BoundPlan
+    candidate: Candidate
+    figures: PlanFigures
+    memory: tuple[DomainMemory, ...]
+    busy_s: dict[str, float]
+
+    @property
+    def kind(self) -> PlanKind:
+        """Kind of the plan."""
+        chains = self.candidate.chains
+        if len(chains) == 1:
+            return "single" if len(chains[0]) == 1 else "pipeline"
+        return "replicas" if all(len(chain) == 1 for chain in chains) else "hybrid"
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoundFound:
+    """Result of a search: the best row first, then the best of every other kind."""
+
+    rows: tuple[BoundRow, ...]
+    num_judged: int
+
+    @property
+    def best(self) -> BoundRow:
+        """The best plan."""
+        return self.rows[0]
+
+
+def search_bound(request: Request, objective: Objective | None = None) -> BoundFound:
+    """Search the plans that a trainer can run, and rank them.
+
+    Raises
+    ------
+    InfeasiblePlacementError
+        If none fits, naming the least memory that is missing on a GPU.
+    ValueError
+        If none keeps the limits of the objective, or a cost is asked for without prices.
+    """
+    aim = objective or Objective()
+    desk = Desk(topology=request.topology, job=request.job, corrections=request.corrections)
+    found = candidates_of(request, desk, by_sites=not aim.is_time_alone)
+    refusals: list[str] = []
+    rows = [row for group in found.groups for row in _exact_rows(request, desk, group, refusals)]
+    if not rows:
+        settings = list(settings_of(request, fits=False))
+        said = refusals[0] if refusals else shortfall(desk, settings, request.trainer.name)
+        raise InfeasiblePlacementError(said)
+    allowed = [row for row in rows if aim.allows(row.figures)]
+    if not allowed:
+        quickest = min(row.figures.step_s for row in rows)
+        cheapest = min((row.figures.usd for row in rows if row.figures.usd is not None), default=0)
+        raise ValueError(
+            f"at_most: must be at least {quickest:.4g} s, the quickest step, and {cheapest:.4g} "
+            "USD, the cheapest one; no plan found keeps it"
+        )
+    order = aim.ranking([row.figures for row in allowed])
+    best_of: dict[PlanKind, BoundRow] = {}
+    for position in order:
+        best_of.setdefault(allowed[position].kind, allowed[position])
+    return BoundFound(rows=tuple(best_of.values()), num_judged=found.num_judged)
+
+
+def _exact_rows(
+    request: Request, desk: Desk, candidates: Sequence[Candidate], refusals: list[str]
+) -> list[BoundRow]:
+    """Rows of the best candidates that the trainer runs and that fit; notes why others do not."""
+    rows: list[BoundRow] = []
+    for candidate in candidates:
+        if len(rows) == _MOST_EXACT:
+            break
+        for one in dict.fromkeys((desk.polished(candidate), candidate)):
+            row = row_of_candidate(request, one)
+            if isinstance(row, BoundRow):
+                rows.append(row)
+                break
+            refusals.append(row)
+    return rows
+
+
+def row_of_candidate(request: Request, candidate: Candidate) -> BoundRow | str:
+    """Simulate a candidate as a whole plan; the reason where the trainer or memory refuses it."""
+    topology = request.topology
+    workload = candidate.setting.workload(request.job)
+    plan = candidate.plan(topology)
+    try:
+        result = simulate_compiled(topology, workload, plan, request.corrections)
+        bound = BoundPlan(
+            topology=topology,
+            workload=workload,
+            plan=plan,
+            trainer=request.trainer.name,
+            step_s=result.makespan_s,
+            corrections=request.corrections,
+        )
+    except ValueError as error:
+        return str(error)
+    used = [domain for at, domain in enumerate(topology.domains) if at in candidate.sites]
+    peak = sum(domain.peak_flops_per_s for domain in used)
+    busy_s: dict[str, float] = {}
+    devices: dict[tuple[str, int], float] = {}
+    for stage in result.stages:
+        key = stage.domain, stage.device
+        devices[key] = devices.get(key, 0.0) + stage.busy_s
+    for (name, _), own_s in devices.items():
+        busy_s[name] = max(busy_s.get(name, 0.0), own_s)
+    for link in result.links:
+        busy_s[f"{link.source}->{link.target}"] = link.busy_s
+    return BoundRow(
+        bound=bound,
+        candidate=candidate,
+        figures=PlanFigures(
+            step_s=result.makespan_s,
+            utilisation=workload.flops_per_iteration / (peak * result.makespan_s),
+            wan_bytes=result.communication_cost_bytes,
+            memory_fraction=max(one.required_bytes / one.capacity_bytes for one in result.memory),
+            num_sites=len(used),
+            usd=cost_of(result, topology).total_usd if has_prices(topology) else None,
+        ),
+        memory=result.memory,
+        busy_s=busy_s,
+    )

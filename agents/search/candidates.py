@@ -1,0 +1,78 @@
+"""Candidates of the search: sites in order with their stages and layers, and the plans they are."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from agents.search.settings import INTERLEAVED, Setting
+from des import GradientExchange, Parallelism, Placement, Plan, Topology
+from des.plan.plan import split_evenly
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """Stages and layers of the sites of every pipeline under a setting.
+
+    ``chains`` has the sites of each replica in the order of the model, ``splits`` devices and
+    layers of each of them. ``estimate_s`` is the time by the recurrence of the search. [s]
+    """
+
+    setting: Setting
+    chains: tuple[tuple[int, ...], ...]
+    splits: tuple[tuple[tuple[int, int], ...], ...]
+    estimate_s: float
+
+    @property
+    def sites(self) -> frozenset[int]:
+        """All sites in use."""
+        return frozenset(site for chain in self.chains for site in chain)
+
+    @property
+    def num_workers(self) -> int:
+        """Stages' GPUs of one pipeline, all of which do their part of every microbatch."""
+        return sum(devices for devices, _ in self.splits[0])
+
+    def plan(self, topology: Topology) -> Plan:
+        """Return the plan that simulates it."""
+        setting = self.setting
+        first, *others = (
+            _placement(chain, split, setting.num_chunks)
+            for chain, split in zip(self.chains, self.splits, strict=True)
+        )
+        is_sharded = bool(others) and setting.degrees.sharding == "optimiser"
+        return Plan(
+            placement=first,
+            replicas=tuple(others),
+            schedule=setting.schedule_name(self.num_workers),
+            parallelism=self._parallelism(topology),
+            exchange=GradientExchange(sharded=is_sharded),
+            sends="blocking" if setting.is_blocking else "overlapped",
+        )
+
+    def _parallelism(self, topology: Topology) -> tuple[Parallelism, ...]:
+        """Division of every site; one that is not in use counts as a GPU of its own."""
+        degrees = self.setting.degrees
+        found = [Parallelism()] * topology.num_domains
+        for chain, split in zip(self.chains, self.splits, strict=True):
+            own_chunks = self.setting.num_chunks if len(chain) == 1 else 1
+            for site, (devices, _) in zip(chain, split, strict=True):
+                chunks = own_chunks if devices > 1 else 1
+                found[site] = degrees.parallelism(devices, chunks)
+        return tuple(found)
+
+
+def _placement(
+    chain: Sequence[int], split: Sequence[tuple[int, int]], num_chunks: int
+) -> Placement:
+    """Layers of one pipeline: round and round the sites, once for every chunk."""
+    if len(chain) == 1:
+        return Placement.contiguous(chain, [split[0][1]])
+    shares = [split_evenly(layers, num_chunks) for _, layers in split]
+    counts = [share[chunk] for chunk in range(num_chunks) for share in shares]
+    return Placement.contiguous(list(chain) * num_chunks, counts)
+
+
+def with_schedule(candidate: Candidate, schedule: str) -> Candidate:
+    """The same stages and layers under another schedule of whole stages."""
+    setting = replace(candidate.setting, schedule=schedule)
+    assert setting.schedule != INTERLEAVED
+    return replace(candidate, setting=setting)

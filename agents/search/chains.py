@@ -1,0 +1,93 @@
+"""Chains: sites in the order in which a pipeline passes them."""
+
+from collections.abc import Iterable, Sequence
+from itertools import combinations, permutations
+from typing import NamedTuple, Self
+
+import numpy as np
+
+Chain = tuple[int, ...]
+"""Sites in the order of the model, each once."""
+
+MOST_ENUMERATED = 4
+"""Most sites of which all chains are looked at."""
+
+
+def all_chains(sites: Sequence[int]) -> list[Chain]:
+    """All orders of all sets of sites, short ones first.
+
+    Examples
+    --------
+    >>> all_chains([0, 1])
+    [(0,), (1,), (0, 1), (1, 0)]
+    """
+    return [
+        chain
+        for count in range(1, len(sites) + 1)
+        for chosen in combinations(sites, count)
+        for chain in permutations(chosen)
+    ]
+
+
+def near_chains(sites: Sequence[int], away_s: np.ndarray, most: int) -> list[Chain]:
+    """Chains that go on to the nearest site not yet passed, from every site, of every length.
+
+    Parameters
+    ----------
+    away_s
+        Time of a message from row to column and one back. [s]
+    most
+        Most sites of a chain.
+    """
+    found: dict[Chain, None] = {}
+    for start in sites:
+        chain: Chain = (start,)
+        left = [site for site in sites if site != start]
+        found[chain] = None
+        while left and len(chain) < most:
+            nearest = min(left, key=lambda site: (away_s[chain[-1], site], site))
+            if not np.isfinite(away_s[chain[-1], nearest]):
+                break
+            chain = (*chain, nearest)
+            left.remove(nearest)
+            found[chain] = None
+    return list(found)
+
+
+def changed_chains(chain: Chain, sites: Iterable[int], most: int) -> list[Chain]:
+    """Chains one step away: a site taken out, put in, exchanged or moved, or the chain reversed."""
+    found: dict[Chain, None] = {}
+    others = [site for site in sites if site not in chain]
+    for at in range(len(chain)):
+        rest = chain[:at] + chain[at + 1 :]
+        if rest:
+            found[rest] = None
+        for to in range(len(rest) + 1):
+            found[(*rest[:to], chain[at], *rest[to:])] = None
+        for other in others:
+            found[(*chain[:at], other, *chain[at + 1 :])] = None
+    if len(chain) < most:
+        for other in others:
+            for at in range(len(chain) + 1):
+                found[(*chain[:at], other, *chain[at:])] = None
+    found[chain[::-1]] = None
+    found.pop(chain, None)
+    return list(found)
+
+
+class Chains(NamedTuple):
+    """Chains, also as rows of equal length with how many sites each has."""
+
+    all: tuple[Chain, ...]
+    rows: np.ndarray
+    lengths: np.ndarray
+
+    @classmethod
+    def of(cls, chains: Iterable[Chain]) -> Self:
+        """Make the rows."""
+        kept = tuple(chains)
+        lengths = np.array([len(chain) for chain in kept], np.int64)
+        rows = np.zeros((len(kept), int(lengths.max(initial=1))), np.int64)
+        for row, chain in zip(rows, kept, strict=True):
+            row[: len(chain)] = chain
+        return cls(kept, rows, lengths)

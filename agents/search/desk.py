@@ -1,0 +1,178 @@
+"""Desk of a search: figures of each setting once, room to work in, and times of candidates."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from agents.decision.training_job import TrainingJob
+from agents.search.candidates import Candidate
+from agents.search.chains import Chain, Chains
+from agents.search.figures import figures_of
+from agents.search.kernels.pipeline_times import MISFIT, pipeline_s
+from agents.search.kernels.records import Figures, Room, Rules, new_room
+from agents.search.kernels.splits import better_split, foreseen_s, survey
+from agents.search.settings import Setting
+from des import Corrections, Topology
+from des.plan.plan import split_evenly
+
+_FORESEEN = 48
+"""Microbatches from which the time of all of an iteration is carried on, at least."""
+
+_MOST_ROUNDS = 30
+"""Most rounds of changes of one split."""
+
+_MOST_PASSES = 30_000
+"""Most passes of an iteration of which every change of a split is simulated to its end."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Desk:
+    """What times of candidates are worked out with.
+
+    Attributes
+    ----------
+    num_judged
+        Pipelines simulated so far, a list of one number.
+    """
+
+    topology: Topology
+    job: TrainingJob
+    corrections: Corrections
+    num_judged: list[int] = field(default_factory=lambda: [0])
+    _figures: dict[tuple[object, ...], Figures] = field(default_factory=dict)
+    _rooms: dict[tuple[int, int, int, int], Room] = field(default_factory=dict)
+
+    def figures(self, setting: Setting) -> Figures:
+        """Figures of all sites under a setting, looked up once."""
+        key = (
+            *(setting.degrees, setting.microbatch_size, setting.recomputation),
+            *(setting.gradient_precision, setting.num_replicas),
+        )
+        known = self._figures.get(key)
+        if known is None:
+            workload = setting.workload(self.job)
+            known = figures_of(self.topology, workload, setting, self.corrections)
+            self._figures[key] = known
+        return known
+
+    def rules(self, setting: Setting, *, is_whole: bool = False) -> Rules:
+        """Rules of a setting; whole ones simulate all microbatches of a replica."""
+        pace = setting.pace
+        return Rules(
+            pace=(pace.depth, -1.0 if pace.behind is None else pace.behind, pace.ahead),
+            num_chunks=setting.num_chunks,
+            group_factor=setting.group_factor,
+            is_blocking=setting.is_blocking,
+            is_even=setting.is_even,
+            num_microbatches=self.num_microbatches(setting),
+            most_microbatches=0 if is_whole else _FORESEEN,
+        )
+
+    def num_microbatches(self, setting: Setting) -> int:
+        """Microbatches of each replica."""
+        together = setting.microbatch_size * setting.degrees.data * setting.num_replicas
+        return self.job.num_sequences // together
+
+    def foreseen_s(self, setting: Setting, chain: Chain) -> float:
+        """Time of an iteration without any wait, see `splits.foreseen_s`. [s]"""
+        return float(foreseen_s(self.figures(setting), self.rules(setting), np.array(chain)))
+
+    def survey(self, setting: Setting, chains: Chains, limit_s: float) -> list[Candidate]:
+        """Quick splits of chains that a limit does not rule out."""
+        rows, lengths = chains.rows, chains.lengths
+        splits = np.zeros((*rows.shape, 2), np.int64)
+        times_s = np.zeros(len(rows))
+        figures, rules = self.figures(setting), self.rules(setting)
+        room = self._room(figures, rules)
+        scratch = np.zeros((rows.shape[1], 2), np.int64)
+        self.num_judged[0] += survey(
+            figures, rules, rows, lengths, room, limit_s, splits, times_s, scratch
+        )
+        return [
+            _candidate(setting, chains.all[at], splits[at, : lengths[at]], float(times_s[at]))
+            for at in np.flatnonzero(times_s < MISFIT)
+        ]
+
+    def improved(self, candidate: Candidate, *, is_whole: bool = False) -> Candidate:
+        """The chain with its devices and layers moved until nothing helps."""
+        setting, chain = candidate.setting, np.array(candidate.chains[0])
+        figures, rules = self.figures(setting), self.rules(setting, is_whole=is_whole)
+        room = self._room(figures, rules)
+        split = np.array(candidate.splits[0], np.int64)
+        start_s = candidate.estimate_s
+        if is_whole:
+            start_s = float(pipeline_s(figures, rules, chain, split, room))
+        found_s = better_split(
+            *(figures, rules, chain, room, split, np.zeros_like(split), start_s, _MOST_ROUNDS)
+        )
+        self.num_judged[0] += 1
+        return _candidate(setting, candidate.chains[0], split, float(found_s))
+
+    def polished(self, candidate: Candidate) -> Candidate:
+        """The candidate improved by times of whole iterations, where these are short enough."""
+        setting = candidate.setting
+        passes = 2 * candidate.num_workers * setting.num_chunks * self.num_microbatches(setting)
+        if len(candidate.chains) > 1 or passes > _MOST_PASSES:
+            return candidate
+        return self.improved(candidate, is_whole=True)
+
+    def misfits(self, setting: Setting, chains: Chains) -> list[Candidate]:
+        """Chains whose devices all have equally many layers, fit or not."""
+        found = []
+        num_devices = self.figures(setting).num_devices
+        num_layers = self.job.layer_count
+        for chain in chains.all:
+            own = tuple(site for site in chain if num_devices[site] > 0)
+            counts = split_evenly(
+                min(num_layers // setting.num_chunks, int(num_devices[list(own)].sum())), 1
+            )
+            if not own or counts[0] < 1:
+                continue
+            split, left = [], counts[0]
+            for site in own:
+                split.append(min(int(num_devices[site]), left))
+                left -= split[-1]
+            devices = [count for count in split if count]
+            ends = np.rint(np.cumsum(devices) * num_layers / sum(devices)).astype(int)
+            layers = np.diff(ends, prepend=0).tolist()
+            pairs = tuple(zip(devices, layers, strict=True))
+            own_s = self.time_s(setting, own[: len(devices)], pairs)
+            found.append(
+                Candidate(
+                    setting=setting,
+                    chains=(own[: len(devices)],),
+                    splits=(pairs,),
+                    estimate_s=own_s,
+                )
+            )
+        return found
+
+    def time_s(self, setting: Setting, chain: Chain, split: Sequence[tuple[int, int]]) -> float:
+        """Time of one replica's pipeline, all of its microbatches simulated. [s]"""
+        figures, rules = self.figures(setting), self.rules(setting, is_whole=True)
+        room = self._room(figures, rules)
+        self.num_judged[0] += 1
+        return float(pipeline_s(figures, rules, np.array(chain), np.array(split), room))
+
+    def _room(self, figures: Figures, rules: Rules) -> Room:
+        """Room for the longest pipeline that there can be."""
+        num_layers = figures.passes_s.shape[2] - 1
+        most = min(int(figures.num_devices.sum()), num_layers // rules.num_chunks)
+        step = max(1, round(most * rules.group_factor))
+        short = rules.num_microbatches + step + 1
+        if rules.most_microbatches:
+            short = min(short, max(rules.most_microbatches, 3 * step) + step)
+        sizes = (max(most, 1), rules.num_chunks, 3 * rules.num_chunks * short, short)
+        if sizes not in self._rooms:
+            self._rooms[sizes] = new_room(*sizes)
+        return self._rooms[sizes]
+
+
+def _candidate(setting: Setting, chain: Chain, split: np.ndarray, time_s: float) -> Candidate:
+    return Candidate(
+        setting=setting,
+        chains=(chain,),
+        splits=(tuple((int(devices), int(layers)) for devices, layers in split),),
+        estimate_s=time_s,
+    )

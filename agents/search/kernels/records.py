@@ -1,0 +1,77 @@
+"""Arrays that the compiled loops of the search read: figures of sites, and room to work in."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+
+class Figures(NamedTuple):
+    """Figures of all sites under one setting: S sites, L layers, sums over layers before each one.
+
+    ``passes_s`` (S, 4, L + 1) are times of the passes F, B, D and W for a microbatch; ``state`` and
+    ``kept`` (S, L + 1) the bytes of a device for its layers and for their activations of one
+    microbatch, ``halved`` what of these waits for weight gradients; ``room_bytes`` (S,) is the
+    memory of a device. ``tail_s`` (S, L + 1) is the time behind the last pass of a device to sum up
+    the gradients of layers and to update them, ``floor_s`` (S,) what it takes for none.
+    ``num_devices`` (S,). ``inner_s`` (S, K, 2) are transfer and latency from a device to the next
+    one of its site, ``outer_s`` (S, S, 2) those between sites, infinite where no path leads.
+    """
+
+    passes_s: np.ndarray
+    state_bytes: np.ndarray
+    kept_bytes: np.ndarray
+    halved_bytes: np.ndarray
+    room_bytes: np.ndarray
+    tail_s: np.ndarray
+    floor_s: np.ndarray
+    num_devices: np.ndarray
+    inner_s: np.ndarray
+    outer_s: np.ndarray
+
+
+class Rules(NamedTuple):
+    """Schedule of a setting and how it is reckoned.
+
+    ``pace`` as in `orders.write_paced`; with more than one chunk the order is the interleaved one
+    in groups of ``group_factor`` times the pipeline's devices. Of more than ``most_microbatches``
+    the time is carried on from those at the pace of the last ones; 0 simulates all. With
+    ``is_even`` all stages of the pipeline have equally many layers, give or take one.
+    """
+
+    pace: tuple[float, float, int]
+    num_chunks: int
+    group_factor: float
+    is_blocking: bool
+    is_even: bool
+    num_microbatches: int
+    most_microbatches: int
+
+
+class Room(NamedTuple):
+    """Arrays to work in, for pipelines of at most so many workers, stages and microbatches."""
+
+    orders: np.ndarray
+    places: np.ndarray
+    passes_s: np.ndarray
+    borders_s: np.ndarray
+    wires: np.ndarray
+    done: np.ndarray
+    free_s: np.ndarray
+    wire_free_s: np.ndarray
+    arrivals_s: np.ndarray
+
+
+def new_room(num_workers: int, num_chunks: int, num_rows: int, num_microbatches: int) -> Room:
+    """Make room for pipelines; ``num_rows`` are the operations of a worker."""
+    num_stages = num_workers * num_chunks
+    return Room(
+        orders=np.zeros((num_workers, num_rows + 1, 3), np.int32),
+        places=np.zeros((num_stages, 4), np.int64),
+        passes_s=np.zeros((num_stages, 4)),
+        borders_s=np.zeros((num_stages, 4)),
+        wires=np.zeros((num_stages, 2), np.int64),
+        done=np.zeros(num_workers, np.int64),
+        free_s=np.zeros(num_workers),
+        wire_free_s=np.zeros((2 * num_stages, 2)),
+        arrivals_s=np.zeros((num_stages, 2, num_microbatches)),
+    )

@@ -1,0 +1,38 @@
+"""Shortfall of a job that fits nowhere: the least memory that a GPU lacks under any setting."""
+
+from agents.search.candidates import Candidate
+from agents.search.chains import Chains
+from agents.search.desk import Desk
+from agents.search.kernels.pipeline_times import MISFIT
+from agents.search.settings import Setting
+
+_MOST_IMPROVED = 12
+"""Most misfits whose layers are moved to where there is room."""
+
+
+def shortfall(desk: Desk, settings: list[Setting], trainer: str) -> str:
+    """Sentence on the plan that lacks least, over all schedules, sizes and recomputations."""
+    topology, job = desk.topology, desk.job
+    everywhere = tuple(range(topology.num_domains))
+    chains = Chains.of(dict.fromkeys([everywhere, *((site,) for site in everywhere)]))
+    found = [one for setting in settings for one in desk.misfits(setting, chains)]
+    where = f"{job.model} on {topology.num_domains} sites"
+    if not found:
+        return f"trainer {trainer}: no degrees divide the servers and sequences of {where}"
+    few = sorted(found, key=lambda one: one.estimate_s)[:_MOST_IMPROVED]
+    least = min((desk.improved(one) for one in few), key=lambda one: _lack_bytes(desk, one))
+    setting, names = least.setting, (topology.domains[site].name for site in least.chains[0])
+    return (
+        f"trainer {trainer}: no plan fits {where}; at best a GPU lacks "
+        f"{_lack_bytes(desk, least) / 1e9:.1f} GB, with tensor {setting.degrees.tensor}, data "
+        f"{setting.degrees.data}, microbatches of {setting.microbatch_size}, recomputation "
+        f"{setting.recomputation} and {setting.schedule} over {least.num_workers} stages on "
+        f"{' + '.join(names)}"
+    )
+
+
+def _lack_bytes(desk: Desk, candidate: Candidate) -> float:
+    """Memory that the fullest GPU lacks, at most: the share is of its site's GPUs. [bytes]"""
+    share = candidate.estimate_s / MISFIT - 1.0
+    memories = [desk.topology.domains[site].gpu_memory_bytes for site in candidate.chains[0]]
+    return share * max(memories)

@@ -1,0 +1,238 @@
+"""Search for the quickest plans that a trainer runs: settings, then chains, then splits of layers.
+
+Settings (degrees, microbatches, recomputation, schedule, copies) are surveyed over chains of sites
+by level splits, quickest bounds first; the best are improved layer by layer; what is left is
+simulated as a whole plan, and of equal times the one that needs least memory is taken.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from agents.decision.training_job import TrainingJob
+from agents.search.candidates import Candidate
+from agents.search.chains import (
+    MOST_ENUMERATED,
+    Chain,
+    Chains,
+    all_chains,
+    changed_chains,
+    near_chains,
+)
+from agents.search.copies import copies_of
+from agents.search.desk import Desk
+from agents.search.figures import ways_of
+from agents.search.settings import (
+    GROUP_FACTORS,
+    INTERLEAVED,
+    MOST_CHUNKS,
+    Degrees,
+    Setting,
+    degrees_of,
+    num_stages_of,
+)
+from agents.trainers.trainer import Trainer
+from des import NO_CORRECTIONS, Corrections, Topology
+from des.costs.copy_collectives import shared_expert_parameters
+from des.costs.memory import model_state_bytes
+from des.plan.parallelism import Sharding
+from des.schedules import has_pace
+
+MICROBATCH_SIZES = (1, 2, 4, 8)
+"""Sequences of a microbatch on a data rank to choose from."""
+
+_SLACK = 1.08
+"""Estimates up to this multiple of the best are improved."""
+
+_MOST_IMPROVED = 24
+"""Most candidates whose splits are improved."""
+
+_MOST_WALKED = 4
+"""Most candidates whose chain of sites is changed, where there are too many chains to try all."""
+
+_PACED = ("1f1b", "1f1b_2x", "1f1b_4x", "zb_h1", "zb_h1_2x", "zb_h1_4x", INTERLEAVED)
+"""Schedules of a trainer that runs any."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """What a plan is searched for.
+
+    Attributes
+    ----------
+    topology
+        Links standing still at their present figures.
+    schedules
+        Those to choose from; empty: all of the trainer.
+    """
+
+    topology: Topology
+    job: TrainingJob
+    trainer: Trainer
+    corrections: Corrections = NO_CORRECTIONS
+    schedules: tuple[str, ...] = ()
+    microbatch_sizes: tuple[int, ...] = MICROBATCH_SIZES
+
+    def __post_init__(self) -> None:
+        self.trainer.require_schedules(self.schedules)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """Candidates in groups, one site, several sites and copies, each the quickest first.
+
+    ``num_judged`` pipelines were simulated.
+    """
+
+    groups: tuple[tuple[Candidate, ...], ...]
+    num_judged: int
+
+
+def candidates_of(request: Request, desk: Desk, *, by_sites: bool = False) -> Found:
+    """Return the best candidates of each kind by their estimates.
+
+    Parameters
+    ----------
+    by_sites
+        Search every set of sites by itself, for objectives other than time.
+    """
+    settings = list(settings_of(request))
+    ranked = _ranked(desk, settings)
+    single = [(site,) for site in range(request.topology.num_domains)]
+    groups = []
+    for chains in _apart(single, _chains(request, desk, ranked), by_sites=by_sites):
+        found = _surveyed(desk, ranked, chains)
+        if found and len(chains[0]) > 1 and len(single) > MOST_ENUMERATED and not by_sites:
+            found = _walked(request, desk, found)
+        groups.append(_improved(desk, found))
+    best_s = min((one.estimate_s for group in groups for one in group), default=np.inf)
+    copies = copies_of(desk, settings, np.inf if by_sites else _SLACK * best_s)
+    return Found(groups=(*groups, tuple(copies)), num_judged=desk.num_judged[0])
+
+
+def _apart(
+    single: Sequence[Chain], several: Sequence[Chain], *, by_sites: bool
+) -> list[list[Chain]]:
+    """Chains of one site and of several apart, or of every set of sites."""
+    groups: dict[object, list[Chain]] = {}
+    for chain in (*single, *several):
+        groups.setdefault(frozenset(chain) if by_sites else len(chain) > 1, []).append(chain)
+    return list(groups.values())
+
+
+def settings_of(request: Request, *, fits: bool = True) -> Iterator[Setting]:
+    """Settings of one pipeline that a trainer can run, those whose state fits into all sites."""
+    trainer, job = request.trainer, request.job
+    sharding: Sharding = "optimiser" if "optimiser" in trainer.pipeline_sharding else "none"
+    for degrees in degrees_of(request.topology, job, sharding=sharding):
+        if fits and not _has_room(request, degrees):
+            continue
+        for size in request.microbatch_sizes:
+            if job.num_sequences % (size * degrees.data):
+                continue
+            for recomputation in ("flash", "full"):
+                if recomputation not in trainer.recomputations:
+                    continue
+                for schedule, chunks, factor in _schedules(request):
+                    yield Setting(
+                        degrees=degrees,
+                        microbatch_size=size,
+                        recomputation=recomputation,
+                        gradient_precision=trainer.gradient_precision,
+                        schedule=schedule,
+                        num_chunks=chunks,
+                        group_factor=factor,
+                        is_blocking=trainer.sends_under(schedule) == "blocking",
+                        is_even=not trainer.uneven_layers,
+                    )
+
+
+def _has_room(request: Request, degrees: Degrees) -> bool:
+    """Whether the model's state fits into the stages that all sites have, activations apart."""
+    parallelism = degrees.parallelism(1)
+    workload = request.job.workload(1, "flash", request.trainer.gradient_precision)
+    parameters = workload.sums_before.num_parameters[-1]
+    routed = shared_expert_parameters(workload, [(0, workload.num_layers)], parallelism)
+    needed = model_state_bytes(workload, parameters, parallelism, routed)
+    there = sum(
+        num_stages_of(domain, degrees) * degrees.num_gpus * domain.gpu_memory_bytes
+        for domain in request.topology.domains
+    )
+    return needed <= there
+
+
+def _schedules(request: Request) -> Iterator[tuple[str, int, float]]:
+    """Schedules to choose from, with chunks of a device and the size of groups."""
+    trainer = request.trainer
+    for name in request.schedules or trainer.schedules or _PACED:
+        if name == INTERLEAVED:
+            for chunks in range(2, MOST_CHUNKS + 1):
+                yield from ((name, chunks, factor) for factor in GROUP_FACTORS)
+        elif has_pace(name):
+            yield name, 1, 1.0
+
+
+def _ranked(desk: Desk, settings: Sequence[Setting]) -> list[tuple[float, Setting]]:
+    """Settings that all sites together can run, the quickest bound first."""
+    everywhere = tuple(range(desk.topology.num_domains))
+    bounds = [(desk.foreseen_s(setting, everywhere), setting) for setting in settings]
+    return sorted((each for each in bounds if each[0] < np.inf), key=lambda each: each[0])
+
+
+def _chains(request: Request, desk: Desk, ranked: Sequence[tuple[float, Setting]]) -> list[Chain]:
+    """Chains of several sites: all of few sites, those by nearest neighbours of many."""
+    num_sites = request.topology.num_domains
+    if num_sites <= MOST_ENUMERATED:
+        return [chain for chain in all_chains(range(num_sites)) if len(chain) > 1]
+    if not ranked:
+        return []
+    workload = ranked[0][1].workload(request.job)
+    way_s = ways_of(request.topology, request.corrections, workload.message_bytes).sum(axis=-1)
+    near = near_chains(range(num_sites), way_s + way_s.T, _most_sites(request))
+    return [chain for chain in near if len(chain) > 1]
+
+
+def _most_sites(request: Request) -> int:
+    return min(request.topology.num_domains, request.job.layer_count)
+
+
+def _surveyed(
+    desk: Desk, ranked: Sequence[tuple[float, Setting]], all_of: Sequence[Chain]
+) -> list[Candidate]:
+    """Candidates by quick splits, settings of the quickest bounds first."""
+    chains = Chains.of(all_of)
+    found: list[Candidate] = []
+    best_s = np.inf
+    for bound_s, setting in ranked:
+        if bound_s >= _SLACK * best_s:
+            break
+        own = desk.survey(setting, chains, _SLACK * best_s)
+        found += own
+        best_s = min([best_s, *(one.estimate_s for one in own)])
+    return [one for one in found if one.estimate_s <= _SLACK * best_s]
+
+
+def _walked(request: Request, desk: Desk, pipelines: Sequence[Candidate]) -> list[Candidate]:
+    """Chains of the best candidates changed site by site as long as that helps."""
+    found, most = list(pipelines), _most_sites(request)
+    starts = sorted(pipelines, key=lambda one: one.estimate_s)[:_MOST_WALKED]
+    sites = range(request.topology.num_domains)
+    for start in starts:
+        best = start
+        while True:
+            near = Chains.of(changed_chains(best.chains[0], sites, most))
+            own = desk.survey(best.setting, near, best.estimate_s)
+            nearest = min(own, key=lambda one: one.estimate_s, default=best)
+            if not nearest.estimate_s < best.estimate_s:
+                break
+            best = nearest
+        found.append(best)
+    return found
+
+
+def _improved(desk: Desk, candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
+    """The best candidates with better splits, the quickest first."""
+    few = sorted(candidates, key=lambda one: one.estimate_s)[:_MOST_IMPROVED]
+    better = [desk.improved(one) for one in few]
+    return tuple(sorted(better, key=lambda one: one.estimate_s))

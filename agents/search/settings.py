@@ -1,0 +1,154 @@
+"""Settings of bound plans: degrees, microbatches, recomputation and schedule that stages share."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from agents.decision.training_job import TrainingJob
+from des import Parallelism, Topology, Workload
+from des.job.models import architecture_named
+from des.job.transformer import GradientPrecision
+from des.plan.parallelism import Sharding
+from des.schedules.registry import Pace, has_pace, pace_of
+from des.world.domain import Domain
+
+MOST_TENSOR = 8
+"""Most GPUs that share a layer: those of one server with fast links among them."""
+
+MOST_CHUNKS = 4
+"""Most stages of a GPU under an interleaved schedule that the search tries."""
+
+GROUP_FACTORS = (1.0, 1.5, 2.0, 3.0)
+"""Microbatches of a group of the interleaved schedule, over the stages of the pipeline."""
+
+INTERLEAVED = "interleaved_1f1b"
+"""Schedule of several chunks a device."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Degrees:
+    """GPUs of one stage: ``tensor x context x data``, and over how many copies experts lie."""
+
+    tensor: int
+    data: int = 1
+    context: int = 1
+    expert: int = 1
+    sharding: Sharding = "none"
+
+    @property
+    def copies(self) -> int:
+        """Copies of the weights of a stage."""
+        return self.data * self.context
+
+    @property
+    def num_gpus(self) -> int:
+        """GPUs of a stage."""
+        return self.tensor * self.copies
+
+    def parallelism(self, num_devices: int, num_chunks: int = 1) -> Parallelism:
+        """Return the division of a site of so many stages' GPUs."""
+        return Parallelism(
+            tensor=self.tensor,
+            data=self.data,
+            pipeline=num_devices,
+            sharding=self.sharding,
+            chunks=num_chunks,
+            context=self.context,
+            expert=self.expert,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """All of a bound plan but its sites, the stages of each, and their layers.
+
+    Attributes
+    ----------
+    microbatch_size
+        Sequences of a microbatch on one data rank, as trainers count them.
+    num_replicas
+        Pipelines that train side by side on different sites.
+    schedule
+        Name of the schedule without the size of its groups.
+    group_factor
+        Microbatches of a group over the stages of the pipeline, of the interleaved schedule.
+    is_even
+        Whether all stages have equally many layers, give or take one.
+    """
+
+    degrees: Degrees
+    microbatch_size: int
+    recomputation: str
+    gradient_precision: GradientPrecision
+    schedule: str
+    num_chunks: int = 1
+    group_factor: float = 1.0
+    num_replicas: int = 1
+    is_blocking: bool = False
+    is_even: bool = False
+
+    def workload(self, job: TrainingJob) -> Workload:
+        """Workload of the job: a microbatch has the sequences of all data ranks of a stage."""
+        size = self.microbatch_size * self.degrees.data
+        return job.workload(size, self.recomputation, self.gradient_precision)
+
+    @property
+    def pace(self) -> Pace:
+        """Pace of the schedule; the interleaved one has its own order and none."""
+        return pace_of(self.schedule) if has_pace(self.schedule) else Pace(1.0)
+
+    def schedule_name(self, num_workers: int) -> str:
+        """Name of the schedule for `des.schedules`."""
+        size = round(self.group_factor * num_workers)
+        if self.num_chunks == 1 or size == num_workers:
+            return self.schedule
+        return f"{self.schedule}_{size / num_workers:.9g}x"
+
+
+def num_stages_of(domain: Domain, degrees: Degrees) -> int:
+    """Stages of some degrees that the servers of a domain hold; none straddles servers unevenly."""
+    size = degrees.num_gpus
+    if domain.nodes is None:
+        return domain.num_gpus // size
+    per_server = domain.nodes.gpus_per_node
+    if per_server % degrees.tensor or (per_server % size and size % per_server):
+        return 0
+    return domain.num_gpus // size
+
+
+def degrees_of(
+    topology: Topology, job: TrainingJob, *, sharding: Sharding, most_context: int = 1
+) -> Iterator[Degrees]:
+    """Degrees of which at least one stage fits into a site, all GPUs of a group on one server."""
+    architecture = architecture_named(job.model)
+    experts = architecture.experts
+    largest = max(domain.num_gpus for domain in topology.domains)
+    tensor = 1
+    while tensor <= min(MOST_TENSOR, largest, architecture.num_heads):
+        for context in _powers_to(most_context):
+            for data in _divisors_to(job.num_sequences, largest // (tensor * context)):
+                copies = data * context
+                most = 1 if experts is None else experts.num_experts
+                for expert in _powers_to(min(copies, most)):
+                    if copies % expert or (experts and experts.num_experts % expert):
+                        continue
+                    yield Degrees(
+                        tensor=tensor,
+                        data=data,
+                        context=context,
+                        expert=expert,
+                        sharding=sharding if copies > 1 else "none",
+                    )
+        tensor *= 2
+
+
+def _powers_to(most: int) -> Iterator[int]:
+    """Powers of two up to a number."""
+    power = 1
+    while power <= most:
+        yield power
+        power *= 2
+
+
+def _divisors_to(total: int, most: int) -> Iterator[int]:
+    """Divisors of a number up to another one."""
+    return (each for each in range(1, min(total, most) + 1) if total % each == 0)
