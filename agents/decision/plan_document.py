@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from agents.decision.bound_plan import BoundPlan, servers_of
 from agents.decision.plan_entry import PlanForm, plan_entry, plan_of
@@ -54,7 +54,7 @@ class _DocumentForm(StrictForm):
     plan: PlanForm
     sites: list[dict[str, object]]
     world: dict[str, object]
-    profiles: dict[str, ProfileForm] = {}
+    profiles: dict[str, ProfileForm] = Field(default_factory=dict)
     routing_latencies_s: list[float] | None = None
     answer: dict[str, object] | None = None
 
