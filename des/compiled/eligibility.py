@@ -44,5 +44,5 @@ def has_plain_transport(topology: Topology) -> bool:
         transport.sharing == "fifo"
         and transport.endpoints == "overlapped"
         and not transport.half_duplex
-        and not topology.has_limits
+        and topology.first_limit is None
     )

@@ -75,7 +75,7 @@ def direct_links(
         back_s = np.where(is_link.T, latency_s.T, latency_s)
         round_trip_s = (latency_s + back_s) * corrections.wan_latency_factor
         goodput = goodputs_bytes_per_s(goodput, round_trip_s, window_bytes)
-    if topology.has_limits:
+    if topology.first_limit is not None:
         caps = np.array(topology.message_caps_bytes_per_s) * corrections.wan_bandwidth_factor
         goodput[is_link] = np.minimum(goodput[is_link], caps)
     return goodput, latency_s * corrections.wan_latency_factor

@@ -5,7 +5,7 @@ from typing import Literal
 
 from des.base.checks import require_count, require_fraction, require_non_negative, require_positive
 from des.world.access import OPEN, Access
-from des.world.gpu_models import KernelFigures
+from des.world.kernel_figures import KernelFigures
 from des.world.layer_profiles import LayerProfile
 from des.world.nodes import Nodes
 

@@ -30,8 +30,16 @@ class Gate(NamedTuple):
     links: tuple[int, ...]
 
 
-def check_sites(domains: Sequence[Domain]) -> None:
-    """Refuse sites whose domains disagree on the uplink or the downlink, and ambiguous names."""
+def check_sites(domains: Sequence[Domain], transport: Transport) -> None:
+    """Refuse sites whose domains disagree on the uplink or the downlink, and ambiguous names.
+
+    Fair parts of a medium of both directions and of an uplink are not defined together.
+    """
+    if transport.half_duplex and transport.sharing == "fair" and _are_limited(domains):
+        raise ValueError(
+            "transport: half_duplex must be False where sharing is fair and domains have a site, "
+            "an uplink, a downlink or a cap; got True"
+        )
     first_of: dict[str, Domain] = {}
     for domain in domains:
         first = first_of.setdefault(domain.site_name, domain)

@@ -108,12 +108,7 @@ class Topology:
                 )
         if keys != sorted(keys):
             raise ValueError("topology: links must be ordered; use Topology.of to order them")
-        check_sites(self.domains)
-        if self.transport.half_duplex and self.transport.sharing == "fair" and self.gates:
-            raise ValueError(
-                "topology: transport.half_duplex must be False where sharing is fair and links "
-                f"share the {self.gates[0].name}; got True"
-            )
+        check_sites(self.domains, self.transport)
         self.dynamics.check_links(self.links)
         if self.movement is not None:
             self.movement.law.check_links(self.links)
@@ -158,9 +153,20 @@ class Topology:
         return message_caps_bytes_per_s(self.domains, self.links, self.transport, self.gates)
 
     @property
-    def has_limits(self) -> bool:
-        """Whether links share a rate, or a message has a cap."""
-        return bool(self.gates) or any(cap < math.inf for cap in self.message_caps_bytes_per_s)
+    def first_limit(self) -> str | None:
+        """Name of the first rate that links share, or that a message has at most; None: neither."""
+        if self.gates:
+            return self.gates[0].name
+        capped = zip(self.links, self.message_caps_bytes_per_s, strict=True)
+        return next((f"cap of a flow on {link}" for link, cap in capped if cap < math.inf), None)
+
+    def require_no_limits(self, owner: str) -> None:
+        """Refuse uplinks, downlinks, sites of several domains and caps."""
+        if self.first_limit is not None:
+            raise ValueError(
+                f"{owner}: domains and links must have no site, uplink, downlink or cap, which it "
+                f"does not know; got {self.first_limit}"
+            )
 
     @property
     def num_domains(self) -> int:

@@ -11,7 +11,7 @@ from agents.flat.task import PlacementTask
 from agents.flat.worlds import GivenWorld
 from agents.hi_ppo.local.case import DomainCase
 from des import Topology, build_workload, read_topology
-from des.world.gpu_models import FITTED_KERNELS
+from des.world.kernel_figures import FITTED_KERNELS
 
 
 @pytest.fixture(scope="module", params=["shapes", "profile"])

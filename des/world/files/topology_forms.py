@@ -4,11 +4,12 @@ from pathlib import Path
 from typing import Literal
 
 from des.base.strict_forms import StrictForm
+from des.devices.gpu_kinds import gpu_kind_named
 from des.world.domain import Domain
 from des.world.files.nodes_form import NodesForm
 from des.world.files.profile_files import read_layer_profile
 from des.world.files.quantity_fields import Bandwidth, Latency, Price, Size, Speed
-from des.world.gpu_models import FITTED_KERNELS, KernelFigures, gpu_model_named
+from des.world.kernel_figures import FITTED_KERNELS, KernelFigures
 from des.world.layer_profiles import LayerProfile
 from des.world.nodes import Nodes
 from des.world.packet_transport import (
@@ -125,7 +126,7 @@ class GpuForm(StrictForm):
         ValueError
             If there is no such GPU model, or a figure is impossible.
         """
-        model = gpu_model_named(name, self.gpu)
+        model = gpu_kind_named(name, self.gpu)
         kernels = self._kernels_of(name)
         fraction = self.attainable_fraction
         if fraction is None:

@@ -17,7 +17,7 @@ from des.devices.presets import KIND_NAMES
 from des.world.domain import Domain
 from des.world.files.dynamics_forms import law_entry
 from des.world.files.topology_yaml import from_yaml
-from des.world.gpu_models import KernelFigures
+from des.world.kernel_figures import KernelFigures
 from des.world.nodes import Nodes
 from des.world.packet_transport import PacketTransport
 from des.world.topology import Link, Topology

@@ -93,9 +93,13 @@ def _require_trainable(config: HiPpoConfig, topology: Topology) -> None:
     if not has_plain_transport(topology):
         raise UsageError(
             f"{PROG}: network {config.network} must have transport.sharing fifo, endpoints "
-            f"overlapped and links of two ways, got {topology.transport}; --policy flat trains on "
-            "others"
+            f"overlapped, links of two ways and no uplinks or caps, got {topology.transport}"
+            f"{_limit_of(topology)}; --policy flat trains on other transports"
         )
+
+
+def _limit_of(topology: Topology) -> str:
+    return "" if topology.first_limit is None else f" with the {topology.first_limit}"
 
 
 def _load_of(topology: Topology) -> LoadLaw:
