@@ -19,7 +19,7 @@ class CappedLink(LinkFigures, Protocol):
         """Most of one TCP connection; None means no cap. [bytes/s]"""
 
 
-class Gate(NamedTuple):
+class SharedRate(NamedTuple):
     """A rate that some links share: their messages together never send faster.
 
     ``links`` are positions, in rising order.
@@ -57,7 +57,7 @@ def check_sites(domains: Sequence[Domain], transport: Transport) -> None:
                 )
 
 
-def gates_of(domains: Sequence[Domain], links: Sequence[LinkFigures]) -> tuple[Gate, ...]:
+def gates_of(domains: Sequence[Domain], links: Sequence[LinkFigures]) -> tuple[SharedRate, ...]:
     """All rates that links share: uplinks, downlinks, hosts, and WAN links of several domains.
 
     Links inside a site have no part in them. Where a site has several domains, all links to one
@@ -82,7 +82,7 @@ def gates_of(domains: Sequence[Domain], links: Sequence[LinkFigures]) -> tuple[G
                 sharing[kind, name].append(index)
                 rates[kind, name] = max(rate, rates.get((kind, name), 0.0))
     return tuple(
-        Gate(f"{kind} of {name}", rates[kind, name], tuple(users))
+        SharedRate(f"{kind} of {name}", rates[kind, name], tuple(users))
         for (kind, name), users in sorted(sharing.items())
         if kind != "line" or len(users) > 1
     )
@@ -92,7 +92,7 @@ def message_caps_bytes_per_s(
     domains: Sequence[Domain],
     links: Sequence[CappedLink],
     transport: Transport,
-    gates: Iterable[Gate],
+    gates: Iterable[SharedRate],
 ) -> tuple[float, ...]:
     """Most that one message gets of each link, whatever else is sent; ``inf`` is no cap. [bytes/s]
 

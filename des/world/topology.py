@@ -17,7 +17,7 @@ from des.dynamics.link_course import Weather
 from des.world.domain import Domain
 from des.world.packet_transport import PacketTransport
 from des.world.routes import lowest_latency_path
-from des.world.site_limits import Gate, check_sites, gates_of, message_caps_bytes_per_s
+from des.world.site_limits import SharedRate, check_sites, gates_of, message_caps_bytes_per_s
 from des.world.transport import PLAIN, Transport
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ class Topology:
         return {self._position(link): index for index, link in enumerate(self.links)}
 
     @cached_property
-    def gates(self) -> tuple[Gate, ...]:
+    def gates(self) -> tuple[SharedRate, ...]:
         """Rates that several links share, such as the uplink of a site; none in a plain world."""
         return gates_of(self.domains, self.links)
 

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from limited_worlds import limited
 from sending import Delivery, Sent, courses, deliver, moving, sent, transports
-from strategies import topologies, world
+from strategies import plan, topologies, unit_workload, world
 
-from des import NO_CORRECTIONS, Corrections, Topology
+from des import NO_CORRECTIONS, ConcurrentJob, Corrections, Topology, simulate_together
 from des.costs.message_times import direct_links, quickest_message_s
 from des.engine.filling import Group, max_min_rates
 from des.world.access import Access
@@ -110,6 +110,26 @@ def test_domains_of_a_site_share_its_uplink_and_its_lines():
     assert [gate.name for gate in topology.gates] == ["line of A->S", "line of S->A", "uplink of S"]
     assert ends_s(topology, ("BA", 0, 12), ("CA", 0, 8), ("BC", 0, 100)) == [2.0, 2 + 6 / 7, 1.0]
     assert ends_s(topology, ("AB", 0, 12), ("AC", 0, 20)) == [2.0, 4.0]  # a line of 8 B/s
+
+
+@pytest.mark.parametrize(
+    ("priorities", "ends_s"), [((0, 0), (2.0, 2.25)), ((0, 1), (1.75 + 4.5 / 6, 1.75))]
+)
+def test_jobs_share_an_uplink(priorities, ends_s):
+    """Both send 6 bytes at 1 s; the one that goes first has its whole link, the other one 4 or 2.
+
+    Of 10 B/s AB takes 6 and leaves 4 until 2 s, or AC takes 8 and leaves 2 until 1.75 s.
+    """
+    topology = star("fifo", Access(uplink_bytes_per_s=10.0))
+    workload = unit_workload([(1, 2)] * 2, num_microbatches=1, message_bytes=6.0)
+    jobs = [
+        ConcurrentJob(workload=workload, plan=plan(0, there), priority=priority)
+        for there, priority in zip((1, 2), priorities, strict=True)
+    ]
+
+    found = simulate_together(topology, jobs)
+
+    assert [job.transfers[0].end_s for job in found] == list(ends_s)
 
 
 def test_corrections_of_the_wan_scale_limits_too():

@@ -53,6 +53,11 @@ class SiteForm(_KindForm):
                 f"domain {self.name}: gpus must hold at least one kind, of the site "
                 f"{self.name}; got {found}"
             )
+        kinds = [kind.gpu for kind in self.gpus]
+        if len(set(kinds)) < len(kinds):
+            raise ValueError(
+                f"domain {self.name}: gpus must hold each kind once, got {', '.join(kinds)}"
+            )
         given = self.model_fields_set & set(_KindForm.model_fields)
         common = {"site": self.name, **{key: getattr(self, key) for key in given}}
         return [

@@ -90,16 +90,13 @@ def _require_trainable(config: HiPpoConfig, topology: Topology) -> None:
             f"{PROG}: network {config.network} must have at most {MOST_DOMAINS} domains, got "
             f"{topology.num_domains}; python -m scenarios.train_plans trains for more"
         )
+    topology.require_no_limits(f"{PROG}: network {config.network}")
     if not has_plain_transport(topology):
         raise UsageError(
             f"{PROG}: network {config.network} must have transport.sharing fifo, endpoints "
-            f"overlapped, links of two ways and no uplinks or caps, got {topology.transport}"
-            f"{_limit_of(topology)}; --policy flat trains on other transports"
+            f"overlapped and links of two ways, got {topology.transport}; --policy flat trains on "
+            "others"
         )
-
-
-def _limit_of(topology: Topology) -> str:
-    return "" if topology.first_limit is None else f" with the {topology.first_limit}"
 
 
 def _load_of(topology: Topology) -> LoadLaw:
