@@ -12,7 +12,9 @@ from des.base.command import EXIT_CODES, UsageError, exit_code_of
 from des.base.document import DOCUMENT
 from des.base.flags import parse_given
 from des.base.lazy import lazy
+from des.base.speaking import SPEAKER
 from des.views.memory_timeline import MemoryTimeline, memory_timeline
+from des.world.site_limits import notes_on_sites
 from scenarios.frame.outputs import OutputChoice
 from scenarios.frame.repeat import repeat_command, repeated_settings
 from scenarios.frame.writing import write_files
@@ -97,6 +99,7 @@ def _command(argv: Sequence[str] | None) -> None:
     elif config.sites is not None:
         raise UsageError("sites needs a plan, got none")
     scenario = load_iteration(config) if read is None else read.scenario
+    SPEAKER.note(notes_on_sites(scenario.topology.domains, scenario.topology.links))
     result = network_engine.simulate_by_engine(config, scenario)
     network_cost = iteration_outputs.network_cost_of(scenario, result)
     memory = memory_timeline(result, scenario.topology, scenario.workload, scenario.plan)

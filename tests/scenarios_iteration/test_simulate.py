@@ -283,3 +283,13 @@ def test_the_bound_is_refused_for_plans_that_it_is_not_about(tmp_path, capsys):
     flags = [*SMALL, "--recomputation", "full", "--bound", "--out", str(tmp_path)]
     assert main(flags) == 2
     assert "recomputation must be the default with --bound" in capsys.readouterr().err
+
+
+def test_an_uplink_below_a_link_is_a_note(tmp_path, capsys):
+    world, uplink = EAST_CENTRAL_WEST.read_text(), "num_gpus: 8\n      uplink: 4Gbps"
+    (tmp_path / "world.yaml").write_text(world.replace("num_gpus: 8", uplink, 1))
+
+    run(tmp_path / "out", *SMALL, "--network", str(tmp_path / "world.yaml"), "--figures", "")
+
+    note = "note: uplink of East, 4 Gbit/s, is below its link East->Central, 5 Gbit/s\n"
+    assert note in capsys.readouterr().err
