@@ -33,8 +33,6 @@ def _headline(answer: "BoundAnswer") -> Section:
         f"{figure(best.bound.step_s)} s a step, {figure(_tokens_per_s(best))} tokens/s, on "
         f"{', '.join(_site_names(best))}, with {trainer.title}"
     ]
-    if trainer.is_ideal:
-        lines.append("a domain counts as one perfect device, which no trainer has")
     single = next((row for row in answer.rows if row.kind == "single"), None)
     if single is not None and best.kind != "single":
         less = 1.0 - best.bound.step_s / single.bound.step_s
@@ -134,18 +132,18 @@ def _change(answer: "BoundAnswer") -> Section:
     assert change is not None
     names = [domain.name for domain in change.in_force.topology.domains]
     title = f"Against the plan in force, {pipelines_text(change.in_force.plan, names)}"
-    saved_s = change.present_s - answer.step_s
-    lines = [f"it takes {figure(change.present_s)} s a step"]
+    present = "" if change.present_s is None else f"it takes {figure(change.present_s)} s a step"
+    lines = [present or f"it cannot run: {change.misfit}"]
     if change.change_s == 0.0:
         return Section(title=title, lines=(*lines, "it is the answer and stays"))
     lines.append(
         f"change: {gigabytes(change.num_bytes)} GB that the new sites lack and a restart, "
         f"{duration(change.change_s)}"
     )
-    if saved_s > 0.0:
-        lines.append(f"paid after {figure(change.change_s / saved_s)} steps")
-    else:
-        lines.append("it never pays")
+    if change.present_s is not None:
+        saved_s = change.present_s - answer.step_s
+        pays = f"paid after {figure(change.change_s / saved_s)} steps" if saved_s > 0.0 else ""
+        lines.append(pays or "it never pays")
     return Section(title=title, lines=tuple(lines))
 
 
