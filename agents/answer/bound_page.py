@@ -1,6 +1,7 @@
 """Page of an answer with a bound plan: where what runs on which GPUs, rivals, other trainers."""
 
 from collections.abc import Iterator
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from agents.answer.figures import duration, figure, gigabytes, percent
@@ -73,7 +74,7 @@ def _where(row: BoundRow) -> Section:
                     f"{shared.tensor} x {shared.data}{more}",
                     f"{last + 1}",
                     _layers_text(own),
-                    "+".join(f"{stage.num_layers}" for stage in own),
+                    _counts_text([stage.num_layers for stage in own]),
                     percent(memory.required_bytes / memory.capacity_bytes),
                 )
             )
@@ -97,6 +98,12 @@ def _layers_text(stages: list[Stage]) -> str:
     return ", ".join(f"{first + 1}-{end}" for first, end in runs)
 
 
+def _counts_text(counts: list[int]) -> str:
+    """Layers of each stage, such as ``6 + 5`` or ``3 of 2 + 1``."""
+    runs = [(count, len(list(run))) for count, run in groupby(counts)]
+    return " + ".join(f"{num} of {count}" if num > 1 else f"{count}" for count, num in runs)
+
+
 def _how(bound: BoundPlan) -> Iterator[str]:
     """Microbatches, schedule and what the trainer does, below the table."""
     plan, workload, shape = bound.plan, bound.workload, bound.workload.shape
@@ -105,9 +112,10 @@ def _how(bound: BoundPlan) -> Iterator[str]:
     shares = plan.microbatches_of_replicas(workload.num_microbatches)
     total = round(workload.num_microbatches * shape.batch_size)
     yield (
-        f"{total} sequences a step: {shares[0]} microbatches of {bound.microbatch_size:g} on each "
-        f"data rank; schedule {plan.schedule}, sends {plan.sends}; recomputation "
-        f"{shape.recomputation}, gradients {workload.gradient_precision}"
+        f"{total} sequences a step: {shares[0]} microbatch{'es' * (shares[0] > 1)} of "
+        f"{bound.microbatch_size:g} on each data rank; schedule {plan.schedule}, sends "
+        f"{plan.sends}; recomputation {shape.recomputation}, gradients "
+        f"{workload.gradient_precision}"
     )
     if plan.replicas:
         kind = "scattered and new weights gathered" if plan.exchange.sharded else "summed up"
