@@ -31,7 +31,7 @@ from des.base.lazy import lazy
 from des.base.strict_json import parse_json
 
 if TYPE_CHECKING:
-    from agents.answer import answering, bound_answer, question, reading
+    from agents.answer import answering, bound_answer, bound_reading, question, reading
     from agents.answer.answer import Answer
     from agents.decision import plan_space, whole_plan
     from agents.decision.training_job import TrainingJob
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 else:
     answering = lazy("agents.answer.answering")
     bound_answer = lazy("agents.answer.bound_answer")
+    bound_reading = lazy("agents.answer.bound_reading")
     question = lazy("agents.answer.question")
     reading = lazy("agents.answer.reading")
     plan_space = lazy("agents.decision.plan_space")
@@ -151,7 +152,9 @@ def _command(argv: Sequence[str] | None) -> int:
 
 
 def run(
-    config: Config, given: frozenset[str], watch: Callable[[Answer], None] | None = None
+    config: Config,
+    given: frozenset[str],
+    watch: Callable[[Answer | bound_answer.BoundAnswer], None] | None = None,
 ) -> int:
     """Answer as the flags say, of which some were given, and return the exit code.
 
@@ -185,7 +188,7 @@ def _answered(
     config: Config,
     given: frozenset[str],
     trained: Trained,
-    watch: Callable[[Answer], None] | None = None,
+    watch: Callable[[Answer | bound_answer.BoundAnswer], None] | None = None,
     before_policies: Callable[[], None] | None = None,
 ) -> str:
     """The page or the JSON of one question; warnings go to standard error."""
@@ -193,6 +196,8 @@ def _answered(
     is_json = config.json or config.stream
     if not trainer_named(config.trainer).is_ideal:
         bound = _bound_answer(config, given)
+        if watch is not None:
+            watch(bound)
         return f"{_json(bound.as_dict(), indent) if is_json else bound}\n"
     if config.deciders == "hi_ppo" and is_json:
         return _by_policies(config, given, trained, indent)
@@ -211,7 +216,7 @@ def _answered(
 
 
 def _bound_answer(config: Config, given: frozenset[str]) -> bound_answer.BoundAnswer:
-    asked = reading.bound_question_of(config, given)
+    asked = bound_reading.bound_question_of(config, given)
     return bound_answer.answer_bound(
         asked.request,
         asked.objective,

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from agents.answer.rows import FamilyRow
+from agents.trainers.ideal import IDEAL
 from des.plan.plan_texts import pipelines_text
 
 if TYPE_CHECKING:
@@ -13,6 +14,7 @@ def answer_dict(answer: "Answer") -> dict[str, object]:
     """Return the content of an answer, for JSON."""
     name, share = answer.bottleneck
     return {
+        "trainer": IDEAL.name,
         **_row_dict(answer, answer.best),
         "stages": _stages(answer),
         "at_par": _row_dict(answer, answer.best_at_par),

@@ -12,7 +12,8 @@ from agents.search.bound_search import BoundFound, BoundRow, search_bound
 from agents.search.objective import Objective
 from agents.search.search import Request
 from agents.trainers.table import TRAINERS
-from des import migration_s, moved_bytes, simulate
+from des import migration_s, moved_bytes
+from des.compiled.simulate import simulate_compiled
 from des.plan.replacement import Replacement
 
 
@@ -32,17 +33,19 @@ class BoundChange:
     Attributes
     ----------
     present_s
-        Time of a step of the plan in force on the network as it is. [s]
+        Time of a step of the plan in force on the network as it is; None where it cannot run, and
+        ``misfit`` says why. [s]
     num_bytes
-        Model state that its new sites lack. [bytes]
+        Model state that the sites of the answer lack. [bytes]
     change_s
         For which the training stands still; 0 where the plan stays. [s]
     """
 
     in_force: BoundPlan
-    present_s: float
+    present_s: float | None
     num_bytes: float
     change_s: float
+    misfit: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,6 +94,7 @@ class BoundAnswer:
                 "present_s": self.change.present_s,
                 "num_bytes": self.change.num_bytes,
                 "change_s": self.change.change_s,
+                "misfit": self.change.misfit,
             }
         document["answer"] = answer
         return document
@@ -119,8 +123,13 @@ def answer_bound(
     InfeasiblePlacementError
         If none fits, naming the least memory that is missing on a GPU.
     ValueError
-        If none keeps the limits of the objective.
+        If none keeps the limits of the objective, or the trainer is that of perfect devices.
     """
+    if request.trainer.is_ideal:
+        raise ValueError(
+            f"decide: trainer must bind GPUs, got {request.trainer.name}, of perfect devices; "
+            "decide_ideal answers for it"
+        )
     found = search_bound(request, objective)
     return BoundAnswer(
         request=request,
@@ -151,10 +160,16 @@ def _others(request: Request, objective: Objective) -> list[OtherTrainer]:
 def _change(
     request: Request, found: BoundFound, in_force: BoundPlan, replacement: Replacement
 ) -> BoundChange:
-    """Cost of leaving a plan, whose step is simulated on the network as it is."""
+    """Cost of leaving a plan, whose step is simulated on the network as it is.
+
+    Raises
+    ------
+    UnreachableError
+        If a layer has to go where no links lead.
+    """
     topology, best = request.topology, found.best.bound
     old, new = (replace(one.plan, parallelism=(), shares=()) for one in (in_force, best))
-    present_s = simulate(topology, in_force.workload, in_force.plan, request.corrections).makespan_s
+    present_s, misfit = _present(request, in_force)
     is_same = (in_force.workload, in_force.plan) == (best.workload, best.plan)
     num_bytes, change_s = 0.0, 0.0 if is_same else replacement.restart_s
     if old != new and replacement.pays_bytes:
@@ -168,8 +183,23 @@ def _change(
             corrections=request.corrections,
         )
     return BoundChange(
-        in_force=in_force, present_s=present_s, num_bytes=num_bytes, change_s=change_s
+        in_force=in_force,
+        present_s=present_s,
+        num_bytes=num_bytes,
+        change_s=change_s,
+        misfit=misfit,
     )
+
+
+def _present(request: Request, in_force: BoundPlan) -> tuple[float | None, str]:
+    """Time of a step of the plan in force on the network as it is, or why it cannot run there."""
+    topology, corrections = request.topology, request.corrections
+    try:
+        now = replace(in_force, topology=topology, corrections=corrections)
+        result = simulate_compiled(topology, now.workload, now.plan, corrections)
+    except ValueError as error:
+        return None, str(error)
+    return result.makespan_s, ""
 
 
 def _row_dict(row: BoundRow) -> dict[str, object]:

@@ -1,6 +1,7 @@
 """Page of an answer with a bound plan: where what runs on which GPUs, rivals, other trainers."""
 
 from collections.abc import Iterator
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from agents.answer.figures import duration, figure, gigabytes, percent
@@ -33,8 +34,6 @@ def _headline(answer: "BoundAnswer") -> Section:
         f"{figure(best.bound.step_s)} s a step, {figure(_tokens_per_s(best))} tokens/s, on "
         f"{', '.join(_site_names(best))}, with {trainer.title}"
     ]
-    if trainer.is_ideal:
-        lines.append("a domain counts as one perfect device, which no trainer has")
     single = next((row for row in answer.rows if row.kind == "single"), None)
     if single is not None and best.kind != "single":
         less = 1.0 - best.bound.step_s / single.bound.step_s
@@ -75,7 +74,7 @@ def _where(row: BoundRow) -> Section:
                     f"{shared.tensor} x {shared.data}{more}",
                     f"{last + 1}",
                     _layers_text(own),
-                    "+".join(f"{stage.num_layers}" for stage in own),
+                    _counts_text([stage.num_layers for stage in own]),
                     percent(memory.required_bytes / memory.capacity_bytes),
                 )
             )
@@ -99,6 +98,12 @@ def _layers_text(stages: list[Stage]) -> str:
     return ", ".join(f"{first + 1}-{end}" for first, end in runs)
 
 
+def _counts_text(counts: list[int]) -> str:
+    """Layers of each stage, such as ``6 + 5`` or ``3 of 2 + 1``."""
+    runs = [(count, len(list(run))) for count, run in groupby(counts)]
+    return " + ".join(f"{num} of {count}" if num > 1 else f"{count}" for count, num in runs)
+
+
 def _how(bound: BoundPlan) -> Iterator[str]:
     """Microbatches, schedule and what the trainer does, below the table."""
     plan, workload, shape = bound.plan, bound.workload, bound.workload.shape
@@ -107,9 +112,10 @@ def _how(bound: BoundPlan) -> Iterator[str]:
     shares = plan.microbatches_of_replicas(workload.num_microbatches)
     total = round(workload.num_microbatches * shape.batch_size)
     yield (
-        f"{total} sequences a step: {shares[0]} microbatches of {bound.microbatch_size:g} on each "
-        f"data rank; schedule {plan.schedule}, sends {plan.sends}; recomputation "
-        f"{shape.recomputation}, gradients {workload.gradient_precision}"
+        f"{total} sequences a step: {shares[0]} microbatch{'es' * (shares[0] > 1)} of "
+        f"{bound.microbatch_size:g} on each data rank; schedule {plan.schedule}, sends "
+        f"{plan.sends}; recomputation {shape.recomputation}, gradients "
+        f"{workload.gradient_precision}"
     )
     if plan.replicas:
         kind = "scattered and new weights gathered" if plan.exchange.sharded else "summed up"
@@ -134,18 +140,18 @@ def _change(answer: "BoundAnswer") -> Section:
     assert change is not None
     names = [domain.name for domain in change.in_force.topology.domains]
     title = f"Against the plan in force, {pipelines_text(change.in_force.plan, names)}"
-    saved_s = change.present_s - answer.step_s
-    lines = [f"it takes {figure(change.present_s)} s a step"]
+    present = "" if change.present_s is None else f"it takes {figure(change.present_s)} s a step"
+    lines = [present or f"it cannot run: {change.misfit}"]
     if change.change_s == 0.0:
         return Section(title=title, lines=(*lines, "it is the answer and stays"))
     lines.append(
         f"change: {gigabytes(change.num_bytes)} GB that the new sites lack and a restart, "
         f"{duration(change.change_s)}"
     )
-    if saved_s > 0.0:
-        lines.append(f"paid after {figure(change.change_s / saved_s)} steps")
-    else:
-        lines.append("it never pays")
+    if change.present_s is not None:
+        saved_s = change.present_s - answer.step_s
+        pays = f"paid after {figure(change.change_s / saved_s)} steps" if saved_s > 0.0 else ""
+        lines.append(pays or "it never pays")
     return Section(title=title, lines=tuple(lines))
 
 

@@ -12,6 +12,9 @@ from des.plan.plan_texts import pipelines_text
 if TYPE_CHECKING:
     from agents.answer.answer import Answer
 
+PERFECT_DEVICES = "every domain counts as one perfect device (--trainer ideal): no trainer has it"
+"""What an answer without a trainer rests on."""
+
 MARK = "*"
 """Mark of what changes the training."""
 
@@ -38,6 +41,7 @@ def _headline(answer: "Answer") -> Section:
     over = ", ".join(names[domain] for domain in sorted(used))
     lines = [
         f"{duration(best.step_s)} a step, {figure(answer.tokens_per_s)} tokens/s, on {over}",
+        PERFECT_DEVICES,
         *answer.question.notes,
     ]
     if answer.best_at_par.judged != best.judged:

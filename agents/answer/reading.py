@@ -1,28 +1,23 @@
 """Reading of the files and flags of a question."""
 
 from collections.abc import Set
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from agents.answer.config import PROG, Config
 from agents.answer.question import PlanInForce, Question
-from agents.decision.bound_plan import BoundPlan
 from agents.decision.families import FAMILIES, SYNCHRONOUS, Family
 from agents.decision.job_files import read_job
-from agents.decision.plan_document import read_document
 from agents.decision.plan_space import SPACE_MICROBATCH_SIZES, PlanSpace
 from agents.decision.situation import Preference, Situation
 from agents.decision.training_job import TrainingJob
 from agents.decision.whole_plan import WholeProblem
 from agents.search.objective import Objective
-from agents.search.search import MICROBATCH_SIZES, Request
-from agents.trainers.table import trainer_named
 from des import EVERY_STEP, GradientExchange, Plan, Topology, read_topology
 from des.base.checks import MOST_ITEMS, require_count, require_positive
 from des.base.command import UsageError
 from des.base.quantities import parse_tokens
 from des.base.speaking import SPEAKER
-from des.base.text_files import read_json
 from des.plan.plan_texts import parse_pipelines
 from des.plan.replacement import Replacement
 from des.plan.synchronisation import Synchronisation
@@ -32,8 +27,8 @@ from des.world.files.load_files import read_loads
 from des.world.site_limits import notes_on_sites
 from des.worlds import EXAMPLE_JOBS
 
-_IN_JOB = ("model", "num_layers", "microbatches")
-_OF_LAST = (
+IN_JOB = ("model", "num_layers", "microbatches")
+OF_LAST = (
     "last_schedule",
     "last_exchange",
     "last_microbatch_size",
@@ -62,10 +57,10 @@ def question_of(config: Config, given: Set[str] = frozenset()) -> Question:
     if config.max_judged is not None:
         require_count(PROG, "max_judged", config.max_judged)
     _refuse_contradictions(config, given)
-    bare, base = _networks(config)
-    loads = _loads(config, bare)
-    job, own_size, note = _job(config)
-    time, utilisation, communication = _objective(config).weights
+    bare, base = networks_of(config)
+    loads = loads_of(config, bare)
+    job, own_size, note = job_of(config)
+    time, utilisation, communication = objective_of(config).weights
     return Question(
         problem=WholeProblem(
             topology=beside_jobs(bare, loads), job=job, space=_space(config, own_size)
@@ -103,86 +98,12 @@ def require_room(config: Config) -> None:
         )
 
 
-_IDEAL_ALONE = (
-    *("families", "compression", "token_factor", "max_judged", "most_slowdown", "deciders"),
-    *("across_only", "checkpoint", "plan_checkpoint", "local_checkpoint", "base", "epoch_s"),
-    *("iterations_per_epoch", "explain", *_OF_LAST),
-)
-"""Flags of a decision among perfect devices."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class BoundQuestion:
-    """What a bound plan is searched for, and the plan in force."""
-
-    request: Request
-    objective: Objective
-    in_force: BoundPlan | None
-    replacement: Replacement
-    notes: tuple[str, ...]
-
-
-def bound_question_of(config: Config, given: Set[str] = frozenset()) -> BoundQuestion:
-    """Read the question to a trainer, as `question_of` reads that to perfect devices.
-
-    Raises
-    ------
-    ValueError
-        If a file, a name or a number is wrong, or a flag belongs to perfect devices alone.
-    """
-    for field in _IDEAL_ALONE:
-        if field in given:
-            raise UsageError(
-                f"{PROG}: --{field.replace('_', '-')} must be given with --trainer ideal alone, "
-                f"got {config.trainer}"
-            )
-    if config.job is not None:
-        _refuse_twice("--job", (*_IN_JOB, "tokens_per_step"), given)
-    if config.tokens_per_step is not None:
-        _refuse_twice("--tokens-per-step", ("microbatches",), given)
-    bare, _ = _networks(config)
-    job, own_size, note = _job(config)
-    sizes = tuple(sorted({*MICROBATCH_SIZES, own_size}))
-    return BoundQuestion(
-        request=Request(
-            topology=beside_jobs(bare, _loads(config, bare)),
-            job=job,
-            trainer=trainer_named(config.trainer),
-            schedules=config.schedules,
-            microbatch_sizes=sizes,
-        ),
-        objective=_objective(config),
-        in_force=None if config.last is None else _bound_in_force(config.last, bare),
-        replacement=Replacement(restart_s=config.restart_s, pays_bytes=not config.restart_only),
-        notes=(note,) if note else (),
-    )
-
-
-def _objective(config: Config) -> Objective:
+def objective_of(config: Config) -> Objective:
+    """Objective and limit of the flags."""
     try:
         return Objective.parse(config.objective, config.at_most)
     except ValueError as error:
         raise UsageError(f"{PROG}: {error}") from error
-
-
-def _bound_in_force(text: str, topology: Topology) -> BoundPlan:
-    """The plan of a document, on a network of the same domains as it is now."""
-    path = Path(text)
-    if path.suffix != ".json":
-        raise UsageError(
-            f"{PROG}: --last must be a plan document, as --json writes it, such as plan.json; a "
-            f"placement as text is for --trainer ideal; got {text!r}"
-        )
-    try:
-        bound = read_document(read_json(path))
-    except ValueError as error:
-        raise UsageError(f"{path}: {error}") from error
-    names = [domain.name for domain in topology.domains]
-    if (there := [domain.name for domain in bound.topology.domains]) != names:
-        raise UsageError(
-            f"{path}: world must have the domains {', '.join(names)}, got {', '.join(there)}"
-        )
-    return bound
 
 
 def situation_of(config: Config, given: Set[str] = frozenset()) -> Situation:
@@ -230,30 +151,32 @@ def families_named(text: str) -> tuple[Family, ...]:
 def _refuse_contradictions(config: Config, given: Set[str]) -> None:
     """Refuse flags that say the same twice, or that the chosen deciders do not use."""
     if config.job is not None:
-        _refuse_twice("--job", (*_IN_JOB, "tokens_per_step"), given)
+        refuse_twice("--job", (*IN_JOB, "tokens_per_step"), given)
     if config.tokens_per_step is not None:
-        _refuse_twice("--tokens-per-step", ("microbatches",), given)
+        refuse_twice("--tokens-per-step", ("microbatches",), given)
     if config.schedules:
         raise UsageError(f"{PROG}: --schedules must not be given with --trainer ideal, got both")
-    aim = _objective(config)
-    if not aim.is_time_alone and (config.deciders != "hi_ppo" or aim.kind != "weights"):
+    aim = objective_of(config)
+    if config.at_most is not None:
+        raise UsageError(f"{PROG}: --at-most must not be given with --trainer ideal, got both")
+    if aim.kind != "time" and (config.deciders != "hi_ppo" or aim.kind != "weights"):
         raise UsageError(
             f"{PROG}: --objective must be time with --trainer ideal, or weights with --deciders "
-            f"hi_ppo, and without --at-most; got {config.objective}"
+            f"hi_ppo, got {config.objective}"
         )
     if config.deciders == "hi_ppo":
         searched = ("families", "compression", "token_factor", "max_judged", "plan_checkpoint")
-        _refuse_twice("--deciders hi_ppo", searched, given)
+        refuse_twice("--deciders hi_ppo", searched, given)
     if config.deciders == "search":
-        _refuse_twice("--deciders search", ("checkpoint", "plan_checkpoint"), given)
+        refuse_twice("--deciders search", ("checkpoint", "plan_checkpoint"), given)
     if config.across_only:
-        _refuse_twice("--across-only", ("local_checkpoint",), given)
+        refuse_twice("--across-only", ("local_checkpoint",), given)
     _refuse_without_plan(config, given)
 
 
 def _refuse_without_plan(config: Config, given: Set[str]) -> None:
     """Refuse flags of a plan in force that there is not, or that it does not have."""
-    alone = next((field for field in _OF_LAST if field in given), None)
+    alone = next((field for field in OF_LAST if field in given), None)
     if config.last is None:
         if alone is not None and not config.stream:
             raise UsageError(
@@ -271,7 +194,8 @@ def _refuse_without_plan(config: Config, given: Set[str]) -> None:
         )
 
 
-def _refuse_twice(flag: str, fields: tuple[str, ...], given: Set[str]) -> None:
+def refuse_twice(flag: str, fields: tuple[str, ...], given: Set[str]) -> None:
+    """Refuse flags that must not be given together with another."""
     twice = next((field for field in fields if field in given), None)
     if twice is not None:
         raise UsageError(
@@ -279,7 +203,7 @@ def _refuse_twice(flag: str, fields: tuple[str, ...], given: Set[str]) -> None:
         )
 
 
-def _networks(config: Config) -> tuple[Topology, Topology | None]:
+def networks_of(config: Config) -> tuple[Topology, Topology | None]:
     """The network as it is now, and at base figures if they are given."""
     topology = replace(read_topology(config.network), movement=None)
     if not config.stream:
@@ -296,13 +220,14 @@ def _networks(config: Config) -> tuple[Topology, Topology | None]:
     return topology, base
 
 
-def _loads(config: Config, topology: Topology) -> tuple[DomainLoad, ...]:
+def loads_of(config: Config, topology: Topology) -> tuple[DomainLoad, ...]:
+    """Loads of other jobs by domain; none where no other jobs are known."""
     if config.loads is None:
         return ()
     return read_loads(config.loads, topology)
 
 
-def _job(config: Config) -> tuple[TrainingJob, int, str]:
+def job_of(config: Config) -> tuple[TrainingJob, int, str]:
     """The job, the sequences of a microbatch that it names, and what was rounded."""
     if config.job is not None:
         return *read_job(EXAMPLE_JOBS.get(config.job, Path(config.job))), ""

@@ -14,6 +14,7 @@ from agents.hi_ppo.local.decide import LocalAgent
 from agents.hi_ppo.placement.proposals import Proposer
 from agents.hi_ppo.policies import Policies
 from agents.replanning.changes import Changes
+from agents.trainers.ideal import IDEAL
 from des import Plan
 from des.compiled.simulate import simulate_compiled
 from des.plan.plan_texts import placement_text
@@ -70,6 +71,7 @@ class DecisionReport:
             for stage in plan.placement.stages
         ]
         return {
+            "trainer": IDEAL.name,
             "placement": placement_text(plan.placement, names),
             "stages": stages,
             "schedule": plan.schedule,

@@ -19,6 +19,7 @@ from scenarios.frame.repeat import repeat_command, repeated_settings
 
 if TYPE_CHECKING:
     from agents.answer.answer import Answer
+    from agents.answer.bound_answer import BoundAnswer
     from scenarios.run import decide_report
 else:
     decide_report = lazy("scenarios.run.decide_report")
@@ -30,9 +31,8 @@ Prints a decision, --json for programs, and writes a report of it to --report.
 examples:
   {PROG} --network east_central_west --report runs/decision.html
       a first decision for Llama 2 70B, with map, plan and rivals as figures
-  {PROG} --network now.yaml --last "East*28,Central*26,West*26" --report runs/decision.html \\
-      --figures pdf
-      and the figures as PDF beside the page
+  {PROG} --network now.yaml --last plan.json --report runs/decision.html --figures pdf
+      whether to leave a plan in force, and the figures as PDF beside the page
 
 exit codes: 0 decided; 2 bad input, or no plan fits;
   {EXIT_CODES}
@@ -70,7 +70,7 @@ def _command(argv: Sequence[str] | None) -> int:
     config, given = parse_given(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EPILOG)
     choice = OutputChoice(figures=config.figures)
 
-    answers: list[Answer] = []
+    answers: list[Answer | BoundAnswer] = []
     code = decide.run(config, given, answers.append)
     if config.report is not None:  # after the answer is printed: it is kept where this fails
         command = repeat_command(PROG, config)

@@ -1,4 +1,4 @@
-"""``python -m agents.decide``: a page for people, JSON for programs, one line for bad input."""
+"""``python -m agents.decide --trainer ideal``: a page, JSON for programs, a line for bad input."""
 
 import io
 import json
@@ -8,7 +8,7 @@ import pytest
 
 from agents.answer.config import Config
 from agents.answer.reading import families_named, question_of
-from agents.decide import decide, main
+from agents.decide import decide_ideal, main
 from agents.decision.training_job import TrainingJob
 from des import GradientExchange, Plan, read_topology, simulate
 from des.plan.plan_texts import parse_pipelines
@@ -16,8 +16,8 @@ from des.world.files.topology_writer import to_yaml
 
 WORLD = replace(read_topology("east_central_west"), movement=None)
 NAMES = [domain.name for domain in WORLD.domains]
-JOB = ("--model", "llama2_7b", "--microbatches", "8", "--deciders", "search", "--across-only")
-FEW = ("--network", "east_central_west", *JOB, "--max-judged", "500")
+JOB = ("--trainer", "ideal", "--model", "llama2_7b", "--microbatches", "8", "--across-only")
+FEW = ("--network", "east_central_west", *JOB, "--deciders", "search", "--max-judged", "500")
 
 
 @pytest.fixture
@@ -104,7 +104,7 @@ def test_a_stream_answers_each_line_and_continues_after_a_wrong_one(capsys, monk
 
 
 def test_python_has_the_same_answer(asked):
-    found = decide(WORLD, TrainingJob(model="llama2_7b", num_sequences=8), max_judged=500)
+    found = decide_ideal(WORLD, TrainingJob(model="llama2_7b", num_sequences=8), max_judged=500)
     question = question_of(
         Config(network="east_central_west", model="llama2_7b", microbatches=8, max_judged=500)
     )
@@ -147,7 +147,12 @@ def test_a_family_that_fits_nowhere_is_named_with_what_it_lacks(asked, tmp_path)
         (["--last", "East*32 | East*32"], "a domain must serve one replica"),
         (["--last", "East*32 x3 | West*32 x4"], "shares must add up to the 8 microbatches"),
         (["--loads", "Mars=0.5"], "unknown domain 'Mars'"),
-        (["--preference", "0,1,0"], "--preference must be 1,0,0 unless --deciders is hi_ppo"),
+        (
+            ["--objective", "0,1,0"],
+            "--objective must be time with --trainer ideal, or weights with",
+        ),
+        (["--at-most", "90 s"], "--at-most must not be given with --trainer ideal, got both"),
+        (["--schedules", "1f1b"], "--schedules must not be given with --trainer ideal, got both"),
         (["--most-slowdown", "0"], "most_slowdown must be positive"),
         (["--max-judged", "0"], "max_judged"),
         (["--compression", "nan"], "compressions must be at least 1 and finite, got nan"),
@@ -177,7 +182,7 @@ def test_bad_input_is_one_line_and_exit_code_2(asked, flags, message):
 
 def test_tokens_that_no_microbatch_divides_are_refused(capsys):
     """No size is odd but 1, so only a file's own size can miss: 3 sequences in twos."""
-    flags = ["--network", "east_central_west", "--tokens-per-step", "1000"]
+    flags = ["--network", "east_central_west", "--trainer", "ideal", "--tokens-per-step", "1000"]
 
     assert main(flags) == 2
     assert "at least one sequence of 4096 tokens" in capsys.readouterr().err
@@ -242,7 +247,8 @@ def test_a_compression_alone_leaves_plain_pipelines_out(capsys, deciders):
 
 
 def test_policies_alone_count_no_plans_and_say_when_they_find_none(capsys, tmp_path):
-    flags = ["--model", "llama2_7b", "--deciders", "hi_ppo", "--across-only", "--network"]
+    flags = ["--trainer", "ideal", "--model", "llama2_7b", "--deciders", "hi_ppo"]
+    flags += ["--across-only", "--network"]
     code, page = main([*flags, "east_central_west"]), capsys.readouterr().out
 
     assert (code, "\nBest plan of each family\n" in page) == (0, True)

@@ -10,7 +10,7 @@ from des import read_topology
 from des.world.files.topology_writer import to_yaml
 
 WORLD = replace(read_topology("east_central_west"), movement=None)
-JOB = ("--model", "llama2_7b", "--microbatches", "8", "--across-only")
+JOB = ("--trainer", "ideal", "--model", "llama2_7b", "--microbatches", "8", "--across-only")
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ from des import build_workload, read_topology
 from des.world.files.topology_writer import to_yaml
 
 WORLD = replace(read_topology("east_central_west"), movement=None)
-JOB = ("--model", "llama2_7b", "--microbatches", "8", "--deciders", "search", "--across-only")
-FEW = ("--network", "east_central_west", *JOB, "--max-judged", "500")
+JOB = ("--trainer", "ideal", "--model", "llama2_7b", "--microbatches", "8", "--across-only")
+FEW = ("--network", "east_central_west", *JOB, "--deciders", "search", "--max-judged", "500")
 
 
 def test_copies_that_share_the_optimiser_can_be_given_back_as_the_plan_in_force(tmp_path, capsys):

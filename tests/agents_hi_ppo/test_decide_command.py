@@ -25,7 +25,7 @@ from des import (
 )
 from des.world.files.topology_writer import to_yaml
 
-BY_POLICIES = ("--model", "llama2_7b", "--deciders", "hi_ppo", "--json")
+BY_POLICIES = ("--trainer", "ideal", "--model", "llama2_7b", "--deciders", "hi_ppo", "--json")
 
 
 @pytest.fixture(scope="module")
@@ -111,7 +111,7 @@ def test_the_placement_in_force_is_named_by_domains_and_what_leaving_it_costs(as
     """A preference for few bytes alone leaves three domains for one, at the price of `des`."""
     last = Plan(placement=Placement.parse("0*10,1*10,2*12"), schedule="gpipe")
     flags = ["--last", "East*10,Central*10,West*12", "--last-schedule", "gpipe"]
-    flags += ["--restart-s", "2", "--preference", "0,0,1"]
+    flags += ["--restart-s", "2", "--objective", "0,0,1"]
     answer = json.loads(asked(*flags)[1])
     plan = plan_of(answer)
     change_s = migration_s(THREE, build_workload("llama2_7b"), last, plan, restart_s=2.0)
@@ -134,7 +134,7 @@ def test_an_explanation_says_what_limits_the_plan(asked):
 
 def test_a_bound_overrules_a_plan_that_is_too_slow_and_says_so(asked):
     """Who wants few bytes alone takes one domain, which takes much longer than three do."""
-    few = ["--preference", "0,0,1"]
+    few = ["--objective", "0,0,1"]
     free, quick = (json.loads(asked(*flags)[1]) for flags in (few, []))
     bounded = json.loads(asked(*few, "--most-slowdown", "0.05")[1])
 
@@ -180,9 +180,9 @@ def test_a_base_tells_the_network_now_from_its_base_figures(asked, tmp_path):
         (["--last", "East*16,Mars*16"], "Mars"),
         (["--last", "East*16,West*16", "--last-schedule", "2f2b"], "2f2b"),
         (["--base", "four_uneven"], "--base must have the domains East, Central, West, got North"),
-        (["--preference", "0.5,0.5,0.5"], "weights must add up to 1"),
-        (["--preference", "1"], "argument --preference: must be three numbers such as"),
-        (["--preference", "nan,0,1"], "preference: time must"),
+        (["--objective", "0.5,0.5,0.5"], "weights must add up to 1"),
+        (["--objective", "1"], "objective: must be time, cost, or three weights"),
+        (["--objective", "nan,0,1"], "three weights of at least 0 such as 0.6,0.2,0.2"),
         (["--restart-s", "-1"], "restart_s"),
         (["--epoch-s", "-300"], "epoch_s must be positive and finite, got -300.0"),
         (["--most-slowdown", "0"], "most_slowdown must be positive and finite, or None"),

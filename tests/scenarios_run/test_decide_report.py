@@ -6,7 +6,16 @@ from agents.decide import main as decide_main
 from scenarios.decide import main
 
 FLAGS = ("--network", "east_central_west", "--model", "llama2_7b", "--microbatches", "8")
-QUICK = (*FLAGS, "--deciders", "search", "--max-judged", "50", "--across-only")
+QUICK = (
+    *FLAGS,
+    "--trainer",
+    "ideal",
+    "--deciders",
+    "search",
+    "--max-judged",
+    "50",
+    "--across-only",
+)
 
 
 def test_the_page_is_the_same_and_the_report_holds_it(tmp_path, capsys):

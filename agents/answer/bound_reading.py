@@ -1,0 +1,110 @@
+"""Reading of the files and flags of a question to a trainer."""
+
+from collections.abc import Set
+from dataclasses import dataclass
+from pathlib import Path
+
+from agents.answer.config import PROG, Config
+from agents.answer.reading import (
+    IN_JOB,
+    OF_LAST,
+    job_of,
+    loads_of,
+    networks_of,
+    objective_of,
+    refuse_twice,
+)
+from agents.decision.bound_plan import BoundPlan
+from agents.decision.plan_document import read_document
+from agents.decision.training_job import TrainingJob
+from agents.search.objective import Objective
+from agents.search.search import MICROBATCH_SIZES, Request
+from agents.trainers.table import trainer_named
+from des import Topology, Workload
+from des.base.command import UsageError
+from des.base.text_files import read_json
+from des.plan.replacement import Replacement
+from des.training.background import beside_jobs
+
+_IDEAL_ALONE = (
+    *("families", "compression", "token_factor", "max_judged", "most_slowdown", "deciders"),
+    *("across_only", "checkpoint", "plan_checkpoint", "local_checkpoint", "base", "epoch_s"),
+    *("iterations_per_epoch", "explain", *OF_LAST),
+)
+"""Flags of a decision among perfect devices."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoundQuestion:
+    """What a bound plan is searched for, and the plan in force."""
+
+    request: Request
+    objective: Objective
+    in_force: BoundPlan | None
+    replacement: Replacement
+    notes: tuple[str, ...]
+
+
+def bound_question_of(config: Config, given: Set[str] = frozenset()) -> BoundQuestion:
+    """Read the question to a trainer, as `question_of` reads that to perfect devices.
+
+    Raises
+    ------
+    ValueError
+        If a file, a name or a number is wrong, or a flag belongs to perfect devices alone.
+    """
+    for field in _IDEAL_ALONE:
+        if field in given:
+            raise UsageError(
+                f"{PROG}: --{field.replace('_', '-')} must be given with --trainer ideal alone, "
+                f"got {config.trainer}"
+            )
+    if config.job is not None:
+        refuse_twice("--job", (*IN_JOB, "tokens_per_step"), given)
+    if config.tokens_per_step is not None:
+        refuse_twice("--tokens-per-step", ("microbatches",), given)
+    bare, _ = networks_of(config)
+    job, own_size, note = job_of(config)
+    sizes = tuple(sorted({*MICROBATCH_SIZES, own_size}))
+    return BoundQuestion(
+        request=Request(
+            topology=beside_jobs(bare, loads_of(config, bare)),
+            job=job,
+            trainer=trainer_named(config.trainer),
+            schedules=config.schedules,
+            microbatch_sizes=sizes,
+        ),
+        objective=objective_of(config),
+        in_force=None if config.last is None else _bound_in_force(config.last, bare, job),
+        replacement=Replacement(restart_s=config.restart_s, pays_bytes=not config.restart_only),
+        notes=(note,) if note else (),
+    )
+
+
+def _bound_in_force(text: str, topology: Topology, job: TrainingJob) -> BoundPlan:
+    """The plan of a document, for the job on a network of the same domains as it is now."""
+    path = Path(text)
+    if path.suffix != ".json":
+        raise UsageError(
+            f"{PROG}: --last must be a plan document, as --json writes it, such as plan.json; a "
+            f"placement as text is for --trainer ideal; got {text!r}"
+        )
+    try:
+        bound = read_document(read_json(path))
+    except ValueError as error:
+        raise UsageError(f"{path}: {error}") from error
+    names = [domain.name for domain in topology.domains]
+    if (there := [domain.name for domain in bound.topology.domains]) != names:
+        raise UsageError(
+            f"{path}: world must have the domains {', '.join(names)}, got {', '.join(there)}"
+        )
+    if (in_force := _job_text(bound.workload)) != (own := _job_text(job.workload(1))):
+        raise UsageError(f"{path}: job must be the one to decide on, {own}; got {in_force}")
+    return bound
+
+
+def _job_text(workload: Workload) -> str:
+    return (
+        f"{workload.name} of {workload.num_layers} layers with "
+        f"{workload.tokens_per_iteration} tokens a step"
+    )

@@ -1,0 +1,146 @@
+"""``python -m agents.decide`` with a trainer: flags, plans in force as files, streams, refusals."""
+
+import io
+import json
+
+import pytest
+from bound_cases import site, sites
+
+from agents.decide import main
+from agents.decision.plan_document import read_document
+from des import simulate
+from des.world.files.topology_writer import to_yaml
+
+JOB = ("--model", "llama2_7b", "--microbatches", "8")
+
+
+@pytest.fixture(scope="module")
+def network(tmp_path_factory):
+    """Flags of two sites of a server each in a file."""
+    path = tmp_path_factory.mktemp("world") / "now.yaml"
+    path.write_text(to_yaml(sites(site("A", 8), site("B", 8))), encoding="utf-8")
+    return ("--network", str(path), *JOB)
+
+
+@pytest.fixture
+def asked(capsys, network):
+    """Run the command and return its exit code and what it writes."""
+
+    def run(*flags: str):
+        return main([*network, *flags]), *capsys.readouterr()
+
+    return run
+
+
+@pytest.fixture
+def kept(asked, tmp_path):
+    """A plan of the command in a file."""
+    path = tmp_path / "plan.json"
+    assert asked("--json", "--out", str(path))[0] == 0
+    return path
+
+
+def test_the_plan_in_a_file_is_repeated_and_stays_where_it_is_in_force(asked, kept):
+    bound = read_document(json.loads(kept.read_text("utf-8")))
+    code, out, err = asked("--last", str(kept), "--json")
+    change = json.loads(out)["answer"]["change"]
+
+    assert (code, err) == (0, "")
+    assert simulate(bound.topology, bound.workload, bound.plan).makespan_s == bound.step_s
+    assert change == {
+        "present_s": bound.step_s,
+        "num_bytes": 0.0,
+        "change_s": 0.0,
+        "misfit": "",
+    }
+    assert "it is the answer and stays" in asked("--last", str(kept))[1]
+
+
+def test_loads_of_other_jobs_slow_a_site_down(asked):
+    """With half of both sites taken a step takes longer; with most of one the answer leaves it."""
+    free, both, one = (
+        json.loads(asked("--json", *more)[1])
+        for more in ((), ("--loads", "A=0.5,B=0.5"), ("--loads", "A=0.9"))
+    )
+
+    assert free["step_s"] < both["step_s"]
+    assert [each["name"] for each in one["sites"]] == ["B"]
+
+
+def test_a_stream_answers_each_line_and_continues_after_a_wrong_one(network, capsys, monkeypatch):
+    lines = ['{"loads": "A=0.5,B=0.5"}', '{"families": "all"}', '{"last": "A*32"}', "{}"]
+    monkeypatch.setattr("sys.stdin", io.StringIO("\n".join(lines)))
+    code = main([*network, "--stream"])
+    loaded, ideal, text, plain = map(json.loads, capsys.readouterr().out.splitlines())
+
+    assert code == 2
+    assert loaded["step_s"] > plain["step_s"]
+    assert plain["answer"]["other_trainers"] == []
+    assert (ideal["line"], "--families must be given with" in ideal["error"]) == (2, True)
+    assert "--last must be a plan document" in text["error"]
+
+
+def test_a_size_that_a_job_names_and_what_tokens_are_rounded_to_are_said(asked, capsys, network):
+    tokens = [*network[:2], "--model", "llama2_7b", "--tokens-per-step", "30000"]
+
+    assert main([*tokens, "--json"]) == 0
+    (note,) = json.loads(capsys.readouterr().out)["answer"]["notes"]
+    assert note.startswith("30000 tokens a step are rounded to 7 sequences of 4096")
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--schedules", "zb_auto"], "megatron"),
+        (["--trainer", "mosaic"], "trainer: must be one of megatron, torchtitan"),
+        (
+            ["--families", "all"],
+            "--families must be given with --trainer ideal alone, got megatron",
+        ),
+        (["--deciders", "hi_ppo"], "--deciders must be given with --trainer ideal alone"),
+        (["--explain"], "--explain must be given with --trainer ideal alone"),
+        (["--last-schedule", "1f1b"], "--last-schedule must be given with --trainer ideal alone"),
+        (["--max-judged", "5"], "--max-judged must be given with --trainer ideal alone"),
+        (
+            ["--last", "A*32"],
+            "--last must be a plan document, as --json writes it, such as plan.js",
+        ),
+        (["--last", "none.json"], "none.json"),
+        (["--objective", "speed"], "objective: must be time, cost, or three weights"),
+        (["--objective", "cost"], "prices of GPUs and links must be given in the network"),
+        (["--at-most", "soon"], "at_most: must be a time or a cost of a step above 0"),
+        (["--at-most", "1e-3 s"], "at_most: must be at least "),
+        (["--model", "llama3_405b"], "no plan fits llama3_405b on 2 sites; at best a GPU lacks "),
+        (["--loads", "Mars=0.5"], "unknown domain 'Mars'"),
+        (["--tokens-per-step", "1M"], "--microbatches must not be given with --tokens-per-step"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(asked, flags, message):
+    code, out, err = asked(*flags)
+
+    assert (code, out) == (2, "")
+    assert err.startswith("error: ")
+    assert err.count("\n") == 1
+    assert message in err
+
+
+def test_a_schedule_that_a_trainer_does_not_have_is_refused_with_those_that_it_has(asked):
+    error = asked("--schedules", "zb_auto")[2]
+
+    assert "1f1b, interleaved_1f1b" in error
+    assert "zb_auto" in error
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (("--network", "east_central_west", *JOB), "world must have the domains East, Central"),
+        (("--microbatches", "16"), "job must be the one to decide on, llama2_7b of 32 layers with"),
+        (("--model", "llama2_13b"), "job must be the one to decide on, llama2_13b of 40 layers"),
+    ],
+)
+def test_a_plan_in_force_of_another_world_or_job_is_refused(asked, kept, flags, message):
+    code, out, err = asked(*flags, "--last", str(kept))
+
+    assert (code, out) == (2, "")
+    assert f"{kept.name}: {message}" in err
