@@ -65,6 +65,7 @@ class Desk:
             group_factor=setting.group_factor,
             is_blocking=setting.is_blocking,
             is_even=setting.is_even,
+            whole_groups=setting.whole_groups,
             num_microbatches=self.num_microbatches(setting),
             most_microbatches=0 if is_whole else _FORESEEN,
         )

@@ -4,7 +4,6 @@ import numpy as np
 
 from agents.search.kernels.pipeline_times import pipeline_s
 from agents.search.kernels.records import Figures, Room, Rules
-from des.base.arithmetic import even_share
 from des.base.jit import lean_kernel
 
 
@@ -138,23 +137,15 @@ def write_level(
 
 @lean_kernel
 def write_even(figures: Figures, rules: Rules, split: np.ndarray) -> bool:
-    """Write layers of which all stages have equally many, those with one more first.
-
-    False where there are fewer layers than stages.
-    """
+    """Write layers of which all stages have equally many; False where that cannot be."""
     num_layers, num_workers = figures.passes_s.shape[2] - 1, 0
     for at in range(len(split)):
         num_workers += split[at, 0]
-    num_stages, first = num_workers * rules.num_chunks, 0
-    if num_stages > num_layers:
+    num_stages = num_workers * rules.num_chunks
+    if num_layers % num_stages:
         return False
     for at in range(len(split)):
-        split[at, 1] = 0
-        for chunk in range(rules.num_chunks):
-            for device in range(split[at, 0]):
-                stage = chunk * num_workers + first + device
-                split[at, 1] += even_share(num_layers, num_stages, stage)
-        first += split[at, 0]
+        split[at, 1] = split[at, 0] * (num_layers // num_workers)
     return True
 
 
