@@ -13,13 +13,15 @@ class Candidate:
     """Stages and layers of the sites of every pipeline under a setting.
 
     ``chains`` has the sites of each replica in the order of the model, ``splits`` devices and
-    layers of each of them. ``estimate_s`` is the time by the recurrence of the search. [s]
+    layers of each of them; ``counts`` the layers of each stage of one replica, where they are not
+    as even as can be in each site. ``estimate_s`` is the time by the recurrence of the search. [s]
     """
 
     setting: Setting
     chains: tuple[tuple[int, ...], ...]
     splits: tuple[tuple[tuple[int, int], ...], ...]
     estimate_s: float
+    counts: tuple[int, ...] = ()
 
     @property
     def sites(self) -> frozenset[int]:
@@ -31,13 +33,26 @@ class Candidate:
         """Stages' GPUs of one pipeline, all of which do their part of every microbatch."""
         return sum(devices for devices, _ in self.splits[0])
 
+    @property
+    def stage_layers(self) -> tuple[int, ...]:
+        """Layers of each stage of one replica."""
+        if self.counts:
+            return self.counts
+        chunks = self.setting.num_chunks
+        if len(self.splits[0]) == 1:
+            devices, layers = self.splits[0][0]
+            return split_evenly(layers, devices * chunks)
+        return tuple(
+            count
+            for chunk in range(chunks)
+            for devices, layers in self.splits[0]
+            for count in split_evenly(split_evenly(layers, chunks)[chunk], devices)
+        )
+
     def plan(self, topology: Topology) -> Plan:
         """Return the plan that simulates it."""
         setting = self.setting
-        first, *others = (
-            _placement(chain, split, setting.num_chunks)
-            for chain, split in zip(self.chains, self.splits, strict=True)
-        )
+        first, *others = self._placements()
         is_sharded = bool(others) and setting.degrees.sharding == "optimiser"
         return Plan(
             placement=first,
@@ -47,6 +62,18 @@ class Candidate:
             exchange=GradientExchange(sharded=is_sharded),
             sends="blocking" if setting.is_blocking else "overlapped",
         )
+
+    def _placements(self) -> list[Placement]:
+        """Layers of every replica."""
+        num_chunks = self.setting.num_chunks
+        if self.counts:
+            own = zip(self.chains[0], self.splits[0], strict=True)
+            sites = [site for site, (devices, _) in own for _ in range(devices)] * num_chunks
+            return [Placement.of_stages(list(zip(sites, self.counts, strict=True)))]
+        return [
+            _placement(chain, split, num_chunks)
+            for chain, split in zip(self.chains, self.splits, strict=True)
+        ]
 
     def _parallelism(self, topology: Topology) -> tuple[Parallelism, ...]:
         """Division of every site; one that is not in use counts as a GPU of its own."""

@@ -1,7 +1,7 @@
 """Desk of a search: figures of each setting once, room to work in, and times of candidates."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from agents.search.kernels.levels import foreseen_s
 from agents.search.kernels.pipeline_times import MISFIT, pipeline_s
 from agents.search.kernels.records import Figures, Room, Rules, new_room
 from agents.search.kernels.splits import better_split, survey
+from agents.search.kernels.stages import better_counts
 from agents.search.settings import Setting
 from des import Corrections, Topology
 from des.plan.plan import split_evenly
@@ -117,7 +118,27 @@ class Desk:
         passes = 2 * candidate.num_workers * setting.num_chunks * self.num_microbatches(setting)
         if len(candidate.chains) > 1 or passes > _MOST_PASSES:
             return candidate
-        return self.improved(candidate, is_whole=True)
+        better = self.improved(candidate, is_whole=True)
+        return better if setting.is_even else self.levelled(better)
+
+    def levelled(self, candidate: Candidate) -> Candidate:
+        """The candidate with layers moved between the stages of each site."""
+        setting = candidate.setting
+        figures, rules = self.figures(setting), self.rules(setting, is_whole=True)
+        counts = np.array(candidate.stage_layers, np.int64)
+        found_s = better_counts(
+            figures,
+            rules,
+            np.array(candidate.chains[0]),
+            np.array(candidate.splits[0]),
+            self._room(figures, rules),
+            counts,
+            candidate.estimate_s,
+            _MOST_ROUNDS,
+        )
+        if not found_s < candidate.estimate_s:
+            return candidate
+        return replace(candidate, counts=tuple(counts.tolist()), estimate_s=float(found_s))
 
     def misfits(self, setting: Setting, chains: Chains) -> list[Candidate]:
         """Chains whose devices all have equally many layers, fit or not."""

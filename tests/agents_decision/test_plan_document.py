@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from bound_cases import bound_plan, job, site, sites
-from des.world.gpu_models import FITTED_KERNELS
 from hypothesis import given
 from hypothesis import strategies as st
 from profiled import profile_of_shapes
@@ -27,6 +26,7 @@ from des import (
 )
 from des.job.models import architecture_named, architecture_workload
 from des.plan.transport_law import TransportLaw
+from des.world.kernel_figures import FITTED_KERNELS
 
 
 def bound(plan=None, **changes):

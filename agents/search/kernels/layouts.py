@@ -19,10 +19,14 @@ def lay_out(
     rules: Rules,
     chain: np.ndarray,
     split: np.ndarray,
+    counts: np.ndarray,
     num_workers: int,
     room: Room,
 ) -> float:
-    """Write stages and borders down; returns the largest share of memory that is missing."""
+    """Write stages and borders down; returns the largest share of memory that is missing.
+
+    ``counts`` are layers of each stage; empty: as even as can be in each site.
+    """
     num_chunks = rules.num_chunks
     stage, layer = 0, 0
     for chunk in range(num_chunks):
@@ -33,6 +37,8 @@ def lay_out(
                 layers, parts, first = split[at, 1], devices * num_chunks, chunk * devices
             for device in range(devices):
                 count = even_share(layers, parts, first + device)
+                if len(counts) > 0:
+                    count = counts[stage]
                 if count < 1:
                     return np.inf
                 room.places[stage, 0], room.places[stage, 1] = site, device

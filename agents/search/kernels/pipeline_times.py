@@ -28,12 +28,25 @@ def pipeline_s(
     split
         Devices and layers of each of them, (sites, 2).
     """
+    return staged_pipeline_s(figures, rules, chain, split, room.no_counts, room)
+
+
+@lean_kernel
+def staged_pipeline_s(
+    figures: Figures,
+    rules: Rules,
+    chain: np.ndarray,
+    split: np.ndarray,
+    counts: np.ndarray,
+    room: Room,
+) -> float:
+    """`pipeline_s` of stages of ``counts`` layers each; empty: even ones in each site. [s]"""
     num_workers = 0
     for site in range(len(chain)):
         num_workers += split[site, 0]
     if not _has_order(rules, num_workers):
         return np.inf
-    lack = lay_out(figures, rules, chain, split, num_workers, room)
+    lack = lay_out(figures, rules, chain, split, counts, num_workers, room)
     if lack > 0.0:
         return MISFIT * (1.0 + lack)
     in_order = rules.num_chunks > 1 and len(chain) == 2 and num_workers > 2

@@ -57,7 +57,8 @@ class Rules(NamedTuple):
 class Room(NamedTuple):
     """Arrays to work in, for pipelines of at most so many workers, stages and microbatches.
 
-    ``sums_s`` is the time of a stage's sum over copies, ``made_s`` the end of its last backward.
+    ``sums_s`` is the time of a stage's sum over copies, ``made_s`` the end of its last backward;
+    ``no_counts`` is empty.
     """
 
     orders: np.ndarray
@@ -72,6 +73,7 @@ class Room(NamedTuple):
     sums_s: np.ndarray
     made_s: np.ndarray
     next_s: np.ndarray
+    no_counts: np.ndarray
 
 
 def new_room(num_workers: int, num_chunks: int, num_rows: int, num_microbatches: int) -> Room:
@@ -90,4 +92,5 @@ def new_room(num_workers: int, num_chunks: int, num_rows: int, num_microbatches:
         sums_s=np.zeros(num_stages),
         made_s=np.zeros(num_stages),
         next_s=np.zeros(num_workers),
+        no_counts=np.zeros(0, np.int64),
     )

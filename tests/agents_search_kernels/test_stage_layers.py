@@ -1,0 +1,29 @@
+"""Layers of single stages: what moves within a site, and the times of the counts that come out."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from search_candidates import candidates, fits
+
+from agents.search.kernels.pipeline_times import MISFIT
+from des.compiled.simulate import makespan_compiled_s
+
+
+@given(candidates(schedules=("1f1b", "interleaved_1f1b", "zb_h1")))
+def test_moved_layers_take_no_longer_and_the_time_is_the_simulator_s(case):
+    desk, candidate = case
+    start_s = desk.time_s(candidate.setting, candidate.chains[0], candidate.splits[0])
+    if start_s >= MISFIT:
+        return
+    found = desk.levelled(replace(candidate, estimate_s=start_s))
+
+    assert found.estimate_s <= start_s
+    assert found.splits == candidate.splits
+    assert sum(found.stage_layers) == desk.job.layer_count
+    assert fits(desk, found)
+    workload, plan = found.setting.workload(desk.job), found.plan(desk.topology)
+    exact_s = makespan_compiled_s(desk.topology, workload, plan)
+    assert found.estimate_s == pytest.approx(exact_s, rel=1e-12)
+    layers = tuple(stage.num_layers for stage in plan.stages)
+    assert layers == found.stage_layers
