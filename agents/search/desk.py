@@ -9,8 +9,9 @@ from agents.decision.training_job import TrainingJob
 from agents.search.candidates import Candidate
 from agents.search.chains import Chain, Chains
 from agents.search.figures import figures_of
+from agents.search.kernels.held_levels import write_site_layers
 from agents.search.kernels.levels import foreseen_s
-from agents.search.kernels.pipeline_times import MISFIT, pipeline_s
+from agents.search.kernels.pipeline_times import MISFIT, pipeline_s, staged_pipeline_s
 from agents.search.kernels.records import Figures, Room, Rules, new_room
 from agents.search.kernels.splits import better_split, survey
 from agents.search.kernels.stages import better_counts
@@ -85,20 +86,25 @@ class Desk:
         """Quick splits of chains that a limit does not rule out."""
         rows, lengths = chains.rows, chains.lengths
         splits = np.zeros((*rows.shape, 2), np.int64)
+        counts = np.zeros((len(rows), self.job.layer_count), np.int64)
         times_s = np.zeros(len(rows))
         figures, rules = self.figures(setting), self.rules(setting)
         room = self._room(figures, rules)
         scratch = np.zeros((rows.shape[1], 2), np.int64)
         self.num_judged[0] += survey(
-            figures, rules, rows, lengths, room, limit_s, splits, times_s, scratch
+            *(figures, rules, rows, lengths, room, limit_s, splits, counts, times_s, scratch)
         )
         return [
-            _candidate(setting, chains.all[at], splits[at, : lengths[at]], float(times_s[at]))
+            _candidate(
+                setting, chains.all[at], splits[at, : lengths[at]], float(times_s[at]), counts[at]
+            )
             for at in np.flatnonzero(times_s < MISFIT)
         ]
 
     def improved(self, candidate: Candidate, *, is_whole: bool = False) -> Candidate:
         """The chain with its devices and layers moved until nothing helps."""
+        if candidate.counts:
+            return self.levelled(candidate, is_whole=is_whole)
         setting, chain = candidate.setting, np.array(candidate.chains[0])
         figures, rules = self.figures(setting), self.rules(setting, is_whole=is_whole)
         room = self._room(figures, rules)
@@ -119,26 +125,25 @@ class Desk:
         if len(candidate.chains) > 1 or passes > _MOST_PASSES:
             return candidate
         better = self.improved(candidate, is_whole=True)
-        return better if setting.is_even else self.levelled(better)
+        return better if setting.is_even else self.levelled(better, is_whole=True)
 
-    def levelled(self, candidate: Candidate) -> Candidate:
-        """The candidate with layers moved between the stages of each site."""
+    def levelled(self, candidate: Candidate, *, is_whole: bool) -> Candidate:
+        """The candidate with layers moved between stages of a site, and of sites side by side."""
         setting = candidate.setting
-        figures, rules = self.figures(setting), self.rules(setting, is_whole=True)
+        figures, rules = self.figures(setting), self.rules(setting, is_whole=is_whole)
+        room, chain = self._room(figures, rules), np.array(candidate.chains[0])
+        split = np.array(candidate.splits[0], np.int64)
         counts = np.array(candidate.stage_layers, np.int64)
+        start_s = float(staged_pipeline_s(figures, rules, chain, split, counts, room))
         found_s = better_counts(
-            figures,
-            rules,
-            np.array(candidate.chains[0]),
-            np.array(candidate.splits[0]),
-            self._room(figures, rules),
-            counts,
-            candidate.estimate_s,
-            _MOST_ROUNDS,
+            *(figures, rules, chain, split, room, counts, start_s, _MOST_ROUNDS)
         )
-        if not found_s < candidate.estimate_s:
-            return candidate
-        return replace(candidate, counts=tuple(counts.tolist()), estimate_s=float(found_s))
+        self.num_judged[0] += 1
+        if not found_s < start_s:
+            return replace(candidate, estimate_s=start_s)
+        if setting.num_chunks == 1:
+            write_site_layers(split, counts)
+        return _candidate(setting, candidate.chains[0], split, float(found_s), counts)
 
     def misfits(self, setting: Setting, chains: Chains) -> list[Candidate]:
         """Chains whose devices all have equally many layers, fit or not."""
@@ -192,10 +197,18 @@ class Desk:
         return self._rooms[sizes]
 
 
-def _candidate(setting: Setting, chain: Chain, split: np.ndarray, time_s: float) -> Candidate:
+def _candidate(
+    setting: Setting,
+    chain: Chain,
+    split: np.ndarray,
+    time_s: float,
+    counts: np.ndarray | None = None,
+) -> Candidate:
+    own = () if counts is None else tuple(counts[counts > 0].tolist())
     return Candidate(
         setting=setting,
         chains=(chain,),
         splits=(tuple((int(devices), int(layers)) for devices, layers in split),),
         estimate_s=time_s,
+        counts=own,
     )

@@ -58,7 +58,7 @@ class Room(NamedTuple):
     """Arrays to work in, for pipelines of at most so many workers, stages and microbatches.
 
     ``sums_s`` is the time of a stage's sum over copies, ``made_s`` the end of its last backward;
-    ``no_counts`` is empty.
+    ``no_counts`` is empty, ``counts`` are layers of stages.
     """
 
     orders: np.ndarray
@@ -74,6 +74,7 @@ class Room(NamedTuple):
     made_s: np.ndarray
     next_s: np.ndarray
     no_counts: np.ndarray
+    counts: np.ndarray
 
 
 def new_room(num_workers: int, num_chunks: int, num_rows: int, num_microbatches: int) -> Room:
@@ -93,4 +94,5 @@ def new_room(num_workers: int, num_chunks: int, num_rows: int, num_microbatches:
         made_s=np.zeros(num_stages),
         next_s=np.zeros(num_workers),
         no_counts=np.zeros(0, np.int64),
+        counts=np.zeros(num_stages, np.int64),
     )

@@ -2,8 +2,9 @@
 
 import numpy as np
 
+from agents.search.kernels.held_levels import write_held_counts
 from agents.search.kernels.levels import foreseen_s, layer_s, level_s, write_even, write_level
-from agents.search.kernels.pipeline_times import pipeline_s
+from agents.search.kernels.pipeline_times import pipeline_s, staged_pipeline_s
 from agents.search.kernels.records import Figures, Room, Rules
 from des.base.jit import lean_kernel
 
@@ -73,6 +74,43 @@ def quick_split(
             if found_s < best_s:
                 best_s = found_s
                 _copy(scratch, split)
+    return best_s
+
+
+@lean_kernel
+def held_split(
+    figures: Figures,
+    rules: Rules,
+    chain: np.ndarray,
+    room: Room,
+    split: np.ndarray,
+    scratch: np.ndarray,
+    counts: np.ndarray,
+    best_s: float,
+) -> float:
+    """Write layers of each stage that allow for blocking sends, if they are quicker; the time. [s]
+
+    They are tried on all devices and on those of the split.
+    """
+    num_layers = figures.passes_s.shape[2] - 1
+    for has_all in range(2):
+        _copy(split, scratch)
+        num_workers = 0
+        for at in range(len(chain)):
+            if has_all == 1:
+                scratch[at, 0] = figures.num_devices[chain[at]]
+            num_workers += scratch[at, 0]
+        if num_workers > min(num_layers, len(counts)) or num_workers < 1:
+            continue
+        own = room.counts[:num_workers]
+        if write_held_counts(figures, rules, chain, scratch, room, own):
+            found_s = staged_pipeline_s(figures, rules, chain, scratch, own, room)
+            if found_s < best_s:
+                best_s = found_s
+                _copy(scratch, split)
+                counts[:] = 0
+                for worker in range(num_workers):
+                    counts[worker] = own[worker]
     return best_s
 
 
@@ -168,10 +206,13 @@ def survey(
     room: Room,
     limit_s: float,
     splits: np.ndarray,
+    counts: np.ndarray,
     times_s: np.ndarray,
     scratch: np.ndarray,
 ) -> int:
     """Write the quick split of every chain and its time, infinite where the limit rules it out.
+
+    Where sends block, layers of each stage that allow for that are tried too.
 
     Parameters
     ----------
@@ -180,8 +221,9 @@ def survey(
     limit_s
         A chain whose busiest device works for so long is not simulated; the quickest time found
         lowers it. [s]
-    splits, times_s
-        What is written, (chains, most sites, 2) and (chains,).
+    splits, counts, times_s
+        What is written, (chains, most sites, 2), (chains, most stages) and (chains,); counts only
+        of chains whose stages are not even in each site.
 
     Returns
     -------
@@ -194,7 +236,12 @@ def survey(
         times_s[each] = np.inf
         if not foreseen_s(figures, rules, chain) < limit_s:
             continue
-        times_s[each] = quick_split(figures, rules, chain, room, split, scratch[: lengths[each]])
+        own = scratch[: lengths[each]]
+        times_s[each] = quick_split(figures, rules, chain, room, split, own)
+        if rules.is_blocking and not rules.is_even:
+            times_s[each] = held_split(
+                figures, rules, chain, room, split, own, counts[each], times_s[each]
+            )
         limit_s = min(limit_s, times_s[each])
         count += 1
     return count

@@ -1,4 +1,4 @@
-"""Layers of single stages: moved within a site, as stages that wait for links have time for fewer.
+"""Layers of single stages: moved one by one, as stages that wait for links have time for fewer.
 
 A stage beside a link does nothing while what it has sent is under way, where sends block; so one
 layer less there and one more inside the site shortens every round.
@@ -22,7 +22,9 @@ def better_counts(
     start_s: float,
     most_rounds: int,
 ) -> float:
-    """Move layers between stages of a site, one at a time, as long as it helps; returns the time.
+    """Move layers from stage to stage, one at a time, as long as it helps; returns the time.
+
+    They go to stages of the same site and, with one chunk, of those beside it.
 
     Parameters
     ----------
@@ -37,7 +39,7 @@ def better_counts(
     for _ in range(most_rounds):
         before_s = best_s
         for giver in range(len(counts)):
-            first, end = _site_of(split, giver % num_workers)
+            first, end = _reach_of(split, giver % num_workers, rules.num_chunks == 1)
             for device in range(first, end):
                 taker = giver - giver % num_workers + device
                 while counts[giver] > 1 and taker != giver:
@@ -55,11 +57,19 @@ def better_counts(
 
 
 @lean_kernel
-def _site_of(split: np.ndarray, worker: int) -> tuple[int, int]:
-    """First worker of the site that one belongs to, and the first one behind it."""
-    first = 0
-    for at in range(len(split)):
-        if worker < first + split[at, 0]:
-            return first, first + split[at, 0]
+def _reach_of(split: np.ndarray, worker: int, goes_beyond: bool) -> tuple[int, int]:
+    """First worker of the site that one belongs to, or of the site before, and the last one's end.
+
+    ``goes_beyond`` takes in the sites before and behind.
+    """
+    first, at = 0, 0
+    while worker >= first + split[at, 0]:
         first += split[at, 0]
-    return first, first
+        at += 1
+    end = first + split[at, 0]
+    if goes_beyond:
+        if at > 0:
+            first -= split[at - 1, 0]
+        if at + 1 < len(split):
+            end += split[at + 1, 0]
+    return first, end
