@@ -28,7 +28,7 @@ def pass_gates(
 ) -> float:
     """Time when a message has left through a link and its gates, whose rates it then takes. [s]
 
-    ``inf`` where it never does; nobody asks for what was before it was ready.
+    ``inf`` where it never does. Pieces that ended before it was ready are dropped.
     """
     first, end = at(run.links, link).first_gate, at(run.links, link).end_gate
     for number in range(first, end):

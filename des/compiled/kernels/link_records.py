@@ -71,4 +71,4 @@ GATE_STATE = np.dtype(
 )
 
 GATE_PIECE = np.dtype([("since_s", _F), ("left_bytes_per_s", _F)])
-"""What messages leave of a gate from a time on."""
+"""Rate that messages leave of a gate from a time on."""
