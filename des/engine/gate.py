@@ -11,7 +11,7 @@ RateAt = Callable[[float], tuple[float, float]]
 
 
 class Gate:
-    """What earlier messages leave of a shared rate as time passes.
+    """Rate that earlier messages leave of a shared one as time passes.
 
     A message takes, at any time, the least of what its link and its gates have left; it never
     slows down one that came before. So what is left is known beforehand, piece by piece.
@@ -24,7 +24,7 @@ class Gate:
         self._left = [rate_bytes_per_s]
 
     def forget(self, time_s: float) -> None:
-        """Drop what was before a time: nobody asks for it any more."""
+        """Drop pieces that end by a time, of which no more messages are to come."""
         while len(self._since_s) > 1 and self._since_s[1] <= time_s:
             del self._since_s[0], self._left[0]
 

@@ -108,11 +108,12 @@ def divide(run: ProgramRun, medium: int, now_s: float) -> None:
 def _divide_all(run: ProgramRun, now_s: float) -> None:
     """Do the same for all links, which are one medium where links have gates in common."""
     at(run.medium_states, 0).due_s = math.inf
-    for link in range(run.header.num_links):
-        let_go(run, link, now_s)
+    for number in range(run.outcome.num_used):
+        let_go(run, at(run.link_states, number).used, now_s)
     fill(run, now_s)
     until_s = math.inf
-    for link in range(run.header.num_links):
+    for number in range(run.outcome.num_used):
+        link = at(run.link_states, number).used
         rate = at(run.link_states, link).fair_bytes_per_s
         until_s = min(until_s, _set_rate(run, link, rate, now_s))
     if until_s < math.inf:

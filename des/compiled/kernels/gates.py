@@ -9,7 +9,7 @@ from des.base.jit import kernel
 from des.base.scalar import scalar
 from des.compiled.kernels.intrinsics import at
 from des.compiled.kernels.offers import give_up, goodput_at, refresh_offer
-from des.compiled.kernels.program import FULL
+from des.compiled.kernels.program import FULL, LINKS
 from des.compiled.kernels.records import ProgramRun
 
 
@@ -20,6 +20,25 @@ def begin_gates(run: ProgramRun) -> None:
         at(run.gate_states, gate).num_pieces = 1
         piece = at(run.gate_pieces, gate * run.outcome.gate_room)
         piece.since_s, piece.left_bytes_per_s = 0.0, at(run.gates, gate).rate_bytes_per_s
+    run.outcome.num_used = 0
+    if run.header.num_gates and run.header.is_fair:
+        _list_used_links(run)
+
+
+@kernel
+def _list_used_links(run: ProgramRun) -> None:
+    """Note which links any message uses: fair rates are found among those."""
+    for link in range(run.header.num_links):
+        at(run.link_states, link).is_used = 0
+    for message in range(run.header.num_messages):
+        flow = at(run.flows, at(run.flow_of, message).flow)
+        if flow.way == LINKS:
+            for hop in range(flow.first_hop, flow.first_hop + flow.num_hops):
+                at(run.link_states, at(run.hops, hop).link).is_used = 1
+    for link in range(run.header.num_links):
+        if at(run.link_states, link).is_used:
+            at(run.link_states, run.outcome.num_used).used = link
+            run.outcome.num_used += 1
 
 
 @kernel
@@ -28,7 +47,7 @@ def pass_gates(
 ) -> float:
     """Time when a message has left through a link and its gates, whose rates it then takes. [s]
 
-    ``inf`` where it never does; nobody asks for what was before it was ready.
+    ``inf`` where it never does. Pieces that ended before it was ready are dropped.
     """
     first, end = at(run.links, link).first_gate, at(run.links, link).end_gate
     for number in range(first, end):
@@ -64,7 +83,8 @@ def least_at(where: tuple[ProgramRun, int], time_s: float) -> tuple[float, float
 def fill(run: ProgramRun, now_s: float) -> None:
     """Find the max-min fair rate of a message on each link that sends, through all gates."""
     num_left = 0
-    for link in range(run.header.num_links):
+    for number in range(run.outcome.num_used):
+        link = at(run.link_states, number).used
         own = at(run.link_states, link)
         if own.num_sending:
             refresh_offer(run, link, now_s)
@@ -74,13 +94,15 @@ def fill(run: ProgramRun, now_s: float) -> None:
     while num_left > 0:
         _sum_up(run)
         least = math.inf
-        for link in range(run.header.num_links):
+        for number in range(run.outcome.num_used):
+            link = at(run.link_states, number).used
             own = at(run.link_states, link)
             if own.num_sending and own.fair_bytes_per_s < 0.0:
                 own.limit_bytes_per_s = _limit(run, link)
                 least = min(least, own.limit_bytes_per_s)
         level = max(level, least)
-        for link in range(run.header.num_links):
+        for number in range(run.outcome.num_used):
+            link = at(run.link_states, number).used
             own = at(run.link_states, link)
             is_open = own.num_sending > 0 and own.fair_bytes_per_s < 0.0
             if is_open and own.limit_bytes_per_s <= level:
@@ -94,12 +116,13 @@ def _sum_up(run: ProgramRun) -> None:
     for gate in range(run.header.num_gates):
         at(run.gate_states, gate).left_bytes_per_s = at(run.gates, gate).rate_bytes_per_s
         at(run.gate_states, gate).num_open = 0
-    for link in range(run.header.num_links):
+    for number in range(run.outcome.num_used):
+        link = at(run.link_states, number).used
         own = at(run.link_states, link)
         if own.num_sending == 0:
             continue
-        for number in range(at(run.links, link).first_gate, at(run.links, link).end_gate):
-            gate = at(run.gate_states, at(run.link_gates, number).gate)
+        for each in range(at(run.links, link).first_gate, at(run.links, link).end_gate):
+            gate = at(run.gate_states, at(run.link_gates, each).gate)
             if own.fair_bytes_per_s < 0.0:
                 gate.num_open += own.num_sending
             else:

@@ -55,6 +55,8 @@ LINK_STATE = np.dtype(
         ("has_joiner", _I),
         ("fair_bytes_per_s", _F),  # of a message, with gates; negative while it is not known
         ("limit_bytes_per_s", _F),
+        ("is_used", _I),  # by a message of the program, where links have gates
+        ("used", _I),  # number of a used link, those of all used links in a row
     ],
     align=True,
 )
@@ -71,4 +73,4 @@ GATE_STATE = np.dtype(
 )
 
 GATE_PIECE = np.dtype([("since_s", _F), ("left_bytes_per_s", _F)])
-"""What messages leave of a gate from a time on."""
+"""Rate that messages leave of a gate from a time on."""

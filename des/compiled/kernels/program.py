@@ -170,6 +170,7 @@ OUTCOME = np.dtype(
         ("num_transfers", _I),
         ("num_queued", _I),
         ("gate_room", _I),  # most pieces of a gate
+        ("num_used", _I),  # links that messages use, where they have gates and fair rates
         ("has_gap", _I),  # the first event has been taken out and nothing put in its place
         ("link", _I),  # where the status is STARVED or BEYOND
         ("time_s", _F),  # requested, under BEYOND
