@@ -151,7 +151,8 @@ def _others(request: Request, objective: Objective) -> list[OtherTrainer]:
         try:
             row = search_bound(asked, objective).best
         except ValueError as error:
-            found.append(OtherTrainer(title=trainer.title, row=None, misfit=str(error)))
+            misfit = str(error).removeprefix(f"trainer {trainer.name}: ")
+            found.append(OtherTrainer(title=trainer.title, row=None, misfit=misfit))
         else:
             found.append(OtherTrainer(title=trainer.title, row=row))
     return found
