@@ -13,7 +13,7 @@ from bench.timing import Contestant, Effort, Timing, race, speed_ratio
 from bench.worlds import DRAWN, SEED, SIZES, SMALL, Size, job, mesh, straight
 from des import Placement, Plan, Topology, Workload, simulate
 from des.compiled.simulate import simulate_compiled
-from des.world.gpu_models import FITTED_KERNELS
+from des.world.kernel_figures import FITTED_KERNELS
 
 NUM_PLANS, NUM_LANES = 1024, 4096
 SOURCES = ("FLOPs", "shapes")

@@ -17,12 +17,14 @@ from des import EVERY_STEP, GradientExchange, Plan, Topology, read_topology
 from des.base.checks import MOST_ITEMS, require_count, require_positive
 from des.base.command import UsageError
 from des.base.quantities import parse_tokens
+from des.base.speaking import SPEAKER
 from des.plan.plan_texts import parse_pipelines
 from des.plan.replacement import Replacement
 from des.plan.synchronisation import Synchronisation
 from des.training.background import beside_jobs
 from des.world.domain_load import DomainLoad
 from des.world.files.load_files import read_loads
+from des.world.site_limits import notes_on_sites
 from des.worlds import EXAMPLE_JOBS
 
 IN_JOB = ("model", "num_layers", "microbatches")
@@ -204,6 +206,8 @@ def refuse_twice(flag: str, fields: tuple[str, ...], given: Set[str]) -> None:
 def networks_of(config: Config) -> tuple[Topology, Topology | None]:
     """The network as it is now, and at base figures if they are given."""
     topology = replace(read_topology(config.network), movement=None)
+    if not config.stream:
+        SPEAKER.note(notes_on_sites(topology.domains, topology.links))
     if config.base is None:
         return topology, None
     base = replace(read_topology(config.base), movement=None)

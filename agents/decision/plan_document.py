@@ -1,15 +1,21 @@
 """Plans as documents of plain values, and back: equal to the last bit."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from agents.decision.bound_plan import BoundPlan, servers_of
 from agents.decision.plan_entry import PlanForm, plan_entry, plan_of
+from agents.decision.profile_entry import (
+    ProfileForm,
+    profile_entries,
+    with_profile_forms,
+    without_profiles,
+)
 from agents.trainers.plan_checks import domains_in_use
-from des import ARCHITECTURES, Corrections, Workload
+from des import ARCHITECTURES, Corrections, Topology, Workload
 from des.base.strict_forms import StrictForm, first_error, form_of
 from des.job.architecture import Architecture
 from des.job.architecture_files import from_own_fields
@@ -48,6 +54,8 @@ class _DocumentForm(StrictForm):
     plan: PlanForm
     sites: list[dict[str, object]]
     world: dict[str, object]
+    profiles: dict[str, ProfileForm] = Field(default_factory=dict)
+    routing_latencies_s: list[float] | None = None
     answer: dict[str, object] | None = None
 
 
@@ -62,8 +70,10 @@ def write_document(bound: BoundPlan) -> dict[str, object]:
     Raises
     ------
     ValueError
-        If the world or the workload holds what a document does not, such as layer profiles.
+        If the world or the workload holds what a document does not, such as a moving link.
     """
+    still = without_profiles(bound.topology)
+    latencies_s = still.routing_latencies_s
     document: dict[str, object] = {
         "format": FORMAT,
         "version": VERSION,
@@ -73,7 +83,9 @@ def write_document(bound: BoundPlan) -> dict[str, object]:
         "sites": _sites(bound),
         "plan": plan_entry(bound.topology, bound.plan),
         "corrections": bound.corrections.plain(),
-        "world": topology_entry(bound.topology),
+        "world": topology_entry(replace(still, routing_latencies_s=None)),
+        "profiles": profile_entries(bound.topology),
+        "routing_latencies_s": None if latencies_s is None else list(latencies_s),
     }
     if read_document(document) != bound:
         raise ValueError("plan document: the plan must be equal when read again, got another one")
@@ -95,7 +107,7 @@ def read_document(content: object) -> BoundPlan:
             raise ValueError(
                 f"format and version must be {FORMAT} {VERSION}; got {form.format} {form.version}"
             )
-        topology = topology_of(form.world)
+        topology = _world_of(form)
         bound = BoundPlan(
             topology=topology,
             workload=_workload_of(form.job),
@@ -106,18 +118,35 @@ def read_document(content: object) -> BoundPlan:
         )
     except ValidationError as error:
         raise ValueError(first_error(error)) from error
-    for given, own in zip(form.sites, _sites(bound), strict=False):
+    _check_sites(form.sites, _sites(bound))
+    return bound
+
+
+def _world_of(form: _DocumentForm) -> Topology:
+    topology = with_profile_forms(topology_of(form.world), form.profiles)
+    if form.routing_latencies_s is None:
+        return topology
+    if len(form.routing_latencies_s) != len(topology.links):
+        raise ValueError(
+            f"routing_latencies_s: must be one for each of {len(topology.links)} directions of "
+            f"links; got {len(form.routing_latencies_s)}"
+        )
+    return replace(topology, routing_latencies_s=tuple(form.routing_latencies_s))
+
+
+def _check_sites(
+    sites: Sequence[Mapping[str, object]], needed: Sequence[Mapping[str, object]]
+) -> None:
+    """Refuse sites other than those of the plan, naming the first difference."""
+    for given, own in zip(sites, needed, strict=False):
         for key in sorted({*given, *own}):
             if given.get(key) != own.get(key):
                 raise ValueError(
                     f"sites: {key} of {own['name']} must be that of the plan, {own.get(key)!r}; "
                     f"got {given.get(key)!r}"
                 )
-    if len(form.sites) != len(_sites(bound)):
-        raise ValueError(
-            f"sites: must be the {len(_sites(bound))} that hold layers, got {len(form.sites)}"
-        )
-    return bound
+    if len(sites) != len(needed):
+        raise ValueError(f"sites: must be the {len(needed)} that hold layers, got {len(sites)}")
 
 
 def _job_entry(workload: Workload) -> dict[str, object]:

@@ -21,8 +21,8 @@ from des import (
 from des.costs.device_collectives import all_reduce_time
 from des.costs.device_groups import CARD_FRACTION, CARD_STEP_S, DeviceGroup
 from des.costs.node_collectives import RankGroup, group_all_reduce_s
+from des.devices.gpu_kinds import gpu_kind_named
 from des.devices.link_figures import DeviceFigures, NetworkConstants
-from des.world.gpu_models import gpu_model_named
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +34,7 @@ class TrainingAssumptions:
     model
         Model to train, see `des.build_workload`.
     gpu
-        Row of `des.world.gpu_models`; None takes the model that the servers' GPUs have.
+        Row of `des.devices.gpu_kinds`; None takes the model that the servers' GPUs have.
     num_microbatches, sequence_length
         Microbatches of an iteration, each a sequence of this length a replica.
     parallelism
@@ -180,7 +180,7 @@ def simulated_iteration(
     ValueError
         If the GPUs are of no known model, or the assumptions do not fit the GPUs.
     """
-    model = gpu_model_named("placement", _gpu_name(shares, assumed))
+    model = gpu_kind_named("placement", _gpu_name(shares, assumed))
     num_gpus = wires.num_servers * wires.gpus_per_server
     domain = Domain(
         name="placement",

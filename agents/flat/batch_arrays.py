@@ -57,6 +57,7 @@ def pairs_of_links(num_domains: int) -> Small:
 def batch_work_of(task: PlacementTask, world: Topology) -> Work:
     """Work of the layers and figures of the domains, as compiled code takes them."""
     workload, weights, corrections = task.workload, task.weights, task.corrections
+    world.require_no_limits("environment, compiled")
     for domain in world.domains:
         if domain.kernels is not None:
             raise ValueError(

@@ -16,6 +16,7 @@ from des import (
     Workload,
     migration_s,
 )
+from des.compiled.eligibility import has_plain_transport
 from des.compiled.many.layout import Real, Small
 from des.compiled.simulate import moves_end_s
 from des.costs.message_times import direct_links
@@ -79,7 +80,8 @@ class Changes:
         if not self.replacement.pays_bytes:
             return np.where(self._is_change, restart_s, 0.0)
         times_s: Real = np.full(self._is_change.shape, np.nan)
-        if _is_plain(topology) and corrections.transport is None:
+        is_plain = topology.movement is None and has_plain_transport(topology)
+        if is_plain and corrections.transport is None:
             goodput, latency_s = direct_links(topology, corrections)
             overhead_s = float(corrections.message_overhead_s)
             if self._ways is not None:
@@ -146,14 +148,3 @@ def ways_of(old: Small, new: Small, num_domains: int, layer_bytes: Real, moved_b
     )
     fill_ways(old, new, num_domains, layer_bytes, ways, moved_bytes)
     return ways
-
-
-def _is_plain(topology: Topology) -> bool:
-    """Whether links stand still, serve in turn and each way by itself, and senders never wait."""
-    transport = topology.transport
-    return (
-        topology.movement is None
-        and transport.sharing == "fifo"
-        and transport.endpoints == "overlapped"
-        and not transport.half_duplex
-    )

@@ -1,9 +1,9 @@
 """Candidates of the search: sites in order with their stages and layers, and the plans they are."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from agents.search.settings import INTERLEAVED, Setting
+from agents.search.settings import Setting
 from des import GradientExchange, Parallelism, Placement, Plan, Topology
 from des.plan.plan import split_evenly
 
@@ -69,10 +69,3 @@ def _placement(
     shares = [split_evenly(layers, num_chunks) for _, layers in split]
     counts = [share[chunk] for chunk in range(num_chunks) for share in shares]
     return Placement.contiguous(list(chain) * num_chunks, counts)
-
-
-def with_schedule(candidate: Candidate, schedule: str) -> Candidate:
-    """The same stages and layers under another schedule of whole stages."""
-    setting = replace(candidate.setting, schedule=schedule)
-    assert setting.schedule != INTERLEAVED
-    return replace(candidate, setting=setting)

@@ -9,9 +9,10 @@ from agents.decision.training_job import TrainingJob
 from agents.search.candidates import Candidate
 from agents.search.chains import Chain, Chains
 from agents.search.figures import figures_of
+from agents.search.kernels.levels import foreseen_s
 from agents.search.kernels.pipeline_times import MISFIT, pipeline_s
 from agents.search.kernels.records import Figures, Room, Rules, new_room
-from agents.search.kernels.splits import better_split, foreseen_s, survey
+from agents.search.kernels.splits import better_split, survey
 from agents.search.settings import Setting
 from des import Corrections, Topology
 from des.plan.plan import split_evenly
@@ -65,6 +66,7 @@ class Desk:
             group_factor=setting.group_factor,
             is_blocking=setting.is_blocking,
             is_even=setting.is_even,
+            whole_groups=setting.whole_groups,
             num_microbatches=self.num_microbatches(setting),
             most_microbatches=0 if is_whole else _FORESEEN,
         )
@@ -75,7 +77,7 @@ class Desk:
         return self.job.num_sequences // together
 
     def foreseen_s(self, setting: Setting, chain: Chain) -> float:
-        """Time of an iteration without any wait, see `splits.foreseen_s`. [s]"""
+        """Time of an iteration without any wait, see `levels.foreseen_s`. [s]"""
         return float(foreseen_s(self.figures(setting), self.rules(setting), np.array(chain)))
 
     def survey(self, setting: Setting, chains: Chains, limit_s: float) -> list[Candidate]:

@@ -1,7 +1,8 @@
 """Figures of all sites under a setting, as the compiled loops of the search read them."""
 
+from collections.abc import Callable
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import product
 
 import numpy as np
@@ -9,12 +10,12 @@ import numpy as np
 from agents.search.kernels.records import Figures
 from agents.search.settings import Setting, num_stages_of
 from des import Corrections, Parallelism, Topology, UnreachableError, Workload
-from des.costs.copy_collectives import HeldParameters, over_copies_s
 from des.costs.copy_waits import copy_waits_s
 from des.costs.local_borders import local_message_s
 from des.costs.memory import bytes_per_parameter
 from des.costs.message_times import corrected, corrected_inside, hop_goodput_bytes_per_s
-from des.costs.node_collectives import group_reduce_scatter_s
+from des.costs.node_collectives import group_ring_all_reduce_s, group_tree_all_reduce_s
+from des.costs.node_groups import data_group, expert_data_group
 from des.costs.stage_times import compute_rate_flops_per_s, device_work
 from des.costs.update_times import update_figures
 from des.job.layer_sizes import expert_parameters
@@ -36,17 +37,16 @@ def figures_of(
     num_devices = [num_stages_of(domain, degrees) for domain in topology.domains]
     most = max(1, *num_devices)
     size, num_layers = topology.num_domains, workload.num_layers
-    layers, devices = np.zeros((size, 8, num_layers + 1)), np.zeros((size, most, 2))
-    room_bytes, floor_s = np.ones(size), np.zeros(size)
+    layers, wires_s = np.zeros((size, 7, num_layers + 1)), np.zeros((size, 2, most, 2))
+    room_bytes, ends_s = np.ones(size), np.zeros((size, 11))
     for site, domain in enumerate(topology.domains):
         if num_devices[site] == 0:
             continue
         bare = replace(domain, name="site", gpu_price_usd_per_hour=None)
         shared = degrees.parallelism(num_devices[site])
-        layers[site], floor_s[site] = _of_layers(
-            workload, bare, shared, corrections, setting.num_replicas
-        )
-        devices[site, : num_devices[site]] = _inside(workload, bare, shared, corrections)
+        layers[site] = _of_layers(workload, bare, shared, corrections, setting.num_replicas)
+        ends_s[site] = _of_ends(workload, bare, shared, corrections, setting.num_replicas)
+        wires_s[site, :, : num_devices[site]] = _inside(workload, bare, shared, corrections)
         room_bytes[site] = domain.gpu_memory_bytes * degrees.num_gpus
     return Figures(
         passes_s=np.ascontiguousarray(layers[:, :4]),
@@ -54,10 +54,12 @@ def figures_of(
         kept_bytes=np.ascontiguousarray(layers[:, 5]),
         halved_bytes=np.ascontiguousarray(layers[:, 6]),
         room_bytes=room_bytes,
-        tail_s=np.ascontiguousarray(layers[:, 7]),
-        floor_s=floor_s,
+        parameters=_parameters(workload, degrees.parallelism(1)),
+        sums_s=ends_s[:, :8].reshape(size, 2, 2, 2).copy(),
+        update_s=np.ascontiguousarray(ends_s[:, 8:]),
         num_devices=np.array(num_devices, np.int64),
-        inner_s=devices,
+        inner_s=np.ascontiguousarray(wires_s[:, 0]),
+        back_s=np.ascontiguousarray(wires_s[:, 1]),
         outer_s=ways_of(topology, corrections, workload.message_bytes),
     )
 
@@ -69,8 +71,8 @@ def _of_layers(
     parallelism: Parallelism,
     corrections: Corrections,
     num_replicas: int,
-) -> tuple[np.ndarray, float]:
-    """Sums over layers of times and bytes, see `Figures`, and what the end of a step takes."""
+) -> np.ndarray:
+    """Sums over layers of times and bytes, see `Figures`."""
     counts = np.arange(workload.num_layers + 1)
     rate = compute_rate_flops_per_s(domain, corrections, parallelism)
     work, layer_s = device_work(workload, domain, parallelism, corrections)
@@ -87,9 +89,8 @@ def _of_layers(
         np.array(held) * _state_bytes(workload, parallelism, shards, of_experts=of_experts)
         for held, of_experts in ((common, False), (experts, True))
     )
-    tail_s, floor_s = _tail(workload, domain, parallelism, corrections, (common, experts))
-    rows = [*passes_s, state, sums.activation_bytes, sums.weight_input_bytes, tail_s]
-    return np.array([np.asarray(row, float) for row in rows]), floor_s
+    rows = [*passes_s, state, sums.activation_bytes, sums.weight_input_bytes]
+    return np.array([np.asarray(row, float) for row in rows])
 
 
 def _waits_of_layers(
@@ -116,14 +117,14 @@ def _waits_of_layers(
     return list(np.cumsum(found, axis=1))
 
 
-def _parameters(workload: Workload, parallelism: Parallelism) -> tuple[np.ndarray, np.ndarray]:
+def _parameters(workload: Workload, parallelism: Parallelism) -> np.ndarray:
     """Parameters before each layer: those that every copy has, and those of shared experts."""
     everything = np.array(workload.sums_before.num_parameters)
     experts = np.zeros_like(everything)
     if parallelism.expert > 1:
         assert workload.shape is not None
         experts[1:] = np.cumsum(expert_parameters(workload.shape))
-    return everything - experts, experts
+    return np.array([everything - experts, experts])
 
 
 def _state_bytes(
@@ -133,41 +134,57 @@ def _state_bytes(
     return one.weight + one.gradient + one.optimiser / num_shards
 
 
-def _tail(
+@lru_cache(maxsize=4096)
+def _of_ends(
     workload: Workload,
     domain: Domain,
     parallelism: Parallelism,
     corrections: Corrections,
-    parameters: tuple[np.ndarray, np.ndarray],
-) -> tuple[np.ndarray, float]:
-    """Time behind the last pass, by layers before, and for none: sums over copies, the update."""
-    common, experts = parameters
+    num_replicas: int,
+) -> np.ndarray:
+    """Times of sums over the copies of a device and of its update, see `Figures`, in a row."""
+    inside = corrected_inside(domain, corrections)
+    sums_s = np.zeros((2, 2, 2))
+    sums_s[:, 1, 0] = np.inf
+    groups = [(data_group(inside, parallelism, 0), parallelism.tensor)]
+    if parallelism.expert > 1:
+        degree = parallelism.tensor * parallelism.expert
+        groups.append((expert_data_group(inside, parallelism, 0), degree))
+    else:
+        sums_s[1, 1] = 0.0
+    for place, (group, num_parts) in enumerate(groups):
+        each_bytes = workload.gradient_bytes / num_parts
+        sums_s[place, 0] = _line(partial(group_ring_all_reduce_s, group=group))
+        if group.num_nodes > 1 and num_replicas == 1 and not parallelism.shards("optimiser"):
+            sums_s[place, 1] = _line(partial(group_tree_all_reduce_s, group=group))
+        sums_s[place, :, 1] *= each_bytes
     each_s, floor_s = update_figures(workload.gradient_bytes, domain, parallelism, corrections)
-    tail_s = each_s * (common + experts)
-    if parallelism.copies == 1:
-        return tail_s, floor_s
+    is_sharded = parallelism.shards("optimiser")
+    each_s /= num_replicas if is_sharded else 1
+    of_expert_s = each_s if is_sharded else each_s / parallelism.expert
+    return np.array([*sums_s.ravel(), floor_s, each_s, of_expert_s])
 
-    def both_halves_s(held: HeldParameters) -> float:
-        inside = corrected_inside(domain, corrections)
-        return 2.0 * over_copies_s(
-            group_reduce_scatter_s, held, workload.gradient_bytes, inside, parallelism, device=0
-        )
 
-    whole_s = both_halves_s(HeldParameters(common[-1], experts[-1]))
-    half_s = both_halves_s(HeldParameters(0.5 * common[-1], 0.5 * experts[-1]))
-    slope_s, start_s = 2.0 * (whole_s - half_s), 2.0 * half_s - whole_s
-    return tail_s + slope_s * (common + experts) / (common[-1] + experts[-1]), floor_s + start_s
+def _line(time_s: Callable[[float], float]) -> tuple[float, float]:
+    """Time for no bytes, and for each byte more, of what is linear in them. [s]"""
+    start_s, some_bytes = time_s(0.0), 1e12
+    return start_s, (time_s(some_bytes) - start_s) / some_bytes
 
 
 @lru_cache(maxsize=4096)
 def _inside(
     workload: Workload, domain: Domain, parallelism: Parallelism, corrections: Corrections
 ) -> np.ndarray:
-    """Transfer and latency from each device of a site to the next one. [s]"""
-    found = np.zeros((parallelism.pipeline, 2))
-    for device in range(parallelism.pipeline - 1):
-        border = local_message_s(workload, domain, parallelism, corrections, device=device)
-        found[device] = border.transfer_s, border.latency_s
+    """Transfer and latency from each device of a site to the next one, and to the first. [s]"""
+    found = np.zeros((2, parallelism.pipeline, 2))
+    for device in range(parallelism.pipeline):
+        for row, first, distance in ((0, device, 1), (1, 0, device)):
+            if distance == 0 or first + distance >= parallelism.pipeline:
+                continue
+            border = local_message_s(
+                workload, domain, parallelism, corrections, device=first, distance=distance
+            )
+            found[row, device] = border.transfer_s, border.latency_s
     return found
 
 

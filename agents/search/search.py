@@ -63,8 +63,10 @@ class Request:
     ----------
     topology
         Links standing still at their present figures.
+    trainer
+        One whose plans are bound to GPUs.
     schedules
-        Those to choose from; empty: all of the trainer.
+        Those to choose from, of a pace or interleaved; empty: all of the trainer.
     """
 
     topology: Topology
@@ -75,7 +77,18 @@ class Request:
     microbatch_sizes: tuple[int, ...] = MICROBATCH_SIZES
 
     def __post_init__(self) -> None:
+        if self.trainer.is_ideal:
+            raise ValueError(
+                "request: trainer must be one whose plans say how GPUs are used, got "
+                f"{self.trainer.name}"
+            )
         self.trainer.require_schedules(self.schedules)
+        for name in self.schedules:
+            if name != INTERLEAVED and not has_pace(name):
+                raise ValueError(
+                    f"request: schedules must be {INTERLEAVED}, whose groups are searched, or have "
+                    f"a pace, such as {', '.join(_PACED[:-1])}; got {name}"
+                )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,6 +158,7 @@ def settings_of(request: Request, *, fits: bool = True) -> Iterator[Setting]:
                         group_factor=factor,
                         is_blocking=trainer.sends_under(schedule) == "blocking",
                         is_even=not trainer.uneven_layers,
+                        whole_groups=trainer.whole_groups,
                     )
 
 
@@ -169,7 +183,7 @@ def _schedules(request: Request) -> Iterator[tuple[str, int, float]]:
         if name == INTERLEAVED:
             for chunks in range(2, MOST_CHUNKS + 1):
                 yield from ((name, chunks, factor) for factor in GROUP_FACTORS)
-        elif has_pace(name):
+        else:
             yield name, 1, 1.0
 
 

@@ -72,7 +72,9 @@ class Setting:
     group_factor
         Microbatches of a group over the stages of the pipeline, of the interleaved schedule.
     is_even
-        Whether all stages have equally many layers, give or take one.
+        Whether all stages have equally many layers.
+    whole_groups
+        Whether a last group of microbatches has at least as many as the pipeline has devices.
     """
 
     degrees: Degrees
@@ -85,6 +87,7 @@ class Setting:
     num_replicas: int = 1
     is_blocking: bool = False
     is_even: bool = False
+    whole_groups: bool = False
 
     def workload(self, job: TrainingJob) -> Workload:
         """Workload of the job: a microbatch has the sequences of all data ranks of a stage."""
@@ -131,13 +134,15 @@ def degrees_of(
                 for expert in _powers_to(min(copies, most)):
                     if copies % expert or (experts and experts.num_experts % expert):
                         continue
-                    yield Degrees(
+                    degrees = Degrees(
                         tensor=tensor,
                         data=data,
                         context=context,
                         expert=expert,
                         sharding=sharding if copies > 1 else "none",
                     )
+                    if any(num_stages_of(domain, degrees) for domain in topology.domains):
+                        yield degrees
         tensor *= 2
 
 

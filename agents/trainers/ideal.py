@@ -1,4 +1,4 @@
-"""No trainer: a domain is one perfect device, for theory and for ASTRA-sim at one NPU a domain."""
+"""No trainer: domains are perfect devices, for theory and for ASTRA-sim with an NPU for each."""
 
 from agents.trainers.trainer import Trainer
 

@@ -33,11 +33,12 @@ class PlacementCase:
     ValueError
         If the plan does not match the workload or the topology; or for what ASTRA-sim has no
         counterpart of: links that move within the iteration, shared fairly or by both directions,
-        TCP windows, workers that wait for their messages, replicas that do not synchronise after
-        every step, several devices in a domain at granularity ``domain`` or with replicas, chunks
-        of devices in a wave, a replica on each domain in an order of their own at that granularity,
-        nodes of a domain, sharded gradients, context and expert parallelism at granularity ``gpu``,
-        and gradients that are summed up when several devices have all finished.
+        TCP windows, uplinks and caps, workers that wait for their messages, replicas that do not
+        synchronise after every step, several devices in a domain at granularity ``domain`` or with
+        replicas, chunks of devices in a wave, a replica on each domain in an order of their own at
+        that granularity, nodes of a domain, sharded gradients, context and expert parallelism at
+        granularity ``gpu``, and gradients that are summed up when several devices have all
+        finished.
     """
 
     topology: Topology
@@ -136,6 +137,7 @@ class PlacementCase:
 
     def _check_transport(self) -> None:
         transport = self.topology.transport
+        self.topology.require_no_limits("case")
         for field, allowed in (
             ("sharing", ("fifo", "none")),
             ("half_duplex", (False,)),

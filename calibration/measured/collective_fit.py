@@ -18,7 +18,7 @@ from scipy.optimize import least_squares
 
 from calibration.measured.collective_table import CollectiveCell, server_of_node
 from des.costs.device_groups import DeviceGroup
-from des.devices.gpu_ports import gpu_ports_named
+from des.devices.gpu_kinds import gpu_ports_named
 from des.devices.link_figures import DeviceFigures, NetworkConstants, TransferConstants
 
 Real = npt.NDArray[np.float64]

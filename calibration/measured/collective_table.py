@@ -16,7 +16,7 @@ from des.base.strict_forms import StrictForm, first_error
 from des.base.strict_json import parse_json
 from des.base.text_files import read_text
 from des.devices.assembly import assembled, gpu_like
-from des.devices.gpu_ports import gpu_ports_named
+from des.devices.gpu_kinds import gpu_ports_named
 from des.devices.patterns import square
 from des.devices.presets import KIND_NAMES, simulated
 from des.devices.server import Server

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.optimize import least_squares
 
 from calibration.measured.runs import LayerTimeFigures, MeasuredRun, PredictedRun, Setup
-from des.world.gpu_models import KernelFigures
+from des.world.kernel_figures import KernelFigures
 
 START = LayerTimeFigures(
     kernels=KernelFigures(

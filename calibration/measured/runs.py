@@ -11,6 +11,7 @@ from des.base.strict_forms import first_error
 from des.base.strict_json import parse_json
 from des.base.text_files import read_text
 from des.compiled.simulate import simulate_compiled
+from des.devices.gpu_kinds import gpu_kind_named
 from des.job.architecture import Architecture
 from des.job.models import architecture_workload
 from des.job.transformer import GradientPrecision
@@ -20,7 +21,7 @@ from des.plan.parallelism import Parallelism
 from des.plan.placement import Placement
 from des.plan.plan import Plan
 from des.world.domain import Domain
-from des.world.gpu_models import FITTED_KERNELS, KernelFigures, gpu_model_named
+from des.world.kernel_figures import FITTED_KERNELS, KernelFigures
 from des.world.layer_profiles import LayerProfile
 from des.world.nodes import Nodes
 from des.world.topology import Topology
@@ -164,7 +165,7 @@ def read_runs(path: Path, setup: Setup | None = None) -> RunTable:
             run.check()
         except ValueError as error:
             raise ValueError(f"{path}: rows[{row}].{error}") from error
-    gpu_model_named(f"of {path}", setup.gpu)
+    gpu_kind_named(f"of {path}", setup.gpu)
     return RunTable(name=path.stem, source=content.source, setup=setup, runs=content.rows)
 
 
@@ -199,7 +200,7 @@ class SimulatedRun:
     def topology(self) -> Topology:
         """The cluster, with as many GPUs as the run uses."""
         setup, run = self.setup, self.run
-        model = gpu_model_named("of a measured run", setup.gpu)
+        model = gpu_kind_named("of a measured run", setup.gpu)
         nodes = Nodes(
             gpus_per_node=setup.gpus_per_node,
             nics_per_node=setup.nics_per_node,

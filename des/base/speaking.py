@@ -8,7 +8,7 @@ when. Output of the command itself resets the silence.
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import IO
 
@@ -57,6 +57,11 @@ class Speaker:
             return
         sys.stderr.write(f"{line}\n")
         sys.stderr.flush()
+
+    def note(self, lines: Iterable[str]) -> None:
+        """Write notes on what was read, a line each, which change nothing."""
+        for line in lines:
+            self.say(f"note: {line}")
 
     @contextmanager
     def doing(self, what: str, *, is_said_first: bool = False) -> Iterator[None]:

@@ -57,7 +57,8 @@ class StrictForm(BaseModel):
         return content
 
 
-_FROM_LIST = BeforeValidator(lambda value: tuple(value) if isinstance(value, list) else value)
+FROM_LIST = BeforeValidator(lambda value: tuple(value) if isinstance(value, list) else value)
+"""Reads a list as the tuple that a field is."""
 
 
 @cache
@@ -80,7 +81,7 @@ def form_of(
     kinds = get_type_hints(shape)
     keys: dict[str, Any] = {}
     for field in fields(shape):
-        kind: Any = Annotated[kinds[field.name], _FROM_LIST]
+        kind: Any = Annotated[kinds[field.name], FROM_LIST]
         if field.name in dict(parts):
             kind = form_of(dict(parts)[field.name]) | None
         keys[field.name] = (kind, ... if field.default is MISSING else field.default)

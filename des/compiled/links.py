@@ -4,7 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from des.compiled.kernels.program import LINK, MEDIUM, PIECE, STEADY, TABLE, UNIFORM
+from des.compiled.kernels.link_records import GATE, LINK, LINK_GATE, MEDIUM
+from des.compiled.kernels.program import PIECE, STEADY, TABLE, UNIFORM
 from des.costs.message_times import hop_start_up
 from des.costs.start_up import StartUp
 from des.dynamics import UniformLaw
@@ -23,14 +24,18 @@ _START_UP = np.dtype(
 
 
 def link_records(topology: Topology, corrections: Corrections) -> tuple[np.ndarray, np.ndarray]:
-    """Corrected figures of all links, and the media, numbered by their first link."""
+    """Corrected figures of all links, and the media, numbered by their first link.
+
+    Where fair rates depend on gates all links are one medium, which has no list of them.
+    """
     media: dict[tuple[str, ...], tuple[list[int], int]] = {}
     links = np.zeros(len(topology.links), LINK)
     own, medium_of = [], []
     is_shared = topology.transport.half_duplex
+    is_whole = topology.transport.sharing == "fair" and bool(topology.gates)
     for index, link in enumerate(topology.links):
         ends = (link.source, link.target)
-        key = tuple(sorted(ends)) if is_shared else ends
+        key = () if is_whole else tuple(sorted(ends)) if is_shared else ends
         users, medium = media.setdefault(key, ([], len(media)))
         users.append(index)
         own.append((link.bandwidth_bytes_per_s, link.latency_s, topology.round_trip_s(index)))
@@ -40,8 +45,25 @@ def link_records(topology: Topology, corrections: Corrections) -> tuple[np.ndarr
     links["bandwidth_bytes_per_s"] = figures[:, 0] * corrections.wan_bandwidth_factor
     links["latency_s"] = figures[:, 1] * corrections.wan_latency_factor
     links["round_trip_s"] = figures[:, 2] * corrections.wan_latency_factor
+    caps = np.array(topology.message_caps_bytes_per_s)
+    links["cap_bytes_per_s"] = caps * corrections.wan_bandwidth_factor
+    counts = np.zeros(len(links), np.int64)
+    for gate in topology.gates:
+        counts[list(gate.links)] += 1
+    links["end_gate"] = np.cumsum(counts)
+    links["first_gate"] = links["end_gate"] - counts
     found = [(*users, -1)[:2] for users, _ in media.values()]
     return links, np.array(found, MEDIUM)
+
+
+def gate_records(topology: Topology, corrections: Corrections) -> tuple[np.ndarray, np.ndarray]:
+    """Corrected rates that links share, and which of them each link has, link by link."""
+    rates = [gate.rate_bytes_per_s * corrections.wan_bandwidth_factor for gate in topology.gates]
+    users = sorted((link, number) for number, gate in enumerate(topology.gates)
+                   for link in gate.links)  # fmt: skip
+    return np.array(rates).view(GATE), np.array([gate for _, gate in users], np.int64).view(
+        LINK_GATE
+    )
 
 
 def start_up_records(topology: Topology, corrections: Corrections) -> np.ndarray:

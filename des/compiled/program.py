@@ -19,7 +19,7 @@ from des.compiled.kernels.program import (
     WORKER,
     Program,
 )
-from des.compiled.links import link_records, start_up_records, weather_fields
+from des.compiled.links import gate_records, link_records, start_up_records, weather_fields
 from des.compiled.operations import PASSES, operations_of, workers_of, workers_of_stages
 from des.costs.feasibility import orders_of_plan
 from des.costs.local_borders import border_inside
@@ -147,6 +147,7 @@ def _program(
         "num_messages": len(flow_of),
         "num_links": len(topology.links),
         "num_media": len(media),
+        "num_gates": len(topology.gates),
         "num_local_wires": flows.num_local_wires,
         "num_members": len(exchanges.members),
         "num_late": exchanges.num_late,
@@ -174,6 +175,7 @@ def _program(
         exchanges.members,
         exchanges.steps,
         start_up_records(topology, corrections),
+        *gate_records(topology, corrections),
     )
     return Program(header, *(one if len(one) else np.zeros(1, one.dtype) for one in arrays))
 

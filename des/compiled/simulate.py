@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from des.compiled.kernels.general import run_program
-from des.compiled.kernels.program import BEYOND, OK, TABLE, Program, State
+from des.compiled.kernels.program import BEYOND, FULL, OK, TABLE, Program, State
 from des.compiled.links import Pieces
 from des.compiled.program import lower, lower_moves
 from des.compiled.results import iteration_result, makespan_of_run_s
@@ -71,7 +71,11 @@ def run_to_end(topology: Topology, program: Program) -> State | None:
     """Run a program of a world; None where it cannot end, as `des.simulate` will tell."""
     state = new_state(program)
     pieces = Pieces(topology) if program.header["weather"][0] == TABLE else None
-    while (status := run_program(program, state)) == BEYOND and pieces is not None:
+    while (status := run_program(program, state)) in (BEYOND, FULL):
+        if status == FULL:
+            state = new_state(program, 2 * int(state.outcome["gate_room"][0]))
+            continue
+        assert pieces is not None
         link, time_s = int(state.outcome["link"][0]), float(state.outcome["time_s"][0])
         pieces.extend(2.0 * max(time_s, _work_s(program)))
         if not pieces.reach(link, time_s):

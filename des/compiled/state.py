@@ -2,13 +2,17 @@
 
 import numpy as np
 
+from des.compiled.kernels.link_records import (
+    GATE_PIECE,
+    GATE_STATE,
+    LINK_STATE,
+    MEDIUM_STATE,
+)
 from des.compiled.kernels.program import (
     ARRIVAL,
     DEVICE_STATE,
     EVENT,
-    LINK_STATE,
     LOCAL_WIRE_STATE,
-    MEDIUM_STATE,
     MEMBER_STATE,
     OUTCOME,
     PARCEL,
@@ -22,8 +26,11 @@ from des.compiled.kernels.program import (
 )
 
 
-def new_state(program: Program) -> State:
-    """Make a state that can hold a run of a program, and of any with no greater counts."""
+def new_state(program: Program, gate_room: int = 64) -> State:
+    """Make a state that can hold a run of a program, and of any with no greater counts.
+
+    ``gate_room`` is for the pieces of a gate; a run that needs more ends as FULL.
+    """
     header = program.header[0]
     num_transfers = int(program.flows["num_hops"][program.flow_of["flow"]].sum())
     return make_state(
@@ -38,6 +45,8 @@ def new_state(program: Program) -> State:
         num_local_wires=int(header["num_local_wires"]),
         num_members=int(header["num_members"]),
         is_recorded=bool(header["is_recorded"]),
+        num_gates=int(header["num_gates"]),
+        gate_room=gate_room,
     )
 
 
@@ -54,6 +63,8 @@ def make_state(
     num_local_wires: int,
     num_members: int,
     is_recorded: bool,
+    num_gates: int = 0,
+    gate_room: int = 0,
 ) -> State:
     """Make a state for programs of at most these counts.
 
@@ -76,5 +87,11 @@ def make_state(
         "members": (MEMBER_STATE, num_members),
         "spans": (SPAN, num_operations if is_recorded else 0),
         "transfers": (TRANSFER, num_transfers if is_recorded else 0),
+        "gates": (GATE_STATE, num_gates),
+        "gate_pieces": (GATE_PIECE, num_gates * gate_room),
     }
-    return State(**{name: np.zeros(max(count, 1), kind) for name, (kind, count) in lengths.items()})
+    state = State(
+        **{name: np.zeros(max(count, 1), kind) for name, (kind, count) in lengths.items()}
+    )
+    state.outcome["gate_room"] = gate_room
+    return state

@@ -13,7 +13,7 @@ from des.costs.layer_products import (
 )
 from des.job.workload import ModelShape
 from des.world.domain import Domain
-from des.world.gpu_models import KernelFigures
+from des.world.kernel_figures import KernelFigures
 from des.world.layer_profiles import LayerProfile
 
 _LAUNCHES = {"forward": 1.0, "input_gradient": 1.0, "weight_gradient": 0.5}

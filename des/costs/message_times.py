@@ -39,6 +39,7 @@ def quickest_message_s(
             latency_s *= extremes.least_latency_factor
             round_trip_s *= extremes.least_latency_factor
         goodput = goodput_bytes_per_s(bandwidth, round_trip_s, window_bytes)
+        goodput = min(goodput, _cap_bytes_per_s(topology, hop, corrections))
         # A link that is never up has no rate; messages that share one overlap their overheads.
         alone_s = corrections.message_overhead_s + (num_bytes / goodput if goodput else math.inf)
         shared_s = num_bytes / bandwidth if bandwidth else math.inf
@@ -74,6 +75,9 @@ def direct_links(
         back_s = np.where(is_link.T, latency_s.T, latency_s)
         round_trip_s = (latency_s + back_s) * corrections.wan_latency_factor
         goodput = goodputs_bytes_per_s(goodput, round_trip_s, window_bytes)
+    if topology.first_limit is not None:
+        caps = np.array(topology.message_caps_bytes_per_s) * corrections.wan_bandwidth_factor
+        goodput[is_link] = np.minimum(goodput[is_link], caps)
     return goodput, latency_s * corrections.wan_latency_factor
 
 
@@ -88,12 +92,18 @@ def pairs_apart(num_domains: int) -> np.ndarray:
 def hop_goodput_bytes_per_s(
     topology: Topology, hop: int, corrections: Corrections = NO_CORRECTIONS
 ) -> float:
-    """Rate of a message alone on a link that stands still, under the TCP window. [bytes/s]"""
-    return goodput_bytes_per_s(
+    """Rate of a message alone on a link that stands still, under TCP window and caps. [bytes/s]"""
+    goodput = goodput_bytes_per_s(
         corrected(topology.links[hop], corrections).bandwidth_bytes_per_s,
         topology.round_trip_s(hop) * corrections.wan_latency_factor,
         topology.transport.message_window_bytes,
     )
+    return min(goodput, _cap_bytes_per_s(topology, hop, corrections))
+
+
+def _cap_bytes_per_s(topology: Topology, hop: int, corrections: Corrections) -> float:
+    """Most that a message gets of a link whatever its bandwidth, corrected as that is."""
+    return topology.message_caps_bytes_per_s[hop] * corrections.wan_bandwidth_factor
 
 
 def hop_start_up(

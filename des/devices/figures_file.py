@@ -12,7 +12,7 @@ from pydantic import Field, ValidationError
 from des.base.strict_forms import StrictForm, first_error
 from des.base.strict_json import parse_json
 from des.base.text_files import read_text
-from des.devices.gpu_ports import GPU_PORTS
+from des.devices.gpu_kinds import GPU_PORTS
 from des.devices.link_figures import DeviceFigures, NetworkConstants, TransferConstants
 
 SHIPPED = Path(__file__).parent / "data" / "link_figures.json"

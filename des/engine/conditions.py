@@ -30,10 +30,12 @@ class Conditions:
     The way back of an acknowledgement moves as the way there does.
 
     ``steady`` is what a link offers that does not move, else None; ``start_up`` are figures of the
-    law of the transport, at base figures of the link, else None.
+    law of the transport, at base figures of the link, else None. No message gets more than the
+    cap, which is corrected as the link's bandwidth is.
     """
 
     __slots__ = (
+        "_cap_bytes_per_s",
         "_index",
         "_link",
         "_offer",
@@ -55,8 +57,10 @@ class Conditions:
         weather: Weather | None,
         *,
         round_trip_s: float,
+        cap_bytes_per_s: float = math.inf,
     ) -> None:
         self._index = index
+        self._cap_bytes_per_s = cap_bytes_per_s * corrections.wan_bandwidth_factor
         self._link = corrected(link, corrections)
         self._round_trip_s = round_trip_s * corrections.wan_latency_factor
         self._window_bytes = transport.message_window_bytes
@@ -97,4 +101,5 @@ class Conditions:
         if self._window_bytes is not None:
             round_trip_s = self._round_trip_s * latency_factor
             goodput = goodput_bytes_per_s(bandwidth, round_trip_s, self._window_bytes)
+        goodput = min(goodput, self._cap_bytes_per_s)
         return Offer(bandwidth, goodput, latency_s, until_s)

@@ -1,7 +1,7 @@
 """One direction of a link whose messages leave side by side, each with an equal part of it."""
 
 import math
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from heapq import heappop, heappush
 
 import simpy
@@ -10,6 +10,7 @@ from des.clock import MEDIUM, Clock
 from des.costs.start_up import start_up_s
 from des.dynamics.link_course import StarvationError
 from des.engine.conditions import Conditions, Offer
+from des.engine.filling import Group, max_min_rates
 from des.engine.wire import Passage
 
 
@@ -24,11 +25,13 @@ class FairMedium:
         self._clock = clock
         self._rank = MEDIUM + number
         self._wires: list[FairWire] = []
+        self._gate_rates: dict[str, float] = {}
         self._due_s = math.inf
 
-    def add(self, conditions: Conditions) -> "FairWire":
-        """Make a wire that runs over this medium."""
-        wire = FairWire(self._clock, conditions, self)
+    def add(self, conditions: Conditions, gates: Mapping[str, float]) -> "FairWire":
+        """Make a wire that runs over this medium, and through gates by name. [bytes/s]"""
+        wire = FairWire(self._clock, conditions, self, (conditions.name, *gates))
+        self._gate_rates.update(gates)
         self._wires.append(wire)
         return wire
 
@@ -52,15 +55,9 @@ class FairMedium:
         """Set the rates of all wires in use; they hold until the returned time at most. [s]"""
         wires = [wire for wire in self._wires if wire.num_sending]
         offers = [wire.conditions.at(now_s) for wire in wires]
-        part = equal_part(
-            [
-                (wire.num_sending, _largest_part(offer))
-                for wire, offer in zip(wires, offers, strict=True)
-            ]
-        )
         until_s = math.inf
-        for wire, offer in zip(wires, offers, strict=True):
-            rate = min(offer.goodput_bytes_per_s, part * offer.bandwidth_bytes_per_s)
+        rates = self._rates_through_gates if self._gate_rates else _rates_of_parts
+        for wire, offer, rate in zip(wires, offers, rates(wires, offers), strict=True):
             if rate == 0 and offer.until_s == math.inf:
                 raise StarvationError(
                     f"{wire.conditions.name}: is down for ever from {now_s:g} s on, "
@@ -70,16 +67,35 @@ class FairMedium:
             until_s = min(until_s, offer.until_s, wire.next_end_s())
         return max(until_s, now_s)  # rounding may have lifted the level too far
 
+    def _rates_through_gates(
+        self, wires: Sequence["FairWire"], offers: Sequence[Offer]
+    ) -> list[float]:
+        """Max-min fair rates of wires that have links and gates in common."""
+        shared: dict[str, float] = dict(self._gate_rates)
+        groups = []
+        for wire, offer in zip(wires, offers, strict=True):
+            shared[wire.shares[0]] = offer.bandwidth_bytes_per_s
+            groups.append(Group(wire.num_sending, offer.goodput_bytes_per_s, wire.shares))
+        return max_min_rates(groups, shared)
+
 
 class FairWire:
     """Messages on their way over one direction of a link, all at the same rate.
 
     As the rates are equal, what counts is how many bytes a message has got that has been there all
-    the time: the level. A message leaves when the level has risen by its size.
+    the time: the level. A message leaves when the level has risen by its size. ``shares`` are the
+    link and its gates, which other wires may share.
     """
 
-    def __init__(self, clock: Clock, conditions: Conditions, medium: FairMedium) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        conditions: Conditions,
+        medium: FairMedium,
+        shares: tuple[str, ...],
+    ) -> None:
         self.conditions = conditions
+        self.shares = shares
         self._clock = clock
         self._medium = medium
         self._sending: list[tuple[float, int, simpy.Event]] = []
@@ -202,6 +218,17 @@ def equal_part(groups: Sequence[tuple[int, float]]) -> float:
         left -= num * largest
         num_messages -= num
     return 1.0
+
+
+def _rates_of_parts(wires: Sequence[FairWire], offers: Sequence[Offer]) -> list[float]:
+    """Rates of a message of each wire where all have equal parts of one medium."""
+    part = equal_part(
+        [
+            (wire.num_sending, _largest_part(offer))
+            for wire, offer in zip(wires, offers, strict=True)
+        ]
+    )
+    return [min(offer.goodput_bytes_per_s, part * offer.bandwidth_bytes_per_s) for offer in offers]
 
 
 def _largest_part(offer: Offer) -> float:

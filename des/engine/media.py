@@ -5,8 +5,9 @@ import simpy
 from des.clock import Clock
 from des.dynamics.link_course import Weather
 from des.engine.conditions import Conditions
-from des.engine.fair_wire import FairMedium
-from des.engine.wire import Turn
+from des.engine.fair_wire import FairMedium, FairWire
+from des.engine.gate import Gate
+from des.engine.wire import Turn, Wire
 from des.plan.corrections import Corrections
 from des.world.topology import Topology
 
@@ -29,28 +30,36 @@ class Media:
         self._weather = None if moving is None else Weather(moving, topology.links)
         self.by_priority = by_priority
         self._turns: dict[int, Turn] = {}
-        self._gates: dict[int, simpy.PriorityResource] = {}
+        self._queues: dict[int, simpy.PriorityResource] = {}
+        self._gates: dict[str, Gate] = {}
         self._fair: dict[int, FairMedium] = {}
 
-    def turn(self, link: int) -> Turn | None:
-        """Return when the medium of a link is free; None where messages do not queue."""
+    def wire(self, link: int, corrections: Corrections) -> Wire:
+        """Make a wire over the medium of a link, where messages queue or are alone."""
+        conditions = self._conditions(link, corrections)
         if self._sharing == "none":
-            return None
-        return self._turns.setdefault(self._medium_of(link), Turn())
+            return Wire(conditions, None)
+        turn = self._turns.setdefault(self._medium_of(link), Turn())
+        gates = tuple(
+            self._gates.setdefault(name, Gate(rate))
+            for name, rate in self._gates_of(link, corrections).items()
+        )
+        return Wire(conditions, turn, gates)
 
-    def gate(self, link: int) -> simpy.PriorityResource:
+    def fair_wire(self, link: int, corrections: Corrections) -> FairWire:
+        """Make a wire over the medium of a link whose messages share it."""
+        medium = self._medium_of(link)
+        fair = self._fair.setdefault(medium, FairMedium(self._clock, medium))
+        return fair.add(self._conditions(link, corrections), self._gates_of(link, corrections))
+
+    def queue(self, link: int) -> simpy.PriorityResource:
         """Return the queue for the medium of a link where it goes by priority."""
         medium = self._medium_of(link)
-        if medium not in self._gates:
-            self._gates[medium] = simpy.PriorityResource(self._clock)
-        return self._gates[medium]
+        if medium not in self._queues:
+            self._queues[medium] = simpy.PriorityResource(self._clock)
+        return self._queues[medium]
 
-    def fair(self, link: int) -> FairMedium:
-        """Return the medium of a link whose messages share it."""
-        medium = self._medium_of(link)
-        return self._fair.setdefault(medium, FairMedium(self._clock, medium))
-
-    def conditions(self, link: int, corrections: Corrections) -> Conditions:
+    def _conditions(self, link: int, corrections: Corrections) -> Conditions:
         """Return what a link offers while the simulation runs."""
         topology = self._topology
         return Conditions(
@@ -60,10 +69,24 @@ class Media:
             corrections,
             self._weather,
             round_trip_s=topology.round_trip_s(link),
+            cap_bytes_per_s=topology.message_caps_bytes_per_s[link],
         )
 
+    def _gates_of(self, link: int, corrections: Corrections) -> dict[str, float]:
+        """Rates that a link shares with others, by name. [bytes/s]"""
+        return {
+            gate.name: gate.rate_bytes_per_s * corrections.wan_bandwidth_factor
+            for gate in self._topology.gates
+            if link in gate.links
+        }
+
     def links_of_medium(self, link: int) -> list[int]:
-        """Links that share a medium with one: it alone, or both directions under half duplex."""
+        """Links that share a medium with one: it alone, or both directions under half duplex.
+
+        Fair rates of links with gates depend on each other, so all links are one medium there.
+        """
+        if self._sharing == "fair" and self._topology.gates:
+            return list(range(len(self._topology.links)))
         if not self._topology.transport.half_duplex:
             return [link]
         links = self._topology.links

@@ -93,11 +93,10 @@ class Network:
     def _open(self, link: int) -> None:
         """Make the wires of all links that share the medium of one."""
         for each in self._media.links_of_medium(link):
-            conditions = self._media.conditions(each, self._corrections)
             if self._is_fair:
-                self._fair_wires[each] = self._media.fair(each).add(conditions)
+                self._fair_wires[each] = self._media.fair_wire(each, self._corrections)
             else:
-                self._wires[each] = Wire(conditions, self._media.turn(each))
+                self._wires[each] = self._media.wire(each, self._corrections)
 
     def _deliver(self, parcel: Parcel, message: Message) -> Generator[simpy.Event, None, None]:
         """Bring a message to its receiver."""
@@ -136,7 +135,7 @@ class Network:
             return (yield from self._fair_wires[link].carry(rank, num_bytes))
         if not self._media.by_priority:  # the wire knows at once when it is free
             return self._wires[link].carry(self._clock.now, num_bytes)
-        with self._media.gate(link).request(priority=-self._priority) as turn:
+        with self._media.queue(link).request(priority=-self._priority) as turn:
             yield turn
             passage = self._wires[link].carry(self._clock.now, num_bytes)
             yield self._clock.at(passage.end_s)

@@ -5,6 +5,7 @@ from typing import NamedTuple
 from des.costs.start_up import rested_bytes, start_up_s
 from des.dynamics.link_course import moving_serialisation_end_s
 from des.engine.conditions import Conditions
+from des.engine.gate import Gate, gated_end_s
 
 
 class Passage(NamedTuple):
@@ -28,13 +29,14 @@ class Wire:
     """Bytes leave first come, first served; latencies overlap; messages arrive in order.
 
     A first-come-first-served queue needs no process: who asks later leaves later, so the time when
-    the medium is free is all there is to remember. Where there are no queues (``turn`` is None)
-    nothing is: every message leaves and arrives as if it were alone.
+    the medium is free is all there is to remember, and what is left of ``gates``. Where there are
+    no queues (``turn`` is None) nothing is: every message leaves and arrives as if it were alone.
     """
 
     __slots__ = (
         "_began_bytes",
         "_conditions",
+        "_gates",
         "_known_bytes",
         "_last_arrival_s",
         "_left_s",
@@ -47,9 +49,12 @@ class Wire:
         "num_messages",
     )
 
-    def __init__(self, conditions: Conditions, turn: Turn | None) -> None:
+    def __init__(
+        self, conditions: Conditions, turn: Turn | None, gates: tuple[Gate, ...] = ()
+    ) -> None:
         self._conditions = conditions
-        self._steady = conditions.steady
+        self._gates = gates
+        self._steady = None if gates else conditions.steady
         self._overhead_s = conditions.message_overhead_s
         self._start_up = conditions.start_up
         self._turn = turn
@@ -70,6 +75,8 @@ class Wire:
         turn, offer = self._turn, self._steady
         start_s = ready_s if turn is None else max(turn.free_at_s, ready_s)
         before_s, behind_s = self._delays_s(start_s, num_bytes)
+        for gate in self._gates:
+            gate.forget(ready_s)
         if offer is None:
             end_s = self._end_s(start_s + before_s, num_bytes)
             offer = self._conditions.at(end_s)
@@ -105,6 +112,10 @@ class Wire:
 
     def _end_s(self, start_s: float, num_bytes: float) -> float:
         conditions = self._conditions
+        if self._gates:
+            return gated_end_s(
+                start_s, num_bytes, conditions.goodput_at, self._gates, owner=conditions.name
+            )
         return moving_serialisation_end_s(
             start_s, num_bytes, conditions.goodput_at, owner=conditions.name
         )

@@ -9,6 +9,9 @@ from des.plan.placement import Placement
 from des.plan.plan import Plan
 from des.plan.shares import parse_counts
 
+PERFECT_DEVICES = "each domain counts as one perfect device, which no trainer has"
+"""Sentence below times of plans that say nothing about the GPUs inside domains."""
+
 
 class Pipelines(NamedTuple):
     """Pipelines as written: placements, and microbatches and tree of the replicas where given."""

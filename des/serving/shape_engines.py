@@ -1,6 +1,7 @@
 """Engines without a measured profile: times from the shape of a model and the data of a GPU."""
 
 from des.base.checks import require_count
+from des.devices.gpu_kinds import gpu_kind_named
 from des.job.architecture import Architecture
 from des.job.models import architecture_named
 from des.job.transformer import (
@@ -12,7 +13,6 @@ from des.job.transformer import (
 )
 from des.serving.batch_times import BatchTimes
 from des.serving.fleet_settings import FROM_SHAPES, Engine
-from des.world.gpu_models import gpu_model_named
 
 COMPUTE_EFFICIENCY, MEMORY_EFFICIENCY = 0.5, 0.7
 """Shares of the peaks that are reached (assumed)."""
@@ -50,7 +50,7 @@ def shape_engine(model: str, gpu: str, num_gpus: int, **settings: int | float) -
         If model or GPU are unknown, or the weights leave no memory.
     """
     require_count("engine", "num_gpus", num_gpus)
-    architecture, data = architecture_named(model), gpu_model_named("engine", gpu)
+    architecture, data = architecture_named(model), gpu_kind_named("engine", gpu)
     layers = range(architecture.num_layers)
     parameters = embedding_parameters(architecture) + head_parameters(architecture)
     parameters += sum(layer_parameters(architecture, layer) for layer in layers)

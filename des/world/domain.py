@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from des.base.checks import require_count, require_fraction, require_non_negative, require_positive
-from des.world.gpu_models import KernelFigures
+from des.world.access import OPEN, Access
+from des.world.kernel_figures import KernelFigures
 from des.world.layer_profiles import LayerProfile
 from des.world.nodes import Nodes
 
@@ -21,7 +22,8 @@ class Domain:
     ``nodes`` all GPUs reach each other at the inner figures. Where ``kernels`` are known, times of
     layers come from their shapes, see `des.costs.layer_times`, and ``attainable_fraction`` is the
     share of that speed that the job has. A ``profile`` has measured times of layers; the kernels'
-    figures are then those of the optimiser's step and of an iteration's overhead.
+    figures are then those of the optimiser's step and of an iteration's overhead. Domains of one
+    ``site`` share its way to other sites, see `des.world.site_limits`; None: a site of its own.
     """
 
     name: str
@@ -36,10 +38,15 @@ class Domain:
     kernels: KernelFigures | None = None
     nodes: Nodes | None = None
     profile: LayerProfile | None = None
+    site: str | None = None
+    access: Access = OPEN
 
     def __post_init__(self) -> None:
         _require_name(self.name)
         owner = f"domain {self.name}"
+        if self.site is not None and (not isinstance(self.site, str) or not self.site.strip()):
+            raise ValueError(f"{owner}: site must be a non-empty text, got {self.site!r}")
+        self.access.check(owner)
         require_count(owner, "num_gpus", self.num_gpus)
         for field in (
             "gpu_peak_flops_per_s",
@@ -63,6 +70,11 @@ class Domain:
             raise ValueError(
                 f"{owner}: racks must be {self.num_nodes}, one a node, got {len(self.nodes.racks)}"
             )
+
+    @property
+    def site_name(self) -> str:
+        """Name of the site; that of the domain where it is a site of its own."""
+        return self.name if self.site is None else self.site
 
     @property
     def num_nodes(self) -> int:

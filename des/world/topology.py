@@ -1,5 +1,6 @@
 """The world: domains of GPUs and the directed WAN links that join them."""
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -16,6 +17,7 @@ from des.dynamics.link_course import Weather
 from des.world.domain import Domain
 from des.world.packet_transport import PacketTransport
 from des.world.routes import lowest_latency_path
+from des.world.site_limits import SharedRate, check_sites, gates_of, message_caps_bytes_per_s
 from des.world.transport import PLAIN, Transport
 
 if TYPE_CHECKING:
@@ -43,7 +45,7 @@ class Link:
     """One direction of a WAN link between two domains.
 
     The price is for 1e9 bytes sent this way; None means that it is not known (see
-    `des.views.prices`).
+    `des.views.prices`). The cap is that of one TCP connection; None means none.
     """
 
     source: str
@@ -51,6 +53,7 @@ class Link:
     bandwidth_bytes_per_s: float
     latency_s: float
     price_usd_per_gb: float | None = None
+    flow_cap_bytes_per_s: float | None = None
 
     def __post_init__(self) -> None:
         if self.source == self.target:
@@ -59,6 +62,8 @@ class Link:
         require_non_negative(str(self), "latency_s", self.latency_s)
         if self.price_usd_per_gb is not None:
             require_non_negative(str(self), "price_usd_per_gb", self.price_usd_per_gb)
+        if self.flow_cap_bytes_per_s is not None:
+            require_positive(str(self), "flow_cap_bytes_per_s", self.flow_cap_bytes_per_s)
 
     def __str__(self) -> str:
         return f"link {self.source}->{self.target}"
@@ -103,6 +108,7 @@ class Topology:
                 )
         if keys != sorted(keys):
             raise ValueError("topology: links must be ordered; use Topology.of to order them")
+        check_sites(self.domains, self.transport)
         self.dynamics.check_links(self.links)
         if self.movement is not None:
             self.movement.law.check_links(self.links)
@@ -135,6 +141,32 @@ class Topology:
     def link_index(self) -> dict[tuple[int, int], int]:
         """Position in ``links`` by (source, target) position of the domains."""
         return {self._position(link): index for index, link in enumerate(self.links)}
+
+    @cached_property
+    def gates(self) -> tuple[SharedRate, ...]:
+        """Rates that several links share, such as the uplink of a site; none in a plain world."""
+        return gates_of(self.domains, self.links)
+
+    @cached_property
+    def message_caps_bytes_per_s(self) -> tuple[float, ...]:
+        """Most that one message gets of each link; ``inf`` where nothing but the link bounds it."""
+        return message_caps_bytes_per_s(self.domains, self.links, self.transport, self.gates)
+
+    @property
+    def first_limit(self) -> str | None:
+        """Name of the first rate that links share, or that a message has at most; None: neither."""
+        if self.gates:
+            return self.gates[0].name
+        capped = zip(self.links, self.message_caps_bytes_per_s, strict=True)
+        return next((f"cap of a flow on {link}" for link, cap in capped if cap < math.inf), None)
+
+    def require_no_limits(self, owner: str) -> None:
+        """Refuse uplinks, downlinks, sites of several domains and caps."""
+        if self.first_limit is not None:
+            raise ValueError(
+                f"{owner}: domains and links must have no site, uplink, downlink or cap, which it "
+                f"does not know; got {self.first_limit}"
+            )
 
     @property
     def num_domains(self) -> int:

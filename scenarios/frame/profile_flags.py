@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from des.base.command import UsageError
+from des.devices.gpu_kinds import GPU_KINDS
 from des.world.domain import Domain
 from des.world.files.profile_files import read_layer_profile
-from des.world.gpu_models import FITTED_KERNELS, GPU_MODELS
+from des.world.kernel_figures import FITTED_KERNELS
 from des.world.topology import Topology
 
 PROFILE_HELP = (
@@ -76,7 +77,7 @@ def _profiled(domain: Domain, path: str, gpu: str | None, extrapolates: bool) ->
 def _model_of(domain: Domain) -> str:
     """Name of the GPU model whose peak and memory bandwidth a domain has."""
     own = domain.gpu_peak_flops_per_s, domain.gpu_memory_bandwidth_bytes_per_s
-    for name, model in GPU_MODELS.items():
+    for name, model in GPU_KINDS.items():
         if own == (model.peak_flops_per_s, model.memory_bandwidth_bytes_per_s):
             return name
     raise ValueError(

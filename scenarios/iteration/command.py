@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from des import IterationResult
-from des.base.command import EXIT_CODES, exit_code_of
+from des.base.command import EXIT_CODES, UsageError, exit_code_of
 from des.base.document import DOCUMENT
 from des.base.flags import parse_given
 from des.base.lazy import lazy
+from des.base.speaking import SPEAKER
 from des.views.memory_timeline import MemoryTimeline, memory_timeline
+from des.world.site_limits import notes_on_sites
 from scenarios.frame.outputs import OutputChoice
 from scenarios.frame.repeat import repeat_command, repeated_settings
 from scenarios.frame.writing import write_files
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
         network_engine,
         other_jobs,
         plan_bound,
+        plan_file,
     )
     from scenarios.iteration.iteration_outputs import NetworkCost
     from scenarios.iteration.other_jobs import JobTimes
@@ -39,6 +42,7 @@ else:
     network_engine = lazy("scenarios.iteration.network_engine")
     other_jobs = lazy("scenarios.iteration.other_jobs")
     plan_bound = lazy("scenarios.iteration.plan_bound")
+    plan_file = lazy("scenarios.iteration.plan_file")
 
 
 _EXAMPLES = f"""\
@@ -62,6 +66,11 @@ examples:
       and how long it takes when its messages share the links with those of two other jobs, one of
       them of higher priority; GPUs and memory are not shared, other figures are of the job alone
 
+  python -m scenarios.simulate --plan plan.json
+      a complete plan, as `eastwest decide --json` writes it: its step time to the last bit
+  python -m scenarios.simulate --plan train.sh --network sites.yaml --model llama2_7b --sites B,A
+      a command line of Megatron-LM (or a plan of Sailor) on the sites of a world, in their order
+
 files written to --out:
   trace.json   timeline for chrome://tracing and https://ui.perfetto.dev
   report.html  question and answer, map of the sites, the timeline as a figure, links and memory
@@ -84,7 +93,13 @@ def _command(argv: Sequence[str] | None) -> None:
     )
     choice = OutputChoice(figures=config.figures, parquet=config.parquet)
     config, rounding = job_choice.with_job(config, given)
-    scenario = load_iteration(config)
+    read = None
+    if config.plan is not None:
+        read = plan_file.read_plan_file(config.plan, config, given)
+    elif config.sites is not None:
+        raise UsageError("sites needs a plan, got none")
+    scenario = load_iteration(config) if read is None else read.scenario
+    SPEAKER.note(notes_on_sites(scenario.topology.domains, scenario.topology.links))
     result = network_engine.simulate_by_engine(config, scenario)
     network_cost = iteration_outputs.network_cost_of(scenario, result)
     memory = memory_timeline(result, scenario.topology, scenario.workload, scenario.plan)
@@ -106,6 +121,10 @@ def _command(argv: Sequence[str] | None) -> None:
         sys.stdout.write(f"{rounding}\n")
     DOCUMENT.add(**said, files=paths)
     show_iteration(scenario, result, network_cost, memory, paths, times=times)
+    if read is not None:
+        if config.json:
+            DOCUMENT.add(plan=read.summary(result))
+        sys.stdout.write(f"{read.sentence(result)}\n")
     if bound:
         sys.stdout.write(f"{bound}\n")
 

@@ -57,9 +57,21 @@ class Config(JsonFlag):
     profile: tuple[str, ...] = option((), PROFILE_HELP)
     profile_gpu: str | None = option(None, PROFILE_GPU_HELP)
     extrapolate: bool = option(False, EXTRAPOLATE_HELP)
+    plan: Path | None = option(
+        None,
+        "file of a plan, with its world and job: of `eastwest decide --json`; of Sailor, or a "
+        "command line of Megatron-LM, laid over the sites of --network",
+        is_file=True,
+    )
+    sites: str | None = option(
+        None,
+        "sites of a plan of Sailor or Megatron-LM, in order, with commas; none: all of the "
+        "network, or those that the plan names",
+    )
     placement: str | None = option(
         None,
-        "domain, by number or name, times layers, such as 0*28,1*26,2*26; "
+        "domain, by number or name, times layers, such as 0*28,1*26,2*26, or 0*9+10+9 for the "
+        "layers of each of its stages; "
         "none: even parts over all domains in order",
     )
     schedule: str = option(DEFAULT_SCHEDULE, f"one of {', '.join(SCHEDULES)}")
@@ -170,16 +182,7 @@ def load_iteration(config: Config) -> IterationScenario:
     ValueError
         If a file, a name or a number is wrong, or the plan does not fit into the memory.
     """
-    base = topology = with_profiles(
-        read_topology(config.network),
-        config.profile,
-        gpu=config.profile_gpu,
-        extrapolates=config.extrapolate,
-    )
-    if config.seed is not None and config.seed < 0:
-        raise UsageError(f"seed must be at least 0, got {config.seed}")
-    if config.seed is not None or isinstance(topology.dynamics, Replay):  # a replay has no luck
-        topology = topology.draw_epoch(np.random.default_rng(config.seed or 0))
+    base, topology = iteration_world(config)
     workload = build_workload(
         config.model,
         num_layers=config.num_layers,
@@ -202,6 +205,27 @@ def load_iteration(config: Config) -> IterationScenario:
         else corrections_file.read_corrections(path, used_for=fitted_for),
         seed=config.seed,
     )
+
+
+def iteration_world(config: Config) -> tuple[Topology, Topology]:
+    """Read the world as it is written, and as it is in the iteration.
+
+    Raises
+    ------
+    ValueError
+        If a file or a flag is wrong.
+    """
+    base = with_profiles(
+        read_topology(config.network),
+        config.profile,
+        gpu=config.profile_gpu,
+        extrapolates=config.extrapolate,
+    )
+    if config.seed is not None and config.seed < 0:
+        raise UsageError(f"seed must be at least 0, got {config.seed}")
+    if config.seed is None and not isinstance(base.dynamics, Replay):  # a replay has no luck
+        return base, base
+    return base, base.draw_epoch(np.random.default_rng(config.seed or 0))
 
 
 def _plan(config: Config, topology: Topology, workload: Workload) -> Plan:

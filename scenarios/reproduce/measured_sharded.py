@@ -25,9 +25,9 @@ from des import (
     build_workload,
 )
 from des.compiled.simulate import simulate_compiled
+from des.devices.gpu_kinds import gpu_kind_named
 from des.job.transformer import Recomputation
 from des.plan.parallelism import Sharding
-from des.world.gpu_models import gpu_model_named
 from scenarios.reproduce.cases import CaseForm, Count, PositiveNumber, read_form
 from scenarios.reproduce.measured_tables import ErrorTarget, MeasuredCell, MeasuredTable
 
@@ -133,7 +133,7 @@ class PredictedShardedRun:
     def topology(self) -> Topology:
         """The cluster, with kernels' figures as fitted on A100."""
         setup = self.setup
-        model = gpu_model_named("of a measured run", setup.gpu)
+        model = gpu_kind_named("of a measured run", setup.gpu)
         domain = Domain(
             name="cluster",
             num_gpus=setup.num_gpus,

@@ -6,8 +6,8 @@ from typing import Annotated, Self
 from pydantic import Field, model_validator
 
 from calibration.measured.runs import Setup
+from des.devices.gpu_kinds import gpu_kind_named
 from des.job.architecture import Architecture
-from des.world.gpu_models import gpu_model_named
 from scenarios.reproduce.cases import (
     CaseFile,
     CaseForm,
@@ -135,5 +135,5 @@ def read_throughputs(path: Path, shipped: Path) -> tuple[tuple[ThroughputRow, ..
     if setup is None:
         known = ", ".join(Setup.model_fields)
         raise ValueError(f"{path}: setup must be given ({known}), got none")
-    gpu_model_named(f"of {path}", setup.gpu)
+    gpu_kind_named(f"of {path}", setup.gpu)
     return content.rows, setup

@@ -9,6 +9,7 @@ from des import NO_CORRECTIONS, Domain
 from des.costs.collectives import ring_all_reduce_s
 from des.costs.layer_times import GpuSpeed, PassSeconds, head_seconds, moving_s, speed_of
 from des.costs.update_times import update_figures
+from des.devices.gpu_kinds import gpu_kind_named
 from des.job.architecture import Architecture
 from des.job.models import recomputation_named
 from des.job.transformer import (
@@ -21,7 +22,6 @@ from des.job.transformer import (
 )
 from des.job.workload import ModelShape
 from des.schedules import Border, Pipeline
-from des.world.gpu_models import gpu_model_named
 from scenarios.reproduce.measured_zero_bubble_rows import ThroughputRow
 
 STATE_BYTES = 18
@@ -50,7 +50,7 @@ class MeasuredStages:
 
     @cached_property
     def _gpu(self) -> Domain:
-        model = gpu_model_named("of a measured setting", self.setup.gpu)
+        model = gpu_kind_named("of a measured setting", self.setup.gpu)
         return Domain(
             name="gpu",
             num_gpus=1,

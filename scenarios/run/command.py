@@ -14,6 +14,7 @@ from des.base.command import EXIT_CODES, exit_code_of
 from des.base.document import DOCUMENT
 from des.base.flags import parse_given, to_dict
 from des.base.lazy import lazy
+from des.plan.plan_texts import PERFECT_DEVICES
 from des.training.training_history import IterationRow, TrainingHistory
 from des.training.training_run import run_training
 from scenarios.frame.outputs import OutputChoice
@@ -195,6 +196,8 @@ def show_training_run(config: Config, history: TrainingHistory, paths: Sequence[
         f"{history.migration_s:.1f} s; {history.idle_s:.1f} s idle",
         soft_wrap=True,
     )
+    if config.parallelism is None:
+        console.print(PERFECT_DEVICES, soft_wrap=True)
     for path in paths:
         console.print(f"written: {path}", soft_wrap=True)
 

@@ -8,15 +8,16 @@ from itertools import combinations
 import numpy as np
 
 from des import Domain, Link, Topology, Workload, build_workload
-from des.world.gpu_models import FITTED_KERNELS, GPU_MODELS
+from des.devices.gpu_kinds import GPU_KINDS
+from des.world.kernel_figures import FITTED_KERNELS
 from des.worlds.geography import Position, great_circle_km, round_trip_s
 from scenarios.suites.recipe import Cell, WorldDraw
 
 LEAST_LINK_BYTES_PER_S, MOST_LINK_BYTES_PER_S = 0.1e9 / 8, 400e9 / 8
 """Range of the bandwidth of every link."""
 
-GPU_KINDS = ("h100", "h200", "a100_80", "mi300x")
-"""GPUs of sites, among `des.world.gpu_models.GPU_MODELS`."""
+SITE_GPU_KINDS = ("h100", "h200", "a100_80", "mi300x")
+"""GPUs of sites, among `des.devices.gpu_kinds.GPU_KINDS`."""
 
 INTRA_BYTES_PER_S = {"h100": 450e9, "h200": 450e9, "a100_80": 300e9, "mi300x": 448e9}
 """Bandwidth of a GPU inside a server, one way: NVLink 4 and 3, and seven Infinity Fabric links."""
@@ -103,7 +104,7 @@ def least_site_ratio(num_domains: int) -> float:
     all links inside one region. The quickest of many links is `_PARTS` standard deviations above.
     """
     quickest = math.exp(LINK_LOG_DEVIATION * _PARTS - LINK_LOG_DEVIATION**2 / 2.0)
-    slowest = min(_site(0, kind, SITE_GPUS[0]).attainable_flops_per_s for kind in GPU_KINDS)
+    slowest = min(_site(0, kind, SITE_GPUS[0]).attainable_flops_per_s for kind in SITE_GPU_KINDS)
     jobs = [_workload(model, LEAST_SEQUENCES, 1) for model in SITE_MODELS]
     bytes_per_flop = min(job.message_bytes / sum(job.forward_flops) for job in jobs)
     return bytes_per_flop * slowest * num_domains * quickest / MOST_LINK_BYTES_PER_S
@@ -111,19 +112,19 @@ def least_site_ratio(num_domains: int) -> float:
 
 def _sites(rng: np.random.Generator, count: int) -> list[Domain]:
     """Equal sites, or sites of their own kinds and sizes about a middle one."""
-    kinds, middle = rng.integers(len(GPU_KINDS), size=count), int(rng.integers(len(SITE_GPUS)))
+    kinds, middle = rng.integers(len(SITE_GPU_KINDS), size=count), int(rng.integers(len(SITE_GPUS)))
     steps = rng.integers(-MOST_SIZE_STEPS, MOST_SIZE_STEPS + 1, size=count)
     if rng.random() < 0.5:
         kinds[:], steps[:] = kinds[0], 0
     sizes = np.clip(middle + steps, 0, len(SITE_GPUS) - 1)
     return [
-        _site(index, GPU_KINDS[kind], SITE_GPUS[size])
+        _site(index, SITE_GPU_KINDS[kind], SITE_GPUS[size])
         for index, (kind, size) in enumerate(zip(kinds.tolist(), sizes.tolist(), strict=True))
     ]
 
 
 def _site(index: int, kind: str, num_gpus: int) -> Domain:
-    gpu = GPU_MODELS[kind]
+    gpu = GPU_KINDS[kind]
     return Domain(
         name=f"site{index}",
         num_gpus=num_gpus,

@@ -4,10 +4,13 @@ import json
 import re
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from bound_cases import bound_plan, job, site, sites
+from des.world.gpu_models import FITTED_KERNELS
 from hypothesis import given
 from hypothesis import strategies as st
+from profiled import profile_of_shapes
 
 from agents.decision.bound_plan import BoundPlan
 from agents.decision.plan_document import read_document, write_document
@@ -18,6 +21,7 @@ from des import (
     Parallelism,
     Placement,
     StreamingDiLoCo,
+    UniformLaw,
     build_workload,
     simulate,
 )
@@ -123,6 +127,29 @@ def test_a_plan_is_read_back_to_the_last_bit(name):
     )
 
 
+def test_measured_times_of_layers_are_in_the_document():
+    profiled = replace(site("A"), kernels=FITTED_KERNELS, attainable_fraction=1.0)
+    shape = job().shape
+    profile = profile_of_shapes(shape, profiled, tensors=(8,), sizes=(1,), sequences=(4096,))
+    plan = bound(topology=sites(replace(profiled, profile=profile), site("B"), site("C")))
+
+    document = through_json(write_document(plan))
+    assert read_document(document) == plan
+    assert document["profiles"]["A"]["points"][0]["layer"] == "dense"
+    moved = document | {"profiles": {"Mars": document["profiles"]["A"]}}
+    with pytest.raises(ValueError, match="profiles: must be of domains A, B, C; got 'Mars'"):
+        read_document(moved)
+
+
+def test_an_epoch_that_was_drawn_keeps_the_latencies_of_its_routes():
+    law = UniformLaw(bandwidth_fluctuation=0.2, latency_jitter=0.3)
+    drawn = replace(sites(), dynamics=law).draw_epoch(np.random.default_rng(3))
+    assert drawn.routing_latencies_s is not None
+
+    plan = bound(topology=drawn)
+    assert read_document(through_json(write_document(plan))) == plan
+
+
 @given(
     bandwidth=st.floats(1e6, 1e12),
     latency_s=st.floats(0.0, 1.0),
@@ -217,6 +244,7 @@ def changed(document, path, value):
         ("plan.parallelism.A.tenso", 3, "tenso: unknown key; did you mean 'tensor'?"),
         ("sites.0.stages.0.gpus.0", "1/7", "sites: stages of A must be that of the plan"),
         ("sites.1.servers", 3, "sites: servers of B must be that of the plan, 2; got 3"),
+        ("routing_latencies_s", [0.1], "must be one for each of 6 directions of links; got 1"),
         ("world.topology.domains", [], "topology: domains must hold at least one domain"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Layer times that parts made for a fraction of the peak refuse by name."""
+"""Layer times and limits that parts made for a fraction of the peak and plain links refuse."""
 
 from dataclasses import replace
 
@@ -11,7 +11,8 @@ from agents.flat.task import PlacementTask
 from agents.flat.worlds import GivenWorld
 from agents.hi_ppo.local.case import DomainCase
 from des import Topology, build_workload, read_topology
-from des.world.gpu_models import FITTED_KERNELS
+from des.world.access import Access
+from des.world.kernel_figures import FITTED_KERNELS
 
 
 @pytest.fixture(scope="module", params=["shapes", "profile"])
@@ -32,6 +33,17 @@ def test_the_compiled_environment_refuses_other_sources(source_and_world):
 
     message = f"layer_times of domain East must be fraction in the .* environment, got {source}$"
     with pytest.raises(ValueError, match=message):
+        batch_work_of(task, world)
+
+
+def test_the_compiled_environment_refuses_limits_of_sites():
+    world = read_topology("east_central_west")
+    access = Access(uplink_bytes_per_s=1e9)
+    first = replace(world.domains[0], access=access)
+    world = replace(world, domains=(first, *world.domains[1:]))
+    task = PlacementTask(world=GivenWorld(topology=world), workload=build_workload("llama2_7b"))
+
+    with pytest.raises(ValueError, match=r"environment, compiled: .*; got uplink of East$"):
         batch_work_of(task, world)
 
 

@@ -9,7 +9,7 @@ from profiled import profile_of_shapes
 from agents.decision.problem import PlanningProblem
 from agents.planners.table import PLANNERS
 from des import build_workload, read_topology
-from des.world.gpu_models import FITTED_KERNELS
+from des.world.kernel_figures import FITTED_KERNELS
 
 JOB = build_workload("llama2_7b", num_microbatches=4)
 

@@ -7,6 +7,7 @@ import pytest
 from all_plans import shortest_steps_s
 from hypothesis import given
 from hypothesis import strategies as st
+from limited_worlds import limited
 from sharing import with_parameters
 from strategies import corrections, free_world, topologies, unit_workload, workloads, world
 
@@ -89,9 +90,15 @@ def test_two_equal_domains_of_free_links_by_hand(family, schedule, expected):
     workload=workloads(num_layers=3, max_microbatches=3),
     corrections=corrections(),
     schedules=st.sampled_from(SCHEDULES),
+    data=st.data(),
 )
-def test_no_plan_of_a_small_world_is_below_the_bound(topology, workload, corrections, schedules):
+def test_no_plan_of_a_small_world_is_below_the_bound(
+    topology, workload, corrections, schedules, data
+):
+    """Neither where sites have uplinks and caps."""
     topology = replace(topology, dynamics=STEADY)
+    if topology.links and data.draw(st.booleans()):
+        topology = data.draw(limited(topology))
     space = PlanSpace(
         families=FAMILIES if topology.num_domains < 3 else SYNCHRONOUS,
         schedules=schedules,

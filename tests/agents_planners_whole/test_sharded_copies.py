@@ -19,7 +19,7 @@ from des import (
     check_memory,
     read_topology,
 )
-from des.world.gpu_models import FITTED_KERNELS
+from des.world.kernel_figures import FITTED_KERNELS
 
 JOB = TrainingJob(model="llama2_7b", num_sequences=64)
 """6.7 G parameters: 108 GB of state, of which 81 GB are the optimiser's."""

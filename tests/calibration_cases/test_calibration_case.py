@@ -21,6 +21,7 @@ from des import (
     UniformLaw,
     Workload,
 )
+from des.world.access import Access
 
 LINKS = {"AB": (1.0, 1.0), "BA": (1.0, 1.0), "BC": (1.0, 1.0), "CB": (1.0, 1.0)}
 WORKLOAD = unit_workload([(1.0, 2.0)] * 4, num_microbatches=2, message_bytes=1.0)
@@ -44,6 +45,12 @@ def moving() -> Topology:
     return world("ABC", LINKS, dynamics=law).epoch_of(1)
 
 
+def with_uplink() -> Topology:
+    access = Access(uplink_bytes_per_s=1.0, downlink_bytes_per_s=1.0)
+    first, *others = three_domains().domains
+    return replace(three_domains(), domains=(replace(first, access=access), *others))
+
+
 @pytest.mark.parametrize(
     ("topology", "chosen", "reason"),
     [
@@ -56,6 +63,7 @@ def moving() -> Topology:
             "transport.endpoints must be overlapped or one_in_flight, got 'blocking'",
         ),
         (moving(), EVEN, "topology.movement must be None, got links that move"),
+        (with_uplink(), EVEN, "domains and links must have no site, uplink, downlink or cap"),
         (world("A", {}), plan(0, 0, 0, 0), "topology must have at least 2 domains, got 1"),
         (
             three_domains(),

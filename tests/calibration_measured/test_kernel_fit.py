@@ -17,7 +17,7 @@ from calibration.measured.kernel_fit import (
     vector_of,
 )
 from calibration.measured.runs import LayerTimeFigures, MeasuredRun, PredictedRun, Setup
-from des.world.gpu_models import FITTED_KERNELS, KernelFigures
+from des.world.kernel_figures import FITTED_KERNELS, KernelFigures
 
 TRUE = LayerTimeFigures(
     kernels=KernelFigures(

@@ -6,7 +6,7 @@ import pytest
 from measured_tables import ROW, SETUP, table_file
 
 from calibration.measured.runs import LayerTimeFigures, MeasuredRun, PredictedRun, Setup, read_runs
-from des.world.gpu_models import KernelFigures
+from des.world.kernel_figures import KernelFigures
 
 FREE_KERNELS = KernelFigures(
     matmul_efficiency=1.0, memory_efficiency=1.0, layer_launch_s=1.0, iteration_overhead_s=7.0

@@ -20,7 +20,7 @@ from des.costs.update_times import update_s
 from des.job.architecture import Architecture
 from des.job.models import architecture_workload
 from des.plan.corrections import NO_CORRECTIONS
-from des.world.gpu_models import KernelFigures
+from des.world.kernel_figures import KernelFigures
 
 ARCHITECTURE = Architecture(
     name="small", num_layers=6, hidden_size=64, num_heads=4, num_key_value_heads=4, ffn_size=256,

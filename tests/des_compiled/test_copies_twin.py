@@ -13,7 +13,7 @@ from strategies import corrections, topologies
 from des import GradientExchange, simulate
 from des.compiled.simulate import simulate_compiled
 from des.costs.stage_times import stage_times_s
-from des.world.gpu_models import KernelFigures
+from des.world.kernel_figures import KernelFigures
 
 KERNELS = KernelFigures(
     matmul_efficiency=0.8, memory_efficiency=0.7, layer_launch_s=1e-9, iteration_overhead_s=1e-6

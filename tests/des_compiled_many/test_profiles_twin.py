@@ -13,7 +13,7 @@ from test_shapes_twin import jobs, mixed_worlds
 from des import Parallelism, Placement, Plan, simulate
 from des.compiled.many.simulation import simulate_many
 from des.compiled.simulate import simulate_compiled
-from des.world.gpu_models import FITTED_KERNELS
+from des.world.kernel_figures import FITTED_KERNELS
 from des.world.layer_profiles import LayerProfile, ProfiledLayer
 
 TIMES_S = st.floats(1e-3, 10.0)

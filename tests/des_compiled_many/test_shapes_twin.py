@@ -16,7 +16,7 @@ from des.compiled.simulate import simulate_compiled
 from des.job.architecture import Architecture
 from des.job.models import architecture_workload
 from des.plan.parallelism import Sharding
-from des.world.gpu_models import KernelFigures
+from des.world.kernel_figures import KernelFigures
 
 FRACTIONS, TIMES_S = st.floats(0.05, 1.0), st.floats(0.0, 1.0)
 KERNELS = st.builds(

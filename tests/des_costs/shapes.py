@@ -7,7 +7,7 @@ from des.costs.layer_times import GpuSpeed
 from des.job.architecture import Architecture
 from des.job.models import architecture_workload
 from des.job.workload import ModelShape
-from des.world.gpu_models import KernelFigures
+from des.world.kernel_figures import KernelFigures
 
 UNIT_KERNELS = KernelFigures(
     matmul_efficiency=0.5, memory_efficiency=0.5, layer_launch_s=0.0, iteration_overhead_s=0.0

@@ -11,11 +11,10 @@ from des.devices.figures_file import (
     read_link_figures,
     shipped_link_figures,
 )
-from des.devices.gpu_ports import GPU_PORTS, gpu_ports_named
+from des.devices.gpu_kinds import GPU_KINDS, GPU_PORTS, gpu_ports_named
 from des.devices.gpus import GpuTopology
 from des.devices.link_figures import DeviceFigures, NetworkConstants, TransferConstants
 from des.devices.presets import KIND_NAMES, KINDS, simulated
-from des.world.gpu_models import GPU_MODELS
 
 CONSTANTS = TransferConstants(
     launch_s=20e-6,
@@ -134,7 +133,7 @@ def test_every_gpu_of_topology_files_and_kinds_of_servers_has_ports():
     not_nvidia = {"mi300x", "east_west_120"}
     kinds = {gpu.model for kind in KINDS for gpu in simulated(kind).gpus} - {None}
 
-    assert all(gpu_ports_named(name) for name in {*GPU_MODELS, *kinds} - not_nvidia)
+    assert all(gpu_ports_named(name) for name in {*GPU_KINDS, *kinds} - not_nvidia)
 
 
 def test_files_are_read_back_as_they_were(tmp_path):

@@ -18,7 +18,7 @@ from des import (
 )
 from des.compiled.simulate import simulate_compiled
 from des.plan.synchronisation import ReplicatedModel, exposed_s_per_step
-from des.world.gpu_models import KernelFigures
+from des.world.kernel_figures import KernelFigures
 
 HIDDEN = DiLoCo(steps_between=2)
 AFTER = DiLoCo(steps_between=2, behind_backward=False)

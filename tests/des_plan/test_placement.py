@@ -149,7 +149,7 @@ def test_layers_of_each_stage_are_read_from_text_and_written_to_it():
 def test_even_layers_of_stages_that_are_given_change_nothing(
     num_stages, num_layers, num_microbatches
 ):
-    """Two sites of so many stages each."""
+    """Two sites, of equal numbers of stages."""
     topology = sites(site("A"), site("B"))
     workload = job(num_layers=2 * num_layers, num_microbatches=num_microbatches)
     even = Placement.even(2, 2 * num_layers)

@@ -6,9 +6,10 @@ import pytest
 from written_worlds import JSON, edited_yaml, read
 
 from des import read_topology
+from des.devices.gpu_kinds import GPU_KINDS
 from des.world.files.topology_writer import to_yaml
 from des.world.files.topology_yaml import from_yaml
-from des.world.gpu_models import FITTED_KERNELS, GPU_MODELS
+from des.world.kernel_figures import FITTED_KERNELS
 from des.worlds import EAST_CENTRAL_WEST
 
 
@@ -17,10 +18,10 @@ def yaml_with(lines: str) -> str:
     return edited_yaml("num_gpus: 8", f"num_gpus: 8\n      {lines}")
 
 
-@pytest.mark.parametrize("name", GPU_MODELS)
+@pytest.mark.parametrize("name", GPU_KINDS)
 def test_a_gpu_model_gives_its_figures(tmp_path, name):
     (domain, *_) = read(tmp_path, JSON | {"gpu": name}, ".json").domains
-    model = GPU_MODELS[name]
+    model = GPU_KINDS[name]
 
     assert domain.gpu_peak_flops_per_s == model.peak_flops_per_s
     assert domain.gpu_memory_bytes == model.memory_bytes
@@ -31,14 +32,14 @@ def test_a_figure_beats_that_of_the_model(tmp_path):
     world = read(tmp_path, JSON | {"gpu": "h100", "gpu_memory": "94GB"}, ".json")
 
     assert world.domains[0].gpu_memory_bytes == 94e9
-    assert world.domains[0].gpu_peak_flops_per_s == GPU_MODELS["h100"].peak_flops_per_s
+    assert world.domains[0].gpu_peak_flops_per_s == GPU_KINDS["h100"].peak_flops_per_s
 
 
 def test_the_shipped_world_has_layer_times_from_its_fraction():
     world = read_topology(EAST_CENTRAL_WEST)
 
     assert [domain.kernels for domain in world.domains] == [None] * 3
-    assert world.domains[0].gpu_peak_flops_per_s == GPU_MODELS["east_west_120"].peak_flops_per_s
+    assert world.domains[0].gpu_peak_flops_per_s == GPU_KINDS["east_west_120"].peak_flops_per_s
 
 
 def test_layer_times_from_shapes_are_read_and_written(tmp_path):

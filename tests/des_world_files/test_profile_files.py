@@ -9,7 +9,7 @@ from written_worlds import JSON, edited_yaml, read
 
 from des.world.files.profile_files import read_layer_profile
 from des.world.files.topology_writer import to_yaml
-from des.world.gpu_models import FITTED_KERNELS
+from des.world.kernel_figures import FITTED_KERNELS
 
 ROW = "h100,dense,4096,1,1,4096,0.010,0.012,0.008"
 

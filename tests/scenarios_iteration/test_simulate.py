@@ -7,6 +7,7 @@ import re
 import pandas as pd
 import pytest
 from command_output import examples_of, help_of
+from plan_files import write_plan, write_sites, write_train
 from profiled import world_on_h100, write_profile
 from simulated_files import FILES, SMALL, figures, results, run
 
@@ -260,7 +261,10 @@ def test_the_examples_of_the_help_run(capsys, tmp_path, monkeypatch):
     world = world_on_h100(tmp_path / "cluster.yaml", "layer_times: shapes")
     write_profile(tmp_path / "layers.csv", read_topology(world).domains[0], "llama2_7b")
 
-    assert len(examples) == 9
+    write_plan(tmp_path)
+    write_train(tmp_path)
+    write_sites(tmp_path)
+    assert len(examples) == 11
     for example in examples:
         assert main(example) == 0
         assert sorted(path.name for path in tmp_path.glob("runs/simulate/*")) == FILES
@@ -279,3 +283,13 @@ def test_the_bound_is_refused_for_plans_that_it_is_not_about(tmp_path, capsys):
     flags = [*SMALL, "--recomputation", "full", "--bound", "--out", str(tmp_path)]
     assert main(flags) == 2
     assert "recomputation must be the default with --bound" in capsys.readouterr().err
+
+
+def test_an_uplink_below_a_link_is_a_note(tmp_path, capsys):
+    world, uplink = EAST_CENTRAL_WEST.read_text(), "num_gpus: 8\n      uplink: 4Gbps"
+    (tmp_path / "world.yaml").write_text(world.replace("num_gpus: 8", uplink, 1))
+
+    run(tmp_path / "out", *SMALL, "--network", str(tmp_path / "world.yaml"), "--figures", "")
+
+    note = "note: uplink of East, 4 Gbit/s, is below its link East->Central, 5 Gbit/s\n"
+    assert note in capsys.readouterr().err

@@ -12,7 +12,7 @@ from des.costs.layer_work import work_before
 from des.job.transformer import embedding_parameters, layer_parameters
 from des.job.workload import Workload
 from des.world.files.profile_files import read_layer_profile
-from des.world.gpu_models import FITTED_KERNELS
+from des.world.kernel_figures import FITTED_KERNELS
 
 FOLDER = files("scenarios.reproduce") / "data" / "sailor"
 GPUS = {"GH-96": "gh200"}

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from agents.decision.training_job import TrainingJob, regrouped
 from des import Placement, Plan, build_workload, check_memory, simulate
 from des.compiled.simulate import simulate_compiled
-from des.world.gpu_models import GPU_MODELS
+from des.devices.gpu_kinds import GPU_KINDS
 from des.worlds.geography import round_trip_s
 from scenarios.suites import SITE_NAMES, suite
-from scenarios.suites.sites import GPU_KINDS, SITE_GPUS, SITE_MODELS, least_site_ratio
+from scenarios.suites.sites import SITE_GPU_KINDS, SITE_GPUS, SITE_MODELS, least_site_ratio
 
 SIZES = (2, 3, 4, 6, 8, 10, 16, 24, 32, 64)
 SMALL = (2, 3, 4, 6, 8)
@@ -26,7 +26,7 @@ SMALL = (2, 3, 4, 6, 8)
 @given(seed=st.integers(0, 2**63 - 1), index=st.integers(0, 10_000))
 def test_a_world_of_sites_has_figures_in_range(name, seed, index):
     found = suite(name).with_domains(*SMALL).world(index, seed)
-    kinds = [GPU_MODELS[kind] for kind in GPU_KINDS]
+    kinds = [GPU_KINDS[kind] for kind in SITE_GPU_KINDS]
 
     assert found.num_domains in SMALL
     assert found.ratio == pytest.approx(found.target_ratio, rel=1e-9)

@@ -47,6 +47,7 @@ def nodes_of_network(topology: Topology, gpus_per_node: int) -> NodeSet:
     ValueError
         If a domain does not divide into such nodes, or two domains have no link.
     """
+    topology.require_no_limits("network of a queue")
     places = []
     for domain in topology.domains:
         if domain.num_gpus % gpus_per_node:

@@ -11,10 +11,13 @@ class Figures(NamedTuple):
     ``passes_s`` (S, 4, L + 1) are times of the passes F, B, D and W for a microbatch; ``state`` and
     ``kept`` (S, L + 1) the bytes of a device for its layers and for their activations of one
     microbatch, ``halved`` what of these waits for weight gradients; ``room_bytes`` (S,) is the
-    memory of a device. ``tail_s`` (S, L + 1) is the time behind the last pass of a device to sum up
-    the gradients of layers and to update them, ``floor_s`` (S,) what it takes for none.
-    ``num_devices`` (S,). ``inner_s`` (S, K, 2) are transfer and latency from a device to the next
-    one of its site, ``outer_s`` (S, S, 2) those between sites, infinite where no path leads.
+    memory of a device. ``parameters`` (2, L + 1) are those that every copy has, and those of
+    experts that copies share; ``sums_s`` (S, 2, 2, 2) the time to sum up gradients of either over
+    the copies of a device, by ring and by tree: for none, and for each parameter more; ``update_s``
+    (S, 3) the time of an update for none, and for each parameter of either. ``num_devices`` (S,).
+    ``inner_s`` (S, K, 2) are transfer and latency from a device to the next one of its site,
+    ``back_s`` (S, K, 2) those from a device to the first one, ``outer_s`` (S, S, 2) those between
+    sites, infinite where no path leads.
     """
 
     passes_s: np.ndarray
@@ -22,10 +25,12 @@ class Figures(NamedTuple):
     kept_bytes: np.ndarray
     halved_bytes: np.ndarray
     room_bytes: np.ndarray
-    tail_s: np.ndarray
-    floor_s: np.ndarray
+    parameters: np.ndarray
+    sums_s: np.ndarray
+    update_s: np.ndarray
     num_devices: np.ndarray
     inner_s: np.ndarray
+    back_s: np.ndarray
     outer_s: np.ndarray
 
 
@@ -35,7 +40,8 @@ class Rules(NamedTuple):
     ``pace`` as in `orders.write_paced`; with more than one chunk the order is the interleaved one
     in groups of ``group_factor`` times the pipeline's devices. Of more than ``most_microbatches``
     the time is carried on from those at the pace of the last ones; 0 simulates all. With
-    ``is_even`` all stages of the pipeline have equally many layers, give or take one.
+    ``is_even`` all stages of the pipeline have equally many layers. With ``whole_groups`` a last
+    group of microbatches has none, or at least as many as the pipeline has devices.
     """
 
     pace: tuple[float, float, int]
@@ -43,12 +49,16 @@ class Rules(NamedTuple):
     group_factor: float
     is_blocking: bool
     is_even: bool
+    whole_groups: bool
     num_microbatches: int
     most_microbatches: int
 
 
 class Room(NamedTuple):
-    """Arrays to work in, for pipelines of at most so many workers, stages and microbatches."""
+    """Arrays to work in, for pipelines of at most so many workers, stages and microbatches.
+
+    ``sums_s`` is the time of a stage's sum over copies, ``made_s`` the end of its last backward.
+    """
 
     orders: np.ndarray
     places: np.ndarray
@@ -59,6 +69,9 @@ class Room(NamedTuple):
     free_s: np.ndarray
     wire_free_s: np.ndarray
     arrivals_s: np.ndarray
+    sums_s: np.ndarray
+    made_s: np.ndarray
+    next_s: np.ndarray
 
 
 def new_room(num_workers: int, num_chunks: int, num_rows: int, num_microbatches: int) -> Room:
@@ -74,4 +87,7 @@ def new_room(num_workers: int, num_chunks: int, num_rows: int, num_microbatches:
         free_s=np.zeros(num_workers),
         wire_free_s=np.zeros((2 * num_stages, 2)),
         arrivals_s=np.zeros((num_stages, 2, num_microbatches)),
+        sums_s=np.zeros(num_stages),
+        made_s=np.zeros(num_stages),
+        next_s=np.zeros(num_workers),
     )

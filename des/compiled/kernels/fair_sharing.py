@@ -9,6 +9,7 @@ from des.base.jit import kernel
 from des.base.scalar import scalar
 from des.compiled.kernels.arrivals import arrive
 from des.compiled.kernels.events import MEDIUM, MESSAGE, push
+from des.compiled.kernels.gates import fill
 from des.compiled.kernels.intrinsics import at
 from des.compiled.kernels.offers import refresh_offer, starve
 from des.compiled.kernels.records import ProgramRun
@@ -81,6 +82,9 @@ def let_go(run: ProgramRun, link: int, now_s: float) -> None:
 @kernel
 def divide(run: ProgramRun, medium: int, now_s: float) -> None:
     """Let go what has left, set the rates of all wires of a medium, ask for the next division."""
+    if run.header.num_gates:
+        _divide_all(run, now_s)
+        return
     at(run.medium_states, medium).due_s = math.inf
     first, second = at(run.media, medium).first_link, at(run.media, medium).second_link
     let_go(run, first, now_s)
@@ -92,12 +96,27 @@ def divide(run: ProgramRun, medium: int, now_s: float) -> None:
         largest_of_others = _largest_part(run, second, now_s)
     num_sending = at(run.link_states, first).num_sending
     part = equal_share(num_sending, largest, num_others, largest_of_others)
-    until_s = _set_rate(run, first, part, now_s)
+    until_s = _set_rate(run, first, _rate_of(run, first, part), now_s)
     if second >= 0:
-        other_s = _set_rate(run, second, part, now_s)
+        other_s = _set_rate(run, second, _rate_of(run, second, part), now_s)
         until_s = other_s if other_s < until_s else until_s
     if until_s < math.inf:
         _request(run, medium, until_s if until_s > now_s else now_s)
+
+
+@kernel
+def _divide_all(run: ProgramRun, now_s: float) -> None:
+    """Do the same for all links, which are one medium where links have gates in common."""
+    at(run.medium_states, 0).due_s = math.inf
+    for link in range(run.header.num_links):
+        let_go(run, link, now_s)
+    fill(run, now_s)
+    until_s = math.inf
+    for link in range(run.header.num_links):
+        rate = at(run.link_states, link).fair_bytes_per_s
+        until_s = min(until_s, _set_rate(run, link, rate, now_s))
+    if until_s < math.inf:
+        _request(run, 0, until_s if until_s > now_s else now_s)
 
 
 @scalar
@@ -136,13 +155,19 @@ def _largest_part(run: ProgramRun, link: int, now_s: float) -> float:
 
 
 @kernel
-def _set_rate(run: ProgramRun, link: int, part: float, now_s: float) -> float:
+def _rate_of(run: ProgramRun, link: int, part: float) -> float:
+    """Rate of a message that has a part of the medium at most."""
+    own = at(run.link_states, link)
+    rate: float = min(part * own.bandwidth_bytes_per_s, own.goodput_bytes_per_s)
+    return rate
+
+
+@kernel
+def _set_rate(run: ProgramRun, link: int, rate: float, now_s: float) -> float:
     """Give each message of a wire another rate; returns until when it holds at most. [s]"""
     own = at(run.link_states, link)
     if own.num_sending == 0:
         return math.inf
-    rate = part * own.bandwidth_bytes_per_s
-    rate = min(rate, own.goodput_bytes_per_s)
     if rate == 0.0 and own.until_s == math.inf:
         starve(run, link)
         return math.inf

@@ -12,6 +12,7 @@ from des.compiled.kernels.arrivals import meet_workers
 from des.compiled.kernels.events import MEDIUM, MEMBER, MESSAGE, WORKER, close_gap, push
 from des.compiled.kernels.exchanges import go_on_with_exchange, receive_part
 from des.compiled.kernels.fair_sharing import divide
+from des.compiled.kernels.gates import begin_gates
 from des.compiled.kernels.intrinsics import at
 from des.compiled.kernels.messages import go_on, leave_endpoint, send
 from des.compiled.kernels.offers import begin_offers
@@ -22,7 +23,7 @@ from des.compiled.kernels.workers import advance
 
 @kernel
 def run_program(program: Program, state: State) -> int:
-    """Simulate a program; returns OK, STARVED, DEADLOCK or BEYOND.
+    """Simulate a program; returns OK, STARVED, DEADLOCK, BEYOND or FULL.
 
     The state is that of the end only under OK; else its outcome says where the run has stopped.
     """
@@ -43,6 +44,8 @@ def run_program(program: Program, state: State) -> int:
             program.members[0],
             program.steps[0],
             program.start_ups[0],
+            program.gates[0],
+            program.link_gates[0],
             state.outcome[0],
             state.events[0],
             state.workers[0],
@@ -57,6 +60,8 @@ def run_program(program: Program, state: State) -> int:
             state.members[0],
             state.spans[0],
             state.transfers[0],
+            state.gates[0],
+            state.gate_pieces[0],
         )
     )
 
@@ -144,6 +149,7 @@ def begin(run: ProgramRun) -> None:
         at(run.arrivals, message).s = math.inf
     _begin_stages(run)
     _begin_links(run)
+    begin_gates(run)
     begin_offers(run)
 
 

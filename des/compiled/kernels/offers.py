@@ -90,9 +90,10 @@ def _offer(
     base, own = at(run.links, link), at(run.link_states, link)
     own.bandwidth_bytes_per_s = base.bandwidth_bytes_per_s * bandwidth_factor
     own.latency_s = base.latency_s * latency_factor
-    own.goodput_bytes_per_s = goodput(
+    rate = goodput(
         own.bandwidth_bytes_per_s,
         base.round_trip_s * latency_factor,
         run.header.window_bytes,
     )
+    own.goodput_bytes_per_s = min(rate, base.cap_bytes_per_s)
     own.until_s = until_s

@@ -16,9 +16,9 @@ SAME_DEVICE, LOCAL_WIRE, LINKS = range(3)
 STEADY, UNIFORM, TABLE = range(3)
 """Links stand still; are drawn by seed every interval; follow a table of pieces."""
 
-OK, STARVED, DEADLOCK, BEYOND = range(4)
+OK, STARVED, DEADLOCK, BEYOND, FULL = range(5)
 """Ends of a run: whole; a message waits for a link that is down for ever; workers wait for each
-other; a time beyond the table of pieces."""
+other; a time beyond the table of pieces; no room for what is taken of a gate."""
 
 _I, _F = np.int64, np.float64
 HEADER = np.dtype(
@@ -30,6 +30,7 @@ HEADER = np.dtype(
         ("num_messages", _I),
         ("num_links", _I),
         ("num_media", _I),
+        ("num_gates", _I),
         ("num_local_wires", _I),
         ("num_members", _I),
         ("num_late", _I),  # members, the last ones, that wait for the end of the step
@@ -105,21 +106,6 @@ FLOW_OF = np.dtype([("flow", _I)])
 
 HOP = np.dtype([("link", _I)])
 
-LINK = np.dtype(
-    [
-        ("bandwidth_bytes_per_s", _F),  # the three figures are corrected ones
-        ("latency_s", _F),
-        ("round_trip_s", _F),
-        ("medium", _I),
-        ("first_piece", _I),
-        ("end_piece", _I),
-    ],
-    align=True,
-)
-
-MEDIUM = np.dtype([("first_link", _I), ("second_link", _I)])
-"""Medium of one link, or of two that share it; numbered by the first link."""
-
 PIECE = np.dtype([("until_s", _F), ("bandwidth_factor", _F), ("latency_factor", _F)])
 
 MEMBER = np.dtype(
@@ -171,6 +157,10 @@ class Program(NamedTuple):
     """STEP, member by member."""
     start_ups: np.ndarray
     """Fields of `des.costs.start_up.StartUp` of each link; read only where there is a law."""
+    gates: np.ndarray
+    """GATE."""
+    link_gates: np.ndarray
+    """LINK_GATE: the gates of all links, link by link."""
 
 
 OUTCOME = np.dtype(
@@ -179,6 +169,7 @@ OUTCOME = np.dtype(
         ("num_running", _I),  # workers, members and initial messages that are not done
         ("num_transfers", _I),
         ("num_queued", _I),
+        ("gate_room", _I),  # most pieces of a gate
         ("has_gap", _I),  # the first event has been taken out and nothing put in its place
         ("link", _I),  # where the status is STARVED or BEYOND
         ("time_s", _F),  # requested, under BEYOND
@@ -229,35 +220,6 @@ PARCEL = np.dtype(
     align=True,
 )
 
-LINK_STATE = np.dtype(
-    [
-        ("bandwidth_bytes_per_s", _F),  # the four figures of its present offer
-        ("goodput_bytes_per_s", _F),
-        ("latency_s", _F),
-        ("until_s", _F),
-        ("since_asked_s", _F),  # time of the first question that the present offer answered
-        ("last_arrival_s", _F),
-        ("busy_s", _F),
-        ("num_bytes", _F),
-        ("left_s", _F),  # when its last message had left; this and two more for start-ups only
-        *[("began_bytes", _F), ("known_bytes", _F)],
-        ("num_messages", np.int64),
-        ("piece", np.int64),
-        ("level_bytes", _F),  # from here on for fair sharing only
-        ("since_s", _F),
-        ("rate_bytes_per_s", _F),
-        ("busy_since_s", _F),
-        ("num_present", _I),
-        ("num_sending", _I),
-        ("head", _I),
-        ("tail", _I),
-        ("has_joiner", _I),
-    ],
-    align=True,
-)
-
-MEDIUM_STATE = np.dtype([("free_s", _F), ("due_s", _F)])
-
 MEMBER_STATE = np.dtype([("num_done", _I), ("step", _I), ("waits_for", _I)])
 
 SPAN = np.dtype([("start_s", _F), ("end_s", _F)])
@@ -298,3 +260,7 @@ class State(NamedTuple):
     """SPAN of each operation, where it is recorded."""
     transfers: np.ndarray
     """TRANSFER of each message and hop in the order of leaving, where it is recorded."""
+    gates: np.ndarray
+    """GATE_STATE."""
+    gate_pieces: np.ndarray
+    """GATE_PIECE: as many for each gate as there is room for."""

@@ -21,6 +21,8 @@ class ProgramRun(NamedTuple):
     members: Any
     steps: Any
     start_ups: Any
+    gates: Any
+    link_gates: Any
     outcome: Any
     events: Any
     worker_states: Any
@@ -35,3 +37,5 @@ class ProgramRun(NamedTuple):
     member_states: Any
     spans: Any
     transfers: Any
+    gate_states: Any
+    gate_pieces: Any

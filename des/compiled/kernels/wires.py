@@ -6,6 +6,7 @@ import math
 
 from des.base.arithmetic import serialisation_end_s
 from des.base.jit import kernel
+from des.compiled.kernels.gates import pass_gates
 from des.compiled.kernels.intrinsics import at
 from des.compiled.kernels.offers import goodput_at, refresh_offer, starve
 from des.compiled.kernels.program import STEADY
@@ -31,7 +32,13 @@ def carry(run: ProgramRun, link: int, message: int, num_bytes: float, ready_s: f
             end_s = start_s + (header.message_overhead_s + delay_s)
         else:
             behind_s = delay_s
-    if header.weather == STEADY:
+    if header.num_gates and not header.is_unshared:
+        end_s = pass_gates(run, link, end_s, num_bytes, ready_s)
+        if end_s == math.inf:
+            starve(run, link)
+            return math.inf
+        refresh_offer(run, link, end_s)
+    elif header.weather == STEADY:
         end_s += num_bytes / own.goodput_bytes_per_s
     else:
         end_s = serialisation_end_s(end_s, num_bytes, goodput_at, (run, link))[0]

@@ -4,11 +4,13 @@ from pathlib import Path
 from typing import Literal
 
 from des.base.strict_forms import StrictForm
+from des.devices.gpu_kinds import gpu_kind_named
 from des.world.domain import Domain
+from des.world.files.access_form import AccessForm
 from des.world.files.nodes_form import NodesForm
 from des.world.files.profile_files import read_layer_profile
 from des.world.files.quantity_fields import Bandwidth, Latency, Price, Size, Speed
-from des.world.gpu_models import FITTED_KERNELS, KernelFigures, gpu_model_named
+from des.world.kernel_figures import FITTED_KERNELS, KernelFigures
 from des.world.layer_profiles import LayerProfile
 from des.world.nodes import Nodes
 from des.world.packet_transport import (
@@ -93,8 +95,8 @@ class KernelsForm(StrictForm):
         )
 
 
-class GpuForm(StrictForm):
-    """GPU keys, shared by both forms; the defaults are those of East-Central-West.
+class GpuForm(AccessForm):
+    """GPU keys and limits, shared by both forms; the defaults are those of East-Central-West.
 
     ``gpu`` names a model whose figures take the place of the defaults. With ``layer_times: shapes``
     or ``profile`` the whole time of the GPUs is the job's (``attainable_fraction`` 1). ``profile``
@@ -125,7 +127,7 @@ class GpuForm(StrictForm):
         ValueError
             If there is no such GPU model, or a figure is impossible.
         """
-        model = gpu_model_named(name, self.gpu)
+        model = gpu_kind_named(name, self.gpu)
         kernels = self._kernels_of(name)
         fraction = self.attainable_fraction
         if fraction is None:
@@ -145,6 +147,8 @@ class GpuForm(StrictForm):
             kernels=kernels,
             nodes=None if self.nodes is None else self._nodes_of(name, folder),
             profile=self._profile_of(name, folder),
+            site=self.site,
+            access=self.to_access(),
         )
 
     @property

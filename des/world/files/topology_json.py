@@ -46,6 +46,11 @@ class _JsonForm(StrictForm):
     attainable_fraction: float | list[float | None] | None = None
     gpu_price_usd_per_hour: Price | list[Price | None] | None = None
     nodes: dict[str, object] | list[dict[str, object] | None] | None = None
+    site: str | list[str | None] | None = None
+    uplink: str | list[str | None] | None = None
+    downlink: str | list[str | None] | None = None
+    flow_cap: str | list[str | None] | None = None
+    host_cap: str | list[str | None] | None = None
     dynamics: object = Field(default_factory=dict)
     transport: TransportForm = TransportForm()
 

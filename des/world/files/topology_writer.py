@@ -17,7 +17,7 @@ from des.devices.presets import KIND_NAMES
 from des.world.domain import Domain
 from des.world.files.dynamics_forms import law_entry
 from des.world.files.topology_yaml import from_yaml, topology_of
-from des.world.gpu_models import KernelFigures
+from des.world.kernel_figures import KernelFigures
 from des.world.nodes import Nodes
 from des.world.packet_transport import PacketTransport
 from des.world.topology import Link, Topology
@@ -111,6 +111,7 @@ def _domain_entry(domain: Domain) -> dict[str, object]:
         "intra_latency": format_quantity(domain.intra_latency_s, "us", TIME_S),
     }
     entry |= _price_entry("gpu_price_usd_per_hour", domain.gpu_price_usd_per_hour)
+    entry |= _access_entry(domain)
     if domain.profile is not None:
         raise ValueError(
             f"domain {domain.name}: profile must be left out of a world that is written to a file, "
@@ -119,6 +120,21 @@ def _domain_entry(domain: Domain) -> dict[str, object]:
     if domain.kernels is not None:
         entry |= {"layer_times": "shapes", "kernels": _kernels_entry(domain.kernels)}
     return entry if domain.nodes is None else entry | {"nodes": _nodes_entry(domain.nodes)}
+
+
+def _access_entry(domain: Domain) -> dict[str, object]:
+    """Site and limits; an equal downlink goes without saying."""
+    access = domain.access
+    uplink, downlink = access.uplink_bytes_per_s, access.downlink_bytes_per_s
+    rates = {
+        "uplink": uplink,
+        "downlink": None if uplink == downlink else downlink,
+        "flow_cap": access.flow_cap_bytes_per_s,
+        "host_cap": access.host_cap_bytes_per_s,
+    }
+    entry: dict[str, object] = {} if domain.site is None else {"site": domain.site}
+    entry |= {key: _gbps(rate) for key, rate in rates.items() if rate is not None}
+    return entry | ({"downlink": None} if uplink is not None and downlink is None else {})
 
 
 def _kernels_entry(kernels: KernelFigures) -> dict[str, object]:
@@ -167,6 +183,8 @@ def _link_entry(link: Link) -> dict[str, object]:
         "bandwidth": _gbps(link.bandwidth_bytes_per_s),
         "latency": format_quantity(link.latency_s, "ms", TIME_S),
     }
+    if link.flow_cap_bytes_per_s is not None:
+        entry["flow_cap"] = _gbps(link.flow_cap_bytes_per_s)
     return entry | _price_entry("price_usd_per_gb", link.price_usd_per_gb)
 
 

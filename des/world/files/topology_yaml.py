@@ -1,6 +1,7 @@
 """The YAML form of a topology: domains, and links between them, two-way unless they say not."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -9,16 +10,12 @@ from pydantic import Field
 
 from des.base.strict_forms import StrictForm
 from des.base.strict_yaml import SAFE_LOADER, require_bounded_yaml
+from des.world.domain import Domain
 from des.world.files.dynamics_forms import read_law
 from des.world.files.quantity_fields import Bandwidth, Latency, Price
-from des.world.files.topology_forms import GpuForm, TransportForm
+from des.world.files.site_form import SiteForm
+from des.world.files.topology_forms import TransportForm
 from des.world.topology import Link, Topology, require_few_domains
-
-
-class _DomainForm(GpuForm):
-    name: str
-    intra_bandwidth: Bandwidth
-    intra_latency: Latency
 
 
 class _LinkForm(StrictForm):
@@ -28,12 +25,17 @@ class _LinkForm(StrictForm):
     latency: Latency
     price_usd_per_gb: Price | None = None
     one_way: bool = False
+    flow_cap: Bandwidth | None = None
 
-    def to_links(self) -> list[Link]:
-        """Both directions, or the one from source to dest."""
-        ends = [(self.source, self.dest)]
+    def to_links(self, parts: Mapping[str, Sequence[Domain]]) -> list[Link]:
+        """Both directions, or the one from source to dest, between all domains of two sites."""
+        sources, targets = (
+            [domain.name for domain in parts[end]] if end in parts else [end]
+            for end in (self.source, self.dest)
+        )
+        pairs = list(product(sources, targets))
         if not self.one_way:
-            ends.append((self.dest, self.source))
+            pairs += [(target, source) for source, target in pairs]
         return [
             Link(
                 source=source,
@@ -41,13 +43,14 @@ class _LinkForm(StrictForm):
                 bandwidth_bytes_per_s=self.bandwidth,
                 latency_s=self.latency,
                 price_usd_per_gb=self.price_usd_per_gb,
+                flow_cap_bytes_per_s=self.flow_cap,
             )
-            for source, target in ends
+            for source, target in pairs
         ]
 
 
 class _TopologyForm(StrictForm):
-    domains: list[_DomainForm]
+    domains: list[SiteForm]
     cross_domain_links: tuple[_LinkForm, ...] = Field(default=(), strict=False)
 
 
@@ -103,10 +106,11 @@ def topology_of(content: object, folder: Path = Path()) -> Topology:
     if isinstance(domains, list):
         require_few_domains("topology.domains", len(domains))
     form = _YamlForm.model_validate(content)
-    made = [
-        domain.to_domain(domain.name, domain.intra_bandwidth, domain.intra_latency, folder)
-        for domain in form.topology.domains
+    parts = {site.name: site.domains(folder) for site in form.topology.domains}
+    made = [domain for site in form.topology.domains for domain in parts[site.name]]
+    require_few_domains("topology.domains", len(made))
+    links = [link for site in form.topology.domains for link in site.links(parts[site.name])] + [
+        link for entry in form.topology.cross_domain_links for link in entry.to_links(parts)
     ]
-    links = [link for entry in form.topology.cross_domain_links for link in entry.to_links()]
     law = read_law(form.dynamics, folder)
     return Topology.of(made, links, law, form.transport.to_transport())

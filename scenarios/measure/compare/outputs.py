@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from des.figures.figure import Figure
+from des.plan.plan_texts import PERFECT_DEVICES
 from scenarios.frame.files import write_json
 from scenarios.frame.run_folder import RunFolder
 from scenarios.frame.statistics import mean_and_interval
@@ -146,7 +147,7 @@ def show_comparison(console: Console, result: ComparisonSummary) -> None:
         console.print("† replicas do not exchange after every step: another training")
     console.print(
         "± half a 95 % interval; * differs by more than chance (p < 0.05, bootstrap over worlds); "
-        f"no star where there are fewer than {LEAST_WORLDS} worlds",
+        f"no star where there are fewer than {LEAST_WORLDS} worlds; {PERFECT_DEVICES}",
         soft_wrap=True,
     )
 

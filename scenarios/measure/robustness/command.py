@@ -15,6 +15,7 @@ from des.base.command import EXIT_CODES, UsageError, exit_code_of
 from des.base.document import DOCUMENT
 from des.base.flags import JsonFlag, option, parse_given, quickened, to_dict
 from des.base.lazy import lazy
+from des.plan.plan_texts import PERFECT_DEVICES
 from scenarios.frame.files import write_json
 from scenarios.frame.outputs import (
     OutputChoice,
@@ -187,7 +188,7 @@ def _show(
     ]
     sys.stdout.write(
         f"slower with bandwidths ±{100 * max(config.fluctuations):.0f} % and latencies "
-        f"±{100 * max(config.jitters):.0f} % than on held links:\n"
+        f"±{100 * max(config.jitters):.0f} % than on held links; {PERFECT_DEVICES}:\n"
     )
     slowdowns = furthest.set_index("method")["mean"].sort_values(kind="stable")
     for name, slowdown in zip(slowdowns.index, slowdowns.tolist(), strict=True):

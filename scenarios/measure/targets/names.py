@@ -11,6 +11,7 @@ GROUP_NAMES = (
     "fluctuation",
     "headroom",
     "ranking",
+    "bound",
 )
 """Keys of `scenarios.measure.targets.table.GROUPS`."""
 

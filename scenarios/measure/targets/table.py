@@ -22,6 +22,7 @@ from scenarios.frame.run_folder import RunFolder, source_revision
 from scenarios.frame.statistics import mean_and_interval
 from scenarios.measure.targets import (
     allocation,
+    bound,
     communication,
     fluctuation,
     gap,
@@ -58,6 +59,7 @@ GROUPS: Mapping[str, Callable[[SchedulerColumn], list[Target]]] = MappingProxyTy
         "fluctuation": fluctuation.measure,
         "headroom": headroom.measure,
         "ranking": ranking.measure,
+        "bound": bound.measure,
     }
 )
 """Targets by the group that measures them; users choose among these names."""

@@ -16,7 +16,7 @@ from des.base.document import DOCUMENT
 from des.base.parallel_map import ParallelMap
 from des.compiled.simulate import simulate_compiled
 from des.dynamics import kind_of
-from des.plan.plan_texts import pipelines_text
+from des.plan.plan_texts import PERFECT_DEVICES, pipelines_text
 from des.views.plan_views import plan_views
 from scenarios.frame.files import write_csv, write_json
 from scenarios.frame.outputs import OutputChoice, write_outputs
@@ -150,6 +150,7 @@ def _plan_section(outcome: RunOutcome, plan: Plan) -> Section:
     notes = (
         f"{duration(result.makespan_s)} an iteration at base figures; schedule {plan.schedule}",
         f"as text: {pipelines_text(plan, names)}",
+        f"{PERFECT_DEVICES}; eastwest decide finds what one can run",
     )
     return Section(title="Plan", head=("domain", "layers"), rows=rows, notes=notes)
 

@@ -90,6 +90,7 @@ def _require_trainable(config: HiPpoConfig, topology: Topology) -> None:
             f"{PROG}: network {config.network} must have at most {MOST_DOMAINS} domains, got "
             f"{topology.num_domains}; python -m scenarios.train_plans trains for more"
         )
+    topology.require_no_limits(f"{PROG}: network {config.network}")
     if not has_plain_transport(topology):
         raise UsageError(
             f"{PROG}: network {config.network} must have transport.sharing fifo, endpoints "

@@ -1,0 +1,144 @@
+"""Stages of one bound pipeline: layers, times, borders and wires of each, and missing memory."""
+
+import numpy as np
+
+from agents.search.kernels.records import Figures, Room, Rules
+from des.base.arithmetic import even_share
+from des.base.jit import lean_kernel
+
+
+@lean_kernel
+def group_size(rules: Rules, num_workers: int) -> int:
+    """Microbatches of a group of the interleaved schedule."""
+    return round(rules.group_factor * num_workers)
+
+
+@lean_kernel
+def lay_out(
+    figures: Figures,
+    rules: Rules,
+    chain: np.ndarray,
+    split: np.ndarray,
+    num_workers: int,
+    room: Room,
+) -> float:
+    """Write stages and borders down; returns the largest share of memory that is missing."""
+    num_chunks = rules.num_chunks
+    stage, layer = 0, 0
+    for chunk in range(num_chunks):
+        for at in range(len(chain)):
+            site, devices = chain[at], split[at, 0]
+            layers, parts, first = even_share(split[at, 1], num_chunks, chunk), devices, 0
+            if len(chain) == 1:  # no other site in between: one run of layers over all chunks
+                layers, parts, first = split[at, 1], devices * num_chunks, chunk * devices
+            for device in range(devices):
+                count = even_share(layers, parts, first + device)
+                if count < 1:
+                    return np.inf
+                room.places[stage, 0], room.places[stage, 1] = site, device
+                room.places[stage, 2], room.places[stage, 3] = layer, count
+                for kind in range(4):
+                    sums = figures.passes_s[site, kind]
+                    room.passes_s[stage, kind] = sums[layer + count] - sums[layer]
+                room.sums_s[stage] = _sum_s(figures, site, layer, layer + count)
+                layer += count
+                stage += 1
+    for here in range(stage - 1):
+        _lay_border(figures, room, here, num_workers)
+    if num_chunks > 1:
+        _share_wires(room, num_workers, stage, split)
+        if len(chain) == 1:
+            _lay_back(figures, room, num_workers, stage)
+    return _lack(figures, rules, num_workers, room)
+
+
+@lean_kernel
+def _lay_border(figures: Figures, room: Room, here: int, num_workers: int) -> None:
+    """Write the way between a stage and the next one down, there and back; wires are its own."""
+    source, target = room.places[here, 0], room.places[here + 1, 0]
+    room.wires[here, 0], room.wires[here, 1] = 2 * here, 2 * here + 1
+    if source != target:
+        room.borders_s[here, 0] = figures.outer_s[source, target, 0]
+        room.borders_s[here, 1] = figures.outer_s[source, target, 1]
+        room.borders_s[here, 2] = figures.outer_s[target, source, 0]
+        room.borders_s[here, 3] = figures.outer_s[target, source, 1]
+        return
+    device = min(room.places[here, 1], room.places[here + 1, 1])
+    for way in range(2):
+        room.borders_s[here, 2 * way] = figures.inner_s[source, device, 0]
+        room.borders_s[here, 2 * way + 1] = figures.inner_s[source, device, 1]
+
+
+@lean_kernel
+def _share_wires(room: Room, num_workers: int, num_stages: int, split: np.ndarray) -> None:
+    """Let the borders of later chunks use the wires of the first one.
+
+    From the last worker back to the first there is one more, which between two sites or two workers
+    is the way up of the border between them.
+    """
+    for here in range(num_workers, num_stages - 1):
+        for way in range(2):
+            room.wires[here, way] = room.wires[here - num_workers, way]
+    back = -1
+    if len(split) == 2:
+        back = split[0, 0] - 1
+    elif num_workers == 2:
+        back = 0
+    for here in range(num_workers - 1, num_stages - 1 if back >= 0 else 0, num_workers):
+        room.wires[here, 0], room.wires[here, 1] = 2 * back + 1, 2 * back
+
+
+@lean_kernel
+def _lay_back(figures: Figures, room: Room, num_workers: int, num_stages: int) -> None:
+    """Write the way from the last device of a site back to the first one, to the next chunk."""
+    site = room.places[0, 0]
+    for here in range(num_workers - 1, num_stages - 1, num_workers):
+        for way in range(2):
+            room.borders_s[here, 2 * way] = figures.back_s[site, num_workers - 1, 0]
+            room.borders_s[here, 2 * way + 1] = figures.back_s[site, num_workers - 1, 1]
+
+
+@lean_kernel
+def _lack(figures: Figures, rules: Rules, num_workers: int, room: Room) -> float:
+    """Largest share of its memory that a device lacks; 0 where all fit."""
+    most = 0.0
+    for worker in range(num_workers):
+        site = room.places[worker, 0]
+        state = whole = halved = 0.0
+        for chunk in range(rules.num_chunks):
+            layer = room.places[chunk * num_workers + worker, 2]
+            end = layer + room.places[chunk * num_workers + worker, 3]
+            state += figures.state_bytes[site, end] - figures.state_bytes[site, layer]
+            whole = max(whole, figures.kept_bytes[site, end] - figures.kept_bytes[site, layer])
+            kept_bytes = figures.halved_bytes[site, end] - figures.halved_bytes[site, layer]
+            halved = max(halved, kept_bytes)
+        held = num_held(rules, num_workers, worker)
+        late = min(rules.pace[1] * worker, rules.num_microbatches - held)
+        late = max(0.0, late)
+        needed = state + held * whole + late * halved
+        if rules.pace[1] >= 0.0:  # the fullest moment may also be behind an input gradient
+            needed = max(needed, state + (held - 1) * whole + (late + 1) * halved)
+        most = max(most, needed / figures.room_bytes[site] - 1.0)
+    return most
+
+
+@lean_kernel
+def num_held(rules: Rules, num_workers: int, worker: int) -> int:
+    """Activations, of a chunk and microbatch each, that a worker holds at most."""
+    after = num_workers - 1 - worker
+    if rules.num_chunks > 1:
+        warm_up = 2 * after + (rules.num_chunks - 1) * group_size(rules, num_workers)
+        return min(warm_up + 1, rules.num_chunks * rules.num_microbatches)
+    depth, _, ahead = rules.pace
+    return min(ahead + int(depth * after) + 1, rules.num_microbatches)
+
+
+@lean_kernel
+def _sum_s(figures: Figures, site: int, layer: int, end: int) -> float:
+    """Time to sum up the gradients of layers over the copies of a device. [s]"""
+    total_s = 0.0
+    for group in range(2):
+        count = figures.parameters[group, end] - figures.parameters[group, layer]
+        ring, tree = figures.sums_s[site, group, 0], figures.sums_s[site, group, 1]
+        total_s += min(ring[0] + ring[1] * count, tree[0] + tree[1] * count)
+    return total_s

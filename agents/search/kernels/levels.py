@@ -1,0 +1,134 @@
+"""Level splits: layers by which no device is busy for longer than a time, and bounds by them."""
+
+import numpy as np
+
+from agents.search.kernels.records import Figures, Rules
+from des.base.jit import lean_kernel
+
+
+@lean_kernel
+def layer_s(figures: Figures, site: int) -> float:
+    """Mean time of the passes of a layer on a device of a site. [s]"""
+    last = figures.passes_s.shape[2] - 1
+    whole = figures.passes_s[site, 0, last] + figures.passes_s[site, 1, last]
+    return float(whole / last)
+
+
+@lean_kernel
+def level_s(figures: Figures, chain: np.ndarray, num_chunks: int) -> float:
+    """Least time of the busiest device for one microbatch, links apart; infinite if too few. [s]
+
+    Every device of a site has as many layers as it can do in that time, all sites together no fewer
+    than the model has.
+    """
+    num_layers = figures.passes_s.shape[2] - 1
+    least_s = np.inf
+    for at in range(len(chain)):
+        one_s = layer_s(figures, chain[at])
+        low, high = num_chunks, num_layers
+        while low < high:
+            count = (low + high) // 2
+            if _num_held_by(figures, chain, count * one_s, num_chunks) >= num_layers:
+                high = count
+            else:
+                low = count + 1
+        if _num_held_by(figures, chain, low * one_s, num_chunks) >= num_layers:
+            least_s = min(least_s, low * one_s)
+    return least_s
+
+
+@lean_kernel
+def foreseen_s(figures: Figures, rules: Rules, chain: np.ndarray) -> float:
+    """Time of an iteration without any wait: one microbatch all the way, then the busiest device.
+
+    The fastest site's layers stand for all of the way, and the time of several chunks is shared.
+    """
+    fastest_s = np.inf
+    for at in range(len(chain)):
+        fastest_s = min(fastest_s, layer_s(figures, chain[at]))
+    way_s = (figures.passes_s.shape[2] - 1) * fastest_s / rules.num_chunks
+    busiest_s = level_s(figures, chain, rules.num_chunks)
+    found_s: float = (rules.num_microbatches - 1) * busiest_s + max(way_s, busiest_s)
+    return found_s
+
+
+@lean_kernel
+def _num_held_by(figures: Figures, chain: np.ndarray, pace_s: float, num_chunks: int) -> int:
+    total: int = 0
+    for at in range(len(chain)):
+        each: int = _layers_within(figures, chain[at], pace_s)
+        devices: int = figures.num_devices[chain[at]]
+        if each >= num_chunks:
+            total = total + devices * each
+    return total
+
+
+@lean_kernel
+def _layers_within(figures: Figures, site: int, pace_s: float) -> int:
+    most: int = figures.passes_s.shape[2] - 1
+    count = min(int(pace_s / layer_s(figures, site) * (1.0 + 1e-12)), most)
+    while count > 0:
+        needed_bytes = figures.state_bytes[site, count] + figures.kept_bytes[site, count]
+        if needed_bytes <= figures.room_bytes[site]:
+            break
+        count -= 1
+    return count
+
+
+@lean_kernel
+def write_level(
+    figures: Figures,
+    chain: np.ndarray,
+    pace_s: float,
+    num_chunks: int,
+    is_lean: bool,
+    split: np.ndarray,
+) -> bool:
+    """Write a split in which no device is busy for longer than a time; False where there is none.
+
+    Layers that devices have less than they could are taken from the slowest sites' devices first.
+    Lean splits have no more devices than needed.
+    """
+    num_layers, total = figures.passes_s.shape[2] - 1, 0
+    for at in range(len(chain)):
+        each = _layers_within(figures, chain[at], pace_s)
+        if each < num_chunks:
+            return False
+        split[at, 0] = min(figures.num_devices[chain[at]], num_layers // num_chunks)
+        split[at, 1] = split[at, 0] * each
+        total += split[at, 1]
+    if total < num_layers:
+        return False
+    while total > num_layers:
+        worst, worst_s = 0, -1.0
+        for at in range(len(chain)):
+            if split[at, 1] > split[at, 0] * num_chunks or split[at, 0] > 1:
+                count = -(-split[at, 1] // split[at, 0])
+                own_s = count * layer_s(figures, chain[at])
+                if own_s > worst_s:
+                    worst, worst_s = at, own_s
+        split[worst, 1] -= 1
+        if split[worst, 1] < split[worst, 0] * num_chunks:
+            split[worst, 0] -= 1
+        if split[worst, 0] < 1:
+            return False
+        total -= 1
+    if is_lean:
+        for at in range(len(chain)):
+            each = _layers_within(figures, chain[at], pace_s)
+            split[at, 0] = min(split[at, 0], -(-split[at, 1] // each))
+    return True
+
+
+@lean_kernel
+def write_even(figures: Figures, rules: Rules, split: np.ndarray) -> bool:
+    """Write layers of which all stages have equally many; False where that cannot be."""
+    num_layers, num_workers = figures.passes_s.shape[2] - 1, 0
+    for at in range(len(split)):
+        num_workers += split[at, 0]
+    num_stages = num_workers * rules.num_chunks
+    if num_layers % num_stages:
+        return False
+    for at in range(len(split)):
+        split[at, 1] = split[at, 0] * (num_layers // num_workers)
+    return True

@@ -1,0 +1,153 @@
+"""Plans of Megatron-LM's command lines: ranks laid over the hosts of sites, in their order."""
+
+from collections.abc import Sequence
+
+from agents.decision.bound_plan import servers_of
+from agents.trainers.megatron import MEGATRON
+from des import GradientExchange, Parallelism, Placement, Plan, Topology
+from des.plan.parallelism import UNSHARED
+from scenarios.iteration.megatron_command import MegatronCommand
+
+_Path = tuple[int, ...]
+"""Domain of each rank of a pipeline."""
+
+
+def megatron_plan(
+    command: MegatronCommand, topology: Topology, sites: Sequence[int]
+) -> tuple[Plan, int]:
+    """Return the plan of a command on sites in order, and the data ranks of a stage in each.
+
+    Ranks are numbered GPU by GPU over the sites. Consecutive ones form a stage of all replicas, or
+    a replica, see `MegatronCommand.replica_order`.
+
+    Raises
+    ------
+    ValueError
+        If the GPUs or sequences do not divide as Megatron-LM needs it, or a stage would lie in
+        several sites.
+    """
+    ranks = _ranks(command, topology, sites)
+    size = command.tensor * command.context * command.pipeline
+    if len(ranks) % size:
+        raise ValueError(
+            f"world size must be a multiple of tensor x pipeline x context, {size}; "
+            f"got {len(ranks)} GPUs"
+        )
+    num_replicas = len(ranks) // size
+    _check_batch(command, num_replicas)
+    of_path = (
+        _replicas_in_a_row(command, topology, ranks)
+        if command.replica_order
+        else {_stages_in_a_row(command, topology, ranks): num_replicas}
+    )
+    data = set(of_path.values())
+    if len(data) > 1:
+        raise ValueError(f"replicas of each set of sites must be equally many; got {sorted(data)}")
+    return _plan(command, topology, list(of_path), data.pop()), num_replicas // len(of_path)
+
+
+def _ranks(command: MegatronCommand, topology: Topology, sites: Sequence[int]) -> list[int]:
+    """Domain of each rank."""
+    found = [site for site in sites for _ in range(topology.domains[site].num_gpus)]
+    if command.num_gpus is None:
+        return found
+    if command.num_gpus > len(found):
+        raise ValueError(
+            f"--nnodes x --nproc-per-node must be at most the {len(found)} GPUs of the sites; "
+            f"got {command.num_gpus}"
+        )
+    return found[: command.num_gpus]
+
+
+def _check_batch(command: MegatronCommand, data_parallel: int) -> None:
+    size = command.micro_batch_size * data_parallel
+    if command.global_batch_size % size:
+        raise ValueError(
+            f"--global-batch-size: must be a multiple of micro-batch size "
+            f"{command.micro_batch_size} x data-parallel size {data_parallel}, {size}; "
+            f"got {command.global_batch_size}"
+        )
+
+
+def _domain_of(ranks: Sequence[int], topology: Topology, what: str) -> int:
+    """Domain that ranks have in common."""
+    found = list(dict.fromkeys(ranks))
+    if len(found) > 1:
+        names = " and ".join(topology.domains[one].name for one in found)
+        raise ValueError(f"{what} of {len(ranks)} GPUs must lie in one site; got {names}")
+    return found[0]
+
+
+def _stages_in_a_row(command: MegatronCommand, topology: Topology, ranks: Sequence[int]) -> _Path:
+    size = len(ranks) // command.pipeline
+    return tuple(
+        _domain_of(ranks[stage * size : (stage + 1) * size], topology, f"stage {stage}")
+        for stage in range(command.pipeline)
+    )
+
+
+def _replicas_in_a_row(
+    command: MegatronCommand, topology: Topology, ranks: Sequence[int]
+) -> dict[_Path, int]:
+    """Replicas of each path through the sites."""
+    size = command.tensor * command.context
+    of_path: dict[_Path, int] = {}
+    for first in range(0, len(ranks), size * command.pipeline):
+        path = tuple(
+            _domain_of(
+                ranks[at : at + size], topology, f"stage {(at - first) // size} of a replica"
+            )
+            for at in range(first, first + size * command.pipeline, size)
+        )
+        of_path[path] = of_path.get(path, 0) + 1
+    for path, count in of_path.items():
+        for domain in set(path) if count > 1 and command.pipeline > 1 else ():
+            name, (_, per_server) = (
+                topology.domains[domain].name,
+                servers_of(topology.domains[domain]),
+            )
+            if size % per_server:
+                raise ValueError(
+                    "--use-tp-pp-dp-mapping: tensor x context must be a multiple of the "
+                    f"{per_server} GPUs of a server where a site has several replicas; got {size} "
+                    f"in {name}"
+                )
+    return of_path
+
+
+def _plan(command: MegatronCommand, topology: Topology, paths: Sequence[_Path], data: int) -> Plan:
+    parallelism = [UNSHARED] * topology.num_domains
+    for path in paths:
+        for domain in dict.fromkeys(path):
+            alone = len(set(path)) == 1
+            parallelism[domain] = Parallelism(
+                tensor=command.tensor,
+                data=data,
+                pipeline=path.count(domain),
+                context=command.context,
+                expert=command.expert,
+                sharding="optimiser" if command.shards_optimiser else "none",
+                sequence_parallel=command.sequence_parallel,
+                chunks=command.num_chunks if alone else 1,
+            )
+    instances = command.optimiser_instances
+    if instances not in (1, len(paths)):
+        raise ValueError(
+            "--num-distributed-optimizer-instances: must be 1 or the "
+            f"{len(paths)} sets of sites with replicas; got {instances}"
+        )
+    placements = [
+        Placement.of_stages(list(zip(path * command.num_chunks, command.stage_layers, strict=True)))
+        for path in paths
+    ]
+    return Plan(
+        placement=placements[0],
+        replicas=tuple(placements[1:]),
+        schedule=command.schedule,
+        parallelism=tuple(parallelism),
+        exchange=GradientExchange(
+            overlapped=command.overlaps_gradients,
+            sharded=command.shards_optimiser and len(paths) > 1 and instances == 1,
+        ),
+        sends=MEGATRON.sends_under(command.schedule),
+    )

@@ -1,0 +1,60 @@
+"""Copies of the model on different sites: groups of equal pipelines, and what they sum up."""
+
+import numpy as np
+import pytest
+from bound_cases import site, sites
+
+from agents.decision.training_job import TrainingJob
+from agents.search.copies import copies_of, exchange_s, least_exchange_s
+from agents.search.desk import Desk
+from agents.search.settings import Degrees, Setting
+from des import NO_CORRECTIONS
+
+JOB = TrainingJob(model="llama2_7b", num_sequences=16)
+SETTING = Setting(
+    degrees=Degrees(tensor=8),
+    microbatch_size=1,
+    recomputation="flash",
+    gradient_precision="fp32",
+    schedule="1f1b",
+    is_blocking=True,
+)
+
+
+def desk_of(*domains):
+    return Desk(topology=sites(*domains), job=JOB, corrections=NO_CORRECTIONS)
+
+
+def test_a_ring_of_copies_sums_over_its_slowest_link():
+    """Three copies at 1.25 GB/s: 2/3 of twice 4 bytes of every parameter."""
+    desk = desk_of(site("A"), site("B"), site("C"))
+    parameters = SETTING.workload(JOB).sums_before.num_parameters[-1]
+
+    found_s = exchange_s(desk, SETTING, [(0,), (1,), (2,)])
+
+    assert found_s == pytest.approx(2 / 3 * 8 * parameters / 1.25e9)
+    assert least_exchange_s(desk, SETTING) == pytest.approx(0.5 * 8 * parameters / 1.25e9)
+
+
+def test_sites_that_are_too_small_alone_join():
+    """Two stages a copy: A and D have them alone, B and C together."""
+    desk = desk_of(site("A"), site("B", 8), site("C", 8))
+
+    found = copies_of(desk, [SETTING], np.inf)
+
+    chains = {one.num_workers: one.chains for one in found}
+    assert {frozenset(chain) for chain in chains[2]} == {frozenset({0}), frozenset({1, 2})}
+    assert all(len(one.chains) == one.setting.num_replicas for one in found)
+
+
+def test_copies_do_equally_many_microbatches():
+    """Sixteen sequences go to two copies, and not to three."""
+    desk = desk_of(site("A"), site("B"), site("C"))
+
+    assert {one.setting.num_replicas for one in copies_of(desk, [SETTING], np.inf)} == {2}
+
+
+def test_no_copies_where_summing_up_takes_longer_than_the_limit():
+    desk = desk_of(site("A"), site("B"))
+
+    assert copies_of(desk, [SETTING], 0.9 * least_exchange_s(desk, SETTING)) == []

@@ -1,0 +1,157 @@
+"""The search: plans that trainers run, times of the simulator, invariances, and misfits."""
+
+from dataclasses import replace
+from itertools import permutations
+
+import pytest
+from bound_cases import site, sites
+from examples import examples
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from search_candidates import sites_of_servers
+
+from agents.decision.training_job import TrainingJob
+from agents.search.bound_search import search_bound
+from agents.search.objective import Objective
+from agents.search.search import Request
+from agents.trainers.plan_checks import check_plan
+from agents.trainers.table import TRAINERS, trainer_named
+from des import InfeasiblePlacementError, Link, Topology, check_memory, simulate
+
+JOB = TrainingJob(model="llama2_7b", num_sequences=16, sequence_length=2048)
+BOUND = [name for name, trainer in TRAINERS.items() if not trainer.is_ideal]
+
+
+def searched(topology, name="megatron", objective=None, job=JOB):
+    request = Request(topology=topology, job=job, trainer=trainer_named(name))
+    return search_bound(request, objective)
+
+
+def joined(domains, bandwidth_bytes_per_s):
+    """Sites with equal links of a millisecond between every two."""
+    return Topology.of(
+        domains,
+        [
+            Link(
+                source=one.name,
+                target=other.name,
+                bandwidth_bytes_per_s=bandwidth_bytes_per_s,
+                latency_s=1e-3,
+            )
+            for one, other in permutations(domains, 2)
+        ],
+    )
+
+
+@pytest.mark.parametrize("name", BOUND)
+@settings(max_examples=examples(20))
+@given(topology=sites_of_servers())
+def test_plans_are_run_by_their_trainer_fit_and_take_the_time_of_the_simulator(name, topology):
+    try:
+        found = searched(topology, name)
+    except InfeasiblePlacementError:
+        return
+    for row in found.rows:
+        bound = row.bound
+        check_plan(trainer_named(name), topology, bound.workload, bound.plan)
+        check_memory(topology, bound.workload, bound.plan)
+        result = simulate(topology, bound.workload, bound.plan)
+        assert result.makespan_s == bound.step_s == row.figures.step_s
+    assert found.best.figures.step_s == min(row.figures.step_s for row in found.rows)
+
+
+@settings(max_examples=examples(20))
+@given(topology=sites_of_servers(), order=st.permutations(range(3)))
+def test_the_order_of_sites_in_the_file_does_not_change_the_step(topology, order):
+    kept = [topology.domains[place] for place in order if place < topology.num_domains]
+    other = Topology.of(kept, topology.links)
+    try:
+        expected_s = searched(topology).best.figures.step_s
+    except InfeasiblePlacementError:
+        with pytest.raises(InfeasiblePlacementError):
+            searched(other)
+        return
+
+    assert searched(other).best.figures.step_s == pytest.approx(expected_s, rel=1e-9)
+
+
+def test_everything_twice_as_slow_takes_twice_as_long():
+    topology = sites(site("A", 8), site("B"), site("C", 8))
+    slower = Topology.of(
+        [
+            replace(
+                domain,
+                gpu_peak_flops_per_s=domain.gpu_peak_flops_per_s / 2,
+                intra_bandwidth_bytes_per_s=domain.intra_bandwidth_bytes_per_s / 2,
+                intra_latency_s=domain.intra_latency_s * 2,
+                nodes=replace(
+                    domain.nodes,
+                    nic_bandwidth_bytes_per_s=domain.nodes.nic_bandwidth_bytes_per_s / 2,
+                    nic_latency_s=domain.nodes.nic_latency_s * 2,
+                ),
+            )
+            for domain in topology.domains
+        ],
+        [
+            replace(
+                link,
+                bandwidth_bytes_per_s=link.bandwidth_bytes_per_s / 2,
+                latency_s=link.latency_s * 2,
+            )
+            for link in topology.links
+        ],
+    )
+
+    one, two = searched(topology).best, searched(slower).best
+
+    assert two.figures.step_s == pytest.approx(2 * one.figures.step_s, rel=1e-9)
+
+
+def test_two_equal_sites_on_fast_links_hold_a_copy_each():
+    """A step of half the sequences, and a sum of 27 GB of gradients and weights at 1 TB/s."""
+    domains = (site("A"), site("B"))
+    rows = {row.kind: row for row in searched(joined(domains, 1e12)).rows}
+    alone_s = rows["single"].figures.step_s
+    copies = rows["replicas"]
+
+    assert [len(chain) for chain in copies.candidate.chains] == [1, 1]
+    assert copies.bound.plan.exchange.sharded
+    assert 0.5 * alone_s < copies.figures.step_s < 0.6 * alone_s
+
+
+def test_slow_links_leave_one_site():
+    found = searched(joined((site("A"), site("B")), 1e6))
+
+    assert found.best.kind == "single"
+
+
+def test_of_equal_plans_the_one_with_least_memory_wins():
+    """One device: all schedules of the reference do the same, and recomputation only adds work."""
+    found = searched(sites(site("A", 8)), "reference")
+
+    least = min(one.figures.memory_fraction for one in found.rows)
+    assert found.best.figures.memory_fraction == least
+
+
+def test_a_job_that_fits_nowhere_names_the_smallest_shortfall():
+    """Weights, gradients in FP32 and optimiser: 18 bytes of a parameter over 8 GPUs of 80 GB."""
+    large = TrainingJob(model="llama3_70b", num_sequences=16, sequence_length=2048)
+    state_gb = 18 * large.workload(1).sums_before.num_parameters[-1] / 8 / 1e9
+    with pytest.raises(
+        InfeasiblePlacementError,
+        match=r"trainer megatron: no plan fits llama3_70b on 1 sites; at best a GPU lacks "
+        r"([0-9.]+) GB, with tensor \d, data \d, microbatches of \d, recomputation full and \w+ "
+        "over",
+    ) as refused:
+        searched(sites(site("A", 8)), job=large)
+
+    lacks_gb = float(str(refused.value).partition("lacks ")[2].partition(" GB")[0])
+    assert state_gb - 80 < lacks_gb < state_gb - 80 + 3
+
+
+def test_limits_that_no_plan_keeps_name_the_best_there_is():
+    found = searched(sites(site("A", 8)))
+    step_s = found.best.figures.step_s
+
+    with pytest.raises(ValueError, match=rf"at_most: must be at least {step_s:.4g} s"):
+        searched(sites(site("A", 8)), objective=Objective.parse("time", "1e-3 s"))

@@ -1,0 +1,89 @@
+"""Sites, settings and candidates of the search of bound plans, drawn, for tests."""
+
+from dataclasses import replace
+from itertools import permutations
+
+from bound_cases import NODES, site
+from hypothesis import strategies as st
+
+from agents.decision.training_job import TrainingJob
+from agents.search.candidates import Candidate
+from agents.search.desk import Desk
+from agents.search.settings import GROUP_FACTORS, INTERLEAVED, Setting, degrees_of
+from des import NO_CORRECTIONS, InfeasiblePlacementError, Link, Topology, check_memory
+
+PACED = ("gpipe", "1f1b", "1f1b_2x", "1f1b_3.5x", "zb_h1", "zb_h1_2x", "zb_h2")
+
+
+@st.composite
+def sites_of_servers(draw, max_sites=3):
+    """Sites of one to four servers of 8 GPUs, known or not, every two joined by a direct link."""
+    domains = [
+        replace(
+            site(f"site{index}", 8 * draw(st.integers(1, 4)), draw(st.sampled_from([NODES, None]))),
+            gpu_peak_flops_per_s=draw(st.sampled_from([1e14, 3e14, 1e15])),
+            gpu_memory_bytes=draw(st.sampled_from([24e9, 48e9, 80e9, 192e9])),
+            intra_bandwidth_bytes_per_s=draw(st.sampled_from([3e10, 4.5e11])),
+        )
+        for index in range(draw(st.integers(1, max_sites)))
+    ]
+    links = [
+        Link(
+            source=one.name,
+            target=other.name,
+            bandwidth_bytes_per_s=draw(st.floats(1e8, 1e10)),
+            latency_s=draw(st.floats(0.0, 0.05)),
+        )
+        for one, other in permutations(domains, 2)
+    ]
+    return Topology.of(domains, links)
+
+
+@st.composite
+def candidates(draw, schedules=(*PACED, INTERLEAVED)):
+    """A world, a job and a pipeline over some of its sites, on any part of their devices."""
+    topology = draw(sites_of_servers())
+    job = TrainingJob(
+        model=draw(st.sampled_from(["llama2_7b", "llama2_13b", "llama3_70b"])),
+        num_sequences=draw(st.sampled_from([8, 12, 20, 32])),
+        sequence_length=2048,
+    )
+    schedule = draw(st.sampled_from(schedules))
+    chunks = draw(st.integers(2, 4)) if schedule == INTERLEAVED else 1
+    degrees = list(degrees_of(topology, job, sharding=draw(st.sampled_from(["none", "optimiser"]))))
+    setting = Setting(
+        degrees=draw(st.sampled_from(degrees)),
+        microbatch_size=1,
+        recomputation=draw(st.sampled_from(["flash", "full"])),
+        gradient_precision=draw(st.sampled_from(["bf16", "fp32"])),
+        schedule=schedule,
+        num_chunks=chunks,
+        group_factor=draw(st.sampled_from(GROUP_FACTORS)) if chunks > 1 else 1.0,
+        is_blocking=draw(st.booleans()),
+    )
+    desk = Desk(topology=topology, job=job, corrections=NO_CORRECTIONS)
+    num_devices = desk.figures(setting).num_devices.tolist()
+    sites = [index for index, count in enumerate(num_devices) if count > 0]
+    chain = tuple(draw(st.lists(st.sampled_from(sites), min_size=1, unique=True)))
+    most = job.layer_count // (chunks * len(chain))
+    devices = [draw(st.integers(1, min(num_devices[index], most))) for index in chain]
+    if chunks > 1 and sum(devices) == 1:
+        return draw(candidates(schedules))
+    layers, left = [chunks * count for count in devices], job.layer_count - chunks * sum(devices)
+    for place in range(len(chain) - 1):
+        more = draw(st.integers(0, left))
+        layers[place], left = layers[place] + more, left - more
+    layers[-1] += left
+    split = tuple(zip(devices, layers, strict=True))
+    candidate = Candidate(setting=setting, chains=(chain,), splits=(split,), estimate_s=1.0)
+    return desk, candidate
+
+
+def fits(desk, candidate):
+    """Whether the simulator finds room for a candidate."""
+    workload = candidate.setting.workload(desk.job)
+    try:
+        check_memory(desk.topology, workload, candidate.plan(desk.topology))
+    except InfeasiblePlacementError:
+        return False
+    return True
