@@ -123,13 +123,8 @@ def answer_bound(
     InfeasiblePlacementError
         If none fits, naming the least memory that is missing on a GPU.
     ValueError
-        If none keeps the limits of the objective, or the trainer is that of perfect devices.
+        If none keeps the limits of the objective.
     """
-    if request.trainer.is_ideal:
-        raise ValueError(
-            f"decide: trainer must bind GPUs, got {request.trainer.name}, of perfect devices; "
-            "decide_ideal answers for it"
-        )
     found = search_bound(request, objective)
     return BoundAnswer(
         request=request,
