@@ -109,7 +109,7 @@ def decide(
     InfeasiblePlacementError
         If no plan fits, naming the least memory that is missing on a GPU.
     ValueError
-        If the network moves, there is no such trainer, or no plan keeps the limits.
+        If the network moves, no such trainer binds GPUs, or no plan keeps the limits.
     """
     request = search.Request(topology=topology, job=job, trainer=trainer_named(trainer))
     return bound_answer.answer_bound(request, objective or search_objective.Objective())

@@ -39,7 +39,9 @@ node   0   1
         for gpu in range(8)
     ),
     "now.yaml": _WORLD,
-    "job.json": json.dumps({"model": "llama2_70b", "microbatches": 32}),
+    "job.json": json.dumps(
+        {"model": "llama2_70b", "microbatches": 32, "microbatch_size": 1, "sequence_length": 4096}
+    ),
     "config.json": json.dumps(
         {
             "model_type": "llama",

@@ -123,13 +123,8 @@ def answer_bound(
     InfeasiblePlacementError
         If none fits, naming the least memory that is missing on a GPU.
     ValueError
-        If none keeps the limits of the objective, or the trainer is that of perfect devices.
+        If none keeps the limits of the objective.
     """
-    if request.trainer.is_ideal:
-        raise ValueError(
-            f"decide: trainer must bind GPUs, got {request.trainer.name}, of perfect devices; "
-            "decide_ideal answers for it"
-        )
     found = search_bound(request, objective)
     return BoundAnswer(
         request=request,
@@ -151,7 +146,8 @@ def _others(request: Request, objective: Objective) -> list[OtherTrainer]:
         try:
             row = search_bound(asked, objective).best
         except ValueError as error:
-            found.append(OtherTrainer(title=trainer.title, row=None, misfit=str(error)))
+            misfit = str(error).removeprefix(f"trainer {trainer.name}: ")
+            found.append(OtherTrainer(title=trainer.title, row=None, misfit=misfit))
         else:
             found.append(OtherTrainer(title=trainer.title, row=row))
     return found

@@ -7,13 +7,10 @@ from agents.answer.rows import FamilyRow
 from agents.answer.sections import Section
 from agents.answer.takeovers import FURTHEST
 from agents.decision.token_prices import SOURCE_OF_PRICES
-from des.plan.plan_texts import pipelines_text
+from des.plan.plan_texts import PERFECT_DEVICES, pipelines_text
 
 if TYPE_CHECKING:
     from agents.answer.answer import Answer
-
-PERFECT_DEVICES = "every domain counts as one perfect device (--trainer ideal): no trainer has it"
-"""What an answer without a trainer rests on."""
 
 MARK = "*"
 """Mark of what changes the training."""

@@ -63,7 +63,8 @@ PICTURES = (
     ),
     GalleryPicture(
         title="Families of plans",
-        command=f"eastwest decide {_WORLD} --figures svg --report runs/decision/page.html",
+        command=f"eastwest decide {_WORLD} --trainer ideal --figures svg "
+        "--report runs/decision/page.html",
         file="page_families.svg",
         seen="The best plan of each family, over that of the answer.",
     ),
