@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from agents.search.kernels.orders import F, write_interleaved
 from agents.search.kernels.records import Figures, Room, Rules
 from des.base.arithmetic import even_share
 from des.base.jit import lean_kernel
@@ -107,24 +108,56 @@ def _lay_back(figures: Figures, room: Room, num_workers: int, num_stages: int) -
 @lean_kernel
 def _lack(figures: Figures, rules: Rules, num_workers: int, room: Room) -> float:
     """Largest share of its memory that a device lacks; 0 where all fit."""
-    most = 0.0
+    most, num_rows = 0.0, 0
     for worker in range(num_workers):
-        site = room.places[worker, 0]
+        room_bytes = figures.room_bytes[room.places[worker, 0]]
         state = whole = halved = 0.0
+        least = np.inf
         for chunk in range(rules.num_chunks):
-            layer = room.places[chunk * num_workers + worker, 2]
-            end = layer + room.places[chunk * num_workers + worker, 3]
-            state += figures.state_bytes[site, end] - figures.state_bytes[site, layer]
-            whole = max(whole, figures.kept_bytes[site, end] - figures.kept_bytes[site, layer])
-            kept_bytes = figures.halved_bytes[site, end] - figures.halved_bytes[site, layer]
-            halved = max(halved, kept_bytes)
+            stage = chunk * num_workers + worker
+            state += _of_stage(figures.state_bytes, room, stage)
+            kept_bytes = _of_stage(figures.kept_bytes, room, stage)
+            whole, least = max(whole, kept_bytes), min(least, kept_bytes)
+            halved = max(halved, _of_stage(figures.halved_bytes, room, stage))
         held = num_held(rules, num_workers, worker)
-        late = min(rules.pace[1] * worker, rules.num_microbatches - held)
-        late = max(0.0, late)
+        late = max(0.0, min(rules.pace[1] * worker, rules.num_microbatches - held))
         needed = state + held * whole + late * halved
         if rules.pace[1] >= 0.0:  # the fullest moment may also be behind an input gradient
             needed = max(needed, state + (held - 1) * whole + (late + 1) * halved)
-        most = max(most, needed / figures.room_bytes[site] - 1.0)
+        if rules.num_chunks > 1 and needed > room_bytes >= state + held * least:
+            if num_rows == 0:
+                num_rows = _write_groups(rules, num_workers, room)
+            needed = state + _peak_bytes(figures, num_workers, worker, num_rows, room)
+        most = max(most, needed / room_bytes - 1.0)
+    return most
+
+
+@lean_kernel
+def _of_stage(sums: np.ndarray, room: Room, stage: int) -> float:
+    """What a site's device holds for the layers of a stage."""
+    site, layer = room.places[stage, 0], room.places[stage, 2]
+    return float(sums[site, layer + room.places[stage, 3]] - sums[site, layer])
+
+
+@lean_kernel
+def _write_groups(rules: Rules, num_workers: int, room: Room) -> int:
+    """Write interleaved orders, of as many microbatches as there is room for; returns rows."""
+    count = min(rules.num_microbatches, room.arrivals_s.shape[2])
+    size = group_size(rules, num_workers)
+    return write_interleaved(room.orders, num_workers, rules.num_chunks, count, size)
+
+
+@lean_kernel
+def _peak_bytes(
+    figures: Figures, num_workers: int, worker: int, num_rows: int, room: Room
+) -> float:
+    """Most activations that a worker holds at a time, in its order of chunks. [bytes]"""
+    now = most = 0.0
+    for row in range(num_rows):
+        stage = room.orders[worker, row, 1] * num_workers + worker
+        kept_bytes = _of_stage(figures.kept_bytes, room, stage)
+        now += kept_bytes if room.orders[worker, row, 0] == F else -kept_bytes
+        most = max(most, now)
     return most
 
 
