@@ -4,17 +4,9 @@ from functools import partial
 
 import numpy as np
 
-from des.compiled.flows import Marks
-from des.compiled.kernels.program import State
-from des.compiled.operations import operation_columns
-from des.compiled.program import Lowered
-from des.costs.feasibility import peaks_of_plan
-from des.costs.memory import memory_of_peaks
-from des.costs.update_times import update_s
+from des.compiled.kernels.program import ProgramArrays, State
 from des.engine.result import IterationResult, LinkUse, Span, StageUse, Transfer
-from des.job.workload import Workload
-from des.plan.corrections import Corrections
-from des.plan.plan import Plan
+from des.program.program import COMPUTE, PASSES, Program
 from des.world.topology import Topology
 
 _new_span = partial(tuple.__new__, Span)
@@ -23,55 +15,36 @@ _new_transfer = partial(tuple.__new__, Transfer)
 
 
 def iteration_result(
-    topology: Topology,
-    workload: Workload,
-    plan: Plan,
-    lowered: Lowered,
-    state: State,
-    *,
-    corrections: Corrections,
+    topology: Topology, program: Program, arrays: ProgramArrays, state: State
 ) -> IterationResult:
     """Sum up a run that ended well and was recorded."""
-    peaks = peaks_of_plan(workload, plan, lowered.orders)
-    makespan_s = makespan_of_run_s(
-        topology, workload, plan, lowered, state, corrections=corrections
-    )
+    makespan_s = makespan_of_run_s(program, state)
     stages = tuple(
         StageUse(
-            domain=topology.domains[stage.domain].name,
-            device=stage.device,
+            domain=stage.domain,
+            device=stage.domain_device,
             first_layer=stage.first_layer,
             num_layers=stage.num_layers,
             busy_s=busy_s,
             idle_s=makespan_s - busy_s,
         )
-        for stage, busy_s in zip(plan.stages, state.stages["busy_s"].tolist(), strict=True)
+        for stage, busy_s in zip(program.stages, state.stages["busy_s"].tolist(), strict=True)
     )
     return IterationResult(
         makespan_s=makespan_s,
-        utilisation=workload.flops_per_iteration / (topology.peak_flops_per_s * makespan_s),
+        utilisation=program.useful_flops / (program.peak_flops_per_s * makespan_s),
         stages=stages,
         links=_link_uses(topology, state),
-        memory=memory_of_peaks(topology, workload, plan, peaks),
-        spans=_spans(lowered, state),
-        transfers=_transfers(lowered, state),
+        memory=program.memory,
+        spans=_spans(program, arrays, state),
+        transfers=_transfers(program, arrays, state),
     )
 
 
-def makespan_of_run_s(
-    topology: Topology,
-    workload: Workload,
-    plan: Plan,
-    lowered: Lowered,
-    state: State,
-    *,
-    corrections: Corrections,
-) -> float:
+def makespan_of_run_s(program: Program, state: State) -> float:
     """Time of a run that ended well, its update included. [s]"""
     end_s = float(state.outcome["end_s"][0])
-    if not lowered.program.header["num_late"][0]:
-        end_s += update_s(topology, workload, plan, corrections)
-    return end_s
+    return end_s if program.num_late else end_s + program.update_s
 
 
 def _link_uses(topology: Topology, state: State) -> tuple[LinkUse, ...]:
@@ -88,25 +61,35 @@ def _link_uses(topology: Topology, state: State) -> tuple[LinkUse, ...]:
     )
 
 
-def _spans(lowered: Lowered, state: State) -> tuple[Span, ...]:
-    kinds, microbatches, stages = operation_columns(lowered.orders)
-    starts_s, ends_s = state.spans["start_s"].tolist(), state.spans["end_s"].tolist()
-    rows = zip(stages, kinds, microbatches, starts_s, ends_s, strict=True)
-    return tuple(map(_new_span, rows))
+def _spans(program: Program, arrays: ProgramArrays, state: State) -> tuple[Span, ...]:
+    work = arrays.operations["work"]
+    lists = [program.operations[worker.operations].rows for worker in program.workers]
+    passes = np.concatenate([each[each[:, 0] == COMPUTE] for each in lists])
+    kinds = np.array(PASSES)[work % len(PASSES)]
+    columns = (
+        work // len(PASSES),
+        kinds,
+        passes[:, 2],
+        state.spans["start_s"],
+        state.spans["end_s"],
+    )
+    return tuple(map(_new_span, zip(*(one.tolist() for one in columns), strict=True)))
 
 
-def _transfers(lowered: Lowered, state: State) -> tuple[Transfer, ...]:
+def _transfers(program: Program, arrays: ProgramArrays, state: State) -> tuple[Transfer, ...]:
     """All transfers, link by link; those of a link stay in the order in which they left."""
     found = state.transfers[: int(state.outcome["num_transfers"][0])]
     found = found[np.argsort(found["link"], kind="stable")]
-    marks: Marks = lowered.marks
-    flows = lowered.program.flow_of["flow"][found["message"]]
-    later = found["message"] - marks.first_messages[flows]
+    flows = arrays.flow_of["flow"][found["message"]]
+    marks = [each[-4:] for each in program.flows]
+    stages, kinds, labels, label_steps = map(np.array, zip(*marks, strict=True))
+    counts = [flow.num_messages for flow in program.flows]
+    later = found["message"] - (np.cumsum(counts) - counts)[flows]
     columns = (
         found["link"],
-        marks.stages[flows],
-        marks.kinds[flows],
-        marks.microbatches[flows] + later * marks.microbatch_steps[flows],
+        stages[flows],
+        kinds[flows],
+        labels[flows] + later * label_steps[flows],
         found["start_s"],
         found["end_s"],
         found["arrival_s"],

@@ -6,23 +6,23 @@ from des.compiled.kernels.program import (
     ARRIVAL,
     DEVICE_STATE,
     EVENT,
+    GROUP_STATE,
     LINK_STATE,
     LOCAL_WIRE_STATE,
     MEDIUM_STATE,
     MEMBER_STATE,
     OUTCOME,
     PARCEL,
-    REPLICA_STATE,
     SPAN,
     STAGE_STATE,
     TRANSFER,
     WORKER_STATE,
-    Program,
+    ProgramArrays,
     State,
 )
 
 
-def new_state(program: Program) -> State:
+def new_state(program: ProgramArrays) -> State:
     """Make a state that can hold a run of a program, and of any with no greater counts."""
     header = program.header[0]
     num_transfers = int(program.flows["num_hops"][program.flow_of["flow"]].sum())
@@ -31,7 +31,7 @@ def new_state(program: Program) -> State:
         num_operations=len(program.operations),
         num_stages=int(header["num_stages"]),
         num_devices=int(header["num_devices"]),
-        num_replicas=int(header["num_replicas"]),
+        num_groups=int(header["num_groups"]),
         num_messages=int(header["num_messages"]),
         num_transfers=num_transfers,
         num_links=int(header["num_links"]),
@@ -47,7 +47,7 @@ def make_state(
     num_operations: int,
     num_stages: int,
     num_devices: int,
-    num_replicas: int,
+    num_groups: int,
     num_messages: int,
     num_transfers: int,
     num_links: int,
@@ -67,7 +67,7 @@ def make_state(
         "workers": (WORKER_STATE, num_workers),
         "devices": (DEVICE_STATE, num_devices),
         "stages": (STAGE_STATE, num_stages),
-        "replicas": (REPLICA_STATE, num_replicas),
+        "groups": (GROUP_STATE, num_groups),
         "local_wires": (LOCAL_WIRE_STATE, num_local_wires),
         "arrivals": (ARRIVAL, num_messages),
         "parcels": (PARCEL, num_messages),

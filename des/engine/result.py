@@ -47,7 +47,7 @@ class Transfer(NamedTuple):
     the position in the topology's links, ``stage`` the sender, ``kind`` the pass that made the
     message: ``F`` an activation, ``B`` its gradient; ``G`` is a part of the sum of gradients (of
     parameters) over the replicas, in which ``microbatch`` counts the
-    buckets; ``M`` is the model state of a layer that moves (see `des.engine.migration`).
+    buckets; ``M`` is the model state of a layer that moves (see `des.program.moves`).
     """
 
     link: int
