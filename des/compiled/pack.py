@@ -28,17 +28,8 @@ from des.compiled.kernels.program import (
 )
 from des.compiled.links import link_records, start_up_records, weather_fields
 from des.plan.corrections import NO_CORRECTIONS, Corrections
-from des.program.program import (
-    COMPUTE,
-    NONE,
-    PASSES,
-    REDUCE,
-    SEND,
-    WAIT,
-    WAIT_SENT,
-    OperationList,
-    Program,
-)
+from des.program.actions import COMPUTE, NONE, PASSES, REDUCE, SEND, WAIT, WAIT_SENT
+from des.program.program import OperationList, Program
 from des.world.topology import Topology
 
 
@@ -75,12 +66,12 @@ def pack(
         "num_stages": len(program.stages),
         "num_devices": program.num_devices,
         "num_groups": len(groups),
-        "num_messages": sum(counts),
+        "num_messages": counts.sum(),
         "num_media": len(media),
         "num_local_wires": 1 + max((one.wire for one in program.channels), default=NONE),
         "num_members": len(members),
         "num_late": program.num_late,
-        "num_initial": 0 if program.stages else sum(counts),
+        "num_initial": 0 if program.stages else counts.sum(),
         "is_unshared": not program.has_queues,
         "is_recorded": is_recorded,
         "update_s": program.update_s if program.num_late else 0.0,
@@ -143,7 +134,7 @@ def _listed(
     """Lay out lists, one a worker, whose ports are flows of so many messages each."""
     counts = [len(each.rows) for each in lists]
     owners = np.repeat(np.arange(len(lists)), counts)
-    actions, ports, items = np.concatenate([np.zeros((0, 3), np.int32), *(x.rows for x in lists)]).T
+    actions, ports, items = np.concatenate([each.rows for each in lists]).T
     flows, messages = np.full((2, len(owners)), NONE)
     moves = np.flatnonzero((actions != COMPUTE) & (actions != REDUCE))
     flows[moves] = _of_owners(flows_of, owners[moves], ports[moves])
@@ -189,19 +180,18 @@ def _worker_operations(
     is_held = has_output & (kinds[at + 2] == WAIT_SENT) & (own[at + 2] == owners[at])
     is_held &= moved[at + 1] == moved[at + 2]
     num_packed = np.bincount(owners[at], 1 + has_input + has_output + is_held, len(counts))
-    if not np.array_equal(num_packed, counts):
-        worker = int(np.flatnonzero(num_packed != counts)[0])
+    held = np.isin(flows, flows[at[is_held] + 1]) & (actions == SEND)
+    if not np.array_equal(num_packed, counts) or held.sum() != is_held.sum():
         raise ValueError(
             "program: a worker must do passes, each with at most a wait before it, a send behind "
-            "it and a wait until that has arrived, to be packed; got other operations of worker "
-            f"{worker}"
+            "it and a wait until that has arrived, which is for all messages of a flow or none, to "
+            f"be packed; got others, such as of worker {np.argmax(num_packed != counts)}"
         )
     operations = np.zeros(len(at), OPERATION)
     stages = _of_owners(stages_of, owners[at], ports[at] // len(PASSES))
     operations["work"] = len(PASSES) * stages + ports[at] % len(PASSES)
     operations["input"] = np.where(has_input, moved[at - 1], NONE)
     operations["output"] = np.where(has_output, moved[at + 1], NONE)
-    operations["is_held"] = is_held
     operations.flags.writeable = False
     return _Workers(
         operations,
@@ -236,7 +226,7 @@ def _require_moves(program: Program, num_messages: np.ndarray) -> None:
     """Refuse a program without passes that does other than sending all messages at first."""
     lists = [program.operations[worker.operations] for worker in program.workers]
     listed = _listed(lists, [worker.flows for worker in program.workers], num_messages)
-    numbers = list(range(program.num_messages))
+    numbers = list(range(num_messages.sum()))
     actions = [SEND] * len(numbers) + [WAIT_SENT] * len(numbers)
     if listed.actions.tolist() != actions or listed.messages.tolist() != numbers * 2:
         raise ValueError(
@@ -250,6 +240,8 @@ def _member_records(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Members of exchanges and their steps; flows get receivers."""
     members = program.members
+    if not members:
+        return np.zeros(0, MEMBER), np.zeros(0, STEP)
     lists = [program.operations[member.worker.operations] for member in members]
     listed = _listed(lists, [member.worker.flows for member in members], num_messages)
     steps = np.zeros(len(listed.actions), STEP)

@@ -6,7 +6,7 @@ from des.compiled.kernels.general import run_program
 from des.compiled.kernels.program import BEYOND, OK, TABLE, ProgramArrays, State
 from des.compiled.links import Pieces
 from des.compiled.pack import pack
-from des.compiled.results import iteration_result, makespan_of_run_s
+from des.compiled.results import iteration_result
 from des.compiled.state import new_state
 from des.engine.iteration import run_alone
 from des.engine.result import IterationResult
@@ -48,7 +48,7 @@ def makespan_compiled_s(
     state = run_to_end(topology, pack(topology, program, corrections, is_recorded=False))
     if state is None:
         return run_alone(topology, program, corrections).result().makespan_s
-    return makespan_of_run_s(program, state)
+    return program.with_update_s(float(state.outcome["end_s"][0]))
 
 
 def moves_end_s(

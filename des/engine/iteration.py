@@ -14,21 +14,10 @@ import simpy
 from des.clock import MEMBER, WORKER, Clock, Message, Moment
 from des.engine.devices import Queue, local_way
 from des.engine.network import Carrier, Network, Parcel, Send
-from des.engine.result import IterationResult, Span, StageUse, Transfer
+from des.engine.result import IterationResult, Span, Transfer
 from des.plan.corrections import Corrections
-from des.program.program import (
-    COMPUTE,
-    NONE,
-    PASSES,
-    REDUCE,
-    SEND,
-    WAIT_SENT,
-    Channel,
-    ExchangeMember,
-    MessageFlow,
-    Program,
-    Worker,
-)
+from des.program.actions import COMPUTE, NONE, PASSES, REDUCE, SEND, WAIT_SENT
+from des.program.program import Channel, ExchangeMember, MessageFlow, Program, Worker
 from des.schedules import DeadlockError, Operation
 from des.world.topology import Topology
 
@@ -125,7 +114,7 @@ class Iteration:
         """Start, wait until everything is done, and return the end of the iteration. [s]"""
         self.start()
         yield self._clock.all_of([*self._workers, *self._members])
-        return self._end_s()
+        return self._program.with_update_s(self.ended_s)
 
     def _end_step(self) -> Generator[simpy.Event, None, None]:
         """Start the exchanges behind the step when everything else is done."""
@@ -133,10 +122,6 @@ class Iteration:
         yield self._clock.all_of([*self._workers, *self._members[:num_early]])
         for release in self._releases[num_early:]:
             release.happen_at(self.ended_s + self._program.update_s)
-
-    def _end_s(self) -> float:
-        """End of the iteration: of all that happened, and of the step. [s]"""
-        return self.ended_s + (0.0 if self._program.num_late else self._program.update_s)
 
     def _work(
         self, rank: int, worker: Worker, reduce_s: float = 0.0
@@ -227,27 +212,12 @@ class Iteration:
             If workers still wait for their inputs.
         """
         self._check_done()
-        program, start_s = self._program, self._start_s
-        makespan_s = self.ended_s - start_s
-        if not program.num_late:
-            makespan_s += program.update_s
-        stages = tuple(
-            StageUse(
-                domain=stage.domain,
-                device=stage.domain_device,
-                first_layer=stage.first_layer,
-                num_layers=stage.num_layers,
-                busy_s=busy_s,
-                idle_s=makespan_s - busy_s,
-            )
-            for stage, busy_s in zip(program.stages, self._busy_s, strict=True)
-        )
-        return IterationResult(
-            makespan_s=makespan_s,
-            utilisation=program.useful_flops / (program.peak_flops_per_s * makespan_s),
-            stages=stages,
+        start_s = self._start_s
+        return IterationResult.of_program(
+            self._program,
+            self.ended_s - start_s,
+            self._busy_s,
             links=self._network.link_uses(),
-            memory=program.memory,
             spans=_spans_since(start_s, list(chain.from_iterable(self._spans.values()))),
             transfers=_transfers_since(start_s, self._network.transfers()),
         )

@@ -1,25 +1,41 @@
 """Lowering: a plan for a job on a world, turned into the program that engines run."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import accumulate, chain, pairwise, repeat
+from functools import partial
+from itertools import accumulate, chain, repeat
+from typing import Any
 
 from des.costs.feasibility import orders_of_plan, peaks_of_plan
-from des.costs.local_borders import border_inside
+from des.costs.inner_sums import half_sum_s, halves_after, halves_before, left_fraction
+from des.costs.local_borders import border_inside, summed_part_inside
 from des.costs.memory import Peaks, memory_of_peaks
 from des.costs.stage_times import stage_times_s
 from des.costs.update_times import update_s
 from des.job.workload import Workload
 from des.plan.buckets import Bucket, buckets_behind, buckets_of
 from des.plan.corrections import NO_CORRECTIONS, Corrections
+from des.plan.exchange_steps import num_parts
+from des.plan.placement import Stage
 from des.plan.plan import Plan
-from des.program.exchange_lists import exchange_members, release_groups
-from des.program.flow_table import NO_BORDER, FlowTable
+from des.program.actions import NONE, PASSES
+from des.program.draft import Draft
+from des.program.exchange_lists import INSIDE, ExchangeScript, exchange_script, with_reduces
 from des.program.passes import blocking_sends
-from des.program.program import NONE, PASSES, MessageFlow, Program, StageEntry, Worker
-from des.program.worker_lists import FLOWS_PER_STAGE, ListTable, worker_lists
-from des.schedules import Order, check_orders, peaks_held
+from des.program.program import (
+    ExchangeMember,
+    MessageFlow,
+    OperationList,
+    Program,
+    StageEntry,
+    Worker,
+)
+from des.program.worker_lists import FLOWS_PER_STAGE, worker_lists
+from des.schedules import Border, Order, check_orders, peaks_held
 from des.world.topology import Topology
+
+_NO_BORDER = Border()
+"""Of messages over links, whose time is not known before."""
 
 
 def lower(
@@ -101,20 +117,11 @@ def lower_exchange_behind(
 
     It has members only, none where nothing is due or what is due does not wait.
     """
-    table, flows = ListTable(), FlowTable()
+    lowering = _Lowering(topology, workload, plan, corrections)
     buckets = [replace(one, after_step=True) for one in buckets_behind(workload, plan, step)]
-    members = exchange_members(
-        topology, workload, plan, buckets, table=table, flows=flows, corrections=corrections
-    )
-    return Program(
-        operations=table.lists,
-        workers=(),
-        members=tuple(members),
-        channels=flows.channels,
-        flows=tuple(flows.flows),
-        num_devices=max(plan.device_of_stage) + 1,
-        has_queues=topology.transport.sharing != "none",
-        links=tuple(topology.link_index),
+    members = lowering.members(buckets)
+    return lowering.draft.program(
+        workers=(), members=members, num_devices=max(plan.device_of_stage) + 1
     )
 
 
@@ -129,28 +136,17 @@ def _program(
     buckets: Sequence[Bucket],
 ) -> Program:
     """Put the parts together; late members come last, as their buckets do."""
-    lists, ordered = worker_lists(orders, plan.replica_sizes)
-    devices = plan.device_of_stage
-    table, flows = ListTable(lists), FlowTable()
-    stages = _stage_entries(topology, workload, plan, corrections)
-    _add_pipelines(flows, topology, workload, plan, corrections)
-    members = exchange_members(
-        topology, workload, plan, buckets, table=table, flows=flows, corrections=corrections
-    )
-    program = Program(
-        operations=table.lists,
-        workers=tuple(
-            Worker(one.operations, devices[one.stages[0]] if one.stages else NONE, *one[1:])
-            for one in ordered
-        ),
-        members=tuple(members),
+    lists, workers = worker_lists(orders, plan.replica_sizes, plan.device_of_stage)
+    lowering = _Lowering(topology, workload, plan, corrections, lists)
+    stages = lowering.stages()
+    lowering.add_pipelines()
+    members = lowering.members(buckets)
+    program = lowering.draft.program(
+        workers=workers,
+        members=members,
         stages=stages,
-        channels=flows.channels,
-        flows=tuple(flows.flows),
-        num_devices=max(devices) + 1,
-        has_queues=topology.transport.sharing != "none",
+        num_devices=max(plan.device_of_stage) + 1,
         update_s=update_s(topology, workload, plan, corrections),
-        links=tuple(topology.link_index),
         memory=memory_of_peaks(topology, workload, plan, peaks),
         useful_flops=workload.flops_per_iteration,
         peak_flops_per_s=topology.peak_flops_per_s,
@@ -158,56 +154,124 @@ def _program(
     return blocking_sends(program) if plan.holds_senders_up(topology) else program
 
 
-def _stage_entries(
-    topology: Topology, workload: Workload, plan: Plan, corrections: Corrections
-) -> tuple[StageEntry, ...]:
-    """Figures of all stages; each pass over the stage's share of microbatches makes gradients."""
-    shares = plan.microbatches_of_replicas(workload.num_microbatches)
-    times_s = stage_times_s(topology, workload, plan.stages, corrections, plan.parallelism)
-    sizes = zip(shares, plan.replica_sizes, strict=True)
-    counts = chain.from_iterable(repeat(share, size) for share, size in sizes)
-    rows = zip(plan.stages, times_s, release_groups(plan), counts, strict=True)
-    return tuple(
-        StageEntry(
-            topology.domains[stage.domain].name,
-            stage.device,
-            stage.first_layer,
-            stage.num_layers,
-            tuple(times[kind] for kind in PASSES),
-            group,
-            num_gradients,
+class _Lowering:
+    """The parts of a plan, and the draft that they are numbered in."""
+
+    def __init__(
+        self,
+        topology: Topology,
+        workload: Workload,
+        plan: Plan,
+        corrections: Corrections,
+        lists: Sequence[OperationList] = (),
+    ) -> None:
+        self._topology, self._workload, self._plan = topology, workload, plan
+        self._corrections = corrections
+        self._groups = list(range(len(plan.stages)))  # of stages that release exchanges together
+        if not plan.exchange.overlapped:
+            sizes = enumerate(plan.replica_sizes)
+            self._groups = [replica for replica, size in sizes for _ in range(size)]
+        self.draft = Draft(topology, lists)
+
+    def stages(self) -> tuple[StageEntry, ...]:
+        """Figures of all stages; each pass over their share of microbatches makes gradients."""
+        topology, workload, plan = self._topology, self._workload, self._plan
+        times_s = stage_times_s(
+            topology, workload, plan.stages, self._corrections, plan.parallelism
         )
-        for stage, times, group, num_gradients in rows
-    )
-
-
-def _add_pipelines(
-    table: FlowTable, topology: Topology, workload: Workload, plan: Plan, corrections: Corrections
-) -> None:
-    """Add two flows a stage, which receives them: activations and gradients."""
-    unused = MessageFlow(NONE, workload.num_microbatches)
-    table.flows = [unused] * (FLOWS_PER_STAGE * len(plan.stages))
-    ends = set(accumulate(plan.replica_sizes))
-    num_bytes = workload.message_bytes / plan.activation_compression
-    for upper, lower_one in pairwise(range(len(plan.stages))):
-        if lower_one in ends:
-            continue
-        for kind, sender, receiver in (("F", upper, lower_one), ("B", lower_one, upper)):
-            here, there = plan.stages[sender], plan.stages[receiver]
-            devices = plan.device_of_stage[sender], plan.device_of_stage[receiver]
-            if here.domain != there.domain:
-                channel = table.over_links(topology.route(here.domain, there.domain))
-                border = NO_BORDER
-            else:
-                channel = table.inside(*devices)
-                border = border_inside(topology, workload, plan, (here, there), corrections)
-            table.flows[FLOWS_PER_STAGE * receiver + (kind == "B")] = MessageFlow(
-                channel,
-                workload.num_microbatches,
-                devices[0],
-                num_bytes,
-                border.transfer_s,
-                border.latency_s,
-                stage=sender,
-                kind=kind,
+        shares = plan.microbatches_of_replicas(workload.num_microbatches)
+        counts = chain.from_iterable(map(repeat, shares, plan.replica_sizes))
+        rows = zip(plan.stages, times_s, self._groups, counts, strict=True)
+        return tuple(
+            StageEntry(
+                topology.domains[stage.domain].name,
+                stage.device,
+                stage.first_layer,
+                stage.num_layers,
+                tuple(times[kind] for kind in PASSES),
+                group,
+                num_gradients,
             )
+            for stage, times, group, num_gradients in rows
+        )
+
+    def add_pipelines(self) -> None:
+        """Add two flows a stage, which receives them: activations and gradients."""
+        workload, plan = self._workload, self._plan
+        num_stages, num_messages = len(plan.stages), workload.num_microbatches
+        num_bytes = workload.message_bytes / plan.activation_compression
+        border_of = partial(
+            border_inside, self._topology, workload, plan, corrections=self._corrections
+        )
+        flows = [MessageFlow(NONE, num_messages)] * (FLOWS_PER_STAGE * num_stages)
+        ends = set(accumulate(plan.replica_sizes))
+        for behind in (one for one in range(1, num_stages) if one not in ends):
+            for kind, sender, receiver in (("F", behind - 1, behind), ("B", behind, behind - 1)):
+                flows[FLOWS_PER_STAGE * receiver + (kind == "B")] = self._flow(
+                    (sender, receiver), num_messages, num_bytes, border_of, kind
+                )
+        self.draft.flows += flows
+
+    def _flow(
+        self,
+        ends: tuple[int, int],
+        num_messages: int,
+        num_bytes: float,
+        border_of: Callable[[tuple[Stage, Stage]], Border],
+        *mark: Any,
+    ) -> MessageFlow:
+        """Messages between two stages: over links, inside the domain or the device."""
+        (here, there), border = (self._plan.stages[one] for one in ends), _NO_BORDER
+        sender, receiver = (self._plan.device_of_stage[one] for one in ends)
+        if here.domain != there.domain:
+            channel = self.draft.over_links(here.domain, there.domain)
+        else:
+            channel, border = self.draft.inside(sender, receiver), border_of((here, there))
+        delays_s = border.transfer_s, border.latency_s
+        return MessageFlow(channel, num_messages, sender, num_bytes, *delays_s, ends[0], *mark)
+
+    def members(self, buckets: Sequence[Bucket]) -> tuple[ExchangeMember, ...]:
+        """Members bucket by bucket, whose messages become flows."""
+        found: list[ExchangeMember] = []
+        for number, bucket in enumerate(buckets):
+            script, first_flow = INSIDE, len(self.draft.flows)
+            if bucket.between_domains:
+                tree, is_half = self._plan.exchange.tree, bucket.half is not None
+                script = exchange_script(tree, len(bucket.stages), is_half=is_half)
+                self._add_exchange(number, bucket, script)
+            for place, (index, operations) in enumerate(
+                zip(bucket.stages, script.lists, strict=True)
+            ):
+                flows = tuple(first_flow + port for port in script.ports[place])
+                found.append(self._member(bucket, index, operations, flows))
+        return tuple(found)
+
+    def _add_exchange(self, number: int, bucket: Bucket, script: ExchangeScript) -> None:
+        """Add the messages of an exchange, each of a part of the bucket."""
+        part_bytes = bucket.num_bytes / num_parts(self._plan.exchange.tree, len(bucket.stages))
+        border_of = partial(
+            summed_part_inside,
+            self._topology,
+            self._plan,
+            part_bytes=part_bytes,
+            corrections=self._corrections,
+        )
+        for sender, receiver, count in script.flows:
+            ends = bucket.stages[sender], bucket.stages[receiver]
+            self.draft.flows.append(self._flow(ends, count, part_bytes, border_of, "G", number, 0))
+
+    def _member(
+        self, bucket: Bucket, index: int, operations: OperationList, flows: tuple[int, ...]
+    ) -> ExchangeMember:
+        """The part of a stage's device in an exchange, its own halves included."""
+        topology, workload, plan = self._topology, self._workload, self._plan
+        stage, is_late = plan.stages[index], bucket.after_step
+        half_s = half_sum_s(topology, workload, plan, stage, bucket, corrections=self._corrections)
+        if half_s is not None:
+            halves = halves_before(plan, stage, bucket), halves_after(bucket)
+            operations = with_reduces(operations, *halves)
+        left = 0.0
+        if plan.exchange.overlapped and not is_late:
+            left = left_fraction(workload, stage, bucket)
+        worker = Worker(self.draft.list_number(operations), plan.device_of_stage[index], (), flows)
+        return ExchangeMember(worker, NONE if is_late else self._groups[index], left, half_s or 0.0)

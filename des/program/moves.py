@@ -10,9 +10,9 @@ from des.job.transformer import OPTIMISER_BYTES
 from des.job.workload import Workload
 from des.plan.corrections import NO_CORRECTIONS, Corrections
 from des.plan.plan import Plan
-from des.program.flow_table import FlowTable
-from des.program.program import NONE, SEND, WAIT_SENT, MessageFlow, Program, Worker
-from des.program.worker_lists import shared_lists
+from des.program.actions import NONE, SEND, WAIT_SENT
+from des.program.draft import Draft, shared_lists
+from des.program.program import MessageFlow, Program, Worker
 from des.world.topology import Topology, UnreachableError
 
 
@@ -200,23 +200,15 @@ def lower_moves(topology: Topology, moves: Sequence[LayerMove]) -> Program:
     UnreachableError
         If no path of links joins two domains between which a layer has to move.
     """
-    flows = FlowTable()
+    draft = Draft(topology)
     for layer, source, target, num_bytes in moves:
-        channel = flows.over_links(topology.route(source, target))
-        flows.flows.append(
-            MessageFlow(channel, 1, source, num_bytes, stage=source, kind="M", label=layer)
-        )
+        channel = draft.over_links(source, target)
+        flow = MessageFlow(channel, 1, source, num_bytes, stage=source, kind="M", label=layer)
+        draft.flows.append(flow)
     ports = range(len(moves))
-    operations = [(action, port, 0) for action in (SEND, WAIT_SENT) for port in ports]
-    return Program(
-        operations=tuple(shared_lists([operations])),
-        workers=(Worker(0, NONE, (), tuple(ports)),),
-        channels=flows.channels,
-        flows=tuple(flows.flows),
-        num_devices=topology.num_domains,
-        has_queues=topology.transport.sharing != "none",
-        links=tuple(topology.link_index),
-    )
+    (operations,) = shared_lists([[(one, port, 0) for one in (SEND, WAIT_SENT) for port in ports]])
+    worker = Worker(draft.list_number(operations), NONE, (), tuple(ports))
+    return draft.program(workers=(worker,), num_devices=topology.num_domains)
 
 
 def _check_layers(workload: Workload, plan: Plan) -> None:

@@ -6,8 +6,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from des.program.program import SEND, WAIT_SENT, OperationList, Program
-from des.program.worker_lists import ListTable
+from des.program.actions import SEND, WAIT_SENT
+from des.program.program import OperationList, Program
 
 ProgramPass = Callable[[Program], Program]
 """Returns a program of the same messages and passes, which adds or moves operations."""
@@ -29,12 +29,8 @@ def _with_waits(operations: OperationList) -> OperationList:
 
 def _rewritten(program: Program, rewrite: Callable[[OperationList], OperationList]) -> Program:
     """Return the program with other lists of its workers; members of exchanges keep theirs."""
-    table = ListTable(program.operations)
-    number_of = {
-        number: table.number(rewrite(program.operations[number]))
-        for number in dict.fromkeys(worker.operations for worker in program.workers)
-    }
-    workers = tuple(
-        worker._replace(operations=number_of[worker.operations]) for worker in program.workers
+    own = {worker.operations for worker in program.workers}
+    operations = (
+        rewrite(each) if number in own else each for number, each in enumerate(program.operations)
     )
-    return replace(program, operations=table.lists, workers=workers)
+    return replace(program, operations=tuple(operations))

@@ -1,6 +1,7 @@
 """An iteration as lists of operations over numbers and names, which engines run.
 
-An operation is three numbers: an action, a port and an item. Ports are of the worker that does it:
+An operation is three numbers: an action, a port and an item. Ports are of the worker that does it
+(`des.program.actions`):
 
 - `COMPUTE`: pass ``port % 4`` of `PASSES`, of its stage ``port // 4``, over microbatch ``item``.
 - `WAIT`: until message ``item`` of its flow ``port`` has arrived here.
@@ -15,24 +16,16 @@ import json
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from des.costs.memory import DomainMemory
-from des.schedules import Pass
-
-COMPUTE, WAIT, SEND, WAIT_SENT, REDUCE = range(5)
-"""Actions."""
-
-PASSES: tuple[Pass, ...] = ("F", "B", "D", "W")
-"""Passes by number; odd ones make gradients of parameters."""
+from des.program.actions import NONE
 
 _FORMAT = "eastwest program 1"
-
-NONE = -1
-"""Number of what there is none of."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -174,15 +167,14 @@ class Program:
                         f"program: {field} of a worker must be below {count}, got {numbers}"
                     )
 
-    @property
+    @cached_property
     def num_late(self) -> int:
         """Members, the last ones, that begin when everything else and the update are done."""
         return sum(member.group == NONE for member in self.members)
 
-    @property
-    def num_messages(self) -> int:
-        """Messages of all flows."""
-        return sum(flow.num_messages for flow in self.flows)
+    def with_update_s(self, end_s: float) -> float:
+        """End of the iteration, whose last operation ends at some time. [s]"""
+        return end_s if self.num_late else end_s + self.update_s
 
     def to_bytes(self) -> bytes:
         """Write it as one compressed line of JSON; equal programs give equal bytes."""

@@ -1,12 +1,13 @@
 """Lists of operations of the workers of pipelines, from the orders of a schedule."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
-from typing import NamedTuple
 
 import numpy as np
 
-from des.program.program import COMPUTE, NONE, PASSES, SEND, WAIT, OperationList
+from des.program.actions import COMPUTE, NONE, PASSES, SEND, WAIT
+from des.program.draft import shared_lists
+from des.program.program import OperationList, Worker
 from des.schedules import Order, Orders
 
 FLOWS_PER_STAGE = 2
@@ -16,56 +17,20 @@ _PORTS_PER_STAGE = 4
 """Flows of a stage: activations in, gradients in, activations out, gradients out."""
 
 
-class OrderedWorker(NamedTuple):
-    """A worker before it has a device: the list that it does, its stages and their flows."""
-
-    operations: int
-    stages: tuple[int, ...]
-    flows: tuple[int, ...]
-
-
-class ListTable:
-    """Lists of operations of a program, each once."""
-
-    def __init__(self, lists: Sequence[OperationList] = ()) -> None:
-        self._number_of = {each: number for number, each in enumerate(lists)}
-
-    @property
-    def lists(self) -> tuple[OperationList, ...]:
-        """Lists by number."""
-        return tuple(self._number_of)
-
-    def number(self, operations: OperationList) -> int:
-        """Return the number of a list, which is added if it is new."""
-        return self._number_of.setdefault(operations, len(self._number_of))
-
-
-def shared_lists(operations: Iterable[Sequence[tuple[int, int, int]]]) -> list[OperationList]:
-    """Make lists of operations; those that are alike are one."""
-    arrays = [np.array(each, np.int32).reshape(-1, 3) for each in operations]
-    found: dict[bytes, OperationList] = {}
-    return [found.setdefault(each.tobytes(), OperationList(each)) for each in arrays]
-
-
 @lru_cache(maxsize=256)
 def worker_lists(
-    orders: Orders, replica_sizes: tuple[int, ...]
-) -> tuple[tuple[OperationList, ...], tuple[OrderedWorker, ...]]:
+    orders: Orders, replica_sizes: tuple[int, ...], device_of_stage: tuple[int, ...]
+) -> tuple[tuple[OperationList, ...], tuple[Worker, ...]]:
     """Turn the orders of all workers into lists that wait for inputs and send outputs."""
     ends = np.cumsum(replica_sizes).tolist()
     inner_borders = set(range(1, ends[-1])) - set(ends)  # by the stage behind each
-    found = []
-    for order in orders:
-        stages = tuple(dict.fromkeys(operation.stage for operation in order))
-        flows = tuple(flow for stage in stages for flow in _flows_of(stage, inner_borders))
-        found.append((_operations(order, stages, flows), stages, flows))
-    table = ListTable()
-    lists = shared_lists(operations for operations, _, _ in found)
-    workers = [
-        OrderedWorker(table.number(own), stages, flows)
-        for own, (_, stages, flows) in zip(lists, found, strict=True)
-    ]
-    return table.lists, tuple(workers)
+    stages = [tuple(dict.fromkeys(operation.stage for operation in order)) for order in orders]
+    flows = [tuple(flow for one in own for flow in _flows_of(one, inner_borders)) for own in stages]
+    lists = shared_lists(map(_operations, orders, stages, flows))
+    number_of = {each: number for number, each in enumerate(dict.fromkeys(lists))}
+    devices = [device_of_stage[own[0]] if own else NONE for own in stages]
+    workers = map(Worker, map(number_of.__getitem__, lists), devices, stages, flows)
+    return tuple(number_of), tuple(workers)
 
 
 def _flows_of(stage: int, inner_borders: set[int]) -> tuple[int, int, int, int]:

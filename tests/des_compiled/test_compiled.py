@@ -166,7 +166,7 @@ def test_workers_that_wait_for_each_other_are_told_apart():
         (Operation("B", 0, 0), Operation("F", 0, 0)),
         (Operation("F", 0, 1), Operation("B", 0, 1)),
     )
-    lists, _ = worker_lists(orders, (2,))
+    lists, _ = worker_lists(orders, (2,), (0, 1))
     lowered = replace(lower(free_world(2), workload, plan(0, 1)), operations=lists)
     program = pack(free_world(2), lowered)
 

@@ -28,18 +28,10 @@ from des.compiled.pack import pack
 from des.compiled.results import iteration_result
 from des.compiled.simulate import run_to_end
 from des.engine.iteration import run_alone
+from des.program.actions import COMPUTE, NONE, REDUCE, SEND, WAIT, WAIT_SENT
 from des.program.lowering import lower
 from des.program.passes import blocking_sends
-from des.program.program import (
-    COMPUTE,
-    NONE,
-    REDUCE,
-    SEND,
-    WAIT,
-    WAIT_SENT,
-    OperationList,
-    Program,
-)
+from des.program.program import OperationList, Program
 
 MOST_BYTES = 1_000_000
 """Of a program of 64 sites, 10,000 GPUs and 64 microbatches."""
@@ -194,7 +186,7 @@ def test_operations_in_an_order_that_arrays_cannot_hold_are_refused():
     rows = program.operations[0].rows[[0, 2, 1, 3]]
     moved = replace(program, operations=(OperationList(rows), *program.operations[1:]))
 
-    with pytest.raises(ValueError, match="to be packed; got other operations of worker 0"):
+    with pytest.raises(ValueError, match="to be packed; got others, such as of worker 0"):
         pack(topology, moved)
     with pytest.raises(DeadlockError, match="B0 of stage 0, F0 of stage 1"):
         run_alone(topology, moved, NO_CORRECTIONS).result()

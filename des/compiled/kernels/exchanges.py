@@ -7,7 +7,7 @@ from des.compiled.kernels.events import MEMBER, MESSAGE, end_part, push
 from des.compiled.kernels.intrinsics import at
 from des.compiled.kernels.messages import send
 from des.compiled.kernels.records import ProgramRun
-from des.program.program import REDUCE, SEND
+from des.program.actions import REDUCE, SEND
 
 
 @kernel

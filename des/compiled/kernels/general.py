@@ -108,12 +108,11 @@ def handle(run: ProgramRun, now_s: float, rank: int) -> None:
 def _end_operation(run: ProgramRun, worker: int, now_s: float) -> None:
     """Send the output of an operation and start the next one."""
     own = at(run.worker_states, worker)
-    operation = at(run.operations, own.position)
-    output, is_held = operation.output, operation.is_held
+    output = at(run.operations, own.position).output
     own.position += 1
     if output >= 0:
         send(run, output, now_s)
-        if is_held:
+        if at(run.flows, at(run.flow_of, output).flow).sender >= 0:
             arrival_s = at(run.arrivals, output).s
             if arrival_s == math.inf or not at(run.workers, worker).is_alone:
                 own.blocked_by = output

@@ -66,7 +66,6 @@ OPERATION = np.dtype(
         ("work", _I),  # 4 * stage + pass: F, B, D, W; odd ones make gradients of parameters
         ("input", _I),  # message that it waits for
         ("output", _I),  # message that it sends
-        ("is_held", _I),  # the worker waits until that has arrived
     ]
 )
 
@@ -91,7 +90,7 @@ FLOW = np.dtype(
         ("first_hop", _I),  # among the hops; the local wire under LOCAL_WIRE
         ("num_hops", _I),
         ("receiver", _I),  # worker, or num_workers + member
-        ("sender", _I),  # worker that waits until messages have arrived
+        ("sender", _I),  # worker that does nothing until each message has arrived
         ("endpoint", _I),  # device whose messages leave one at a time under one_in_flight
         ("num_bytes", _F),
         ("transfer_s", _F),  # over the local wire
