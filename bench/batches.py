@@ -15,9 +15,10 @@ from des.compiled.kernels.lanes import BANDWIDTH, BASE_LATENCY, LINK, NUM_BYTES,
 from des.compiled.kernels.program import STEADY, UNIFORM
 from des.compiled.lanes import new_lanes, no_record
 from des.compiled.operation_table import PASSES, operation_table
-from des.compiled.program import lower
+from des.compiled.pack import pack
 from des.compiled.state import new_state
 from des.costs.stage_times import stage_times_s
+from des.program.lowering import lower
 
 
 def iterations(
@@ -52,7 +53,8 @@ def event_by_event(
     topology: Topology, workload: Workload, plan: Plan, *, num_seeds: int
 ) -> Callable[[], object]:
     """Return a call that simulates an iteration under ``num_seeds`` seeds of its links in turn."""
-    program = lower(topology.epoch_of(SEED), workload, plan, is_recorded=False).program
+    world = topology.epoch_of(SEED)
+    program = pack(world, lower(world, workload, plan), is_recorded=False)
     state = new_state(program)
     seeds, makespans_s = np.arange(SEED, SEED + num_seeds), np.zeros(num_seeds)
 

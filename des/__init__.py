@@ -20,10 +20,7 @@ if TYPE_CHECKING:
         UniformLaw,
     )
     from des.dynamics.link_course import StarvationError
-    from des.engine.iteration import simulate, simulate_orders
-    from des.engine.migration import migration_s, moved_bytes
     from des.engine.result import IterationResult, LinkUse, Span, StageUse, Transfer
-    from des.engine.together import ConcurrentJob, simulate_together
     from des.job.model_presets import ALIASES, ARCHITECTURES
     from des.job.models import build_workload
     from des.job.workload import Layer, Workload
@@ -33,7 +30,11 @@ if TYPE_CHECKING:
     from des.plan.placement import Placement, Stage, cross_domain_bytes
     from des.plan.plan import Plan
     from des.plan.synchronisation import EVERY_STEP, DiLoCo, StreamingDiLoCo
+    from des.program.moves import moved_bytes
     from des.schedules import DEFAULT_SCHEDULE, SCHEDULES, DeadlockError, Operation
+    from des.simulation.iteration import simulate, simulate_orders
+    from des.simulation.migration import migration_s
+    from des.simulation.together import ConcurrentJob, simulate_together
     from des.training.background import BackgroundLoad
     from des.training.epoch import EpochResult, simulate_epoch
     from des.training.training_history import TrainingHistory
@@ -130,10 +131,11 @@ __getattr__, __dir__ = lazy_names(
         "des.dynamics": "DYNAMICS STEADY Law LinkState MarkovModulated Movement "
         "OrnsteinUhlenbeck Product Replay UniformLaw",
         "des.dynamics.link_course": "StarvationError",
-        "des.engine.iteration": "simulate simulate_orders",
-        "des.engine.migration": "migration_s moved_bytes",
+        "des.simulation.iteration": "simulate simulate_orders",
+        "des.simulation.migration": "migration_s",
+        "des.program.moves": "moved_bytes",
         "des.engine.result": "IterationResult LinkUse Span StageUse Transfer",
-        "des.engine.together": "ConcurrentJob simulate_together",
+        "des.simulation.together": "ConcurrentJob simulate_together",
         "des.job.model_presets": "ALIASES ARCHITECTURES",
         "des.job.models": "build_workload",
         "des.job.workload": "Layer Workload",
@@ -160,6 +162,6 @@ __getattr__, __dir__ = lazy_names(
         "des.worlds.generator": "PlaneWorlds",
         "des.worlds.reading": "read_topology",
     },
-    rooms="base clock cluster compiled costs devices dynamics engine job plan schedules serving "
-    "training views world worlds",
+    rooms="base clock cluster compiled costs devices dynamics engine job plan program schedules "
+    "serving simulation training views world worlds",
 )

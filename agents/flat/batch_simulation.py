@@ -7,7 +7,7 @@ from agents.flat.batch_tables import StageTables
 from agents.flat.kernels.foreseeable import run_foreseeable
 from agents.flat.kernels.groups import sort_rows
 from agents.flat.kernels.programs import run_migrations, run_programs
-from des.compiled.kernels.program import Program
+from des.compiled.kernels.program import ProgramArrays
 from des.compiled.lanes import no_record
 from des.compiled.many.layout import Figures, Runs, Whole
 from des.plan.replacement import Replacement
@@ -32,8 +32,8 @@ class Simulation:
         self._arrays, self._tables = arrays, tables
         self._lanes, self._record = tables.lanes(), no_record()
         self._rules = {is_moving: tables.rules(is_moving=is_moving) for is_moving in (False, True)}
-        self._programs: dict[int, Program] = {}
-        self._moves: Program | None = None
+        self._programs: dict[int, ProgramArrays] = {}
+        self._moves: ProgramArrays | None = None
         self._most_stages = 1
         self._state = tables.state(self._most_stages)
         self._num_foreseeable = len(tables.foreseeable.num_bytes) - 1
@@ -118,7 +118,7 @@ class Simulation:
         )
         _require_end(failed)
 
-    def _program(self, num_stages: int) -> Program:
+    def _program(self, num_stages: int) -> ProgramArrays:
         if num_stages > self._most_stages:
             self._most_stages = num_stages
             self._state = self._tables.state(num_stages)

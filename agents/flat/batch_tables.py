@@ -10,15 +10,16 @@ from agents.flat.task import PlacementTask
 from des import Placement, Topology
 from des.compiled.eligibility import is_foreseeable
 from des.compiled.kernels.lanes import NUM_BYTES, OVERHEAD, LaneRules, Lanes
-from des.compiled.kernels.program import HOP, Program, State
+from des.compiled.kernels.program import HOP, ProgramArrays, State
 from des.compiled.lane_rules import rules_of
 from des.compiled.lanes import new_lanes
 from des.compiled.many.layout import HeldMoments, Small, Tables
 from des.compiled.many.programs import moments_of
 from des.compiled.operation_table import operation_table
-from des.compiled.program import lower, lower_moves
+from des.compiled.pack import pack
 from des.compiled.state import make_state
-from des.engine.migration import LayerMove
+from des.program.lowering import lower
+from des.program.moves import LayerMove, lower_moves
 from des.schedules import stage_orders
 
 
@@ -63,7 +64,7 @@ class StageTables:
         self._world = world.epoch_of(0)
         self.foreseeable = foreseeable_tables(task, world)
         self._lock = Lock()
-        self._programs: dict[int, Program] = {}
+        self._programs: dict[int, ProgramArrays] = {}
         none = np.zeros(0, np.int64)
         first = np.full(task.workload.num_layers + 1, -1)
         self.moments = HeldMoments(first, np.zeros(1, np.int64), none, none)
@@ -75,18 +76,19 @@ class StageTables:
                 if self.moments.first[num_stages] < 0:
                     self.moments = self._with_moments(num_stages)
 
-    def program(self, num_stages: int) -> Program:
+    def program(self, num_stages: int) -> ProgramArrays:
         """Return an iteration of this number of stages, to be filled in."""
         with self._lock:
             if num_stages not in self._programs:
                 self._programs[num_stages] = self._new_program(num_stages)
             return self._to_fill_in(self._programs[num_stages])
 
-    def moves(self) -> Program:
+    def moves(self) -> ProgramArrays:
         """Return a change of placement that moves all layers, to be filled in."""
         num_layers = self._task.workload.num_layers
         moves = [LayerMove(layer, 0, 1, 0.0) for layer in range(num_layers)]
-        return self._to_fill_in(lower_moves(self._world, moves, self._task.corrections))
+        program = lower_moves(self._world, moves)
+        return self._to_fill_in(pack(self._world, program, self._task.corrections))
 
     def state(self, num_stages: int) -> State:
         """Return a state for all programs of at most this number of stages, and for moves."""
@@ -97,7 +99,7 @@ class StageTables:
             num_operations=0,
             num_stages=num_stages,
             num_devices=num_domains,
-            num_replicas=1,
+            num_groups=0,
             num_messages=num_messages,
             num_transfers=num_messages * num_domains,  # no route visits a domain twice
             num_links=len(self._world.links),
@@ -135,19 +137,18 @@ class StageTables:
             num_halved=np.append(before.num_halved, found.num_halved),
         )
 
-    def _new_program(self, num_stages: int) -> Program:
+    def _new_program(self, num_stages: int) -> ProgramArrays:
         """Lower a plan that goes to and fro between two domains, which nothing is kept of."""
         task = self._task
         stages = [stage % 2 for stage in range(num_stages)]
         num_layers = [1] * (num_stages - 1) + [task.workload.num_layers - num_stages + 1]
         plan = task.plan(Placement.contiguous(stages, num_layers))
-        program = lower(
-            self._world, task.workload, plan, task.corrections, is_recorded=False
-        ).program
+        lowered = lower(self._world, task.workload, plan, task.corrections)
+        program = pack(self._world, lowered, task.corrections, is_recorded=False)
         program.header["num_devices"] = self._world.num_domains
         return program
 
-    def _to_fill_in(self, program: Program) -> Program:
+    def _to_fill_in(self, program: ProgramArrays) -> ProgramArrays:
         """Return a program with copies of what is overwritten, and the routes of all pairs."""
         return program._replace(
             header=program.header.copy(),

@@ -8,7 +8,8 @@ from des import NO_CORRECTIONS, Corrections, Plan, Topology, Workload
 from des.costs.feasibility import domain_memory
 from des.costs.memory import DomainMemory
 from des.costs.stage_times import stage_times_s
-from des.engine.migration import migration_s, moved_bytes
+from des.program.moves import moved_bytes
+from des.simulation.migration import migration_s
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,7 +110,7 @@ def measure_epoch(
     previous
         Plan in force before; None if there is nothing to change from.
     restart_s, pays_bytes, corrections
-        Price of a change, see `des.engine.migration.migration_s`.
+        Price of a change, see `des.simulation.migration.migration_s`.
     """
     change_s = num_bytes = 0.0
     if previous is not None:

@@ -13,7 +13,7 @@ from agents.flat.kernels.piecewise import (
     run_program_by_pieces,
 )
 from agents.flat.law_courses import LawCourses
-from des.compiled.kernels.program import BEYOND, OK, PIECE, Program, State
+from des.compiled.kernels.program import BEYOND, OK, PIECE, ProgramArrays, State
 from des.compiled.lanes import no_record
 from des.compiled.many.layout import Whole
 from des.plan.replacement import Replacement
@@ -47,9 +47,9 @@ class PiecewiseSimulation:
         num_groups = self._num_foreseeable + len(arrays.work.num_parameters)
         self._groups, self._ordered = np.zeros((2, num_rows), np.int64)
         self._starts = np.zeros(num_groups + 2, np.int64)
-        self._programs: dict[int, Program] = {}
+        self._programs: dict[int, ProgramArrays] = {}
         self._states: dict[int, State] = {}
-        self._moves: Program | None = None
+        self._moves: ProgramArrays | None = None
 
     def begin(self, rows: Whole) -> None:
         """Expect of episodes that begin what their baselines have taken."""
@@ -197,7 +197,7 @@ class PiecewiseSimulation:
         if status != BEYOND or not self._courses.extend(row, [link], far_s):
             raise RunError(row)
 
-    def _with_room(self, program: Program, row: int) -> Program:
+    def _with_room(self, program: ProgramArrays, row: int) -> ProgramArrays:
         """Return the program with room for all known pieces of a row."""
         needed = int(self._courses.pieces.num_pieces[row - self._first_row].sum())
         if needed <= len(program.pieces):

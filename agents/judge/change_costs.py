@@ -1,7 +1,7 @@
 """Kernel of times and bytes of changes of plan, on links that stand still and serve in turn.
 
 A domain that holds a layer, for whichever copy of the model, needs not be sent it again; of several
-holders a layer comes from the one from which it is there first, see `des.engine.migration`. Where
+holders a layer comes from the one from which it is there first, see `des.program.moves`. Where
 copies share the optimiser's state, parts of it come from those that have them.
 """
 
@@ -30,7 +30,7 @@ def change_costs(
 ) -> None:
     """Write the time until the last layer has arrived, and the bytes sent, of each of N changes.
 
-    The rules, the order and the bits are those of `des.engine.migration`. A time is ``inf`` where
+    The rules, the order and the bits are those of `des.program.moves`. A time is ``inf`` where
     a layer could come over a link that there is not.
 
     Parameters

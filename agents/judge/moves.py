@@ -1,7 +1,7 @@
 """Messages of changes of plan, and their times on links that stand still and serve in turn.
 
 Plans have one pipeline. One message per layer goes straight from the domain that has it to the one
-that is to have it, as in `des.engine.migration`.
+that is to have it, as in `des.program.moves`.
 """
 
 from typing import NamedTuple

@@ -20,8 +20,8 @@ from des.compiled.eligibility import has_plain_transport
 from des.compiled.many.layout import Real, Small
 from des.compiled.simulate import moves_end_s
 from des.costs.message_times import direct_links
-from des.engine.migration import layer_moves
 from des.plan.replacement import Replacement
+from des.program.moves import layer_moves
 
 
 class Changes:

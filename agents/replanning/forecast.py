@@ -12,7 +12,7 @@ from agents.replanning.payoff import pays
 from des import InfeasiblePlacementError, Plan, UnreachableError
 from des.base.checks import require_count, require_seed
 from des.compiled.simulate import simulate_compiled
-from des.engine.migration import migration_s
+from des.simulation.migration import migration_s
 
 Forecast = Callable[[np.ndarray], np.ndarray]
 """Bandwidths to plan on, (links,), from those of all epochs so far, (epochs, links)."""

@@ -20,7 +20,7 @@ from des import (
 )
 from des.base.checks import require_positive
 from des.costs.feasibility import domain_memory
-from des.engine.migration import migration_s
+from des.simulation.migration import migration_s
 from des.training.background import beside_jobs
 from des.training.training_settings import EpochView, TrainingRun
 

@@ -4,11 +4,13 @@ import numpy as np
 
 from des.base.jit import kernel
 from des.compiled.kernels.general import run_program
-from des.compiled.kernels.program import Program, State
+from des.compiled.kernels.program import ProgramArrays, State
 
 
 @kernel
-def run_seeds(program: Program, state: State, seeds: np.ndarray, makespans_s: np.ndarray) -> int:
+def run_seeds(
+    program: ProgramArrays, state: State, seeds: np.ndarray, makespans_s: np.ndarray
+) -> int:
     """Simulate a program under several seeds of its links; returns how many ended well.
 
     Stops at the first that does not. The seeds, which mean something for links drawn by seed only,

@@ -9,9 +9,9 @@ from calibration.packet.links import PacketLinks
 from calibration.packet.process import PacketProcess, ns3_version
 from calibration.reference.astra_config import require_queues
 from des.engine.result import IterationResult
-from des.engine.stepped import simulate_stepped
 from des.job.workload import Workload
 from des.plan.plan import Plan
+from des.simulation.stepped import simulate_stepped
 from des.world.topology import Topology
 
 ANSWER_LIMIT_S = 600.0

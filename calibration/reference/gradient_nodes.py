@@ -22,7 +22,7 @@ _Inside = tuple[tuple[int, ...], bool]
 
 
 class GradientNodes:
-    """The exchanges of an iteration, bucket by bucket, as `des.engine.gradients` does them.
+    """The exchanges of an iteration, bucket by bucket, as `des.program.exchange_lists` does them.
 
     Replicas inside a device reduce and scatter, rings over the domains sum up the parts, and the
     replicas gather. At granularity ``domain``, where the GPUs are no NPUs, what they do among

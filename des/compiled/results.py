@@ -1,20 +1,14 @@
 """Results of a compiled run, in the form of the readable engine."""
 
-from functools import partial
+from functools import lru_cache, partial
+from typing import Any
 
 import numpy as np
 
-from des.compiled.flows import Marks
-from des.compiled.kernels.program import State
-from des.compiled.operations import operation_columns
-from des.compiled.program import Lowered
-from des.costs.feasibility import peaks_of_plan
-from des.costs.memory import memory_of_peaks
-from des.costs.update_times import update_s
-from des.engine.result import IterationResult, LinkUse, Span, StageUse, Transfer
-from des.job.workload import Workload
-from des.plan.corrections import Corrections
-from des.plan.plan import Plan
+from des.compiled.kernels.program import ProgramArrays, State
+from des.engine.result import IterationResult, LinkUse, Span, Transfer
+from des.program.actions import COMPUTE, PASSES
+from des.program.program import OperationList, Program
 from des.world.topology import Topology
 
 _new_span = partial(tuple.__new__, Span)
@@ -23,55 +17,17 @@ _new_transfer = partial(tuple.__new__, Transfer)
 
 
 def iteration_result(
-    topology: Topology,
-    workload: Workload,
-    plan: Plan,
-    lowered: Lowered,
-    state: State,
-    *,
-    corrections: Corrections,
+    topology: Topology, program: Program, arrays: ProgramArrays, state: State
 ) -> IterationResult:
     """Sum up a run that ended well and was recorded."""
-    peaks = peaks_of_plan(workload, plan, lowered.orders)
-    makespan_s = makespan_of_run_s(
-        topology, workload, plan, lowered, state, corrections=corrections
-    )
-    stages = tuple(
-        StageUse(
-            domain=topology.domains[stage.domain].name,
-            device=stage.device,
-            first_layer=stage.first_layer,
-            num_layers=stage.num_layers,
-            busy_s=busy_s,
-            idle_s=makespan_s - busy_s,
-        )
-        for stage, busy_s in zip(plan.stages, state.stages["busy_s"].tolist(), strict=True)
-    )
-    return IterationResult(
-        makespan_s=makespan_s,
-        utilisation=workload.flops_per_iteration / (topology.peak_flops_per_s * makespan_s),
-        stages=stages,
+    return IterationResult.of_program(
+        program,
+        float(state.outcome["end_s"][0]),
+        state.stages["busy_s"].tolist(),
         links=_link_uses(topology, state),
-        memory=memory_of_peaks(topology, workload, plan, peaks),
-        spans=_spans(lowered, state),
-        transfers=_transfers(lowered, state),
+        spans=_spans(program, state),
+        transfers=_transfers(program, arrays, state),
     )
-
-
-def makespan_of_run_s(
-    topology: Topology,
-    workload: Workload,
-    plan: Plan,
-    lowered: Lowered,
-    state: State,
-    *,
-    corrections: Corrections,
-) -> float:
-    """Time of a run that ended well, its update included. [s]"""
-    end_s = float(state.outcome["end_s"][0])
-    if not lowered.program.header["num_late"][0]:
-        end_s += update_s(topology, workload, plan, corrections)
-    return end_s
 
 
 def _link_uses(topology: Topology, state: State) -> tuple[LinkUse, ...]:
@@ -88,25 +44,41 @@ def _link_uses(topology: Topology, state: State) -> tuple[LinkUse, ...]:
     )
 
 
-def _spans(lowered: Lowered, state: State) -> tuple[Span, ...]:
-    kinds, microbatches, stages = operation_columns(lowered.orders)
-    starts_s, ends_s = state.spans["start_s"].tolist(), state.spans["end_s"].tolist()
-    rows = zip(stages, kinds, microbatches, starts_s, ends_s, strict=True)
-    return tuple(map(_new_span, rows))
+def _spans(program: Program, state: State) -> tuple[Span, ...]:
+    lists = tuple(program.operations[worker.operations] for worker in program.workers)
+    marks = _span_marks(lists, tuple(worker.stages for worker in program.workers))
+    times_s = (state.spans[name].tolist() for name in ("start_s", "end_s"))
+    return tuple(map(_new_span, zip(*marks, *times_s, strict=True)))
 
 
-def _transfers(lowered: Lowered, state: State) -> tuple[Transfer, ...]:
+@lru_cache(maxsize=256)
+def _span_marks(
+    lists: tuple[OperationList, ...], stages_of: tuple[tuple[int, ...], ...]
+) -> tuple[tuple[Any, ...], ...]:
+    """Stages, kinds and microbatches of all passes, worker by worker."""
+    marks = [
+        (stages[port // len(PASSES)], PASSES[port % len(PASSES)], item)
+        for own, stages in zip(lists, stages_of, strict=True)
+        for action, port, item in own.rows.tolist()
+        if action == COMPUTE
+    ]
+    return tuple(zip(*marks, strict=True))
+
+
+def _transfers(program: Program, arrays: ProgramArrays, state: State) -> tuple[Transfer, ...]:
     """All transfers, link by link; those of a link stay in the order in which they left."""
     found = state.transfers[: int(state.outcome["num_transfers"][0])]
     found = found[np.argsort(found["link"], kind="stable")]
-    marks: Marks = lowered.marks
-    flows = lowered.program.flow_of["flow"][found["message"]]
-    later = found["message"] - marks.first_messages[flows]
+    flows = arrays.flow_of["flow"][found["message"]]
+    marks = zip(*(each[-4:] for each in program.flows), strict=True)
+    stages, kinds, labels, label_steps = map(np.array, marks)
+    counts = [flow.num_messages for flow in program.flows]
+    later = found["message"] - (np.cumsum(counts) - counts)[flows]
     columns = (
         found["link"],
-        marks.stages[flows],
-        marks.kinds[flows],
-        marks.microbatches[flows] + later * marks.microbatch_steps[flows],
+        stages[flows],
+        kinds.astype(np.object_)[flows],
+        labels[flows] + later * label_steps[flows],
         found["start_s"],
         found["end_s"],
         found["arrival_s"],

@@ -3,17 +3,18 @@
 from collections.abc import Sequence
 
 from des.compiled.kernels.general import run_program
-from des.compiled.kernels.program import BEYOND, FULL, OK, TABLE, Program, State
+from des.compiled.kernels.program import BEYOND, FULL, OK, TABLE, ProgramArrays, State
 from des.compiled.links import Pieces
-from des.compiled.program import lower, lower_moves
-from des.compiled.results import iteration_result, makespan_of_run_s
+from des.compiled.pack import pack
+from des.compiled.results import iteration_result
 from des.compiled.state import new_state
-from des.engine.iteration import simulate
-from des.engine.migration import LayerMove
+from des.engine.iteration import run_alone
 from des.engine.result import IterationResult
 from des.job.workload import Workload
 from des.plan.corrections import NO_CORRECTIONS, Corrections
 from des.plan.plan import Plan
+from des.program.lowering import lower
+from des.program.moves import LayerMove, lower_moves
 from des.world.topology import Topology
 
 
@@ -26,15 +27,12 @@ def simulate_compiled(
     step: int = 0,
 ) -> IterationResult:
     """Simulate one iteration of a plan, see `des.simulate`; what cannot be is refused there."""
-    plan.check_against(topology, workload)
-    if isinstance(step, int) and not isinstance(step, bool) and step >= 0:
-        lowered = lower(topology, workload, plan, corrections, step=step)
-        state = run_to_end(topology, lowered.program)
-        if state is not None:
-            return iteration_result(
-                topology, workload, plan, lowered, state, corrections=corrections
-            )
-    return simulate(topology, workload, plan, corrections, step=step)
+    program = lower(topology, workload, plan, corrections, step=step)
+    arrays = pack(topology, program, corrections)
+    state = run_to_end(topology, arrays)
+    if state is None:
+        return run_alone(topology, program, corrections).result()
+    return iteration_result(topology, program, arrays, state)
 
 
 def makespan_compiled_s(
@@ -46,28 +44,27 @@ def makespan_compiled_s(
     step: int = 0,
 ) -> float:
     """Time of an iteration of a plan, that of `simulate_compiled` without all else. [s]"""
-    plan.check_against(topology, workload)
-    lowered = lower(topology, workload, plan, corrections, step=step)
-    state = run_to_end(topology, lowered.program)
+    program = lower(topology, workload, plan, corrections, step=step)
+    state = run_to_end(topology, pack(topology, program, corrections, is_recorded=False))
     if state is None:
-        return simulate(topology, workload, plan, corrections, step=step).makespan_s
-    return makespan_of_run_s(topology, workload, plan, lowered, state, corrections=corrections)
+        return run_alone(topology, program, corrections).result().makespan_s
+    return program.with_update_s(float(state.outcome["end_s"][0]))
 
 
 def moves_end_s(
     topology: Topology, moves: Sequence[LayerMove], corrections: Corrections = NO_CORRECTIONS
 ) -> float | None:
-    """Time until layers that all leave at time 0 have arrived, see `des.engine.migration`. [s]
+    """Time until layers that all leave at time 0 have arrived, see `des.program.moves`. [s]
 
     None where some never do, as `des.migration_s` will tell.
     """
     if not moves:
         return 0.0
-    state = run_to_end(topology, lower_moves(topology, moves, corrections))
+    state = run_to_end(topology, pack(topology, lower_moves(topology, moves), corrections))
     return None if state is None else float(state.outcome["end_s"][0])
 
 
-def run_to_end(topology: Topology, program: Program) -> State | None:
+def run_to_end(topology: Topology, program: ProgramArrays) -> State | None:
     """Run a program of a world; None where it cannot end, as `des.simulate` will tell."""
     state = new_state(program)
     pieces = Pieces(topology) if program.header["weather"][0] == TABLE else None
@@ -85,7 +82,7 @@ def run_to_end(topology: Topology, program: Program) -> State | None:
     return state if status == OK else None
 
 
-def _work_s(program: Program) -> float:
+def _work_s(program: ProgramArrays) -> float:
     """Time of all operations of the busiest worker, which no iteration is shorter than. [s]"""
     durations_s = program.durations_s["s"][program.operations["work"]]
     workers = program.workers

@@ -12,21 +12,21 @@ from des.compiled.kernels.program import (
     ARRIVAL,
     DEVICE_STATE,
     EVENT,
+    GROUP_STATE,
     LOCAL_WIRE_STATE,
     MEMBER_STATE,
     OUTCOME,
     PARCEL,
-    REPLICA_STATE,
     SPAN,
     STAGE_STATE,
     TRANSFER,
     WORKER_STATE,
-    Program,
+    ProgramArrays,
     State,
 )
 
 
-def new_state(program: Program, gate_room: int = 64) -> State:
+def new_state(program: ProgramArrays, gate_room: int = 64) -> State:
     """Make a state that can hold a run of a program, and of any with no greater counts.
 
     ``gate_room`` is for the pieces of a gate; a run that needs more ends as FULL.
@@ -38,7 +38,7 @@ def new_state(program: Program, gate_room: int = 64) -> State:
         num_operations=len(program.operations),
         num_stages=int(header["num_stages"]),
         num_devices=int(header["num_devices"]),
-        num_replicas=int(header["num_replicas"]),
+        num_groups=int(header["num_groups"]),
         num_messages=int(header["num_messages"]),
         num_transfers=num_transfers,
         num_links=int(header["num_links"]),
@@ -56,7 +56,7 @@ def make_state(
     num_operations: int,
     num_stages: int,
     num_devices: int,
-    num_replicas: int,
+    num_groups: int,
     num_messages: int,
     num_transfers: int,
     num_links: int,
@@ -78,7 +78,7 @@ def make_state(
         "workers": (WORKER_STATE, num_workers),
         "devices": (DEVICE_STATE, num_devices),
         "stages": (STAGE_STATE, num_stages),
-        "replicas": (REPLICA_STATE, num_replicas),
+        "groups": (GROUP_STATE, num_groups),
         "local_wires": (LOCAL_WIRE_STATE, num_local_wires),
         "arrivals": (ARRIVAL, num_messages),
         "parcels": (PARCEL, num_messages),

@@ -1,115 +1,37 @@
 """Discrete-event simulation of one training iteration over domains and WAN links.
 
-Every worker is a SimPy process that does its operations in order, on a clock and a network that it
+Every worker is a SimPy process that does its list of operations, on a clock and a network that it
 is given. What it computes ends at ``max(own last end, arrival of the input, device free) +
 duration``; the event queue decides who comes first where workers share a device or a link.
 """
 
+from collections import Counter
 from collections.abc import Generator, Sequence
-from itertools import chain
+from itertools import accumulate, chain
 
 import simpy
 
-from des.clock import WORKER, Clock
-from des.costs.feasibility import orders_of_plan, peaks_of_plan
-from des.costs.memory import Peaks, memory_of_peaks
-from des.costs.update_times import update_s
-from des.engine.borders import Borders
-from des.engine.gradients import GradientSums
-from des.engine.network import Carrier, Network
-from des.engine.result import IterationResult, Span, StageUse, Transfer
-from des.engine.stage_run import LocalWires, make_stage_runs
-from des.job.workload import Workload
-from des.plan.buckets import buckets_of
-from des.plan.corrections import NO_CORRECTIONS, Corrections
-from des.plan.plan import Plan
-from des.schedules import DeadlockError, Order, check_orders, peaks_held
+from des.clock import MEMBER, WORKER, Clock, Message, Moment
+from des.engine.devices import Queue, local_way
+from des.engine.network import Carrier, Network, Parcel, Send
+from des.engine.result import IterationResult, Span, Transfer
+from des.plan.corrections import Corrections
+from des.program.actions import COMPUTE, NONE, PASSES, REDUCE, SEND, WAIT_SENT
+from des.program.program import Channel, ExchangeMember, MessageFlow, Program, Worker
+from des.schedules import DeadlockError, Operation
 from des.world.topology import Topology
 
 
-def simulate(
-    topology: Topology,
-    workload: Workload,
-    plan: Plan,
-    corrections: Corrections = NO_CORRECTIONS,
-    *,
-    step: int = 0,
-) -> IterationResult:
-    """Simulate one iteration of a plan.
-
-    A plan that exceeds the memory of a domain is simulated as if it fitted, and the result says so
-    in ``fits_memory``; see `des.costs.feasibility.check_memory` to refuse it.
-
-    Parameters
-    ----------
-    step
-        Position of the iteration in the training, from 0: replicas that do not synchronise after
-        every step do so after some.
+def run_alone(topology: Topology, program: Program, corrections: Corrections) -> "Iteration":
+    """Run a program to its end on a clock and links of its own.
 
     Raises
     ------
-    ValueError
-        If the plan does not match the workload or the topology.
-    UnreachableError
-        If the plan sends between domains that no path joins.
     StarvationError
         If a message waits for a link that is down for ever.
     """
-    plan.check_against(topology, workload)
-    if isinstance(step, bool) or not isinstance(step, int) or step < 0:
-        raise ValueError(f"simulate: step must be a whole number of at least 0, got {step!r}")
-    orders = orders_of_plan(topology, workload, plan, corrections)
-    iteration = _run_alone(topology, workload, plan, orders, corrections=corrections, step=step)
-    return iteration.result(peaks_of_plan(workload, plan, orders))
-
-
-def simulate_orders(
-    topology: Topology,
-    workload: Workload,
-    plan: Plan,
-    orders: Sequence[Order],
-    corrections: Corrections = NO_CORRECTIONS,
-) -> IterationResult:
-    """Simulate one iteration with given orders instead of the plan's schedule.
-
-    Raises
-    ------
-    ValueError
-        As `simulate`, if the orders do not do each pass of each microbatch once and in turn, or if
-        the plan has several replicas.
-    DeadlockError
-        If the orders make the workers wait for each other; the message names the operations.
-    """
-    plan.check_against(topology, workload)
-    if plan.replicas:
-        raise ValueError(f"simulate_orders: plan must have one replica, got {len(plan.placements)}")
-    check_orders(orders, plan.device_of_stage, workload.num_microbatches)
-    iteration = _run_alone(topology, workload, plan, orders, corrections=corrections, step=0)
-    return iteration.result(peaks_held(tuple(orders)))
-
-
-def _run_alone(
-    topology: Topology,
-    workload: Workload,
-    plan: Plan,
-    orders: Sequence[Order],
-    *,
-    corrections: Corrections,
-    step: int,
-) -> "Iteration":
-    """Run an iteration to its end on a clock and links of its own."""
     clock = Clock()
-    network = Network(clock, topology, corrections)
-    iteration = Iteration(
-        clock,
-        network,
-        topology,
-        workload,
-        plan,
-        orders=orders,
-        corrections=corrections,
-        step=step,
-    )
+    iteration = Iteration(clock, Network(clock, topology, corrections), program)
     iteration.start()
     clock.run_out()
     return iteration
@@ -122,116 +44,151 @@ class Iteration:
     ----------
     clock, network
         Clock that it runs on; others may run there too.
-    orders
-        Operations of each worker, one after the other.
-    step
-        Position of the iteration in the training.
     first_number
         From where on its messages, workers and members of exchanges count in their ranks. No two
         iterations that run at a time may share a number.
     """
 
     def __init__(
-        self,
-        clock: Clock,
-        network: Carrier,
-        topology: Topology,
-        workload: Workload,
-        plan: Plan,
-        *,
-        orders: Sequence[Order],
-        corrections: Corrections,
-        step: int,
-        first_number: int = 0,
+        self, clock: Clock, network: Carrier, program: Program, *, first_number: int = 0
     ) -> None:
-        self._clock, self._network = clock, network
-        self._topology, self._workload, self._plan = topology, workload, plan
-        self._orders = orders
-        self._first_worker_rank = WORKER + first_number
-        self._blocking = plan.holds_senders_up(topology)
-        self._start_s = 0.0
+        self._clock, self._network, self._program = clock, network, program
+        self._first_number = first_number
+        self._devices = [Queue() for _ in range(program.num_devices)]
+        self._collectives = [Queue() for _ in range(program.num_devices)]
+        counts = [flow.num_messages for flow in program.flows]
+        first_numbers = accumulate(counts, initial=first_number)
+        self._messages = [
+            self._messages_of(*each) for each in zip(program.flows, first_numbers, strict=False)
+        ]
+        self._ways = self._prepare_ways()
+        self._releases = [
+            Moment(clock, MEMBER + first_number + number) for number in range(len(program.members))
+        ]
+        self._num_left = [stage.num_gradients for stage in program.stages]
+        self._stages_left = Counter(stage.group for stage in program.stages)
+        self._group_end_s = dict.fromkeys(self._stages_left, 0.0)
+        self._start_s = self.ended_s = 0.0
+        self._busy_s = [0.0] * len(program.stages)
+        self._ranks = [WORKER + first_number + number for number in range(len(program.workers))]
+        self._spans: dict[int, list[Span]] = {rank: [] for rank in self._ranks}
         self._workers: list[simpy.Process] = []
         self._members: list[simpy.Process] = []
-        self._spans: list[list[Span]] = [[] for _ in orders]
-        self._update_s = update_s(topology, workload, plan, corrections)
-        self._stages = make_stage_runs(topology, workload, plan, corrections)
-        local = LocalWires(topology)
-        Borders(
-            clock, network, topology, workload, plan, corrections=corrections, local=local
-        ).join(self._stages, first_number=first_number)
-        self._gradients = GradientSums(
-            clock,
-            network,
-            topology,
-            workload,
-            plan,
-            buckets=buckets_of(workload, plan, step),
-            corrections=corrections,
-            local=local,
-            first_number=first_number,
-        )
+
+    def _messages_of(self, flow: MessageFlow, first_number: int) -> list[Message]:
+        if flow.channel == NONE:
+            return []
+        return [
+            Message(self._clock, first_number + item, flow.label + item * flow.label_step)
+            for item in range(flow.num_messages)
+        ]
+
+    def _prepare_ways(self) -> list[Send]:
+        """What passes on the messages of each flow: links, a wire inside a domain, or nothing."""
+        program, ways = self._program, []
+        wires: dict[int, Queue] = {}
+        for flow in program.flows:
+            route, wire = Channel() if flow.channel == NONE else program.channels[flow.channel]
+            if route:
+                parcel = Parcel(flow.num_bytes, route, flow.stage, flow.kind, flow.sender)
+                ways.append(self._network.way(parcel))
+            elif wire == NONE:
+                ways.append(Message.happen_at)
+            else:
+                queue = wires.setdefault(wire, Queue()) if program.has_queues else None
+                ways.append(local_way(queue, flow.transfer_s, flow.latency_s))
+        return ways
 
     def start(self) -> None:
         """Start all workers and exchanges of gradients now."""
-        clock = self._clock
+        clock, program = self._clock, self._program
         self._start_s = clock.now
-        for worker, order in enumerate(self._orders):
-            self._workers.append(clock.process(self._work(worker, order)))
-        self._members.extend(self._gradients.processes())
-        if self._gradients.num_late:
+        for rank, worker in zip(self._ranks, program.workers, strict=True):
+            self._workers.append(clock.process(self._work(rank, worker)))
+        for release, member in zip(self._releases, program.members, strict=True):
+            self._members.append(clock.process(self._take_part(release, member)))
+        if program.num_late:
             clock.process(self._end_step())
 
     def run(self) -> Generator[simpy.Event, None, float]:
         """Start, wait until everything is done, and return the end of the iteration. [s]"""
         self.start()
         yield self._clock.all_of([*self._workers, *self._members])
-        return self._end_s()
+        return self._program.with_update_s(self.ended_s)
 
     def _end_step(self) -> Generator[simpy.Event, None, None]:
-        """Start the exchanges after the step when all replicas have done everything else."""
-        early = self._members[: -self._gradients.num_late]
-        yield self._clock.all_of([*self._workers, *early])
-        self._gradients.release_late(self._ended_s() + self._update_s)
+        """Start the exchanges behind the step when everything else is done."""
+        num_early = len(self._members) - self._program.num_late
+        yield self._clock.all_of([*self._workers, *self._members[:num_early]])
+        for release in self._releases[num_early:]:
+            release.happen_at(self.ended_s + self._program.update_s)
 
-    def _ended_s(self) -> float:
-        """Time at which the last pass or exchange so far has ended. [s]"""
-        last_ends_s = [spans[-1].end_s for spans in self._spans if spans]
-        return max(*last_ends_s, self._gradients.end_s)
-
-    def _end_s(self) -> float:
-        """End of the iteration: of all that happened, and of the step. [s]"""
-        return self._ended_s() + (0.0 if self._gradients.num_late else self._update_s)
-
-    def _work(self, worker: int, order: Order) -> Generator[simpy.Event, None, None]:
-        """Do the operations in order: wait for the input, compute, send the output."""
-        clock, rank = self._clock, self._first_worker_rank + worker
-        for kind, microbatch, index in order:
-            stage = self._stages[index]
-            this = stage.passes[kind]
-
-            if this.inputs:
-                yield this.inputs[microbatch]
-
-            start_s, end_s = stage.device.compute(this.duration_s, ready_s=clock.now)
-            stage.busy_s += this.duration_s
-            self._spans[worker].append(Span(index, kind, microbatch, start_s, end_s))
-            if self._gradients.are_due and kind in "BW":
-                self._gradients.made(index, start_s, end_s)
-            yield clock.at(end_s, rank)
-
-            if this.send is not None:
-                message = this.outputs[microbatch]
-                this.send(message, end_s)
-                if self._blocking:
-                    yield message
+    def _work(
+        self, rank: int, worker: Worker, reduce_s: float = 0.0
+    ) -> Generator[simpy.Event, None, None]:
+        """Do operations in order: wait for the input, compute, send the output."""
+        clock = self._clock
+        for action, port, item in self._program.operations[worker.operations].rows.tolist():
+            if action == COMPUTE:
+                yield clock.at(self._compute(rank, worker, port, item), rank)
+            elif action == REDUCE:
+                _, end_s = self._collectives[worker.device].take(reduce_s, ready_s=clock.now)
+                yield clock.at(end_s, rank)
+            else:
+                flow = worker.flows[port]
+                message = self._messages[flow][item]
+                if action == SEND:
+                    self._ways[flow](message, clock.now)
+                    continue
+                yield message
+                if action == WAIT_SENT:
                     yield clock.at(clock.now, message.rank)  # its receiver continues first
+        self.ended_s = max(self.ended_s, clock.now)
+
+    def _take_part(
+        self, release: Moment, member: ExchangeMember
+    ) -> Generator[simpy.Event, None, None]:
+        """Do a member's part of an exchange when its bucket is ready."""
+        yield release
+        yield from self._work(release.rank, member.worker, member.reduce_s)
+
+    def _compute(self, rank: int, worker: Worker, port: int, microbatch: int) -> float:
+        """Do a pass as soon as the device is free; returns its end. [s]"""
+        stage, number = worker.stages[port // len(PASSES)], port % len(PASSES)
+        duration_s, kind = self._program.stages[stage].durations_s[number], PASSES[number]
+        start_s, end_s = self._devices[worker.device].take(duration_s, ready_s=self._clock.now)
+        self._busy_s[stage] += duration_s
+        self._spans[rank].append(Span(stage, kind, microbatch, start_s, end_s))
+        if self._members and kind in "BW":
+            self._made(stage, start_s, end_s)
+        return end_s
+
+    def _made(self, stage: int, start_s: float, end_s: float) -> None:
+        """Note a pass that makes gradients; the last one of a group releases its exchanges.
+
+        A bucket is ready when the pass has come down to its first layer.
+        """
+        self._num_left[stage] -= 1
+        if self._num_left[stage] > 0:
+            return
+        group = self._program.stages[stage].group
+        self._stages_left[group] -= 1
+        end_s = self._group_end_s[group] = max(self._group_end_s[group], end_s)
+        if self._stages_left[group] > 0:
+            return
+        for member, release in zip(self._program.members, self._releases, strict=True):
+            if member.group == group:
+                ready_s = end_s - member.left_fraction * (end_s - start_s)  # the last at the end
+                release.happen_at(max(start_s, ready_s))
 
     def _check_done(self) -> None:
-        """Refuse orders in which workers wait for each other."""
+        """Refuse lists in which workers wait for each other."""
         waiting = [
-            str(order[len(spans)])
-            for worker, order, spans in zip(self._workers, self._orders, self._spans, strict=True)
-            if worker.is_alive
+            str(self._next_pass(worker, len(spans)))
+            for process, worker, spans in zip(
+                self._workers, self._program.workers, self._spans.values(), strict=True
+            )
+            if process.is_alive
         ]
         if waiting:
             raise DeadlockError(
@@ -239,7 +196,14 @@ class Iteration:
             )
         assert not any(member.is_alive for member in self._members)
 
-    def result(self, peaks: Peaks) -> IterationResult:
+    def _next_pass(self, worker: Worker, num_done: int) -> Operation:
+        """Pass that a worker does after some others."""
+        operations = self._program.operations[worker.operations].rows
+        _, port, item = operations[operations[:, 0] == COMPUTE][num_done].tolist()
+        stage = worker.stages[port // len(PASSES)]
+        return Operation(PASSES[port % len(PASSES)], item, stage)
+
+    def result(self) -> IterationResult:
         """Sum up what has happened, in times since the start; the clock has run out.
 
         Raises
@@ -248,29 +212,13 @@ class Iteration:
             If workers still wait for their inputs.
         """
         self._check_done()
-        topology, workload, start_s = self._topology, self._workload, self._start_s
-        makespan_s = self._ended_s() - start_s
-        if not self._gradients.num_late:
-            makespan_s += self._update_s
-        stages = tuple(
-            StageUse(
-                domain=topology.domains[run.stage.domain].name,
-                device=run.stage.device,
-                first_layer=run.stage.first_layer,
-                num_layers=run.stage.num_layers,
-                busy_s=run.busy_s,
-                idle_s=makespan_s - run.busy_s,
-            )
-            for run in self._stages
-        )
-        spans = list(chain.from_iterable(self._spans))
-        return IterationResult(
-            makespan_s=makespan_s,
-            utilisation=workload.flops_per_iteration / (topology.peak_flops_per_s * makespan_s),
-            stages=stages,
+        start_s = self._start_s
+        return IterationResult.of_program(
+            self._program,
+            self.ended_s - start_s,
+            self._busy_s,
             links=self._network.link_uses(),
-            memory=memory_of_peaks(topology, workload, self._plan, peaks),
-            spans=_spans_since(start_s, spans),
+            spans=_spans_since(start_s, list(chain.from_iterable(self._spans.values()))),
             transfers=_transfers_since(start_s, self._network.transfers()),
         )
 

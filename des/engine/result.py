@@ -1,5 +1,6 @@
 """Result of one simulated iteration."""
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -7,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from des.base.frames import frame_to_xarray
 from des.base.lazy import lazy
 from des.costs.memory import DomainMemory
+from des.program.program import Program
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -47,7 +49,7 @@ class Transfer(NamedTuple):
     the position in the topology's links, ``stage`` the sender, ``kind`` the pass that made the
     message: ``F`` an activation, ``B`` its gradient; ``G`` is a part of the sum of gradients (of
     parameters) over the replicas, in which ``microbatch`` counts the
-    buckets; ``M`` is the model state of a layer that moves (see `des.engine.migration`).
+    buckets; ``M`` is the model state of a layer that moves (see `des.program.moves`).
     """
 
     link: int
@@ -104,6 +106,41 @@ class IterationResult:
     memory: tuple[DomainMemory, ...]
     spans: tuple[Span, ...]
     transfers: tuple[Transfer, ...]
+
+    @classmethod
+    def of_program(
+        cls, program: Program, end_s: float, busy_s: Sequence[float], **rows: Any
+    ) -> "IterationResult":
+        """Sum up a run of a program that began at time 0.
+
+        Parameters
+        ----------
+        end_s
+            End of the last operation. [s]
+        busy_s
+            Time in which each stage has computed. [s]
+        rows
+            Links, spans and transfers.
+        """
+        makespan_s = program.with_update_s(end_s)
+        stages = tuple(
+            StageUse(
+                domain=stage.domain,
+                device=stage.domain_device,
+                first_layer=stage.first_layer,
+                num_layers=stage.num_layers,
+                busy_s=each_s,
+                idle_s=makespan_s - each_s,
+            )
+            for stage, each_s in zip(program.stages, busy_s, strict=True)
+        )
+        return cls(
+            makespan_s=makespan_s,
+            utilisation=program.useful_flops / (program.peak_flops_per_s * makespan_s),
+            stages=stages,
+            memory=program.memory,
+            **rows,
+        )
 
     @cached_property
     def bubble_fraction(self) -> float:

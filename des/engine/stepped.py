@@ -4,20 +4,15 @@ The other simulator knows messages and times only. It never runs past the next e
 as that may send another message; where a message arrives first, the clock continues from there.
 """
 
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from itertools import count
 from typing import Protocol
 
 import simpy
 
 from des.clock import Clock, Message
-from des.costs.feasibility import orders_of_plan, peaks_of_plan
-from des.engine.iteration import Iteration
 from des.engine.network import Parcel, Send
-from des.engine.result import IterationResult, LinkUse, Transfer
-from des.job.workload import Workload
-from des.plan.corrections import NO_CORRECTIONS
-from des.plan.plan import Plan
+from des.engine.result import LinkUse, Transfer
 from des.world.topology import Topology
 
 LAST = 5 << 50
@@ -135,46 +130,3 @@ def _union_s(transfers: list[Transfer]) -> float:
         covered_s += max(0.0, one.end_s - max(until_s, one.start_s))
         until_s = max(until_s, one.end_s)
     return covered_s
-
-
-def simulate_stepped(
-    topology: Topology,
-    workload: Workload,
-    plan: Plan,
-    open_links: Callable[[Topology], SteppedLinks],
-    *,
-    step: int = 0,
-) -> IterationResult:
-    """Simulate one iteration of a plan on links that another simulator plays.
-
-    Parameters
-    ----------
-    open_links
-        Begins a simulation of the links of the world at time 0.
-    step
-        Position of the iteration in the training, see `des.simulate`.
-
-    Raises
-    ------
-    ValueError
-        As `des.simulate`.
-    UnreachableError, StarvationError
-        As `des.simulate`.
-    """
-    plan.check_against(topology, workload)
-    clock = Clock()
-    network = SteppedNetwork(clock, topology, open_links(topology))
-    orders = orders_of_plan(topology, workload, plan, NO_CORRECTIONS)
-    iteration = Iteration(
-        clock,
-        network,
-        topology,
-        workload,
-        plan,
-        orders=orders,
-        corrections=NO_CORRECTIONS,
-        step=step,
-    )
-    iteration.start()
-    clock.run_out()
-    return iteration.result(peaks_of_plan(workload, plan, orders))

@@ -15,7 +15,7 @@ over dynamic, heterogeneous, and geo-distributed clusters", SOSP'25.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replacement:
-    """Cost of a change of placement, see `des.engine.migration.migration_s`."""
+    """Cost of a change of placement, see `des.simulation.migration.migration_s`."""
 
     restart_s: float = RESTART_S
     pays_bytes: bool = True

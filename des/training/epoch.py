@@ -5,14 +5,15 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from des.base.checks import MOST_ITEMS, require_count
-from des.engine.iteration import simulate
-from des.engine.migration import migration_s, missing_states
 from des.engine.result import IterationResult
 from des.job.workload import Workload
 from des.plan.corrections import NO_CORRECTIONS, Corrections
 from des.plan.plan import Plan
 from des.plan.replacement import RESTART_S
 from des.plan.synchronisation import EVERY_STEP
+from des.program.moves import missing_states
+from des.simulation.iteration import simulate
+from des.simulation.migration import migration_s
 from des.world.topology import Topology
 
 
@@ -104,9 +105,9 @@ def simulate_epoch(
     previous
         Plan in force before; None if there is nothing to change from.
     restart_s, pays_bytes
-        Price of a change, see `des.engine.migration.migration_s`.
+        Price of a change, see `des.simulation.migration.migration_s`.
     first_step
-        Position of the first iteration in the training, see `des.engine.iteration.simulate`.
+        Position of the first iteration in the training, see `des.simulation.iteration.simulate`.
     simulator
         Simulator of an iteration, called with topology, workload, plan and corrections, and for a
         plan of several replicas with ``step``.
@@ -114,7 +115,7 @@ def simulate_epoch(
     Raises
     ------
     ValueError
-        If a count is out of range, or as `des.engine.migration.migration_s` and ``simulator``.
+        If a count is out of range, or as `des.simulation.migration.migration_s` and ``simulator``.
 
     Examples
     --------

@@ -6,14 +6,13 @@ from typing import NamedTuple, Protocol, TypeVar
 
 from des.costs.feasibility import tightest_domain
 from des.dynamics.link_course import StarvationError, Weather
-from des.engine.gradients import exchange_behind_s
-from des.engine.iteration import simulate
 from des.engine.result import IterationResult
 from des.job.workload import Workload
 from des.plan.buckets import buckets_behind
 from des.plan.corrections import Corrections
 from des.plan.plan import Plan
 from des.plan.synchronisation import Fragment, all_reduce_bytes, fragments_due
+from des.simulation.iteration import exchange_behind_s, simulate
 from des.training.background import beside_jobs
 from des.world.domain_load import DomainLoad
 from des.world.topology import Topology

@@ -18,10 +18,11 @@ import simpy
 from des.clock import Clock
 from des.costs.feasibility import check_memory
 from des.costs.memory import InfeasiblePlacementError
-from des.engine.migration import migration_s, moved_bytes
 from des.job.workload import Workload
 from des.plan.corrections import NO_CORRECTIONS, Corrections
 from des.plan.plan import Plan
+from des.program.moves import moved_bytes
+from des.simulation.migration import migration_s
 from des.training.background import Background
 from des.training.foresight import drawn_world
 from des.training.step_figures import StepFigures, StepSimulator, told_when

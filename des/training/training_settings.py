@@ -33,7 +33,8 @@ class TrainingRun:
     background
         Other jobs, see `des.training.background.Background`.
     restart_s, pays_bytes
-        Price of a change of plan, see `des.engine.migration.migration_s`. The first plan is free.
+        Price of a change of plan, see `des.simulation.migration.migration_s`. The first plan is
+        free.
     """
 
     num_iterations: int | None = None

@@ -3,11 +3,11 @@
 from dataclasses import replace
 
 from des.dynamics import STEADY
-from des.engine.iteration import simulate
 from des.engine.result import IterationResult
 from des.job.workload import Workload
 from des.plan.corrections import NO_CORRECTIONS, Corrections
 from des.plan.plan import Plan
+from des.simulation.iteration import simulate
 from des.world.topology import Topology
 from des.world.transport import PLAIN
 
@@ -29,7 +29,7 @@ def exposed_communication_s(
     Parameters
     ----------
     result
-        Result of `des.engine.iteration.simulate` for the other arguments.
+        Result of `des.simulation.iteration.simulate` for the other arguments.
 
     Returns
     -------

@@ -114,7 +114,7 @@ def memory_timeline(
     Parameters
     ----------
     result
-        Result of `des.engine.iteration.simulate` for the other arguments.
+        Result of `des.simulation.iteration.simulate` for the other arguments.
 
     Notes
     -----

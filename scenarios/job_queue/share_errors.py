@@ -23,8 +23,8 @@ from des.cluster.queued_job import QueuedJob
 from des.cluster.running import run
 from des.cluster.world import World
 from des.compiled.simulate import simulate_compiled
-from des.engine.together import ConcurrentJob, iterate_together
 from des.job.models import build_workload
+from des.simulation.together import ConcurrentJob, iterate_together
 from des.world.topology import Topology
 from des.world.transport import Transport
 from des.worlds.generator import PlaneWorlds

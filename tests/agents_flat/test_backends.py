@@ -15,8 +15,8 @@ from agents.flat.task import PlacementTask
 from agents.flat.worlds import GivenWorld
 from des import Corrections, Placement, Plan, Topology, Workload, simulate
 from des.compiled.simulate import simulate_compiled
-from des.engine.migration import migration_s
 from des.plan.replacement import Replacement
+from des.simulation.migration import migration_s
 
 INSTALLED = ("astra-aware", "astra-ns3", "astra-pairwise", "astra-unaware", "ns3")
 PAIR = world("AB", {"AB": (8.0, 0.25), "BA": (2.0, 0.5)})

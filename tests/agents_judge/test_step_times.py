@@ -28,8 +28,8 @@ from des import (
     simulate,
 )
 from des.compiled.simulate import simulate_compiled
-from des.engine.gradients import exchange_behind_s
 from des.plan.synchronisation import fragments_due
+from des.simulation.iteration import exchange_behind_s
 
 TWO_LAYERS = unit_workload([(1, 2)] * 2, num_microbatches=4)
 """6 s a microbatch on a domain of 1 FLOP/s; gradients of 2 x 2 bytes."""

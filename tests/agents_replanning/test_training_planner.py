@@ -10,7 +10,7 @@ from agents.decision.threshold import ReplanThreshold
 from agents.planners.table import PLANNERS
 from agents.replanning.training_planner import Replanning, asked_on_change
 from des import STEADY, InfeasiblePlacementError, simulate
-from des.engine.migration import migration_s
+from des.simulation.migration import migration_s
 from des.training.training_run import run_training
 from des.training.training_settings import EpochView, TrainingRun
 from des.world.domain_load import IDLE, DomainLoad

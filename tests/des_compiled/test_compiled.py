@@ -11,11 +11,12 @@ from des import Operation, Parallelism, Placement, Plan, StarvationError, Topolo
 from des.compiled.kernels.general import run_program
 from des.compiled.kernels.program import BEYOND, DEADLOCK, STARVED
 from des.compiled.links import Pieces
-from des.compiled.operations import operations_of
-from des.compiled.program import lower
+from des.compiled.pack import pack
 from des.compiled.simulate import moves_end_s, simulate_compiled
 from des.compiled.state import new_state
-from des.engine.migration import LayerMove
+from des.program.lowering import lower
+from des.program.moves import LayerMove
+from des.program.worker_lists import worker_lists
 
 FREE = (FREE_BANDWIDTH_BYTES_PER_S, 0.0)
 
@@ -130,8 +131,8 @@ def test_a_link_that_is_down_for_ever_is_refused_as_by_the_readable_engine():
     topology = moving(world("AB", {"AB": (1.0, 0.0), "BA": (1.0, 0.0)}), (2.0, 0.0, 1.0))
     workload = unit_workload([(1, 1), (1, 1)], num_microbatches=1, message_bytes=4.0)
 
-    lowered = lower(topology, workload, plan(0, 1))
-    assert run_program(lowered.program, new_state(lowered.program)) == BEYOND
+    arrays = pack(topology, lower(topology, workload, plan(0, 1)))
+    assert run_program(arrays, new_state(arrays)) == BEYOND
     with pytest.raises(StarvationError, match="down for ever from 2 s on, with 3 bytes"):
         simulate_compiled(topology, workload, plan(0, 1))
     assert moves_end_s(topology, [LayerMove(0, 0, 1, 4.0)]) is None
@@ -140,7 +141,7 @@ def test_a_link_that_is_down_for_ever_is_refused_as_by_the_readable_engine():
 def test_a_wire_that_starves_says_which():
     topology = moving(world("AB", {"AB": (1.0, 0.0), "BA": (1.0, 0.0)}), (2.0, 0.0, 1.0), link=0)
     workload = unit_workload([(1, 1), (1, 1)], num_microbatches=1, message_bytes=4.0)
-    program = lower(topology, workload, plan(0, 1)).program
+    program = pack(topology, lower(topology, workload, plan(0, 1)))
     pieces, links = Pieces(topology), program.links.copy()
     pieces.extend(10.0)
     program = program._replace(pieces=pieces.write(links), links=links)
@@ -161,11 +162,12 @@ def test_a_step_is_refused_as_by_the_readable_engine(step):
 def test_workers_that_wait_for_each_other_are_told_apart():
     """Stage 0 wants a gradient before it has done the forward pass that the gradient follows."""
     workload = unit_workload([(1, 1), (1, 1)], num_microbatches=1)
-    program = lower(free_world(2), workload, plan(0, 1)).program
     orders = (
         (Operation("B", 0, 0), Operation("F", 0, 0)),
         (Operation("F", 0, 1), Operation("B", 0, 1)),
     )
-    program = program._replace(operations=operations_of(orders, (2,), 1))
+    lists, _ = worker_lists(orders, (2,), (0, 1))
+    lowered = replace(lower(free_world(2), workload, plan(0, 1)), operations=lists)
+    program = pack(free_world(2), lowered)
 
     assert run_program(program, new_state(program)) == DEADLOCK

@@ -31,7 +31,7 @@ from des import (
     simulate,
 )
 from des.compiled.simulate import moves_end_s, simulate_compiled
-from des.engine.migration import layer_moves
+from des.program.moves import layer_moves
 
 Outcome = IterationResult | tuple[type[Exception], str]
 Case = tuple[Topology, Workload, Plan, Corrections]

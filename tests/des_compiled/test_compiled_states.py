@@ -18,11 +18,12 @@ from des.compiled.kernels.fair_sharing import equal_share
 from des.compiled.kernels.general import run_program
 from des.compiled.kernels.program import OK, State
 from des.compiled.links import Pieces
-from des.compiled.program import lower
+from des.compiled.pack import pack
 from des.compiled.simulate import simulate_compiled
 from des.compiled.state import make_state, new_state
 from des.costs.feasibility import orders_of_plan
 from des.engine.fair_wire import equal_part as equal_part_of_any
+from des.program.lowering import lower
 
 
 def test_an_iteration_that_outlasts_the_first_look_at_its_links():
@@ -59,7 +60,7 @@ def test_courses_are_known_as_far_as_asked_for(data, topology, horizons_s):
 def lower_links(topology: Topology) -> np.ndarray:
     """Links of a program of a world."""
     workload = unit_workload([(1, 1)] * 2, num_microbatches=1)
-    return lower(topology, workload, plan(0, 0)).program.links
+    return pack(topology, lower(topology, workload, plan(0, 0))).links
 
 
 SIZES = {
@@ -67,7 +68,7 @@ SIZES = {
     "num_operations": 4096,
     "num_stages": 64,
     "num_devices": 64,
-    "num_replicas": 4,
+    "num_groups": 64,
     "num_messages": 8192,
     "num_transfers": 32768,
     "num_links": 16,
@@ -93,8 +94,10 @@ def test_one_state_serves_programs_in_turn(data, topology, workload):
     for _ in range(3):
         plans = any_plans(topology, workload)
         chosen = data.draw(plans.filter(partial(can_be_scheduled, topology, workload)))
-        recorded = lower(topology, workload, chosen).program
-        unrecorded = lower(topology, workload, chosen, is_recorded=False).program
+        program = lower(topology, workload, chosen)
+        recorded, unrecorded = (
+            pack(topology, program, is_recorded=recorded) for recorded in (True, False)
+        )
         own = new_state(recorded)
         assert run_program(recorded, own) == run_program(unrecorded, state) == OK
 
@@ -122,7 +125,7 @@ def drawn_world() -> Topology:
 def test_many_seeds_at_once_are_the_same_as_one_by_one():
     topology, seeds = drawn_world(), np.array([3, 0, 2**63 - 1])
     workload = unit_workload([(1, 1)] * 3, num_microbatches=4, message_bytes=1.0)
-    program = lower(topology, workload, plan(0, 1, 2)).program
+    program = pack(topology, lower(topology, workload, plan(0, 1, 2)))
 
     makespans_s = np.zeros(len(seeds))
     assert run_seeds(program, new_state(program), seeds, makespans_s) == len(seeds)
@@ -137,7 +140,7 @@ def test_threads_share_a_program():
     topology = drawn_world()
     workload = unit_workload([(1, 1)] * 6, num_microbatches=8, message_bytes=1.0)
     chosen = Plan(placement=Placement(domain_of_layer=(0, 1, 2, 0, 1, 2)))
-    program = lower(topology, workload, chosen).program
+    program = pack(topology, lower(topology, workload, chosen))
 
     def makespan_s(_: int) -> float:
         state = new_state(program)

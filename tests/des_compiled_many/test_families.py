@@ -15,7 +15,7 @@ from des import NO_CORRECTIONS, Corrections, Plan, Topology, Workload, simulate
 from des.compiled.many.families import family_times_s
 from des.compiled.many.family_rows import written_plans
 from des.compiled.many.simulation import exchanges_behind_s, simulate_many
-from des.engine.gradients import exchange_behind_s
+from des.simulation.iteration import exchange_behind_s
 
 ANY = {
     "data": st.data(),

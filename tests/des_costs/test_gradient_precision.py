@@ -17,9 +17,9 @@ from des import (
 )
 from des.compiled.simulate import simulate_compiled
 from des.costs.memory import bytes_per_parameter
-from des.engine.iteration import simulate
-from des.engine.migration import moved_bytes
 from des.plan.buckets import bits_on_wire, buckets_of
+from des.program.moves import moved_bytes
+from des.simulation.iteration import simulate
 
 JOB = build_workload("llama2_7b", num_layers=4, num_microbatches=4)
 WIDE = replace(JOB, gradient_precision="fp32")

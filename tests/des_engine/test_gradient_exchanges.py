@@ -18,7 +18,7 @@ from des import (
     simulate,
 )
 from des.costs.collectives import all_gather_s, ring_all_reduce_s
-from des.engine.gradients import exchange_behind_s
+from des.simulation.iteration import exchange_behind_s
 
 
 def test_diloco_exchanges_at_due_steps_only():

@@ -7,8 +7,8 @@ from sharing import equal_world, model, replicas, sums
 from strategies import world
 
 from des import GradientExchange, Placement, Plan, Transfer, simulate
-from des.engine.gradients import exchange_behind_s
 from des.plan.synchronisation import StreamingDiLoCo
+from des.simulation.iteration import exchange_behind_s
 
 STAR = GradientExchange(tree=(0, 0))
 IN_A_STAR = world("ABC", dict.fromkeys(["AB", "BA", "AC", "CA"], (10.0, 0.5)))

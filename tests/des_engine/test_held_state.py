@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from strategies import plan, topologies, unit_workload, workloads, world
 
 from des import DiLoCo, GradientExchange, Placement, Plan, migration_s
-from des.engine.migration import LayerMove, layer_moves, missing_states, moved_bytes
+from des.program.moves import LayerMove, layer_moves, missing_states, moved_bytes
 
 FOUR_LAYERS = unit_workload([(1, 1)] * 4, num_microbatches=3)
 """Four layers of one parameter: 16 bytes of state each, 8 of an outer optimiser."""

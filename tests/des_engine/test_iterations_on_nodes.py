@@ -14,7 +14,8 @@ from sharing import FEW, equal_world, gpus, replicas, with_parameters
 from strategies import corrections, unit_workload
 
 from des import Domain, Nodes, Parallelism, Placement, Plan, Topology, simulate
-from des.compiled.program import lower
+from des.compiled.pack import pack
+from des.program.lowering import lower
 
 
 def on_nodes(num_gpus: int, size: int, *, cards: int, outer: tuple[float, float]) -> Domain:
@@ -149,7 +150,7 @@ def test_equal_replicas_cost_the_simulator_nothing():
             parallelism=(Parallelism(tensor=2, data=data, pipeline=4),),
         )
         spans = simulate(topology, workload, chosen).spans
-        records = [len(part) for part in lower(topology, workload, chosen).program]
+        records = [len(part) for part in pack(topology, lower(topology, workload, chosen))]
         sizes.append((len(spans), records))
         counts.append(calls_of(partial(simulate, topology, workload, chosen)))
     assert sizes[0] == sizes[1] == sizes[2]

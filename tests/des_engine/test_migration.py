@@ -12,8 +12,9 @@ from strategies import corrections, placements, plan, topologies, unit_workload,
 from des import NO_CORRECTIONS, Corrections, Movement, Placement, Plan, UnreachableError
 from des.dynamics import LinkSeries, LinkState, MarkovModulated, Replay
 from des.dynamics.link_course import StarvationError
-from des.engine.migration import layer_moves, migration_s, moved_bytes
 from des.plan.replacement import RESTART_S
+from des.program.moves import layer_moves, moved_bytes
+from des.simulation.migration import migration_s
 from des.world.transport import Transport
 
 FOUR_LAYERS = unit_workload([(1, 1)] * 4, num_microbatches=2)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from strategies import unit_workload, world
 
 from des import Placement, Plan, StarvationError, Topology, simulate
-from des.engine.stepped import simulate_stepped
+from des.simulation.stepped import simulate_stepped
 
 FORTH, BACK = (4.0, 8.0), (2.0, 1.0)
 PAIR = world("AB", {"AB": FORTH, "BA": BACK})

@@ -7,7 +7,7 @@ from run_cases import ALL_IN_A, FOUR_LAYERS, JOBS, LAST_IN_B, LAWS, PAIR, loads_
 from strategies import plan, unit_domain, unit_workload
 
 from des import InfeasiblePlacementError, simulate
-from des.engine.migration import migration_s
+from des.simulation.migration import migration_s
 from des.training.background import BackgroundLoad, beside_jobs
 from des.training.training_run import LONGEST_STALL_S, run_training
 from des.training.training_settings import TrainingRun

@@ -12,7 +12,7 @@ from run_cases import SIMPLE_SCHEDULES, alternate, with_room
 from strategies import cases, corrections
 
 from des import STEADY, Placement, simulate
-from des.engine.migration import moved_bytes
+from des.program.moves import moved_bytes
 from des.training.background import BackgroundLoad
 from des.training.training_run import run_training
 from des.training.training_settings import TrainingRun

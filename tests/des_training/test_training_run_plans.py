@@ -19,7 +19,7 @@ from strategies import plan, unit_domain, unit_workload
 
 from des import STEADY, InfeasiblePlacementError
 from des.dynamics import LinkSeries, Replay
-from des.engine.migration import migration_s
+from des.simulation.migration import migration_s
 from des.training.training_run import run_training
 from des.training.training_settings import TrainingRun
 

@@ -15,6 +15,7 @@ import pytest
 from source_tree import (
     PACKAGES,
     ROOT,
+    imported_modules,
     modules,
     nodes_of,
     public_definitions,
@@ -24,7 +25,9 @@ from source_tree import (
 VALUES = tuple(f"des.{room}" for room in ("world", "job", "plan", "dynamics", "schedules"))
 NEVERS = {
     **dict.fromkeys(VALUES, ("des.engine", "des.compiled")),
-    "des.engine": ("des.compiled",),
+    "des.program": ("des.engine", "des.compiled", "des.simulation"),
+    "des.engine": ("des.compiled", "des.simulation"),
+    "des.compiled.kernels": ("des.engine", "des.simulation"),
     "des.training": ("des.compiled",),
     "des.cluster": ("des.compiled",),
     "des.serving": ("des.compiled",),
@@ -40,6 +43,8 @@ NEVERS = {
 }
 TORCH_ROOMS = ("agents.ppo", "agents.flat", "agents.hi_ppo", "agents.serving")
 SIMPY_ROOMS = ("des.clock", "des.engine", "des.training", "des.cluster", "des.serving")
+FACES_FOR_PLANS = {"des.compiled.simulate", "des.compiled.eligibility"}
+"""Modules beside those of many plans that are handed a plan; the first one lowers it."""
 HEAVY = ("ortools", "pandas", "matplotlib", "torch")
 WRITERS_OF_INSTRUCTIONS = {"intrinsic", "cgutils", "lower_builtin", "lower_cast", "_getvalue"}
 MOST_FACE_LINES = 30
@@ -83,6 +88,18 @@ def test_a_room_never_imports_what_stands_above_it(room):
         for reason in reasons
     ]
     assert broken == []
+
+
+def test_engines_run_programs_and_know_no_plan():
+    engines = {
+        name
+        for name in modules()
+        if is_in(name, ("des.engine", "des.compiled")) and not is_in(name, ("des.compiled.many",))
+    }
+    known = ("des.plan.plan", "des.plan.placement", "des.plan.buckets", "des.plan.exchange_steps")
+    who = {name for name in engines if not set(known).isdisjoint(imported_modules(name))}
+
+    assert who == FACES_FOR_PLANS
 
 
 @pytest.mark.parametrize(("library", "rooms"), [("torch", TORCH_ROOMS), ("simpy", SIMPY_ROOMS)])

@@ -21,7 +21,7 @@ from des.compiled.kernels.lanes import (
     LaneRules,
     Lanes,
 )
-from des.compiled.kernels.program import Program
+from des.compiled.kernels.program import ProgramArrays
 from des.compiled.many.layout import Course, CoursePieces, Flags, Links, Real, Runs, Whole
 
 
@@ -159,7 +159,9 @@ def _write(
 
 
 @kernel
-def lay_pieces_of_program(program: Program, pieces: CoursePieces, own: int, start_s: float) -> None:
+def lay_pieces_of_program(
+    program: ProgramArrays, pieces: CoursePieces, own: int, start_s: float
+) -> None:
     """Write down the known pieces of all links, by times since an iteration began."""
     records, found, laid = program.links, program.pieces, 0
     for link in range(pieces.num_pieces.shape[1]):

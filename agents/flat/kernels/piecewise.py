@@ -26,7 +26,7 @@ from des.compiled.kernels.lanes import (
     Lanes,
     Record,
 )
-from des.compiled.kernels.program import OK, STARVED, TABLE, Program, State
+from des.compiled.kernels.program import OK, STARVED, TABLE, ProgramArrays, State
 from des.compiled.kernels.recurrence import run_lanes
 from des.compiled.many.layout import (
     Course,
@@ -141,7 +141,7 @@ def _end_iterations(
 
 @kernel
 def run_program_by_pieces(
-    program: Program,
+    program: ProgramArrays,
     state: State,
     row: int,
     done: Whole,
@@ -177,7 +177,7 @@ def run_program_by_pieces(
 
 @kernel
 def run_migration_by_pieces(
-    program: Program,
+    program: ProgramArrays,
     state: State,
     row: int,
     last: Runs,

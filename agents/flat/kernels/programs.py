@@ -6,13 +6,13 @@ import numpy as np
 
 from des.base.jit import kernel
 from des.compiled.kernels.general import run_program
-from des.compiled.kernels.program import OK, STEADY, UNIFORM, Program, State
+from des.compiled.kernels.program import OK, STEADY, UNIFORM, ProgramArrays, State
 from des.compiled.many.layout import Figures, Links, Outcome, Runs, Small, Whole, Work
 
 
 @kernel
 def run_programs(
-    program: Program,
+    program: ProgramArrays,
     state: State,
     rows: Whole,
     seeds: Whole,
@@ -49,7 +49,7 @@ def run_programs(
 
 
 @kernel
-def add_iteration(program: Program, state: State, row: int, outcome: Outcome) -> None:
+def add_iteration(program: ProgramArrays, state: State, row: int, outcome: Outcome) -> None:
     """Add what an iteration has taken and sent to the sums over the epoch."""
     busy_s, num_bytes = 0.0, 0.0
     for stage in range(program.header[0].num_stages):
@@ -63,7 +63,7 @@ def add_iteration(program: Program, state: State, row: int, outcome: Outcome) ->
 
 @kernel
 def run_migrations(
-    program: Program,
+    program: ProgramArrays,
     state: State,
     rows: Whole,
     seeds: Whole,
@@ -77,7 +77,7 @@ def run_migrations(
     pays_bytes: bool,
     outcome: Outcome,
 ) -> int:
-    """Let epochs begin with the change from the last placement, see `des.engine.migration`.
+    """Let epochs begin with the change from the last placement, see `des.program.moves`.
 
     Returns the first row whose run does not end well, -1 if
     all do.
@@ -117,7 +117,7 @@ def are_equal(some: Runs, others: Runs, row: int) -> bool:
 
 @kernel
 def fill_moves(
-    program: Program, last: Runs, runs: Runs, row: int, work: Work, links: Links
+    program: ProgramArrays, last: Runs, runs: Runs, row: int, work: Work, links: Links
 ) -> float:
     """Write down a message for every layer that goes elsewhere; returns their bytes."""
     old_domains, old_end_layers = last.domain, last.end_layer
@@ -144,7 +144,7 @@ def fill_moves(
 
 
 @kernel
-def fill_links(program: Program, links: Links, figures: Figures, row: int) -> None:
+def fill_links(program: ProgramArrays, links: Links, figures: Figures, row: int) -> None:
     """Write down the links of an environment, corrected as `des.costs.message_times.corrected`
     does it.
     """
@@ -163,7 +163,7 @@ def fill_links(program: Program, links: Links, figures: Figures, row: int) -> No
 
 @kernel
 def fill_stages(
-    program: Program, runs: Runs, row: int, work: Work, links: Links, num_visits: Whole
+    program: ProgramArrays, runs: Runs, row: int, work: Work, links: Links, num_visits: Whole
 ) -> None:
     """Write down the devices, durations and routes of a placement; a device is a domain."""
     domains, end_layers = runs.domain, runs.end_layer

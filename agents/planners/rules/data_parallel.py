@@ -20,7 +20,7 @@ def data_parallel(problem: PlanningProblem, rng: np.random.Generator) -> Plan:
     replicas, and the first ones take the remainder. The GPUs of domains are alike, so what a
     proportional split would win is the load of the domains; the ring begins where the domains that
     take a microbatch more are fastest. The exchange is the hierarchical one of
-    `des.engine.gradients`: a
+    `des.program.exchange_lists`: a
     reduce-scatter inside, a ring over the domains of ``2 (R - 1)`` steps of ``1 / R`` of the
     gradients, an all-gather inside; here a domain is one device, so that only the ring costs. It
     starts as the last backward pass makes the gradients. The order of the ring is the one whose

@@ -13,7 +13,7 @@ ZeRO-3  all-gather of parameters before the forward and before  ``3 P``   24 bit
 ======  ======================================================  ========  =====================
 
 A ring all-reduce sends ``2 (R - 1) / R`` times its buffer, a reduce-scatter or an all-gather half
-of that. So ZeRO-1 sends over the WAN what the all-reduce of `des.engine.gradients` sends, and
+of that. So ZeRO-1 sends over the WAN what the all-reduce of `des.program.exchange_lists` sends, and
 ZeRO-3 one and a half times as much. `des` gathers weights inside a domain only; `zero3` has the
 all-reduce send 24 bits a value instead of 16, which puts exactly the bytes of ZeRO-3 on every link
 of the ring.

@@ -10,8 +10,8 @@ from agents.planners.search.search_moves import Order, all_orders, joined
 from des.compiled.many.simulation import plan_rows
 from des.compiled.many.steady import Plans
 from des.compiled.simulate import simulate_compiled
-from des.engine.iteration import simulate
 from des.schedules import stage_orders
+from des.simulation.iteration import simulate
 
 MOST_STEPS = 2_000_000_000
 """Steps of walks through splits, a minute or two, after which nothing is proven."""

@@ -17,7 +17,7 @@ def arrive(run: ProgramRun, message: int, arrival_s: float) -> None:
     receiver = flow.receiver
     if receiver >= header.num_workers:
         is_watched |= at(run.member_states, receiver - header.num_workers).waits_for == message
-    elif receiver < 0:
+    elif message < header.num_initial:
         _finish(run, arrival_s)
     elif _is_awaited(run, receiver, message):
         if at(run.workers, receiver).is_alone:
@@ -66,7 +66,7 @@ def _is_awaited(run: ProgramRun, receiver: int, message: int) -> bool:
 @kernel
 def _blocks(run: ProgramRun, sender: int, message: int) -> bool:
     """Whether the worker that has sent a message does nothing until it arrives."""
-    if sender < 0 or not run.header.is_blocking:
+    if sender < 0:
         return False
     blocks: bool = at(run.worker_states, sender).blocked_by == message
     return blocks

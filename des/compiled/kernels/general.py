@@ -16,13 +16,13 @@ from des.compiled.kernels.gates import begin_gates
 from des.compiled.kernels.intrinsics import at
 from des.compiled.kernels.messages import go_on, leave_endpoint, send
 from des.compiled.kernels.offers import begin_offers
-from des.compiled.kernels.program import DEADLOCK, Program, State
+from des.compiled.kernels.program import DEADLOCK, ProgramArrays, State
 from des.compiled.kernels.records import ProgramRun
 from des.compiled.kernels.workers import advance
 
 
 @kernel
-def run_program(program: Program, state: State) -> int:
+def run_program(program: ProgramArrays, state: State) -> int:
     """Simulate a program; returns OK, STARVED, DEADLOCK, BEYOND or FULL.
 
     The state is that of the end only under OK; else its outcome says where the run has stopped.
@@ -34,6 +34,7 @@ def run_program(program: Program, state: State) -> int:
             program.operations[0],
             program.durations_s[0],
             program.stages[0],
+            program.groups[0],
             program.releases[0],
             program.flows[0],
             program.flow_of[0],
@@ -51,7 +52,7 @@ def run_program(program: Program, state: State) -> int:
             state.workers[0],
             state.devices[0],
             state.stages[0],
-            state.replicas[0],
+            state.groups[0],
             state.local_wires[0],
             state.arrivals[0],
             state.parcels[0],
@@ -116,7 +117,7 @@ def _end_operation(run: ProgramRun, worker: int, now_s: float) -> None:
     own.position += 1
     if output >= 0:
         send(run, output, now_s)
-        if run.header.is_blocking:
+        if at(run.flows, at(run.flow_of, output).flow).sender >= 0:
             arrival_s = at(run.arrivals, output).s
             if arrival_s == math.inf or not at(run.workers, worker).is_alone:
                 own.blocked_by = output
@@ -156,18 +157,18 @@ def begin(run: ProgramRun) -> None:
 @kernel
 def _begin_stages(run: ProgramRun) -> None:
     header = run.header
-    for replica in range(header.num_replicas):
-        at(run.replica_states, replica).end_s = 0.0
-        at(run.replica_states, replica).num_left = 0
+    for group in range(header.num_groups):
+        at(run.group_states, group).end_s = 0.0
+        at(run.group_states, group).num_left = 0
     for stage in range(header.num_stages):
         at(run.stage_states, stage).busy_s = 0.0
         if header.num_members:
             given = at(run.stages, stage)
-            at(run.stage_states, stage).num_left = given.num_passes
-            at(run.replica_states, given.replica).num_left += 1
+            at(run.stage_states, stage).num_left = given.num_gradients
+            at(run.group_states, given.group).num_left += 1
     for member in range(header.num_members):
         own = at(run.member_states, member)
-        own.num_done, own.step, own.waits_for = 0, 0, -1
+        own.step, own.waits_for = at(run.members, member).first_step, -1
 
 
 @kernel

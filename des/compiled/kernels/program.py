@@ -1,6 +1,6 @@
 """Input and output of a compiled simulation: arrays of records, and their meaning.
 
-A `Program` describes an iteration before it starts. A `State` is its output, and
+`ProgramArrays` describe an iteration before it starts. A `State` is its output, and
 changes while it runs; `des.compiled.kernels.general.run_program` sets it up again, so one serves
 many programs. Arrays may be longer than a program needs: counts of its header and ranges in its
 records say which part is used. Positions are -1 where there is nothing.
@@ -26,7 +26,7 @@ HEADER = np.dtype(
         ("num_workers", _I),
         ("num_stages", _I),
         ("num_devices", _I),
-        ("num_replicas", _I),
+        ("num_groups", _I),
         ("num_messages", _I),
         ("num_links", _I),
         ("num_media", _I),
@@ -38,8 +38,6 @@ HEADER = np.dtype(
         ("is_fair", _I),
         ("is_unshared", _I),  # every message has links and local wires to itself
         ("is_one_in_flight", _I),
-        ("is_blocking", _I),
-        ("is_overlapped", _I),  # buckets start when they are made, not when the replica is done
         ("has_start_up", _I),  # the law of the transport delays messages
         ("is_recorded", _I),  # whether spans and transfers are written down
         ("weather", _I),
@@ -74,17 +72,18 @@ OPERATION = np.dtype(
 
 STAGE = np.dtype(
     [
-        ("replica", _I),
-        ("num_passes", _I),  # that make gradients
-        ("first_release", _I),
-        ("end_release", _I),
+        ("group", _I),
+        ("num_gradients", _I),  # passes that make gradients
     ]
 )
+
+GROUP = np.dtype([("first_release", _I), ("end_release", _I)])
+"""Stages that release members together, when the last one has its gradients."""
 
 DURATION = np.dtype([("s", _F)])
 
 RELEASE = np.dtype([("member", _I), ("left_fraction", _F)], align=True)
-"""A bucket of a stage: its member, and how much of the last pass is left when it has been made."""
+"""A member, and how much of the last pass of its group is left when its bucket has been made."""
 
 FLOW = np.dtype(
     [
@@ -92,7 +91,7 @@ FLOW = np.dtype(
         ("first_hop", _I),  # among the hops; the local wire under LOCAL_WIRE
         ("num_hops", _I),
         ("receiver", _I),  # worker, or num_workers + member
-        ("sender", _I),  # worker that waits under blocking
+        ("sender", _I),  # worker that does nothing until each message has arrived
         ("endpoint", _I),  # device whose messages leave one at a time under one_in_flight
         ("num_bytes", _F),
         ("transfer_s", _F),  # over the local wire
@@ -111,20 +110,18 @@ PIECE = np.dtype([("until_s", _F), ("bandwidth_factor", _F), ("latency_factor", 
 MEMBER = np.dtype(
     [
         ("device", _I),
-        ("num_before", _I),  # collectives inside the device before the steps
-        ("num_after", _I),  # and behind them, at most 1
         ("first_step", _I),
         ("end_step", _I),
-        ("inner_s", _F),  # of one collective inside; negative where there are none
+        ("reduce_s", _F),  # of one collective inside the device
     ],
     align=True,
 )
 
-STEP = np.dtype([("is_sent", _I), ("message", _I)])
-"""A message between domains that a member sends, or else waits for."""
+STEP = np.dtype([("action", _I), ("message", _I)])
+"""A collective inside, or a message that a member sends or waits for: `des.program.program`."""
 
 
-class Program(NamedTuple):
+class ProgramArrays(NamedTuple):
     """One iteration (or one change of plan) as arrays; the kernels only read it."""
 
     header: np.ndarray
@@ -137,8 +134,10 @@ class Program(NamedTuple):
     """DURATION by ``work`` of an operation."""
     stages: np.ndarray
     """STAGE; read only where there are members."""
+    groups: np.ndarray
+    """GROUP."""
     releases: np.ndarray
-    """RELEASE, stage by stage."""
+    """RELEASE, group by group."""
     flows: np.ndarray
     """FLOW. Those of the pipeline first: 2 * receiving stage + (0 forward, 1 gradient)."""
     flow_of: np.ndarray
@@ -183,7 +182,7 @@ EVENT = np.dtype([("time_s", _F), ("rank", np.int64)])
 
 WORKER_STATE = np.dtype(
     [
-        ("end_s", _F),  # of its last operation; under blocking, of its last message
+        ("end_s", _F),  # of its last operation, or of the message that it waited for behind it
         ("position", _I),  # of the operation that it does or waits to do
         ("waits_for", _I),
         ("blocked_by", _I),
@@ -208,7 +207,7 @@ ARRIVAL = np.dtype([("s", _F)])
 
 STAGE_STATE = np.dtype([("busy_s", _F), ("num_left", _I)], align=True)
 
-REPLICA_STATE = np.dtype([("end_s", _F), ("num_left", _I)], align=True)
+GROUP_STATE = np.dtype([("end_s", _F), ("num_left", _I)], align=True)
 
 PARCEL = np.dtype(
     [
@@ -221,7 +220,7 @@ PARCEL = np.dtype(
     align=True,
 )
 
-MEMBER_STATE = np.dtype([("num_done", _I), ("step", _I), ("waits_for", _I)])
+MEMBER_STATE = np.dtype([("step", _I), ("waits_for", _I)])
 
 SPAN = np.dtype([("start_s", _F), ("end_s", _F)])
 
@@ -231,7 +230,7 @@ TRANSFER = np.dtype(
 
 
 class State(NamedTuple):
-    """Output of a run; see `des.compiled.program.new_state` for the lengths."""
+    """Output of a run; see `des.compiled.state.new_state` for the lengths."""
 
     outcome: np.ndarray
     """OUTCOME, one record."""
@@ -243,8 +242,8 @@ class State(NamedTuple):
     """DEVICE_STATE."""
     stages: np.ndarray
     """STAGE_STATE."""
-    replicas: np.ndarray
-    """REPLICA_STATE."""
+    groups: np.ndarray
+    """GROUP_STATE."""
     local_wires: np.ndarray
     """LOCAL_WIRE_STATE: when each is free."""
     arrivals: np.ndarray

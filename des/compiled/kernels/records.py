@@ -11,6 +11,7 @@ class ProgramRun(NamedTuple):
     operations: Any
     durations_s: Any
     stages: Any
+    groups: Any
     releases: Any
     flows: Any
     flow_of: Any
@@ -28,7 +29,7 @@ class ProgramRun(NamedTuple):
     worker_states: Any
     device_states: Any
     stage_states: Any
-    replica_states: Any
+    group_states: Any
     local_wires: Any
     arrivals: Any
     parcels: Any

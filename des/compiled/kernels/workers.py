@@ -65,27 +65,23 @@ def _compute(run: ProgramRun, worker: int, start_s: float) -> float:
 
 @kernel
 def _made(run: ProgramRun, stage: int, start_s: float, end_s: float) -> None:
-    """Note a pass that makes gradients of a stage; the last one completes them."""
+    """Note a pass that makes gradients of a stage; the last one of a group releases its members."""
     own = at(run.stage_states, stage)
     own.num_left -= 1
     if own.num_left > 0:
         return
-    replica_number = at(run.stages, stage).replica
-    replica = at(run.replica_states, replica_number)
-    replica.num_left -= 1
-    replica.end_s = max(replica.end_s, end_s)
-    if run.header.is_overlapped:
-        _release(run, stage, start_s, end_s)
-    elif replica.num_left == 0:
-        for each in range(run.header.num_stages):
-            if at(run.stages, each).replica == replica_number:
-                _release(run, each, replica.end_s, replica.end_s)
+    group_number = at(run.stages, stage).group
+    group = at(run.group_states, group_number)
+    group.num_left -= 1
+    group.end_s = max(group.end_s, end_s)
+    if group.num_left == 0:
+        _release(run, group_number, start_s, group.end_s)
 
 
 @kernel
-def _release(run: ProgramRun, stage: int, start_s: float, end_s: float) -> None:
-    """Let each bucket of a stage be ready when the pass has come down to its first layer."""
-    given = at(run.stages, stage)
+def _release(run: ProgramRun, group: int, start_s: float, end_s: float) -> None:
+    """Let each bucket of a group be ready when the pass has come down to its first layer."""
+    given = at(run.groups, group)
     for number in range(given.first_release, given.end_release):
         release = at(run.releases, number)
         ready_s = end_s - release.left_fraction * (end_s - start_s)

@@ -131,7 +131,7 @@ def simulate_each(
         Step of each plan, by which it depends what replicas exchange; none: 0.
     is_behind
         Whether the times are those of exchanges alone that start after the step and continue behind
-        the next, as `des.engine.gradients.exchange_behind_s` has them.
+        the next, as `des.simulation.iteration.exchange_behind_s` has them.
 
     Raises
     ------

@@ -132,7 +132,7 @@ def _release(
     num_buckets: int,
     late_s: float,
 ) -> None:
-    """Write when each member is ready, see `des.engine.gradients`. [s]"""
+    """Write when each member is ready, see `des.program.exchange_lists`. [s]"""
     start = kinds.start[kind]
     for replica in range(num_replicas):
         pipeline, ready_s = first + replica, 0.0

@@ -15,11 +15,11 @@ from des.compiled.many.programs import programs_of
 from des.compiled.many.steady import Job, Plans, makespans, overflows, water_fill
 from des.compiled.simulate import makespan_compiled_s
 from des.costs.layer_times import GpuSpeed, speed_of
-from des.engine.gradients import exchange_behind_s
 from des.job.workload import Workload
 from des.plan.corrections import NO_CORRECTIONS, Corrections
 from des.plan.placement import Placement
 from des.plan.plan import Plan
+from des.simulation.iteration import exchange_behind_s
 from des.world.domain import Domain
 from des.world.topology import Topology
 
@@ -233,7 +233,8 @@ def exchanges_behind_s(
 ) -> Real:
     """Times of exchanges that start after a step of each plan and continue behind the next, (P,).
 
-    Equal to `des.engine.gradients.exchange_behind_s`, side by side where `simulate_many` is. [s]
+    Equal to `des.simulation.iteration.exchange_behind_s`, side by side where `simulate_many`
+    is. [s]
     """
     many_s = family_times_s([topology], workload, plans, corrections, steps, is_behind=True)
     times_s: Real = many_s[0]

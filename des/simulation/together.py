@@ -2,14 +2,9 @@
 
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
-
-import simpy
 
 from des.base.checks import require_count, require_non_negative
-from des.clock import NUMBERS_PER_JOB, Clock
-from des.costs.feasibility import orders_of_plan, peaks_of_plan
-from des.costs.memory import Peaks
+from des.clock import NUMBERS_PER_JOB, Clock, Event
 from des.engine.iteration import Iteration
 from des.engine.media import Media
 from des.engine.network import Network
@@ -17,6 +12,7 @@ from des.engine.result import IterationResult
 from des.job.workload import Workload
 from des.plan.corrections import NO_CORRECTIONS, Corrections
 from des.plan.plan import Plan
+from des.program.lowering import lower
 from des.world.topology import Topology
 
 
@@ -94,17 +90,15 @@ def simulate_together(
     by_priority = len({job.priority for job in jobs}) > 1
     clock = Clock()
     media = Media(clock, topology, by_priority=by_priority)
-    ranking = sorted(range(len(jobs)), key=lambda index: -jobs[index].priority)
-    runs = {
-        index: _prepare(
-            clock, media, topology, jobs[index], corrections, first_number=place * NUMBERS_PER_JOB
-        )
-        for place, index in enumerate(ranking)
-    }
-    for index in ranking:
-        clock.process(_begin(clock, runs[index].iteration, jobs[index].start_s))
+    iterations: dict[int, Iteration] = {}
+    for place, index in enumerate(_ranking(jobs)):
+        network = Network(clock, topology, corrections, media=media, priority=jobs[index].priority)
+        program = lower(topology, jobs[index].workload, jobs[index].plan, corrections)
+        iterations[index] = Iteration(clock, network, program, first_number=place * NUMBERS_PER_JOB)
+    for index, iteration in iterations.items():
+        clock.process(_begin(clock, iteration, jobs[index].start_s))
     clock.run_out()
-    return tuple(runs[index].iteration.result(runs[index].peaks) for index in range(len(jobs)))
+    return tuple(iterations[index].result() for index in range(len(jobs)))
 
 
 def iterate_together(
@@ -133,8 +127,7 @@ def iterate_together(
     clock = Clock()
     media = Media(clock, topology, by_priority=len({job.priority for job in jobs}) > 1)
     ends_s: list[list[float]] = [[] for _ in jobs]
-    ranking = sorted(range(len(jobs)), key=lambda index: -jobs[index].priority)
-    for place, index in enumerate(ranking):
+    for place, index in enumerate(_ranking(jobs)):
         repeated = _repeat(
             *(clock, media, topology, jobs[index]),
             num_iterations=num_iterations[index],
@@ -156,29 +149,16 @@ def _repeat(
     num_iterations: int,
     ends_s: list[float],
     first_number: int,
-) -> Generator[simpy.Event, None, None]:
+) -> Generator[Event, None, None]:
     """Run iterations one after the other and note when they end."""
     network = Network(clock, topology, NO_CORRECTIONS, media=media, priority=job.priority)
-    orders = orders_of_plan(topology, job.workload, job.plan, NO_CORRECTIONS)
     yield clock.at(job.start_s)
     for step in range(num_iterations):
-        iteration = Iteration(
-            *(clock, network, topology, job.workload, job.plan),
-            orders=orders,
-            corrections=NO_CORRECTIONS,
-            step=step,
-            first_number=first_number,
-        )
+        program = lower(topology, job.workload, job.plan, step=step)
+        iteration = Iteration(clock, network, program, first_number=first_number)
         end_s = yield from iteration.run()
         yield clock.at(end_s)
         ends_s.append(end_s)
-
-
-class _Run(NamedTuple):
-    """The iteration of a job, and the activations that it holds at most."""
-
-    iteration: Iteration
-    peaks: Peaks
 
 
 def _check(topology: Topology, jobs: Sequence[ConcurrentJob]) -> None:
@@ -196,34 +176,12 @@ def _check(topology: Topology, jobs: Sequence[ConcurrentJob]) -> None:
         job.plan.check_against(topology, job.workload)
 
 
-def _prepare(
-    clock: Clock,
-    media: Media,
-    topology: Topology,
-    job: ConcurrentJob,
-    corrections: Corrections,
-    *,
-    first_number: int,
-) -> _Run:
-    """Give a job its wires over the media that all share."""
-    orders = orders_of_plan(topology, job.workload, job.plan, corrections)
-    iteration = Iteration(
-        clock,
-        Network(clock, topology, corrections, media=media, priority=job.priority),
-        topology,
-        job.workload,
-        job.plan,
-        orders=orders,
-        corrections=corrections,
-        step=0,
-        first_number=first_number,
-    )
-    return _Run(iteration, peaks_of_plan(job.workload, job.plan, orders))
+def _ranking(jobs: Sequence[ConcurrentJob]) -> list[int]:
+    """Jobs in the order in which what happens at the same time happens."""
+    return sorted(range(len(jobs)), key=lambda index: -jobs[index].priority)
 
 
-def _begin(
-    clock: Clock, iteration: Iteration, start_s: float
-) -> Generator[simpy.Event, None, None]:
+def _begin(clock: Clock, iteration: Iteration, start_s: float) -> Generator[Event, None, None]:
     """Let an iteration begin at its time, before anything else of the same time."""
     yield clock.at(start_s)
     iteration.start()

@@ -1,19 +1,18 @@
-"""Time to change the plan of a running training: model state over the links, and a restart."""
+"""Model state that a change of plan sends between domains."""
 
 import math
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from des.base.checks import require_non_negative
-from des.clock import Clock, Message
 from des.costs.message_times import quickest_message_s
 from des.costs.outer_state import INNER_MOMENTS_BYTES, OUTER_STATE_BYTES, has_outer_state
-from des.engine.network import Carrier, Network, Parcel
 from des.job.transformer import OPTIMISER_BYTES
 from des.job.workload import Workload
 from des.plan.corrections import NO_CORRECTIONS, Corrections
 from des.plan.plan import Plan
-from des.plan.replacement import RESTART_S
+from des.program.actions import NONE, SEND, WAIT_SENT
+from des.program.draft import Draft, shared_lists
+from des.program.program import MessageFlow, Program, Worker
 from des.world.topology import Topology, UnreachableError
 
 
@@ -193,73 +192,23 @@ def _holders(plan: Plan) -> list[tuple[int, ...]]:
     return [tuple(dict.fromkeys(domains)) for domains in layers]
 
 
-def migration_s(
-    topology: Topology,
-    workload: Workload,
-    old: Plan,
-    new: Plan,
-    *,
-    restart_s: float = RESTART_S,
-    pays_bytes: bool = True,
-    corrections: Corrections = NO_CORRECTIONS,
-) -> float:
-    """Time for which the training stands still to change its plan. [s]
-
-    All layers leave at time 0 of the topology, a message each, and share the links with each other
-    by the rules of the world's transport. The restart follows when the last one has arrived.
-
-    Parameters
-    ----------
-    restart_s
-        Time that any change takes on top; equal plans take none.
-    pays_bytes
-        False where the model state is in all domains already, so that only the restart is paid.
+def lower_moves(topology: Topology, moves: Sequence[LayerMove]) -> Program:
+    """Turn moves into a program: they leave at time 0, in this order, a message each.
 
     Raises
     ------
-    ValueError
-        If a plan does not match the workload or the topology, or ``restart_s`` is negative.
     UnreachableError
         If no path of links joins two domains between which a layer has to move.
-    StarvationError
-        If a layer waits for a link that is down for ever.
     """
-    require_non_negative("migration", "restart_s", restart_s)
-    for plan in (old, new):
-        plan.check_against(topology, workload)
-    if old == new:
-        return 0.0
-    if not pays_bytes:
-        return restart_s
-    moves = list(layer_moves(topology, workload, old, new, corrections))
-    return _transfer_s(topology, moves, corrections) + restart_s
-
-
-def send_moves(
-    clock: Clock, network: Carrier, topology: Topology, moves: Sequence[LayerMove]
-) -> list[Message]:
-    """Hand layers over to a network now, a message each, in order; returns what happens at last."""
-    messages = [Message(clock, number, move.layer) for number, move in enumerate(moves)]
-    for message, move in zip(messages, moves, strict=True):
-        parcel = Parcel(
-            num_bytes=move.num_bytes,
-            route=topology.route(move.source, move.target),
-            stage=move.source,
-            kind="M",
-            sender=move.source,
-        )
-        network.way(parcel)(message, clock.now)
-    return messages
-
-
-def _transfer_s(topology: Topology, moves: Sequence[LayerMove], corrections: Corrections) -> float:
-    """Time until the last of some layers that all leave at time 0 has arrived. [s]"""
-    clock = Clock()
-    network = Network(clock, topology, corrections)
-    messages = send_moves(clock, network, topology, moves)
-    clock.run_out()
-    assert all(message.processed for message in messages)
-    return max((transfer.arrival_s for transfer in network.transfers()), default=0.0)
+    draft = Draft(topology)
+    for layer, source, target, num_bytes in moves:
+        channel = draft.over_links(source, target)
+        flow = MessageFlow(channel, 1, source, num_bytes, stage=source, kind="M", label=layer)
+        draft.flows.append(flow)
+    ports = range(len(moves))
+    (operations,) = shared_lists([[(one, port, 0) for one in (SEND, WAIT_SENT) for port in ports]])
+    worker = Worker(draft.list_number(operations), NONE, (), tuple(ports))
+    return draft.program(workers=(worker,), num_devices=topology.num_domains)
 
 
 def _check_layers(workload: Workload, plan: Plan) -> None:

@@ -1,0 +1,1 @@
+"""Entries of the readable engine: they lower plans and run the programs."""
