@@ -15,8 +15,9 @@ from des import NO_CORRECTIONS
 from des.compiled.eligibility import has_plain_transport
 from des.compiled.kernels.general import run_program
 from des.compiled.kernels.program import FULL
-from des.compiled.program import lower
+from des.compiled.pack import pack
 from des.compiled.state import new_state
+from des.program.lowering import lower
 from des.world.access import Access
 
 
@@ -63,7 +64,7 @@ def test_a_run_without_room_for_a_gate_is_repeated_with_more():
     topology = replace(plain, domains=(first, *plain.domains[1:]))
     workload = unit_workload([(1, 2)] * 3, num_microbatches=8, message_bytes=9.0)
     one = plan(1, 0, 2)
-    program = lower(topology, workload, one).program
+    program = pack(topology, lower(topology, workload, one))
 
     assert run_program(program, new_state(program, gate_room=1)) == FULL
     require_equal(topology, workload, one)
