@@ -36,7 +36,7 @@ _IDEAL_ALONE = (
 
 @dataclass(frozen=True, kw_only=True)
 class BoundQuestion:
-    """What a bound plan is searched for, and the plan in force."""
+    """Request, objective and plan in force of a question to a trainer."""
 
     request: Request
     objective: Objective
