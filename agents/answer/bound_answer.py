@@ -19,7 +19,7 @@ from des.plan.replacement import Replacement
 
 @dataclass(frozen=True, kw_only=True)
 class OtherTrainer:
-    """What another trainer could do with the same job; ``row`` is None where nothing fits."""
+    """Best plan of another trainer for the same job; ``row`` is None where nothing fits."""
 
     title: str
     row: BoundRow | None

@@ -10,8 +10,8 @@ from agents.answer.reading import (
     OF_LAST,
     job_of,
     loads_of,
-    networks_of,
     objective_of,
+    read_networks,
     refuse_twice,
 )
 from agents.decision.bound_plan import BoundPlan
@@ -36,7 +36,7 @@ _IDEAL_ALONE = (
 
 @dataclass(frozen=True, kw_only=True)
 class BoundQuestion:
-    """What a bound plan is searched for, and the plan in force."""
+    """Request, objective and plan in force of a question to a trainer."""
 
     request: Request
     objective: Objective
@@ -63,7 +63,7 @@ def bound_question_of(config: Config, given: Set[str] = frozenset()) -> BoundQue
         refuse_twice("--job", (*IN_JOB, "tokens_per_step"), given)
     if config.tokens_per_step is not None:
         refuse_twice("--tokens-per-step", ("microbatches",), given)
-    bare, _ = networks_of(config)
+    bare, _ = read_networks(config)
     job, own_size, note = job_of(config)
     sizes = tuple(sorted({*MICROBATCH_SIZES, own_size}))
     return BoundQuestion(

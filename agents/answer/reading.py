@@ -57,7 +57,7 @@ def question_of(config: Config, given: Set[str] = frozenset()) -> Question:
     if config.max_judged is not None:
         require_count(PROG, "max_judged", config.max_judged)
     _refuse_contradictions(config, given)
-    bare, base = networks_of(config)
+    bare, base = read_networks(config)
     loads = loads_of(config, bare)
     job, own_size, note = job_of(config)
     time, utilisation, communication = objective_of(config).weights
@@ -203,7 +203,7 @@ def refuse_twice(flag: str, fields: tuple[str, ...], given: Set[str]) -> None:
         )
 
 
-def networks_of(config: Config) -> tuple[Topology, Topology | None]:
+def read_networks(config: Config) -> tuple[Topology, Topology | None]:
     """The network as it is now, and at base figures if they are given."""
     topology = replace(read_topology(config.network), movement=None)
     if not config.stream:

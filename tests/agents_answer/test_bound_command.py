@@ -57,13 +57,13 @@ def test_the_plan_in_a_file_is_repeated_and_stays_where_it_is_in_force(asked, ke
 
 
 def test_loads_of_other_jobs_slow_a_site_down(asked):
-    """With half of both sites taken a step takes longer; with most of one the answer leaves it."""
+    """With half of both sites taken a step takes longer; with half of one the other is as quick."""
     free, both, one = (
         json.loads(asked("--json", *more)[1])
-        for more in ((), ("--loads", "A=0.5,B=0.5"), ("--loads", "A=0.9"))
+        for more in ((), ("--loads", "A=0.5,B=0.5"), ("--loads", "A=0.5"))
     )
 
-    assert free["step_s"] < both["step_s"]
+    assert free["step_s"] == one["step_s"] < both["step_s"]
     assert [each["name"] for each in one["sites"]] == ["B"]
 
 

@@ -34,6 +34,20 @@ def test_the_page_is_the_same_and_the_report_holds_it(tmp_path, capsys):
     assert beside == {f"decision_{name}.svg" for name in names}
 
 
+def test_a_bound_plan_has_the_same_report_with_its_kinds(tmp_path, capsys):
+    assert decide_main(FLAGS) == 0
+    page = capsys.readouterr().out
+
+    assert main([*FLAGS, "--report", str(tmp_path / "plan.html"), "--figures", "svg"]) == 0
+
+    assert capsys.readouterr().out == page
+    text = (tmp_path / "plan.html").read_text(encoding="utf-8")
+    assert "Best plan of each kind" in text
+    assert "with Megatron-LM" in text
+    beside = {one.name for one in tmp_path.iterdir()} - {"plan.html"}
+    assert beside == {f"plan_{name}.svg" for name in ("map", "gantt", "kinds", "links", "memory")}
+
+
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
