@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from agents.hi_ppo import decision_report
     from agents.search import objective as search_objective
     from agents.search import search
-    from agents.search.objective import Objective
+    from agents.search.objective import PlanObjective
     from des import Topology
     from des.base import compiling_ahead
 else:
@@ -95,7 +95,7 @@ def decide(
     job: TrainingJob,
     *,
     trainer: str = DEFAULT_TRAINER,
-    objective: Objective | None = None,
+    objective: PlanObjective | None = None,
 ) -> bound_answer.BoundAnswer:
     """Decide what a trainer can run on the GPUs of a world.
 
@@ -111,8 +111,8 @@ def decide(
     ValueError
         If the network moves, no such trainer binds GPUs, or no plan keeps the limits.
     """
-    request = search.Request(topology=topology, job=job, trainer=trainer_named(trainer))
-    return bound_answer.answer_bound(request, objective or search_objective.Objective())
+    request = search.PlanRequest(topology=topology, job=job, trainer=trainer_named(trainer))
+    return bound_answer.answer_bound(request, objective or search_objective.PlanObjective())
 
 
 def decide_ideal(

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from agents.decision.training_job import TrainingJob
 from agents.search.candidates import Candidate
-from agents.search.desk import Desk
-from agents.search.settings import GROUP_FACTORS, INTERLEAVED, Setting, degrees_of
+from agents.search.desk import SearchDesk
+from agents.search.settings import GROUP_FACTORS, INTERLEAVED, BoundSetting, degrees_of
 from des import NO_CORRECTIONS, InfeasiblePlacementError, Link, Topology, check_memory
 
 PACED = ("gpipe", "1f1b", "1f1b_2x", "1f1b_3.5x", "zb_h1", "zb_h1_2x", "zb_h2")
@@ -51,7 +51,7 @@ def candidates(draw, schedules=(*PACED, INTERLEAVED)):
     schedule = draw(st.sampled_from(schedules))
     chunks = draw(st.integers(2, 4)) if schedule == INTERLEAVED else 1
     degrees = list(degrees_of(topology, job, sharding=draw(st.sampled_from(["none", "optimiser"]))))
-    setting = Setting(
+    setting = BoundSetting(
         degrees=draw(st.sampled_from(degrees)),
         microbatch_size=1,
         recomputation=draw(st.sampled_from(["flash", "full"])),
@@ -61,7 +61,7 @@ def candidates(draw, schedules=(*PACED, INTERLEAVED)):
         group_factor=draw(st.sampled_from(GROUP_FACTORS)) if chunks > 1 else 1.0,
         is_blocking=draw(st.booleans()),
     )
-    desk = Desk(topology=topology, job=job, corrections=NO_CORRECTIONS)
+    desk = SearchDesk(topology=topology, job=job, corrections=NO_CORRECTIONS)
     num_devices = desk.figures(setting).num_devices.tolist()
     sites = [index for index, count in enumerate(num_devices) if count > 0]
     chain = tuple(draw(st.lists(st.sampled_from(sites), min_size=1, unique=True)))

@@ -9,8 +9,8 @@ from agents.answer.sections import as_html, as_text
 from agents.decision.bound_plan import BoundPlan
 from agents.decision.plan_document import write_document
 from agents.search.bound_search import BoundFound, BoundRow, search_bound
-from agents.search.objective import Objective
-from agents.search.search import Request
+from agents.search.objective import PlanObjective
+from agents.search.search import PlanRequest
 from agents.trainers.table import TRAINERS
 from des import migration_s, moved_bytes
 from des.compiled.simulate import simulate_compiled
@@ -58,8 +58,8 @@ class BoundAnswer:
         The best plan, then the best one of every other kind.
     """
 
-    request: Request
-    objective: Objective
+    request: PlanRequest
+    objective: PlanObjective
     rows: tuple[BoundRow, ...]
     others: tuple[OtherTrainer, ...]
     num_judged: int
@@ -108,8 +108,8 @@ class BoundAnswer:
 
 
 def answer_bound(
-    request: Request,
-    objective: Objective,
+    request: PlanRequest,
+    objective: PlanObjective,
     *,
     in_force: BoundPlan | None = None,
     replacement: Replacement = UNLESS_GIVEN,
@@ -137,7 +137,7 @@ def answer_bound(
     )
 
 
-def _others(request: Request, objective: Objective) -> list[OtherTrainer]:
+def _others(request: PlanRequest, objective: PlanObjective) -> list[OtherTrainer]:
     found = []
     for trainer in TRAINERS.values():
         if trainer.is_ideal or trainer.name == request.trainer.name:
@@ -154,7 +154,7 @@ def _others(request: Request, objective: Objective) -> list[OtherTrainer]:
 
 
 def _change(
-    request: Request, found: BoundFound, in_force: BoundPlan, replacement: Replacement
+    request: PlanRequest, found: BoundFound, in_force: BoundPlan, replacement: Replacement
 ) -> BoundChange:
     """Cost of leaving a plan, whose step is simulated on the network as it is.
 
@@ -187,7 +187,7 @@ def _change(
     )
 
 
-def _present(request: Request, in_force: BoundPlan) -> tuple[float | None, str]:
+def _present(request: PlanRequest, in_force: BoundPlan) -> tuple[float | None, str]:
     """Time of a step of the plan in force on the network as it is, or why it cannot run there."""
     topology, corrections = request.topology, request.corrections
     try:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from agents.answer.figures import duration, figure, gigabytes, percent
 from agents.answer.sections import Section
-from agents.decision.bound_plan import BoundPlan, servers_of
+from agents.decision.bound_plan import BoundPlan, server_counts
 from agents.search.bound_search import KIND_TITLES, BoundRow
 from agents.trainers.table import trainer_named
 from des.plan.placement import Stage
@@ -130,7 +130,7 @@ def _how(bound: BoundPlan) -> Iterator[str]:
             f"servers of {', '.join(assumed)} are not given: each counts as one server of all its "
             "GPUs (assumed), tensor at most 8"
         )
-    counts = {servers_of(domain)[1] for domain in bound.topology.domains}
+    counts = {server_counts(domain)[1] for domain in bound.topology.domains}
     yield f"GPUs are server/gpu, of {' or '.join(map(str, sorted(counts)))} GPUs a server"
     yield f"as text: {pipelines_text(plan, names)}"
 

@@ -17,8 +17,8 @@ from agents.answer.reading import (
 from agents.decision.bound_plan import BoundPlan
 from agents.decision.plan_document import read_document
 from agents.decision.training_job import TrainingJob
-from agents.search.objective import Objective
-from agents.search.search import MICROBATCH_SIZES, Request
+from agents.search.objective import PlanObjective
+from agents.search.search import MICROBATCH_SIZES, PlanRequest
 from agents.trainers.table import trainer_named
 from des import Topology, Workload
 from des.base.command import UsageError
@@ -36,10 +36,10 @@ _IDEAL_ALONE = (
 
 @dataclass(frozen=True, kw_only=True)
 class BoundQuestion:
-    """Request, objective and plan in force of a question to a trainer."""
+    """PlanRequest, objective and plan in force of a question to a trainer."""
 
-    request: Request
-    objective: Objective
+    request: PlanRequest
+    objective: PlanObjective
     in_force: BoundPlan | None
     replacement: Replacement
     notes: tuple[str, ...]
@@ -67,7 +67,7 @@ def bound_question_of(config: Config, given: Set[str] = frozenset()) -> BoundQue
     job, own_size, note = job_of(config)
     sizes = tuple(sorted({*MICROBATCH_SIZES, own_size}))
     return BoundQuestion(
-        request=Request(
+        request=PlanRequest(
             topology=beside_jobs(bare, loads_of(config, bare)),
             job=job,
             trainer=trainer_named(config.trainer),

@@ -12,7 +12,7 @@ from agents.decision.plan_space import SPACE_MICROBATCH_SIZES, PlanSpace
 from agents.decision.situation import Preference, Situation
 from agents.decision.training_job import TrainingJob
 from agents.decision.whole_plan import WholeProblem
-from agents.search.objective import Objective
+from agents.search.objective import PlanObjective
 from des import EVERY_STEP, GradientExchange, Plan, Topology, read_topology
 from des.base.checks import MOST_ITEMS, require_count, require_positive
 from des.base.command import UsageError
@@ -98,10 +98,10 @@ def require_room(config: Config) -> None:
         )
 
 
-def objective_of(config: Config) -> Objective:
+def objective_of(config: Config) -> PlanObjective:
     """Objective and limit of the flags."""
     try:
-        return Objective.parse(config.objective, config.at_most)
+        return PlanObjective.parse(config.objective, config.at_most)
     except ValueError as error:
         raise UsageError(f"{PROG}: {error}") from error
 

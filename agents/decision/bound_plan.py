@@ -52,7 +52,7 @@ class BoundPlan:
     def gpus_of(self, domain: int, device: int) -> tuple[str, ...]:
         """GPUs of a device as ``server/gpu``, both from 0; all of the domain's without devices."""
         own = self.topology.domains[domain]
-        size, (_, per_server) = own.num_gpus, servers_of(own)
+        size, (_, per_server) = own.num_gpus, server_counts(own)
         if self.plan.parallelism:
             size = self.plan.parallelism[domain].gpus_per_device
         return tuple(
@@ -61,6 +61,6 @@ class BoundPlan:
         )
 
 
-def servers_of(domain: Domain) -> tuple[int, int]:
+def server_counts(domain: Domain) -> tuple[int, int]:
     """Servers of a domain and GPUs of each; one of all its GPUs where they are not known."""
     return domain.num_nodes, domain.num_gpus // domain.num_nodes

@@ -6,8 +6,8 @@ from typing import Any
 
 from pydantic import Field, ValidationError
 
-from agents.decision.bound_plan import BoundPlan, servers_of
-from agents.decision.plan_entry import PlanForm, plan_entry, plan_of
+from agents.decision.bound_plan import BoundPlan, server_counts
+from agents.decision.plan_entry import PlanForm, plan_entry, plan_from_entry
 from agents.decision.profile_entry import (
     ProfileForm,
     profile_entries,
@@ -111,7 +111,7 @@ def read_document(content: object) -> BoundPlan:
         bound = BoundPlan(
             topology=topology,
             workload=_workload_of(form.job),
-            plan=plan_of(form.plan, topology),
+            plan=plan_from_entry(form.plan, topology),
             trainer=form.trainer,
             step_s=form.step_s,
             corrections=_corrections_of(form.corrections),
@@ -196,7 +196,7 @@ def _sites(bound: BoundPlan) -> list[dict[str, object]]:
     found = []
     for index in domains_in_use(bound.plan):
         domain = bound.topology.domains[index]
-        servers, per_server = servers_of(domain)
+        servers, per_server = server_counts(domain)
         own = bound.plan.parallelism[index] if bound.plan.parallelism else UNSHARED
         found.append(
             {

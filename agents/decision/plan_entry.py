@@ -35,7 +35,7 @@ class PlanForm(StrictForm):
 
 
 def plan_entry(topology: Topology, plan: Plan) -> dict[str, object]:
-    """Return a plan as plain values, of which `plan_of` makes an equal one.
+    """Return a plan as plain values, of which `plan_from_entry` makes an equal one.
 
     Raises
     ------
@@ -88,7 +88,7 @@ def _mode_of(content: Mapping[str, object]) -> Synchronisation:
     )
 
 
-def plan_of(form: PlanForm, topology: Topology) -> Plan:
+def plan_from_entry(form: PlanForm, topology: Topology) -> Plan:
     """Make a plan on the domains of a world.
 
     Raises

@@ -6,10 +6,10 @@ from typing import Literal
 
 from agents.decision.bound_plan import BoundPlan
 from agents.search.candidates import Candidate
-from agents.search.desk import Desk
-from agents.search.misfits import shortfall
-from agents.search.objective import Objective, PlanFigures
-from agents.search.search import Request, candidates_of, settings_of
+from agents.search.desk import SearchDesk
+from agents.search.misfits import least_shortfall
+from agents.search.objective import ComparedFigures, PlanObjective
+from agents.search.search import PlanRequest, bound_settings, candidates_of
 from des import InfeasiblePlacementError
 from des.compiled.simulate import simulate_compiled
 from des.costs.memory import DomainMemory
@@ -40,7 +40,7 @@ class BoundRow:
 
     bound: BoundPlan
     candidate: Candidate
-    figures: PlanFigures
+    figures: ComparedFigures
     memory: tuple[DomainMemory, ...]
     busy_s: dict[str, float]
 
@@ -66,7 +66,7 @@ class BoundFound:
         return self.rows[0]
 
 
-def search_bound(request: Request, objective: Objective | None = None) -> BoundFound:
+def search_bound(request: PlanRequest, objective: PlanObjective | None = None) -> BoundFound:
     """Search the plans that a trainer can run, and rank them.
 
     Raises
@@ -76,14 +76,14 @@ def search_bound(request: Request, objective: Objective | None = None) -> BoundF
     ValueError
         If none keeps the limits of the objective, or a cost is asked for without prices.
     """
-    aim = objective or Objective()
-    desk = Desk(topology=request.topology, job=request.job, corrections=request.corrections)
+    aim = objective or PlanObjective()
+    desk = SearchDesk(topology=request.topology, job=request.job, corrections=request.corrections)
     found = candidates_of(request, desk, by_sites=not aim.is_time_alone)
     refusals: list[str] = []
     rows = [row for group in found.groups for row in _exact_rows(request, desk, group, refusals)]
     if not rows:
-        settings = list(settings_of(request, fits=False))
-        said = refusals[0] if refusals else shortfall(desk, settings, request.trainer.name)
+        settings = list(bound_settings(request, fits=False))
+        said = refusals[0] if refusals else least_shortfall(desk, settings, request.trainer.name)
         raise InfeasiblePlacementError(said)
     allowed = [row for row in rows if aim.allows(row.figures)]
     if not allowed:
@@ -101,7 +101,7 @@ def search_bound(request: Request, objective: Objective | None = None) -> BoundF
 
 
 def _exact_rows(
-    request: Request, desk: Desk, candidates: Sequence[Candidate], refusals: list[str]
+    request: PlanRequest, desk: SearchDesk, candidates: Sequence[Candidate], refusals: list[str]
 ) -> list[BoundRow]:
     """Rows of the best candidates that the trainer runs and that fit; notes why others do not."""
     rows: list[BoundRow] = []
@@ -117,7 +117,7 @@ def _exact_rows(
     return rows
 
 
-def row_of_candidate(request: Request, candidate: Candidate) -> BoundRow | str:
+def row_of_candidate(request: PlanRequest, candidate: Candidate) -> BoundRow | str:
     """Simulate a candidate as a whole plan; the reason where the trainer or memory refuses it."""
     topology = request.topology
     workload = candidate.setting.workload(request.job)
@@ -148,7 +148,7 @@ def row_of_candidate(request: Request, candidate: Candidate) -> BoundRow | str:
     return BoundRow(
         bound=bound,
         candidate=candidate,
-        figures=PlanFigures(
+        figures=ComparedFigures(
             step_s=result.makespan_s,
             utilisation=workload.flops_per_iteration / (peak * result.makespan_s),
             wan_bytes=result.communication_cost_bytes,

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from agents.search.settings import Setting
+from agents.search.settings import BoundSetting
 from des import GradientExchange, Parallelism, Placement, Plan, Topology
 from des.plan.plan import split_evenly
 
@@ -17,7 +17,7 @@ class Candidate:
     as even as can be in each site. ``estimate_s`` is the time by the recurrence of the search. [s]
     """
 
-    setting: Setting
+    setting: BoundSetting
     chains: tuple[tuple[int, ...], ...]
     splits: tuple[tuple[tuple[int, int], ...], ...]
     estimate_s: float

@@ -75,7 +75,7 @@ def changed_chains(chain: Chain, sites: Iterable[int], most: int) -> list[Chain]
     return list(found)
 
 
-class Chains(NamedTuple):
+class SiteChains(NamedTuple):
     """Chains, also as rows of equal length with how many sites each has."""
 
     all: tuple[Chain, ...]

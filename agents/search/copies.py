@@ -8,9 +8,9 @@ import numpy as np
 
 from agents.search.candidates import Candidate
 from agents.search.chains import Chain
-from agents.search.desk import Desk
+from agents.search.desk import SearchDesk
 from agents.search.kernels.pipeline_times import MISFIT
-from agents.search.settings import Setting
+from agents.search.settings import BoundSetting
 from des import Workload
 from des.job.transformer import WEIGHT_BYTES
 from des.plan.plan import split_evenly
@@ -22,7 +22,9 @@ _MOST_ORDERED = 3
 """Most sites of a group whose every order is tried."""
 
 
-def copies_of(desk: Desk, settings: Sequence[Setting], limit_s: float) -> list[Candidate]:
+def copies_of(
+    desk: SearchDesk, settings: Sequence[BoundSetting], limit_s: float
+) -> list[Candidate]:
     """Candidates of two copies or more, the quickest first, whatever the limit if none is below.
 
     All copies have the same stages; layers are divided evenly over them.
@@ -41,7 +43,7 @@ def copies_of(desk: Desk, settings: Sequence[Setting], limit_s: float) -> list[C
     return sorted(found, key=lambda one: one.estimate_s)[:_MOST_KEPT]
 
 
-def least_exchange_s(desk: Desk, setting: Setting) -> float:
+def least_exchange_s(desk: SearchDesk, setting: BoundSetting) -> float:
     """Time that two copies need at least to sum up over the best link. [s]"""
     outer_s = desk.figures(setting).outer_s[..., 0]
     apart = ~np.eye(len(outer_s), dtype=bool)
@@ -50,14 +52,14 @@ def least_exchange_s(desk: Desk, setting: Setting) -> float:
     return 0.5 * _bytes_round(setting, workload) * quickest_s / workload.message_bytes
 
 
-def _bytes_round(setting: Setting, workload: Workload) -> float:
+def _bytes_round(setting: BoundSetting, workload: Workload) -> float:
     """Bytes that go round a ring of copies: gradients twice, or gradients and then weights."""
     each = WEIGHT_BYTES if setting.degrees.sharding == "optimiser" else workload.gradient_bytes
     parameters = workload.sums_before.num_parameters[-1]
     return float((workload.gradient_bytes + each) * parameters)
 
 
-def exchange_s(desk: Desk, setting: Setting, groups: Sequence[Chain]) -> float:
+def ring_exchange_s(desk: SearchDesk, setting: BoundSetting, groups: Sequence[Chain]) -> float:
     """Time that summing up all gradients over the slowest link of the ring of copies takes. [s]
 
     Copies that share the optimiser's state scatter gradients and gather weights, each once round.
@@ -73,7 +75,7 @@ def exchange_s(desk: Desk, setting: Setting, groups: Sequence[Chain]) -> float:
 
 
 def _groupings(
-    num_devices: np.ndarray, setting: Setting, desk: Desk
+    num_devices: np.ndarray, setting: BoundSetting, desk: SearchDesk
 ) -> Iterator[tuple[int, tuple[Chain, ...]]]:
     """Stages of a copy, and groups of sites that have so many each, as many groups as divide."""
     num_layers = desk.job.layer_count // setting.num_chunks
@@ -104,11 +106,15 @@ def _joined(num_devices: np.ndarray, num_workers: int, outer_s: np.ndarray) -> l
 
 
 def _candidate(
-    desk: Desk, setting: Setting, num_workers: int, groups: Sequence[Chain], limit_s: float
+    desk: SearchDesk,
+    setting: BoundSetting,
+    num_workers: int,
+    groups: Sequence[Chain],
+    limit_s: float,
 ) -> Candidate | None:
     """The copies with their stages; None where they take longer than the limit or do not fit."""
     setting = replace(setting, num_replicas=len(groups))
-    summed_s = exchange_s(desk, setting, groups)
+    summed_s = ring_exchange_s(desk, setting, groups)
     if summed_s >= limit_s or not np.isfinite(summed_s):
         return None
     chains, splits, longest_s = [], [], 0.0
@@ -133,7 +139,7 @@ def _candidate(
 
 
 def _even_split(
-    desk: Desk, setting: Setting, chain: Chain, num_workers: int
+    desk: SearchDesk, setting: BoundSetting, chain: Chain, num_workers: int
 ) -> tuple[tuple[int, int], ...]:
     """Devices of each site of a chain, as many as there are until all are found, and layers."""
     num_devices = desk.figures(setting).num_devices

@@ -7,15 +7,15 @@ import numpy as np
 
 from agents.decision.training_job import TrainingJob
 from agents.search.candidates import Candidate
-from agents.search.chains import Chain, Chains
-from agents.search.figures import figures_of
+from agents.search.chains import Chain, SiteChains
+from agents.search.figures import site_figures
 from agents.search.kernels.held_levels import write_site_layers
 from agents.search.kernels.levels import foreseen_s
 from agents.search.kernels.pipeline_times import MISFIT, pipeline_s, staged_pipeline_s
-from agents.search.kernels.records import Figures, Room, Rules, new_room
+from agents.search.kernels.records import Room, SiteFigures, TimingRules, new_room
 from agents.search.kernels.splits import better_split, survey
 from agents.search.kernels.stages import better_counts
-from agents.search.settings import Setting
+from agents.search.settings import BoundSetting
 from des import Corrections, Topology
 from des.plan.plan import split_evenly
 
@@ -30,7 +30,7 @@ _MOST_PASSES = 30_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class Desk:
+class SearchDesk:
     """What times of candidates are worked out with.
 
     Attributes
@@ -43,10 +43,10 @@ class Desk:
     job: TrainingJob
     corrections: Corrections
     num_judged: list[int] = field(default_factory=lambda: [0])
-    _figures: dict[tuple[object, ...], Figures] = field(default_factory=dict)
+    _figures: dict[tuple[object, ...], SiteFigures] = field(default_factory=dict)
     _rooms: dict[tuple[int, int, int, int], Room] = field(default_factory=dict)
 
-    def figures(self, setting: Setting) -> Figures:
+    def figures(self, setting: BoundSetting) -> SiteFigures:
         """Figures of all sites under a setting, looked up once."""
         key = (
             *(setting.degrees, setting.microbatch_size, setting.recomputation),
@@ -55,14 +55,14 @@ class Desk:
         known = self._figures.get(key)
         if known is None:
             workload = setting.workload(self.job)
-            known = figures_of(self.topology, workload, setting, self.corrections)
+            known = site_figures(self.topology, workload, setting, self.corrections)
             self._figures[key] = known
         return known
 
-    def rules(self, setting: Setting, *, is_whole: bool = False) -> Rules:
+    def rules(self, setting: BoundSetting, *, is_whole: bool = False) -> TimingRules:
         """Rules of a setting; whole ones simulate all microbatches of a replica."""
         pace = setting.pace
-        return Rules(
+        return TimingRules(
             pace=(pace.depth, -1.0 if pace.behind is None else pace.behind, pace.ahead),
             num_chunks=setting.num_chunks,
             group_factor=setting.group_factor,
@@ -73,16 +73,16 @@ class Desk:
             most_microbatches=0 if is_whole else _FORESEEN,
         )
 
-    def num_microbatches(self, setting: Setting) -> int:
+    def num_microbatches(self, setting: BoundSetting) -> int:
         """Microbatches of each replica."""
         together = setting.microbatch_size * setting.degrees.data * setting.num_replicas
         return self.job.num_sequences // together
 
-    def foreseen_s(self, setting: Setting, chain: Chain) -> float:
+    def foreseen_s(self, setting: BoundSetting, chain: Chain) -> float:
         """Time of an iteration without any wait, see `levels.foreseen_s`. [s]"""
         return float(foreseen_s(self.figures(setting), self.rules(setting), np.array(chain)))
 
-    def survey(self, setting: Setting, chains: Chains, limit_s: float) -> list[Candidate]:
+    def survey(self, setting: BoundSetting, chains: SiteChains, limit_s: float) -> list[Candidate]:
         """Quick splits of chains that a limit does not rule out."""
         rows, lengths = chains.rows, chains.lengths
         splits = np.zeros((*rows.shape, 2), np.int64)
@@ -145,7 +145,7 @@ class Desk:
             write_site_layers(split, counts)
         return _candidate(setting, candidate.chains[0], split, float(found_s), counts)
 
-    def misfits(self, setting: Setting, chains: Chains) -> list[Candidate]:
+    def misfits(self, setting: BoundSetting, chains: SiteChains) -> list[Candidate]:
         """Chains whose devices all have equally many layers, fit or not."""
         found = []
         num_devices = self.figures(setting).num_devices
@@ -176,14 +176,16 @@ class Desk:
             )
         return found
 
-    def time_s(self, setting: Setting, chain: Chain, split: Sequence[tuple[int, int]]) -> float:
+    def time_s(
+        self, setting: BoundSetting, chain: Chain, split: Sequence[tuple[int, int]]
+    ) -> float:
         """Time of one replica's pipeline, all of its microbatches simulated. [s]"""
         figures, rules = self.figures(setting), self.rules(setting, is_whole=True)
         room = self._room(figures, rules)
         self.num_judged[0] += 1
         return float(pipeline_s(figures, rules, np.array(chain), np.array(split), room))
 
-    def _room(self, figures: Figures, rules: Rules) -> Room:
+    def _room(self, figures: SiteFigures, rules: TimingRules) -> Room:
         """Room for the longest pipeline that there can be."""
         num_layers = figures.passes_s.shape[2] - 1
         most = min(int(figures.num_devices.sum()), num_layers // rules.num_chunks)
@@ -198,7 +200,7 @@ class Desk:
 
 
 def _candidate(
-    setting: Setting,
+    setting: BoundSetting,
     chain: Chain,
     split: np.ndarray,
     time_s: float,

@@ -7,8 +7,8 @@ from itertools import product
 
 import numpy as np
 
-from agents.search.kernels.records import Figures
-from agents.search.settings import Setting, num_stages_of
+from agents.search.kernels.records import SiteFigures
+from agents.search.settings import BoundSetting, num_stages_of
 from des import Corrections, Parallelism, Topology, UnreachableError, Workload
 from des.costs.copy_waits import copy_waits_s
 from des.costs.local_borders import local_message_s
@@ -23,9 +23,9 @@ from des.plan.placement import Stage
 from des.world.domain import Domain
 
 
-def figures_of(
-    topology: Topology, workload: Workload, setting: Setting, corrections: Corrections
-) -> Figures:
+def site_figures(
+    topology: Topology, workload: Workload, setting: BoundSetting, corrections: Corrections
+) -> SiteFigures:
     """Return the figures of every site of a world for stages of a setting.
 
     Raises
@@ -48,7 +48,7 @@ def figures_of(
         ends_s[site] = _of_ends(workload, bare, shared, corrections, setting.num_replicas)
         wires_s[site, :, : num_devices[site]] = _inside(workload, bare, shared, corrections)
         room_bytes[site] = domain.gpu_memory_bytes * degrees.num_gpus
-    return Figures(
+    return SiteFigures(
         passes_s=np.ascontiguousarray(layers[:, :4]),
         state_bytes=np.ascontiguousarray(layers[:, 4]),
         kept_bytes=np.ascontiguousarray(layers[:, 5]),
@@ -60,7 +60,7 @@ def figures_of(
         num_devices=np.array(num_devices, np.int64),
         inner_s=np.ascontiguousarray(wires_s[:, 0]),
         back_s=np.ascontiguousarray(wires_s[:, 1]),
-        outer_s=ways_of(topology, corrections, workload.message_bytes),
+        outer_s=message_ways(topology, corrections, workload.message_bytes),
     )
 
 
@@ -72,7 +72,7 @@ def _of_layers(
     corrections: Corrections,
     num_replicas: int,
 ) -> np.ndarray:
-    """Sums over layers of times and bytes, see `Figures`."""
+    """Sums over layers of times and bytes, see `SiteFigures`."""
     counts = np.arange(workload.num_layers + 1)
     rate = compute_rate_flops_per_s(domain, corrections, parallelism)
     work, layer_s = device_work(workload, domain, parallelism, corrections)
@@ -142,7 +142,7 @@ def _of_ends(
     corrections: Corrections,
     num_replicas: int,
 ) -> np.ndarray:
-    """Times of sums over the copies of a device and of its update, see `Figures`, in a row."""
+    """Times of sums over the copies of a device and of its update, see `SiteFigures`, in a row."""
     inside = corrected_inside(domain, corrections)
     sums_s = np.zeros((2, 2, 2))
     sums_s[:, 1, 0] = np.inf
@@ -188,7 +188,7 @@ def _inside(
     return found
 
 
-def ways_of(topology: Topology, corrections: Corrections, num_bytes: float) -> np.ndarray:
+def message_ways(topology: Topology, corrections: Corrections, num_bytes: float) -> np.ndarray:
     """Transfer and latency of a message between all sites, infinite where no path leads. [s]
 
     Of several hops the slowest is the transfer, and all else is latency.

@@ -1,20 +1,20 @@
 """Shortfall of a job that fits nowhere: the least memory that a GPU lacks under any setting."""
 
 from agents.search.candidates import Candidate
-from agents.search.chains import Chains
-from agents.search.desk import Desk
+from agents.search.chains import SiteChains
+from agents.search.desk import SearchDesk
 from agents.search.kernels.pipeline_times import MISFIT
-from agents.search.settings import Setting
+from agents.search.settings import BoundSetting
 
 _MOST_IMPROVED = 12
 """Most misfits whose layers are moved to where there is room."""
 
 
-def shortfall(desk: Desk, settings: list[Setting], trainer: str) -> str:
+def least_shortfall(desk: SearchDesk, settings: list[BoundSetting], trainer: str) -> str:
     """Sentence on the plan that lacks least, over all schedules, sizes and recomputations."""
     topology, job = desk.topology, desk.job
     everywhere = tuple(range(topology.num_domains))
-    chains = Chains.of(dict.fromkeys([everywhere, *((site,) for site in everywhere)]))
+    chains = SiteChains.of(dict.fromkeys([everywhere, *((site,) for site in everywhere)]))
     found = [one for setting in settings for one in desk.misfits(setting, chains)]
     where = f"{job.model} on {topology.num_domains} sites"
     if not found:
@@ -31,7 +31,7 @@ def shortfall(desk: Desk, settings: list[Setting], trainer: str) -> str:
     )
 
 
-def _lack_bytes(desk: Desk, candidate: Candidate) -> float:
+def _lack_bytes(desk: SearchDesk, candidate: Candidate) -> float:
     """Memory that the fullest GPU lacks, at most: the share is of its site's GPUs. [bytes]"""
     share = candidate.estimate_s / MISFIT - 1.0
     memories = [desk.topology.domains[site].gpu_memory_bytes for site in candidate.chains[0]]

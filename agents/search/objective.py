@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 Kind = Literal["time", "cost", "weights"]
-"""Shortest step, cheapest step, or the weighted sum of `Objective`."""
+"""Shortest step, cheapest step, or the weighted sum of `PlanObjective`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlanFigures:
+class ComparedFigures:
     """What plans are compared by.
 
     Attributes
@@ -34,7 +34,7 @@ class PlanFigures:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Objective:
+class PlanObjective:
     """What makes a plan the best, and what it may take at most.
 
     ``weights`` are those of ``R = w1 R_eff + w2 U - w3 C``: ``R_eff`` is the speed over that of the
@@ -48,7 +48,7 @@ class Objective:
     most_usd: float = math.inf
 
     @classmethod
-    def parse(cls, text: str, at_most: str | None = None) -> "Objective":
+    def parse(cls, text: str, at_most: str | None = None) -> "PlanObjective":
         """Read ``time``, ``cost`` or ``0.6,0.2,0.2``, and a limit such as ``90 s`` or ``5 USD``.
 
         Raises
@@ -58,7 +58,7 @@ class Objective:
 
         Examples
         --------
-        >>> Objective.parse("cost", "90 s").most_s
+        >>> PlanObjective.parse("cost", "90 s").most_s
         90.0
         """
         most_s, most_usd = _limit(at_most)
@@ -86,7 +86,7 @@ class Objective:
         """Whether the shortest step wins, whatever else."""
         return self.kind == "time" and self.most_usd == math.inf
 
-    def allows(self, figures: PlanFigures) -> bool:
+    def allows(self, figures: ComparedFigures) -> bool:
         """Whether a plan keeps the limits; one without a price keeps none in USD.
 
         Raises
@@ -101,7 +101,7 @@ class Objective:
             )
         return figures.step_s <= self.most_s and (figures.usd or 0.0) <= self.most_usd
 
-    def ranking(self, plans: Sequence[PlanFigures]) -> list[int]:
+    def ranking(self, plans: Sequence[ComparedFigures]) -> list[int]:
         """Positions of the plans, the best first; of equal ones least memory, then fewest sites."""
         quickest_s = min((one.step_s for one in plans), default=1.0)
         most_bytes = max((one.wan_bytes for one in plans), default=0.0) or 1.0

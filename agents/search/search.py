@@ -15,20 +15,20 @@ from agents.search.candidates import Candidate
 from agents.search.chains import (
     MOST_ENUMERATED,
     Chain,
-    Chains,
+    SiteChains,
     all_chains,
     changed_chains,
     near_chains,
 )
 from agents.search.copies import copies_of
-from agents.search.desk import Desk
-from agents.search.figures import ways_of
+from agents.search.desk import SearchDesk
+from agents.search.figures import message_ways
 from agents.search.settings import (
     GROUP_FACTORS,
     INTERLEAVED,
     MOST_CHUNKS,
+    BoundSetting,
     Degrees,
-    Setting,
     degrees_of,
     num_stages_of,
 )
@@ -56,7 +56,7 @@ _PACED = ("1f1b", "1f1b_2x", "1f1b_4x", "zb_h1", "zb_h1_2x", "zb_h1_4x", INTERLE
 
 
 @dataclass(frozen=True, kw_only=True)
-class Request:
+class PlanRequest:
     """What a plan is searched for.
 
     Attributes
@@ -92,7 +92,7 @@ class Request:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Found:
+class FoundCandidates:
     """Candidates in groups, one site, several sites and copies, each the quickest first.
 
     ``num_judged`` pipelines were simulated.
@@ -102,7 +102,9 @@ class Found:
     num_judged: int
 
 
-def candidates_of(request: Request, desk: Desk, *, by_sites: bool = False) -> Found:
+def candidates_of(
+    request: PlanRequest, desk: SearchDesk, *, by_sites: bool = False
+) -> FoundCandidates:
     """Return the best candidates of each kind by their estimates.
 
     Parameters
@@ -110,7 +112,7 @@ def candidates_of(request: Request, desk: Desk, *, by_sites: bool = False) -> Fo
     by_sites
         Search every set of sites by itself, for objectives other than time.
     """
-    settings = list(settings_of(request))
+    settings = list(bound_settings(request))
     ranked = _ranked(desk, settings)
     single = [(site,) for site in range(request.topology.num_domains)]
     groups = []
@@ -121,7 +123,7 @@ def candidates_of(request: Request, desk: Desk, *, by_sites: bool = False) -> Fo
         groups.append(_improved(desk, found))
     best_s = min((one.estimate_s for group in groups for one in group), default=np.inf)
     copies = copies_of(desk, settings, np.inf if by_sites else _SLACK * best_s)
-    return Found(groups=(*groups, tuple(copies)), num_judged=desk.num_judged[0])
+    return FoundCandidates(groups=(*groups, tuple(copies)), num_judged=desk.num_judged[0])
 
 
 def _apart(
@@ -134,7 +136,7 @@ def _apart(
     return list(groups.values())
 
 
-def settings_of(request: Request, *, fits: bool = True) -> Iterator[Setting]:
+def bound_settings(request: PlanRequest, *, fits: bool = True) -> Iterator[BoundSetting]:
     """Settings of one pipeline that a trainer can run, those whose state fits into all sites."""
     trainer, job = request.trainer, request.job
     sharding: Sharding = "optimiser" if "optimiser" in trainer.pipeline_sharding else "none"
@@ -148,7 +150,7 @@ def settings_of(request: Request, *, fits: bool = True) -> Iterator[Setting]:
                 if recomputation not in trainer.recomputations:
                     continue
                 for schedule, chunks, factor in _schedules(request):
-                    yield Setting(
+                    yield BoundSetting(
                         degrees=degrees,
                         microbatch_size=size,
                         recomputation=recomputation,
@@ -162,7 +164,7 @@ def settings_of(request: Request, *, fits: bool = True) -> Iterator[Setting]:
                     )
 
 
-def _has_room(request: Request, degrees: Degrees) -> bool:
+def _has_room(request: PlanRequest, degrees: Degrees) -> bool:
     """Whether the model's state fits into the stages that all sites have, activations apart."""
     parallelism = degrees.parallelism(1)
     workload = request.job.workload(1, "flash", request.trainer.gradient_precision)
@@ -176,7 +178,7 @@ def _has_room(request: Request, degrees: Degrees) -> bool:
     return needed <= there
 
 
-def _schedules(request: Request) -> Iterator[tuple[str, int, float]]:
+def _schedules(request: PlanRequest) -> Iterator[tuple[str, int, float]]:
     """Schedules to choose from, with chunks of a device and the size of groups."""
     trainer = request.trainer
     for name in request.schedules or trainer.schedules or _PACED:
@@ -187,14 +189,16 @@ def _schedules(request: Request) -> Iterator[tuple[str, int, float]]:
             yield name, 1, 1.0
 
 
-def _ranked(desk: Desk, settings: Sequence[Setting]) -> list[tuple[float, Setting]]:
+def _ranked(desk: SearchDesk, settings: Sequence[BoundSetting]) -> list[tuple[float, BoundSetting]]:
     """Settings that all sites together can run, the quickest bound first."""
     everywhere = tuple(range(desk.topology.num_domains))
     bounds = [(desk.foreseen_s(setting, everywhere), setting) for setting in settings]
     return sorted((each for each in bounds if each[0] < np.inf), key=lambda each: each[0])
 
 
-def _chains(request: Request, desk: Desk, ranked: Sequence[tuple[float, Setting]]) -> list[Chain]:
+def _chains(
+    request: PlanRequest, desk: SearchDesk, ranked: Sequence[tuple[float, BoundSetting]]
+) -> list[Chain]:
     """Chains of several sites: all of few sites, those by nearest neighbours of many."""
     num_sites = request.topology.num_domains
     if num_sites <= MOST_ENUMERATED:
@@ -202,20 +206,20 @@ def _chains(request: Request, desk: Desk, ranked: Sequence[tuple[float, Setting]
     if not ranked:
         return []
     workload = ranked[0][1].workload(request.job)
-    way_s = ways_of(request.topology, request.corrections, workload.message_bytes).sum(axis=-1)
+    way_s = message_ways(request.topology, request.corrections, workload.message_bytes).sum(axis=-1)
     near = near_chains(range(num_sites), way_s + way_s.T, _most_sites(request))
     return [chain for chain in near if len(chain) > 1]
 
 
-def _most_sites(request: Request) -> int:
+def _most_sites(request: PlanRequest) -> int:
     return min(request.topology.num_domains, request.job.layer_count)
 
 
 def _surveyed(
-    desk: Desk, ranked: Sequence[tuple[float, Setting]], all_of: Sequence[Chain]
+    desk: SearchDesk, ranked: Sequence[tuple[float, BoundSetting]], all_of: Sequence[Chain]
 ) -> list[Candidate]:
     """Candidates by quick splits, settings of the quickest bounds first."""
-    chains = Chains.of(all_of)
+    chains = SiteChains.of(all_of)
     found: list[Candidate] = []
     best_s = np.inf
     for bound_s, setting in ranked:
@@ -227,7 +231,9 @@ def _surveyed(
     return [one for one in found if one.estimate_s <= _SLACK * best_s]
 
 
-def _walked(request: Request, desk: Desk, pipelines: Sequence[Candidate]) -> list[Candidate]:
+def _walked(
+    request: PlanRequest, desk: SearchDesk, pipelines: Sequence[Candidate]
+) -> list[Candidate]:
     """Chains of the best candidates changed site by site as long as that helps."""
     found, most = list(pipelines), _most_sites(request)
     starts = sorted(pipelines, key=lambda one: one.estimate_s)[:_MOST_WALKED]
@@ -235,7 +241,7 @@ def _walked(request: Request, desk: Desk, pipelines: Sequence[Candidate]) -> lis
     for start in starts:
         best = start
         while True:
-            near = Chains.of(changed_chains(best.chains[0], sites, most))
+            near = SiteChains.of(changed_chains(best.chains[0], sites, most))
             own = desk.survey(best.setting, near, best.estimate_s)
             nearest = min(own, key=lambda one: one.estimate_s, default=best)
             if not nearest.estimate_s < best.estimate_s:
@@ -245,7 +251,7 @@ def _walked(request: Request, desk: Desk, pipelines: Sequence[Candidate]) -> lis
     return found
 
 
-def _improved(desk: Desk, candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
+def _improved(desk: SearchDesk, candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
     """The best candidates with better splits, the quickest first."""
     few = sorted(candidates, key=lambda one: one.estimate_s)[:_MOST_IMPROVED]
     better = [desk.improved(one) for one in few]

@@ -58,7 +58,7 @@ class Degrees:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
+class BoundSetting:
     """All of a bound plan but its sites, the stages of each, and their layers.
 
     Attributes

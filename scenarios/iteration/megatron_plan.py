@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from agents.decision.bound_plan import servers_of
+from agents.decision.bound_plan import server_counts
 from agents.trainers.megatron import MEGATRON
 from des import GradientExchange, Parallelism, Placement, Plan, Topology
 from des.plan.parallelism import UNSHARED
@@ -104,7 +104,7 @@ def _replicas_in_a_row(
         for domain in set(path) if count > 1 and command.pipeline > 1 else ():
             name, (_, per_server) = (
                 topology.domains[domain].name,
-                servers_of(topology.domains[domain]),
+                server_counts(topology.domains[domain]),
             )
             if size % per_server:
                 raise ValueError(

@@ -11,8 +11,8 @@ from agents.decide import decide
 from agents.decision.bound_plan import BoundPlan
 from agents.decision.plan_document import read_document
 from agents.decision.training_job import TrainingJob
-from agents.search.objective import Objective
-from agents.search.search import Request
+from agents.search.objective import PlanObjective
+from agents.search.search import PlanRequest
 from agents.trainers.table import TRAINERS, trainer_named
 from des import Domain, InfeasiblePlacementError, Placement, Topology, simulate
 from des.plan.replacement import Replacement
@@ -111,9 +111,9 @@ def test_the_order_of_the_domains_in_the_file_changes_nothing():
 
 def in_force(bound: BoundPlan, replacement: Replacement | None = None):
     """The change from a plan in force on the two sites."""
-    request = Request(topology=TWO, job=JOB, trainer=trainer_named("megatron"))
+    request = PlanRequest(topology=TWO, job=JOB, trainer=trainer_named("megatron"))
     more = {} if replacement is None else {"replacement": replacement}
-    return answer_bound(request, Objective(), in_force=bound, with_others=False, **more)
+    return answer_bound(request, PlanObjective(), in_force=bound, with_others=False, **more)
 
 
 def test_the_answer_stays_where_it_is_in_force(answers):
@@ -154,11 +154,11 @@ def test_a_plan_in_force_that_is_as_quick_elsewhere_is_never_paid_for(answers):
 
 
 def test_a_plan_in_force_that_has_lost_its_server_cannot_run(answers):
-    request = Request(
+    request = PlanRequest(
         topology=sites(site("A", 8), site("B")), job=JOB, trainer=trainer_named("megatron")
     )
     best = answers["megatron"].best.bound
-    found = answer_bound(request, Objective(), in_force=best, with_others=False)
+    found = answer_bound(request, PlanObjective(), in_force=best, with_others=False)
 
     assert found.change.present_s is None
     assert "it cannot run: " in str(found)
@@ -169,7 +169,8 @@ def test_objectives_choose_among_the_same_plans():
     """A GPU costs 1 USD in 1,000 s here, and a byte 1e-11 USD."""
     world = priced(site("A"), site("B", 8))
     quick, cheap, few = (
-        decide(world, JOB, objective=Objective.parse(text)) for text in ("time", "cost", "0,0,1")
+        decide(world, JOB, objective=PlanObjective.parse(text))
+        for text in ("time", "cost", "0,0,1")
     )
 
     assert quick.step_s <= min(cheap.step_s, few.step_s)
@@ -185,13 +186,13 @@ def test_objectives_choose_among_the_same_plans():
 def test_a_limit_is_kept_or_refused_with_what_can_be_had():
     world = priced(site("A"), site("B", 8))
     quick = decide(world, JOB)
-    kept = decide(world, JOB, objective=Objective.parse("cost", f"{1.001 * quick.step_s} s"))
+    kept = decide(world, JOB, objective=PlanObjective.parse("cost", f"{1.001 * quick.step_s} s"))
 
     assert kept.step_s <= 1.001 * quick.step_s
     with pytest.raises(ValueError, match=f"at_most: must be at least {quick.step_s:.4g} s"):
-        decide(world, JOB, objective=Objective.parse("time", "1e-3 s"))
+        decide(world, JOB, objective=PlanObjective.parse("time", "1e-3 s"))
     with pytest.raises(ValueError, match="prices of GPUs and links must be given"):
-        decide(TWO, JOB, objective=Objective.parse("cost"))
+        decide(TWO, JOB, objective=PlanObjective.parse("cost"))
 
 
 def test_a_job_that_fits_nowhere_is_refused_with_the_least_that_a_gpu_lacks():

@@ -5,13 +5,13 @@ import pytest
 from bound_cases import site, sites
 
 from agents.decision.training_job import TrainingJob
-from agents.search.copies import copies_of, exchange_s, least_exchange_s
-from agents.search.desk import Desk
-from agents.search.settings import Degrees, Setting
+from agents.search.copies import copies_of, least_exchange_s, ring_exchange_s
+from agents.search.desk import SearchDesk
+from agents.search.settings import BoundSetting, Degrees
 from des import NO_CORRECTIONS
 
 JOB = TrainingJob(model="llama2_7b", num_sequences=16)
-SETTING = Setting(
+SETTING = BoundSetting(
     degrees=Degrees(tensor=8),
     microbatch_size=1,
     recomputation="flash",
@@ -22,7 +22,7 @@ SETTING = Setting(
 
 
 def desk_of(*domains):
-    return Desk(topology=sites(*domains), job=JOB, corrections=NO_CORRECTIONS)
+    return SearchDesk(topology=sites(*domains), job=JOB, corrections=NO_CORRECTIONS)
 
 
 def test_a_ring_of_copies_sums_over_its_slowest_link():
@@ -30,7 +30,7 @@ def test_a_ring_of_copies_sums_over_its_slowest_link():
     desk = desk_of(site("A"), site("B"), site("C"))
     parameters = SETTING.workload(JOB).sums_before.num_parameters[-1]
 
-    found_s = exchange_s(desk, SETTING, [(0,), (1,), (2,)])
+    found_s = ring_exchange_s(desk, SETTING, [(0,), (1,), (2,)])
 
     assert found_s == pytest.approx(2 / 3 * 8 * parameters / 1.25e9)
     assert least_exchange_s(desk, SETTING) == pytest.approx(0.5 * 8 * parameters / 1.25e9)

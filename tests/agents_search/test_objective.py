@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from agents.search.objective import Objective, PlanFigures
+from agents.search.objective import ComparedFigures, PlanObjective
 
 
 def figures(step_s=10.0, **changes):
@@ -16,7 +16,7 @@ def figures(step_s=10.0, **changes):
         "num_sites": 1,
         "usd": None,
     }
-    return PlanFigures(**(values | changes))
+    return ComparedFigures(**(values | changes))
 
 
 def test_time_ranks_by_the_step_then_by_memory_then_by_sites():
@@ -27,22 +27,22 @@ def test_time_ranks_by_the_step_then_by_memory_then_by_sites():
         figures(10.0, memory_fraction=0.4),
     ]
 
-    assert Objective().ranking(plans) == [3, 2, 1, 0]
+    assert PlanObjective().ranking(plans) == [3, 2, 1, 0]
 
 
 def test_cost_ranks_by_usd():
     plans = [figures(10.0, usd=3.0), figures(20.0, usd=2.0), figures(9.0, usd=3.0)]
 
-    assert Objective.parse("cost").ranking(plans) == [1, 2, 0]
+    assert PlanObjective.parse("cost").ranking(plans) == [1, 2, 0]
 
 
 def test_weights_rank_by_speed_use_and_bytes():
     """R of the first: 0.5 x 1 - 0.5 x 1 = 0; of the second 0.5 x 10 / 15 + 0."""
     plans = [figures(10.0, wan_bytes=8.0), figures(15.0)]
 
-    assert Objective.parse("0.5,0,0.5").ranking(plans) == [1, 0]
-    assert Objective.parse("0.9,0,0.1").ranking(plans) == [0, 1]
-    assert Objective.parse("0,1,0").ranking([figures(utilisation=0.1), figures(20.0)]) == [1, 0]
+    assert PlanObjective.parse("0.5,0,0.5").ranking(plans) == [1, 0]
+    assert PlanObjective.parse("0.9,0,0.1").ranking(plans) == [0, 1]
+    assert PlanObjective.parse("0,1,0").ranking([figures(utilisation=0.1), figures(20.0)]) == [1, 0]
 
 
 @pytest.mark.parametrize(
@@ -55,24 +55,24 @@ def test_weights_rank_by_speed_use_and_bytes():
     ],
 )
 def test_limits_are_times_or_costs(text, most_s, most_usd):
-    found = Objective.parse("time", text)
+    found = PlanObjective.parse("time", text)
 
     assert (found.most_s, found.most_usd) == (most_s, most_usd)
     assert found.is_time_alone == (most_usd == math.inf)
 
 
 def test_what_is_over_a_limit_is_not_allowed():
-    assert Objective.parse("time", "10 s").allows(figures(10.0))
-    assert not Objective.parse("time", "9 s").allows(figures(10.0))
-    assert not Objective.parse("time", "1 USD").allows(figures(usd=1.5))
+    assert PlanObjective.parse("time", "10 s").allows(figures(10.0))
+    assert not PlanObjective.parse("time", "9 s").allows(figures(10.0))
+    assert not PlanObjective.parse("time", "1 USD").allows(figures(usd=1.5))
 
 
 def test_bad_objectives_and_limits_are_refused():
     for text in ("speed", "1,2", "0,0,0", "-1,1,1", "inf,0,0", ""):
         with pytest.raises(ValueError, match="objective: must be time, cost, or three weights"):
-            Objective.parse(text)
+            PlanObjective.parse(text)
     for text in ("90", "0 s", "5 EUR", "-1 s"):
         with pytest.raises(ValueError, match="at_most: must be a time or a cost of a step above 0"):
-            Objective.parse("time", text)
+            PlanObjective.parse("time", text)
     with pytest.raises(ValueError, match="objective: prices of GPUs and links must be given"):
-        Objective.parse("cost").allows(figures())
+        PlanObjective.parse("cost").allows(figures())

@@ -12,8 +12,8 @@ from search_candidates import sites_of_servers
 
 from agents.decision.training_job import TrainingJob
 from agents.search.bound_search import search_bound
-from agents.search.objective import Objective
-from agents.search.search import Request
+from agents.search.objective import PlanObjective
+from agents.search.search import PlanRequest
 from agents.trainers.plan_checks import check_plan
 from agents.trainers.table import TRAINERS, trainer_named
 from des import InfeasiblePlacementError, Link, Topology, check_memory, simulate
@@ -23,7 +23,7 @@ BOUND = [name for name, trainer in TRAINERS.items() if not trainer.is_ideal]
 
 
 def searched(topology, name="megatron", objective=None, job=JOB):
-    request = Request(topology=topology, job=job, trainer=trainer_named(name))
+    request = PlanRequest(topology=topology, job=job, trainer=trainer_named(name))
     return search_bound(request, objective)
 
 
@@ -154,4 +154,4 @@ def test_limits_that_no_plan_keeps_name_the_best_there_is():
     step_s = found.best.figures.step_s
 
     with pytest.raises(ValueError, match=rf"at_most: must be at least {step_s:.4g} s"):
-        searched(sites(site("A", 8)), objective=Objective.parse("time", "1e-3 s"))
+        searched(sites(site("A", 8)), objective=PlanObjective.parse("time", "1e-3 s"))

@@ -5,9 +5,9 @@ import pytest
 from bound_cases import NODES, site, sites
 
 from agents.decision.training_job import TrainingJob
-from agents.search.chains import Chains, all_chains, changed_chains, near_chains
-from agents.search.search import Request, settings_of
-from agents.search.settings import Degrees, Setting, degrees_of, num_stages_of
+from agents.search.chains import SiteChains, all_chains, changed_chains, near_chains
+from agents.search.search import PlanRequest, bound_settings
+from agents.search.settings import BoundSetting, Degrees, degrees_of, num_stages_of
 from agents.trainers.table import trainer_named
 
 JOB = TrainingJob(model="llama2_7b", num_sequences=12)
@@ -42,9 +42,9 @@ def test_copies_of_weights_are_sharded_and_one_copy_is_not():
 def test_settings_of_a_trainer_have_its_schedules(name, schedules):
     """Plain 1F1B, and interleaving with 2, 3 or 4 chunks in groups of four sizes."""
     trainer = trainer_named(name)
-    request = Request(topology=sites(site("A")), job=JOB, trainer=trainer)
+    request = PlanRequest(topology=sites(site("A")), job=JOB, trainer=trainer)
 
-    found = list(settings_of(request))
+    found = list(bound_settings(request))
 
     assert len({(s.schedule, s.num_chunks, s.group_factor) for s in found}) == schedules
     assert {s.is_blocking for s in found if s.schedule == "1f1b"} == {True}
@@ -54,7 +54,7 @@ def test_settings_of_a_trainer_have_its_schedules(name, schedules):
 
 
 def test_names_of_interleaved_schedules_have_the_size_of_groups_over_devices():
-    setting = Setting(
+    setting = BoundSetting(
         degrees=Degrees(tensor=8),
         microbatch_size=1,
         recomputation="flash",
@@ -73,9 +73,9 @@ def test_a_request_refuses_what_is_not_searched():
     world = sites(site("A"))
     reference = trainer_named("reference")
     with pytest.raises(ValueError, match=r"request: trainer must be one whose plans .* got ideal"):
-        Request(topology=world, job=JOB, trainer=trainer_named("ideal"))
+        PlanRequest(topology=world, job=JOB, trainer=trainer_named("ideal"))
     with pytest.raises(ValueError, match=r"schedules must be interleaved_1f1b, .* got zb_auto"):
-        Request(topology=world, job=JOB, trainer=reference, schedules=("1f1b", "zb_auto"))
+        PlanRequest(topology=world, job=JOB, trainer=reference, schedules=("1f1b", "zb_auto"))
 
 
 def test_all_chains_are_all_orders_of_all_sets():
@@ -103,7 +103,7 @@ def test_changed_chains_are_one_step_away():
 
 
 def test_chains_in_rows_keep_their_lengths():
-    chains = Chains.of([(2,), (0, 1)])
+    chains = SiteChains.of([(2,), (0, 1)])
 
     assert chains.lengths.tolist() == [1, 2]
     assert chains.rows[1].tolist() == [0, 1]

@@ -104,7 +104,7 @@ def test_flags_are_found_in_scripts_of_several_forms():
     }
 
 
-def plan_of(*, num_gpus=16, text=TRAIN, world=None, order=(0, 1, 2), **flags):
+def plan_from_entry(*, num_gpus=16, text=TRAIN, world=None, order=(0, 1, 2), **flags):
     """Plan and data ranks of the command line on three sites of some GPUs."""
     added = "".join(f" --{name.replace('_', '-')} '{value}'" for name, value in flags.items())
     world = world or sites(*(site(name, num_gpus) for name in "ABC"))
@@ -116,7 +116,7 @@ EACH = Parallelism(tensor=8, pipeline=2)
 
 def test_ranks_are_laid_over_the_sites_in_their_order():
     """Four stages of a server each: two in C, then two in A."""
-    plan, data = plan_of(order=(2, 0, 1), decoder_first_pipeline_num_layers="5")
+    plan, data = plan_from_entry(order=(2, 0, 1), decoder_first_pipeline_num_layers="5")
 
     assert data == 1
     assert plan.placement == Placement.parse("2*5+9,0*18")
@@ -127,7 +127,7 @@ def test_ranks_are_laid_over_the_sites_in_their_order():
 
 def test_consecutive_ranks_form_a_stage_of_all_replicas():
     """32 GPUs: stages of 2 replicas on 16, so one of the two stages in each of two sites."""
-    plan, data = plan_of(pipeline_model_parallel_size="2", use_distributed_optimizer="")
+    plan, data = plan_from_entry(pipeline_model_parallel_size="2", use_distributed_optimizer="")
 
     assert data == 2
     assert plan.placement == Placement.parse("0*16,1*16")
@@ -137,20 +137,20 @@ def test_consecutive_ranks_form_a_stage_of_all_replicas():
 
 def test_consecutive_ranks_form_a_replica_where_they_are_told_to():
     flags = {"pipeline_model_parallel_size": "2", "use_tp_pp_dp_mapping": ""}
-    plan, data = plan_of(**flags, use_distributed_optimizer="")
+    plan, data = plan_from_entry(**flags, use_distributed_optimizer="")
 
     assert data == 1
     assert plan.placements == (Placement.parse("0*32"), Placement.parse("1*32"))
     assert plan.parallelism[1] == Parallelism(tensor=8, pipeline=2, sharding="optimiser")
     assert plan.exchange.sharded
-    apart, _ = plan_of(
+    apart, _ = plan_from_entry(
         **flags, use_distributed_optimizer="", num_distributed_optimizer_instances="2"
     )
     assert not apart.exchange.sharded
 
 
 def test_several_replicas_of_a_site_are_its_data_ranks():
-    plan, data = plan_of(
+    plan, data = plan_from_entry(
         num_gpus=32, nnodes="8", pipeline_model_parallel_size="2", use_tp_pp_dp_mapping=""
     )
 
@@ -161,7 +161,7 @@ def test_several_replicas_of_a_site_are_its_data_ranks():
 
 def test_chunks_of_a_rank_go_round_the_sites():
     """Eight stages on four ranks; groups of six microbatches are 1.5 times the ranks."""
-    plan, _ = plan_of(
+    plan, _ = plan_from_entry(
         num_layers_per_virtual_pipeline_stage="4",
         microbatch_group_size_per_virtual_pipeline_stage="6",
     )
@@ -169,7 +169,7 @@ def test_chunks_of_a_rank_go_round_the_sites():
     assert (plan.schedule, plan.sends) == ("interleaved_1f1b_1.5x", "overlapped")
     assert plan.parallelism[0] == EACH
 
-    alone, _ = plan_of(num_gpus=32, num_virtual_stages_per_pipeline_rank="2")
+    alone, _ = plan_from_entry(num_gpus=32, num_virtual_stages_per_pipeline_rank="2")
     assert alone.placement == Placement.parse("0*32")
     assert alone.schedule == "interleaved_1f1b"
     assert alone.parallelism[0] == Parallelism(tensor=8, pipeline=4, chunks=2)
@@ -213,7 +213,7 @@ WRONG = {
 @pytest.mark.parametrize("message", WRONG)
 def test_a_command_line_that_cannot_be_run_is_refused_by_its_flag(message):
     with pytest.raises(ValueError, match=re.escape(message)):
-        plan_of(**WRONG[message])
+        plan_from_entry(**WRONG[message])
 
 
 @pytest.mark.parametrize(

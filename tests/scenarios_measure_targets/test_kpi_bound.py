@@ -6,10 +6,10 @@ import pytest
 
 from agents.decision.training_job import TrainingJob
 from agents.search.bound_search import search_bound
-from agents.search.search import Request
+from agents.search.search import PlanRequest
 from agents.trainers.table import TRAINERS
 from des import Link, Topology
-from scenarios.measure.targets.bound import figures_of
+from scenarios.measure.targets.bound import bound_figures
 from scenarios.suites import suite
 
 MEGATRON = TRAINERS["megatron"]
@@ -21,9 +21,9 @@ def world():
 
 
 def test_figures_are_those_of_the_search(world):
-    figures = figures_of(MEGATRON, world)
+    figures = bound_figures(MEGATRON, world)
     job = TrainingJob.of(world.workload)
-    found = search_bound(Request(topology=world.topology.at_start(), job=job, trainer=MEGATRON))
+    found = search_bound(PlanRequest(topology=world.topology.at_start(), job=job, trainer=MEGATRON))
 
     assert figures.best_s == found.best.bound.step_s
     assert figures.wan_bytes == found.best.figures.wan_bytes
@@ -36,7 +36,7 @@ def test_copies_send_every_gradient_twice_round_the_ring(world):
     copies = world.topology.num_domains
     parameters = world.workload.sums_before.num_parameters[-1]
 
-    assert figures_of(MEGATRON, world).replica_bytes == pytest.approx(
+    assert bound_figures(MEGATRON, world).replica_bytes == pytest.approx(
         2 * (copies - 1) * 4 * parameters
     )
 
@@ -49,7 +49,7 @@ def test_links_that_carry_nothing_leave_one_domain(world):
         for one in world.topology.links
     ]
     slow = replace(world, topology=Topology.of(domains, links))
-    figures = figures_of(MEGATRON, slow)
+    figures = bound_figures(MEGATRON, slow)
 
     assert figures.best_s == figures.single_s
     assert figures.wan_bytes == 0.0
@@ -59,4 +59,4 @@ def test_a_job_that_fits_nowhere_has_no_figures(world):
     tiny = [replace(one, gpu_memory_bytes=1e8) for one in world.topology.domains]
     small = replace(world, topology=Topology.of(tiny, world.topology.links))
 
-    assert figures_of(MEGATRON, small).best_s is None
+    assert bound_figures(MEGATRON, small).best_s is None

@@ -8,7 +8,7 @@ import numpy as np
 
 from agents.search.kernels.layouts import num_held
 from agents.search.kernels.levels import layer_s
-from agents.search.kernels.records import Figures, Room, Rules
+from agents.search.kernels.records import Room, SiteFigures, TimingRules
 from des.base.jit import lean_kernel
 
 _HALVINGS = 40
@@ -17,8 +17,8 @@ _HALVINGS = 40
 
 @lean_kernel
 def write_held_counts(
-    figures: Figures,
-    rules: Rules,
+    figures: SiteFigures,
+    rules: TimingRules,
     chain: np.ndarray,
     split: np.ndarray,
     room: Room,
@@ -72,7 +72,7 @@ def write_site_layers(split: np.ndarray, counts: np.ndarray) -> None:
 
 @lean_kernel
 def _lay_limits(
-    figures: Figures, rules: Rules, chain: np.ndarray, split: np.ndarray, room: Room
+    figures: SiteFigures, rules: TimingRules, chain: np.ndarray, split: np.ndarray, room: Room
 ) -> int:
     """Write of each worker how long sends hold it up, the time of a layer, and most layers.
 

@@ -3,21 +3,21 @@
 import numpy as np
 
 from agents.search.kernels.orders import F, write_interleaved
-from agents.search.kernels.records import Figures, Room, Rules
+from agents.search.kernels.records import Room, SiteFigures, TimingRules
 from des.base.arithmetic import even_share
 from des.base.jit import lean_kernel
 
 
 @lean_kernel
-def group_size(rules: Rules, num_workers: int) -> int:
+def group_size(rules: TimingRules, num_workers: int) -> int:
     """Microbatches of a group of the interleaved schedule."""
     return round(rules.group_factor * num_workers)
 
 
 @lean_kernel
-def lay_out(
-    figures: Figures,
-    rules: Rules,
+def lay_stages(
+    figures: SiteFigures,
+    rules: TimingRules,
     chain: np.ndarray,
     split: np.ndarray,
     counts: np.ndarray,
@@ -60,7 +60,7 @@ def lay_out(
 
 
 @lean_kernel
-def _lay_border(figures: Figures, room: Room, here: int, num_workers: int) -> None:
+def _lay_border(figures: SiteFigures, room: Room, here: int, num_workers: int) -> None:
     """Write the way between a stage and the next one down, there and back; wires are its own."""
     source, target = room.places[here, 0], room.places[here + 1, 0]
     room.wires[here, 0], room.wires[here, 1] = 2 * here, 2 * here + 1
@@ -96,7 +96,7 @@ def _share_wires(room: Room, num_workers: int, num_stages: int, split: np.ndarra
 
 
 @lean_kernel
-def _lay_back(figures: Figures, room: Room, num_workers: int, num_stages: int) -> None:
+def _lay_back(figures: SiteFigures, room: Room, num_workers: int, num_stages: int) -> None:
     """Write the way from the last device of a site back to the first one, to the next chunk."""
     site = room.places[0, 0]
     for here in range(num_workers - 1, num_stages - 1, num_workers):
@@ -106,7 +106,7 @@ def _lay_back(figures: Figures, room: Room, num_workers: int, num_stages: int) -
 
 
 @lean_kernel
-def _lack(figures: Figures, rules: Rules, num_workers: int, room: Room) -> float:
+def _lack(figures: SiteFigures, rules: TimingRules, num_workers: int, room: Room) -> float:
     """Largest share of its memory that a device lacks; 0 where all fit."""
     most, num_rows = 0.0, 0
     for worker in range(num_workers):
@@ -140,7 +140,7 @@ def _of_stage(sums: np.ndarray, room: Room, stage: int) -> float:
 
 
 @lean_kernel
-def _write_groups(rules: Rules, num_workers: int, room: Room) -> int:
+def _write_groups(rules: TimingRules, num_workers: int, room: Room) -> int:
     """Write interleaved orders, of as many microbatches as there is room for; returns rows."""
     count = min(rules.num_microbatches, room.arrivals_s.shape[2])
     size = group_size(rules, num_workers)
@@ -149,7 +149,7 @@ def _write_groups(rules: Rules, num_workers: int, room: Room) -> int:
 
 @lean_kernel
 def _peak_bytes(
-    figures: Figures, num_workers: int, worker: int, num_rows: int, room: Room
+    figures: SiteFigures, num_workers: int, worker: int, num_rows: int, room: Room
 ) -> float:
     """Most activations that a worker holds at a time, in its order of chunks. [bytes]"""
     now = most = 0.0
@@ -162,7 +162,7 @@ def _peak_bytes(
 
 
 @lean_kernel
-def num_held(rules: Rules, num_workers: int, worker: int) -> int:
+def num_held(rules: TimingRules, num_workers: int, worker: int) -> int:
     """Activations, of a chunk and microbatch each, that a worker holds at most."""
     after = num_workers - 1 - worker
     if rules.num_chunks > 1:
@@ -173,7 +173,7 @@ def num_held(rules: Rules, num_workers: int, worker: int) -> int:
 
 
 @lean_kernel
-def _sum_s(figures: Figures, site: int, layer: int, end: int) -> float:
+def _sum_s(figures: SiteFigures, site: int, layer: int, end: int) -> float:
     """Time to sum up the gradients of layers over the copies of a device. [s]"""
     total_s = 0.0
     for group in range(2):

@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from agents.search.kernels.records import Figures, Rules
+from agents.search.kernels.records import SiteFigures, TimingRules
 from des.base.jit import lean_kernel
 
 
 @lean_kernel
-def layer_s(figures: Figures, site: int) -> float:
+def layer_s(figures: SiteFigures, site: int) -> float:
     """Mean time of the passes of a layer on a device of a site. [s]"""
     last = figures.passes_s.shape[2] - 1
     whole = figures.passes_s[site, 0, last] + figures.passes_s[site, 1, last]
@@ -15,7 +15,7 @@ def layer_s(figures: Figures, site: int) -> float:
 
 
 @lean_kernel
-def level_s(figures: Figures, chain: np.ndarray, num_chunks: int) -> float:
+def level_s(figures: SiteFigures, chain: np.ndarray, num_chunks: int) -> float:
     """Least time of the busiest device for one microbatch, links apart; infinite if too few. [s]
 
     Every device of a site has as many layers as it can do in that time, all sites together no fewer
@@ -38,7 +38,7 @@ def level_s(figures: Figures, chain: np.ndarray, num_chunks: int) -> float:
 
 
 @lean_kernel
-def foreseen_s(figures: Figures, rules: Rules, chain: np.ndarray) -> float:
+def foreseen_s(figures: SiteFigures, rules: TimingRules, chain: np.ndarray) -> float:
     """Time of an iteration without any wait: one microbatch all the way, then the busiest device.
 
     The fastest site's layers stand for all of the way, and the time of several chunks is shared.
@@ -53,7 +53,7 @@ def foreseen_s(figures: Figures, rules: Rules, chain: np.ndarray) -> float:
 
 
 @lean_kernel
-def _num_held_by(figures: Figures, chain: np.ndarray, pace_s: float, num_chunks: int) -> int:
+def _num_held_by(figures: SiteFigures, chain: np.ndarray, pace_s: float, num_chunks: int) -> int:
     total: int = 0
     for at in range(len(chain)):
         each: int = _layers_within(figures, chain[at], pace_s)
@@ -64,7 +64,7 @@ def _num_held_by(figures: Figures, chain: np.ndarray, pace_s: float, num_chunks:
 
 
 @lean_kernel
-def _layers_within(figures: Figures, site: int, pace_s: float) -> int:
+def _layers_within(figures: SiteFigures, site: int, pace_s: float) -> int:
     most: int = figures.passes_s.shape[2] - 1
     count = min(int(pace_s / layer_s(figures, site) * (1.0 + 1e-12)), most)
     while count > 0:
@@ -77,7 +77,7 @@ def _layers_within(figures: Figures, site: int, pace_s: float) -> int:
 
 @lean_kernel
 def write_level(
-    figures: Figures,
+    figures: SiteFigures,
     chain: np.ndarray,
     pace_s: float,
     num_chunks: int,
@@ -121,7 +121,7 @@ def write_level(
 
 
 @lean_kernel
-def write_even(figures: Figures, rules: Rules, split: np.ndarray) -> bool:
+def write_even(figures: SiteFigures, rules: TimingRules, split: np.ndarray) -> bool:
     """Write layers of which all stages have equally many; False where that cannot be."""
     num_layers, num_workers = figures.passes_s.shape[2] - 1, 0
     for at in range(len(split)):

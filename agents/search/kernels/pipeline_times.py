@@ -6,9 +6,9 @@ messages that are ready for a link at one moment the one of the first worker goe
 
 import numpy as np
 
-from agents.search.kernels.layouts import group_size, lay_out
+from agents.search.kernels.layouts import group_size, lay_stages
 from agents.search.kernels.orders import B, D, F, W, write_interleaved, write_paced
-from agents.search.kernels.records import Figures, Room, Rules
+from agents.search.kernels.records import Room, SiteFigures, TimingRules
 from des.base.jit import lean_kernel
 
 MISFIT = 1e15
@@ -17,7 +17,7 @@ MISFIT = 1e15
 
 @lean_kernel
 def pipeline_s(
-    figures: Figures, rules: Rules, chain: np.ndarray, split: np.ndarray, room: Room
+    figures: SiteFigures, rules: TimingRules, chain: np.ndarray, split: np.ndarray, room: Room
 ) -> float:
     """Time of an iteration of one pipeline; at least `MISFIT` where it does not fit. [s]
 
@@ -33,8 +33,8 @@ def pipeline_s(
 
 @lean_kernel
 def staged_pipeline_s(
-    figures: Figures,
-    rules: Rules,
+    figures: SiteFigures,
+    rules: TimingRules,
     chain: np.ndarray,
     split: np.ndarray,
     counts: np.ndarray,
@@ -46,7 +46,7 @@ def staged_pipeline_s(
         num_workers += split[site, 0]
     if not _has_order(rules, num_workers):
         return np.inf
-    lack = lay_out(figures, rules, chain, split, counts, num_workers, room)
+    lack = lay_stages(figures, rules, chain, split, counts, num_workers, room)
     if lack > 0.0:
         return MISFIT * (1.0 + lack)
     in_order = rules.num_chunks > 1 and len(chain) == 2 and num_workers > 2
@@ -65,7 +65,7 @@ def staged_pipeline_s(
 
 
 @lean_kernel
-def _has_order(rules: Rules, num_workers: int) -> bool:
+def _has_order(rules: TimingRules, num_workers: int) -> bool:
     """Whether the schedule knows pipelines of so many devices."""
     if rules.num_chunks == 1:
         return True
@@ -74,7 +74,7 @@ def _has_order(rules: Rules, num_workers: int) -> bool:
 
 
 @lean_kernel
-def _update_s(figures: Figures, rules: Rules, num_workers: int, room: Room) -> float:
+def _update_s(figures: SiteFigures, rules: TimingRules, num_workers: int, room: Room) -> float:
     """Time from the last gradient to the end of the slowest device's update. [s]"""
     longest_s = 0.0
     for worker in range(num_workers):
@@ -91,7 +91,7 @@ def _update_s(figures: Figures, rules: Rules, num_workers: int, room: Room) -> f
 
 
 @lean_kernel
-def _summed_s(rules: Rules, num_workers: int, room: Room) -> float:
+def _summed_s(rules: TimingRules, num_workers: int, room: Room) -> float:
     """End of the last sum over copies; a device sums up one stage after the other. [s]"""
     longest_s = 0.0
     for worker in range(num_workers):
@@ -107,7 +107,7 @@ def _summed_s(rules: Rules, num_workers: int, room: Room) -> float:
 
 @lean_kernel
 def _run(
-    rules: Rules, num_workers: int, num_microbatches: int, room: Room, in_order: bool
+    rules: TimingRules, num_workers: int, num_microbatches: int, room: Room, in_order: bool
 ) -> float:
     """Let all workers do their orders; returns the end of the last operation or sum. [s]
 
@@ -134,7 +134,7 @@ def _run(
 
 
 @lean_kernel
-def _run_by_workers(rules: Rules, num_workers: int, num_rows: int, room: Room) -> float:
+def _run_by_workers(rules: TimingRules, num_workers: int, num_rows: int, room: Room) -> float:
     """Let one worker after the other do what it can; returns the end of the last operation. [s]"""
     done, longest_s, left = room.done, 0.0, num_workers * num_rows
     while left > 0:
@@ -153,7 +153,7 @@ def _run_by_workers(rules: Rules, num_workers: int, num_rows: int, room: Room) -
 
 
 @lean_kernel
-def _run_in_order(rules: Rules, num_workers: int, num_rows: int, room: Room) -> float:
+def _run_in_order(rules: TimingRules, num_workers: int, num_rows: int, room: Room) -> float:
     """Do the operation that ends first, again and again; returns the end of the last one. [s]"""
     next_s, longest_s = room.next_s, 0.0
     for worker in range(num_workers):
@@ -174,7 +174,7 @@ def _run_in_order(rules: Rules, num_workers: int, num_rows: int, room: Room) -> 
 
 
 @lean_kernel
-def _end_s(rules: Rules, room: Room, worker: int, num_workers: int) -> float:
+def _end_s(rules: TimingRules, room: Room, worker: int, num_workers: int) -> float:
     """End of a worker's next operation; infinite where its input is not known yet. [s]"""
     row = room.done[worker]
     kind, microbatch = room.orders[worker, row, 0], room.orders[worker, row, 2]
@@ -189,7 +189,7 @@ def _end_s(rules: Rules, room: Room, worker: int, num_workers: int) -> float:
 
 
 @lean_kernel
-def _do(rules: Rules, room: Room, worker: int, num_workers: int, end_s: float) -> None:
+def _do(rules: TimingRules, room: Room, worker: int, num_workers: int, end_s: float) -> None:
     """End a worker's next operation: send what it made, and wait for that where sends block."""
     row = room.done[worker]
     kind, microbatch = room.orders[worker, row, 0], room.orders[worker, row, 2]

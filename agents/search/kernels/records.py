@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 
-class Figures(NamedTuple):
+class SiteFigures(NamedTuple):
     """Figures of all sites under one setting: S sites, L layers, sums over layers before each one.
 
     ``passes_s`` (S, 4, L + 1) are times of the passes F, B, D and W for a microbatch; ``state`` and
@@ -34,7 +34,7 @@ class Figures(NamedTuple):
     outer_s: np.ndarray
 
 
-class Rules(NamedTuple):
+class TimingRules(NamedTuple):
     """Schedule of a setting and how it is reckoned.
 
     ``pace`` as in `orders.write_paced`; with more than one chunk the order is the interleaved one

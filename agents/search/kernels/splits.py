@@ -5,7 +5,7 @@ import numpy as np
 from agents.search.kernels.held_levels import write_held_counts
 from agents.search.kernels.levels import foreseen_s, layer_s, level_s, write_even, write_level
 from agents.search.kernels.pipeline_times import pipeline_s, staged_pipeline_s
-from agents.search.kernels.records import Figures, Room, Rules
+from agents.search.kernels.records import Room, SiteFigures, TimingRules
 from des.base.jit import lean_kernel
 
 
@@ -25,8 +25,8 @@ def _has_same_devices(one: np.ndarray, other: np.ndarray) -> bool:
 
 @lean_kernel
 def _quick_even_split(
-    figures: Figures,
-    rules: Rules,
+    figures: SiteFigures,
+    rules: TimingRules,
     chain: np.ndarray,
     room: Room,
     split: np.ndarray,
@@ -54,8 +54,8 @@ def _quick_even_split(
 
 @lean_kernel
 def quick_split(
-    figures: Figures,
-    rules: Rules,
+    figures: SiteFigures,
+    rules: TimingRules,
     chain: np.ndarray,
     room: Room,
     split: np.ndarray,
@@ -79,8 +79,8 @@ def quick_split(
 
 @lean_kernel
 def held_split(
-    figures: Figures,
-    rules: Rules,
+    figures: SiteFigures,
+    rules: TimingRules,
     chain: np.ndarray,
     room: Room,
     split: np.ndarray,
@@ -116,8 +116,8 @@ def held_split(
 
 @lean_kernel
 def better_split(
-    figures: Figures,
-    rules: Rules,
+    figures: SiteFigures,
+    rules: TimingRules,
     chain: np.ndarray,
     room: Room,
     split: np.ndarray,
@@ -143,8 +143,8 @@ def better_split(
 
 @lean_kernel
 def _try_devices(
-    figures: Figures,
-    rules: Rules,
+    figures: SiteFigures,
+    rules: TimingRules,
     chain: np.ndarray,
     room: Room,
     split: np.ndarray,
@@ -173,8 +173,8 @@ def _try_devices(
 
 @lean_kernel
 def _try_layers(
-    figures: Figures,
-    rules: Rules,
+    figures: SiteFigures,
+    rules: TimingRules,
     chain: np.ndarray,
     room: Room,
     split: np.ndarray,
@@ -199,8 +199,8 @@ def _try_layers(
 
 @lean_kernel
 def survey(
-    figures: Figures,
-    rules: Rules,
+    figures: SiteFigures,
+    rules: TimingRules,
     chains: np.ndarray,
     lengths: np.ndarray,
     room: Room,

@@ -7,14 +7,14 @@ layer less there and one more inside the site shortens every round.
 import numpy as np
 
 from agents.search.kernels.pipeline_times import staged_pipeline_s
-from agents.search.kernels.records import Figures, Room, Rules
+from agents.search.kernels.records import Room, SiteFigures, TimingRules
 from des.base.jit import lean_kernel
 
 
 @lean_kernel
 def better_counts(
-    figures: Figures,
-    rules: Rules,
+    figures: SiteFigures,
+    rules: TimingRules,
     chain: np.ndarray,
     split: np.ndarray,
     room: Room,

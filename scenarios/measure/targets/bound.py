@@ -6,7 +6,7 @@ from functools import partial
 
 from agents.decision.training_job import TrainingJob
 from agents.search.bound_search import BoundFound, search_bound
-from agents.search.search import Request
+from agents.search.search import PlanRequest
 from agents.trainers.table import TRAINERS
 from agents.trainers.trainer import Trainer
 from des import InfeasiblePlacementError
@@ -44,7 +44,7 @@ def measure(column: SchedulerColumn) -> list[Target]:
     return found
 
 
-def figures_of(trainer: Trainer, world: SuiteWorld) -> BoundFigures:
+def bound_figures(trainer: Trainer, world: SuiteWorld) -> BoundFigures:
     """Search the bound plans of a world."""
     workload = replace(world.workload, gradient_precision=trainer.gradient_precision)
     copies = data_parallel_plan(world.topology, workload)
@@ -64,13 +64,15 @@ def figures_of(trainer: Trainer, world: SuiteWorld) -> BoundFigures:
 def _found(trainer: Trainer, world: SuiteWorld) -> BoundFound | None:
     job = TrainingJob.of(world.workload)
     try:
-        return search_bound(Request(topology=world.topology.at_start(), job=job, trainer=trainer))
+        return search_bound(
+            PlanRequest(topology=world.topology.at_start(), job=job, trainer=trainer)
+        )
     except InfeasiblePlacementError:
         return None
 
 
 def _targets(trainer: Trainer, worlds: Sequence[SuiteWorld]) -> list[Target]:
-    figures = [figures_of(trainer, world) for world in worlds]
+    figures = [bound_figures(trainer, world) for world in worlds]
     known = [one for one in figures if one.best_s is not None]
     pairs = [(one.best_s, one.single_s) for one in known if one.best_s and one.single_s]
     notes = (
