@@ -87,8 +87,9 @@ class StageTables:
         """Return a change of placement that moves all layers, to be filled in."""
         num_layers = self._task.workload.num_layers
         moves = [LayerMove(layer, 0, 1, 0.0) for layer in range(num_layers)]
-        program = lower_moves(self._world, moves)
-        return self._to_fill_in(pack(self._world, program, self._task.corrections))
+        lowered = lower_moves(self._world, moves)
+        program = pack(self._world, lowered, self._task.corrections, is_recorded=False)
+        return self._to_fill_in(program)
 
     def state(self, num_stages: int) -> State:
         """Return a state for all programs of at most this number of stages, and for moves."""

@@ -49,8 +49,9 @@ def pack(
     ValueError
         If a worker does other than passes, each with at most a wait before it, a send behind it
         and a wait until that has arrived; or if a program without stages does other than sending
-        all messages at first.
+        all messages at first. Also if the world has other links than it was lowered for.
     """
+    program.check_links(topology.link_index)
     flows, hops = _flow_records(program)
     counts = np.array([flow.num_messages for flow in program.flows], np.int64)
     members, steps = _member_records(program, counts, flows)
@@ -140,6 +141,9 @@ def _listed(
     flows, messages = np.full((2, len(owners)), NONE)
     moves = np.flatnonzero((actions != COMPUTE) & (actions != REDUCE))
     flows[moves] = _of_owners(flows_of, owners[moves], ports[moves])
+    is_known = (flows[moves] != NONE) & (items[moves] < num_messages[flows[moves]])
+    if not np.all(is_known & (items[moves] >= 0)):
+        raise ValueError("program: operations must be on messages of flows, got others")
     first_messages = np.cumsum(num_messages) - num_messages
     messages[moves] = first_messages[flows[moves]] + items[moves]
     return _Listed(counts, owners, actions, ports, flows, messages)
@@ -151,6 +155,8 @@ def _of_owners(
     """Entries of lists of numbers, by list and place in it."""
     joined = np.array([number for own in numbers for number in own], np.int64)
     sizes = np.array([len(own) for own in numbers], np.int64)
+    if np.any(places >= sizes[owners]):
+        raise ValueError("program: ports must be those of the worker, got others")
     found: np.ndarray = joined[(np.cumsum(sizes) - sizes)[owners] + places]
     return found
 

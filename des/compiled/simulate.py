@@ -60,7 +60,8 @@ def moves_end_s(
     """
     if not moves:
         return 0.0
-    state = run_to_end(topology, pack(topology, lower_moves(topology, moves), corrections))
+    program = lower_moves(topology, moves)
+    state = run_to_end(topology, pack(topology, program, corrections, is_recorded=False))
     return None if state is None else float(state.outcome["end_s"][0])
 
 

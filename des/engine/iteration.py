@@ -27,9 +27,12 @@ def run_alone(topology: Topology, program: Program, corrections: Corrections) ->
 
     Raises
     ------
+    ValueError
+        If the world has other links than the program was lowered for.
     StarvationError
         If a message waits for a link that is down for ever.
     """
+    program.check_links(topology.link_index)
     clock = Clock()
     iteration = Iteration(clock, Network(clock, topology, corrections), program)
     iteration.start()

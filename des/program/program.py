@@ -14,7 +14,7 @@ So workers that behave alike share one list, however many there are.
 
 import json
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from types import MappingProxyType
@@ -161,6 +161,7 @@ class Program:
                 ("operations", (worker.operations,), len(self.operations)),
                 ("stages", worker.stages, len(self.stages)),
                 ("flows", worker.flows, len(self.flows)),
+                ("device", (worker.device,), self.num_devices),
             ):
                 if numbers and not (max(numbers) < count and min(numbers) >= NONE):
                     raise ValueError(
@@ -171,6 +172,14 @@ class Program:
     def num_late(self) -> int:
         """Members, the last ones, that begin when everything else and the update are done."""
         return sum(member.group == NONE for member in self.members)
+
+    def check_links(self, links: Iterable[tuple[int, int]]) -> None:
+        """Refuse a world whose links are not those that positions in routes mean."""
+        if self.links != tuple(links):
+            raise ValueError(
+                f"program: the world must have the {len(self.links)} links that it was lowered "
+                "for, got other ones"
+            )
 
     def with_update_s(self, end_s: float) -> float:
         """End of the iteration, whose last operation ends at some time. [s]"""

@@ -5,6 +5,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import permutations
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -177,6 +178,29 @@ def test_programs_grow_with_what_differs(num_replicas, schedule):
     content = lower(topology, model(sum(layers), 64, 1e9), chosen).to_bytes()
 
     assert len(content) <= MOST_BYTES
+
+
+def test_a_world_of_other_links_is_refused():
+    workload = unit_workload([(1, 2)] * 2, num_microbatches=1)
+    program = lower(free_world(2), workload, plan(0, 1))
+
+    for run in (pack, partial(run_alone, corrections=NO_CORRECTIONS)):
+        with pytest.raises(ValueError, match="must have the 2 links that it was lowered for"):
+            run(free_world(3), program)
+
+
+@pytest.mark.parametrize(
+    ("operation", "message"),
+    [((WAIT, 4, 0), "ports must be those of the worker"), ((WAIT, 1, 1), "on messages of flows")],
+)
+def test_operations_on_what_there_is_not_are_not_packed(operation, message):
+    workload = unit_workload([(1, 2)] * 2, num_microbatches=1)
+    program = lower(free_world(2), workload, plan(0, 1))
+    rows = np.array([operation, *program.operations[0].rows.tolist()], np.int32)
+    changed = replace(program, operations=(OperationList(rows), *program.operations[1:]))
+
+    with pytest.raises(ValueError, match=message):
+        pack(free_world(2), changed)
 
 
 def test_operations_in_an_order_that_arrays_cannot_hold_are_refused():
