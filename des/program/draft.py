@@ -17,7 +17,7 @@ def shared_lists(operations: Iterable[Sequence[tuple[int, int, int]]]) -> list[O
     return [found.setdefault(each.tobytes(), OperationList(each)) for each in arrays]
 
 
-class Draft:
+class ProgramDraft:
     """What is found on the way to a program for a world, numbered in the order of finding."""
 
     def __init__(self, topology: Topology, lists: Sequence[OperationList] = ()) -> None:

@@ -19,7 +19,7 @@ from des.plan.exchange_steps import num_parts
 from des.plan.placement import Stage
 from des.plan.plan import Plan
 from des.program.actions import NONE, PASSES
-from des.program.draft import Draft
+from des.program.draft import ProgramDraft
 from des.program.exchange_lists import INSIDE, ExchangeScript, exchange_script, with_reduces
 from des.program.passes import blocking_sends
 from des.program.program import (
@@ -171,7 +171,7 @@ class _Lowering:
         if not plan.exchange.overlapped:
             sizes = enumerate(plan.replica_sizes)
             self._groups = [replica for replica, size in sizes for _ in range(size)]
-        self.draft = Draft(topology, lists)
+        self.draft = ProgramDraft(topology, lists)
 
     def stages(self) -> tuple[StageEntry, ...]:
         """Figures of all stages; each pass over their share of microbatches makes gradients."""

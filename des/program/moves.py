@@ -11,7 +11,7 @@ from des.job.workload import Workload
 from des.plan.corrections import NO_CORRECTIONS, Corrections
 from des.plan.plan import Plan
 from des.program.actions import NONE, SEND, WAIT_SENT
-from des.program.draft import Draft, shared_lists
+from des.program.draft import ProgramDraft, shared_lists
 from des.program.program import MessageFlow, Program, Worker
 from des.world.topology import Topology, UnreachableError
 
@@ -200,7 +200,7 @@ def lower_moves(topology: Topology, moves: Sequence[LayerMove]) -> Program:
     UnreachableError
         If no path of links joins two domains between which a layer has to move.
     """
-    draft = Draft(topology)
+    draft = ProgramDraft(topology)
     for layer, source, target, num_bytes in moves:
         channel = draft.over_links(source, target)
         flow = MessageFlow(channel, 1, source, num_bytes, stage=source, kind="M", label=layer)
