@@ -75,7 +75,7 @@ def exchange_s(desk: Desk, setting: Setting, groups: Sequence[Chain]) -> float:
 def _groupings(
     num_devices: np.ndarray, setting: Setting, desk: Desk
 ) -> Iterator[tuple[int, tuple[Chain, ...]]]:
-    """Stages of a copy, and groups of sites that have so many each, as many groups as divide."""
+    """Stages of a copy, and groups of sites with that many each, as many groups as divide."""
     num_layers = desk.job.layer_count // setting.num_chunks
     together = setting.microbatch_size * setting.degrees.data
     for num_workers in sorted({int(count) for count in num_devices if 0 < count <= num_layers}):
