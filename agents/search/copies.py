@@ -77,7 +77,7 @@ def ring_exchange_s(desk: SearchDesk, setting: BoundSetting, groups: Sequence[Ch
 def _groupings(
     num_devices: np.ndarray, setting: BoundSetting, desk: SearchDesk
 ) -> Iterator[tuple[int, tuple[Chain, ...]]]:
-    """Stages of a copy, and groups of sites that have so many each, as many groups as divide."""
+    """Stages of a copy, and groups of sites with that many each, as many groups as divide."""
     num_layers = desk.job.layer_count // setting.num_chunks
     together = setting.microbatch_size * setting.degrees.data
     for num_workers in sorted({int(count) for count in num_devices if 0 < count <= num_layers}):

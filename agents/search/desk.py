@@ -31,7 +31,7 @@ _MOST_PASSES = 30_000
 
 @dataclass(frozen=True, kw_only=True)
 class SearchDesk:
-    """What times of candidates are worked out with.
+    """Room and figures by which times of candidates are worked out.
 
     Attributes
     ----------

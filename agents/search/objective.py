@@ -12,7 +12,7 @@ Kind = Literal["time", "cost", "weights"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedFigures:
-    """What plans are compared by.
+    """Figures that plans are compared by.
 
     Attributes
     ----------
@@ -35,7 +35,7 @@ class ComparedFigures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanObjective:
-    """What makes a plan the best, and what it may take at most.
+    """Measure of the best plan, and limits of a step.
 
     ``weights`` are those of ``R = w1 R_eff + w2 U - w3 C``: ``R_eff`` is the speed over that of the
     quickest plan, ``U`` the utilisation, ``C`` the bytes over links as a part of the most that any

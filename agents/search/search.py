@@ -57,7 +57,7 @@ _PACED = ("1f1b", "1f1b_2x", "1f1b_4x", "zb_h1", "zb_h1_2x", "zb_h1_4x", INTERLE
 
 @dataclass(frozen=True, kw_only=True)
 class PlanRequest:
-    """What a plan is searched for.
+    """World, job and trainer of a search.
 
     Attributes
     ----------

@@ -45,7 +45,7 @@ class Degrees:
         return self.tensor * self.copies
 
     def parallelism(self, num_devices: int, num_chunks: int = 1) -> Parallelism:
-        """Return the division of a site of so many stages' GPUs."""
+        """Return the division of a site among the GPUs of its stages."""
         return Parallelism(
             tensor=self.tensor,
             data=self.data,

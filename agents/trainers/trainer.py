@@ -15,7 +15,7 @@ HostOrder = Literal["stage", "replica"]
 """Part of a job that hosts with consecutive ranks form: a stage of all replicas, or a replica."""
 
 OuterExchange = Literal["every_step", "diloco", "streaming_diloco"]
-"""Exchange between replicas: of gradients in every step, or of changes after several steps, of all
+"""Exchange between replicas: of gradients in every step, or of changes every few steps, of all
 layers at once or a fragment at a time."""
 
 
@@ -47,7 +47,7 @@ class Trainer:
     host_orders
         Orders of ranks over hosts that it offers; empty: any.
     replicas_apart
-        Whether replicas that do not exchange in every step are launches of their own.
+        Whether replicas that exchange every few steps are launches of their own.
     bits
         Bits of a value in an outer exchange; empty: any.
     gradient_precisions

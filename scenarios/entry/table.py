@@ -76,6 +76,11 @@ COMMANDS: tuple[Command, ...] = (
     _row("robustness", "scenarios.robustness", "Measure slowdowns by changes of the links"),
     _row("pareto", "scenarios.pareto", "Measure fronts of time, cost and utilisation"),
     _row("fidelity", "scenarios.fidelity", "Compare all levels of detail, up to packets"),
+    _row(
+        "enumerate-plans",
+        "scenarios.enumerate_plans",
+        "Compare the search with the best of all plans of small worlds",
+    ),
     _row("link-shares", "scenarios.link_shares", "Compare shares of links with their simulation"),
     _row("ablations", "scenarios.ablations", "Measure the worth of each part of Hi-PPO"),
     _row(

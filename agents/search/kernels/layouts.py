@@ -134,7 +134,7 @@ def _lack(figures: SiteFigures, rules: TimingRules, num_workers: int, room: Room
 
 @lean_kernel
 def _of_stage(sums: np.ndarray, room: Room, stage: int) -> float:
-    """What a site's device holds for the layers of a stage."""
+    """Bytes of a device for the layers of a stage."""
     site, layer = room.places[stage, 0], room.places[stage, 2]
     return float(sums[site, layer + room.places[stage, 3]] - sums[site, layer])
 

@@ -66,7 +66,7 @@ def staged_pipeline_s(
 
 @lean_kernel
 def _has_order(rules: TimingRules, num_workers: int) -> bool:
-    """Whether the schedule knows pipelines of so many devices."""
+    """Whether the schedule knows pipelines of this number of devices."""
     if rules.num_chunks == 1:
         return True
     rest = rules.num_microbatches % group_size(rules, num_workers)
@@ -120,11 +120,12 @@ def _run(
     else:
         size = group_size(rules, num_workers)
         num_rows = write_interleaved(room.orders, num_workers, num_chunks, num_microbatches, size)
-    room.arrivals_s[:, :, :num_microbatches] = -1.0
+    num_stages = num_workers * num_chunks
+    room.arrivals_s[:num_stages, :, :num_microbatches] = -1.0
     room.arrivals_s[0, 0, :num_microbatches] = 0.0
-    room.arrivals_s[num_workers * num_chunks - 1, 1, :num_microbatches] = 0.0
+    room.arrivals_s[num_stages - 1, 1, :num_microbatches] = 0.0
     room.free_s[:num_workers] = 0.0
-    room.wire_free_s[:] = 0.0
+    room.wire_free_s[: 2 * num_stages] = 0.0
     room.done[:num_workers] = 0
     if in_order:
         longest_s = _run_in_order(rules, num_workers, num_rows, room)

@@ -55,7 +55,7 @@ class TimingRules(NamedTuple):
 
 
 class Room(NamedTuple):
-    """Arrays to work in, for pipelines of at most so many workers, stages and microbatches.
+    """Arrays to work in, for pipelines of limited workers, stages and microbatches.
 
     ``sums_s`` is the time of a stage's sum over copies, ``made_s`` the end of its last backward;
     ``no_counts`` is empty, ``counts`` are layers of stages.

@@ -228,13 +228,16 @@ def survey(
     Returns
     -------
     int
-        Chains that were simulated.
+        SiteChains that were simulated.
     """
     count = 0
     for each in range(len(chains)):
         chain, split = chains[each, : lengths[each]], splits[each, : lengths[each]]
         times_s[each] = np.inf
-        if not foreseen_s(figures, rules, chain) < limit_s:
+        least = figures.num_devices[chain[0]]
+        for at in range(1, len(chain)):
+            least = min(least, figures.num_devices[chain[at]])
+        if least < 1 or not foreseen_s(figures, rules, chain) < limit_s:
             continue
         own = scratch[: lengths[each]]
         times_s[each] = quick_split(figures, rules, chain, room, split, own)

@@ -1,0 +1,8 @@
+"""Compare the search with the best of all plans of Megatron-LM, on small worlds."""
+
+from scenarios.measure.enumeration.command import main
+
+__all__ = ["main"]
+
+if __name__ == "__main__":
+    raise SystemExit(main())
