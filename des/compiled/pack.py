@@ -134,7 +134,7 @@ class _Listed(NamedTuple):
 def _listed(
     lists: Sequence[OperationList], flows_of: Sequence[tuple[int, ...]], num_messages: np.ndarray
 ) -> _Listed:
-    """Lay out lists, one a worker, whose ports are flows of so many messages each."""
+    """Lay out lists, one a worker, whose ports are flows of that many messages each."""
     counts = [len(each.rows) for each in lists]
     owners = np.repeat(np.arange(len(lists)), counts)
     actions, ports, items = np.concatenate([each.rows for each in lists]).T

@@ -5,7 +5,7 @@ from des.engine.network import Send
 
 
 class Queue:
-    """Who comes later waits: first come, first served.
+    """GPUs that serve one worker after the other, first come, first served.
 
     Such a queue needs no process, see `des.engine.wire.Wire`.
     """

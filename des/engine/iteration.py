@@ -87,7 +87,7 @@ class Iteration:
         ]
 
     def _prepare_ways(self) -> list[Send]:
-        """What passes on the messages of each flow: links, a wire inside a domain, or nothing."""
+        """Ways of the messages of each flow: links, a wire inside a domain, or nothing."""
         program, ways = self._program, []
         wires: dict[int, Queue] = {}
         for flow in program.flows:

@@ -1,1 +1,1 @@
-"""What engines run: a plan lowered to lists of operations, and passes over these lists."""
+"""Programs that engines run: a plan lowered to lists of operations, and passes over these lists."""

@@ -18,7 +18,7 @@ def shared_lists(operations: Iterable[Sequence[tuple[int, int, int]]]) -> list[O
 
 
 class ProgramDraft:
-    """What is found on the way to a program for a world, numbered in the order of finding."""
+    """Parts found on the way to a program for a world, numbered in the order of finding."""
 
     def __init__(self, topology: Topology, lists: Sequence[OperationList] = ()) -> None:
         self.flows: list[MessageFlow] = []

@@ -1,4 +1,4 @@
-"""Lists of operations of the members of exchanges of gradients, whoever they are."""
+"""Lists of operations of the members of exchanges of gradients."""
 
 from functools import lru_cache
 from itertools import groupby
@@ -11,7 +11,7 @@ from des.program.program import OperationList
 
 
 class ExchangeScript(NamedTuple):
-    """What members of an exchange do, and their flows, by receiver.
+    """Lists of the members of an exchange, and their flows, by receiver.
 
     ``flows`` are (sender, receiver, number of messages); ``ports`` are those of each member.
     """

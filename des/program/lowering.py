@@ -35,7 +35,7 @@ from des.schedules import Border, Order, check_orders, peaks_held
 from des.world.topology import Topology
 
 _NO_BORDER = Border()
-"""Of messages over links, whose time is not known before."""
+"""Border of messages over links, whose time is not known before."""
 
 
 def lower(

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from des.base.strict_json import parse_json
 from des.costs.memory import DomainMemory
 from des.program.actions import NONE
 
@@ -203,8 +204,8 @@ class Program:
             If it did not, or parts are missing.
         """
         try:
-            found = json.loads(zlib.decompress(content))
-            if found.pop("format") != _FORMAT:
+            found = parse_json(zlib.decompress(content).decode())
+            if not isinstance(found, dict) or found.pop("format") != _FORMAT:
                 raise ValueError("of another format")
             for name, make in _ROWS.items():
                 found[name] = tuple(map(make, found[name]))

@@ -37,7 +37,8 @@ def test_every_section_in_the_page_on_worlds_can_be_read(section, tmp_path):
 
     assert read != plain or of_the_file
     if "topology" in of_the_file:
-        assert [domain.nodes is not None for domain in read.domains] == [True]
+        has_nodes = [domain.nodes is not None for domain in read.domains]
+        assert has_nodes == [True] if "nodes:" in section else any(read.gates)
         return
     assert read.num_domains == 3
     assert (read.domains[0] != plain.domains[0]) == bool(keys)
