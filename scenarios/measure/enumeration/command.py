@@ -27,7 +27,7 @@ examples:
 
 All plans: tensor, data and expert degrees, sizes of microbatches, recomputation, orders of sites,
 GPUs and layers of each site, 1F1B and interleaved schedules, and copies over sites. Layers of the
-stages of a site are equal. Plans that a proven bound puts over the search's step
+stages of a site differ by one layer at most. Plans that a proven bound puts over the search's step
 are not simulated. A world of three sites takes a few minutes.
 
 exit codes: 0 done; 2 a flag or a file is wrong; {EXIT_CODES}
