@@ -26,7 +26,10 @@ KIND_TITLES: dict[PlanKind, str] = {
 }
 """Names of the kinds for people."""
 
-_MOST_EXACT = 5
+_MOST_POLISHED = 2
+"""Candidates of a kind whose layers are moved by times of whole iterations."""
+
+_MOST_EXACT = 4
 """Candidates of a kind that are simulated as whole plans."""
 
 
@@ -108,7 +111,8 @@ def _exact_rows(
     for candidate in candidates:
         if len(rows) == _MOST_EXACT:
             break
-        for one in dict.fromkeys((desk.polished(candidate), candidate)):
+        better = desk.polished(candidate) if len(rows) < _MOST_POLISHED else candidate
+        for one in dict.fromkeys((better, candidate)):
             row = row_of_candidate(request, one)
             if isinstance(row, BoundRow):
                 rows.append(row)

@@ -98,7 +98,7 @@ class SearchDesk:
             _candidate(
                 setting, chains.all[at], splits[at, : lengths[at]], float(times_s[at]), counts[at]
             )
-            for at in np.flatnonzero(times_s < MISFIT)
+            for at in np.flatnonzero(times_s < min(MISFIT, limit_s))
         ]
 
     def improved(self, candidate: Candidate, *, is_whole: bool = False) -> Candidate:
@@ -136,7 +136,7 @@ class SearchDesk:
         counts = np.array(candidate.stage_layers, np.int64)
         start_s = float(staged_pipeline_s(figures, rules, chain, split, counts, room))
         found_s = better_counts(
-            *(figures, rules, chain, split, room, counts, start_s, _MOST_ROUNDS)
+            *(figures, rules, chain, split, room, counts, start_s, _MOST_ROUNDS, is_whole)
         )
         self.num_judged[0] += 1
         if not found_s < start_s:

@@ -45,7 +45,13 @@ MICROBATCH_SIZES = (1, 2, 4, 8)
 _SLACK = 1.08
 """Estimates up to this multiple of the best are improved."""
 
-_MOST_IMPROVED = 24
+_NEAR = 1.3
+"""Estimates up to this multiple of the best let other sizes of groups be tried."""
+
+_MOST_TURNED = 4
+"""Most candidates whose chain is tried the other way round."""
+
+_MOST_IMPROVED = 12
 """Most candidates whose splits are improved."""
 
 _MOST_WALKED = 4
@@ -192,17 +198,30 @@ def _schedules(request: PlanRequest) -> Iterator[tuple[str, int, float]]:
 def _ranked(desk: SearchDesk, settings: Sequence[BoundSetting]) -> list[tuple[float, BoundSetting]]:
     """Settings that all sites together can run, the quickest bound first."""
     everywhere = tuple(range(desk.topology.num_domains))
-    bounds = [(desk.foreseen_s(setting, everywhere), setting) for setting in settings]
-    return sorted((each for each in bounds if each[0] < np.inf), key=lambda each: each[0])
+    known: dict[tuple[object, ...], float] = {}
+    bounds = []
+    for setting in settings:
+        family = _family_of(setting)
+        if family not in known:  # the size of groups is no part of it
+            known[family] = desk.foreseen_s(setting, everywhere)
+        if known[family] < np.inf:
+            bounds.append((known[family], setting))
+    return sorted(bounds, key=lambda each: (each[0], each[1].group_factor))
+
+
+def _family_of(setting: BoundSetting) -> tuple[object, ...]:
+    """All of a setting but the size of its groups of microbatches."""
+    sizes = setting.microbatch_size, setting.num_chunks
+    return setting.degrees, setting.recomputation, setting.schedule, *sizes
 
 
 def _chains(
     request: PlanRequest, desk: SearchDesk, ranked: Sequence[tuple[float, BoundSetting]]
 ) -> list[Chain]:
-    """Chains of several sites: all of few sites, those by nearest neighbours of many."""
+    """Chains of several sites: all of few sites, one way round, those of near sites of many."""
     num_sites = request.topology.num_domains
     if num_sites <= MOST_ENUMERATED:
-        return [chain for chain in all_chains(range(num_sites)) if len(chain) > 1]
+        return [chain for chain in all_chains(range(num_sites)) if chain[0] < chain[-1]]
     if not ranked:
         return []
     workload = ranked[0][1].workload(request.job)
@@ -218,16 +237,25 @@ def _most_sites(request: PlanRequest) -> int:
 def _surveyed(
     desk: SearchDesk, ranked: Sequence[tuple[float, BoundSetting]], all_of: Sequence[Chain]
 ) -> list[Candidate]:
-    """Candidates by quick splits, settings of the quickest bounds first."""
+    """Candidates by quick splits, settings of the quickest bounds first.
+
+    Larger groups of microbatches are tried where groups of the pipeline's size come near.
+    """
     chains = SiteChains.of(all_of)
     found: list[Candidate] = []
+    known: dict[tuple[object, ...], float] = {}
     best_s = np.inf
     for bound_s, setting in ranked:
         if bound_s >= _SLACK * best_s:
             break
-        own = desk.survey(setting, chains, _SLACK * best_s)
+        family = _family_of(setting)
+        if setting.group_factor > 1.0 and known.get(family, np.inf) > _NEAR * best_s:
+            continue
+        own = desk.survey(setting, chains, max(_SLACK, _NEAR) * best_s)
+        own_s = min((one.estimate_s for one in own), default=np.inf)
+        known.setdefault(family, own_s)
         found += own
-        best_s = min([best_s, *(one.estimate_s for one in own)])
+        best_s = min(best_s, own_s)
     return [one for one in found if one.estimate_s <= _SLACK * best_s]
 
 
@@ -254,5 +282,8 @@ def _walked(
 def _improved(desk: SearchDesk, candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
     """The best candidates with better splits, the quickest first."""
     few = sorted(candidates, key=lambda one: one.estimate_s)[:_MOST_IMPROVED]
+    for one in few[:_MOST_TURNED]:
+        if len(one.chains[0]) > 1:
+            few += desk.survey(one.setting, SiteChains.of([one.chains[0][::-1]]), np.inf)
     better = [desk.improved(one) for one in few]
     return tuple(sorted(better, key=lambda one: one.estimate_s))

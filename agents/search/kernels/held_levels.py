@@ -29,10 +29,10 @@ def write_held_counts(
     Stages are as many as ``split`` has devices. All are busy or held up for about as long.
     """
     num_layers = figures.passes_s.shape[2] - 1
-    num_workers = _lay_limits(figures, rules, chain, split, room)
+    num_workers = lay_loads(figures, rules, chain, split, room)
     low_s, high_s = 0.0, 0.0
     for worker in range(num_workers):
-        limits = room.passes_s[worker]
+        limits = room.loads_s[worker]
         high_s = max(high_s, limits[0] + num_layers * limits[1])
     if _total_within(room, num_workers, high_s) < num_layers:
         return False
@@ -49,7 +49,7 @@ def write_held_counts(
     for _ in range(surplus):
         worst, worst_s = -1, -1.0
         for worker in range(num_workers):
-            own_s = room.passes_s[worker, 0] + counts[worker] * room.passes_s[worker, 1]
+            own_s = room.loads_s[worker, 0] + counts[worker] * room.loads_s[worker, 1]
             if counts[worker] > 1 and own_s > worst_s:
                 worst, worst_s = worker, own_s
         if worst < 0:
@@ -71,12 +71,12 @@ def write_site_layers(split: np.ndarray, counts: np.ndarray) -> None:
 
 
 @lean_kernel
-def _lay_limits(
+def lay_loads(
     figures: SiteFigures, rules: TimingRules, chain: np.ndarray, split: np.ndarray, room: Room
 ) -> int:
     """Write of each worker how long sends hold it up, the time of a layer, and most layers.
 
-    They lie where the times of passes will; returns the number of workers.
+    Returns the number of workers.
     """
     last = figures.passes_s.shape[2] - 1
     num_workers, worker = 0, 0
@@ -100,9 +100,9 @@ def _lay_limits(
                 held_s += way[0] + way[1]
             needed = figures.state_bytes[site, last]
             needed += num_held(rules, num_workers, worker) * figures.kept_bytes[site, last]
-            room.passes_s[worker, 0] = held_s
-            room.passes_s[worker, 1] = layer_s(figures, site)
-            room.passes_s[worker, 2] = last * figures.room_bytes[site] / needed
+            room.loads_s[worker, 0] = held_s
+            room.loads_s[worker, 1] = layer_s(figures, site)
+            room.loads_s[worker, 2] = last * figures.room_bytes[site] / needed
             worker += 1
     return num_workers
 
@@ -110,8 +110,8 @@ def _lay_limits(
 @lean_kernel
 def _within(room: Room, worker: int, pace_s: float) -> int:
     """Layers that a worker can do in a time, and hold."""
-    spare_s = pace_s - room.passes_s[worker, 0]
-    count = min(spare_s / room.passes_s[worker, 1], room.passes_s[worker, 2])
+    spare_s = pace_s - room.loads_s[worker, 0]
+    count = min(spare_s / room.loads_s[worker, 1], room.loads_s[worker, 2])
     return int(count * (1.0 + 1e-12)) if count > 0.0 else 0
 
 

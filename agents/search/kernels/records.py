@@ -58,7 +58,8 @@ class Room(NamedTuple):
     """Arrays to work in, for pipelines of limited workers, stages and microbatches.
 
     ``sums_s`` is the time of a stage's sum over copies, ``made_s`` the end of its last backward;
-    ``no_counts`` is empty, ``counts`` are layers of stages.
+    ``no_counts`` is empty, ``counts`` are layers of stages, ``loads_s`` what workers do for a
+    microbatch, see `held_levels`.
     """
 
     orders: np.ndarray
@@ -75,6 +76,7 @@ class Room(NamedTuple):
     next_s: np.ndarray
     no_counts: np.ndarray
     counts: np.ndarray
+    loads_s: np.ndarray
 
 
 def new_room(num_workers: int, num_chunks: int, num_rows: int, num_microbatches: int) -> Room:
@@ -95,4 +97,5 @@ def new_room(num_workers: int, num_chunks: int, num_rows: int, num_microbatches:
         next_s=np.zeros(num_workers),
         no_counts=np.zeros(0, np.int64),
         counts=np.zeros(num_stages, np.int64),
+        loads_s=np.zeros((num_workers, 3)),
     )

@@ -6,6 +6,7 @@ layer less there and one more inside the site shortens every round.
 
 import numpy as np
 
+from agents.search.kernels.held_levels import lay_loads
 from agents.search.kernels.pipeline_times import staged_pipeline_s
 from agents.search.kernels.records import Room, SiteFigures, TimingRules
 from des.base.jit import lean_kernel
@@ -21,6 +22,7 @@ def better_counts(
     counts: np.ndarray,
     start_s: float,
     most_rounds: int,
+    is_thorough: bool,
 ) -> float:
     """Move layers from stage to stage, one at a time, as long as it helps; returns the time.
 
@@ -32,10 +34,16 @@ def better_counts(
         Layers of each stage, which are written over. (stages,)
     start_s
         Time with the counts that come in. [s]
+    is_thorough
+        Whether moves are tried that leave the taker more to do than the giver had.
     """
-    best_s, num_workers = start_s, 0
-    for at in range(len(chain)):
-        num_workers += split[at, 0]
+    best_s = start_s
+    num_workers = lay_loads(figures, rules, chain, split, room)
+    for worker in range(num_workers):
+        load_s = room.loads_s[worker, 0] if rules.is_blocking else 0.0
+        for stage in range(worker, len(counts), num_workers):
+            load_s += counts[stage] * room.loads_s[worker, 1]
+        room.loads_s[worker, 2] = load_s
     for _ in range(most_rounds):
         before_s = best_s
         for giver in range(len(counts)):
@@ -43,6 +51,8 @@ def better_counts(
             for device in range(first, end):
                 taker = giver - giver % num_workers + device
                 while counts[giver] > 1 and taker != giver:
+                    if not (is_thorough or _lightens(room, giver % num_workers, device)):
+                        break
                     counts[giver] -= 1
                     counts[taker] += 1
                     found_s = staged_pipeline_s(figures, rules, chain, split, counts, room)
@@ -51,9 +61,18 @@ def better_counts(
                         counts[taker] -= 1
                         break
                     best_s = found_s
+                    room.loads_s[giver % num_workers, 2] -= room.loads_s[giver % num_workers, 1]
+                    room.loads_s[device, 2] += room.loads_s[device, 1]
         if not best_s < before_s:
             break
     return best_s
+
+
+@lean_kernel
+def _lightens(room: Room, giver: int, taker: int) -> bool:
+    """Whether a layer less for one worker and one more for another leaves the second less to do."""
+    after_s = room.loads_s[taker, 2] + room.loads_s[taker, 1]
+    return bool(after_s < room.loads_s[giver, 2])
 
 
 @lean_kernel
