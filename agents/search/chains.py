@@ -1,13 +1,16 @@
 """Chains: sites in the order in which a pipeline passes them."""
 
 from collections.abc import Iterable, Sequence
-from itertools import combinations, permutations
+from itertools import combinations, pairwise, permutations
 from typing import NamedTuple, Self
 
 import numpy as np
 
 Chain = tuple[int, ...]
 """Sites in the order of the model, each once."""
+
+_MOST_NEAR = 4
+"""Most chains of near sites of each length."""
 
 MOST_ENUMERATED = 4
 """Most sites of which all chains are looked at."""
@@ -30,7 +33,9 @@ def all_chains(sites: Sequence[int]) -> list[Chain]:
 
 
 def near_chains(sites: Sequence[int], away_s: np.ndarray, most: int) -> list[Chain]:
-    """Chains that go on to the nearest site not yet passed, from every site, of every length.
+    """Chains that go on to the nearest site not yet passed, from every site.
+
+    Of each length, which grow by a quarter once they are long, the few with the shortest ways stay.
 
     Parameters
     ----------
@@ -51,7 +56,26 @@ def near_chains(sites: Sequence[int], away_s: np.ndarray, most: int) -> list[Cha
             chain = (*chain, nearest)
             left.remove(nearest)
             found[chain] = None
-    return list(found)
+    by_length: dict[int, list[Chain]] = {}
+    for chain in found:
+        by_length.setdefault(len(chain), []).append(chain)
+    return [
+        chain
+        for length in _lengths(len(sites))
+        for chain in sorted(
+            by_length.get(length, []),
+            key=lambda chain: sum(float(away_s[hop]) for hop in pairwise(chain)),
+        )[:_MOST_NEAR]
+    ]
+
+
+def _lengths(most: int) -> list[int]:
+    """Numbers of sites that chains are tried of."""
+    lengths, length = [], 1
+    while length <= most:
+        lengths.append(length)
+        length += max(1, length // 4)
+    return lengths
 
 
 def changed_chains(chain: Chain, sites: Iterable[int], most: int) -> list[Chain]:

@@ -48,13 +48,16 @@ _SLACK = 1.08
 _NEAR = 1.3
 """Estimates up to this multiple of the best let other sizes of groups be tried."""
 
+_LEAST_GAIN = 0.999
+"""Part of the time that a change of a chain must come to for the next one to be looked for."""
+
 _MOST_TURNED = 4
 """Most candidates whose chain is tried the other way round."""
 
 _MOST_IMPROVED = 12
 """Most candidates whose splits are improved."""
 
-_MOST_WALKED = 4
+_MOST_WALKED = 3
 """Most candidates whose chain of sites is changed, where there are too many chains to try all."""
 
 _PACED = ("1f1b", "1f1b_2x", "1f1b_4x", "zb_h1", "zb_h1_2x", "zb_h1_4x", INTERLEAVED)
@@ -272,7 +275,7 @@ def _walked(
             near = SiteChains.of(changed_chains(best.chains[0], sites, most))
             own = desk.survey(best.setting, near, best.estimate_s)
             nearest = min(own, key=lambda one: one.estimate_s, default=best)
-            if not nearest.estimate_s < best.estimate_s:
+            if not nearest.estimate_s < _LEAST_GAIN * best.estimate_s:
                 break
             best = nearest
         found.append(best)
