@@ -29,7 +29,7 @@ KIND_TITLES: dict[PlanKind, str] = {
 _MOST_POLISHED = 2
 """Candidates of a kind whose layers are moved by times of whole iterations."""
 
-_MOST_EXACT = 4
+_MOST_EXACT = 8
 """Candidates of a kind that are simulated as whole plans."""
 
 

@@ -131,7 +131,7 @@ def candidates_of(
             found = _walked(request, desk, found)
         groups.append(_improved(desk, found))
     best_s = min((one.estimate_s for group in groups for one in group), default=np.inf)
-    copies = copies_of(desk, settings, np.inf if by_sites else _SLACK * best_s)
+    copies = copies_of(desk, settings, np.inf if by_sites else _NEAR * best_s)
     return FoundCandidates(groups=(*groups, tuple(copies)), num_judged=desk.num_judged[0])
 
 

@@ -108,7 +108,10 @@ def test_everything_twice_as_slow_takes_twice_as_long():
 
 
 def test_two_equal_sites_on_fast_links_hold_a_copy_each():
-    """A step of half the sequences, and a sum of 27 GB of gradients and weights at 1 TB/s."""
+    """A step of half the sequences, and a sum of 27 GB of gradients and weights at 1 TB/s.
+
+    Each copy fills and empties its pipeline for half as many microbatches.
+    """
     domains = (site("A"), site("B"))
     rows = {row.kind: row for row in searched(joined(domains, 1e12)).rows}
     alone_s = rows["single"].figures.step_s
@@ -116,7 +119,7 @@ def test_two_equal_sites_on_fast_links_hold_a_copy_each():
 
     assert [len(chain) for chain in copies.candidate.chains] == [1, 1]
     assert copies.bound.plan.exchange.sharded
-    assert 0.5 * alone_s < copies.figures.step_s < 0.6 * alone_s
+    assert 0.5 * alone_s < copies.figures.step_s < 0.65 * alone_s
 
 
 def test_slow_links_leave_one_site():

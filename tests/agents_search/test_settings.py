@@ -88,11 +88,22 @@ def test_near_chains_go_on_to_the_nearest_site_that_can_be_reached():
     away_s = np.array([[0.0, 3.0, 1.0], [3.0, 0.0, 2.0], [1.0, 2.0, 0.0]])
 
     assert near_chains([0, 1, 2], away_s, 3) == [
-        *((0,), (0, 2), (0, 2, 1), (1,), (1, 2), (1, 2, 0), (2,), (2, 0), (2, 0, 1)),
+        *((0,), (1,), (2,), (0, 2), (2, 0), (1, 2), (0, 2, 1), (1, 2, 0), (2, 0, 1)),
     ]
     away_s[0, 2] = np.inf
     away_s[0, 1] = np.inf
     assert [chain for chain in near_chains([0, 1, 2], away_s, 3) if chain[0] == 0] == [(0,)]
+
+
+def test_of_each_length_the_few_chains_with_the_shortest_ways_stay():
+    """Sites on a line, a unit apart: chains from inside it double back, those of the ends do not."""
+    places = np.arange(8.0)
+    found = near_chains(range(8), np.abs(places[:, None] - places[None, :]), 8)
+
+    assert sorted({len(chain) for chain in found}) == [1, 2, 3, 4, 5, 6, 7, 8]
+    longest = [chain for chain in found if len(chain) == 8]
+    assert longest[:2] == [tuple(range(8)), tuple(range(8))[::-1]]
+    assert all(len([one for one in found if len(one) == length]) <= 4 for length in range(1, 9))
 
 
 def test_changed_chains_are_one_step_away():

@@ -10,16 +10,19 @@ from agents.search.kernels.pipeline_times import MISFIT
 from des.compiled.simulate import makespan_compiled_s
 
 
-@given(candidates(schedules=("1f1b", "interleaved_1f1b", "zb_h1")))
-def test_moved_layers_take_no_longer_and_the_time_is_the_simulator_s(case):
+@pytest.mark.parametrize("is_whole", [True, False])
+@given(case=candidates(schedules=("1f1b", "interleaved_1f1b", "zb_h1")))
+def test_moved_layers_take_no_longer_and_the_time_is_the_simulator_s(case, is_whole):
     desk, candidate = case
     start_s = desk.time_s(candidate.setting, candidate.chains[0], candidate.splits[0])
     if start_s >= MISFIT:
         return
-    found = desk.levelled(replace(candidate, estimate_s=start_s))
+    found = desk.levelled(replace(candidate, estimate_s=start_s), is_whole=is_whole)
 
     assert found.estimate_s <= start_s
-    assert found.splits == candidate.splits
+    assert [devices for devices, _ in found.splits[0]] == [
+        devices for devices, _ in candidate.splits[0]
+    ]
     assert sum(found.stage_layers) == desk.job.layer_count
     assert fits(desk, found)
     workload, plan = found.setting.workload(desk.job), found.plan(desk.topology)
