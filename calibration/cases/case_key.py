@@ -10,6 +10,7 @@ from numbers import Integral, Real
 from pathlib import Path
 
 from calibration.cases.case import PlacementCase
+from des.world.access import OPEN
 from des.world.packet_transport import LINE_RATE
 
 _FORMAT = 1
@@ -21,7 +22,9 @@ _NOT_IN_A_RUN = frozenset(
 """Fields of a topology that no run sees: its links stand still and have no prices, and its servers
 have the inner figures of their domain."""
 
-_LEFT_OUT_IF_NONE = frozenset({"nodes", "profile", "queue_products"})
+_LEFT_OUT_IF_NONE = frozenset(
+    {"nodes", "profile", "queue_products", "site", "flow_cap_bytes_per_s"}
+)
 """Fields that came later: cases without them keep their digests."""
 
 _LEFT_OUT_AT = {
@@ -38,6 +41,9 @@ _LEFT_OUT_AT = {
     "gradient_precision": "bf16",
     "behind_backward": True,
     "outer_state": "gpu",
+    "sends": "overlapped",
+    "stage_layers": (),
+    "access": OPEN,
 }
 """Further such fields, and the values at which they change nothing."""
 

@@ -96,7 +96,7 @@ def test_near_chains_go_on_to_the_nearest_site_that_can_be_reached():
 
 
 def test_of_each_length_the_few_chains_with_the_shortest_ways_stay():
-    """Sites on a line, a unit apart: chains from inside it double back, those of the ends do not."""
+    """Sites on a line, a unit apart: chains from inside it double back, others do not."""
     places = np.arange(8.0)
     found = near_chains(range(8), np.abs(places[:, None] - places[None, :]), 8)
 

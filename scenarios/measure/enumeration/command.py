@@ -1,22 +1,32 @@
 """Compare the search with the best of all plans of Megatron-LM, on small worlds."""
 
+from __future__ import annotations
+
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from agents.decision.job_files import read_job
-from agents.decision.training_job import TrainingJob
-from agents.search.bound_search import search_bound
-from agents.search.search import PlanRequest
 from agents.trainers.table import trainer_named
 from des import InfeasiblePlacementError, Topology, read_topology
 from des.base.checks import require_seed
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
 from des.base.document import DOCUMENT
 from des.base.flags import JsonFlag, option, parse
-from scenarios.measure.enumeration.drawn_worlds import drawn_case
-from scenarios.measure.enumeration.exhaustive import enumerate_all
+from des.base.lazy import lazy
+
+if TYPE_CHECKING:
+    from agents.decision import job_files
+    from agents.decision.training_job import TrainingJob
+    from agents.search import bound_search, search
+    from scenarios.measure.enumeration import drawn_worlds, exhaustive
+else:
+    job_files = lazy("agents.decision.job_files")
+    bound_search = lazy("agents.search.bound_search")
+    search = lazy("agents.search.search")
+    drawn_worlds = lazy("scenarios.measure.enumeration.drawn_worlds")
+    exhaustive = lazy("scenarios.measure.enumeration.exhaustive")
 
 PROG = "python -m scenarios.enumerate_plans"
 _EXAMPLES = f"""\
@@ -97,17 +107,21 @@ def _command(argv: Sequence[str] | None) -> int:
 def _cases(config: Config) -> Iterator[tuple[str, Topology, TrainingJob]]:
     """Worlds and jobs with their names, that of the file first."""
     if config.network is not None and config.job is not None:
-        yield config.network, read_topology(config.network), read_job(config.job)[0]
+        yield config.network, read_topology(config.network), job_files.read_job(config.job)[0]
     num_drawn = config.drawn or (6 if config.network is None else 0)
     for seed in range(config.seed, config.seed + num_drawn):
-        yield f"seed {seed}", *drawn_case(seed)
+        yield f"seed {seed}", *drawn_worlds.drawn_case(seed)
 
 
 def _row(name: str, topology: Topology, job: TrainingJob) -> EnumerationRow:
     trainer = trainer_named("megatron")
-    found = search_bound(PlanRequest(topology=topology, job=job, trainer=trainer))
+    found = bound_search.search_bound(
+        search.PlanRequest(topology=topology, job=job, trainer=trainer)
+    )
     search_s = found.best.figures.step_s
-    best = enumerate_all(topology, job, trainer, search_s, lambda text: _note(f"{name}: {text}"))
+    best = exhaustive.enumerate_all(
+        topology, job, trainer, search_s, lambda text: _note(f"{name}: {text}")
+    )
     return EnumerationRow(
         world=name,
         model=job.model,
