@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
 from des.job.workload import Workload
+from des.world.access import OPEN
 from des.world.packet_transport import LINE_RATE
 from des.world.topology import Topology
 
@@ -18,7 +19,11 @@ _MEMORY_ALONE = ("replicated_activation_bytes", "replicated_input_bytes")
 _DECISIONS_ALONE = ("server", "racks")
 """Fields of nodes that only decisions inside a domain depend on."""
 
-_ADDED = {"kernels": None, "nodes": None, "profile": None, "packets": asdict(LINE_RATE)}
+_ADDED = {
+    **dict.fromkeys(("kernels", "nodes", "profile", "site", "flow_cap_bytes_per_s")),
+    "packets": asdict(LINE_RATE),
+    "access": asdict(OPEN),
+}
 """Fields that were added, and what leaves digests as they were before."""
 
 
