@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 else:
     plotly = lazy("plotly")
 
-MOST_BYTES = 32_000_000
-"""Bound of the size of a page: a plan of 64 stages with hundreds of microbatches stays below."""
+MOST_BYTES = 8_000_000
+"""Bound of the size of a page."""
 
 
 def render_report(report: Report) -> str:
