@@ -17,6 +17,7 @@ from des.compiled.lanes import new_lanes, no_record
 from des.compiled.operation_table import PASSES, operation_table
 from des.compiled.pack import pack
 from des.compiled.state import new_state
+from des.costs.bound_stages import bound_stages
 from des.costs.stage_times import stage_times_s
 from des.program.lowering import lower
 
@@ -80,7 +81,7 @@ def lanes_of(topology: Topology, workload: Workload, plan: Plan) -> Lanes:
     stages = plan.placement.stages
     table = operation_table(plan.schedule, len(stages), workload.num_microbatches)
     lanes = new_lanes(len(stages), table.num_slots)
-    times_s = stage_times_s(topology, workload, stages, NO_CORRECTIONS)
+    times_s = stage_times_s(workload, bound_stages(topology, plan), NO_CORRECTIONS)
     lanes.stages[:, : len(PASSES)] = [[[times[kind]] for kind in PASSES] for times in times_s]
     for border in range(len(stages) - 1):
         ends = stages[border].domain, stages[border + 1].domain

@@ -10,6 +10,7 @@ from collections.abc import Generator
 import simpy
 
 from des import Plan, Topology, Workload
+from des.costs.bound_stages import bound_stages
 from des.costs.stage_times import stage_times_s
 from des.dynamics.link_course import Weather
 from des.plan.corrections import NO_CORRECTIONS
@@ -61,7 +62,7 @@ def plain_makespan_s(topology: Topology, workload: Workload, plan: Plan) -> floa
     env = simpy.Environment()
     stages = plan.placement.stages
     orders = stage_orders(plan.schedule, len(stages), workload.num_microbatches)
-    times_s = stage_times_s(topology, workload, stages, NO_CORRECTIONS)
+    times_s = stage_times_s(workload, bound_stages(topology, plan), NO_CORRECTIONS)
     devices = [simpy.Resource(env) for _ in topology.domains]
     wires = [_Wire(env, topology, index) for index in range(len(topology.links))]
     inboxes = [

@@ -30,9 +30,10 @@ if TYPE_CHECKING:
     from des.plan.placement import Placement, Stage, cross_domain_bytes
     from des.plan.plan import Plan
     from des.plan.synchronisation import EVERY_STEP, DiLoCo, StreamingDiLoCo
+    from des.program.lowering import lower
     from des.program.moves import moved_bytes
     from des.schedules import DEFAULT_SCHEDULE, SCHEDULES, DeadlockError, Operation
-    from des.simulation.iteration import simulate, simulate_orders
+    from des.simulation.iteration import simulate
     from des.simulation.migration import migration_s
     from des.simulation.together import ConcurrentJob, simulate_together
     from des.training.background import BackgroundLoad
@@ -111,6 +112,7 @@ __all__ = [
     "cross_domain_bytes",
     "domain_memory",
     "exposed_communication_s",
+    "lower",
     "memory_timeline",
     "migration_s",
     "moved_bytes",
@@ -118,7 +120,6 @@ __all__ = [
     "run_training",
     "simulate",
     "simulate_epoch",
-    "simulate_orders",
     "simulate_together",
     "write_topology",
 ]
@@ -131,8 +132,9 @@ __getattr__, __dir__ = lazy_names(
         "des.dynamics": "DYNAMICS STEADY Law LinkState MarkovModulated Movement "
         "OrnsteinUhlenbeck Product Replay UniformLaw",
         "des.dynamics.link_course": "StarvationError",
-        "des.simulation.iteration": "simulate simulate_orders",
+        "des.simulation.iteration": "simulate",
         "des.simulation.migration": "migration_s",
+        "des.program.lowering": "lower",
         "des.program.moves": "moved_bytes",
         "des.engine.result": "IterationResult LinkUse Span StageUse Transfer",
         "des.simulation.together": "ConcurrentJob simulate_together",

@@ -28,6 +28,7 @@ from des.compiled.kernels.recurrence import run_lanes
 from des.compiled.lane_rules import rules_of
 from des.compiled.lanes import new_lanes
 from des.compiled.operation_table import PASSES, OperationTable, operation_table
+from des.costs.bound_stages import bound_stages
 from des.costs.local_borders import local_message_s
 from des.costs.message_times import corrected
 from des.costs.stage_times import stage_times_s
@@ -87,7 +88,7 @@ def simulate_foreseeable(
     """
     stages = replica_stages(plan.placement, plan.parallelism)
     table = operation_table(plan.schedule, len(stages), workload.num_microbatches)
-    times_s = stage_times_s(topology, workload, stages, corrections, plan.parallelism)
+    times_s = stage_times_s(workload, bound_stages(topology, plan), corrections)
     wires = _wires(topology, workload, plan, stages, corrections)
     rules, record = rules_of(topology), new_record(table)
     courses = _Courses(topology, wires, corrections) if rules.weather == TABLE else None

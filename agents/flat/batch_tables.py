@@ -31,7 +31,7 @@ def foreseeable_tables(task: PlacementTask, world: Topology) -> Tables:
     workload = task.workload
     most = min(world.num_domains, workload.num_layers)
     stays = task.plan(Placement.contiguous([0], [workload.num_layers]))
-    if not is_foreseeable(world, workload, stays):  # nothing is sent, so it is the transport
+    if not is_foreseeable(world, stays):  # nothing is sent, so it is the transport
         most = 0
     counts = range(1, most + 1)
     rows = [operation_table(task.schedule, n, workload.num_microbatches).rows for n in counts]

@@ -4,11 +4,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from agents.decision.simulator import CYCLES_PER_S, Backend, Measured
-from des import NO_CORRECTIONS, Corrections, Plan, Topology, Workload
-from des.costs.feasibility import domain_memory
-from des.costs.memory import DomainMemory
-from des.costs.stage_times import stage_times_s
+from des import Corrections, Plan, Topology, Workload
+from des.program.lowering import lower
 from des.program.moves import moved_bytes
+from des.program.program import Program
 from des.simulation.migration import migration_s
 
 
@@ -27,9 +26,7 @@ class MeasuredEpoch:
         Model state that was sent for it, however many links its routes have.
     """
 
-    topology: Topology
-    workload: Workload
-    plan: Plan
+    program: Program
     measured: Measured
     num_iterations: int
     migration_s: float
@@ -48,8 +45,8 @@ class MeasuredEpoch:
     @property
     def utilisation(self) -> float:
         """Useful FLOPs over the peak of *all* GPUs of all domains times ``duration_s``."""
-        num_flops = self.num_iterations * self.workload.flops_per_iteration
-        return num_flops / (self.topology.peak_flops_per_s * self.duration_s)
+        num_flops = self.num_iterations * self.program.useful_flops
+        return num_flops / (self.program.peak_flops_per_s * self.duration_s)
 
     @property
     def communication_cost_cycles(self) -> float:
@@ -57,33 +54,27 @@ class MeasuredEpoch:
 
         While the plan is changed nothing is computed, so that time counts for every domain in use.
         """
-        num_used = len({stage.domain for stage in self.plan.stages})
+        num_used = len({stage.domain for stage in self.program.stages})
         waited_cycles = num_used * self.migration_s * CYCLES_PER_S
         return exposed_cycles(self.measured) + waited_cycles / self.num_iterations
 
     @cached_property
     def bubble_fraction(self) -> float:
         """Share of the time that the devices in use stand idle."""
-        stages = self.plan.stages
-        times_s = stage_times_s(self.topology, self.workload, stages, NO_CORRECTIONS)
-        pass_s = sum(times["F"] + times["B"] for times in times_s)
-        busy_s = self.num_iterations * self.workload.num_microbatches * pass_s
-        num_used = len({(stage.domain, stage.device) for stage in stages})
-        return 1.0 - busy_s / (num_used * self.duration_s)
+        stages = self.program.stages  # of one pipeline, each of which does all microbatches
+        pass_s = sum(sum(stage.durations_s[:2]) for stage in stages)
+        busy_s = self.num_iterations * stages[0].num_gradients * pass_s
+        return 1.0 - busy_s / (self.program.num_devices * self.duration_s)
 
     @property
     def fits_memory(self) -> bool:
         """Whether every domain has the memory that the plan needs."""
-        return all(memory.fits for memory in self._memory)
+        return all(memory.fits for memory in self.program.memory)
 
     @property
     def memory_overflow_fraction(self) -> float:
         """Largest memory overflow of a domain, as a fraction of its memory."""
-        return max(memory.overflow_fraction for memory in self._memory)
-
-    @cached_property
-    def _memory(self) -> tuple[DomainMemory, ...]:
-        return domain_memory(self.topology, self.workload, self.plan)
+        return max(memory.overflow_fraction for memory in self.program.memory)
 
 
 def exposed_cycles(measured: Measured) -> float:
@@ -126,9 +117,7 @@ def measure_epoch(
         if pays_bytes:
             num_bytes = sum(moved_bytes(workload, previous, plan).values(), 0.0)
     return MeasuredEpoch(
-        topology=topology,
-        workload=workload,
-        plan=plan,
+        program=lower(topology, workload, plan),
         measured=backend.measure(topology, workload, plan),
         num_iterations=num_iterations,
         migration_s=change_s,

@@ -212,7 +212,7 @@ class PlacementTask:
     def metrics(self, epoch: EpochResult | MeasuredEpoch, baseline: Baseline) -> dict[str, float]:
         """All figures of one epoch, by name with unit; means per iteration bear the change."""
         if isinstance(epoch, MeasuredEpoch):
-            cost, num_stages = epoch.communication_cost_cycles, len(epoch.plan.stages)
+            cost, num_stages = epoch.communication_cost_cycles, len(epoch.program.stages)
         else:
             cost, num_stages = epoch.communication_cost_bytes, len(epoch.iterations[0].stages)
         num_tokens = epoch.num_iterations * self.workload.tokens_per_iteration

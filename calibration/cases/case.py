@@ -2,10 +2,12 @@
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Literal, get_args
 
 from des.base.checks import require_non_negative
+from des.costs.bound_stages import BoundStage, bound_stages
 from des.costs.stage_times import compute_rate_flops_per_s, stage_times_s
 from des.job.workload import Workload
 from des.plan.buckets import buckets_of
@@ -151,10 +153,15 @@ class PlacementCase:
                     f"got {value!r}"
                 )
 
+    @cached_property
+    def stages(self) -> tuple[BoundStage, ...]:
+        """Stages of all replicas on their devices."""
+        return bound_stages(self.topology, self.plan)
+
     @property
     def used_domains(self) -> tuple[int, ...]:
         """Positions of the domains that hold layers, in the order of the topology."""
-        return tuple(sorted({stage.domain for stage in self.plan.stages}))
+        return tuple(sorted({one.stage.domain for one in self.stages}))
 
     @property
     def gpus_per_domain(self) -> int:
@@ -164,7 +171,11 @@ class PlacementCase:
         """
         if self.granularity == "domain":
             return 1
-        return max(2, *(self._gpus_in_use(domain) for domain in self.used_domains))
+        in_use = (
+            one.domain.num_gpus if one.parallelism is None else one.parallelism.num_gpus
+            for one in self.stages
+        )
+        return max(2, *in_use)
 
     @property
     def num_npus(self) -> int:
@@ -180,14 +191,7 @@ class PlacementCase:
         """
         if self.granularity == "domain":
             return 1
-        return min(self.gpus_of(stage) for stage in self.plan.stages)
-
-    def gpus_of(self, stage: Stage) -> int:
-        """GPUs that work as one on a stage."""
-        parallelism = self.plan.parallelism_of(stage.domain)
-        if parallelism is None:
-            return self.topology.domains[stage.domain].num_gpus
-        return parallelism.gpus_per_device
+        return min(one.num_gpus for one in self.stages)
 
     @property
     def peak_flops_per_s(self) -> float:
@@ -196,18 +200,11 @@ class PlacementCase:
         It is kept within bounds in which every duration is a whole number of operations. Slower
         and faster NPUs have the same peak and more or fewer operations.
         """
-        domain = self.topology.domains[self.used_domains[0]]
-        parallelism = self.plan.parallelism_of(self.used_domains[0])
-        rate = compute_rate_flops_per_s(domain, NO_CORRECTIONS, parallelism)
+        first = min(self.stages, key=lambda one: one.stage.domain)
+        rate = compute_rate_flops_per_s(first.domain, NO_CORRECTIONS, first.parallelism)
         if self.granularity == "gpu":
-            rate /= domain.num_gpus if parallelism is None else parallelism.gpus_per_device
+            rate /= first.num_gpus
         return min(max(rate, LEAST_PEAK_FLOPS_PER_S), MOST_PEAK_FLOPS_PER_S)
-
-    def _gpus_in_use(self, domain: int) -> int:
-        parallelism = self.plan.parallelism_of(domain)
-        if parallelism is None:
-            return self.topology.domains[domain].num_gpus
-        return parallelism.num_gpus
 
 
 def _check_gpus(domain: str, parallelism: Parallelism) -> None:
@@ -234,12 +231,7 @@ def computing_times_s(
     At granularity ``domain`` it includes what the GPUs of the domain tell each other.
     """
     return stage_times_s(
-        case.topology,
-        case.workload,
-        case.plan.stages,
-        corrections,
-        case.plan.parallelism,
-        with_exchanges=case.granularity != "gpu",
+        case.workload, case.stages, corrections, with_exchanges=case.granularity != "gpu"
     )
 
 

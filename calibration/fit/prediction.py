@@ -105,8 +105,8 @@ class _Ends:
         """Count what the next stage of a ring receives, if this is the last link on the way."""
         stages = self._buckets[number].stages
         receiver = stages[(stages.index(sender) + 1) % len(stages)]
-        topology, plan = self._case.topology, self._case.plan
-        if topology.index_of[topology.links[link].target] != plan.stages[receiver].domain:
+        topology, there = self._case.topology, self._case.stages[receiver].stage
+        if topology.index_of[topology.links[link].target] != there.domain:
             return
         self._part_arrival_s[number, receiver] = arrival_s
         for rank in self._layout.ranks[receiver][: self._case.num_endpoint_pairs]:
@@ -114,12 +114,11 @@ class _Ends:
 
     def _count_sums_inside(self) -> None:
         """Let each device do its halves of all-reduces in the order in which they get ready."""
-        plan = self._case.plan
         requests_of: defaultdict[int, list[tuple[float, int, int, bool]]] = defaultdict(list)
         for number, bucket in enumerate(self._buckets):
             for stage in bucket.stages:
-                own = requests_of[plan.device_of_stage[stage]]
-                is_scattered = halves_before(plan, plan.stages[stage], bucket) == 0
+                own = requests_of[self._case.stages[stage].device]
+                is_scattered = halves_before(self._case.stages[stage], bucket) == 0
                 if not (is_scattered and bucket.between_domains):
                     own.append((self._made_s(number, stage), number, stage, is_scattered))
                 if bucket.between_domains:
@@ -131,12 +130,7 @@ class _Ends:
                 asked_s, number, stage, is_last = heappop(requests)
                 bucket = self._buckets[number]
                 half_s = half_sum_s(
-                    self._case.topology,
-                    self._case.workload,
-                    plan,
-                    plan.stages[stage],
-                    bucket,
-                    corrections=self._corrections,
+                    self._case.workload, self._case.stages[stage], bucket, self._corrections
                 )
                 free_s = max(asked_s, free_s) + (half_s or 0.0)
                 if not is_last and not bucket.between_domains:
@@ -148,10 +142,10 @@ class _Ends:
         """Time at which a stage has made its part of a bucket."""
         spans = [span for span in self._result.spans if span.kind in "BW"]
         if not self._case.plan.exchange.overlapped:
-            device_of = self._case.plan.device_of_stage
-            device = device_of[stage]
-            return max(span.end_s for span in spans if device_of[span.stage] == device)
+            stages = self._case.stages
+            device = stages[stage].device
+            return max(span.end_s for span in spans if stages[span.stage].device == device)
         last = max((span for span in spans if span.stage == stage), key=lambda span: span.end_s)
-        plan, bucket = self._case.plan, self._buckets[number]
-        left = left_fraction(self._case.workload, plan.stages[stage], bucket)
+        bucket = self._buckets[number]
+        left = left_fraction(self._case.workload, self._case.stages[stage], bucket)
         return max(last.start_s, last.end_s - left * (last.end_s - last.start_s))

@@ -9,8 +9,8 @@ from calibration.packet.links import PacketLinks
 from calibration.packet.process import PacketProcess, ns3_version
 from calibration.reference.astra_config import require_queues
 from des.engine.result import IterationResult
-from des.job.workload import Workload
-from des.plan.plan import Plan
+from des.program.lowering import lower
+from des.program.program import Program
 from des.simulation.stepped import simulate_stepped
 from des.world.topology import Topology
 
@@ -46,14 +46,15 @@ def measure_packets(case: PlacementCase, *, limit_s: float) -> Measurement:
             f"packets; got {case.granularity}"
         )
     require_queues(case.topology, "ns3")
-    result = simulate_packets(case.topology, case.workload, case.plan, limit_s=limit_s)
+    program = lower(case.topology, case.workload, case.plan)
+    result = simulate_packets(case.topology, program, limit_s=limit_s)
     return measurement_of(case, result)
 
 
 def simulate_packets(
-    topology: Topology, workload: Workload, plan: Plan, *, limit_s: float = ANSWER_LIMIT_S
+    topology: Topology, program: Program, *, limit_s: float = ANSWER_LIMIT_S
 ) -> IterationResult:
-    """Simulate one iteration of any plan, its messages between domains as packets.
+    """Run the program of an iteration, its messages between domains as packets.
 
     Raises
     ------
@@ -63,7 +64,7 @@ def simulate_packets(
         If ns-3 is not installed, died or took too long.
     """
     open_links = partial(PacketLinks, process=shared_process(limit_s=limit_s))
-    return simulate_stepped(topology, workload, plan, open_links)
+    return simulate_stepped(topology, program, open_links)
 
 
 def packets_version() -> str:

@@ -80,16 +80,10 @@ class _Writer:
         self._layout = Layout(case)
         self._draft = Draft(num_npus=case.num_npus, peak_flops_per_s=case.peak_flops_per_s)
         self._gradients = GradientNodes(case, self._layout, self._draft)
-        plan, workload = case.plan, case.workload
         self._durations_s = computing_times_s(case)
         self._last: dict[int, int] = {}
         """Node that ends the last operation of each NPU."""
-        self._edges: list[tuple[int, int]] = []
-        """First and last stage of the replica of each stage."""
-        for size in plan.replica_sizes:
-            first = len(self._edges)
-            self._edges += [(first, first + size - 1)] * size
-        num_tags = 2 * len(plan.stages) * workload.num_microbatches
+        num_tags = 2 * len(case.stages) * case.workload.num_microbatches
         if num_tags > MOST_TAG + 1:
             raise ValueError(
                 f"trace: there must be at most {MOST_TAG + 1} tags, 2 a stage and microbatch, "
@@ -114,7 +108,7 @@ class _Writer:
     def _update(self) -> None:
         """Add the optimiser's step and the overhead of an iteration, after all else of an NPU."""
         case = self._case
-        duration_s = update_s(case.topology, case.workload, case.plan, NO_CORRECTIONS)
+        duration_s = update_s(case.workload, case.stages, NO_CORRECTIONS)
         if duration_s == 0.0:
             return
         for rank in sorted({rank for ranks in self._layout.ranks for rank in ranks}):
@@ -160,9 +154,13 @@ class _Writer:
         kind, _, stage = operation
         if kind == "W":
             return None, None
-        first, last = self._edges[stage]
-        upper = stage - 1 if stage > first else None
-        lower = stage + 1 if stage < last else None
+        stages = self._case.stages
+        upper, lower = (
+            other
+            if 0 <= other < len(stages) and stages[other].replica == stages[stage].replica
+            else None
+            for other in (stage - 1, stage + 1)
+        )
         return (upper, lower) if kind == "F" else (lower, upper)
 
     def _compute(
@@ -188,8 +186,7 @@ class _Writer:
     def _sum_over_tensor(self, operation: Operation, rank: int, after: int) -> int:
         """Add the all-reduces of a pass among the GPUs that share its layers; returns the last."""
         kind, _, index = operation
-        stage = self._case.plan.stages[index]
-        parallelism = self._case.plan.parallelism_of(stage.domain)
+        stage, parallelism = self._case.stages[index].stage, self._case.stages[index].parallelism
         if self._case.granularity == "domain" or parallelism is None:
             return after
         if parallelism.tensor == 1 or kind == "W":
@@ -247,12 +244,11 @@ class _Writer:
         Parts within a domain come at the same time. Where all GPUs of a device share every layer,
         and each gets a part, the sum at the end of a pass waits for the last of them.
         """
-        plan = self._case.plan
-        here, there = plan.stages[stage], plan.stages[source]
-        num_gpus, parallelism = len(self._layout.ranks[stage]), plan.parallelism_of(here.domain)
-        if num_gpus == 1 or here.domain == there.domain:
+        here, there = self._case.stages[stage], self._case.stages[source]
+        num_gpus = len(self._layout.ranks[stage])
+        if num_gpus == 1 or here.stage.domain == there.stage.domain:
             return True
-        sums_up = parallelism is not None and parallelism.data == 1
+        sums_up = here.parallelism is not None and here.parallelism.data == 1
         return num_gpus == self._case.num_endpoint_pairs and (sums_up or not self._messages_queue)
 
     def _gather(
@@ -277,11 +273,10 @@ class _Writer:
 
     def _part_bytes(self, sender: int, receiver: int) -> int:
         """Bytes of each part of a message between two stages."""
-        plan, num_bytes = self._case.plan, self._case.workload.message_bytes
-        here, there = plan.stages[sender].domain, plan.stages[receiver].domain
-        if here != there:
-            num_parts = self._case.num_endpoint_pairs
-            return whole_bytes(num_bytes / plan.activation_compression / num_parts)
-        parallelism = plan.parallelism_of(here)
-        assert parallelism is not None  # a domain of one device holds one stage in a row
-        return whole_bytes(num_bytes / parallelism.data)
+        case, num_bytes = self._case, self._case.workload.message_bytes
+        here, there = case.stages[sender], case.stages[receiver]
+        if here.stage.domain != there.stage.domain:
+            sent_bytes = num_bytes / case.plan.activation_compression
+            return whole_bytes(sent_bytes / case.num_endpoint_pairs)
+        assert here.parallelism is not None  # a domain of one device holds one stage in a row
+        return whole_bytes(num_bytes / here.parallelism.data)

@@ -1,6 +1,6 @@
 """Nodes that sum up gradients over the replicas: inside a domain, and between domains."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from operator import itemgetter
@@ -36,11 +36,9 @@ class GradientNodes:
         self._case, self._layout, self._draft = case, layout, draft
         self._buckets = buckets_of(workload, plan, 0)
         shares = plan.microbatches_of_replicas(workload.num_microbatches)
-        self._replica_of: list[int] = []
-        for replica, num_stages in enumerate(plan.replica_sizes):
-            self._replica_of += [replica] * num_stages
+        self._replica_of = [one.replica for one in case.stages]
         self._passes_left = [shares[replica] for replica in self._replica_of]
-        self._stages_left = list(plan.replica_sizes)
+        self._stages_left = Counter(self._replica_of)
         self._paused: dict[tuple[int, bool], int] = {}
         self._joined: list[tuple[int, _Inside | None, BucketNumber, int]] = []
         """NPU, whose sum inside a domain (None: between domains), bucket and node of each part."""
@@ -59,10 +57,10 @@ class GradientNodes:
             return {}
         replica = self._replica_of[stage]
         self._stages_left[replica] -= 1
-        numbered, plan = enumerate(self._buckets), self._case.plan
-        if plan.exchange.overlapped:
+        numbered, own = enumerate(self._buckets), self._case.stages[stage]
+        if self._case.plan.exchange.overlapped:
             return {
-                number: 1.0 - left_fraction(self._case.workload, plan.stages[stage], bucket)
+                number: 1.0 - left_fraction(self._case.workload, own, bucket)
                 for number, bucket in numbered
                 if stage in bucket.stages
             }
@@ -81,7 +79,7 @@ class GradientNodes:
         holder = next(each for each in bucket.stages if self._replica_of[each] == replica)
         ready = [list(each) for each in after]
         inside = self._pause if self._case.granularity == "domain" else self._collect
-        is_scattered = halves_before(self._case.plan, self._case.plan.stages[holder], bucket) == 0
+        is_scattered = halves_before(self._case.stages[holder], bucket) == 0
         if not bucket.between_domains:
             kind = CollectiveType.ALL_GATHER if is_scattered else CollectiveType.ALL_REDUCE
             inside(number, holder, ready, kind)
@@ -133,7 +131,7 @@ class GradientNodes:
         self, number: BucketNumber, holder: int, ready: list[list[int]], kind: CollectiveType
     ) -> None:
         """Let the replicas of a device exchange among each other, those of equal tensor rank."""
-        parallelism = self._case.plan.parallelism_of(self._case.plan.stages[holder].domain)
+        parallelism = self._case.stages[holder].parallelism
         if parallelism is None or parallelism.copies == 1:
             return
         tensor, num_replicas = parallelism.tensor, parallelism.data
@@ -176,19 +174,12 @@ class GradientNodes:
         self, number: BucketNumber, holder: int, ready: list[list[int]], kind: CollectiveType
     ) -> None:
         """Let the time pass that the replicas of a device take for an exchange."""
-        stage = self._case.plan.stages[holder]
-        parallelism = self._case.plan.parallelism_of(stage.domain)
+        stage = self._case.stages[holder]
+        parallelism = stage.parallelism
         if parallelism is None or parallelism.copies == 1:
             return
         bucket = self._buckets[number]
-        half_s = half_sum_s(
-            self._case.topology,
-            self._case.workload,
-            self._case.plan,
-            stage,
-            bucket,
-            corrections=NO_CORRECTIONS,
-        )
+        half_s = half_sum_s(self._case.workload, stage, bucket, NO_CORRECTIONS)
         if half_s is None:  # passes gather the weights
             return
         duration_s = 2 * half_s if kind is CollectiveType.ALL_REDUCE else half_s

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from calibration.cases.case import PlacementCase
-from des.plan.placement import Stage
+from des.costs.bound_stages import BoundStage
 
 
 class Layout:
@@ -14,7 +14,7 @@ class Layout:
         self._size = case.gpus_per_domain
         backwards = _backward_domains(case)
         self.ranks: tuple[tuple[int, ...], ...] = tuple(
-            self._ranks(stage, backwards=stage.domain in backwards) for stage in case.plan.stages
+            self._ranks(one, backwards=one.stage.domain in backwards) for one in case.stages
         )
 
     def domain_of(self, rank: int) -> int:
@@ -54,17 +54,15 @@ class Layout:
         ranks = [domain * self._size + place for domain in domains]
         return tuple(ranks) if ranks[0] == source else (source, *ranks)
 
-    def _ranks(self, stage: Stage, *, backwards: bool) -> tuple[int, ...]:
-        first = stage.domain * self._size
+    def _ranks(self, one: BoundStage, *, backwards: bool) -> tuple[int, ...]:
+        first = one.stage.domain * self._size
         if self._case.granularity == "domain":
             return (first,)
-        num_gpus = self._case.gpus_of(stage)
-        parallelism = self._case.plan.parallelism_of(stage.domain)
-        place = stage.device
-        if backwards and parallelism is not None:
-            place = parallelism.pipeline - 1 - stage.device
-        first += place * num_gpus
-        return tuple(range(first, first + num_gpus))
+        place = one.stage.device
+        if backwards and one.parallelism is not None:
+            place = one.parallelism.pipeline - 1 - place
+        first += place * one.num_gpus
+        return tuple(range(first, first + one.num_gpus))
 
 
 def _backward_domains(case: PlacementCase) -> set[int]:

@@ -2,15 +2,14 @@
 
 from itertools import pairwise
 
-from des.job.workload import Workload
-from des.plan.buckets import buckets_of
+from des.plan.buckets import sums_inside
 from des.plan.placement import device_numbers
 from des.plan.plan import Plan, replica_stages
 from des.schedules import is_static
 from des.world.topology import Topology
 
 
-def is_foreseeable(topology: Topology, workload: Workload, plan: Plan) -> bool:
+def is_foreseeable(topology: Topology, plan: Plan) -> bool:
     """Whether nothing that happens in an iteration can change the order of anything else.
 
     So it is where the schedule asks for counts alone, every stage has a device of its own, every
@@ -20,13 +19,15 @@ def is_foreseeable(topology: Topology, workload: Workload, plan: Plan) -> bool:
     Parameters
     ----------
     plan
-        One that matches the topology and the workload.
+        One that matches the topology.
     """
     if not has_plain_transport(topology) or plan.sends == "blocking":
         return False
-    if plan.replicas or not is_static(plan.schedule) or buckets_of(workload, plan, 0):
+    if plan.replicas or not is_static(plan.schedule):
         return False
     stages = replica_stages(plan.placement, plan.parallelism)
+    if any(sums_inside(plan.parallelism_of(stage.domain)) for stage in stages):
+        return False
     if len(set(device_numbers(stages))) < len(stages):
         return False
     borders = [(upper.domain, lower.domain) for upper, lower in pairwise(stages)]

@@ -15,6 +15,7 @@ from des.plan.corrections import NO_CORRECTIONS, Corrections
 from des.plan.plan import Plan
 from des.program.lowering import lower
 from des.program.moves import LayerMove, lower_moves
+from des.program.program import Program
 from des.world.topology import Topology
 
 
@@ -27,7 +28,15 @@ def simulate_compiled(
     step: int = 0,
 ) -> IterationResult:
     """Simulate one iteration of a plan, see `des.simulate`; what cannot be is refused there."""
-    program = lower(topology, workload, plan, corrections, step=step)
+    return run_compiled(
+        topology, lower(topology, workload, plan, corrections, step=step), corrections
+    )
+
+
+def run_compiled(
+    topology: Topology, program: Program, corrections: Corrections = NO_CORRECTIONS
+) -> IterationResult:
+    """Run the program of an iteration alone on the links of the world it was lowered for."""
     arrays = pack(topology, program, corrections)
     state = run_to_end(topology, arrays)
     if state is None:

@@ -1,15 +1,17 @@
 """Whether a plan fits into the memory of its domains, and the orders it works by."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 
+from des.costs.bound_stages import BoundStage, bound_stages, by_replica
 from des.costs.memory import (
     DomainMemory,
     InfeasiblePlacementError,
     Peaks,
     activation_room_bytes,
     kept_bytes,
-    memory_of_orders,
+    memory_of_peaks,
 )
 from des.costs.stage_times import pipeline_of
 from des.job.workload import Workload
@@ -19,6 +21,7 @@ from des.schedules import (
     Operation,
     Order,
     Orders,
+    check_orders,
     is_static,
     peaks_held,
     schedule_orders,
@@ -27,35 +30,75 @@ from des.schedules import (
 from des.world.topology import Topology
 
 
-def orders_of_plan(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assignment:
+    """All stages on their devices, and what every worker does in order.
+
+    Attributes
+    ----------
+    shares
+        Microbatches of each replica.
+    replica_sizes
+        Stages of each replica, which are numbered one after another.
+    peaks
+        Activations of every worker at its potential peaks.
+    """
+
+    stages: tuple[BoundStage, ...]
+    shares: tuple[int, ...]
+    replica_sizes: tuple[int, ...]
+    orders: Orders
+    peaks: Peaks
+
+
+def assign(
     topology: Topology,
     workload: Workload,
     plan: Plan,
     corrections: Corrections = NO_CORRECTIONS,
-) -> Orders:
-    """Orders of all workers of all replicas, whose stages are numbered one after another.
+    *,
+    orders: Sequence[Order] | None = None,
+) -> Assignment:
+    """Bind the stages of a plan, and order the passes of all workers.
+
+    Parameters
+    ----------
+    orders
+        Orders instead of those of the plan's schedule, for a plan of one replica.
 
     Raises
     ------
     ValueError
-        If the schedule cannot be made for the placement.
+        If the plan does not match the workload or the topology, its schedule cannot be had, or the
+        orders do not do each pass of each microbatch once and in turn.
     """
+    plan.check_against(topology, workload)
+    stages = bound_stages(topology, plan)
     shares = plan.microbatches_of_replicas(workload.num_microbatches)
-    if is_static(plan.schedule):
-        return _static_orders(plan.schedule, plan.replica_sizes, shares)
-    replicas = [
-        schedule_orders(plan.schedule, pipeline_of(topology, workload, plan, replica, corrections))
-        for replica in range(len(shares))
-    ]
-    return _numbered(replicas, plan.replica_sizes)
-
-
-def peaks_of_plan(workload: Workload, plan: Plan, orders: Orders) -> Peaks:
-    """Peak memory of the workers of a plan, by `peaks_held` of its orders."""
-    if not is_static(plan.schedule):
-        return peaks_held(orders)
-    shares = plan.microbatches_of_replicas(workload.num_microbatches)
-    return _static_peaks(plan.schedule, plan.replica_sizes, shares)
+    replicas = by_replica(stages)
+    sizes = tuple(map(len, replicas))
+    is_known = orders is None and is_static(plan.schedule)
+    if orders is not None:
+        if plan.replicas:
+            raise ValueError(f"simulate: orders must be of one replica, got {len(sizes)}")
+        check_orders(orders, [one.device for one in stages], workload.num_microbatches)
+        found = tuple(orders)
+    elif is_known:
+        found = _static_orders(plan.schedule, sizes, shares)
+    else:
+        compression = plan.activation_compression
+        pipelines = (
+            pipeline_of(topology, workload, own, corrections, share, compression=compression)
+            for own, share in zip(replicas, shares, strict=True)
+        )
+        found = _numbered([schedule_orders(plan.schedule, one) for one in pipelines], sizes)
+    return Assignment(
+        stages=stages,
+        shares=shares,
+        replica_sizes=sizes,
+        orders=found,
+        peaks=_static_peaks(plan.schedule, sizes, shares) if is_known else peaks_held(found),
+    )
 
 
 @lru_cache(maxsize=1024)
@@ -90,7 +133,7 @@ def _moved(order: Order, first_stage: int) -> Order:
 
 
 def domain_memory(topology: Topology, workload: Workload, plan: Plan) -> tuple[DomainMemory, ...]:
-    """Peak memory of every domain under a plan; see `memory_of_orders`.
+    """Peak memory of every domain under a plan, in the order of the topology.
 
     A schedule that looks at times is judged at the speeds of the topology, without corrections.
 
@@ -99,8 +142,8 @@ def domain_memory(topology: Topology, workload: Workload, plan: Plan) -> tuple[D
     ValueError
         If the plan does not match the workload or the topology.
     """
-    plan.check_against(topology, workload)
-    return memory_of_orders(topology, workload, plan, orders_of_plan(topology, workload, plan))
+    assigned = assign(topology, workload, plan)
+    return memory_of_peaks(workload, topology.domains, assigned.stages, assigned.peaks)
 
 
 def check_memory(topology: Topology, workload: Workload, plan: Plan) -> None:
@@ -112,32 +155,30 @@ def check_memory(topology: Topology, workload: Workload, plan: Plan) -> None:
         Naming the domain that lacks most, what it needs and what it has, and the first operation
         that does not fit.
     """
-    plan.check_against(topology, workload)
-    orders = orders_of_plan(topology, workload, plan)
-    tightest = tightest_domain(memory_of_orders(topology, workload, plan, orders))
+    assigned = assign(topology, workload, plan)
+    stages = assigned.stages
+    tightest = tightest_domain(memory_of_peaks(workload, topology.domains, stages, assigned.peaks))
     if not tightest.fits:
-        operation = _first_misfit(topology, workload, plan, orders, tightest.domain)
+        operation = _first_misfit(workload, stages, assigned.orders, tightest.domain)
         found = "" if operation is None else f"; {operation} is the first not to fit"
         raise InfeasiblePlacementError(f"plan: {tightest}{found}")
 
 
 def _first_misfit(
-    topology: Topology, workload: Workload, plan: Plan, orders: Orders, domain: str
+    workload: Workload, stages: Sequence[BoundStage], orders: Orders, domain: str
 ) -> Operation | None:
     """First operation of a domain's workers that finds no room; None if the model state has none.
 
     Workers of one device are looked at one by one.
     """
-    stages = plan.stages
     for order in orders:
         here = [stages[index] for index in sorted({operation.stage for operation in order})]
-        if not here or topology.domains[here[0].domain].name != domain:
+        if not here or here[0].domain.name != domain:
             continue
-        room = activation_room_bytes(topology, workload, here, plan)
+        room = activation_room_bytes(workload, here)
         held = 0.0
         for operation in order if room >= 0.0 else ():
-            stage = stages[operation.stage]
-            kept, halved = kept_bytes(workload, stage, plan.parallelism_of(stage.domain))
+            kept, halved = kept_bytes(workload, stages[operation.stage])
             held += {"F": kept, "B": -kept, "D": halved - kept, "W": -halved}[operation.kind]
             if held > room:
                 return operation

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from des.costs.bound_stages import BoundStage
 from des.costs.copy_collectives import held_parameters, over_copies_s
 from des.costs.message_times import corrected_inside
 from des.costs.node_collectives import RankGroup, group_all_reduce_s, group_reduce_scatter_s
@@ -10,21 +11,17 @@ from des.job.transformer import WEIGHT_BYTES
 from des.job.workload import Workload
 from des.plan.buckets import Bucket, parameters_of
 from des.plan.corrections import Corrections
-from des.plan.placement import Stage
-from des.plan.plan import Plan
-from des.world.topology import Topology
 
 _HALVES_BEFORE: Mapping[str, int] = MappingProxyType({"part": 1, "first": 2, "done": 0})
 
 
-def halves_before(plan: Plan, stage: Stage, bucket: Bucket) -> int:
+def halves_before(stage: BoundStage, bucket: Bucket) -> int:
     """Half all-reduces of the GPUs of a device before the ring between domains.
 
     A reduce-scatter leaves every GPU its part of the sum; with an all-gather after it all have all.
     Sharded gradients are scattered within the passes, see `des.costs.sharded_passes`.
     """
-    parallelism = plan.parallelism_of(stage.domain)
-    if parallelism is not None and parallelism.shards("gradients"):
+    if stage.parallelism is not None and stage.parallelism.shards("gradients"):
         return 0
     return _HALVES_BEFORE[bucket.inside]
 
@@ -34,13 +31,13 @@ def halves_after(bucket: Bucket) -> int:
     return 0 if bucket.half == "scatter" else 1
 
 
-def left_fraction(workload: Workload, stage: Stage, bucket: Bucket) -> float:
+def left_fraction(workload: Workload, stage: BoundStage, bucket: Bucket) -> float:
     """Part of a stage's backward pass that comes after it has made a bucket.
 
     A pass spends its time on the layers in proportion to the FLOPs of their whole backward pass.
     """
-    flops = workload.sums_before.backward_flops
-    return (flops[bucket.first_layer] - flops[stage.first_layer]) / stage.total(flops)
+    flops, own = workload.sums_before.backward_flops, stage.stage
+    return (flops[bucket.first_layer] - flops[own.first_layer]) / own.total(flops)
 
 
 def payload_bytes(workload: Workload, bucket: Bucket, tensor: int) -> float:
@@ -50,13 +47,7 @@ def payload_bytes(workload: Workload, bucket: Bucket, tensor: int) -> float:
 
 
 def half_sum_s(
-    topology: Topology,
-    workload: Workload,
-    plan: Plan,
-    stage: Stage,
-    bucket: Bucket,
-    *,
-    corrections: Corrections,
+    workload: Workload, stage: BoundStage, bucket: Bucket, corrections: Corrections
 ) -> float | None:
     """Time of half an all-reduce among the replicas of a stage's device. [s]
 
@@ -65,10 +56,10 @@ def half_sum_s(
     weights have 2 bytes each. Where every GPU needs the whole sum and no domain has a part in it,
     it is half of the quicker of ring and tree.
     """
-    parallelism = plan.parallelism_of(stage.domain)
+    parallelism = stage.parallelism
     if parallelism is None or parallelism.shards("parameters"):
         return None
-    inside = corrected_inside(topology.domains[stage.domain], corrections)
+    inside = corrected_inside(stage.domain, corrections)
     needs_parts = bucket.between_domains or parallelism.shards("optimiser")
     held = held_parameters(workload, bucket.first_layer, bucket.num_layers, parallelism)
     return over_copies_s(
@@ -77,7 +68,7 @@ def half_sum_s(
         WEIGHT_BYTES if bucket.half == "gather" else workload.gradient_bytes,
         inside,
         parallelism,
-        device=stage.device,
+        device=stage.stage.device,
     )
 
 

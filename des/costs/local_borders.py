@@ -1,16 +1,14 @@
 """Borders between devices of one domain: messages of activations, and sums of gradients."""
 
+from des.costs.bound_stages import BoundStage
 from des.costs.message_times import corrected_inside
 from des.costs.node_collectives import group_all_gather_s
 from des.costs.node_groups import outer_wire, tensor_group
 from des.job.workload import Workload
 from des.plan.corrections import Corrections
 from des.plan.parallelism import Parallelism
-from des.plan.placement import Stage
-from des.plan.plan import Plan
 from des.schedules import Border
 from des.world.domain import Domain
-from des.world.topology import Topology
 
 
 def local_message_s(
@@ -47,47 +45,39 @@ def local_message_s(
 
 
 def border_inside(
-    topology: Topology,
-    workload: Workload,
-    plan: Plan,
-    stages: tuple[Stage, Stage],
-    corrections: Corrections,
+    workload: Workload, here: BoundStage, there: BoundStage, corrections: Corrections
 ) -> Border:
     """Border between two stages of one domain, which is none where they are on one device."""
-    here, there = stages
-    distance = abs(here.device - there.device)
+    distance = abs(here.stage.device - there.stage.device)
     if distance == 0:
         return Border()
+    assert here.parallelism is not None  # a domain without one is one device
     return local_message_s(
         workload,
-        topology.domains[here.domain],
-        plan.parallelism[here.domain],
+        here.domain,
+        here.parallelism,
         corrections,
-        device=min(here.device, there.device),
+        device=min(here.stage.device, there.stage.device),
         distance=distance,
     )
 
 
 def summed_part_inside(
-    topology: Topology,
-    plan: Plan,
-    stages: tuple[Stage, Stage],
-    part_bytes: float,
-    corrections: Corrections,
+    part_bytes: float, here: BoundStage, there: BoundStage, corrections: Corrections
 ) -> Border:
     """Border over which two devices of a domain sum up gradients of pipelines that share it.
 
     Every GPU of a device sends its share of the part.
     """
-    here, there = stages
-    distance = abs(here.device - there.device)
+    distance = abs(here.stage.device - there.stage.device)
     if distance == 0:
         return Border()
-    parallelism = plan.parallelism[here.domain]
-    inside = corrected_inside(topology.domains[here.domain], corrections)
-    wire = outer_wire(inside, parallelism, min(here.device, there.device), distance=distance) or (
+    assert here.parallelism is not None  # a domain without one is one device
+    inside = corrected_inside(here.domain, corrections)
+    device = min(here.stage.device, there.stage.device)
+    wire = outer_wire(inside, here.parallelism, device, distance=distance) or (
         inside.intra_bandwidth_bytes_per_s,
         inside.intra_latency_s,
     )
-    share_bytes = part_bytes / parallelism.gpus_per_device
+    share_bytes = part_bytes / here.num_gpus
     return Border(transfer_s=share_bytes / wire[0], latency_s=wire[1])

@@ -1,23 +1,20 @@
 """Memory that plans need in their domains."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
 from des.base.arithmetic import held_bytes
+from des.costs.bound_stages import BoundStage, by_device, runs_of
 from des.costs.copy_collectives import HeldParameters, shared_expert_parameters
 from des.costs.outer_state import outer_state_bytes
 from des.costs.whole_layers import whole_layers_bytes
 from des.job.transformer import GRADIENT_BYTES, OPTIMISER_BYTES, WEIGHT_BYTES
 from des.job.workload import Workload
 from des.plan.parallelism import UNSHARED, Parallelism, Sharding
-from des.plan.placement import Stage
-from des.plan.plan import Plan
-from des.schedules import Orders, peaks_held
 from des.schedules.check import Held
 from des.world.domain import Domain
-from des.world.topology import Topology
 
 Peaks = tuple[tuple[tuple[Held, ...], ...], ...]
 """Activations of every worker at its potential peaks, by `peaks_held`."""
@@ -131,65 +128,40 @@ def _of_shard(state: ParameterBytes, num_shards: int) -> float:
     return state.weight + state.gradient + state.optimiser / num_shards
 
 
-def kept_bytes(
-    workload: Workload, stage: Stage, parallelism: Parallelism | None
-) -> tuple[float, float]:
+def kept_bytes(workload: Workload, stage: BoundStage) -> tuple[float, float]:
     """Activations that a stage keeps of one microbatch, all GPUs of its device together. [bytes]
 
     First what waits for the input gradient, then what waits for the weight gradient. Without
     sequence parallelism each GPU of a tensor group has a copy of the replicated part.
     """
-    sums = workload.sums_before
-    whole, halved = stage.total(sums.activation_bytes), stage.total(sums.weight_input_bytes)
-    if parallelism is None or parallelism.sequence_parallel:
+    sums, total, shared = workload.sums_before, stage.stage.total, stage.parallelism
+    whole, halved = total(sums.activation_bytes), total(sums.weight_input_bytes)
+    if shared is None or shared.sequence_parallel:
         return whole, halved
-    copies = parallelism.tensor - 1
+    copies = shared.tensor - 1
     return (
-        whole + copies * stage.total(sums.replicated_activation_bytes),
-        halved + copies * stage.total(sums.replicated_input_bytes),
+        whole + copies * total(sums.replicated_activation_bytes),
+        halved + copies * total(sums.replicated_input_bytes),
     )
 
 
-def memory_of_orders(
-    topology: Topology, workload: Workload, plan: Plan, orders: Orders
+def memory_of_peaks(
+    workload: Workload, domains: Sequence[Domain], stages: Sequence[BoundStage], peaks: Peaks
 ) -> tuple[DomainMemory, ...]:
-    """Peak memory of every domain, in the order of the topology.
+    """Peak memory of every domain, in order, with the activations that workers hold at their peaks.
 
     Activations are spread over all GPUs of a device, but see `kept_bytes`. Each worker holds those
     of as many microbatches as its order has in flight; the peaks of several workers of one device
     are added, although they need not fall on the same moment.
     """
-    return memory_of_peaks(topology, workload, plan, peaks_held(orders))
-
-
-def memory_of_peaks(
-    topology: Topology, workload: Workload, plan: Plan, peaks: Peaks
-) -> tuple[DomainMemory, ...]:
-    """`memory_of_orders` of orders whose peaks are known."""
-    fullest = [(0.0, 0.0)] * topology.num_domains
-    domain_of_device = {
-        device: stage.domain
-        for stage, device in zip(plan.stages, plan.device_of_stage, strict=True)
-    }
-    parameters = parameters_of_devices(workload, plan)
-    stages_of = stages_of_devices(plan)
-    for device, peak_bytes in _peaks_of_devices(workload, plan, peaks).items():
-        index = domain_of_device[device]
-        domain, parallelism = topology.domains[index], plan.parallelism_of(index)
-        runs = runs_of(stages_of[device])
-        of_experts = shared_expert_parameters(workload, runs, parallelism)
-        state_bytes = model_state_bytes(
-            workload,
-            parameters[device],
-            parallelism,
-            of_experts,
-            num_shards=plan.optimiser_shards,
-        )
-        state_bytes += whole_layers_bytes(workload, runs, parallelism)
-        held = HeldParameters(parameters[device] - of_experts, of_experts)
-        state_bytes += outer_state_bytes(plan, held, parallelism)
-        count = domain.num_gpus / gpus_of_device(domain, parallelism)
-        found = (count * state_bytes, count * peak_bytes)
+    fullest = [(0.0, 0.0)] * len(domains)
+    stages_of = by_device(stages)
+    for device, peak_bytes in _peaks_of_devices(workload, stages, peaks).items():
+        own = stages_of[device]
+        count = own[0].domain.num_gpus / own[0].num_gpus
+        model_bytes, whole_bytes, outer_bytes = device_state(workload, own)
+        found = (count * (model_bytes + whole_bytes + outer_bytes), count * peak_bytes)
+        index = own[0].stage.domain
         fullest[index] = max(fullest[index], found, key=sum)
     return tuple(
         DomainMemory(
@@ -198,30 +170,15 @@ def memory_of_peaks(
             activation_bytes=activation_bytes,
             capacity_bytes=domain.memory_bytes,
         )
-        for domain, (state, activation_bytes) in zip(topology.domains, fullest, strict=True)
+        for domain, (state, activation_bytes) in zip(domains, fullest, strict=True)
     )
 
 
-def stages_of_devices(plan: Plan) -> dict[int, list[Stage]]:
-    """Stages of each device, by its number."""
-    stages_of: dict[int, list[Stage]] = {}
-    for stage, device in zip(plan.stages, plan.device_of_stage, strict=True):
-        stages_of.setdefault(device, []).append(stage)
-    return stages_of
-
-
-def parameters_of_devices(workload: Workload, plan: Plan) -> list[float]:
-    """Parameters of all stages of each device."""
-    sums_before = workload.sums_before.num_parameters
-    parameters = [0.0] * (max(plan.device_of_stage) + 1)
-    for stage, device in zip(plan.stages, plan.device_of_stage, strict=True):
-        parameters[device] += stage.total(sums_before)
-    return parameters
-
-
-def _peaks_of_devices(workload: Workload, plan: Plan, peaks: Peaks) -> dict[int, float]:
+def _peaks_of_devices(
+    workload: Workload, stages: Sequence[BoundStage], peaks: Peaks
+) -> dict[int, float]:
     """Most activations of every device that works. [bytes]"""
-    kept = [kept_bytes(workload, stage, plan.parallelism_of(stage.domain)) for stage in plan.stages]
+    kept = [kept_bytes(workload, one) for one in stages]
     found: dict[int, float] = {}
     for moments in peaks:
         peak = 0.0
@@ -231,37 +188,79 @@ def _peaks_of_devices(workload: Workload, plan: Plan, peaks: Peaks) -> dict[int,
                 found_bytes += held_bytes(num_whole, num_halved, *kept[stage])
             peak = max(peak, found_bytes)
         if moments:  # else a worker that has nothing to do
-            device = plan.device_of_stage[moments[0][0].stage]
+            device = stages[moments[0][0].stage].device
             found[device] = found.get(device, 0.0) + peak
     return found
 
 
-def gpus_of_device(domain: Domain, parallelism: Parallelism | None) -> int:
-    """GPUs that work as one device in a domain: all of them unless they share otherwise."""
-    return domain.num_gpus if parallelism is None else parallelism.gpus_per_device
+class DeviceState(NamedTuple):
+    """What a device holds at all times, all its GPUs together. [bytes]"""
+
+    model_bytes: float
+    whole_layers_bytes: float
+    outer_bytes: float
 
 
-def activation_room_bytes(
-    topology: Topology,
-    workload: Workload,
-    stages: Sequence[Stage],
-    plan: Plan,
-) -> float:
-    """Memory that is left for activations on the device of some stages; negative if too little."""
-    domain = topology.domains[stages[0].domain]
-    shared = plan.parallelism_of(stages[0].domain)
-    sums_before = workload.sums_before.num_parameters
-    num_parameters = sum(stage.total(sums_before) for stage in stages)
-    capacity_bytes = domain.gpu_memory_bytes * gpus_of_device(domain, shared)
-    whole_bytes = whole_layers_bytes(workload, runs_of(stages), shared)
-    of_experts = shared_expert_parameters(workload, runs_of(stages), shared)
-    state_bytes = model_state_bytes(
-        workload, num_parameters, shared, of_experts, num_shards=plan.optimiser_shards
+def device_state(workload: Workload, stages: Sequence[BoundStage]) -> DeviceState:
+    """State of the stages of one device."""
+    first, runs = stages[0], runs_of(stages)
+    shared, shards = first.parallelism, first.optimiser_shards
+    everything = num_parameters(workload, stages)
+    of_experts = shared_expert_parameters(workload, runs, shared)
+    held = HeldParameters(everything - of_experts, of_experts)
+    return DeviceState(
+        model_state_bytes(workload, everything, shared, of_experts, num_shards=shards),
+        whole_layers_bytes(workload, runs, shared),
+        outer_state_bytes(held, shared) if first.holds_outer_state else 0.0,
     )
-    held = HeldParameters(num_parameters - of_experts, of_experts)
-    return capacity_bytes - state_bytes - whole_bytes - outer_state_bytes(plan, held, shared)
 
 
-def runs_of(stages: Iterable[Stage]) -> list[tuple[int, int]]:
-    """First layer and number of layers of each stage."""
-    return [(stage.first_layer, stage.num_layers) for stage in stages]
+def num_parameters(workload: Workload, stages: Sequence[BoundStage]) -> float:
+    """Parameters of all stages of one device."""
+    sums_before = workload.sums_before.num_parameters
+    return sum(one.stage.total(sums_before) for one in stages)
+
+
+def activation_room_bytes(workload: Workload, stages: Sequence[BoundStage]) -> float:
+    """Memory that is left for activations on the device of some stages; negative if too little."""
+    first, (model_bytes, whole_bytes, outer_bytes) = stages[0], device_state(workload, stages)
+    capacity_bytes = first.domain.gpu_memory_bytes * first.num_gpus
+    return capacity_bytes - model_bytes - whole_bytes - outer_bytes
+
+
+class GpuMemory(NamedTuple):
+    """What each GPU of one device of a domain holds at all times, and its memory. [bytes]"""
+
+    domain: str
+    device: int
+    num_gpus: int
+    weight_bytes: float
+    gradient_bytes: float
+    optimiser_bytes: float
+    whole_layers_bytes: float
+    outer_state_bytes: float
+    capacity_bytes: float
+
+
+def gpu_memory(workload: Workload, stages: Sequence[BoundStage]) -> GpuMemory:
+    """Memory of a GPU of the device of some stages; all of a device hold the same."""
+    first, runs = stages[0], runs_of(stages)
+    shared, num_gpus, size = first.parallelism, first.num_gpus, workload.gradient_bytes
+    sums_before = workload.sums_before.num_parameters
+    experts = shared_expert_parameters(workload, runs, shared) / num_gpus
+    others = sum(one.stage.total(sums_before) / num_gpus for one in stages) - experts
+    common = bytes_per_parameter(shared, size)
+    routed = bytes_per_parameter(shared, size, of_experts=True)
+    held = HeldParameters(others, experts)
+    return GpuMemory(
+        first.domain.name,
+        first.stage.device,
+        num_gpus,
+        weight_bytes=common.weight * others + routed.weight * experts,
+        gradient_bytes=common.gradient * others + routed.gradient * experts,
+        optimiser_bytes=(common.optimiser * others + routed.optimiser * experts)
+        / first.optimiser_shards,
+        whole_layers_bytes=whole_layers_bytes(workload, runs, shared) / num_gpus,
+        outer_state_bytes=outer_state_bytes(held, shared) if first.holds_outer_state else 0.0,
+        capacity_bytes=first.domain.gpu_memory_bytes,
+    )

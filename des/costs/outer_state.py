@@ -21,15 +21,16 @@ def has_outer_state(plan: Plan) -> bool:
     return bool(plan.replicas) and plan.synchronisation.steps_between > 1
 
 
-def outer_state_bytes(plan: Plan, held: HeldParameters, parallelism: Parallelism | None) -> float:
+def holds_outer_state(plan: Plan) -> bool:
+    """Whether GPUs hold the outer optimiser's state, which may be in the memory of the hosts."""
+    return has_outer_state(plan) and plan.synchronisation.outer_state != "cpu"
+
+
+def outer_state_bytes(held: HeldParameters, parallelism: Parallelism | None) -> float:
     """State of the outer optimiser that a device holds, all its GPUs together. [bytes]
 
-    One for each copy of the weights, or one for all where they shard the optimiser; none where
-    replicas synchronise after every step, or where it is in the memory of the hosts.
+    One for each copy of the weights, or one for all where they shard the optimiser.
     """
-    mode = plan.synchronisation
-    if not has_outer_state(plan) or mode.outer_state == "cpu":
-        return 0.0
     shared = parallelism or Parallelism()
     if shared.shards("optimiser"):
         return OUTER_STATE_BYTES * (held.common + held.experts)

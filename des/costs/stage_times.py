@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
+from des.costs.bound_stages import BoundStage, by_device
 from des.costs.copy_waits import copy_waits_s
 from des.costs.layer_work import WorkBefore, work_before
 from des.costs.local_borders import border_inside
@@ -16,7 +17,6 @@ from des.job.workload import Workload
 from des.plan.corrections import Corrections
 from des.plan.parallelism import Parallelism
 from des.plan.placement import Stage, device_numbers
-from des.plan.plan import Plan
 from des.schedules import Border, Pass, Pipeline
 from des.world.domain import Domain
 from des.world.topology import Topology
@@ -61,11 +61,9 @@ def tensor_parallel_s(
 
 
 def stage_times_s(
-    topology: Topology,
     workload: Workload,
-    stages: Sequence[Stage],
+    stages: Sequence[BoundStage],
     corrections: Corrections,
-    parallelism: Sequence[Parallelism] = (),
     *,
     with_exchanges: bool = True,
 ) -> list[dict[Pass, float]]:
@@ -74,18 +72,17 @@ def stage_times_s(
     ``with_exchanges`` counts what the GPUs of a tensor-parallel group send each other.
     """
     times: list[dict[Pass, float]] = []
-    for stage in stages:
-        domain = topology.domains[stage.domain]
-        shared = parallelism[stage.domain] if parallelism else None
+    for one in stages:
+        own, domain, shared = one.stage, one.domain, one.parallelism
         rate = compute_rate_flops_per_s(domain, corrections, shared)
         work, layer_s = device_work(
             workload, domain, shared, corrections, with_exchanges=with_exchanges
         )
-        found = {kind: stage.total(each) / rate for kind, each in zip(_PASSES, work, strict=True)}
-        exchange_s = stage.num_layers * layer_s
+        found = {kind: own.total(each) / rate for kind, each in zip(_PASSES, work, strict=True)}
+        exchange_s = own.num_layers * layer_s
         found |= {kind: found[kind] + exchange_s for kind in ("F", "B", "D")}
         if shared is not None and with_exchanges:
-            for kind, each_s in _waits_s(workload, domain, shared, stage, corrections).items():
+            for kind, each_s in _waits_s(workload, domain, shared, own, corrections).items():
                 found[kind] += each_s
         times.append(found)
     return times
@@ -152,9 +149,15 @@ def device_work(
 
 
 def pipeline_of(
-    topology: Topology, workload: Workload, plan: Plan, replica: int, corrections: Corrections
+    topology: Topology,
+    workload: Workload,
+    stages: Sequence[BoundStage],
+    corrections: Corrections,
+    num_microbatches: int,
+    *,
+    compression: float = 1.0,
 ) -> Pipeline:
-    """One replica of a plan in numbers, as a schedule may look at it.
+    """One replica in numbers, as a schedule may look at it.
 
     Links are taken as they stand at the start of the iteration, those that are down then by their
     base figures. A route of several hops counts as one border: its slowest wire, and all other
@@ -163,76 +166,63 @@ def pipeline_of(
 
     A device without room for one microbatch may use what 1F1B holds all the same, so that a plan
     over memory has orders too and can be judged as if it fitted.
+
+    Parameters
+    ----------
+    compression
+        Factor by which messages between domains shrink.
     """
-    stages = plan.stages_of_replicas[replica]
-    times_s = stage_times_s(topology, workload, stages, corrections, plan.parallelism)
-    numbers = device_numbers(stages)
+    times_s = stage_times_s(workload, stages, corrections)
+    numbers = device_numbers([one.stage for one in stages])
     steady = topology
     if topology.movement is not None:
         bandwidth_factors, latency_factors = topology.factors_at_start()
         bandwidth_factors[bandwidth_factors == 0.0] = 1.0
         steady = topology.scaled(bandwidth_factors, latency_factors)
-    pairs = list(pairwise(stages))
-    has_waits = any(_has_waits(plan.parallelism_of(stage.domain)) for stage in stages)
-    kept = [kept_bytes(workload, stage, plan.parallelism_of(stage.domain)) for stage in stages]
+
+    def border(sender: BoundStage, receiver: BoundStage) -> Border:
+        if sender.stage.domain == receiver.stage.domain:
+            return border_inside(workload, sender, receiver, corrections)
+        route = steady.route(sender.stage.domain, receiver.stage.domain)
+        return _border_over(steady, route, workload.message_bytes / compression, corrections)
+
+    pairs, kept = list(pairwise(stages)), [kept_bytes(workload, one) for one in stages]
+    has_waits = any(_has_waits(one.parallelism) for one in stages)
     return Pipeline(
-        num_microbatches=plan.microbatches_of_replicas(workload.num_microbatches)[replica],
+        num_microbatches=num_microbatches,
         device_of_stage=numbers,
         forward_s=tuple(times["F"] for times in times_s),
         input_gradient_s=tuple(times["D"] for times in times_s),
         weight_gradient_s=tuple(times["W"] for times in times_s),
         backward_s=tuple(times["B"] for times in times_s) if has_waits else (),
-        down=tuple(
-            _border(steady, workload, plan, a, b, corrections=corrections) for a, b in pairs
-        ),
-        up=tuple(_border(steady, workload, plan, b, a, corrections=corrections) for a, b in pairs),
+        down=tuple(border(here, there) for here, there in pairs),
+        up=tuple(border(there, here) for here, there in pairs),
         activation_bytes=tuple(whole for whole, _ in kept),
         weight_input_bytes=tuple(halved for _, halved in kept),
-        memory_bytes=tuple(
-            _room_bytes(
-                topology,
-                workload,
-                [stage for stage, other in zip(stages, numbers, strict=True) if other == number],
-                plan,
-                num_devices=max(numbers) + 1,
-            )
-            for number in range(max(numbers) + 1)
-        ),
+        memory_bytes=_rooms_bytes(workload, stages),
     )
 
 
-def _room_bytes(
-    topology: Topology,
-    workload: Workload,
-    stages: Sequence[Stage],
-    plan: Plan,
-    *,
-    num_devices: int,
-) -> float:
-    """Memory a schedule may use of a device; without room for one microbatch, that of 1F1B."""
-    held = 0.0
-    for stage in stages:
-        held += max(kept_bytes(workload, stage, plan.parallelism_of(stage.domain)))
-    room = activation_room_bytes(topology, workload, stages, plan)
-    if room > 0.0 and room >= held:
-        return room
-    return num_devices * held or math.inf  # what weighs nothing fits anywhere
+def _rooms_bytes(workload: Workload, stages: Sequence[BoundStage]) -> tuple[float, ...]:
+    """Memory a schedule may use of each device; without room for one microbatch, that of 1F1B."""
+    devices, rooms = by_device(stages).values(), []
+    for own in devices:
+        held = 0.0
+        for one in own:
+            held += max(kept_bytes(workload, one))
+        room = activation_room_bytes(workload, own)
+        if room <= 0.0 or room < held:
+            room = len(devices) * held or math.inf  # what weighs nothing fits anywhere
+        rooms.append(room)
+    return tuple(rooms)
 
 
-def _border(
-    topology: Topology,
-    workload: Workload,
-    plan: Plan,
-    sender: Stage,
-    receiver: Stage,
-    *,
-    corrections: Corrections,
+def _border_over(
+    topology: Topology, route: Sequence[int], num_bytes: float, corrections: Corrections
 ) -> Border:
-    if sender.domain == receiver.domain:
-        return border_inside(topology, workload, plan, (sender, receiver), corrections)
-    num_bytes = workload.message_bytes / plan.activation_compression
+    """Border of messages over a route of links."""
     wires_s, latency_s = [], 0.0
-    for hop in topology.route(sender.domain, receiver.domain):
+    for hop in route:
         link = corrected(topology.links[hop], corrections)
         rate = hop_goodput_bytes_per_s(topology, hop, corrections)
         wires_s.append(corrections.message_overhead_s + num_bytes / rate)

@@ -1,17 +1,17 @@
 """Time of an iteration behind its last gradient: the optimiser's step, and what frameworks add."""
 
+from collections.abc import Sequence
 from functools import lru_cache
 
+from des.costs.bound_stages import BoundStage, by_device, runs_of
 from des.costs.copy_collectives import shared_expert_parameters
 from des.costs.layer_times import speed_of
-from des.costs.memory import gpus_of_device, parameters_of_devices, runs_of, stages_of_devices
+from des.costs.memory import num_parameters
 from des.job.transformer import OPTIMISER_BYTES, WEIGHT_BYTES
 from des.job.workload import Workload
 from des.plan.corrections import Corrections
 from des.plan.parallelism import Parallelism
-from des.plan.plan import Plan
 from des.world.domain import Domain
-from des.world.topology import Topology
 
 
 def optimiser_step_bytes(gradient_bytes: int) -> int:
@@ -37,35 +37,34 @@ def update_figures(
     gpu = speed_of(domain)
     if gpu is None:
         return 0.0, 0.0
-    num_shares = gpus_of_device(domain, parallelism)
-    if parallelism is not None and not parallelism.shards("optimiser"):
-        num_shares = parallelism.tensor
+    num_shares = domain.num_gpus
+    if parallelism is not None:
+        is_sharded = parallelism.shards("optimiser")
+        num_shares = parallelism.gpus_per_device if is_sharded else parallelism.tensor
     bandwidth = gpu.memory_bandwidth_bytes_per_s * gpu.kernels.memory_efficiency
     slowdown = corrections.compute_time_factor / domain.attainable_fraction
     parameter_s = optimiser_step_bytes(gradient_bytes) / (bandwidth * num_shares) * slowdown
     return parameter_s, gpu.kernels.iteration_overhead_s * slowdown
 
 
-def update_s(topology: Topology, workload: Workload, plan: Plan, corrections: Corrections) -> float:
+def update_s(workload: Workload, stages: Sequence[BoundStage], corrections: Corrections) -> float:
     """Time from the last gradient to the end of an iteration. [s]
 
     All devices update at the same time, as clipping needs the norm of all gradients first; the
     slowest counts. Where R replicas share the optimiser's state, each updates 1/R of its layers.
     """
-    if all(domain.kernels is None for domain in topology.domains):
+    if all(one.domain.kernels is None for one in stages):
         return 0.0
     longest_s = 0.0
-    domain_of = plan.domain_of_device
-    stages_of = stages_of_devices(plan) if plan.parallelism else {}
-    for device, num_parameters in enumerate(parameters_of_devices(workload, plan)):
-        index = domain_of[device]
-        shared, others = plan.parallelism_of(index), 0.0
+    for own in by_device(stages).values():
+        first, others = own[0], 0.0
         parameter_s, overhead_s = update_figures(
-            workload.gradient_bytes, topology.domains[index], shared, corrections
+            workload.gradient_bytes, first.domain, first.parallelism, corrections
         )
+        shared = first.parallelism
         if shared is not None and not shared.shards("optimiser"):
-            routed = shared_expert_parameters(workload, runs_of(stages_of[device]), shared)
+            routed = shared_expert_parameters(workload, runs_of(own), shared)
             others = routed * (1.0 - 1.0 / shared.expert)
-        updated = (num_parameters - others) / plan.optimiser_shards
+        updated = (num_parameters(workload, own) - others) / first.optimiser_shards
         longest_s = max(longest_s, updated * parameter_s + overhead_s)
     return longest_s

@@ -7,6 +7,8 @@ from typing import Literal
 
 from des.job.transformer import GRADIENT_BYTES, WEIGHT_BYTES
 from des.job.workload import Workload
+from des.plan.parallelism import Parallelism
+from des.plan.placement import Stage
 from des.plan.plan import Plan
 from des.plan.synchronisation import Synchronisation, fragments_due
 
@@ -61,20 +63,24 @@ def buckets_of(workload: Workload, plan: Plan, step: int) -> tuple[Bucket, ...]:
     Replicas within a device sum up their gradients after every step. What is due between domains
     includes that; what overlaps the next steps is not among them, see `buckets_behind`.
     """
-    due = frozenset[int]()
-    if plan.replicas and plan.synchronisation.overlap_steps == 0:
-        due = _layers_due(workload, plan, step)
-    if plan.exchange.sharded:
-        return _sharded(workload, tuple(_between(workload, plan, due, "part")))
-    if not plan.synchronisation.behind_backward:
-        after = (
-            replace(bucket, after_step=True) for bucket in _between(workload, plan, due, "done")
+    due, mode, exchange = frozenset[int](), plan.synchronisation, plan.exchange
+    if plan.replicas and mode.overlap_steps == 0:
+        due = _layers_due(workload, mode, step)
+    limit, stages = exchange.bucket_bytes, plan.stages
+    if exchange.sharded:
+        return _sharded(
+            workload, tuple(_between(workload, stages, mode, limit, due=due, inside="part"))
         )
-        return (*_within(workload, plan, frozenset()), *after)
-    inside: Literal["part", "first"] = "part"
-    if plan.synchronisation.steps_between > 1:
-        inside = "first"
-    return tuple(_between(workload, plan, due, inside)) + tuple(_within(workload, plan, due))
+    summed = [one for one in stages if sums_inside(plan.parallelism_of(one.domain))]
+    if not mode.behind_backward:
+        late = _between(workload, stages, mode, limit, due=due, inside="done")
+        after = (replace(bucket, after_step=True) for bucket in late)
+        return (*_within(workload, summed, limit, frozenset()), *after)
+    inside: Literal["part", "first"] = "part" if mode.steps_between == 1 else "first"
+    return (
+        *_between(workload, stages, mode, limit, due=due, inside=inside),
+        *_within(workload, summed, limit, due),
+    )
 
 
 def _sharded(workload: Workload, buckets: Sequence[Bucket]) -> tuple[Bucket, ...]:
@@ -95,33 +101,48 @@ def _sharded(workload: Workload, buckets: Sequence[Bucket]) -> tuple[Bucket, ...
 
 def buckets_behind(workload: Workload, plan: Plan, step: int) -> tuple[Bucket, ...]:
     """Exchanges that start after a step and that the next steps do not wait for."""
-    if not plan.replicas or plan.synchronisation.overlap_steps == 0:
+    mode, limit = plan.synchronisation, plan.exchange.bucket_bytes
+    if not plan.replicas or mode.overlap_steps == 0:
         return ()
-    return tuple(_between(workload, plan, _layers_due(workload, plan, step), "done"))
+    due = _layers_due(workload, mode, step)
+    return tuple(_between(workload, plan.stages, mode, limit, due=due, inside="done"))
 
 
-def _layers_due(workload: Workload, plan: Plan, step: int) -> frozenset[int]:
-    fragments = fragments_due(plan.synchronisation, step, workload.num_layers)
+def sums_inside(parallelism: Parallelism | None) -> bool:
+    """Whether GPUs of a device sum up gradients behind the passes.
+
+    They do not where they shard the weights: passes scatter gradients and gather weights.
+    """
+    return not (parallelism is None or parallelism.copies == 1 or parallelism.shards("parameters"))
+
+
+def _layers_due(workload: Workload, mode: Synchronisation, step: int) -> frozenset[int]:
+    fragments = fragments_due(mode, step, workload.num_layers)
     return frozenset(layer for fragment in fragments for layer in fragment.layers)
 
 
 def _between(
-    workload: Workload, plan: Plan, due: frozenset[int], inside: Literal["part", "first", "done"]
+    workload: Workload,
+    stages: Sequence[Stage],
+    mode: Synchronisation,
+    limit: float | None,
+    *,
+    due: frozenset[int],
+    inside: Literal["part", "first", "done"],
 ) -> Iterator[Bucket]:
     """Buckets of layers that each replica holds in one stage."""
     if not due:
         return
-    stages = plan.stages
     holders: list[list[int]] = [[] for _ in range(workload.num_layers)]
     for stage in stages:
         for layer in range(workload.num_layers)[stage.layers]:
             holders[layer].append(stage.index)
-    for layers in _runs(sorted(due), holders, workload, plan):
+    for layers in _runs(sorted(due), holders, workload, limit):
         parameters = parameters_of(workload, layers[0], len(layers))
         yield Bucket(
             first_layer=layers[0],
             num_layers=len(layers),
-            num_bytes=parameters * bits_on_wire(workload, plan.synchronisation) / 8.0,
+            num_bytes=parameters * bits_on_wire(workload, mode) / 8.0,
             stages=tuple(holders[layers[0]]),
             between_domains=True,
             inside=inside,
@@ -138,18 +159,14 @@ def bits_on_wire(workload: Workload, mode: Synchronisation) -> float:
     return mode.bits_per_value * (workload.gradient_bytes / GRADIENT_BYTES)
 
 
-def _within(workload: Workload, plan: Plan, due: frozenset[int]) -> Iterator[Bucket]:
-    """Buckets of layers whose replicas are all inside one device.
-
-    There are none where replicas shard the weights: passes scatter gradients and gather weights.
-    """
-    for stage in plan.stages:
-        parallelism = plan.parallelism_of(stage.domain)
-        if parallelism is None or parallelism.copies == 1 or parallelism.shards("parameters"):
-            continue
+def _within(
+    workload: Workload, stages: Sequence[Stage], limit: float | None, due: frozenset[int]
+) -> Iterator[Bucket]:
+    """Buckets of layers whose replicas are all inside one device."""
+    for stage in stages:
         layers = [layer for layer in range(workload.num_layers)[stage.layers] if layer not in due]
         holders = [[stage.index]] * workload.num_layers
-        for run in _runs(layers, holders, workload, plan):
+        for run in _runs(layers, holders, workload, limit):
             yield Bucket(
                 first_layer=run[0],
                 num_layers=len(run),
@@ -160,10 +177,12 @@ def _within(workload: Workload, plan: Plan, due: frozenset[int]) -> Iterator[Buc
 
 
 def _runs(
-    layers: Sequence[int], holders: Sequence[Sequence[int]], workload: Workload, plan: Plan
+    layers: Sequence[int],
+    holders: Sequence[Sequence[int]],
+    workload: Workload,
+    limit: float | None,
 ) -> Iterator[list[int]]:
     """Consecutive layers of equal holders, last ones first, no more than fit into a bucket."""
-    limit = plan.exchange.bucket_bytes
     run: list[int] = []
     run_bytes = 0.0
     for layer in reversed(layers):

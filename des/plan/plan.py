@@ -9,7 +9,7 @@ from des.base.arithmetic import even_share
 from des.job.workload import Workload
 from des.plan.gradient_exchange import DEFAULT_EXCHANGE, GradientExchange
 from des.plan.parallelism import UNSHARED, Parallelism
-from des.plan.placement import Placement, Stage, device_numbers
+from des.plan.placement import Placement, Stage
 from des.plan.shares import check_shares
 from des.plan.sharing_checks import check_sharing
 from des.plan.synchronisation import EVERY_STEP, Synchronisation, agree_every_step
@@ -180,20 +180,6 @@ class Plan:
                 stages.append(replace(stage, index=len(stages)))
         return tuple(stages)
 
-    @cached_property
-    def device_of_stage(self) -> tuple[int, ...]:
-        """Device of each stage of all replicas, by `device_numbers`."""
-        return device_numbers(self.stages)
-
-    @cached_property
-    def domain_of_device(self) -> tuple[int, ...]:
-        """Domain of each device, by its number."""
-        domains = {
-            device: stage.domain
-            for stage, device in zip(self.stages, self.device_of_stage, strict=True)
-        }
-        return tuple(domains[device] for device in range(len(domains)))
-
     def check_against(self, topology: Topology, workload: Workload) -> None:
         """Refuse a plan that does not match the topology or the workload.
 
@@ -202,12 +188,13 @@ class Plan:
         ValueError
             Naming what is allowed and what came.
         """
-        for placement in self.placements:
+        placements = self.placements
+        for placement in placements:
             placement.check_against(topology, workload)
-        if len(self.placements) > workload.num_microbatches:
+        if len(placements) > workload.num_microbatches:
             raise ValueError(
                 f"plan: there must be at most one replica per microbatch, "
-                f"{workload.num_microbatches}; got {len(self.placements)}"
+                f"{workload.num_microbatches}; got {len(placements)}"
             )
         if self.shares and sum(self.shares) != workload.num_microbatches:
             raise ValueError(

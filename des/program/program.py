@@ -23,10 +23,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from des.base.strict_json import parse_json
-from des.costs.memory import DomainMemory
+from des.costs.memory import DomainMemory, GpuMemory
 from des.program.actions import NONE
 
-_FORMAT = "eastwest program 1"
+_FORMAT = "eastwest program 2"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,14 +71,17 @@ class ExchangeMember(NamedTuple):
 class StageEntry(NamedTuple):
     """A stage: its name, the times of its passes, and when its gradients are complete.
 
-    ``domain_device`` counts in the domain. ``durations_s`` are in the order of `PASSES`. The stages
-    of a ``group`` release their exchanges together, when each has made ``num_gradients``.
+    ``domain_device`` counts in the domain. ``kept_bytes`` is what each GPU of the device keeps of
+    one microbatch, for the input gradient and for the weight gradient. ``durations_s`` are in the
+    order of `PASSES`. The stages of a ``group`` release their exchanges together, when each has
+    made ``num_gradients``.
     """
 
     domain: str
     domain_device: int
     first_layer: int
     num_layers: int
+    kept_bytes: tuple[float, float]
     durations_s: tuple[float, ...]
     group: int
     num_gradients: int
@@ -138,6 +141,8 @@ class Program:
         Links of the world by the positions of their domains, which positions in routes mean.
     memory
         Memory that each domain must hold at most, and has.
+    devices
+        What a GPU of each device holds at all times.
     useful_flops, peak_flops_per_s
         Work of the iteration that counts, and peak of all GPUs of the world. [FLOP, FLOP/s]
     """
@@ -153,6 +158,7 @@ class Program:
     update_s: float = 0.0
     links: tuple[tuple[int, int], ...]
     memory: tuple[DomainMemory, ...] = ()
+    devices: tuple[GpuMemory, ...] = ()
     useful_flops: float = 0.0
     peak_flops_per_s: float = 0.0
 
@@ -224,11 +230,12 @@ _ROWS: Mapping[str, Callable[[Any], object]] = MappingProxyType(
         "operations": lambda row: OperationList(np.array(row, np.int32).reshape(-1, 3)),
         "workers": _worker,
         "members": lambda row: ExchangeMember(_worker(row[0]), *row[1:]),
-        "stages": lambda row: StageEntry(*row)._replace(durations_s=tuple(row[4])),
+        "stages": lambda row: StageEntry(*row[:4], *map(tuple, row[4:6]), *row[6:]),
         "channels": lambda row: Channel(tuple(row[0]), row[1]),
         "flows": lambda row: MessageFlow(*row),
         "links": tuple,
         "memory": lambda row: DomainMemory(**row),
+        "devices": lambda row: GpuMemory(*row),
     }
 )
 """Makers of what a program holds many of, from rows of JSON."""

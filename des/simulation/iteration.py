@@ -7,7 +7,7 @@ from des.engine.result import IterationResult
 from des.job.workload import Workload
 from des.plan.corrections import NO_CORRECTIONS, Corrections
 from des.plan.plan import Plan
-from des.program.lowering import lower, lower_exchange_behind, lower_orders
+from des.program.lowering import lower, lower_exchange_behind
 from des.schedules import Order
 from des.world.topology import Topology
 
@@ -19,6 +19,7 @@ def simulate(
     corrections: Corrections = NO_CORRECTIONS,
     *,
     step: int = 0,
+    orders: Sequence[Order] | None = None,
 ) -> IterationResult:
     """Simulate one iteration of a plan.
 
@@ -30,38 +31,22 @@ def simulate(
     step
         Position of the iteration in the training, from 0: replicas that do not synchronise after
         every step do so after some.
+    orders
+        Orders instead of those of the plan's schedule, for a plan of one replica.
 
     Raises
     ------
     ValueError
-        If the plan does not match the workload or the topology.
+        If the plan does not match the workload or the topology, or the orders do not do each pass
+        of each microbatch once and in turn.
     UnreachableError
         If the plan sends between domains that no path joins.
     StarvationError
         If a message waits for a link that is down for ever.
-    """
-    program = lower(topology, workload, plan, corrections, step=step)
-    return run_alone(topology, program, corrections).result()
-
-
-def simulate_orders(
-    topology: Topology,
-    workload: Workload,
-    plan: Plan,
-    orders: Sequence[Order],
-    corrections: Corrections = NO_CORRECTIONS,
-) -> IterationResult:
-    """Simulate one iteration with given orders instead of the plan's schedule.
-
-    Raises
-    ------
-    ValueError
-        As `simulate`, if the orders do not do each pass of each microbatch once and in turn, or if
-        the plan has several replicas.
     DeadlockError
         If the orders make the workers wait for each other; the message names the operations.
     """
-    program = lower_orders(topology, workload, plan, orders, corrections)
+    program = lower(topology, workload, plan, corrections, step=step, orders=orders)
     return run_alone(topology, program, corrections).result()
 
 

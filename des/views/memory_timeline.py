@@ -13,14 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from des.base.arithmetic import held_bytes
 from des.base.lazy import lazy
-from des.costs.copy_collectives import HeldParameters, shared_expert_parameters
-from des.costs.memory import bytes_per_parameter, gpus_of_device, kept_bytes
-from des.costs.outer_state import outer_state_bytes
-from des.costs.whole_layers import whole_layers_bytes
-from des.engine.result import IterationResult, Span, StageUse
-from des.job.workload import Workload, total
-from des.plan.plan import Plan
-from des.world.topology import Topology
+from des.engine.result import IterationResult, Span
+from des.program.program import Program, StageEntry
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -106,95 +100,47 @@ class MemoryTimeline:
         return pd.DataFrame(rows)
 
 
-def memory_timeline(
-    result: IterationResult, topology: Topology, workload: Workload, plan: Plan
-) -> MemoryTimeline:
+def memory_timeline(program: Program, result: IterationResult) -> MemoryTimeline:
     """Follow the memory through an iteration.
 
     Parameters
     ----------
     result
-        Result of `des.simulation.iteration.simulate` for the other arguments.
+        Result of a run of the program.
 
     Notes
     -----
-    Peaks are those of `des.costs.memory.memory_of_orders`, which knows no times, where each
-    device has one worker, and at most those where several share a device.
+    Peaks are those of `des.costs.memory.memory_of_peaks`, which knows no times, where each device
+    has one worker, and at most those where several share a device.
     """
-    devices = [(use.domain, use.device) for use in result.stages]
-    stages_of: dict[tuple[str, int], list[int]] = {}
-    for stage, device in enumerate(devices):
-        stages_of.setdefault(device, []).append(stage)
+    stages_of: dict[tuple[str, int], dict[int, StageEntry]] = {}
+    for stage, entry in enumerate(program.stages):
+        stages_of.setdefault((entry.domain, entry.domain_device), {})[stage] = entry
     spans_of: dict[tuple[str, int], list[Span]] = {device: [] for device in stages_of}
     for span in sorted(result.spans, key=attrgetter("start_s", "end_s")):
-        spans_of[devices[span.stage]].append(span)
+        entry = program.stages[span.stage]
+        spans_of[entry.domain, entry.domain_device].append(span)
     return MemoryTimeline(
         devices=tuple(
-            _device_memory(
-                {stage: result.stages[stage] for stage in stages},
-                topology,
-                workload,
-                plan,
-                spans_of[device],
-            )
-            for device, stages in stages_of.items()
+            DeviceMemory(**gpu._asdict(), changes=tuple(_changes(stages, spans_of[at])))
+            for gpu, (at, stages) in zip(program.devices, stages_of.items(), strict=True)
         )
     )
 
 
-def _device_memory(
-    stages: Mapping[int, StageUse],
-    topology: Topology,
-    workload: Workload,
-    plan: Plan,
-    spans: Sequence[Span],
-) -> DeviceMemory:
-    use = next(iter(stages.values()))
-    index = topology.index_of[use.domain]
-    domain, parallelism = topology.domains[index], plan.parallelism_of(index)
-    num_gpus = gpus_of_device(domain, parallelism)
-    runs = [(one.first_layer, one.num_layers) for one in stages.values()]
-    sums_before = workload.sums_before.num_parameters
-    num_parameters = sum(total(sums_before, *run) / num_gpus for run in runs)
-    num_routed = shared_expert_parameters(workload, runs, parallelism) / num_gpus
-    num_common = num_parameters - num_routed
-    held = HeldParameters(num_common, num_routed)
-    common = bytes_per_parameter(parallelism, workload.gradient_bytes)
-    routed = bytes_per_parameter(parallelism, workload.gradient_bytes, of_experts=True)
-    kept = {stage: kept_bytes(workload, plan.stages[stage], parallelism) for stage in stages}
-    whole_bytes = {stage: whole / num_gpus for stage, (whole, _) in kept.items()}
-    halved_bytes = {stage: halved / num_gpus for stage, (_, halved) in kept.items()}
-    return DeviceMemory(
-        domain=use.domain,
-        device=use.device,
-        num_gpus=num_gpus,
-        weight_bytes=common.weight * num_common + routed.weight * num_routed,
-        gradient_bytes=common.gradient * num_common + routed.gradient * num_routed,
-        optimiser_bytes=(common.optimiser * num_common + routed.optimiser * num_routed)
-        / plan.optimiser_shards,
-        whole_layers_bytes=whole_layers_bytes(workload, runs, parallelism) / num_gpus,
-        outer_state_bytes=outer_state_bytes(plan, held, parallelism),
-        capacity_bytes=domain.gpu_memory_bytes,
-        changes=tuple(_changes(spans, whole_bytes=whole_bytes, halved_bytes=halved_bytes)),
-    )
-
-
-def _changes(
-    spans: Sequence[Span], *, whole_bytes: Mapping[int, float], halved_bytes: Mapping[int, float]
-) -> Iterator[MemoryChange]:
+def _changes(stages: Mapping[int, StageEntry], spans: Sequence[Span]) -> Iterator[MemoryChange]:
     """Follow the passes of one device, which follow each other.
 
     Microbatches are counted and then multiplied, so that what has come and gone leaves nothing.
     """
-    whole, halved = dict.fromkeys(whole_bytes, 0), dict.fromkeys(whole_bytes, 0)
-    of_stages = dict.fromkeys(whole_bytes, 0.0)
-    yield MemoryChange(0.0, next(iter(whole_bytes)), 0.0, 0.0)
+    whole, halved = dict.fromkeys(stages, 0), dict.fromkeys(stages, 0)
+    of_stages = dict.fromkeys(stages, 0.0)
+    yield MemoryChange(0.0, next(iter(stages)), 0.0, 0.0)
     for span in spans:
         kind, stage = span.kind, span.stage
         whole[stage] += (kind == "F") - (kind in "BD")
         halved[stage] += (kind == "D") - (kind == "W")
-        of_stages[stage] = held_bytes(
-            whole[stage], halved[stage], whole_bytes[stage], halved_bytes[stage]
-        )
+        kept = stages[stage].kept_bytes
+        of_stages[stage] = held_bytes(whole[stage], halved[stage], *kept)
         time_s = span.start_s if kind == "F" else span.end_s
         yield MemoryChange(time_s, stage, of_stages[stage], sum(of_stages.values()))

@@ -2,12 +2,11 @@
 
 from dataclasses import dataclass
 
-from des.compiled.simulate import simulate_compiled
+from des.compiled.simulate import run_compiled
 from des.engine.result import IterationResult
 from des.figures.figure import Figure
-from des.job.workload import Workload
 from des.plan.corrections import NO_CORRECTIONS, Corrections
-from des.plan.plan import Plan
+from des.program.program import Program
 from des.views.gantt import gantt_figure
 from des.views.link_cells import link_cells
 from des.views.memory_figure import memory_figure
@@ -28,33 +27,21 @@ class PlanViews:
 
 def plan_views(
     topology: Topology,
-    workload: Workload,
-    plan: Plan,
+    program: Program,
     corrections: Corrections = NO_CORRECTIONS,
     *,
     title: str = "The chosen plan",
 ) -> PlanViews:
-    """Simulate one iteration of a plan and return its figures.
-
-    Raises
-    ------
-    ValueError
-        If the plan is not one of the world and the workload.
-    """
-    result = simulate_compiled(topology, workload, plan, corrections)
-    return views_of_result(result, topology, workload, plan, title=title)
+    """Run the program of an iteration and return its figures."""
+    result = run_compiled(topology, program, corrections)
+    return views_of_result(topology, program, result, title=title)
 
 
 def views_of_result(
-    result: IterationResult,
-    topology: Topology,
-    workload: Workload,
-    plan: Plan,
-    *,
-    title: str = "The chosen plan",
+    topology: Topology, program: Program, result: IterationResult, *, title: str
 ) -> PlanViews:
-    """Return the figures of an iteration that has been simulated."""
-    timeline = memory_timeline(result, topology, workload, plan)
+    """Return the figures of an iteration whose program has been run."""
+    timeline = memory_timeline(program, result)
     return PlanViews(
         result=result,
         first=(

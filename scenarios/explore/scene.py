@@ -23,10 +23,11 @@ from des import (
     Topology,
     Workload,
     cost_of,
+    lower,
     read_topology,
 )
 from des.base.checks import require_count, require_positive
-from des.compiled.simulate import simulate_compiled
+from des.compiled.simulate import run_compiled
 from des.plan.synchronisation import Synchronisation
 from des.views.plan_views import PlanViews, views_of_result
 
@@ -161,9 +162,10 @@ def scene_of(settings: Settings) -> Scene:
     )
     workload = _job(settings.model, settings.num_sequences).workload(1)
     plan = scene_plan(settings, topology, workload)
-    result = simulate_compiled(topology, workload, plan)
+    program = lower(topology, workload, plan)
+    result = run_compiled(topology, program)
     title = f"{settings.family.replace('_', ' ')}, {settings.schedule}"
-    views = views_of_result(result, topology, workload, plan, title=title)
+    views = views_of_result(topology, program, result, title=title)
     return Scene(
         settings=settings,
         topology=topology,

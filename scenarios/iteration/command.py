@@ -102,7 +102,7 @@ def _command(argv: Sequence[str] | None) -> None:
     SPEAKER.note(notes_on_sites(scenario.topology.domains, scenario.topology.links))
     result = network_engine.simulate_by_engine(config, scenario)
     network_cost = iteration_outputs.network_cost_of(scenario, result)
-    memory = memory_timeline(result, scenario.topology, scenario.workload, scenario.plan)
+    memory = memory_timeline(scenario.program, result)
     times = other_jobs.job_times(scenario, result, other_jobs.other_jobs(config, scenario))
     bound = plan_bound.bound_line(config, scenario, result)
     said = iteration_outputs.iteration_summary(scenario, result, network_cost, memory, times)

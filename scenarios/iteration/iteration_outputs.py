@@ -148,9 +148,7 @@ def _report(
     page: ReportFrame,
 ) -> Report:
     names = tuple(scenario.topology.index_of)
-    views = views_of_result(
-        result, scenario.topology, scenario.workload, scenario.plan, title=title_of(scenario)
-    )
+    views = views_of_result(scenario.topology, scenario.program, result, title=title_of(scenario))
     figures = {
         name: said[name]
         for name in (

@@ -1,6 +1,7 @@
 """Scenario of one simulated iteration: its flags, and their world, workload and plan."""
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -21,6 +22,7 @@ from des import (
     Workload,
     build_workload,
     check_memory,
+    lower,
     read_topology,
 )
 from des.base.command import UsageError
@@ -29,6 +31,7 @@ from des.base.lazy import lazy
 from des.job.models import MODEL_HELP
 from des.plan.parallelism import Sharding
 from des.plan.shares import parse_counts
+from des.program.program import Program
 from scenarios.frame.outputs import figures_option, parquet_option
 from scenarios.frame.profile_flags import (
     EXTRAPOLATE_HELP,
@@ -163,7 +166,7 @@ class Config(JsonFlag):
     parquet: bool = parquet_option()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class IterationScenario:
     """Objects named by the files and names of a `Config`."""
 
@@ -172,6 +175,11 @@ class IterationScenario:
     plan: Plan
     corrections: Corrections
     seed: int | None
+
+    @cached_property
+    def program(self) -> Program:
+        """Operations of the iteration, which engines run and views read."""
+        return lower(self.topology, self.workload, self.plan, self.corrections)
 
 
 def load_iteration(config: Config) -> IterationScenario:

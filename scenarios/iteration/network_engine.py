@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from calibration import ReferenceRunError
-from des import NO_CORRECTIONS, IterationResult, simulate
+from des import NO_CORRECTIONS, IterationResult
 from des.base.command import UsageError
 from des.base.lazy import lazy
+from des.engine.iteration import run_alone
 from scenarios.iteration.iteration_scenario import PROG, Config, IterationScenario
 
 if TYPE_CHECKING:
@@ -26,13 +27,13 @@ def simulate_by_engine(config: Config, scenario: IterationScenario) -> Iteration
     ValueError
         As `des.simulate`, and as `measure_packets.simulate_packets`.
     """
-    topology, workload, plan = scenario.topology, scenario.workload, scenario.plan
+    topology, program = scenario.topology, scenario.program
     if config.network_engine == "des":
-        return simulate(topology, workload, plan, scenario.corrections)
+        return run_alone(topology, program, scenario.corrections).result()
     if scenario.corrections != NO_CORRECTIONS or config.other_jobs is not None:
         flag = "--other-jobs" if config.other_jobs is not None else "--corrections"
         raise UsageError(f"{PROG}: --network-engine ns3 must come without {flag}")
     try:
-        return measure_packets.simulate_packets(topology, workload, plan)
+        return measure_packets.simulate_packets(topology, program)
     except ReferenceRunError as error:
         raise UsageError(str(error)) from error

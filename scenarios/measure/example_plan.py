@@ -1,7 +1,7 @@
 """The world and plan that stand on the first screen of reports on many worlds."""
 
 from agents.planners.search.search import search
-from des import InfeasiblePlacementError
+from des import InfeasiblePlacementError, lower
 from des.compiled.simulate import simulate_compiled
 from des.views.plan_views import PlanViews, known_places, plan_views
 from des.views.site_map import site_map
@@ -21,4 +21,4 @@ def example_views(world: SuiteWorld) -> PlanViews:
     except InfeasiblePlacementError:
         return PlanViews(first=(site_map(topology, places=known_places(topology)),), more=())
     title = f"{workload.name} on {world.name}: plan of a search at base figures"
-    return plan_views(topology, workload, found.plan, title=title)
+    return plan_views(topology, lower(topology, workload, found.plan), title=title)

@@ -21,8 +21,9 @@ from des import (
     Topology,
     Transport,
     Workload,
-    simulate_orders,
+    simulate,
 )
+from des.costs.bound_stages import bound_stages
 from des.costs.stage_times import pipeline_of
 from des.schedules import Border, Orders, Pipeline
 from des.schedules.automatic import automatic_zero_bubble
@@ -215,12 +216,14 @@ class CrossPipeRun:
     @property
     def pipeline(self) -> Pipeline:
         """Pipeline that schedules are made for: messages overlap with computing."""
-        return pipeline_of(self.topology, self.workload, self.plan, 0, NO_CORRECTIONS)
+        stages = bound_stages(self.topology, self.plan)
+        share = self.workload.num_microbatches
+        return pipeline_of(self.topology, self.workload, stages, NO_CORRECTIONS, share)
 
     def seconds_per_microbatch(self, orders: Orders, transport: Transport = OVERLAPPED) -> float:
         """Simulate an iteration: the makespan over the number of microbatches. [s]"""
         topology = replace(self.topology, transport=transport)
-        result = simulate_orders(topology, self.workload, self.plan, orders)
+        result = simulate(topology, self.workload, self.plan, orders=orders)
         return result.makespan_s / self.workload.num_microbatches
 
 

@@ -20,6 +20,7 @@ from des import domain_memory
 from des.base.strict_forms import first_error
 from des.base.strict_json import parse_json
 from des.base.text_files import read_text
+from des.costs.bound_stages import bound_stages
 from des.costs.memory import model_state_bytes
 from des.job.transformer import layer_parameters
 from scenarios.reproduce.cases import CaseForm, Count, PositiveNumber
@@ -196,8 +197,8 @@ def _predicted(run: SimulatedRun, quantity: Quantity) -> float:
 def layer_state_gib(run: SimulatedRun) -> float:
     """State of the layers on the fullest GPU, embedding and head left out. [GiB]"""
     layers: dict[int, int] = {}
-    for stage, device in zip(run.plan.stages, run.plan.device_of_stage, strict=True):
-        layers[device] = layers.get(device, 0) + stage.num_layers
+    for one in bound_stages(run.topology, run.plan):
+        layers[one.device] = layers.get(one.device, 0) + one.stage.num_layers
     parameters = max(layers.values()) * layer_parameters(run.architecture)
     (parallelism,) = run.plan.parallelism
     state_bytes = model_state_bytes(run.workload, parameters, parallelism)

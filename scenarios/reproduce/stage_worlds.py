@@ -12,7 +12,7 @@ from des import (
     Topology,
     Transport,
     Workload,
-    simulate_orders,
+    simulate,
 )
 from des.schedules import Orders, Pipeline
 from scenarios.reproduce.unit_world import unit_domain
@@ -35,7 +35,7 @@ def simulate_stages(
     plan = Plan(placement=Placement(domain_of_layer=pipeline.device_of_stage))
     transport = Transport(endpoints="blocking" if senders_wait else "overlapped")
     topology = replace(_topology(pipeline), transport=transport)
-    return simulate_orders(topology, workload, plan, orders)
+    return simulate(topology, workload, plan, orders=orders)
 
 
 def _layer(stage: int, pipeline: Pipeline) -> Layer:

@@ -15,6 +15,7 @@ from des.base.document import DOCUMENT
 from des.base.flags import parse_given, to_dict
 from des.base.lazy import lazy
 from des.plan.plan_texts import PERFECT_DEVICES
+from des.program.lowering import lower
 from des.training.training_history import IterationRow, TrainingHistory
 from des.training.training_run import run_training
 from scenarios.frame.outputs import OutputChoice
@@ -159,8 +160,12 @@ def training_run_files(
     frames = {series: history.to_frame(series) for series in ("iterations", "epochs", "loads")}
     views = plan_views.plan_views(
         scenario.topology,
-        scenario.workload,
-        history.epochs[-1].plan,
+        lower(
+            scenario.topology,
+            scenario.workload,
+            history.epochs[-1].plan,
+            scenario.corrections,
+        ),
         scenario.corrections,
         title="The last plan, on links at base figures",
     )

@@ -9,7 +9,7 @@ from agents.answer.bound_page import bound_sections
 from agents.answer.figures import duration, figure
 from agents.answer.page import sections_of
 from agents.search.bound_search import KIND_TITLES
-from des import Corrections, Plan, Topology, Workload
+from des import Corrections, Plan, Topology, Workload, lower
 from des.figures.figure import Axis, Figure, Panel
 from des.figures.marks import Boxes, GuideLine
 from des.figures.palette import BLUE, VERMILION
@@ -51,7 +51,8 @@ def decision_report(
 def answer_views(answer: Answer | BoundAnswer) -> PlanViews:
     """Return the figures of the best plan of an answer."""
     best, (topology, corrections) = _rivals(answer)[0], _world(answer)
-    return plan_views(topology, best.workload, best.plan, corrections, title="The answer")
+    program = lower(topology, best.workload, best.plan, corrections)
+    return plan_views(topology, program, corrections, title="The answer")
 
 
 def _world(answer: Answer | BoundAnswer) -> tuple[Topology, Corrections]:

@@ -12,7 +12,7 @@ from agents.flat.policy_planner import PolicyPlanner
 from agents.flat.task import PlacementTask
 from agents.planners.exact.exact import most_placements, num_contiguous_placements
 from agents.planners.table import PLANNERS, reference_planners
-from des import InfeasiblePlacementError, IterationResult, Law, Plan, Topology, UniformLaw
+from des import InfeasiblePlacementError, IterationResult, Law, Plan, Topology, UniformLaw, lower
 from des.base.document import DOCUMENT
 from des.views.chrome_trace import write_chrome_trace
 from des.views.plan_views import views_of_result
@@ -108,10 +108,9 @@ def evaluate_and_report(
     domains = ", ".join(memory.domain for memory in outcome.at_base_figures.memory)
     workload = evaluation.task.workload
     views = views_of_result(
-        outcome.at_base_figures,
         outcome.world,
-        workload,
-        outcome.plan,
+        lower(outcome.world, workload, outcome.plan),
+        outcome.at_base_figures,
         title="The policy's plan on links at base figures",
     )
     report = Report(

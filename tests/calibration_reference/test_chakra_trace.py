@@ -19,7 +19,7 @@ from calibration.reference.chakra_trace import TraceSet, build_traces
 from calibration.reference.npu_layout import Layout
 from calibration.reference.trace_nodes import Draft, NodeList, whole_ns
 from des import Parallelism, simulate
-from des.costs.feasibility import orders_of_plan
+from des.costs.feasibility import assign
 
 
 def rows(traces: TraceSet, rank: int) -> list[tuple[str, str, tuple[int, ...]]]:
@@ -130,7 +130,7 @@ def test_too_many_messages_for_the_tags_are_refused():
 def test_every_worker_does_its_order_and_every_message_has_one_receiver(made: PlacementCase):
     """One computation after the other, each worker's in order; sends and receives match."""
     traces = build_traces(made)
-    orders = orders_of_plan(made.topology, made.workload, made.plan)
+    orders = assign(made.topology, made.workload, made.plan).orders
 
     for trace in traces.traces:
         computed = [node for node in trace.nodes if node.type == NodeType.COMP]

@@ -76,7 +76,7 @@ def cases(draw: st.DrawFn) -> PlacementCase:
 def test_iterations_with_an_update_take_as_long(case: PlacementCase):
     traces = build_traces(case)
 
-    assert update_s(case.topology, case.workload, case.plan, NO_CORRECTIONS) > 0.0
+    assert update_s(case.workload, case.stages, NO_CORRECTIONS) > 0.0
     assert_equal(case, traces, engine(case, traces))
 
 

@@ -51,7 +51,7 @@ def most_pieces(topology, result):
 
 
 def assert_foreseen(topology, workload, chosen, corrected=NO_CORRECTIONS):
-    assert is_foreseeable(topology, workload, chosen)
+    assert is_foreseeable(topology, chosen)
     found = simulate_foreseeable(topology, workload, chosen, corrected)
     result = simulate(topology, workload, chosen, corrected)
     if found is None:

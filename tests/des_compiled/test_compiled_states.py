@@ -21,7 +21,7 @@ from des.compiled.links import Pieces
 from des.compiled.pack import pack
 from des.compiled.simulate import simulate_compiled
 from des.compiled.state import make_state, new_state
-from des.costs.feasibility import orders_of_plan
+from des.costs.feasibility import assign
 from des.engine.fair_wire import equal_part as equal_part_of_any
 from des.program.lowering import lower
 
@@ -109,7 +109,7 @@ def test_one_state_serves_programs_in_turn(data, topology, workload):
 def can_be_scheduled(topology: Topology, workload: Workload, chosen: Plan) -> bool:
     """Whether the schedule of a plan can be had."""
     try:
-        orders_of_plan(topology, workload, chosen)
+        assign(topology, workload, chosen)
     except ValueError:
         return False
     return True

@@ -12,6 +12,7 @@ from strategies import corrections, topologies
 
 from des import GradientExchange, simulate
 from des.compiled.simulate import simulate_compiled
+from des.costs.bound_stages import bound_stages
 from des.costs.stage_times import stage_times_s
 from des.world.kernel_figures import KernelFigures
 
@@ -58,9 +59,8 @@ def test_a_backward_pass_is_its_halves_and_more_load_is_never_quicker(case, foun
     world, workload, plan = case
     shared = [dataclasses.replace(one, sharding="none") for one in plan.parallelism]
     even = [dataclasses.replace(one, expert_skew=1.0) for one in shared]
-    skewed_s, even_s = (
-        stage_times_s(world, workload, plan.stages, found, each) for each in (shared, even)
-    )
+    plans = [dataclasses.replace(plan, parallelism=tuple(each)) for each in (shared, even)]
+    skewed_s, even_s = (stage_times_s(workload, bound_stages(world, each), found) for each in plans)
 
     for skewed, plain in zip(skewed_s, even_s, strict=True):
         assert skewed["B"] == pytest.approx(skewed["D"] + skewed["W"])

@@ -18,7 +18,8 @@ from strategies import (
 )
 
 from des import NO_CORRECTIONS, DeadlockError, Operation, simulate
-from des.costs.feasibility import orders_of_plan
+from des.costs.bound_stages import bound_stages
+from des.costs.feasibility import assign
 from des.costs.stage_times import pipeline_of
 from des.schedules import Border, Pipeline, stage_orders, timing_of
 
@@ -48,13 +49,20 @@ def chains(draw):
     return topology, workload, draw(plans)
 
 
+def pipeline_in(topology, workload, chosen, found):
+    """The one pipeline of a plan as a schedule sees it."""
+    stages, share = bound_stages(topology, chosen), workload.num_microbatches
+    compression = chosen.activation_compression
+    return pipeline_of(topology, workload, stages, found, share, compression=compression)
+
+
 @settings(max_examples=examples(2 * FEW), deadline=None)
 @given(case=chains(), found=corrections())
 def test_the_recurrence_is_the_simulation_on_a_chain_of_domains(case, found):
     """Devices of a domain in a row and messages that queue included."""
     topology, workload, chosen = case
-    orders = orders_of_plan(topology, workload, chosen, found)
-    timing = timing_of(orders, pipeline_of(topology, workload, chosen, 0, found))
+    orders = assign(topology, workload, chosen, found).orders
+    timing = timing_of(orders, pipeline_in(topology, workload, chosen, found))
 
     operations, times_s = simulated(simulate(topology, workload, chosen, found), len(orders))
     assert operations == list(orders)
@@ -73,7 +81,7 @@ def test_the_recurrence_is_the_simulation_where_wires_are_the_bottleneck(schedul
     chosen = plan(0, 1, 2, schedule=schedule)
     orders = stage_orders(schedule, 3, 6)
 
-    timing = timing_of(orders, pipeline_of(topology, workload, chosen, 0, NO_CORRECTIONS))
+    timing = timing_of(orders, pipeline_in(topology, workload, chosen, NO_CORRECTIONS))
     _, times_s = simulated(simulate(topology, workload, chosen), 3)
     found = [
         list(zip(*each, strict=True)) for each in zip(timing.start_s, timing.end_s, strict=True)
@@ -95,8 +103,8 @@ def test_the_recurrence_is_the_simulation_of_a_worker_with_several_stages(
     domains = tuple(dataclasses.replace(one, gpu_memory_bytes=1e15) for one in topology.domains)
     topology = dataclasses.replace(topology, domains=domains)
     chosen = plan(0, 1, 2, 0, 1, 2, schedule=schedule)
-    orders = orders_of_plan(topology, workload, chosen, found)
-    timing = timing_of(orders, pipeline_of(topology, workload, chosen, 0, found))
+    orders = assign(topology, workload, chosen, found).orders
+    timing = timing_of(orders, pipeline_in(topology, workload, chosen, found))
 
     result = simulate(topology, workload, chosen, found)
     for worker, order_of_worker in enumerate(orders):

@@ -143,13 +143,12 @@ def with_gpus(topology):
     ],
 )
 def test_anything_that_could_change_an_order_is_noticed(rules, fields):
-    topology, workload, chosen = FORESEEABLE
-    assert is_foreseeable(topology, workload, chosen)
+    topology, _, chosen = FORESEEABLE
+    assert is_foreseeable(topology, chosen)
     assert is_foreseeable(
         with_gpus(topology),
-        workload,
         dataclasses.replace(chosen, parallelism=(Parallelism(tensor=2),) * 3),
     )
 
     topology = with_gpus(with_transport(topology, **rules))
-    assert not is_foreseeable(topology, workload, dataclasses.replace(chosen, **fields))
+    assert not is_foreseeable(topology, dataclasses.replace(chosen, **fields))

@@ -31,6 +31,7 @@ from des.compiled.kernels.program import OK, STARVED, STEADY, UNIFORM
 from des.compiled.kernels.recurrence import run_lanes
 from des.compiled.lanes import new_lanes, no_record
 from des.compiled.operation_table import PASSES, operation_table
+from des.costs.bound_stages import bound_stages
 from des.costs.stage_times import stage_times_s
 
 CHAIN = plan(0, 1, 2)
@@ -128,8 +129,8 @@ def test_a_lane_that_comes_to_no_end_is_told_and_forgotten():
 
 def fill(lanes, lane, topology, workload):
     """Put a chain of three stages of one layer into a lane."""
-    stages = CHAIN.placement.stages
-    for stage, times_s in enumerate(stage_times_s(topology, workload, stages, NO_CORRECTIONS)):
+    stages = bound_stages(topology, CHAIN)
+    for stage, times_s in enumerate(stage_times_s(workload, stages, NO_CORRECTIONS)):
         lanes.stages[stage, :4, lane] = [times_s[kind] for kind in PASSES]
     for wire, ends in enumerate(((0, 1), (1, 0), (1, 2), (2, 1))):
         index = topology.link_index[ends]

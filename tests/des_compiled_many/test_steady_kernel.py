@@ -174,7 +174,7 @@ def test_compiled_code_judges_what_is_foreseeable_and_stands_still(
 
     for row, is_steady in enumerate(judge.are_steady(plans).tolist()):
         plan = judge.plan(plans, row)
-        assert is_steady == (movement is None and is_foreseeable(topology, workload, plan))
+        assert is_steady == (movement is None and is_foreseeable(topology, plan))
     times_s = [simulate(topology, workload, judge.plan(plans, row)).makespan_s for row in range(6)]
     assert judge.scores(plans).tolist() == times_s
 

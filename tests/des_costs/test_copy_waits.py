@@ -7,6 +7,7 @@ from sharing import gpus
 from sparse_jobs import EXPERTS, small, small_job, whole_plan
 
 from des import Nodes, Parallelism, Topology, domain_memory, simulate
+from des.costs.bound_stages import bound_stages
 from des.costs.copy_collectives import held_parameters
 from des.costs.copy_waits import RingWaits, ring_waits_s
 from des.costs.inner_sums import half_sum_s
@@ -24,7 +25,7 @@ DENSE, SPARSE = small(), small(experts=EXPERTS)
 def passes(domain, workload, **parallelism):
     plan = whole_plan(workload, **parallelism)
     topology = Topology.of([domain], [])
-    (found,) = stage_times_s(topology, workload, plan.stages, NO_CORRECTIONS, plan.parallelism)
+    (found,) = stage_times_s(workload, bound_stages(topology, plan), NO_CORRECTIONS)
     return found
 
 
@@ -147,9 +148,7 @@ def test_copies_of_experts_sum_up_among_themselves():
     (bucket,) = buckets_of(workload, plan, 0)
     held = held_parameters(workload, 0, 2, plan.parallelism[0])
 
-    half_s = half_sum_s(
-        topology, workload, plan, plan.stages[0], bucket, corrections=NO_CORRECTIONS
-    )
+    half_s = half_sum_s(workload, bound_stages(topology, plan)[0], bucket, NO_CORRECTIONS)
     assert half_s == pytest.approx(held.common * 3 / 4 + held.experts / 2 * 1 / 2)
     last_s = max(span.end_s for span in simulate(topology, workload, plan).spans)
     assert simulate(topology, workload, plan).makespan_s == pytest.approx(last_s + 2 * half_s)

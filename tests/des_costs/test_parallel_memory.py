@@ -23,12 +23,11 @@ from des import (
     check_memory,
     domain_memory,
     simulate,
-    simulate_orders,
 )
+from des.costs.bound_stages import bound_stages
 from des.costs.memory import activation_room_bytes, model_state_bytes
 from des.costs.stage_times import pipeline_of
 from des.plan.parallelism import Sharding
-from des.plan.plan import replica_stages
 from des.schedules import Operation, stage_orders
 
 
@@ -140,7 +139,7 @@ def test_the_halves_may_weigh_more_than_the_whole():
     light = workload(kept(0.0, 2.0, 32.0), num_microbatches=2)
     orders = [tuple(Operation(kind, int(m), 0) for kind, m in ("F0", "F1", "D0", "D1", "W0", "W1"))]
 
-    result = simulate_orders(free_world(1), light, chosen, orders)
+    result = simulate(free_world(1), light, chosen, orders=orders)
     assert result.memory[0].activation_bytes == 64.0
 
 
@@ -148,7 +147,7 @@ def test_a_worker_with_nothing_to_do_holds_nothing():
     chosen = Plan(placement=Placement(domain_of_layer=(0,) * 4))
 
     orders = [*stage_orders("1f1b", 1, 4), ()]
-    result = simulate_orders(one_domain(1), FOUR_LAYERS, chosen, orders)
+    result = simulate(one_domain(1), FOUR_LAYERS, chosen, orders=orders)
     assert result.memory[0].activation_bytes == 32.0
 
 
@@ -170,6 +169,12 @@ def test_the_memory_of_a_plan_that_does_not_match_is_refused():
         domain_memory(one_domain(1), FOUR_LAYERS, chosen)
 
 
+def rooms_bytes(topology, chosen):
+    """Memory that a schedule may use of each device."""
+    stages = bound_stages(topology, chosen)
+    return pipeline_of(topology, FOUR_LAYERS, stages, NO_CORRECTIONS, 1).memory_bytes
+
+
 def test_room_for_activations_by_hand():
     """1000 bytes a GPU; 20 and 40 parameters on devices of two GPUs, whose optimiser is shared."""
     chosen = Plan(
@@ -178,11 +183,10 @@ def test_room_for_activations_by_hand():
     )
     topology = one_domain(4, 1000.0)
 
-    room = pipeline_of(topology, FOUR_LAYERS, chosen, 0, NO_CORRECTIONS).memory_bytes
+    room = rooms_bytes(topology, chosen)
     assert room == (2000 - (2 * 4 + 12) * 20, 2000 - (2 * 4 + 12) * 40)
-    stages = replica_stages(chosen.placement, chosen.parallelism)
-    small = one_domain(4, 400.0)
-    assert activation_room_bytes(small, FOUR_LAYERS, stages[1:], chosen) == 0.0
+    stages = bound_stages(one_domain(4, 400.0), chosen)
+    assert activation_room_bytes(FOUR_LAYERS, stages[1:]) == 0.0
 
 
 def test_room_on_a_domain_that_is_one_device():
@@ -193,7 +197,7 @@ def test_room_on_a_domain_that_is_one_device():
         free_world(2).links,
     )
 
-    room = pipeline_of(topology, FOUR_LAYERS, chosen, 0, NO_CORRECTIONS).memory_bytes
+    room = rooms_bytes(topology, chosen)
     assert room == (2000 - 16 * 30, 2000 - 16 * 30)
 
 

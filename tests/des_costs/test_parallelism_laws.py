@@ -21,6 +21,7 @@ from des import (
     Topology,
     simulate,
 )
+from des.costs.bound_stages import bound_stages
 from des.costs.stage_times import compute_rate_flops_per_s, stage_times_s
 from des.plan.placement import device_numbers
 from des.schedules import MESSAGE_OF
@@ -39,7 +40,7 @@ def test_every_pass_starts_as_soon_as_its_input_its_stage_and_its_device_allow(c
     result = simulate(topology, workload, chosen, found)
     stages = chosen.stages
     devices = device_numbers(stages)
-    passes_s = stage_times_s(topology, workload, stages, found, chosen.parallelism)
+    passes_s = stage_times_s(workload, bound_stages(topology, chosen), found)
     arrivals = defaultdict(float)
     for move in result.transfers:
         if move.kind != "G":
@@ -91,7 +92,7 @@ def test_time_and_work_are_conserved(case, step):
         for stage in stages
     ]
     silent = stage_times_s(
-        topology, workload, stages, NO_CORRECTIONS, chosen.parallelism, with_exchanges=False
+        workload, bound_stages(topology, chosen), NO_CORRECTIONS, with_exchanges=False
     )
     for span in in_time(result):
         device = result.stages[span.stage].domain, result.stages[span.stage].device

@@ -6,7 +6,7 @@ import pytest
 from shapes import TINY, UNIT_GPU, UNIT_KERNELS, shape_of, tiny_job, with_kernels
 from sharing import equal_world
 
-from des import Nodes, Parallelism, Placement, Plan, build_workload, domain_memory, simulate
+from des import Nodes, Parallelism, Placement, Plan, build_workload, domain_memory, lower, simulate
 from des.compiled.simulate import simulate_compiled
 from des.costs.layer_products import Spread
 from des.costs.layer_times import layer_seconds, moving_s
@@ -60,7 +60,7 @@ def test_what_waits_for_the_weight_gradient_is_kept_whole_too():
     world, unit = equal_world(1, num_gpus=4), 48 * 8 * 12288
     whole = shared_by(Parallelism(tensor=2, pipeline=2, sequence_parallel=False), 2, "zb_h1")
     result = simulate(world, job, whole)
-    timeline = memory_timeline(result, world, job, whole)
+    timeline = memory_timeline(lower(world, job, whole), result)
 
     (memory,) = domain_memory(world, job, whole)
     assert memory.activation_bytes == 2 * 44 * unit

@@ -12,6 +12,7 @@ from strategies import corrections, unit_workload
 
 from des import NO_CORRECTIONS, Nodes, Parallelism, Placement, Plan, Topology, simulate
 from des.compiled.simulate import simulate_compiled
+from des.costs.bound_stages import bound_stages
 from des.costs.node_collectives import group_all_gather_s
 from des.costs.node_groups import data_group
 from des.costs.sharded_passes import waiting_s
@@ -68,7 +69,7 @@ def test_a_schedule_sees_the_whole_backward_pass_hide_gradients_that_its_halves_
         parallelism=(Parallelism(data=2, sharding="gradients"),),
     )
     world = Topology.of([gpus("A", 2, NO_LATENCY)], [])
-    pipeline = pipeline_of(world, workload, chosen, 0, NO_CORRECTIONS)
+    pipeline = pipeline_of(world, workload, bound_stages(world, chosen), NO_CORRECTIONS, 2)
 
     assert [pipeline.duration_s(kind, 0) for kind in "FDWB"] == [1.0, 1.0, 2.5, 3.0]
     timing = timing_of(stage_orders("1f1b", 1, 2), pipeline)
@@ -151,16 +152,13 @@ def test_a_single_replica_has_nothing_to_shard(case, found, sharding):
 def test_passes_wait_no_less_than_for_the_longest_and_no_more_than_for_all(case, found):
     """The closed form lies between perfect overlap and none, in every kind of pass."""
     topology, workload, chosen = case
-    for stage in chosen.stages if chosen.parallelism else ():
+    sharded = [
+        replace(one, parallelism=replace(one.parallelism, tensor=1, sharding="parameters"))
+        for one in (bound_stages(topology, chosen) if chosen.parallelism else ())
+    ]
+    for stage in sharded:
         with_all, bare = (
-            stage_times_s(
-                topology,
-                workload,
-                [stage],
-                found,
-                [replace(one, tensor=1, sharding="parameters") for one in chosen.parallelism],
-                with_exchanges=flag,
-            )[0]
+            stage_times_s(workload, [stage], found, with_exchanges=flag)[0]
             for flag in (True, False)
         )
         assert all(with_all[kind] >= bare[kind] for kind in "FBDW")

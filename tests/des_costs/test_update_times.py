@@ -8,6 +8,7 @@ from sharing import equal_world, replicas
 from strategies import free_world, plan
 
 from des import Corrections, GradientExchange, Parallelism, simulate
+from des.costs.bound_stages import bound_stages
 from des.costs.update_times import optimiser_step_bytes, update_figures, update_s
 from des.plan.corrections import NO_CORRECTIONS
 
@@ -42,14 +43,15 @@ def test_the_fullest_device_counts_and_the_iteration_ends_that_much_later():
     parameter_s, overhead_s = update_figures(2, WORLD.domains[0], None, NO_CORRECTIONS)
     fullest = max(sum(job.num_parameters[:3]), job.num_parameters[3])
 
-    found_s = update_s(WORLD, job, plans, NO_CORRECTIONS)
+    found_s = update_s(job, bound_stages(WORLD, plans), NO_CORRECTIONS)
     assert found_s == fullest * parameter_s + overhead_s
     result = simulate(WORLD, job, plans)
     assert result.makespan_s == max(span.end_s for span in result.spans) + found_s
 
 
 def test_fractions_have_no_update():
-    assert update_s(free_world(2), tiny_job(), plan(0, 0, 1, 1), NO_CORRECTIONS) == 0.0
+    stages = bound_stages(free_world(2), plan(0, 0, 1, 1))
+    assert update_s(tiny_job(), stages, NO_CORRECTIONS) == 0.0
 
 
 @pytest.mark.parametrize("num_replicas", [2, 3, 6])

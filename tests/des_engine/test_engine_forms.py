@@ -18,8 +18,8 @@ from des import (
     UnreachableError,
     Workload,
     simulate,
-    simulate_orders,
 )
+from des.costs.bound_stages import bound_stages
 from des.costs.stage_times import stage_times_s
 from des.schedules import stage_orders
 
@@ -59,7 +59,7 @@ def test_gpipe_matches_the_closed_form_of_a_flow_shop(case):
     """
     topology, workload, chosen = case
     stages = chosen.placement.stages
-    passes_s = stage_times_s(topology, workload, stages, NO_CORRECTIONS)
+    passes_s = stage_times_s(workload, bound_stages(topology, chosen), NO_CORRECTIONS)
     expected = 0.0
     for direction, passed in enumerate((stages, stages[::-1])):
         hops = [
@@ -91,7 +91,7 @@ def test_a_schedule_by_its_orders_is_the_same_iteration(case):
         by_name = stage_orders(name, num_stages, workload.num_microbatches)
         named = simulate(topology, workload, Plan(placement=chosen.placement, schedule=name))
 
-        by_orders = simulate_orders(topology, workload, chosen, by_name)
+        by_orders = simulate(topology, workload, chosen, orders=by_name)
         assert by_orders.spans == named.spans
         assert by_orders.makespan_s == named.makespan_s
 
@@ -101,7 +101,7 @@ def test_memory_is_that_of_the_orders_given():
     topology, workload, chosen = two_stages(4)
     assert chosen.schedule == "1f1b"
 
-    result = simulate_orders(topology, workload, chosen, stage_orders("gpipe", 2, 4))
+    result = simulate(topology, workload, chosen, orders=stage_orders("gpipe", 2, 4))
     assert [domain.activation_bytes for domain in result.memory] == [4.0, 4.0]
 
 
@@ -111,23 +111,23 @@ def test_orders_that_wait_for_each_other_deadlock_by_name():
 
     message = "deadlock, waiting for their inputs: B0 of stage 0, F1 of stage 1"
     with pytest.raises(DeadlockError, match=message):
-        simulate_orders(*two_stages(2), waiting)
+        simulate(*two_stages(2), orders=waiting)
 
 
 def test_microbatches_may_change_order():
     """A sends F1 first; B takes F1 first, too: as good as the other way round."""
     swapped = orders("F1 F0 B1 B0", "F1 B1 F0 B0")
 
-    result = simulate_orders(*two_stages(2), swapped)
+    result = simulate(*two_stages(2), orders=swapped)
     assert result.makespan_s == 6
     assert times(result, 1) == {"F1": (1, 2), "B1": (2, 3), "F0": (3, 4), "B0": (4, 5)}
 
 
 def test_invalid_orders_are_refused():
     with pytest.raises(ValueError, match="schedule: stage 1 must do F0 before B0"):
-        simulate_orders(*two_stages(1), orders("F0 B0", "B0 F0"))
+        simulate(*two_stages(1), orders=orders("F0 B0", "B0 F0"))
     with pytest.raises(ValueError, match=r"schedule: stage 1 must do .* microbatch 0; got nothing"):
-        simulate_orders(*two_stages(1), orders("F0 B0"))
+        simulate(*two_stages(1), orders=orders("F0 B0"))
 
 
 def test_unreachable_domains_are_an_error_only_where_the_plan_needs_them():
@@ -149,7 +149,7 @@ def test_a_placement_that_does_not_match_is_refused():
     with pytest.raises(ValueError, match="layer 1 must be on one of the domains A 0, B 1; got 2"):
         simulate(topology, workload, plan(0, 2))
     with pytest.raises(ValueError, match="layer 1 must be on one of the domains A 0, B 1; got 2"):
-        simulate_orders(topology, workload, plan(0, 2), orders("F0 B0", "F0 B0"))
+        simulate(topology, workload, plan(0, 2), orders=orders("F0 B0", "F0 B0"))
 
 
 def test_an_unused_link_does_not_matter():

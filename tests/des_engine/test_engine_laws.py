@@ -23,6 +23,7 @@ from des import (
     UniformLaw,
     simulate,
 )
+from des.costs.bound_stages import bound_stages
 from des.costs.stage_times import stage_times_s
 from des.schedules import MESSAGE_OF, stage_orders
 
@@ -37,7 +38,7 @@ def test_every_pass_starts_as_soon_as_its_input_its_stage_and_its_domain_allow(
     topology, workload, chosen = case
     result = simulate(dataclasses.replace(topology, movement=movement), workload, chosen, found)
     stages = chosen.placement.stages
-    passes_s = stage_times_s(topology, workload, stages, found)
+    passes_s = stage_times_s(workload, bound_stages(topology, chosen), found)
     arrivals = {
         (stage + (1 if kind == "F" else -1), kind, microbatch): time_s
         for (stage, kind, microbatch), time_s in arrived_s(result).items()
@@ -115,7 +116,7 @@ def test_no_stage_is_done_before_the_way_to_it_its_own_work_and_the_way_back(cas
     result = simulate(topology, workload, chosen)
 
     stages = chosen.placement.stages
-    passes_s = stage_times_s(topology, workload, stages, NO_CORRECTIONS)
+    passes_s = stage_times_s(workload, bound_stages(topology, chosen), NO_CORRECTIONS)
     way_s = 0.0
     backward = "D" if any(span.kind == "D" for span in result.spans) else "B"
     for index, times_s in enumerate(passes_s):

@@ -13,6 +13,7 @@ from des import (
     Plan,
     StreamingDiLoCo,
     domain_memory,
+    lower,
     memory_timeline,
     simulate,
 )
@@ -111,7 +112,7 @@ def test_momentum_and_the_last_common_parameters_need_memory(mode, shared, state
 
     memories = domain_memory(world, workload, plan)
     assert [one.model_state_bytes for one in memories] == [state_bytes * 30.0] * 2
-    timeline = memory_timeline(simulate(world, workload, plan), world, workload, plan)
+    timeline = memory_timeline(lower(world, workload, plan), simulate(world, workload, plan))
     assert [one.model_state_bytes for one in timeline.devices] == [
         pytest.approx(state_bytes * 30.0 / shared.num_gpus)
     ] * 2

@@ -23,6 +23,7 @@ from des import (
     simulate,
 )
 from des.compiled.simulate import simulate_compiled
+from des.plan.placement import device_numbers
 
 
 @st.composite
@@ -59,9 +60,10 @@ def test_the_twin_is_equal_and_devices_do_one_thing_at_a_time(case, step):
     found = simulate(topology, workload, plan, step=step)
 
     assert simulate_compiled(topology, workload, plan, step=step) == found
-    last_end_s = dict.fromkeys(plan.device_of_stage, 0.0)
+    devices = device_numbers(plan.stages)
+    last_end_s = dict.fromkeys(devices, 0.0)
     for span in sorted(found.spans, key=lambda span: (span.start_s, span.end_s)):
-        device = plan.device_of_stage[span.stage]
+        device = devices[span.stage]
         assert span.start_s >= last_end_s[device]
         last_end_s[device] = span.end_s
     done = [(span.stage, span.kind, span.microbatch) for span in found.spans]

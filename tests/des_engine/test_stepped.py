@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import unit_workload, world
 
-from des import Placement, Plan, StarvationError, Topology, simulate
+from des import Placement, Plan, StarvationError, Topology, lower, simulate
 from des.simulation.stepped import simulate_stepped
 
 FORTH, BACK = (4.0, 8.0), (2.0, 1.0)
@@ -54,7 +54,7 @@ def test_an_iteration_by_hand():
     passes at 13 and 16 s, whose gradients arrive at 16 and 19 s. A does F of the third from 18 to
     19 s, behind its first backward pass; it arrives at 28 s, comes back at 34 s and ends at 36 s.
     """
-    result = simulate_stepped(PAIR, JOB, SPLIT, LoneMessages)
+    result = simulate_stepped(PAIR, lower(PAIR, JOB, SPLIT), LoneMessages)
 
     assert result.makespan_s == 36.0
     forth = [one for one in result.transfers if one.link == 0]
@@ -95,7 +95,7 @@ def test_links_of_lone_messages_give_the_iteration_without_queues(
         else Plan(placement=split, schedule=schedule)
     )
 
-    stepped = simulate_stepped(topology, job, plan, LoneMessages)
+    stepped = simulate_stepped(topology, lower(topology, job, plan), LoneMessages)
     plain = simulate(topology, job, plan)
 
     assert stepped.makespan_s == pytest.approx(plain.makespan_s, rel=1e-12)
@@ -108,6 +108,6 @@ def test_one_message_of_a_sender_at_a_time():
     transport = replace(PAIR.transport, endpoints="one_in_flight")
     topology = replace(PAIR, transport=transport)
 
-    stepped = simulate_stepped(topology, JOB, SPLIT, LoneMessages)
+    stepped = simulate_stepped(topology, lower(topology, JOB, SPLIT), LoneMessages)
 
     assert stepped.makespan_s == simulate(topology, JOB, SPLIT).makespan_s

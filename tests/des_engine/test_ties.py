@@ -13,7 +13,7 @@ from strategies import FREE_BANDWIDTH_BYTES_PER_S, free_world, plan, unit_worklo
 
 from des import GradientExchange, Parallelism, Topology, simulate
 from des.clock import Clock, Message, Moment
-from des.costs.feasibility import orders_of_plan
+from des.costs.feasibility import assign
 
 FREE = (FREE_BANDWIDTH_BYTES_PER_S, 0.0)
 
@@ -127,7 +127,7 @@ def test_results_are_in_canonical_order(case, transport, movement):
     topology: Topology = replace(topology, transport=transport, movement=movement)
     result = simulate(topology, workload, chosen)
 
-    orders = orders_of_plan(topology, workload, chosen)
+    orders = assign(topology, workload, chosen).orders
     done = [(span.kind, span.microbatch, span.stage) for span in result.spans]
     assert done == [tuple(operation) for order in orders for operation in order]
     has_queues = transport.sharing != "none"

@@ -141,7 +141,7 @@ def test_a_program_read_back_from_bytes_runs_as_its_plan(
     "content", [b"", b"{}", zlib.compress(b"[]"), zlib.compress(b'{"format":0}')]
 )
 def test_bytes_of_something_else_are_refused(content):
-    with pytest.raises(ValueError, match="program: bytes must be of eastwest program 1, got"):
+    with pytest.raises(ValueError, match="program: bytes must be of eastwest program 2, got"):
         Program.from_bytes(content)
 
 

@@ -31,6 +31,7 @@ from des import (
     check_memory,
     simulate,
 )
+from des.costs.bound_stages import bound_stages
 from des.costs.stage_times import pipeline_of
 from des.schedules import Border
 from des.schedules.exact import exact
@@ -132,7 +133,8 @@ def test_schedules_see_the_tcp_window():
     topology = dataclasses.replace(world("AB", links), transport=Transport(window_bytes=1.0))
     workload = units([(1, 1), (1, 1)], num_microbatches=2, message_bytes=20.0)
 
-    pipeline = pipeline_of(topology, workload, plan(0, 1), 0, NO_CORRECTIONS)
+    stages = bound_stages(topology, plan(0, 1))
+    pipeline = pipeline_of(topology, workload, stages, NO_CORRECTIONS, 2)
     assert pipeline.down == (Border(transfer_s=20.0, latency_s=0.5),)
 
 
@@ -141,7 +143,9 @@ def test_schedules_see_what_calibration_found():
     workload = units([(1, 1), (1, 1)], num_microbatches=2, message_bytes=20.0)
     found = Corrections(wan_latency_factor=2.0, message_overhead_s=0.25, compute_time_factor=3.0)
 
-    pipeline = pipeline_of(world("AB", links), workload, plan(0, 1), 0, found)
+    topology = world("AB", links)
+    stages = bound_stages(topology, plan(0, 1))
+    pipeline = pipeline_of(topology, workload, stages, found, 2)
     assert pipeline.up == (Border(transfer_s=0.45, latency_s=1.0),)
     assert pipeline.forward_s == (3.0, 3.0)
 

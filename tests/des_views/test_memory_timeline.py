@@ -8,7 +8,17 @@ from hypothesis import given, settings
 from sharing import FEW, gpus, parallel_cases
 from strategies import free_world, plan
 
-from des import Layer, Parallelism, Placement, Plan, Topology, Workload, domain_memory, simulate
+from des import (
+    Layer,
+    Parallelism,
+    Placement,
+    Plan,
+    Topology,
+    Workload,
+    domain_memory,
+    lower,
+    simulate,
+)
 from des.views.memory_timeline import MemoryChange, memory_timeline
 
 
@@ -32,7 +42,8 @@ def kept(num_layers: int, num_microbatches: int) -> Workload:
 
 
 def timeline(topology, workload, chosen):
-    return memory_timeline(simulate(topology, workload, chosen), topology, workload, chosen)
+    program = lower(topology, workload, chosen)
+    return memory_timeline(program, simulate(topology, workload, chosen))
 
 
 def steps(device):
@@ -178,7 +189,7 @@ def test_memory_comes_and_goes_in_order_and_none_is_left(case):
     """Exactly none, and never less than none; stages add up to their device."""
     topology, workload, chosen = case
     result = simulate(topology, workload, chosen)
-    found = memory_timeline(result, topology, workload, chosen)
+    found = memory_timeline(lower(topology, workload, chosen), result)
 
     assert sum(len(device.changes) - 1 for device in found.devices) == len(result.spans)
     for device in found.devices:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from strategies import plan, unit_workload, world
 
-from des import memory_timeline, read_topology, simulate
+from des import lower, memory_timeline, read_topology, simulate
 from des.figures.marks import Area, Arrow, Points
 from des.figures.palette import VERMILION
 from des.views.link_cells import link_cells
@@ -68,7 +68,7 @@ def test_cells_are_the_busy_shares_of_the_links(case):
 
 def test_areas_of_memory_end_at_what_the_timeline_says(case):
     result = simulate(*case)
-    timeline = memory_timeline(result, *case)
+    timeline = memory_timeline(lower(*case), result)
 
     figure = memory_figure(timeline, makespan_s=result.makespan_s)
 
@@ -78,7 +78,7 @@ def test_areas_of_memory_end_at_what_the_timeline_says(case):
 
 
 def test_the_views_of_a_plan_have_own_names(case):
-    views = plan_views(*case)
+    views = plan_views(case[0], lower(*case))
 
     names = [figure.name for figure in (*views.first, *views.more)]
     assert names == ["map", "gantt", "links", "memory"]

@@ -6,6 +6,7 @@ from evaluations import evaluation
 from strategies import plan, unit_workload, world
 
 from bench.browser import chromium
+from des import lower
 from des.views.plan_views import plan_views
 from scenarios.frame.plots import comparison_bars
 from scenarios.frame.report import Report
@@ -21,7 +22,8 @@ DRAWN = "document.documentElement.dataset.drawnMs"
 def page(tmp_path_factory):
     links = dict.fromkeys(("AB", "BA", "BC", "CB", "AC", "CA"), (10.0, 0.1))
     workload = unit_workload([(1.0, 2.0)] * 3, num_microbatches=4, message_bytes=1.0)
-    views = plan_views(world("ABC", links), workload, plan(0, 0, 1))
+    topology = world("ABC", links)
+    views = plan_views(topology, lower(topology, workload, plan(0, 0, 1)))
     report = Report(
         title="A report",
         question="Where should the model be?",

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
+from des import lower
 from des.views.plan_views import plan_views
 from scenarios.frame.report import PageTable, Report
 from scenarios.measure.pareto.figure import fronts_figure
@@ -31,8 +32,7 @@ def pareto_report(
     quickest = min(first.reference.figures, key=lambda one: one.time_s_per_token)
     views = plan_views(
         first.world.topology,
-        first.world.workload,
-        quickest.plan,
+        lower(first.world.topology, first.world.workload, quickest.plan),
         title=f"Quickest plan of the front of {first.world.name}",
     )
     rows = tuple(

@@ -11,7 +11,7 @@ from agents.answer.figures import duration
 from agents.answer.sections import Section, as_text
 from agents.decision.run_epochs import epoch_situation
 from agents.hi_ppo.policies import shipped
-from des import STEADY, Law, Plan, UniformLaw
+from des import STEADY, Law, Plan, UniformLaw, lower
 from des.base.document import DOCUMENT
 from des.base.parallel_map import ParallelMap
 from des.compiled.simulate import simulate_compiled
@@ -224,8 +224,7 @@ def _report(
     names = ", ".join(domain.name for domain in world.topology.domains)
     views = plan_views(
         world.topology,
-        world.workload,
-        plan,
+        lower(world.topology, world.workload, plan, case.corrections),
         case.corrections,
         title="The chosen plan, on links at base figures",
     )
