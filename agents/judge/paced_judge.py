@@ -14,11 +14,11 @@ from agents.judge.paced_refine import paced_refine
 from agents.judge.paced_splits import paced_fill, paced_levels
 from des import Corrections, Placement, Plan, Topology, Workload
 from des.base.jit import lean_kernel
+from des.compiled.many.desk import new_desk
 from des.compiled.many.job import job_on
 from des.compiled.many.layout import Real, Small, Whole
 from des.compiled.many.paced import Paces, paced_table, paces_of
 from des.compiled.many.paced_bound import paced_least_s, paced_quickest, paced_scores
-from des.compiled.many.paced_desk import new_desk
 from des.compiled.many.simulation import plan_rows
 from des.compiled.many.steady import Plans
 from des.costs.memory import model_state_bytes
