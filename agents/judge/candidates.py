@@ -9,7 +9,7 @@ from agents.judge.quick_fill import Tools, fits
 from des.base.jit import kernel
 from des.compiled.many.layout import Flags, Real, Small, Whole
 from des.compiled.many.least_times import least_time_s
-from des.compiled.many.plain_lanes import run_plain
+from des.compiled.many.recurrence import makespans
 from des.compiled.many.steady import Plans
 
 _ROUNDING = 1.0 - 1e-9
@@ -49,7 +49,7 @@ class Near(NamedTuple):
     """Room for R candidates that are judged together.
 
     ``limits`` are costs from which on they are of no use, ``limits_s`` the times at these costs,
-    ``owner`` the plan that each belongs to. ``weights`` (S,) are all 1.
+    ``owner`` the plan that each belongs to. ``counts`` are microbatches; ``weights`` (S,) all 1.
     """
 
     plans: Plans
@@ -58,6 +58,7 @@ class Near(NamedTuple):
     limits: Real
     limits_s: Real
     owner: Whole
+    counts: Whole
     ordered: Whole
     starts: Whole
     weights: Real
@@ -94,16 +95,14 @@ def judge_candidates(tools: Tools, aim: Aim, near: Near, num: int) -> int:
             group = plans.schedule[plan] * most + plans.num_stages[plan]
             starts[group] -= 1
             near.ordered[starts[group]] = plan
-    for group in range(last):
-        starts[group] = starts[group + 1]
-    starts[last] = total
-    run_plain(
-        tools.lanes,
+    makespans(
+        tools.desk,
         tools.job,
-        programs,
+        tools.paces,
         plans,
+        near.counts,
         near.ordered,
-        starts,
+        total,
         near.limits_s,
         near.times_s,
     )

@@ -1,50 +1,24 @@
 """Times and bytes of changes between plans of any number of copies of the model."""
 
 from collections.abc import Sequence
-from typing import NamedTuple, Self
 
 import numpy as np
 
-from agents.judge.change_costs import change_costs
+from agents.judge.change_costs import HeldLayers, MoveRates, change_costs
 from des import Plan, Workload
-from des.compiled.many.layout import Flags, Real, Small, Whole
-from des.costs.outer_state import OUTER_STATE_BYTES, has_outer_state
+from des.compiled.many.layout import Real, Small, Whole
+from des.costs.outer_state import has_outer_state
 from des.job.transformer import OPTIMISER_BYTES
 
 
-class HeldLayers(NamedTuple):
-    """Domains of the layers of P plans.
-
-    Copies of plan ``n`` are rows of ``layers`` (Q, L) from ``first[n]`` to that of the next,
-    (P + 1,); ``has_outer`` (P,) says whether there is an outer optimiser, and ``shards`` (P,) how
-    many copies share the state of the inner one, 1 where each has a whole one.
-    """
-
-    layers: Small
-    first: Whole
-    has_outer: Flags
-    shards: Whole
-
-    @classmethod
-    def of(cls, plans: Sequence[Plan], layers: Sequence[Small]) -> Self:
-        """Put plans together, each with the layers of its copies, (R, L)."""
-        return cls(
-            layers=np.concatenate(layers),
-            first=np.cumsum([0, *map(len, layers)]),
-            has_outer=np.array([has_outer_state(plan) for plan in plans], dtype=np.bool_),
-            shards=np.array([plan.optimiser_shards for plan in plans]),
-        )
-
-
-class MoveRates(NamedTuple):
-    """Goodput [bytes/s] and latency [s] of links of T networks, (T, K, K), and overhead. [s]
-
-    A goodput of 0 is no link; the overhead is that of a message.
-    """
-
-    goodput: Real
-    latency_s: Real
-    overhead_s: float
+def held_layers(plans: Sequence[Plan], layers: Sequence[Small]) -> HeldLayers:
+    """Put plans together, each with the layers of its copies, (R, L)."""
+    return HeldLayers(
+        layers=np.concatenate(layers),
+        first=np.cumsum([0, *map(len, layers)]),
+        has_outer=np.array([has_outer_state(plan) for plan in plans], dtype=np.bool_),
+        shards=np.array([plan.optimiser_shards for plan in plans]),
+    )
 
 
 def costs_of_changes(
@@ -62,25 +36,12 @@ def costs_of_changes(
     network_of
         Network of each change, (N,).
     """
-    old, new = changes
     size = rates.latency_s.shape[-1]
-    costs = np.empty((2, len(old)))
-    is_copied = np.diff(held.first) > 1
-    base_bytes = float(workload.state_bytes - OPTIMISER_BYTES)
-    change_costs(
-        held.layers,
-        np.stack([held.first[each] for each in (old, old + 1, new, new + 1)], axis=1),
-        np.stack([held.shards[old], held.shards[new]], axis=1),
-        network_of,
-        base_bytes + OUTER_STATE_BYTES * (held.has_outer[old] & held.has_outer[new]),
-        held.has_outer[old] & is_copied[new] & ~held.has_outer[new],
-        np.array(workload.num_parameters, dtype=np.float64),
-        rates.goodput,
-        rates.latency_s,
-        rates.overhead_s,
-        np.empty((3, size, size)),
-        costs,
-    )
+    costs = np.empty((2, len(network_of)))
+    num_parameters = np.array(workload.num_parameters, dtype=np.float64)
+    base_bytes, room = float(workload.state_bytes - OPTIMISER_BYTES), np.empty((3, size, size))
+    pairs = np.ascontiguousarray(changes)
+    change_costs(held, pairs, rates, network_of, num_parameters, base_bytes, room, costs)
     return costs
 
 
@@ -109,7 +70,7 @@ class CopyChanges:
         old, new = (np.array(own, dtype=np.int64) for own in rows)
         _, first = np.unique(np.concatenate([old, new]), return_index=True)
         distinct = [kept[at] for at in first.tolist()]
-        self._held = HeldLayers.of(
+        self._held = held_layers(
             distinct,
             [
                 np.array([one.domain_of_layer for one in plan.placements], dtype=np.int32)

@@ -1,20 +1,16 @@
-"""Levels of time up to which the stages of pipelines are filled with layers, several at a time."""
+"""Levels of time up to which the stages of pipelines are filled with layers."""
 
 from typing import NamedTuple
 
 import numpy as np
 
 from des.base.jit import inlined, lean_kernel
-from des.compiled.many.layout import Flags, Real, Small, Whole
+from des.compiled.many.layout import Real, Small
 from des.compiled.many.paced import WHOLE, Moments, Paces, moments_bytes, stage_moments
 from des.compiled.many.steady import Job, Plans
 
 _PRECISION = 2.0**-8
 _STEP = 1.03
-
-_AT_ONCE = 4
-"""Plans that are filled in turn: while a processor waits for a quotient of one, it divides for the
-next."""
 
 
 class LayerTimes(NamedTuple):
@@ -48,158 +44,78 @@ def layer_times(job: Job) -> LayerTimes:
     )
 
 
-class FillDesk(NamedTuple):
-    """Room to fill N plans of at most S stages, W at a time.
+@lean_kernel
+def fill_to_level(
+    job: Job,
+    times: LayerTimes,
+    paces: Paces,
+    plans: Plans,
+    plan: int,
+    count: int,
+    ends: Small,
+    in_memory: bool,
+) -> None:
+    """Fill a plan, which links join, up to the least level that holds all layers, about.
 
-    ``waiting`` (N,) are plans to fill, and ``leader`` (N,) those whose split each has too. Of the
-    plans in work, ``plan`` (W,), -1 for none: whether their passes are halved, ``kind``, where the
-    next stage begins, ``begin``, -1 behind a stage that holds nothing, and ``is_bounded`` once a
-    level is known at which all layers have room (W,). ``levels_s`` (W, 3) are the level that is
-    tried, one that is too low and one that is not; ``steps`` (W,) the factor to the next one;
-    ``around_s`` (W, 2) is before a stage's first pass and behind its last one; ``ends`` (W, S)
-    layers behind stages. [s]
+    Some level must; where memory counts it is known that one does. ``ends`` (S,) is room.
     """
+    low_s = even_level_s(times, paces, plans, plan, count)
+    level_s = high_s = low_s * _STEP
+    step, is_bounded = _STEP, False
+    while not is_bounded or high_s - low_s > _PRECISION * high_s:
+        if _fills(job, times, paces, plans, plan, count, ends, level_s, in_memory):
+            is_bounded, high_s = True, level_s
+            for stage in range(plans.num_stages[plan]):
+                plans.end_layer[plan, stage] = ends[stage]
+        elif is_bounded:
+            low_s = level_s
+        else:
+            step *= step
+            low_s, high_s = high_s, high_s * step
+        level_s = (low_s + high_s) / 2.0 if is_bounded else high_s
 
-    waiting: Whole
-    leader: Whole
-    plan: Whole
-    kind: Whole
-    begin: Whole
-    is_bounded: Flags
-    levels_s: Real
-    steps: Real
-    around_s: Real
-    ends: Small
 
-
-def new_fill_desk(num_plans: int, most_stages: int) -> FillDesk:
-    """Make room."""
-    waiting, leader = np.full((2, num_plans), -1)
-    plan, kind, begin = np.full((3, _AT_ONCE), -1)
-    return FillDesk(
-        waiting=waiting,
-        leader=leader,
-        plan=plan,
-        kind=kind,
-        begin=begin,
-        is_bounded=np.zeros(_AT_ONCE, dtype=np.bool_),
-        levels_s=np.zeros((_AT_ONCE, 3)),
-        steps=np.zeros(_AT_ONCE),
-        around_s=np.zeros((_AT_ONCE, 2)),
-        ends=np.zeros((_AT_ONCE, most_stages), dtype=np.int32),
+@lean_kernel
+def _fills(
+    job: Job,
+    times: LayerTimes,
+    paces: Paces,
+    plans: Plans,
+    plan: int,
+    count: int,
+    ends: Small,
+    level_s: float,
+    in_memory: bool,
+) -> bool:
+    """Give each stage what fits below a level; returns whether no layer is left."""
+    num_stages, schedule, num_layers = (
+        plans.num_stages[plan],
+        plans.schedule[plan],
+        times.all_s.shape[1] - 1,
     )
-
-
-@lean_kernel
-def fill_waiting(
-    job: Job,
-    times: LayerTimes,
-    paces: Paces,
-    plans: Plans,
-    counts: Whole,
-    desk: FillDesk,
-    num_waiting: int,
-    in_memory: bool,
-) -> None:
-    """Fill waiting plans, which links join, up to the least level that holds all layers, about.
-
-    Some level must; where memory counts it is known that one does.
-    """
-    num_begun = num_working = 0
-    while num_begun < num_waiting or num_working > 0:
-        for place in range(desk.plan.size):
-            if desk.plan[place] < 0 and num_begun < num_waiting:
-                plan = desk.waiting[num_begun]
-                num_begun, num_working = num_begun + 1, num_working + 1
-                low_s = even_level_s(times, paces, plans, plan, counts[plan])
-                desk.plan[place], desk.is_bounded[place] = plan, False
-                desk.kind[place] = 0 if paces.behind[plans.schedule[plan]] == WHOLE else 1
-                desk.levels_s[place, 0] = desk.levels_s[place, 2] = low_s * _STEP
-                desk.levels_s[place, 1], desk.steps[place] = low_s, _STEP
-        _fill_levels(job, times, paces, plans, counts, desk, in_memory)
-        for place in range(desk.plan.size):
-            if desk.plan[place] >= 0 and not _next_level(plans, desk, place, times.all_s.shape[1]):
-                desk.plan[place] = -1
-                num_working -= 1
-
-
-@lean_kernel
-def _next_level(plans: Plans, desk: FillDesk, place: int, num_ends: int) -> bool:
-    """Keep what a level has filled, and choose the next one; returns whether one is needed."""
-    plan, levels_s = desk.plan[place], desk.levels_s[place]
-    if desk.begin[place] == num_ends - 1:
-        desk.is_bounded[place], levels_s[2] = True, levels_s[0]
-        for stage in range(plans.num_stages[plan]):
-            plans.end_layer[plan, stage] = desk.ends[place, stage]
-    elif desk.is_bounded[place]:
-        levels_s[1] = levels_s[0]
-    else:
-        desk.steps[place] *= desk.steps[place]
-        levels_s[1], levels_s[2] = levels_s[2], levels_s[2] * desk.steps[place]
-        levels_s[0] = levels_s[2]
-        return True
-    levels_s[0] = (levels_s[1] + levels_s[2]) / 2.0
-    return bool(levels_s[2] - levels_s[1] > _PRECISION * levels_s[2])
-
-
-@lean_kernel
-def _fill_levels(
-    job: Job,
-    times: LayerTimes,
-    paces: Paces,
-    plans: Plans,
-    counts: Whole,
-    desk: FillDesk,
-    in_memory: bool,
-) -> None:
-    """Fill the plans in work up to their levels, stage by stage."""
-    most_stages = 0
-    for place in range(desk.plan.size):
-        desk.begin[place] = -1
-        if desk.plan[place] >= 0:
-            desk.begin[place] = 0
-            desk.around_s[place, 0] = desk.around_s[place, 1] = 0.0
-            most_stages = max(most_stages, plans.num_stages[desk.plan[place]])
-    for stage in range(most_stages):
-        for place in range(desk.plan.size):
-            if desk.begin[place] >= 0 and stage < plans.num_stages[desk.plan[place]]:
-                _fill_stage(job, times, paces, plans, counts, desk, place, stage, in_memory)
-
-
-@inlined
-def _fill_stage(
-    job: Job,
-    times: LayerTimes,
-    paces: Paces,
-    plans: Plans,
-    counts: Whole,
-    desk: FillDesk,
-    place: int,
-    stage: int,
-    in_memory: bool,
-) -> None:
-    """Give a stage what fits below the level of its plan."""
-    plan, kind, begin = desk.plan[place], desk.kind[place], desk.begin[place]
-    num_stages, count = plans.num_stages[plan], counts[plan]
-    domain = plans.domain[plan, stage]
-    outside_s, back_s = desk.around_s[place, 0], desk.around_s[place, 1]
-    if stage > 0:
-        before = plans.domain[plan, stage - 1]
-        outside_s += times.hop_s[before, domain]
-        back_s += times.hop_s[domain, before]
-    left_s = (desk.levels_s[place, 0] - outside_s) / count
-    most = times.all_s.shape[1] - num_stages + stage
-    end = _end_below(times, kind, domain, begin, most, left_s, back_s / count)
-    if in_memory:
-        moments = stage_moments(paces, plans.schedule[plan], num_stages, stage, count)
-        end = last_in_memory(job, moments, job.capacity_bytes[domain], begin, end)
-    if end == begin:
-        desk.begin[place] = -1
-        return
-    tail_s = times.tail_s[kind, domain]
-    desk.around_s[place, 0] = outside_s + (times.head_s[domain, end] - times.head_s[domain, begin])
-    desk.around_s[place, 1] = back_s + (tail_s[end] - tail_s[begin])
-    desk.ends[place, stage] = desk.begin[place] = end
+    kind = 0 if paces.behind[schedule] == WHOLE else 1
+    outside_s = back_s = 0.0
+    begin = before = 0
+    for stage in range(num_stages):
+        domain = plans.domain[plan, stage]
+        if stage > 0:
+            outside_s += times.hop_s[before, domain]
+            back_s += times.hop_s[domain, before]
+        most = num_layers - (num_stages - 1 - stage)
+        end = _end_below(
+            times, kind, domain, begin, most, (level_s - outside_s) / count, back_s / count
+        )
+        if in_memory:
+            moments = stage_moments(paces, schedule, num_stages, stage, count)
+            end = last_in_memory(job, moments, job.capacity_bytes[domain], begin, end)
+        if end == begin:
+            return False
+        head_s, tail_s = times.head_s[domain], times.tail_s[kind, domain]
+        outside_s += head_s[end] - head_s[begin]
+        back_s += tail_s[end] - tail_s[begin]
+        ends[stage] = begin = end
+        before = domain
+    return bool(begin == num_layers)
 
 
 @inlined

@@ -119,7 +119,8 @@ class PlanJudge(SteadyJudge):
             )
         known = self._tools_known
         if known is None or known.job is not job:
-            known = Tools(self.lanes, job, self.programs, least_figures(job, self.programs))
+            figures = least_figures(job, self.programs)
+            known = Tools(self.desk, job, self.paces, self.programs, figures)
             self._tools_known = known
         return known
 
@@ -149,6 +150,7 @@ class PlanJudge(SteadyJudge):
             limits=np.empty(_MOST_NEAR),
             limits_s=np.empty(_MOST_NEAR),
             owner=np.empty(_MOST_NEAR, dtype=np.int64),
+            counts=np.full(_MOST_NEAR, self.workload.num_microbatches),
             ordered=np.empty(_MOST_NEAR, dtype=np.int64),
             starts=np.zeros(len(self.schedules) * self.most_stages + 1, dtype=np.int64),
             weights=np.ones(self.most_stages),

@@ -9,16 +9,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from agents.judge.level_fills import layer_times, new_fill_desk
+from agents.judge.level_fills import layer_times
 from agents.judge.paced_refine import paced_refine
 from agents.judge.paced_splits import paced_fill, paced_levels
 from des import Corrections, Placement, Plan, Topology, Workload
 from des.base.jit import lean_kernel
+from des.compiled.many.desk import new_desk
 from des.compiled.many.job import job_on
 from des.compiled.many.layout import Real, Small, Whole
 from des.compiled.many.paced import Paces, paced_table, paces_of
 from des.compiled.many.paced_bound import paced_least_s, paced_quickest, paced_scores
-from des.compiled.many.paced_desk import new_desk
 from des.compiled.many.simulation import plan_rows
 from des.compiled.many.steady import Plans
 from des.costs.memory import model_state_bytes
@@ -168,8 +168,8 @@ class PacedJudge:
         return self.judged(plans, repeated, slack, best_s)
 
     def _fill(self, plans: Plans, counts: Whole, per_order: int) -> None:
-        desk = new_fill_desk(len(counts), self.most_stages)
-        paced_fill(self.job, self._times, self.paces, plans, counts, per_order, desk)
+        ends = np.empty(self.most_stages, dtype=np.int32)
+        paced_fill(self.job, self._times, self.paces, plans, counts, per_order, ends)
 
     def levels_s(self, orders: Sequence[Order], counts: Whole, schedule: int) -> Real:
         """About how long pipelines take at least, by a formula and unsplit: a first look. [s]"""

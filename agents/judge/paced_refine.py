@@ -3,10 +3,11 @@
 import math
 
 from des.base.jit import lean_kernel
+from des.compiled.many.desk import STAGE_ROWS, Desk, rows_of, write_plan
 from des.compiled.many.layout import Real, Whole
-from des.compiled.many.paced import Paces, paced_overflow, write_passes, written_time_s
+from des.compiled.many.paced import Paces, paced_overflow
 from des.compiled.many.paced_bound import paced_least_s
-from des.compiled.many.paced_desk import Desk
+from des.compiled.many.recurrence import iteration_s
 from des.compiled.many.steady import FITS, Job, Plans
 
 _MOST_FOR_ALL_MOVES, _NUM_BUSIEST = 8, 4
@@ -90,9 +91,10 @@ def _refine(
 @lean_kernel
 def _write_work(job: Job, plans: Plans, plan: int, desk: Desk) -> None:
     """Write the work of every stage on a microbatch. [s]"""
-    write_passes(job, plans, plan, desk)
+    write_plan(rows_of(desk), 0, job, plans, plan)
     for stage in range(plans.num_stages[plan]):
-        desk.work_s[stage] = desk.passes[stage, 0] + desk.passes[stage, 1]
+        at = stage * STAGE_ROWS
+        desk.work_s[stage] = desk.stages[at] + desk.stages[at + 1]
 
 
 @lean_kernel
@@ -117,7 +119,7 @@ def _score(
         return math.inf
     if paced_overflow(job, paces, plans, plan, count) != FITS:
         return math.inf
-    time_s: float = written_time_s(job, paces, plans, plan, count, desk, limit_s)
+    time_s: float = iteration_s(job, paces, plans, plan, count, desk, limit_s)
     return time_s
 
 

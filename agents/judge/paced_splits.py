@@ -2,13 +2,7 @@
 
 import math
 
-from agents.judge.level_fills import (
-    FillDesk,
-    LayerTimes,
-    even_level_s,
-    fill_waiting,
-    last_in_memory,
-)
+from agents.judge.level_fills import LayerTimes, even_level_s, fill_to_level, last_in_memory
 from des.base.jit import lean_kernel
 from des.compiled.many.layout import Real, Small, Whole
 from des.compiled.many.paced import WHOLE, Paces, paced_overflow, stage_moments
@@ -24,7 +18,7 @@ def paced_fill(
     plans: Plans,
     counts: Whole,
     per_order: int,
-    desk: FillDesk,
+    ends: Small,
 ) -> None:
     """Split the layers of plans, whose domains and schedules are given, evenly in time.
 
@@ -39,30 +33,26 @@ def paced_fill(
     per_order
         Plans in a row that differ in their schedules alone: where memory does not matter, those of
         whole backward passes have one split, and those of halved ones.
+    ends
+        Room, (S,).
     """
-    num_waiting = 0
     for first in range(0, plans.num_stages.size, per_order):
-        num_waiting = _line_up(
-            job, times, paces, plans, counts, first, per_order, desk, num_waiting
-        )
-    fill_waiting(job, times, paces, plans, counts, desk, num_waiting, False)
-    num_waiting = 0
-    for plan in range(plans.num_stages.size):
-        leader = desk.leader[plan]
-        if leader >= 0 and leader != plan:
-            for stage in range(plans.num_stages[plan]):
-                plans.end_layer[plan, stage] = plans.end_layer[leader, stage]
-    for plan in range(plans.num_stages.size):
-        if desk.leader[plan] < 0 or paced_overflow(job, paces, plans, plan, counts[plan]) == FITS:
+        if not _is_joined(times.hop_s, plans, first):
+            for plan in range(first, first + per_order):
+                num_layers = times.all_s.shape[1] - 1
+                _fill_any(plans.end_layer[plan], plans.num_stages[plan], 0, 0, num_layers)
             continue
-        if _fill_memory(job, paces, plans, plan, counts[plan]):
-            desk.waiting[num_waiting] = plan
-            num_waiting += 1
-    fill_waiting(job, times, paces, plans, counts, desk, num_waiting, True)
+        _fill_in_time(job, times, paces, plans, counts, first, per_order, ends)
+        for plan in range(first, first + per_order):
+            count = counts[plan]
+            if paced_overflow(job, paces, plans, plan, count) == FITS:
+                continue
+            if _fill_memory(job, paces, plans, plan, count):
+                fill_to_level(job, times, paces, plans, plan, count, ends, True)
 
 
 @lean_kernel
-def _line_up(
+def _fill_in_time(
     job: Job,
     times: LayerTimes,
     paces: Paces,
@@ -70,28 +60,21 @@ def _line_up(
     counts: Whole,
     first: int,
     per_order: int,
-    desk: FillDesk,
-    num_waiting: int,
-) -> int:
-    """Let the plans of an order wait whose splits are needed; returns how many wait now.
-
-    Where no links join the domains, or their memory cannot hold the layers, plans get some split.
-    """
+    ends: Small,
+) -> None:
+    """Split the layers of an order as if memory were free, where it can hold them at all."""
     is_tight = room_bytes(job, plans, first) < least_bytes(job)
-    is_apart = not _is_joined(times.hop_s, plans, first)
     leaders = (-1, -1)
     for plan in range(first, first + per_order):
-        desk.leader[plan] = -1
         kind = 0 if paces.behind[plans.schedule[plan]] == WHOLE else 1
-        if is_apart:
-            _fill_any(plans.end_layer[plan], plans.num_stages[plan], 0, 0, times.all_s.shape[1] - 1)
-        elif not is_tight or _fill_memory(job, paces, plans, plan, counts[plan]):
-            if leaders[kind] < 0:
-                leaders = (plan, leaders[1]) if kind == 0 else (leaders[0], plan)
-                desk.waiting[num_waiting] = plan
-                num_waiting += 1
-            desk.leader[plan] = leaders[kind]
-    return num_waiting
+        if is_tight and not _fill_memory(job, paces, plans, plan, counts[plan]):
+            continue
+        if leaders[kind] < 0:
+            leaders = (plan, leaders[1]) if kind == 0 else (leaders[0], plan)
+            fill_to_level(job, times, paces, plans, plan, counts[plan], ends, False)
+            continue
+        for stage in range(plans.num_stages[plan]):
+            plans.end_layer[plan, stage] = plans.end_layer[leaders[kind], stage]
 
 
 @lean_kernel

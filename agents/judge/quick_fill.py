@@ -5,9 +5,10 @@ from typing import NamedTuple
 
 from des.base.jit import kernel
 from des.compiled.kernels.intrinsics import views_of
-from des.compiled.kernels.lanes import Lanes
+from des.compiled.many.desk import Desk
 from des.compiled.many.layout import Real
 from des.compiled.many.least_times import LeastFigures
+from des.compiled.many.paced import Paces
 from des.compiled.many.steady import Job, Plans, Programs, needed_bytes
 
 _PRECISION = 2.0**-9
@@ -17,8 +18,9 @@ _STEP = 1.04
 class Tools(NamedTuple):
     """Arrays for judging plans of one job on one network."""
 
-    lanes: Lanes
+    desk: Desk
     job: Job
+    paces: Paces
     programs: Programs
     figures: LeastFigures
 

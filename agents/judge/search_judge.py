@@ -47,7 +47,7 @@ class Judge:
         self.most_stages, self.programs = self._judge.most_stages, self._judge.programs
         self.job = self._judge.network_job(topology)
         self.can_reach = reachable(self.job)
-        self.is_quick = has_steady_plans(topology, simulator)
+        self.is_quick = self._judge.is_paced and has_steady_plans(topology, simulator)
         most = MOST_JUDGED if self.is_quick else MOST_SIMULATED
         self._max_judged = most if max_judged is None else max_judged
 

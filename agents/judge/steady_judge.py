@@ -80,7 +80,7 @@ class SteadyJudge(PlanSimulation):
 
     def network_job(self, topology: Topology) -> Job:
         """As `job_of`, also of a network that moves: plans there are simulated one by one."""
-        is_quick = has_steady_plans(topology, self.simulator)
+        is_quick = self.is_paced and has_steady_plans(topology, self.simulator)
         job = self.times_on(topology)
         if is_quick and has_every_link(topology):
             return job

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from agents.judge.copy_moves import CopyChanges, MoveRates
+from agents.judge.change_costs import MoveRates
+from agents.judge.copy_moves import CopyChanges
 from agents.judge.moves import Ways, change_times, count_ways, fill_ways
 from des import (
     NO_CORRECTIONS,

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from agents.judge.copy_moves import HeldLayers, MoveRates, costs_of_changes
+from agents.judge.change_costs import MoveRates
+from agents.judge.copy_moves import costs_of_changes, held_layers
 from agents.scheduling.known_plan import KnownPlan
 from agents.scheduling.setting import Setting
 from des.compiled.many.each import NetworkFigures
@@ -34,7 +35,7 @@ def change_figures(
     if len(rows) == 0:
         return costs
     if setting.world.replacement.pays_bytes:
-        held = HeldLayers.of([one.plan for one in plans], [one.layers for one in plans])
+        held = held_layers([one.plan for one in plans], [one.layers for one in plans])
         rates = MoveRates(
             networks.goodput_bytes_per_s,
             networks.latency_s,

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from agents.judge.level_fills import layer_times, new_fill_desk
+from agents.judge.level_fills import layer_times
 from agents.judge.paced_splits import paced_fill
 from agents.planners.whole.groups import whole_shares
 from agents.scheduling.kernels.misfits import overflows_of
@@ -86,8 +86,8 @@ class PlanMaker:
         counts = np.array([share for own in shares for share in own], dtype=np.int64)
         rows = self._rows(described)
         times = layer_times(job._replace(rate_flops_per_s=tilted.ravel()))
-        desk = new_fill_desk(len(counts), self._most_stages)
-        paced_fill(job, times, self._paces, rows, counts, 1, desk)
+        ends = np.empty(self._most_stages, dtype=np.int32)
+        paced_fill(job, times, self._paces, rows, counts, 1, ends)
         overflow = np.empty(len(counts))
         overflows_of(job, self._paces, rows, counts, overflow)
         found: list[KnownPlan | int] = []

@@ -28,12 +28,12 @@ def new_lanes(num_stages: int, num_slots: int, num_pieces: int = 32) -> Lanes:
         takes more time, lane by lane; given pieces must not be more.
     """
     num_wires = max(1, 2 * (num_stages - 1))
-    own = _zeros(LANE_ROWS, LANES)
+    own = aligned_zeros(LANE_ROWS, LANES)
     return Lanes(
-        stages=_zeros(num_stages, STAGE_ROWS, LANES),
-        wires=_zeros(num_wires, WIRE_ROWS, LANES),
-        arrivals=_zeros(num_slots, LANES),
-        pieces=_zeros(num_wires, num_pieces, PIECE_ROWS, LANES),
+        stages=aligned_zeros(num_stages, STAGE_ROWS, LANES),
+        wires=aligned_zeros(num_wires, WIRE_ROWS, LANES),
+        arrivals=aligned_zeros(num_slots, LANES),
+        pieces=aligned_zeros(num_wires, num_pieces, PIECE_ROWS, LANES),
         own=own,
         seed=own[SEED].view(np.int64),
     )
@@ -41,11 +41,11 @@ def new_lanes(num_stages: int, num_slots: int, num_pieces: int = 32) -> Lanes:
 
 def no_record() -> Record:
     """Make no room: nothing is written down."""
-    return Record(spans=_zeros(0, 2, LANES), transfers=_zeros(0, 3, LANES))
+    return Record(spans=aligned_zeros(0, 2, LANES), transfers=aligned_zeros(0, 3, LANES))
 
 
-def _zeros(*shape: int) -> np.ndarray:
-    """Array whose rows of lanes each begin a cache line: others take two to read."""
+def aligned_zeros(*shape: int) -> np.ndarray:
+    """Make an array whose rows of lanes each begin a cache line: others take two to read."""
     count = math.prod(shape)
     spare = _CACHE_LINE_BYTES // 8
     room = np.zeros(count + spare)

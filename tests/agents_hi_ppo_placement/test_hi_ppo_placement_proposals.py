@@ -21,7 +21,7 @@ from agents.planners.search.search import search
 from agents.planners.search.search_moves import plans_of_orders
 from des import InfeasiblePlacementError, Plan, Topology, check_memory, simulate
 from des.compiled.many.least_times import least_time_s
-from des.compiled.many.plain_lanes import plain_makespans
+from des.compiled.many.recurrence import makespans
 from des.world.domain_load import DomainLoad
 from scenarios.suites import suite
 
@@ -86,7 +86,7 @@ def test_no_iteration_is_quicker_than_its_bound(seed):
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_plain_lanes_take_what_others_take_and_give_up_only_what_is_slower(seed):
+def test_plans_with_a_limit_take_what_others_take_and_are_given_up_only_where_slower(seed):
     """Without limits times are equal to the last bit; with them, below the limit they still are."""
     topology, workload = drawn_case(seed, 6, 30)
     judge = PlanJudge(workload, 6)
@@ -95,23 +95,12 @@ def test_plain_lanes_take_what_others_take_and_give_up_only_what_is_slower(seed)
     judge.fill_by(job, plans, np.ones(plans.domain.shape))
     expected_s = judge.scores(job, plans)
     tools, count = judge.tools(job), len(expected_s)
-    groups = plans.schedule * judge.most_stages + plans.num_stages - 1
-    num_groups = len(judge.schedules) * judge.most_stages
-    starts = np.cumsum(np.bincount(groups + 1, minlength=num_groups + 1))
-    ordered = np.argsort(groups, kind="stable")
-
+    ordered = np.lexsort((plans.num_stages, plans.schedule))
+    counts = np.full(count, workload.num_microbatches)
     for limit_s in (np.inf, float(np.median(expected_s))):
         found_s = np.full(count, np.nan)
-        plain_makespans(
-            tools.lanes,
-            job,
-            tools.programs,
-            plans,
-            ordered,
-            starts,
-            np.full(count, limit_s),
-            found_s,
-        )
+        of_plans = tools.desk, job, tools.paces, plans, counts
+        makespans(*of_plans, ordered, count, np.full(count, limit_s), found_s)
         is_below = expected_s < limit_s
         assert (found_s[is_below] == expected_s[is_below]).all()
         assert (found_s[~is_below] >= limit_s).all()

@@ -15,9 +15,11 @@ from strategies import bandwidth_factors, free_world, unit_domain, unit_workload
 
 from agents.decision.problem import PlanningProblem
 from agents.flat.backends import backend_named, backend_names
+from agents.judge.steady_judge import SteadyJudge
 from agents.planners.table import PLANNERS
 from agents.replanning.table import SCHEDULERS
 from des import SCHEDULES, Placement, Plan, simulate
+from des.compiled.many.simulation import simulate_many
 from des.dynamics import kind_of
 from des.world.files.dynamics_forms import read_law
 from scenarios.measure.targets.measurement_size import SHORT, SchedulerColumn, Scope
@@ -64,6 +66,18 @@ def test_the_schedule_takes_all_passes_of_a_microbatch_in_turn(installed):
 
     assert list(SCHEDULES)[-1] == "one_by_one"
     assert simulate(free_world(3), workload, plan).makespan_s == pytest.approx(36.0)
+
+
+def test_plans_of_a_schedule_without_a_pace_are_judged_one_by_one(installed):
+    workload = unit_workload([(1.0, 2.0)] * 3, num_microbatches=4)
+    plans = [Plan(placement=Placement.even(3, 3), schedule=name) for name in ("one_by_one", "1f1b")]
+    judge = SteadyJudge(workload, 3, schedules=("1f1b", "one_by_one"))
+
+    expected_s = [simulate(free_world(3), workload, plan).makespan_s for plan in plans]
+    scores = judge.scores(judge.job_of(free_world(3)), judge.plans_of(plans))
+    assert (
+        scores.tolist() == expected_s == simulate_many([free_world(3)], workload, plans)[0].tolist()
+    )
 
 
 def test_the_planner_takes_the_fastest_domain(installed):

@@ -16,10 +16,10 @@ import numpy as np
 
 from agents.hi_ppo.local.alike_gpus import DeviceTimes
 from des import Corrections, Plan, Topology, Workload
+from des.compiled.many.desk import new_desk
 from des.compiled.many.layout import Real, Whole
 from des.compiled.many.paced import paced_table, paces_of
 from des.compiled.many.paced_bound import paced_scores
-from des.compiled.many.paced_desk import new_desk
 from des.compiled.many.steady import Job
 from des.costs.message_times import quickest_message_s
 

@@ -1,24 +1,20 @@
 """Instructions that Numba has no words for: the only module in which LLVM's are written by hand.
 
-Three things cost too much as Numba compiles them:
-
-- **Records by number**, `at`: an array is seven words to pass and counts references to it; a record
-  is one word, without a count. So kernels share the first record of each array and find the others
-  by their number.
-- **Views of arrays**, `views_of`: a tuple of arrays is handed on field by field, and every array
-  that is taken out of it is counted as held, which costs more than reading it. A view is two or
-  three words without a count: where an array is, and how large. Indices are not negative and not
-  checked.
+- **Records by number**, `at`: an array is seven words to pass and counts references to it, a record
+  is one word without a count. So kernels share the first record of each array.
+- **Views of arrays**, `views_of`: two or three words without a count, where an array is and how
+  large. Indices are not negative and not checked.
 - **Vectors** of one double a lane, and `vector_rows` in memory: every operation rounds as the one
   on single numbers does, so a lane has the bits that it would have alone. Masks are whole numbers
-  with one bit per lane. A loop over lanes is vectorised only if no two arrays can overlap.
+  with one bit per lane. A loop over lanes is vectorised only if no two arrays can overlap. Rows of
+  an array of one axis hold a number each, so one kernel runs one lane or all.
 
 An array must outlive its records, views and rows.
 """
 
-import inspect
 import operator
 from collections.abc import Callable
+from functools import wraps
 from typing import Any, cast
 
 from llvmlite import ir  # type: ignore[import-untyped]
@@ -31,8 +27,6 @@ LANES = 16
 """Lanes of a vector: two of the widest registers, so that one is not waited for."""
 
 ALL_LANES = (1 << LANES) - 1
-"""Mask of all lanes."""
-
 Vector = Any
 Rows = Any
 Decorator = Callable[[Callable[..., Any]], Any]
@@ -55,7 +49,7 @@ class _VectorType(types.Type):
 class _ViewType(types.Type):
     """Numba type of a view; of more than two axes all but the last are one.
 
-    Rows of vectors are a view of two axes whose number of columns is known, which is one word.
+    Rows are a view of two axes whose number of columns is known, which is one word.
     """
 
     def __init__(self, dtype: types.Type, num_axes: int, num_columns: int | None = None) -> None:
@@ -66,6 +60,8 @@ class _ViewType(types.Type):
 
 _VECTOR = _VectorType(f"vector of {LANES} lanes")
 _ROWS = _ViewType(types.float64, 2, LANES)
+_NUMBER_ROWS = _ViewType(types.float64, 2, 1)
+_ALONE = {_VECTOR: types.float64, _ROWS: _NUMBER_ROWS}
 
 
 @extending.register_model(_VectorType)
@@ -77,7 +73,7 @@ class _VectorModel(models.PrimitiveModel):
 @extending.register_model(_ViewType)
 class _ViewModel(models.StructModel):
     def __init__(self, manager: Any, kind: _ViewType) -> None:
-        members = [("first", _types.CPointer(kind.dtype))]
+        members = [("first", _types.CPointer(_VECTOR if kind == _ROWS else kind.dtype))]
         if kind.num_columns is None:
             members += [("size", types.intp), ("num_columns", types.intp)][: kind.num_axes]
         super().__init__(manager, kind, members)  # type: ignore[no-untyped-call]
@@ -139,11 +135,13 @@ def vector_rows(typing_context: Any, array: types.Type) -> Any:
     view = _viewed(array)
     if not isinstance(view, _ViewType) or view.dtype != types.float64:
         return None
+    rows, row = (_ROWS, _NUMBERS) if view.num_axes == 2 else (_NUMBER_ROWS, ir.DoubleType())
 
     def generate(context: Any, build: Any, signature: Any, given: Any) -> ir.Value:
-        return _struct_of(build, [build.extract_value(_view(context, build, array, given[0]), 0)])
+        first = build.extract_value(_view(context, build, array, given[0]), 0)
+        return _struct_of(build, [build.bitcast(first, row.as_pointer())])
 
-    return _ROWS(array), generate
+    return rows(array), generate
 
 
 class _Element(AbstractTemplate):
@@ -174,6 +172,7 @@ def _address(context: Any, build: Any, kinds: Any, given: Any) -> ir.Value:
         for index, kind in zip(_parts_of(build, given[1]), where, strict=True)
     )
     num_columns = _WORD(view.num_columns) if view.num_columns else sizes[-1]
+    first = build.bitcast(first, ir.DoubleType().as_pointer()) if view.num_columns else first
     return build.gep(first, [build.add(build.mul(row, num_columns), column)])
 
 
@@ -191,39 +190,36 @@ def _write(context: Any, build: Any, signature: Any, given: Any) -> ir.Value:
 
 
 def _instruction(result: types.Type, *wanted: types.Type) -> Decorator:
-    """Let compiled code call what writes an instruction on values converted to some types."""
+    """Let compiled code call what writes an instruction, on vectors or all on single numbers."""
 
     def compiled(write: Callable[..., Any]) -> Any:
         def define(context: Any, *given: types.Type) -> Any:
-            can_convert = (context.can_convert(*pair) for pair in zip(given, wanted, strict=True))
-            return None if None in can_convert else (result(*wanted), generate)
+            for kinds in (wanted, tuple(_ALONE.get(one, one) for one in wanted)):
+                pairs = zip(given, kinds, strict=True)
+                if None not in [context.can_convert(*pair) for pair in pairs]:
+                    made = result if kinds == wanted else _ALONE.get(result, result)
+                    return made(*kinds), generate
+            return None
 
         def generate(context: Any, build: Any, signature: Any, given: Any) -> ir.Value:
             written = write(build, *given)
             return context.get_dummy_value() if result == types.void else written
 
-        define.__name__, define.__doc__ = write.__name__, write.__doc__
-        vars(define)["__signature__"] = inspect.signature(write)
-        return _intrinsic(define)
+        return _intrinsic(wraps(write)(define))
 
     return compiled
-
-
-def _row(build: Any, rows: ir.Value, row: ir.Value) -> ir.Value:
-    first = build.gep(build.extract_value(rows, 0), [build.mul(row, _WORD(LANES))])
-    return build.bitcast(first, _NUMBERS.as_pointer())
 
 
 @_instruction(_VECTOR, _ROWS, types.intp)
 def load(build: Any, rows: Any, row: Any) -> Any:
     """Return a row."""
-    return build.load(_row(build, rows, row), align=8)
+    return build.load(build.gep(build.extract_value(rows, 0), [row]), align=8)
 
 
 @_instruction(types.void, _ROWS, types.intp, _VECTOR)
 def store(build: Any, rows: Any, row: Any, vector: Any) -> Any:
     """Write a row."""
-    return build.store(vector, _row(build, rows, row), align=8)
+    return build.store(vector, build.gep(build.extract_value(rows, 0), [row]), align=8)
 
 
 @_instruction(types.int64, types.float64)
@@ -240,20 +236,22 @@ def splat(build: Any, number: Any) -> Any:
     return build.shuffle_vector(build.insert_element(empty, number, _WORD(0)), empty, zeros)
 
 
-def _mask(build: Any, flags: ir.Value) -> ir.Value:
-    return build.zext(build.bitcast(flags, ir.IntType(LANES)), _WORD)
+def _mask(build: Any, how: str, left: ir.Value, right: ir.Value) -> ir.Value:
+    flags = build.fcmp_ordered(how, left, right)
+    lanes = build.bitcast(flags, ir.IntType(LANES)) if flags.type == _FLAGS else flags
+    return build.zext(lanes, _WORD)
 
 
 @_instruction(types.int64, _VECTOR, _VECTOR)
 def below(build: Any, left: Any, right: Any) -> Any:
     """Mask of the lanes in which the first number is less; not where either is not a number."""
-    return _mask(build, build.fcmp_ordered("<", left, right))
+    return _mask(build, "<", left, right)
 
 
 @_instruction(types.int64, _VECTOR, _VECTOR)
 def equal(build: Any, left: Any, right: Any) -> Any:
     """Mask of the lanes in which both numbers are equal."""
-    return _mask(build, build.fcmp_ordered("==", left, right))
+    return _mask(build, "==", left, right)
 
 
 @_instruction(_VECTOR, _VECTOR, _VECTOR)
@@ -281,7 +279,7 @@ def first_lane(build: Any, mask: Any) -> Any:
 
 
 def _overload_operator(function: Callable[..., Any], name: str) -> None:
-    """Let an operator on two vectors be a method of LLVM's builder."""
+    """Let an operator on two vectors, or on one and a number, be a method of LLVM's builder."""
 
     @_instruction(_VECTOR, _VECTOR, _VECTOR)
     def compute(build: Any, left: Any, right: Any) -> Any:
@@ -289,8 +287,10 @@ def _overload_operator(function: Callable[..., Any], name: str) -> None:
 
     @extending.overload(function, strict=False)
     def _operator(left: types.Type, right: types.Type) -> Callable[..., Any] | None:
-        if left != _VECTOR or right != _VECTOR:
+        if left != _VECTOR:
             return None
+        if right != _VECTOR:
+            return lambda left, right: compute(left, splat(right))
         return lambda left, right: compute(left, right)  # noqa: PLW0108 - must be Python
 
 

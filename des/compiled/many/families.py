@@ -1,26 +1,19 @@
 """Plans of all families simulated side by side: pipelines, replicas, and groups of either."""
 
 from collections.abc import Sequence
-from functools import lru_cache
 
 import numpy as np
 
 from des.compiled.eligibility import has_plain_transport
-from des.compiled.lanes import new_lanes
-from des.compiled.many.family_layout import (
-    ALONE,
-    PassTimes,
-    PipelinePrograms,
-    RingJob,
-    RingRoom,
-)
-from des.compiled.many.family_rows import Program, WrittenPlans, written_plans
+from des.compiled.many.desk import new_lane_desk
+from des.compiled.many.family_layout import ALONE, PassTimes, RingJob, RingRoom
+from des.compiled.many.family_rows import WrittenPlans, written_plans
 from des.compiled.many.job import DomainFigures, domain_figures
-from des.compiled.many.layout import Flags, Real
+from des.compiled.many.layout import Real
+from des.compiled.many.paced import paces_of
 from des.compiled.many.pipelines import last_passes
 from des.compiled.many.rings import step_times
 from des.compiled.many.steady import Job
-from des.compiled.operation_table import operation_table
 from des.costs.message_times import direct_links
 from des.job.workload import Workload
 from des.plan.corrections import NO_CORRECTIONS, Corrections
@@ -39,10 +32,11 @@ class FamilySimulation:
     ) -> None:
         self._workload, self._written, self._corrections = workload, written, corrections
         rows = written.rows
-        self._programs, num_slots = _program_tables(written.programs)
-        self._lanes = new_lanes(int(self._programs.num_stages.max()), num_slots)
+        stages, schedule = rows.pipelines.num_stages, rows.pipelines.schedule
+        self._paces = paces_of(written.schedules)
+        self._desk = new_lane_desk(int(stages.max()), int(rows.shares.max()))
         self._passes = PassTimes(*np.zeros((2, *rows.pipelines.domain.shape)))
-        order = np.argsort(rows.pipelines.schedule, kind="stable")
+        order = np.lexsort((rows.shares, stages, schedule))
         message = np.repeat(rows.message, np.diff(rows.first))[order]
         self._orders = [order[message == each] for each in range(len(written.compressions))]
         sums = workload.sums_before
@@ -109,22 +103,14 @@ class FamilySimulation:
     def _run_pipelines(
         self, job: Job, ring: RingJob, ordered: np.ndarray, compression: float
     ) -> None:
-        """Simulate pipelines whose messages shrink by one factor, in order of their programs."""
+        """Simulate pipelines whose messages shrink by one factor, those alike in a row."""
         goodput = ring.goodput_bytes_per_s
         wire_s = np.full_like(goodput, np.inf)
         num_bytes = self._workload.message_bytes / compression
         np.divide(num_bytes, goodput, out=wire_s, where=goodput > 0.0)
-        programs = self._written.rows.pipelines.schedule[ordered]
-        starts = np.searchsorted(programs, np.arange(len(self._programs.num_stages) + 1))
-        last_passes(
-            self._lanes,
-            job._replace(wire_s=wire_s),
-            self._programs,
-            self._written.rows.pipelines,
-            ordered,
-            starts,
-            self._passes,
-        )
+        rows, task = self._written.rows, job._replace(wire_s=wire_s)
+        pipelines = self._desk, task, self._paces, rows.pipelines, rows.shares
+        last_passes(*pipelines, ordered, self._passes)
 
 
 def family_times_s(
@@ -161,27 +147,6 @@ def family_times_s(
     for number in plain:
         times_s[number, written.positions] = simulation.times_on(topologies[number])
     return times_s
-
-
-def _program_tables(programs: Sequence[Program]) -> tuple[PipelinePrograms, int]:
-    """Operations of pipelines by number of the program, and most arrivals waited for."""
-    tables = [operation_table(*program) for program in programs]
-    found = PipelinePrograms(
-        num_stages=np.array([table.num_stages for table in tables]),
-        first_row=np.cumsum([0, *(len(table.rows) for table in tables)]),
-        rows=np.concatenate([table.rows for table in tables]),
-        is_last=np.concatenate([_last_operations(program) for program in programs]),
-    )
-    return found, max(1, *(table.num_slots for table in tables))
-
-
-@lru_cache(maxsize=1024)
-def _last_operations(program: Program) -> Flags:
-    """Mask of the last operation of each stage."""
-    stages = operation_table(*program).rows[::-1, 0]
-    is_last = np.zeros(len(stages), dtype=np.bool_)
-    is_last[len(stages) - 1 - np.unique(stages, return_index=True)[1]] = True
-    return is_last
 
 
 def _room(written: WrittenPlans, num_layers: int, num_domains: int) -> RingRoom:

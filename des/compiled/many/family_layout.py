@@ -5,7 +5,7 @@ N plans of Q pipelines in all, K domains, L layers, X kinds of exchanges.
 
 from typing import NamedTuple
 
-from des.compiled.many.layout import Flags, Real, Small, Whole
+from des.compiled.many.layout import Flags, Real, Whole
 from des.compiled.many.steady import Plans
 
 BEHIND_BACKWARD, AFTER_PIPELINE, AFTER_STEP, ALONE = range(4)
@@ -17,9 +17,9 @@ class FamilyRows(NamedTuple):
     """Plans as their pipelines, one stage per domain, which share no domain.
 
     Pipelines of plan ``n`` are rows of ``pipelines`` from ``first[n]`` to that of the next,
-    (N + 1,); their ``schedule`` is the number of a program. ``exchange`` (N,) is a kind of
-    exchange, read where a plan has several pipelines, and ``script`` (N,) the steps of its members;
-    ``message`` (N,) a size of activations.
+    (N + 1,); ``shares`` (Q,) are their microbatches. ``exchange`` (N,) is a kind of exchange, read
+    where a plan has several pipelines, and ``script`` (N,) the steps of its members; ``message``
+    (N,) a size of activations.
     """
 
     first: Whole
@@ -27,6 +27,7 @@ class FamilyRows(NamedTuple):
     script: Whole
     message: Whole
     pipelines: Plans
+    shares: Whole
 
 
 class ExchangeKinds(NamedTuple):
@@ -90,18 +91,6 @@ class PassTimes(NamedTuple):
 
     start_s: Real
     end_s: Real
-
-
-class PipelinePrograms(NamedTuple):
-    """Operation tables of ``num_stages`` (G,) stages, rows ``first_row[g]`` to that of the next.
-
-    ``is_last`` marks the last operation of a stage.
-    """
-
-    num_stages: Whole
-    first_row: Whole
-    rows: Small
-    is_last: Flags
 
 
 class RingRoom(NamedTuple):

@@ -24,15 +24,12 @@ from des.job.workload import Workload
 from des.plan.buckets import bits_on_wire
 from des.plan.plan import Plan, split_evenly
 from des.plan.synchronisation import fragments_due
-from des.schedules import is_static
+from des.schedules import has_pace
 
 _Table = npt.NDArray[np.uint8] | Small
 
 _Kind = tuple[list[bool], float, float, int, float]
 """Fields of `ExchangeKinds` of one kind."""
-
-Program = tuple[str, int, int]
-"""Schedule, stages and microbatches of a pipeline."""
 
 
 class WrittenPlans(NamedTuple):
@@ -43,7 +40,7 @@ class WrittenPlans(NamedTuple):
     kinds: ExchangeKinds
     scripts: ExchangeScripts
     compressions: tuple[float, ...]
-    programs: tuple[Program, ...]
+    schedules: tuple[str, ...]
 
 
 class _Draft:
@@ -67,7 +64,7 @@ class _Draft:
         self.kinds: list[_Kind] = []
         self.compressions: dict[float, int] = {}
         self.schedules: dict[str, int] = {}
-        self._static: dict[str, bool] = {}
+        self._paced: dict[str, bool] = {}
         self._even: dict[int, tuple[int, ...]] = {}
         self.scripts: dict[Script, int] = {}
         self._kind_of: dict[tuple[int, float | None, bool, bool, int], int] = {}
@@ -75,7 +72,7 @@ class _Draft:
         self._is_held = False
 
     def add(self, position: int, plan: Plan, step: int) -> None:
-        """Write a plan down if rows can hold it: no shared GPUs or domains, a static schedule.
+        """Write a plan down if rows can hold it: no shared GPUs or domains, a schedule with a pace.
 
         Steps of one plan follow each other; columns independent of the step are written once.
         """
@@ -89,9 +86,9 @@ class _Draft:
     def _write(self, plan: Plan) -> bool:
         """Write the columns independent of the step; return whether rows can hold the plan."""
         name, count = plan.schedule, 1 + len(plan.replicas)
-        if name not in self._static:
-            self._static[name] = is_static(name)
-        if plan.parallelism or plan.shares_domains or not self._static[name]:
+        if name not in self._paced:
+            self._paced[name] = has_pace(name)
+        if plan.parallelism or plan.shares_domains or not self._paced[name]:
             return False
         layers = [one.domain_of_layer for one in plan.placements]
         shares = plan.shares or self._split(count)
@@ -164,7 +161,7 @@ def written_plans(
     """Write down the plans that rows can hold, None where there are none.
 
     Rows hold pipelines of one stage per domain on domains of their own, whose GPUs work as one
-    device, under static schedules.
+    device, under schedules with a pace.
 
     Parameters
     ----------
@@ -184,15 +181,15 @@ def written_plans(
     num_stages = np.zeros(len(table), dtype=np.int32)
     domain, end_layer = np.zeros((2, len(table), most_stages), dtype=np.int32)
     _write_runs(table, num_domains, np.zeros(num_domains, np.int64), num_stages, domain, end_layer)
-    numbers, programs = _programs(draft, num_stages)
+    schedules = np.repeat(np.array(draft.schedule, dtype=np.int32), draft.counts)
     owners = np.array(draft.owners)
     counts = np.array(draft.counts)[owners]
     first = np.concatenate([[0], np.cumsum(counts)])
-    pipelines = Plans(num_stages, numbers, domain, end_layer)
+    pipelines, shares = Plans(num_stages, schedules, domain, end_layer), np.array(draft.shares)
     if len(owners) > len(draft.counts):  # several steps of one plan
         begins = np.cumsum([0, *draft.counts[:-1]])[owners]
         rows = np.repeat(begins - first[:-1], counts) + np.arange(first[-1])
-        pipelines = Plans(*(field[rows] for field in pipelines))
+        pipelines, shares = Plans(*(field[rows] for field in pipelines)), shares[rows]
     kept = np.minimum.reduceat(pipelines.num_stages, first[:-1]) > 0
     return _kept_plans(
         WrittenPlans(
@@ -203,11 +200,12 @@ def written_plans(
                 script=np.array(draft.script)[owners],
                 message=np.array(draft.message)[owners],
                 pipelines=pipelines,
+                shares=shares,
             ),
             kinds=draft.exchange_kinds(),
             scripts=exchange_scripts(tuple(draft.scripts)),
             compressions=tuple(draft.compressions),
-            programs=programs,
+            schedules=tuple(draft.schedules),
         ),
         kept,
     )
@@ -221,6 +219,7 @@ def _kept_plans(written: WrittenPlans, kept: Flags) -> WrittenPlans | None:
         return None
     rows = written.rows
     counts = np.diff(rows.first)
+    own = np.repeat(kept, counts)
     return written._replace(
         positions=written.positions[kept],
         rows=FamilyRows(
@@ -228,7 +227,8 @@ def _kept_plans(written: WrittenPlans, kept: Flags) -> WrittenPlans | None:
             exchange=rows.exchange[kept],
             script=rows.script[kept],
             message=rows.message[kept],
-            pipelines=Plans(*(field[np.repeat(kept, counts)] for field in rows.pipelines)),
+            pipelines=Plans(*(field[own] for field in rows.pipelines)),
+            shares=rows.shares[own],
         ),
     )
 
@@ -240,25 +240,6 @@ def _table(layers: Sequence[tuple[int, ...]]) -> _Table:
     except ValueError:  # a domain above 255
         return np.array(layers, dtype=np.int32)
     return found.reshape(len(layers), -1)
-
-
-def _programs(draft: _Draft, num_stages: Small) -> tuple[Small, tuple[Program, ...]]:
-    """Number the programs that come up; returns that of each pipeline, and what they are.
-
-    A pipeline without stages here, which `_kept_plans` leaves out, is given one stage.
-    """
-    most, microbatches = int(num_stages.max()) + 1, max(draft.shares) + 1
-    schedules = np.repeat(draft.schedule, draft.counts)
-    keys = (schedules * microbatches + draft.shares) * most + num_stages
-    found = np.flatnonzero(np.bincount(keys))
-    number_of = np.zeros(int(found[-1]) + 1, dtype=np.int32)
-    number_of[found] = np.arange(len(found))
-    names = tuple(draft.schedules)
-    programs = tuple(
-        (names[key // most // microbatches], key % most or 1, key // most % microbatches)
-        for key in found.tolist()
-    )
-    return number_of[keys], programs
 
 
 @kernel

@@ -4,6 +4,7 @@ import math
 
 from des.base.jit import lean_kernel
 from des.compiled.many.activations import ACTIVATION, PARAMETERS
+from des.compiled.many.desk import STAGE_ROWS, Desk, rows_of, write_plan
 from des.compiled.many.layout import Real, Whole
 from des.compiled.many.paced import (
     WHOLE,
@@ -11,10 +12,8 @@ from des.compiled.many.paced import (
     num_behind,
     num_warm_up,
     paced_overflow,
-    write_passes,
-    written_time_s,
 )
-from des.compiled.many.paced_desk import Desk
+from des.compiled.many.recurrence import iteration_s
 from des.compiled.many.steady import FITS, Job, Plans
 
 _ROUNDING = 1.0 - 1e-9
@@ -49,8 +48,8 @@ def paced_scores(
         if is_long and paced_least_s(job, paces, plans, plan, count, desk) >= limit_s:
             continue
         if not is_long:
-            write_passes(job, plans, plan, desk)
-        times_s[plan] = written_time_s(job, paces, plans, plan, count, desk, math.inf)
+            write_plan(rows_of(desk), 0, job, plans, plan)
+        times_s[plan] = iteration_s(job, paces, plans, plan, count, desk, math.inf)
         if is_long:
             limit_s = min(limit_s, slack * times_s[plan])
 
@@ -87,10 +86,10 @@ def paced_quickest(
                 if lacking != FITS:
                     continue
                 if limit_s == math.inf:
-                    write_passes(job, plans, plan, desk)
+                    write_plan(rows_of(desk), 0, job, plans, plan)
                 elif paced_least_s(job, paces, plans, plan, count, desk) >= limit_s:
                     continue
-                time_s = written_time_s(job, paces, plans, plan, count, desk, limit_s)
+                time_s = iteration_s(job, paces, plans, plan, count, desk, limit_s)
                 if time_s < limit_s:
                     best[group, turn], overflow[group, turn] = plan, lacking
                     times_s[group, turn] = time_s
@@ -107,11 +106,11 @@ def paced_least_s(job: Job, paces: Paces, plans: Plans, plan: int, count: int, d
     """
     last, schedule = plans.num_stages[plan] - 1, plans.schedule[plan]
     is_halved = paces.behind[schedule] != WHOLE
-    write_passes(job, plans, plan, desk)
-    passes, back = desk.passes, 2 if is_halved else 1
+    write_plan(rows_of(desk), 0, job, plans, plan)
+    passes, back = desk.stages, 2 if is_halved else 1
     round_s, least_s, hops_s, there_s = 0.0, 0.0, 0.0, 0.0
     for stage in range(last + 1):
-        round_s += passes[stage, 0] + passes[stage, back]
+        round_s += passes[stage * STAGE_ROWS] + passes[stage * STAGE_ROWS + back]
         if stage > 0:
             here, there = plans.domain[plan, stage - 1], plans.domain[plan, stage]
             hops_s += job.wire_s[here, there] + job.latency_s[here, there]
@@ -120,13 +119,14 @@ def paced_least_s(job: Job, paces: Paces, plans: Plans, plan: int, count: int, d
     if whole_s == math.inf:
         return math.inf
     for stage in range(last + 1):
-        forward_s, back_s = passes[stage, 0], passes[stage, back]
+        at = stage * STAGE_ROWS
+        forward_s, back_s = passes[at], passes[at + back]
         outside_s = whole_s - round_s
         work_s = count * (forward_s + back_s)
         if is_halved:
             num_done = max(0, count - 1 - num_behind(paces, schedule, stage, count))
-            work_s += num_done * passes[stage, 3]
-            least_s = max(least_s, there_s + count * (forward_s + back_s + passes[stage, 3]))
+            work_s += num_done * passes[at + 3]
+            least_s = max(least_s, there_s + count * (forward_s + back_s + passes[at + 3]))
         window = num_warm_up(paces, schedule, last - stage, count) + 1
         rounds_s = ((count - 1) // window + 1) * round_s
         least_s = max(least_s, outside_s + max(work_s, rounds_s))

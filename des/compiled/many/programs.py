@@ -1,4 +1,4 @@
-"""Programs of plans by schedule and number of stages, as the kernels read them."""
+"""What stages hold by schedule and number of stages, as the kernels read it."""
 
 from collections.abc import Sequence
 
@@ -6,7 +6,6 @@ import numpy as np
 
 from des.compiled.many.layout import HeldMoments
 from des.compiled.many.steady import Programs
-from des.compiled.operation_table import operation_table
 from des.job.workload import Workload
 from des.schedules import Orders, most_held, peaks_held, stage_orders
 
@@ -30,24 +29,16 @@ def moments_of(pipelines: Sequence[Orders]) -> HeldMoments:
     )
 
 
-def programs_of(
-    schedules: Sequence[str], most_stages: int, workload: Workload
-) -> tuple[Programs, int]:
-    """Say what plans do by schedule and number of stages, and how many arrivals that takes."""
+def programs_of(schedules: Sequence[str], most_stages: int, workload: Workload) -> Programs:
+    """Say what stages of plans hold by schedule and number of stages."""
     count = workload.num_microbatches
     groups = [(name, size) for name in schedules for size in range(1, most_stages + 1)]
-    tables = [operation_table(*group, count) for group in groups]
     pipelines = [stage_orders(*group, count) for group in groups]
     windows = [
         window
         for (_, size), orders in zip(groups, pipelines, strict=True)
         for window in most_held(orders, size)
     ]
-    programs = Programs(
-        most_stages=most_stages,
-        rows=np.concatenate([table.rows for table in tables]),
-        first_row=np.cumsum([0, *(len(table.rows) for table in tables)]),
-        moments=moments_of(pipelines),
-        window=np.array(windows),
+    return Programs(
+        most_stages=most_stages, moments=moments_of(pipelines), window=np.array(windows)
     )
-    return programs, max(1, *(table.num_slots for table in tables))

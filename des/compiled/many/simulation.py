@@ -1,35 +1,27 @@
 """Many plans of one job on networks that stand still: written down once, simulated together."""
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
 
-from des.compiled.kernels.lanes import LaneRules
-from des.compiled.kernels.program import STEADY
-from des.compiled.lanes import new_lanes, no_record
+from des.compiled.many.desk import new_lane_desk
 from des.compiled.many.families import family_times_s
 from des.compiled.many.job import DomainFigures, domain_figures, job_on, work_tables
 from des.compiled.many.layout import Flags, Real, Whole
+from des.compiled.many.paced import paced_table, paces_of
 from des.compiled.many.programs import programs_of
-from des.compiled.many.steady import Job, Plans, makespans, overflows, water_fill
+from des.compiled.many.recurrence import makespans
+from des.compiled.many.steady import Job, Plans, overflows, water_fill
 from des.compiled.simulate import makespan_compiled_s
 from des.costs.layer_times import GpuSpeed, speed_of
 from des.job.workload import Workload
 from des.plan.corrections import NO_CORRECTIONS, Corrections
 from des.plan.placement import Placement
 from des.plan.plan import Plan
+from des.schedules import has_pace
 from des.simulation.iteration import exchange_behind_s
 from des.world.domain import Domain
 from des.world.topology import Topology
-
-_RULES = LaneRules(
-    weather=STEADY,
-    window_bytes=math.inf,  # a window is in the wires' times already
-    interval_s=math.inf,
-    bandwidth_fluctuation=0.0,
-    latency_jitter=0.0,
-)
 
 
 class PlanSimulation:
@@ -44,6 +36,8 @@ class PlanSimulation:
         By the number that rows of plans have for them.
     most_stages
         Of a plan: as many as there are domains, or layers.
+    is_paced
+        Whether all schedules have a pace, without which plans are simulated one by one.
     """
 
     def __init__(
@@ -57,13 +51,14 @@ class PlanSimulation:
         self.workload, self.num_domains, self.corrections = workload, num_domains, corrections
         self.schedules = tuple(schedules)
         self.most_stages = min(num_domains, workload.num_layers)
-        self.programs, num_slots = programs_of(self.schedules, self.most_stages, workload)
-        self.lanes, self._record = new_lanes(self.most_stages, num_slots), no_record()
+        self.programs = programs_of(self.schedules, self.most_stages, workload)
+        self.is_paced = all(map(has_pace, self.schedules))
+        self.paces = paces_of(self.schedules if self.is_paced else ())
+        self.desk = new_lane_desk(self.most_stages, workload.num_microbatches)
         self._position = {name: index for index, name in enumerate(self.schedules)}
         self._tables: dict[tuple[GpuSpeed | None, ...], tuple[Real, Real]] = {}
         self._domains: tuple[Domain, ...] = ()
         self._figures: DomainFigures | None = None
-        self._num_groups = len(self.schedules) * self.most_stages
 
     def times_on(self, topology: Topology) -> Job:
         """Work out what stages and borders take, see `des.compiled.many.job.job_on`."""
@@ -78,22 +73,16 @@ class PlanSimulation:
         return job_on(topology, self.workload, self.corrections, figures=self._figures)
 
     def simulate_rows(self, job: Job, plans: Plans, rows: Whole, times_s: Real) -> None:
-        """Write the iteration times of some rows, whose borders have direct links both ways. [s]"""
+        """Write the iteration times of some rows, whose borders have direct links both ways. [s]
+
+        All schedules have a pace.
+        """
         groups = plans.schedule[rows] * self.most_stages + plans.num_stages[rows] - 1
-        starts = np.cumsum(np.bincount(groups + 1, minlength=self._num_groups + 1))
         ordered = rows[np.argsort(groups, kind="stable")]
-        failed = makespans(
-            self.lanes,
-            _RULES,
-            self._record,
-            job,
-            self.programs,
-            plans,
-            ordered,
-            starts,
-            times_s,
-        )
-        assert failed < 0, "links that stand still let every message through"
+        counts = np.full(len(times_s), self.workload.num_microbatches)
+        limits_s = np.full(len(times_s), np.inf)
+        common = self.desk, job, self.paces, plans, counts
+        makespans(*common, ordered, len(ordered), limits_s, times_s)
 
     def overflow(self, job: Job, plans: Plans) -> Real:
         """Memory that plans lack, see `des.compiled.many.steady.overflows`, (N,)."""
@@ -157,9 +146,7 @@ class PlanSimulation:
 
     def new_rows(self, num: int) -> Plans:
         """Make room for plans."""
-        domain, end_layer = np.zeros((2, num, self.most_stages), dtype=np.int32)
-        num_stages, schedule = np.zeros((2, num), dtype=np.int32)
-        return Plans(num_stages, schedule, domain, end_layer)
+        return paced_table(num, self.most_stages)
 
 
 def plan_rows(plans: Plans, rows: Whole | Flags) -> Plans:

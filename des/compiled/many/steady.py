@@ -1,28 +1,14 @@
 """Plans on a world that stands still, thousands at a time: do they fit, and how long do they take?
 
 Plans have one stage per domain, a static schedule and a direct link each way over every border, see
-`agents.judge.search_judge.Judge.are_steady`. Each is a lane of `des.compiled.kernels.recurrence`,
-next to plans of as many stages and the same schedule, so its iteration time is that of
-`des.simulate` to the last bit; so is the memory it needs.
+`agents.judge.search_judge.Judge.are_steady`. Their iterations run by
+`des.compiled.many.recurrence`; the memory that they need is that of `des.domain_memory`.
 """
 
 import math
 from typing import NamedTuple
 
 from des.base.jit import kernel, lean_kernel
-from des.compiled.kernels.intrinsics import LANES
-from des.compiled.kernels.lanes import (
-    BANDWIDTH,
-    BASE_LATENCY,
-    LINK,
-    MAKESPAN,
-    NUM_BYTES,
-    OVERHEAD,
-    LaneRules,
-    Lanes,
-    Record,
-)
-from des.compiled.kernels.recurrence import run_lanes
 from des.compiled.many.activations import PARAMETERS, peak_held_bytes
 from des.compiled.many.layout import HeldMoments, Real, Small, Whole
 
@@ -71,17 +57,13 @@ class Job(NamedTuple):
 
 
 class Programs(NamedTuple):
-    """Operations and memory of plans, by group: ``most_stages`` times the schedule plus stages - 1.
+    """Memory of plans by group: ``most_stages`` times the schedule plus stages - 1.
 
-    Rows of the operation table of group ``g`` (`des.compiled.operation_table`) are from
-    ``first_row[g]`` to that of the next; ``moments`` are counted by group. A stage that has its
-    moments from ``start[i]`` on has at most ``window[i]`` microbatches on the way to the output
-    and back at any time.
+    A stage that has its ``moments`` from ``start[i]`` on has at most ``window[i]`` microbatches on
+    the way to the output and back at any time.
     """
 
     most_stages: int
-    rows: Small
-    first_row: Whole
     moments: HeldMoments
     window: Whole
 
@@ -116,50 +98,6 @@ def needed_bytes(
     return state + peak
 
 
-@kernel
-def makespans(
-    lanes: Lanes,
-    rules: LaneRules,
-    record: Record,
-    job: Job,
-    programs: Programs,
-    plans: Plans,
-    ordered: Whole,
-    starts: Whole,
-    makespans_s: Real,
-) -> int:
-    """Write how long an iteration of plans takes; those of group ``g`` are from ``starts[g]`` on.
-
-    ``ordered`` are positions of plans; what it leaves out is not written. Returns the position of
-    a plan that does not end, -1 if all do.
-    """
-    first_row, own = programs.first_row, lanes.own
-    for group in range(starts.size - 1):
-        rows = programs.rows[first_row[group] : first_row[group + 1]]
-        num_stages = group % programs.most_stages + 1
-        for begin in range(starts[group], starts[group + 1], LANES):
-            block = ordered[begin : min(begin + LANES, starts[group + 1])]
-            _fill_lanes(lanes, job, plans, num_stages, block)
-            if run_lanes(lanes, rules, rows, num_stages, record) != 0:
-                return int(block[0])
-            for lane in range(block.size):
-                makespans_s[block[lane]] = own[MAKESPAN, lane]
-    add_updates(job, plans, ordered, starts, makespans_s)
-    return -1
-
-
-@kernel
-def add_updates(job: Job, plans: Plans, ordered: Whole, starts: Whole, makespans_s: Real) -> None:
-    """Add the time from the last gradient to the end to iterations of plans that have any."""
-    is_updated = False
-    for domain in range(job.capacity_bytes.size):
-        if job.update_s[domain, 0] != 0.0 or job.update_s[domain, 1] != 0.0:
-            is_updated = True
-    if is_updated:
-        for place in range(starts[0], starts[starts.size - 1]):
-            makespans_s[ordered[place]] += slowest_update_s(job, plans, ordered[place])
-
-
 @lean_kernel
 def slowest_update_s(job: Job, plans: Plans, plan: int) -> float:
     """Time from the last gradient to the end of an iteration, see `des.costs.update_times`. [s]"""
@@ -170,34 +108,6 @@ def slowest_update_s(job: Job, plans: Plans, plan: int) -> float:
         own_s = num_parameters * job.update_s[domain, 0] + job.update_s[domain, 1]
         longest_s, begin = max(longest_s, own_s), end
     return longest_s
-
-
-@kernel
-def _fill_lanes(lanes: Lanes, job: Job, plans: Plans, num_stages: int, block: Whole) -> None:
-    """Write down the stages and wires of plans, one per lane; spare lanes repeat the last.
-
-    The time of a message on its wire stands there as its bytes at 1 byte/s, which divides exactly.
-    """
-    stages, wires = lanes.stages, lanes.wires
-    domains, end_layers, work = plans.domain, plans.end_layer, job.work_before
-    for lane in range(LANES):
-        plan = block[min(lane, block.size - 1)]
-        begin, before = 0, -1
-        for stage in range(num_stages):
-            domain, end = domains[plan, stage], end_layers[plan, stage]
-            rate, first = job.rate_flops_per_s[domain], 4 * domain
-            for kind in range(4):
-                flops = work[end, first + kind] - work[begin, first + kind]
-                stages[stage, kind, lane] = flops / rate
-            for way in range(2 if stage > 0 else 0):
-                source, target = (before, domain) if way == 0 else (domain, before)
-                wire = 2 * (stage - 1) + way
-                wires[wire, BANDWIDTH, lane] = 1.0
-                wires[wire, NUM_BYTES, lane] = job.wire_s[source, target]
-                wires[wire, BASE_LATENCY, lane] = job.latency_s[source, target]
-                wires[wire, OVERHEAD, lane] = job.overhead_s
-                wires[wire, LINK, lane] = -1.0
-            begin, before = end, domain
 
 
 @kernel
