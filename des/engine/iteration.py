@@ -13,10 +13,19 @@ import simpy
 
 from des.clock import MEMBER, WORKER, Clock, Message, Moment
 from des.engine.devices import Queue, local_way
-from des.engine.network import Carrier, Network, Parcel, Send
+from des.engine.network import Carrier, Network, Parcel, Send, rendezvous_way
 from des.engine.result import IterationResult, Span, Transfer
 from des.plan.corrections import Corrections
-from des.program.actions import COMPUTE, NONE, PASSES, REDUCE, SEND, WAIT_SENT
+from des.program.actions import (
+    COMPUTE,
+    NONE,
+    PASSES,
+    POST,
+    REDUCE,
+    SEND,
+    WAIT_SENT,
+    WAIT_TAKEN,
+)
 from des.program.program import Channel, ExchangeMember, MessageFlow, Program, Worker
 from des.schedules import DeadlockError, Operation
 from des.world.topology import Topology
@@ -100,6 +109,10 @@ class Iteration:
             else:
                 queue = wires.setdefault(wire, Queue()) if program.has_queues else None
                 ways.append(local_way(queue, flow.transfer_s, flow.latency_s))
+        for number, flow in enumerate(program.flows):
+            if flow.notice != NONE:
+                notices = zip(self._messages[number], self._messages[flow.notice], strict=True)
+                ways[number] = rendezvous_way(ways[number], dict(notices))
         return ways
 
     def start(self) -> None:
@@ -139,8 +152,10 @@ class Iteration:
                 yield clock.at(end_s, rank)
             else:
                 flow = worker.flows[port]
+                if action in (POST, WAIT_TAKEN):
+                    flow = self._program.flows[flow].notice
                 message = self._messages[flow][item]
-                if action == SEND:
+                if action in (SEND, POST):
                     self._ways[flow](message, clock.now)
                     continue
                 yield message
@@ -187,7 +202,7 @@ class Iteration:
     def _check_done(self) -> None:
         """Refuse lists in which workers wait for each other."""
         waiting = [
-            str(self._next_pass(worker, len(spans)))
+            self._next_pass(worker, len(spans))
             for process, worker, spans in zip(
                 self._workers, self._program.workers, self._spans.values(), strict=True
             )
@@ -199,12 +214,15 @@ class Iteration:
             )
         assert not any(member.is_alive for member in self._members)
 
-    def _next_pass(self, worker: Worker, num_done: int) -> Operation:
-        """Pass that a worker does after some others."""
+    def _next_pass(self, worker: Worker, num_done: int) -> str:
+        """Pass that a worker does after some others, or its end."""
         operations = self._program.operations[worker.operations].rows
-        _, port, item = operations[operations[:, 0] == COMPUTE][num_done].tolist()
+        passes = operations[operations[:, 0] == COMPUTE].tolist()
+        if num_done == len(passes):
+            return f"the end of stage {worker.stages[-1]}"
+        _, port, item = passes[num_done]
         stage = worker.stages[port // len(PASSES)]
-        return Operation(PASSES[port % len(PASSES)], item, stage)
+        return str(Operation(PASSES[port % len(PASSES)], item, stage))
 
     def result(self) -> IterationResult:
         """Sum up what has happened, in times since the start; the clock has run out.

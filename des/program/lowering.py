@@ -30,6 +30,7 @@ from des.program.program import (
     StageEntry,
     Worker,
 )
+from des.program.rendezvous import with_runtime
 from des.program.worker_lists import FLOWS_PER_STAGE, worker_lists
 from des.schedules import Border, Order, check_orders, peaks_held
 from des.world.topology import Topology
@@ -151,7 +152,14 @@ def _program(
         useful_flops=workload.flops_per_iteration,
         peak_flops_per_s=topology.peak_flops_per_s,
     )
-    return blocking_sends(program) if plan.holds_senders_up(topology) else program
+    if not plan.holds_senders_up(topology):
+        return with_runtime(topology, program, corrections)
+    if topology.transport.runtime.rendezvous:
+        raise ValueError(
+            "plan: sends must be overlapped where the runtime of the transport has a rendezvous, "
+            f"got {plan.sends}"
+        )
+    return blocking_sends(program)
 
 
 class _Lowering:

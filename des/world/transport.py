@@ -8,6 +8,7 @@ import numpy as np
 from des.base.arithmetic import goodput
 from des.base.checks import require_count, require_non_negative, require_positive
 from des.world.packet_transport import LINE_RATE, PacketTransport
+from des.world.runtime import IDEAL, Runtime
 
 _SHARING = ("fifo", "fair", "none")
 _ENDPOINTS = ("overlapped", "one_in_flight", "blocking")
@@ -44,6 +45,8 @@ class Transport:
     packets
         TCP settings for networks of packets, which the other fields do not apply to, but for
         ``endpoints``. Networks without packets leave them out.
+    runtime
+        Habits of the program that trains, see `des.world.runtime`.
     """
 
     sharing: Literal["fifo", "fair", "none"] = "fifo"
@@ -53,6 +56,7 @@ class Transport:
     flows_per_pair: int = 1
     window_bytes: float | None = None
     packets: PacketTransport = LINE_RATE
+    runtime: Runtime = IDEAL
 
     def __post_init__(self) -> None:
         for field, allowed in (("sharing", _SHARING), ("endpoints", _ENDPOINTS)):
@@ -69,6 +73,11 @@ class Transport:
             raise ValueError(
                 "transport: half_duplex must be False where sharing is none, as no message meets "
                 "another there; got True"
+            )
+        if self.runtime.rendezvous and self.endpoints != "overlapped":
+            raise ValueError(
+                "transport: endpoints must be overlapped where the runtime has a rendezvous, got "
+                f"{self.endpoints!r}"
             )
         require_count("transport", "num_endpoint_pairs", self.num_endpoint_pairs)
         require_count("transport", "flows_per_pair", self.flows_per_pair)

@@ -32,6 +32,7 @@ class ProgramRun(NamedTuple):
     group_states: Any
     local_wires: Any
     arrivals: Any
+    message_states: Any
     parcels: Any
     link_states: Any
     medium_states: Any
