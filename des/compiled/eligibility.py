@@ -46,5 +46,6 @@ def has_plain_transport(topology: Topology) -> bool:
         and transport.endpoints == "overlapped"
         and not transport.half_duplex
         and not transport.runtime.rendezvous
+        and transport.hosts is None
         and topology.first_limit is None
     )

@@ -26,7 +26,13 @@ from des.compiled.kernels.program import (
     ProgramArrays,
 )
 from des.compiled.layout import lay_out, of_owners, step_rows
-from des.compiled.links import gate_records, link_records, start_up_records, weather_fields
+from des.compiled.links import (
+    gate_records,
+    link_records,
+    start_up_records,
+    weather_fields,
+    window_records,
+)
 from des.plan.corrections import NO_CORRECTIONS, Corrections
 from des.program.actions import COMPUTE, NONE, PASSES, SEND, WAIT, WAIT_SENT
 from des.program.program import OperationList, Program
@@ -80,6 +86,7 @@ def pack(
         "is_unshared": not program.has_queues,
         "is_recorded": is_recorded,
         "update_s": program.update_s if program.num_late else 0.0,
+        "before_s": 0.0 if program.num_late else program.update_s,  # to which its end is added
     }
     durations_s = [one for stage in program.stages for one in stage.durations_s]
     arrays = (
@@ -98,6 +105,7 @@ def pack(
         members,
         steps,
         start_up_records(topology, corrections),
+        window_records(topology, corrections),
         *gate_records(topology, corrections),
     )
     header = _header(topology, corrections, counted)
@@ -112,6 +120,7 @@ def _header(topology: Topology, corrections: Corrections, counted: dict[str, Any
         "num_links": len(topology.links),
         "is_fair": transport.sharing == "fair",
         "is_one_in_flight": transport.endpoints == "one_in_flight",
+        "has_windows": transport.hosts is not None,
         "has_start_up": corrections.transport is not None,
         "message_overhead_s": corrections.message_overhead_s,
         "window_bytes": np.inf if window_bytes is None else window_bytes,

@@ -13,8 +13,10 @@ import simpy
 
 from des.clock import MEMBER, WORKER, Clock, Message, Moment
 from des.engine.devices import Queue, local_way
+from des.engine.media import Media
 from des.engine.network import Carrier, Network, Parcel, Send, rendezvous_way
 from des.engine.result import IterationResult, Span, Transfer
+from des.engine.wire import Window
 from des.plan.corrections import Corrections
 from des.program.actions import (
     COMPUTE,
@@ -42,8 +44,21 @@ def run_alone(topology: Topology, program: Program, corrections: Corrections) ->
         If a message waits for a link that is down for ever.
     """
     program.check_links(topology.link_index)
+    windows: dict[int, Window] = {}
+    iteration = _run(topology, program, corrections, windows)
+    if not windows or not program.stages or iteration.has_stopped:
+        return iteration
+    for window in windows.values():
+        window.pass_time(program.with_update_s(iteration.ended_s))
+    return _run(topology, program, corrections, windows)
+
+
+def _run(
+    topology: Topology, program: Program, corrections: Corrections, windows: dict[int, Window]
+) -> "Iteration":
     clock = Clock()
-    iteration = Iteration(clock, Network(clock, topology, corrections), program)
+    media = Media(clock, topology, windows=windows)
+    iteration = Iteration(clock, Network(clock, topology, corrections, media=media), program)
     iteration.start()
     clock.run_out()
     return iteration
@@ -198,6 +213,11 @@ class Iteration:
             if member.group == group:
                 ready_s = end_s - member.left_fraction * (end_s - start_s)  # the last at the end
                 release.happen_at(max(start_s, ready_s))
+
+    @property
+    def has_stopped(self) -> bool:
+        """Whether workers still wait though nothing happens any more."""
+        return any(process.is_alive for process in self._workers)
 
     def _check_done(self) -> None:
         """Refuse lists in which workers wait for each other."""

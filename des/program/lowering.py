@@ -137,6 +137,11 @@ def _program(
     buckets: Sequence[Bucket],
 ) -> Program:
     """Put the parts together; late members come last, as their buckets do."""
+    if topology.transport.hosts is not None and corrections.transport is not None:
+        raise ValueError(
+            "corrections: transport must be left out where the hosts of the world's transport have "
+            "windows, got a law"
+        )
     lists, workers = worker_lists(orders, plan.replica_sizes, plan.device_of_stage)
     lowering = _Lowering(topology, workload, plan, corrections, lists)
     stages = lowering.stages()

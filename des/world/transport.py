@@ -7,6 +7,7 @@ import numpy as np
 
 from des.base.arithmetic import goodput
 from des.base.checks import require_count, require_non_negative, require_positive
+from des.world.hosts import Hosts
 from des.world.packet_transport import LINE_RATE, PacketTransport
 from des.world.runtime import IDEAL, Runtime
 
@@ -47,6 +48,9 @@ class Transport:
         ``endpoints``. Networks without packets leave them out.
     runtime
         Habits of the program that trains, see `des.world.runtime`.
+    hosts
+        TCP of the hosts, whose windows remember earlier messages; None: they fill every link. With
+        them an iteration is the second of two, so that the first sets the windows.
     """
 
     sharing: Literal["fifo", "fair", "none"] = "fifo"
@@ -57,6 +61,7 @@ class Transport:
     window_bytes: float | None = None
     packets: PacketTransport = LINE_RATE
     runtime: Runtime = IDEAL
+    hosts: Hosts | None = None
 
     def __post_init__(self) -> None:
         for field, allowed in (("sharing", _SHARING), ("endpoints", _ENDPOINTS)):
@@ -78,6 +83,10 @@ class Transport:
             raise ValueError(
                 "transport: endpoints must be overlapped where the runtime has a rendezvous, got "
                 f"{self.endpoints!r}"
+            )
+        if self.hosts is not None and self.sharing != "fifo":
+            raise ValueError(
+                f"transport: sharing must be fifo where hosts have windows, got {self.sharing!r}"
             )
         require_count("transport", "num_endpoint_pairs", self.num_endpoint_pairs)
         require_count("transport", "flows_per_pair", self.flows_per_pair)

@@ -17,6 +17,7 @@ from des.engine.iteration import run_alone
 from des.program.lowering import lower
 from des.program.program import Program
 from des.program.rendezvous import NOTICE_BYTES
+from des.world.hosts import HOSTS, hosts_named
 from des.world.runtime import Runtime
 
 
@@ -25,13 +26,19 @@ def runtime_transports(draw: st.DrawFn) -> Transport:
     """Rules of links under which senders go on, and a runtime with a rendezvous."""
     runtime = st.builds(
         Runtime,
-        rendezvous=st.just(True),
+        rendezvous=st.booleans(),
         receives=st.sampled_from(["first", "as_needed", "lowered", "stock"]),
         senders_wait=st.sampled_from(["end", "step", "each"]),
         connections=st.sampled_from(["shared", "split"]),
     )
     rules = draw(transports())
-    return replace(rules, endpoints="overlapped", runtime=draw(runtime))
+    hosts = draw(st.none() | st.sampled_from(sorted(HOSTS))) if rules.sharing == "fifo" else None
+    return replace(
+        rules,
+        endpoints="overlapped",
+        runtime=draw(runtime),
+        hosts=None if hosts is None else hosts_named(hosts),
+    )
 
 
 def outcome(simulator, *case, **settings) -> IterationResult | tuple[type[Exception], str]:

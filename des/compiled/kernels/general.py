@@ -19,6 +19,7 @@ from des.compiled.kernels.offers import begin_offers
 from des.compiled.kernels.program import DEADLOCK, ProgramArrays, State
 from des.compiled.kernels.records import ProgramRun
 from des.compiled.kernels.steps import do_steps, meet_steps
+from des.compiled.kernels.windows import begin_window
 from des.compiled.kernels.workers import advance
 
 
@@ -46,6 +47,7 @@ def run_program(program: ProgramArrays, state: State) -> int:
             program.members[0],
             program.steps[0],
             program.start_ups[0],
+            program.windows[0],
             program.gates[0],
             program.link_gates[0],
             state.outcome[0],
@@ -194,7 +196,11 @@ def _begin_links(run: ProgramRun) -> None:
     for link in range(header.num_links):
         own = at(run.link_states, link)
         own.last_arrival_s = own.busy_s = own.num_bytes = 0.0
-        own.left_s = own.began_bytes = own.known_bytes = 0.0
+        if header.has_windows:
+            begin_window(run, link)
+        else:
+            own.left_s = 0.0
+        own.began_bytes = own.known_bytes = 0.0
         own.num_messages = 0
         own.level_bytes = own.since_s = own.rate_bytes_per_s = own.busy_since_s = 0.0
         own.num_present = own.num_sending = own.has_joiner = 0

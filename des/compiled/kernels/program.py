@@ -39,6 +39,9 @@ HEADER = np.dtype(
         ("is_fair", _I),
         ("is_unshared", _I),  # every message has links and local wires to itself
         ("is_one_in_flight", _I),
+        ("has_windows", _I),  # of the hosts, which delay messages
+        ("is_continued", _I),  # windows are as the step before left them, which took before_s
+        ("before_s", _F),
         ("has_start_up", _I),  # the law of the transport delays messages
         ("is_recorded", _I),  # whether spans and transfers are written down
         ("weather", _I),
@@ -164,6 +167,8 @@ class ProgramArrays(NamedTuple):
     """STEP, worker by worker where these do steps, then member by member."""
     start_ups: np.ndarray
     """Fields of `des.costs.start_up.StartUp` of each link; read only where there is a law."""
+    windows: np.ndarray
+    """Fields of `des.costs.connection_window.WindowFigures` of each link, where hosts have them."""
     gates: np.ndarray
     """GATE."""
     link_gates: np.ndarray

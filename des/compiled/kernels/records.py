@@ -22,6 +22,7 @@ class ProgramRun(NamedTuple):
     members: Any
     steps: Any
     start_ups: Any
+    windows: Any
     gates: Any
     link_gates: Any
     outcome: Any
