@@ -40,11 +40,13 @@ def is_foreseeable(topology: Topology, plan: Plan) -> bool:
 
 
 def has_plain_transport(topology: Topology) -> bool:
-    """Whether links serve in turn and each by itself, without caps, and senders never wait."""
+    """Whether links serve in turn and each by itself, without caps, and messages never wait."""
     transport = topology.transport
     return (
         transport.sharing == "fifo"
         and transport.endpoints == "overlapped"
         and not transport.half_duplex
+        and not transport.runtime.rendezvous
+        and transport.hosts is None
         and topology.first_limit is None
     )

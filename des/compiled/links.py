@@ -6,7 +6,8 @@ import numpy as np
 
 from des.compiled.kernels.link_records import GATE, LINK, LINK_GATE, MEDIUM
 from des.compiled.kernels.program import PIECE, STEADY, TABLE, UNIFORM
-from des.costs.message_times import hop_start_up
+from des.costs.connection_window import WindowFigures
+from des.costs.message_times import hop_start_up, hop_window
 from des.costs.start_up import StartUp
 from des.dynamics import UniformLaw
 from des.dynamics.link_course import Weather
@@ -21,6 +22,10 @@ _START_UP = np.dtype(
     align=True,
 )
 """Records with the fields of `StartUp`."""
+
+
+_WINDOW = np.dtype([(name, np.float64) for name in WindowFigures._fields])
+"""Records with the fields of `WindowFigures`."""
 
 
 def link_records(topology: Topology, corrections: Corrections) -> tuple[np.ndarray, np.ndarray]:
@@ -73,6 +78,13 @@ def start_up_records(topology: Topology, corrections: Corrections) -> np.ndarray
         return np.zeros(0, _START_UP)
     hops = range(len(topology.links))
     return np.array([hop_start_up(law, topology, hop, corrections) for hop in hops], _START_UP)
+
+
+def window_records(topology: Topology, corrections: Corrections) -> np.ndarray:
+    """Figures of the hosts' windows on each link; none where hosts have none."""
+    hops = range(len(topology.links))
+    found = [hop_window(topology, hop, corrections) for hop in hops]
+    return np.array([one for one in found if one is not None], _WINDOW)
 
 
 def weather_fields(topology: Topology) -> dict[str, Any]:

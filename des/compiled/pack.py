@@ -1,7 +1,6 @@
 """Packing: the last pass, which turns a program into the arrays that kernels read."""
 
 from collections import Counter
-from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -26,9 +25,16 @@ from des.compiled.kernels.program import (
     WORKER,
     ProgramArrays,
 )
-from des.compiled.links import gate_records, link_records, start_up_records, weather_fields
+from des.compiled.layout import lay_out, of_owners, step_rows
+from des.compiled.links import (
+    gate_records,
+    link_records,
+    start_up_records,
+    weather_fields,
+    window_records,
+)
 from des.plan.corrections import NO_CORRECTIONS, Corrections
-from des.program.actions import COMPUTE, NONE, PASSES, REDUCE, SEND, WAIT, WAIT_SENT
+from des.program.actions import COMPUTE, NONE, PASSES, SEND, WAIT, WAIT_SENT
 from des.program.program import OperationList, Program
 from des.world.topology import Topology
 
@@ -54,12 +60,14 @@ def pack(
     program.check_links(topology.link_index)
     flows, hops = _flow_records(program)
     counts = np.array([flow.num_messages for flow in program.flows], np.int64)
-    members, steps = _member_records(program, counts, flows)
-    workers, operations = np.zeros(0, WORKER), np.zeros(0, OPERATION)
-    if program.stages:
+    workers, operations, steps = np.zeros(0, WORKER), np.zeros(0, OPERATION), np.zeros(0, STEP)
+    if program.has_rendezvous:
+        workers, operations, steps = _stepping_records(program, counts, flows)
+    elif program.stages:
         workers, operations = _worker_records(program, flows)
     else:
         _require_moves(program, counts)
+    members, steps = _member_records(program, counts, flows, steps)
     groups, releases = _release_records(program)
     links, media = link_records(topology, corrections)
     counted = {
@@ -74,9 +82,11 @@ def pack(
         "num_members": len(members),
         "num_late": program.num_late,
         "num_initial": 0 if program.stages else counts.sum(),
+        "is_listed": program.has_rendezvous,
         "is_unshared": not program.has_queues,
         "is_recorded": is_recorded,
         "update_s": program.update_s if program.num_late else 0.0,
+        "before_s": 0.0 if program.num_late else program.update_s,  # to which its end is added
     }
     durations_s = [one for stage in program.stages for one in stage.durations_s]
     arrays = (
@@ -95,6 +105,7 @@ def pack(
         members,
         steps,
         start_up_records(topology, corrections),
+        window_records(topology, corrections),
         *gate_records(topology, corrections),
     )
     header = _header(topology, corrections, counted)
@@ -109,6 +120,7 @@ def _header(topology: Topology, corrections: Corrections, counted: dict[str, Any
         "num_links": len(topology.links),
         "is_fair": transport.sharing == "fair",
         "is_one_in_flight": transport.endpoints == "one_in_flight",
+        "has_windows": transport.hosts is not None,
         "has_start_up": corrections.transport is not None,
         "message_overhead_s": corrections.message_overhead_s,
         "window_bytes": np.inf if window_bytes is None else window_bytes,
@@ -117,48 +129,6 @@ def _header(topology: Topology, corrections: Corrections, counted: dict[str, Any
     for name, value in (fields | counted | weather_fields(topology)).items():
         header[name] = value
     return header
-
-
-class _Listed(NamedTuple):
-    """Operations of all of some workers, one worker after the other."""
-
-    counts: list[int]
-    owners: np.ndarray
-    actions: np.ndarray
-    ports: np.ndarray
-    flows: np.ndarray
-    """Flow of each operation on a message, else `NONE`."""
-    messages: np.ndarray
-
-
-def _listed(
-    lists: Sequence[OperationList], flows_of: Sequence[tuple[int, ...]], num_messages: np.ndarray
-) -> _Listed:
-    """Lay out lists, one a worker, whose ports are flows of that many messages each."""
-    counts = [len(each.rows) for each in lists]
-    owners = np.repeat(np.arange(len(lists)), counts)
-    actions, ports, items = np.concatenate([each.rows for each in lists]).T
-    flows, messages = np.full((2, len(owners)), NONE)
-    moves = np.flatnonzero((actions != COMPUTE) & (actions != REDUCE))
-    flows[moves] = _of_owners(flows_of, owners[moves], ports[moves])
-    is_known = (flows[moves] != NONE) & (items[moves] < num_messages[flows[moves]])
-    if not np.all(is_known & (items[moves] >= 0)):
-        raise ValueError("program: operations must be on messages of flows, got others")
-    first_messages = np.cumsum(num_messages) - num_messages
-    messages[moves] = first_messages[flows[moves]] + items[moves]
-    return _Listed(counts, owners, actions, ports, flows, messages)
-
-
-def _of_owners(
-    numbers: Sequence[tuple[int, ...]], owners: np.ndarray, places: np.ndarray
-) -> np.ndarray:
-    """Entries of lists of numbers, by list and place in it."""
-    joined = np.array([number for own in numbers for number in own], np.int64)
-    sizes = np.array([len(own) for own in numbers], np.int64)
-    if np.any(places >= sizes[owners]):
-        raise ValueError("program: ports must be those of the worker, got others")
-    found: np.ndarray = joined[(np.cumsum(sizes) - sizes)[owners] + places]
-    return found
 
 
 class _Workers(NamedTuple):
@@ -178,7 +148,7 @@ def _worker_operations(
     num_messages: tuple[int, ...],
 ) -> _Workers:
     """Turn the lists of workers into records of a pass each."""
-    listed = _listed(lists, flows_of, np.array(num_messages, np.int64))
+    listed = lay_out(lists, flows_of, np.array(num_messages, np.int64))
     counts, owners, actions, ports, flows, messages = listed
     padding = np.full(3, NONE)  # so that no place is out of range
     kinds, own, moved = (np.append(each, padding) for each in (actions, owners, messages))
@@ -196,7 +166,7 @@ def _worker_operations(
             f"be packed; got others, such as of worker {np.argmax(num_packed != counts)}"
         )
     operations = np.zeros(len(at), OPERATION)
-    stages = _of_owners(stages_of, owners[at], ports[at] // len(PASSES))
+    stages = of_owners(stages_of, owners[at], ports[at] // len(PASSES))
     operations["work"] = len(PASSES) * stages + ports[at] % len(PASSES)
     operations["input"] = np.where(has_input, moved[at - 1], NONE)
     operations["output"] = np.where(has_output, moved[at + 1], NONE)
@@ -230,10 +200,34 @@ def _worker_records(program: Program, flows: np.ndarray) -> tuple[np.ndarray, np
     return records, packed.operations
 
 
+def _stepping_records(
+    program: Program, num_messages: np.ndarray, flows: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Workers that do steps, their passes and their steps; flows get receivers and notices."""
+    first = np.cumsum(num_messages) - num_messages
+    for number, flow in enumerate(program.flows):
+        if flow.notice != NONE:
+            flows["to_notice"][number] = first[flow.notice] - first[number]
+            flows["to_message"][flow.notice] = first[number] - first[flow.notice]
+    rows = step_rows(program, num_messages)
+    received, receivers = rows.received
+    flows["receiver"][received] = receivers
+    steps = np.zeros(len(rows.actions), STEP)
+    steps["action"], steps["message"] = rows.actions, rows.messages
+    operations = np.zeros(len(rows.work), OPERATION)
+    operations["work"], operations["input"], operations["output"] = rows.work, NONE, NONE
+    records = np.zeros(len(program.workers), WORKER)
+    for kind, counts in (("operation", rows.num_passes), ("step", rows.counts)):
+        records[f"end_{kind}"] = np.cumsum(counts)
+        records[f"first_{kind}"] = records[f"end_{kind}"] - counts
+    records["device"] = [worker.device for worker in program.workers]
+    return records, operations, steps
+
+
 def _require_moves(program: Program, num_messages: np.ndarray) -> None:
     """Refuse a program without passes that does other than sending all messages at first."""
     lists = [program.operations[worker.operations] for worker in program.workers]
-    listed = _listed(lists, [worker.flows for worker in program.workers], num_messages)
+    listed = lay_out(lists, [worker.flows for worker in program.workers], num_messages)
     numbers = list(range(num_messages.sum()))
     actions = [SEND] * len(numbers) + [WAIT_SENT] * len(numbers)
     if listed.actions.tolist() != actions or listed.messages.tolist() != numbers * 2:
@@ -244,24 +238,24 @@ def _require_moves(program: Program, num_messages: np.ndarray) -> None:
 
 
 def _member_records(
-    program: Program, num_messages: np.ndarray, flows: np.ndarray
+    program: Program, num_messages: np.ndarray, flows: np.ndarray, before: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Members of exchanges and their steps; flows get receivers."""
+    """Members of exchanges and their steps, behind others; flows get receivers."""
     members = program.members
     if not members:
-        return np.zeros(0, MEMBER), np.zeros(0, STEP)
+        return np.zeros(0, MEMBER), before
     lists = [program.operations[member.worker.operations] for member in members]
-    listed = _listed(lists, [member.worker.flows for member in members], num_messages)
+    listed = lay_out(lists, [member.worker.flows for member in members], num_messages)
     steps = np.zeros(len(listed.actions), STEP)
     steps["action"], steps["message"] = listed.actions, listed.messages
     waits = listed.actions == WAIT
     flows["receiver"][listed.flows[waits]] = len(program.workers) + listed.owners[waits]
     records = np.zeros(len(members), MEMBER)
     records["device"] = [member.worker.device for member in members]
-    records["end_step"] = np.cumsum(listed.counts)
+    records["end_step"] = len(before) + np.cumsum(listed.counts)
     records["first_step"] = records["end_step"] - listed.counts
     records["reduce_s"] = [member.reduce_s for member in members]
-    return records, steps
+    return records, np.concatenate([before, steps])
 
 
 def _release_records(program: Program) -> tuple[np.ndarray, np.ndarray]:
@@ -287,7 +281,7 @@ def _flow_records(program: Program) -> tuple[np.ndarray, np.ndarray]:
         else:
             ways.append((SAME_DEVICE, 0, 0) if wire == NONE else (LOCAL_WIRE, wire, 0))
     records = [
-        (*ways[1 + channel], NONE, NONE, sender, num_bytes, transfer_s, latency_s)
+        (*ways[1 + channel], NONE, NONE, sender, num_bytes, transfer_s, latency_s, 0, 0)
         for channel, _, sender, num_bytes, transfer_s, latency_s, *_ in program.flows
     ]
     return np.array(records, FLOW), np.array(hops, np.int64).view(HOP)

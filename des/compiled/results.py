@@ -70,7 +70,7 @@ def _transfers(program: Program, arrays: ProgramArrays, state: State) -> tuple[T
     found = state.transfers[: int(state.outcome["num_transfers"][0])]
     found = found[np.argsort(found["link"], kind="stable")]
     flows = arrays.flow_of["flow"][found["message"]]
-    marks = zip(*(each[-4:] for each in program.flows), strict=True)
+    marks = zip(*(each[6:10] for each in program.flows), strict=True)
     stages, kinds, labels, label_steps = map(np.array, marks)
     counts = [flow.num_messages for flow in program.flows]
     later = found["message"] - (np.cumsum(counts) - counts)[flows]

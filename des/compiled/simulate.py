@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from des.compiled.kernels.general import run_program
 from des.compiled.kernels.program import BEYOND, FULL, OK, TABLE, ProgramArrays, State
 from des.compiled.links import Pieces
@@ -75,10 +77,31 @@ def moves_end_s(
 
 
 def run_to_end(topology: Topology, program: ProgramArrays) -> State | None:
-    """Run a program of a world; None where it cannot end, as `des.simulate` will tell."""
+    """Run a program of a world; None where it cannot end, as `des.simulate` will tell.
+
+    Where hosts have windows a program with passes runs twice, so that the first run sets them.
+    """
+    state = _run_from(topology, program, None)
+    if state is None or not (program.header["has_windows"][0] and program.header["num_stages"][0]):
+        return state
+    header = program.header.copy()
+    header["is_continued"] = 1
+    header["before_s"] += state.outcome["end_s"]
+    return _run_from(topology, program._replace(header=header), state.links)
+
+
+def _run_from(
+    topology: Topology, program: ProgramArrays, before: np.ndarray | None
+) -> State | None:
+    """Run a program whose links are as they were left before, if there was a run before."""
     state = new_state(program)
     pieces = Pieces(topology) if program.header["weather"][0] == TABLE else None
-    while (status := run_program(program, state)) in (BEYOND, FULL):
+    while True:
+        if before is not None:
+            state.links[:] = before
+        status = run_program(program, state)
+        if status not in (BEYOND, FULL):
+            return state if status == OK else None
         if status == FULL:
             state = new_state(program, 2 * int(state.outcome["gate_room"][0]))
             continue
@@ -89,7 +112,6 @@ def run_to_end(topology: Topology, program: ProgramArrays) -> State | None:
             return None
         links = program.links.copy()
         program = program._replace(pieces=pieces.write(links), links=links)
-    return state if status == OK else None
 
 
 def _work_s(program: ProgramArrays) -> float:

@@ -8,6 +8,7 @@ from functools import cache
 
 import numpy as np
 
+from des.costs.connection_window import WindowFigures, window_figures
 from des.costs.start_up import StartUp, start_up_on, start_up_s
 from des.plan.corrections import NO_CORRECTIONS, Corrections
 from des.plan.transport_law import TransportLaw
@@ -113,6 +114,15 @@ def hop_start_up(
     rate_bytes_per_s = hop_goodput_bytes_per_s(topology, hop, corrections)
     round_trip_s = topology.round_trip_s(hop) * corrections.wan_latency_factor
     return start_up_on(law, rate_bytes_per_s, round_trip_s)
+
+
+def hop_window(topology: Topology, hop: int, corrections: Corrections) -> WindowFigures | None:
+    """Figures of the hosts' windows on a link at base figures, corrected; None: they have none."""
+    hosts = topology.transport.hosts
+    if hosts is None:
+        return None
+    round_trip_s = topology.round_trip_s(hop) * corrections.wan_latency_factor
+    return window_figures(hosts, hop_goodput_bytes_per_s(topology, hop, corrections), round_trip_s)
 
 
 def corrected(link: Link, corrections: Corrections) -> Link:

@@ -13,10 +13,21 @@ import simpy
 
 from des.clock import MEMBER, WORKER, Clock, Message, Moment
 from des.engine.devices import Queue, local_way
-from des.engine.network import Carrier, Network, Parcel, Send
+from des.engine.media import Media
+from des.engine.network import Carrier, Network, Parcel, Send, rendezvous_way
 from des.engine.result import IterationResult, Span, Transfer
+from des.engine.wire import Window
 from des.plan.corrections import Corrections
-from des.program.actions import COMPUTE, NONE, PASSES, REDUCE, SEND, WAIT_SENT
+from des.program.actions import (
+    COMPUTE,
+    NONE,
+    PASSES,
+    POST,
+    REDUCE,
+    SEND,
+    WAIT_SENT,
+    WAIT_TAKEN,
+)
 from des.program.program import Channel, ExchangeMember, MessageFlow, Program, Worker
 from des.schedules import DeadlockError, Operation
 from des.world.topology import Topology
@@ -33,8 +44,21 @@ def run_alone(topology: Topology, program: Program, corrections: Corrections) ->
         If a message waits for a link that is down for ever.
     """
     program.check_links(topology.link_index)
+    windows: dict[int, Window] = {}
+    iteration = _run(topology, program, corrections, windows)
+    if not windows or not program.stages or iteration.has_stopped:
+        return iteration
+    for window in windows.values():
+        window.pass_time(program.with_update_s(iteration.ended_s))
+    return _run(topology, program, corrections, windows)
+
+
+def _run(
+    topology: Topology, program: Program, corrections: Corrections, windows: dict[int, Window]
+) -> "Iteration":
     clock = Clock()
-    iteration = Iteration(clock, Network(clock, topology, corrections), program)
+    media = Media(clock, topology, windows=windows)
+    iteration = Iteration(clock, Network(clock, topology, corrections, media=media), program)
     iteration.start()
     clock.run_out()
     return iteration
@@ -100,6 +124,10 @@ class Iteration:
             else:
                 queue = wires.setdefault(wire, Queue()) if program.has_queues else None
                 ways.append(local_way(queue, flow.transfer_s, flow.latency_s))
+        for number, flow in enumerate(program.flows):
+            if flow.notice != NONE:
+                notices = zip(self._messages[number], self._messages[flow.notice], strict=True)
+                ways[number] = rendezvous_way(ways[number], dict(notices))
         return ways
 
     def start(self) -> None:
@@ -139,8 +167,10 @@ class Iteration:
                 yield clock.at(end_s, rank)
             else:
                 flow = worker.flows[port]
+                if action in (POST, WAIT_TAKEN):
+                    flow = self._program.flows[flow].notice
                 message = self._messages[flow][item]
-                if action == SEND:
+                if action in (SEND, POST):
                     self._ways[flow](message, clock.now)
                     continue
                 yield message
@@ -184,10 +214,15 @@ class Iteration:
                 ready_s = end_s - member.left_fraction * (end_s - start_s)  # the last at the end
                 release.happen_at(max(start_s, ready_s))
 
+    @property
+    def has_stopped(self) -> bool:
+        """Whether workers still wait though nothing happens any more."""
+        return any(process.is_alive for process in self._workers)
+
     def _check_done(self) -> None:
         """Refuse lists in which workers wait for each other."""
         waiting = [
-            str(self._next_pass(worker, len(spans)))
+            self._next_pass(worker, len(spans))
             for process, worker, spans in zip(
                 self._workers, self._program.workers, self._spans.values(), strict=True
             )
@@ -199,12 +234,15 @@ class Iteration:
             )
         assert not any(member.is_alive for member in self._members)
 
-    def _next_pass(self, worker: Worker, num_done: int) -> Operation:
-        """Pass that a worker does after some others."""
+    def _next_pass(self, worker: Worker, num_done: int) -> str:
+        """Pass that a worker does after some others, or its end."""
         operations = self._program.operations[worker.operations].rows
-        _, port, item = operations[operations[:, 0] == COMPUTE][num_done].tolist()
+        passes = operations[operations[:, 0] == COMPUTE].tolist()
+        if num_done == len(passes):
+            return f"the end of stage {worker.stages[-1]}"
+        _, port, item = passes[num_done]
         stage = worker.stages[port // len(PASSES)]
-        return Operation(PASSES[port % len(PASSES)], item, stage)
+        return str(Operation(PASSES[port % len(PASSES)], item, stage))
 
     def result(self) -> IterationResult:
         """Sum up what has happened, in times since the start; the clock has run out.

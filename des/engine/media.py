@@ -3,11 +3,12 @@
 import simpy
 
 from des.clock import Clock
+from des.costs.message_times import hop_window
 from des.dynamics.link_course import Weather
 from des.engine.conditions import Conditions
 from des.engine.fair_wire import FairMedium, FairWire
 from des.engine.gate import Gate
-from des.engine.wire import Turn, Wire
+from des.engine.wire import Turn, Window, Wire
 from des.plan.corrections import Corrections
 from des.world.topology import Topology
 
@@ -22,9 +23,19 @@ class Media:
     by_priority
         Whether messages that wait for a medium come by the priority of their job instead of first
         come, first served.
+    windows
+        Windows of the hosts' connections, as earlier messages left them; those that are opened are
+        added.
     """
 
-    def __init__(self, clock: Clock, topology: Topology, *, by_priority: bool = False) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        topology: Topology,
+        *,
+        by_priority: bool = False,
+        windows: dict[int, Window] | None = None,
+    ) -> None:
         self._clock, self._topology = clock, topology
         moving, self._sharing = topology.movement, topology.transport.sharing
         self._weather = None if moving is None else Weather(moving, topology.links)
@@ -32,6 +43,7 @@ class Media:
         self._turns: dict[int, Turn] = {}
         self._queues: dict[int, simpy.PriorityResource] = {}
         self._gates: dict[str, Gate] = {}
+        self._windows = {} if windows is None else windows
         self._fair: dict[int, FairMedium] = {}
 
     def wire(self, link: int, corrections: Corrections) -> Wire:
@@ -44,7 +56,13 @@ class Media:
             self._gates.setdefault(name, Gate(rate))
             for name, rate in self._gates_of(link, corrections).items()
         )
-        return Wire(conditions, turn, gates)
+        return Wire(conditions, turn, gates, self._window_of(link, corrections))
+
+    def _window_of(self, link: int, corrections: Corrections) -> Window | None:
+        figures = hop_window(self._topology, link, corrections)
+        if figures is None:
+            return None
+        return self._windows.setdefault(link, Window(figures))
 
     def fair_wire(self, link: int, corrections: Corrections) -> FairWire:
         """Make a wire over the medium of a link whose messages share it."""

@@ -1,6 +1,6 @@
 """The links while a simulation runs: messages find their way over one or several of them."""
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from itertools import chain
 from typing import NamedTuple, Protocol
 
@@ -16,6 +16,19 @@ from des.world.topology import Topology
 
 Send = Callable[[Message, float], None]
 """Hands a message over at a time, which is now; the message happens when it has arrived."""
+
+
+def rendezvous_way(way: Send, notices: Mapping[Message, Message]) -> Send:
+    """Return what sends each message when it is sent and its notice has come."""
+
+    def send(message: Message, ready_s: float) -> None:
+        notice = notices[message]
+        if notice.callbacks is None:
+            way(message, ready_s)
+        else:
+            notice.callbacks.append(lambda _: way(message, notice.clock.now))
+
+    return send
 
 
 class Parcel(NamedTuple):

@@ -49,7 +49,8 @@ class Transfer(NamedTuple):
     the position in the topology's links, ``stage`` the sender, ``kind`` the pass that made the
     message: ``F`` an activation, ``B`` its gradient; ``G`` is a part of the sum of gradients (of
     parameters) over the replicas, in which ``microbatch`` counts the
-    buckets; ``M`` is the model state of a layer that moves (see `des.program.moves`).
+    buckets; ``M`` is the model state of a layer that moves (see `des.program.moves`), and ``N`` the
+    notice that ``stage`` has posted a receive.
     """
 
     link: int

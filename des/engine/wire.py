@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from des.costs.connection_window import WindowFigures, window_after_idle, windowed_delay_s
 from des.costs.start_up import rested_bytes, start_up_s
 from des.dynamics.link_course import moving_serialisation_end_s
 from des.engine.conditions import Conditions
@@ -14,6 +15,31 @@ class Passage(NamedTuple):
     start_s: float
     end_s: float
     arrival_s: float
+
+
+class Window:
+    """A connection's congestion window, the round trip that it is in, and when it sent last."""
+
+    __slots__ = ("figures", "left_s", "memory")
+
+    def __init__(self, figures: WindowFigures) -> None:
+        self.figures = figures
+        self.memory = figures.most_bytes, -figures.round_trip_s, 0.0
+        self.left_s = 0.0
+
+    def delay_s(self, start_s: float, num_bytes: float) -> float:
+        """Delay of a message that begins to leave. [s]"""
+        window_bytes, *others = self.memory
+        window_bytes = window_after_idle(self.figures, window_bytes, start_s - self.left_s)
+        memory = window_bytes, others[0], others[1]
+        delay_s, self.memory = windowed_delay_s(self.figures, memory, start_s, num_bytes)
+        return delay_s
+
+    def pass_time(self, time_s: float) -> None:
+        """Count times from a later start."""
+        window_bytes, round_start_s, used_bytes = self.memory
+        self.memory = window_bytes, round_start_s - time_s, used_bytes
+        self.left_s -= time_s
 
 
 class Turn:
@@ -44,13 +70,18 @@ class Wire:
         "_start_up",
         "_steady",
         "_turn",
+        "_window",
         "busy_s",
         "num_bytes",
         "num_messages",
     )
 
     def __init__(
-        self, conditions: Conditions, turn: Turn | None, gates: tuple[Gate, ...] = ()
+        self,
+        conditions: Conditions,
+        turn: Turn | None,
+        gates: tuple[Gate, ...] = (),
+        window: Window | None = None,
     ) -> None:
         self._conditions = conditions
         self._gates = gates
@@ -58,6 +89,7 @@ class Wire:
         self._overhead_s = conditions.message_overhead_s
         self._start_up = conditions.start_up
         self._turn = turn
+        self._window = window
         self._last_arrival_s = self._left_s = 0.0
         self._began_bytes = self._known_bytes = 0.0
         self.busy_s = 0.0
@@ -88,6 +120,8 @@ class Wire:
             turn.free_at_s = end_s
             self._last_arrival_s = arrival_s
         self._left_s = end_s
+        if self._window is not None:
+            self._window.left_s = end_s
         self.busy_s += end_s - start_s
         self.num_bytes += num_bytes
         self.num_messages += 1
@@ -99,6 +133,8 @@ class Wire:
         A reused connection starts up while later messages wait, a fresh one concurrently. [s]
         """
         start_up = self._start_up
+        if self._window is not None:
+            return self._overhead_s + self._window.delay_s(start_s, num_bytes), 0.0
         if start_up is None:
             return self._overhead_s, 0.0
         if self._known_bytes > 0.0 and start_s - self._left_s >= start_up.round_s:

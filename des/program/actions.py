@@ -2,7 +2,7 @@
 
 from des.schedules.operations import Pass
 
-COMPUTE, WAIT, SEND, WAIT_SENT, REDUCE = range(5)
+COMPUTE, WAIT, SEND, WAIT_SENT, REDUCE, POST, WAIT_TAKEN = range(7)
 """Actions."""
 
 PASSES: tuple[Pass, ...] = ("F", "B", "D", "W")

@@ -31,6 +31,7 @@ from des.program.program import (
     StageEntry,
     Worker,
 )
+from des.program.rendezvous import with_runtime
 from des.program.worker_lists import FLOWS_PER_STAGE, worker_lists
 from des.schedules import Border, Order
 from des.world.topology import Topology
@@ -87,7 +88,7 @@ def lower(
         useful_flops=workload.flops_per_iteration,
         peak_flops_per_s=topology.peak_flops_per_s,
     )
-    return blocking_sends(program) if plan.holds_senders_up(topology) else program
+    return _as_run(topology, program, corrections, sends_wait=plan.holds_senders_up(topology))
 
 
 def lower_exchange_behind(
@@ -106,6 +107,25 @@ def lower_exchange_behind(
     buckets = [replace(one, after_step=True) for one in buckets_behind(workload, plan, step)]
     members = lowering.members(buckets)
     return lowering.draft.program(workers=(), members=members, num_devices=len(by_device(stages)))
+
+
+def _as_run(
+    topology: Topology, program: Program, corrections: Corrections, *, sends_wait: bool
+) -> Program:
+    """Add what the runtime of the transport and the trainer's sends do."""
+    if topology.transport.hosts is not None and corrections.transport is not None:
+        raise ValueError(
+            "corrections: transport must be left out where the hosts of the world's transport have "
+            "windows, got a law"
+        )
+    if not sends_wait:
+        return with_runtime(topology, program, corrections)
+    if topology.transport.runtime.rendezvous:
+        raise ValueError(
+            "plan: sends must be overlapped where the runtime of the transport has a rendezvous, "
+            "got blocking"
+        )
+    return blocking_sends(program)
 
 
 class _Lowering:

@@ -8,6 +8,8 @@ An operation is three numbers: an action, a port and an item. Ports are of the w
 - `SEND`: message ``item`` of its flow ``port``; the worker goes on at once.
 - `WAIT_SENT`: until message ``item`` of its flow ``port``, which it has sent, has arrived there.
 - `REDUCE`: half an all-reduce among the GPUs of its device, which does one at a time.
+- `POST`: the receive of message ``item`` of its flow ``port``, of which the sender gets a notice.
+- `WAIT_TAKEN`: until message ``item`` of its flow ``port``, which it has sent, leaves or has left.
 
 So workers that behave alike share one list, however many there are.
 """
@@ -105,6 +107,9 @@ class MessageFlow(NamedTuple):
     what links need for ``num_bytes``, or ``transfer_s`` and then ``latency_s`` of a wire.
     Transfers are marked by ``stage``, ``kind`` and a microbatch: ``label``, and as many more as
     messages came before, times ``label_step``.
+
+    A message leaves when it has been sent. With ``notice``, a flow of as many messages that leads
+    back, it also waits for its own of those: the notice that its receive is posted (rendezvous).
     """
 
     channel: int
@@ -117,6 +122,7 @@ class MessageFlow(NamedTuple):
     kind: str = ""
     label: int = 0
     label_step: int = 1
+    notice: int = NONE
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -174,6 +180,20 @@ class Program:
                     raise ValueError(
                         f"program: {field} of a worker must be below {count}, got {numbers}"
                     )
+        for flow in self.flows:
+            if flow.notice != NONE and not (
+                0 <= flow.notice < len(self.flows)
+                and self.flows[flow.notice].num_messages == flow.num_messages
+            ):
+                raise ValueError(
+                    f"program: notice of a flow must be a flow of {flow.num_messages} messages, "
+                    f"got {flow.notice}"
+                )
+
+    @cached_property
+    def has_rendezvous(self) -> bool:
+        """Whether messages of some flow leave only when their receive is posted."""
+        return any(flow.notice != NONE for flow in self.flows)
 
     @cached_property
     def num_late(self) -> int:

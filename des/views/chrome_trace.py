@@ -23,7 +23,7 @@ from des.schedules import MESSAGE_OF
 Event = dict[str, Any]
 
 _CATEGORY = {"F": "forward", "B": "backward", "D": "input gradient", "W": "weight gradient"}
-_MESSAGE = {"F": "activation", "B": "gradient", "G": "sum of gradients"}
+_MESSAGE = {"F": "activation", "B": "gradient", "G": "sum of gradients", "N": "notice"}
 _RECEIVER_STEP = {"F": 1, "B": -1}
 
 
@@ -131,7 +131,7 @@ def _pass_event(result: IterationResult, span: Span, tracks: _Tracks) -> Event:
 
 def _wire_event(move: Transfer, tracks: _Tracks) -> Event:
     message = _MESSAGE[move.kind]
-    counted = "microbatch" if move.kind in _RECEIVER_STEP else "bucket"
+    counted = "bucket" if move.kind == "G" else "microbatch"
     args = {"sender": move.stage, counted: move.microbatch}
     if move.kind in _RECEIVER_STEP:
         args["receiver"] = move.stage + _RECEIVER_STEP[move.kind]

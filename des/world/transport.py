@@ -7,7 +7,9 @@ import numpy as np
 
 from des.base.arithmetic import goodput
 from des.base.checks import require_count, require_non_negative, require_positive
+from des.world.hosts import Hosts
 from des.world.packet_transport import LINE_RATE, PacketTransport
+from des.world.runtime import IDEAL, Runtime
 
 _SHARING = ("fifo", "fair", "none")
 _ENDPOINTS = ("overlapped", "one_in_flight", "blocking")
@@ -44,6 +46,11 @@ class Transport:
     packets
         TCP settings for networks of packets, which the other fields do not apply to, but for
         ``endpoints``. Networks without packets leave them out.
+    runtime
+        Habits of the program that trains, see `des.world.runtime`.
+    hosts
+        TCP of the hosts, whose windows remember earlier messages; None: they fill every link. With
+        them an iteration is the second of two, so that the first sets the windows.
     """
 
     sharing: Literal["fifo", "fair", "none"] = "fifo"
@@ -53,6 +60,8 @@ class Transport:
     flows_per_pair: int = 1
     window_bytes: float | None = None
     packets: PacketTransport = LINE_RATE
+    runtime: Runtime = IDEAL
+    hosts: Hosts | None = None
 
     def __post_init__(self) -> None:
         for field, allowed in (("sharing", _SHARING), ("endpoints", _ENDPOINTS)):
@@ -69,6 +78,15 @@ class Transport:
             raise ValueError(
                 "transport: half_duplex must be False where sharing is none, as no message meets "
                 "another there; got True"
+            )
+        if self.runtime.rendezvous and self.endpoints != "overlapped":
+            raise ValueError(
+                "transport: endpoints must be overlapped where the runtime has a rendezvous, got "
+                f"{self.endpoints!r}"
+            )
+        if self.hosts is not None and self.sharing != "fifo":
+            raise ValueError(
+                f"transport: sharing must be fifo where hosts have windows, got {self.sharing!r}"
             )
         require_count("transport", "num_endpoint_pairs", self.num_endpoint_pairs)
         require_count("transport", "flows_per_pair", self.flows_per_pair)

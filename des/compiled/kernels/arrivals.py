@@ -17,6 +17,8 @@ def arrive(run: ProgramRun, message: int, arrival_s: float) -> None:
     receiver = flow.receiver
     if receiver >= header.num_workers:
         is_watched |= at(run.member_states, receiver - header.num_workers).waits_for == message
+    elif header.is_listed:
+        is_watched = True
     elif message < header.num_initial:
         _finish(run, arrival_s)
     elif _is_awaited(run, receiver, message):

@@ -18,6 +18,8 @@ from des.compiled.kernels.messages import go_on, leave_endpoint, send
 from des.compiled.kernels.offers import begin_offers
 from des.compiled.kernels.program import DEADLOCK, ProgramArrays, State
 from des.compiled.kernels.records import ProgramRun
+from des.compiled.kernels.steps import do_steps, meet_steps
+from des.compiled.kernels.windows import begin_window
 from des.compiled.kernels.workers import advance
 
 
@@ -45,6 +47,7 @@ def run_program(program: ProgramArrays, state: State) -> int:
             program.members[0],
             program.steps[0],
             program.start_ups[0],
+            program.windows[0],
             program.gates[0],
             program.link_gates[0],
             state.outcome[0],
@@ -55,6 +58,7 @@ def run_program(program: ProgramArrays, state: State) -> int:
             state.groups[0],
             state.local_wires[0],
             state.arrivals[0],
+            state.messages[0],
             state.parcels[0],
             state.links[0],
             state.media[0],
@@ -75,7 +79,10 @@ def simulate_run(run: ProgramRun) -> int:
     for message in range(header.num_initial):
         send(run, message, 0.0)
     for worker in range(header.num_workers):
-        advance(run, worker, 0.0, MESSAGE - 1)
+        if header.is_listed:
+            do_steps(run, worker, 0.0)
+        else:
+            advance(run, worker, 0.0, MESSAGE - 1)
     while outcome.num_running > 0 and outcome.status == 0:
         if outcome.has_gap:
             close_gap(run)
@@ -97,7 +104,10 @@ def handle(run: ProgramRun, now_s: float, rank: int) -> None:
     elif rank >= MEMBER:
         go_on_with_exchange(run, rank - MEMBER, now_s, rank)
     elif rank >= WORKER:
-        _end_operation(run, rank - WORKER, now_s)
+        if run.header.is_listed:
+            do_steps(run, rank - WORKER, now_s)
+        else:
+            _end_operation(run, rank - WORKER, now_s)
     else:
         message = rank - MESSAGE
         if at(run.arrivals, message).s == math.inf:
@@ -105,7 +115,10 @@ def handle(run: ProgramRun, now_s: float, rank: int) -> None:
             return
         if run.header.is_one_in_flight:
             leave_endpoint(run, message, now_s)
-        meet_workers(run, message, now_s)
+        if run.header.is_listed:
+            meet_steps(run, message, now_s)
+        else:
+            meet_workers(run, message, now_s)
         receive_part(run, message, now_s)
 
 
@@ -139,6 +152,7 @@ def begin(run: ProgramRun) -> None:
         own = at(run.worker_states, worker)
         own.end_s = 0.0
         own.position = at(run.workers, worker).first_operation
+        own.step = at(run.workers, worker).first_step
         own.waits_for = own.blocked_by = -1
     for device in range(header.num_devices):
         own_device = at(run.device_states, device)
@@ -148,6 +162,9 @@ def begin(run: ProgramRun) -> None:
         at(run.local_wires, wire).free_s = 0.0
     for message in range(header.num_messages):
         at(run.arrivals, message).s = math.inf
+    for message in range(header.num_messages if header.is_listed else 0):
+        own_message = at(run.message_states, message)
+        own_message.has_arrived = own_message.is_held = 0
     _begin_stages(run)
     _begin_links(run)
     begin_gates(run)
@@ -179,7 +196,11 @@ def _begin_links(run: ProgramRun) -> None:
     for link in range(header.num_links):
         own = at(run.link_states, link)
         own.last_arrival_s = own.busy_s = own.num_bytes = 0.0
-        own.left_s = own.began_bytes = own.known_bytes = 0.0
+        if header.has_windows:
+            begin_window(run, link)
+        else:
+            own.left_s = 0.0
+        own.began_bytes = own.known_bytes = 0.0
         own.num_messages = 0
         own.level_bytes = own.since_s = own.rate_bytes_per_s = own.busy_since_s = 0.0
         own.num_present = own.num_sending = own.has_joiner = 0

@@ -42,6 +42,7 @@ LINK_STATE = np.dtype(
         ("num_bytes", _F),
         ("left_s", _F),  # when its last message had left; this and two more for start-ups only
         *[("began_bytes", _F), ("known_bytes", _F)],
+        *[("window_bytes", _F), ("round_start_s", _F), ("used_bytes", _F)],  # of hosts
         ("num_messages", np.int64),
         ("piece", np.int64),
         ("level_bytes", _F),  # from here on for fair sharing only

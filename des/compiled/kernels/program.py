@@ -35,9 +35,13 @@ HEADER = np.dtype(
         ("num_members", _I),
         ("num_late", _I),  # members, the last ones, that wait for the end of the step
         ("num_initial", _I),  # messages 0, 1, ... that leave at time 0
+        ("is_listed", _I),  # workers do steps, and messages may wait for notices
         ("is_fair", _I),
         ("is_unshared", _I),  # every message has links and local wires to itself
         ("is_one_in_flight", _I),
+        ("has_windows", _I),  # of the hosts, which delay messages
+        ("is_continued", _I),  # windows are as the step before left them, which took before_s
+        ("before_s", _F),
         ("has_start_up", _I),  # the law of the transport delays messages
         ("is_recorded", _I),  # whether spans and transfers are written down
         ("weather", _I),
@@ -58,7 +62,9 @@ WORKER = np.dtype(
         ("first_operation", _I),
         ("end_operation", _I),
         ("device", _I),
-        ("is_alone", _I),  # no other worker is on its device
+        ("is_alone", _I),  # no other worker is on its device; 0 where workers do steps
+        ("first_step", _I),  # where workers do steps
+        ("end_step", _I),
     ]
 )
 
@@ -96,6 +102,8 @@ FLOW = np.dtype(
         ("num_bytes", _F),
         ("transfer_s", _F),  # over the local wire
         ("latency_s", _F),  # of the local wire
+        ("to_notice", _I),  # from the number of a message to that of its notice; 0: it has none
+        ("to_message", _I),  # from the number of a notice to that of its message; 0: it is none
     ],
     align=True,
 )
@@ -118,7 +126,10 @@ MEMBER = np.dtype(
 )
 
 STEP = np.dtype([("action", _I), ("message", _I)])
-"""A collective inside, or a message that a member sends or waits for: `des.program.program`."""
+"""A pass, a collective inside, or a message that is sent or waited for: `des.program.program`.
+
+To post a receive is to send its notice; to wait until a message is taken, to wait for that.
+"""
 
 
 class ProgramArrays(NamedTuple):
@@ -153,9 +164,11 @@ class ProgramArrays(NamedTuple):
     members: np.ndarray
     """MEMBER, bucket by bucket."""
     steps: np.ndarray
-    """STEP, member by member."""
+    """STEP, worker by worker where these do steps, then member by member."""
     start_ups: np.ndarray
     """Fields of `des.costs.start_up.StartUp` of each link; read only where there is a law."""
+    windows: np.ndarray
+    """Fields of `des.costs.connection_window.WindowFigures` of each link, where hosts have them."""
     gates: np.ndarray
     """GATE."""
     link_gates: np.ndarray
@@ -186,6 +199,7 @@ WORKER_STATE = np.dtype(
         ("position", _I),  # of the operation that it does or waits to do
         ("waits_for", _I),
         ("blocked_by", _I),
+        ("step", _I),  # that it does next, where workers do steps
     ],
     align=True,
 )
@@ -204,6 +218,9 @@ DEVICE_STATE = np.dtype(
 LOCAL_WIRE_STATE = np.dtype([("free_s", _F)])
 
 ARRIVAL = np.dtype([("s", _F)])
+
+MESSAGE_STATE = np.dtype([("has_arrived", _I), ("is_held", _I)])
+"""Whether a message has arrived, and whether it is sent and waits for its notice."""
 
 STAGE_STATE = np.dtype([("busy_s", _F), ("num_left", _I)], align=True)
 
@@ -248,6 +265,8 @@ class State(NamedTuple):
     """LOCAL_WIRE_STATE: when each is free."""
     arrivals: np.ndarray
     """ARRIVAL of each message at its receiver, inf while that is not known."""
+    messages: np.ndarray
+    """MESSAGE_STATE of each message, where workers do steps."""
     parcels: np.ndarray
     """PARCEL: each message on links; not read for one that has a single hop, first come."""
     links: np.ndarray

@@ -11,6 +11,7 @@ from des.compiled.kernels.intrinsics import at
 from des.compiled.kernels.offers import goodput_at, refresh_offer, starve
 from des.compiled.kernels.program import STEADY
 from des.compiled.kernels.records import ProgramRun
+from des.compiled.kernels.windows import window_delay_s
 from des.costs.start_up import rested_bytes, start_up_s
 
 
@@ -21,7 +22,10 @@ def carry(run: ProgramRun, link: int, message: int, num_bytes: float, ready_s: f
     medium = at(run.medium_states, at(run.links, link).medium)
     start_s = medium.free_s if medium.free_s > ready_s else ready_s
     end_s, behind_s = start_s + header.message_overhead_s, 0.0
-    if header.has_start_up:
+    if header.has_windows:
+        delay_s = window_delay_s(run, link, start_s, num_bytes)
+        end_s = start_s + (header.message_overhead_s + delay_s)
+    elif header.has_start_up:
         start_up = at(run.start_ups, link)
         if own.known_bytes > 0.0 and start_s - own.left_s >= start_up.round_s:
             own.known_bytes = rested_bytes(start_up, own.began_bytes, own.known_bytes)

@@ -32,7 +32,7 @@ def advance(run: ProgramRun, worker: int, now_s: float, rank: int) -> None:
                 if arrival_s < math.inf:
                     push(run, arrival_s, MESSAGE + message)
                 return
-        end_s = _compute(run, worker, start_s if given.is_alone else now_s)
+        end_s = compute(run, worker, start_s if given.is_alone else now_s)
         if not given.is_alone or at(run.operations, own.position).output >= 0:
             push(run, end_s, WORKER + worker)
             return
@@ -41,7 +41,7 @@ def advance(run: ProgramRun, worker: int, now_s: float, rank: int) -> None:
 
 
 @kernel
-def _compute(run: ProgramRun, worker: int, start_s: float) -> float:
+def compute(run: ProgramRun, worker: int, start_s: float) -> float:
     """Do an operation as soon as the device is free; returns its end. [s]"""
     given, own, outcome = at(run.workers, worker), at(run.worker_states, worker), run.outcome
     if not given.is_alone:

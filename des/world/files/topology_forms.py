@@ -10,6 +10,7 @@ from des.world.files.access_form import AccessForm
 from des.world.files.nodes_form import NodesForm
 from des.world.files.profile_files import read_layer_profile
 from des.world.files.quantity_fields import Bandwidth, Latency, Price, Size, Speed
+from des.world.files.runtime_form import RuntimeForm, runtime_form
 from des.world.kernel_figures import FITTED_KERNELS, KernelFigures
 from des.world.layer_profiles import LayerProfile
 from des.world.nodes import Nodes
@@ -63,9 +64,11 @@ class TransportForm(StrictForm):
     flows_per_pair: int = 1
     window: Size | None = None
     packets: PacketsForm = PacketsForm()
+    runtime: RuntimeForm | str = "ideal"
 
     def to_transport(self) -> Transport:
         """Make the value."""
+        runtime = runtime_form(self.runtime)
         return Transport(
             sharing=self.sharing,
             endpoints=self.endpoints,
@@ -74,6 +77,8 @@ class TransportForm(StrictForm):
             flows_per_pair=self.flows_per_pair,
             window_bytes=self.window,
             packets=self.packets.to_packets(),
+            runtime=runtime.to_runtime(),
+            hosts=runtime.to_hosts(),
         )
 
 

@@ -16,6 +16,7 @@ from des.base.quantities import (
 from des.devices.presets import KIND_NAMES
 from des.world.domain import Domain
 from des.world.files.dynamics_forms import law_entry
+from des.world.files.runtime_form import runtime_entry
 from des.world.files.topology_yaml import from_yaml, topology_of
 from des.world.kernel_figures import KernelFigures
 from des.world.nodes import Nodes
@@ -200,6 +201,8 @@ def _transport_entry(transport: Transport) -> dict[str, object]:
         entry["window"] = format_quantity(transport.window_bytes, "B", SIZE_BYTES)
     if transport.packets != PLAIN.packets:
         entry["packets"] = _packets_entry(transport.packets)
+    if transport.runtime != PLAIN.runtime or transport.hosts is not None:
+        entry["runtime"] = runtime_entry(transport)
     return entry
 
 
