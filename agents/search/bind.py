@@ -80,7 +80,9 @@ class PlanBinder:
     corrections: Corrections = NO_CORRECTIONS
     schedules: tuple[str, ...] = ()
     model: str = ""
-    _known: dict[Plan, BoundPlan] = field(default_factory=dict, repr=False, compare=False)
+    _known: dict[Plan, BoundPlan] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     def bind(self, plan: Plan) -> BoundPlan:
         """Return the bound plan.
