@@ -190,7 +190,7 @@ class PlanBinder:
         size = int(whole_shape(self.workload).batch_size)
         return PlanRequest(
             topology=self.topology,
-            job=self._job,
+            job=self.job,
             trainer=self.trainer,
             corrections=self.corrections,
             schedules=self.schedules or self._own_schedule(plan.schedule),
@@ -206,7 +206,8 @@ class PlanBinder:
         return (name,) if has_pace(name) else ()
 
     @cached_property
-    def _job(self) -> TrainingJob:
+    def job(self) -> TrainingJob:
+        """The job of the workload, however its sequences are grouped."""
         shape, workload = whole_shape(self.workload), self.workload
         size = int(shape.batch_size)
         job = TrainingJob(
@@ -224,7 +225,7 @@ class PlanBinder:
 
     @cached_property
     def _desk(self) -> SearchDesk:
-        return SearchDesk(topology=self.topology, job=self._job, corrections=self.corrections)
+        return SearchDesk(topology=self.topology, job=self.job, corrections=self.corrections)
 
     def _completed(self, plan: Plan, candidate: Candidate) -> Plan:
         """The plan that simulates a layout, with what the given one says of its exchange."""
