@@ -61,7 +61,8 @@ class PlanBinder:
     A plan keeps its domains in their order, the layers of each, its microbatches and what its
     replicas exchange; degrees, stages, the schedule, sends and GPUs are those of the quickest plan
     that the trainer runs so. Its own schedule stays if the trainer has it. A trainer whose stages
-    must be equal, all or those of replicas, gets the layers next to those given. A plan that says
+    must be equal, all or those of replicas, gets the layers next to those given, and one whose
+    replicas do equally many microbatches has no other shares. A plan that says
     how GPUs are used only takes the habit of sends on.
 
     Attributes
@@ -103,6 +104,12 @@ class PlanBinder:
         plan.check_against(self.topology, self.workload)
         if plan.parallelism:
             return self._exact(self._with_sends(plan))
+        copies, microbatches = len(plan.placements), self.workload.num_microbatches
+        if self.trainer.equal_shares and microbatches % copies:
+            raise ValueError(
+                f"trainer {self.trainer.name}: microbatches must be a multiple of the {copies} "
+                f"replicas, which do equally many; got {microbatches}"
+            )
         found = sorted(self._layouts(plan), key=lambda one: one.estimate_s)
         if not found:
             raise ValueError(
@@ -234,7 +241,7 @@ class PlanBinder:
         is_sharded = own.exchange.sharded or plan.exchange.sharded
         return replace(
             own,
-            shares=plan.shares,
+            shares=() if self.trainer.equal_shares else plan.shares,
             shares_domains=plan.shares_domains,
             synchronisation=plan.synchronisation,
             activation_compression=plan.activation_compression,

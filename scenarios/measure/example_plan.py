@@ -1,6 +1,5 @@
 """The world and plan that stand on the first screen of reports on many worlds."""
 
-from agents.decision.problem import PlanningProblem
 from agents.planners.search.search import search
 from agents.trainers.ideal import IDEAL
 from agents.trainers.trainer import Trainer
@@ -8,7 +7,7 @@ from des import InfeasiblePlacementError
 from des.compiled.simulate import simulate_compiled
 from des.views.plan_views import PlanViews, known_places, plan_views
 from des.views.site_map import site_map
-from scenarios.measure.compare.trained_plans import searched_plan
+from scenarios.measure.trained_plans import searched_plans
 from scenarios.suites import SuiteWorld
 
 _MOST_JUDGED = 100_000
@@ -17,12 +16,12 @@ _MOST_JUDGED = 100_000
 def example_views(world: SuiteWorld, trainer: Trainer = IDEAL) -> PlanViews:
     """Return the figures of the plan that a short search finds at base figures.
 
-    For a trainer it is the plan of `searched_plan`. Where no plan fits, the map alone.
+    For a trainer it is the best of `searched_plans`. Where no plan fits, the map alone.
     """
     topology, workload = world.topology, world.workload
     try:
         if not trainer.is_ideal:
-            bound = searched_plan(PlanningProblem(topology=topology, workload=workload), trainer)
+            bound = searched_plans(topology, workload, trainer).best.bound
             title = f"{workload.name} on {world.name}: {bound.step_s:.5g} s a step, {trainer.name}"
             return plan_views(topology, bound.workload, bound.plan, title=title)
         found = search(topology, workload, simulator=simulate_compiled, max_judged=_MOST_JUDGED)

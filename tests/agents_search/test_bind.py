@@ -179,6 +179,10 @@ def test_a_job_that_does_not_fit_says_what_is_missing():
             "must exchange after every step",
         ),
         (replace(bound_plan(), schedule="zb_h1"), "schedules must be some of 1f1b"),
+        (
+            plan_of("A*32", replicas=(Placement.parse("1*32"), Placement.parse("2*32"))),
+            "multiple of the 3 replicas, which do equally many; got 32",
+        ),
     ],
 )
 def test_plans_that_cannot_be_bound_are_refused(plan, match):

@@ -38,13 +38,13 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from des.base import console as base_console
+    from scenarios.measure import trained_plans
     from scenarios.measure.compare import (
         compare_page,
         dynamic_part,
         outputs,
         running,
         static_part,
-        trained_plans,
     )
     from scenarios.measure.compare.outputs import ComparisonSummary
 else:
@@ -54,7 +54,7 @@ else:
     outputs = lazy("scenarios.measure.compare.outputs")
     running = lazy("scenarios.measure.compare.running")
     static_part = lazy("scenarios.measure.compare.static_part")
-    trained_plans = lazy("scenarios.measure.compare.trained_plans")
+    trained_plans = lazy("scenarios.measure.trained_plans")
 
 
 PROG = "python -m scenarios.compare"

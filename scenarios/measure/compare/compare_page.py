@@ -8,8 +8,8 @@ import pandas as pd
 from agents.trainers.trainer import Trainer
 from scenarios.frame.report import PageTable, Report
 from scenarios.measure.compare.outputs import ComparisonSummary
-from scenarios.measure.compare.trained_plans import devices_note
 from scenarios.measure.example_plan import example_views
+from scenarios.measure.trained_plans import devices_note
 from scenarios.suites import SuiteWorld
 
 

@@ -32,7 +32,7 @@ from des import NO_CORRECTIONS, Corrections
 from des.base.lazy import lazy
 from des.compiled.many.layout import Whole
 from scenarios.measure.compare.cases import FORESEEN, ComparedDraw
-from scenarios.measure.compare.trained_plans import trained_world
+from scenarios.measure.trained_plans import trained_world
 from scenarios.suites import SuiteWorld
 
 if TYPE_CHECKING:

@@ -22,7 +22,6 @@ from agents.trainers.table import trainer_named
 from des import EVERY_STEP, Plan, Workload
 from des.compiled.simulate import simulate_compiled
 from scenarios.measure.compare.cases import BEST_SCHEDULE, ComparedDraw
-from scenarios.measure.compare.trained_plans import completed_plan, searched_plan, trained_world
 from scenarios.measure.compare.whole_rows import (
     ANSWERS,
     TENFOLD,
@@ -30,6 +29,7 @@ from scenarios.measure.compare.whole_rows import (
     bound_of,
     tenfold,
 )
+from scenarios.measure.trained_plans import completed_plan, searched_plans, trained_world
 
 
 def static_planners() -> Mapping[str, PlannerRow]:
@@ -151,7 +151,7 @@ def _completed(
     """Plan of a method as the trainer runs it, and its microbatches."""
     trainer = trainer_named(case.trainer)
     if not trainer.is_ideal and name in ANSWERS:
-        bound = searched_plan(problem, trainer)
+        bound = searched_plans(problem.topology, problem.workload, trainer).best.bound
         return bound.plan, bound.workload
     plan, workload = _planned(case, name, problem, rng)
     if trainer.is_ideal:

@@ -4,13 +4,13 @@ from dataclasses import replace
 
 from agents.decision.bound_plan import BoundPlan
 from agents.decision.problem import PlanningProblem
-from agents.decision.trained_workload import trained_workload
+from agents.decision.trained_workload import trained_workload, whole_shape
 from agents.decision.training_job import TrainingJob
 from agents.search.bind import PlanBinder
-from agents.search.bound_search import search_bound
-from agents.search.search import PlanRequest
+from agents.search.bound_search import BoundFound, search_bound
+from agents.search.search import MICROBATCH_SIZES, PlanRequest
 from agents.trainers.trainer import Trainer
-from des import Plan, Workload
+from des import Plan, Topology, Workload
 from des.plan.plan_texts import PERFECT_DEVICES
 from scenarios.suites import SuiteWorld
 
@@ -20,24 +20,23 @@ def trained_world(world: SuiteWorld, trainer: Trainer) -> SuiteWorld:
     return replace(world, workload=trained_workload(world.workload, trainer))
 
 
-def searched_plan(problem: PlanningProblem, trainer: Trainer) -> BoundPlan:
-    """Return the plan of ``python -m agents.decide`` for the job of a problem.
+def searched_plans(topology: Topology, workload: Workload, trainer: Trainer) -> BoundFound:
+    """Return what ``python -m agents.decide`` finds for the sequences of a workload.
 
     Raises
     ------
     InfeasiblePlacementError
         If none fits.
     """
-    shape = problem.workload.shape
-    size = 1 if shape is None else int(shape.batch_size)
-    plain = replace(problem.workload, gradient_precision="bf16")
+    size = int(whole_shape(workload).batch_size)
+    plain = replace(workload, gradient_precision="bf16")
     request = PlanRequest(
-        topology=problem.topology,
+        topology=topology,
         job=TrainingJob.of(plain, microbatch_size=size),
         trainer=trainer,
-        corrections=problem.corrections,
+        microbatch_sizes=tuple(sorted({*MICROBATCH_SIZES, size})),
     )
-    return search_bound(request).best.bound
+    return search_bound(request)
 
 
 def completed_plan(
