@@ -87,3 +87,6 @@ SEARCHING_NAMES = (
 
 POLICY = "hi_ppo"
 """The trained policies."""
+
+SEARCH_BOUND = "search_bound"
+"""The scheduler that searches bound plans of a trainer in every epoch."""

@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from agents.decision.situation import Scheduler, Situation
-from agents.replanning.pool import candidate_pool
+from agents.replanning.pool import Pool, candidate_pool
 from agents.replanning.rules import Rule
 from agents.replanning.tables import tables_of
 from des import (
@@ -166,12 +166,19 @@ class TrainingEpisode:
         return iterations_within(self.epoch_s, base, self.workload, plan, self.corrections)
 
 
-def plans_of_rule(rule: Rule, episode: TrainingEpisode) -> tuple[Plan, ...]:
+def plans_of_rule(
+    rule: Rule, episode: TrainingEpisode, bind: Callable[[Pool], Pool] | None = None
+) -> tuple[Plan, ...]:
     """Plan of each epoch of a run by a rule of re-planning.
 
     The plans to choose from are those of `agents.replanning.pool.candidate_pool`: a rule takes
     none before an epoch whose network yields it, but for the clairvoyant. Rules that know the law
     see another draw of it.
+
+    Parameters
+    ----------
+    bind
+        Makes plans of a trainer of those found; None: they stay.
 
     Raises
     ------
@@ -180,6 +187,7 @@ def plans_of_rule(rule: Rule, episode: TrainingEpisode) -> tuple[Plan, ...]:
     """
     seed, corrections = episode.run.seed, episode.corrections
     pool = candidate_pool(episode, seed, corrections=corrections, networks=episode.networks(seed))
+    pool = pool if bind is None else bind(pool)
     tables = tables_of(
         episode,
         seed,

@@ -12,8 +12,9 @@ from agents.scheduling.epoch_lengths import epoch_lengths_s, steps_s
 from agents.scheduling.known_plan import KnownPlan
 from agents.scheduling.plan_action import DESCRIBED, FIRST_KNOWN
 from agents.scheduling.plan_changes import change_figures
-from agents.scheduling.plan_maker import PlanMaker
+from agents.scheduling.plan_maker import REASONS, PlanMaker
 from agents.scheduling.task import SchedulingTask
+from des import InfeasiblePlacementError, Topology
 from des.compiled.many.each import NetworkFigures
 from des.compiled.many.layout import Observations, Real, Whole
 
@@ -158,6 +159,7 @@ class SchedulingBatch:
         if len(rows):
             described = [self.task.action.described(actions[row]) for row in rows.tolist()]
             made = self._maker.made(networks.rows(rows), described)
+            made = self._trained(rows, made)
             for row, one in zip(rows.tolist(), made, strict=True):
                 if isinstance(one, KnownPlan):
                     plans[row] = one
@@ -166,6 +168,28 @@ class SchedulingBatch:
         for row in np.flatnonzero(choices >= FIRST_KNOWN).tolist():
             plans[row] = self.task.known[choices[row] - FIRST_KNOWN]
         return plans, fallback
+
+    def _trained(self, rows: Whole, made: Sequence[KnownPlan | int]) -> list[KnownPlan | int]:
+        """Plans that were made as the trainer runs them, or the reason why it does not."""
+        setting, found = self.task.setting, list(made)
+        if setting.trainer.is_ideal:
+            return found
+        for place, (one, topology) in enumerate(zip(made, self._topologies(rows), strict=True)):
+            if isinstance(one, KnownPlan):
+                try:
+                    found[place] = setting.book.of(setting.bound(topology, one.plan))
+                except InfeasiblePlacementError:
+                    found[place] = REASONS.index("memory")
+                except ValueError:
+                    found[place] = REASONS.index("trainer")
+        return found
+
+    def _topologies(self, rows: Whole) -> list[Topology]:
+        """Networks that some environments are on, for plans that a trainer runs; else none."""
+        if self.task.setting.trainer.is_ideal:
+            return []
+        last = self.task.setting.world.num_epochs - 1
+        return [self._draws[row].topologies[min(self._epoch[row], last)] for row in rows.tolist()]
 
     def _times(self, networks: NetworkFigures, plans: Sequence[KnownPlan]) -> Real:
         """Iterations of the plans in the epochs, (N,)."""
@@ -191,9 +215,9 @@ class SchedulingBatch:
             found[place] = self._draws[row].step_s[min(self._epoch[row], last), known]
         if others:
             own = np.array(others)
-            found[own] = steps_s(
-                self.task.setting, networks.rows(own), [plans[place] for place in others]
-            )
+            new = [plans[place] for place in others]
+            topologies = self._topologies(rows[own])
+            found[own] = steps_s(self.task.setting, networks.rows(own), new, topologies)
         return found
 
     def _costs(self, choices: Whole, networks: NetworkFigures, plans: Sequence[KnownPlan]) -> Real:

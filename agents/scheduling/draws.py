@@ -9,6 +9,7 @@ from agents.decision.held import held_topologies
 from agents.scheduling.epoch_lengths import epoch_lengths_s, steps_s
 from agents.scheduling.known_plan import KnownPlan
 from agents.scheduling.setting import Setting
+from des import Topology
 from des.compiled.many.each import NetworkFigures
 from des.compiled.many.layout import Real, Whole
 
@@ -25,8 +26,8 @@ class DrawnCourse:
 
     Attributes
     ----------
-    networks
-        Of the epochs.
+    networks, topologies
+        Of the epochs; topologies are kept for plans that a trainer runs alone.
     seen
         Logarithms of goodputs, latencies and speeds over those at base figures, then the share of
         the episode's epochs, as logarithms, since each link and each speed last changed, (E, V).
@@ -37,6 +38,7 @@ class DrawnCourse:
     """
 
     networks: NetworkFigures
+    topologies: tuple[Topology, ...]
     seen: Real
     step_s: Real
     epoch_s: Real
@@ -68,14 +70,18 @@ class DrawnCourses:
 
     def _made(self, seed: int) -> DrawnCourse:
         setting = self._setting
-        networks = setting.networks(held_topologies(setting.world, seed))
+        held = held_topologies(setting.world, seed)
+        networks = setting.networks(held)
         count, num_known = setting.world.num_epochs, len(self._known)
         epochs = np.repeat(np.arange(count), num_known)
         plans = list(self._known) * count
-        flat = steps_s(setting, networks.rows(epochs), plans)
+        flat = steps_s(
+            setting, networks.rows(epochs), plans, [held[epoch] for epoch in epochs.tolist()]
+        )
         epoch_s = epoch_lengths_s(setting, np.zeros(len(plans)), flat, plans)
         return DrawnCourse(
             networks=networks,
+            topologies=() if setting.trainer.is_ideal else held,
             seen=self._seen(networks),
             step_s=flat.reshape(count, num_known),
             epoch_s=epoch_s.reshape(count, num_known),

@@ -26,8 +26,9 @@ class SchedulingEnv(gymnasium.Env[np.ndarray, np.ndarray]):
     `agents.scheduling.task.SchedulingTask` for the reward. ``reset(options={"draw_seed": 7})``
     begins a draw of one's choice. ``info`` has figures of the epoch, their units in the names:
     ``duration_s`` of it all, ``change_s`` and ``iterations_s`` in it, ``moved_bytes`` by the
-    change, ``wan_bytes`` by the iterations; the ``plan`` in force and its ``family``; and
-    ``fallback``, the reason for which the plan in force stayed, empty where there is none.
+    change, ``wan_bytes`` by the iterations; the ``plan`` in force, its ``family`` and its
+    ``trainer``, ``ideal`` for perfect devices; and ``fallback``, the reason for which the plan in
+    force stayed, empty where there is none.
 
     Parameters
     ----------
@@ -82,6 +83,7 @@ class SchedulingEnv(gymnasium.Env[np.ndarray, np.ndarray]):
         step = self._batch.step(np.asarray(action)[np.newaxis], resets=False)
         info: dict[str, Any] = {name: float(step.metrics[name][0]) for name in _NUMBERS}
         info["plan"] = self.plan
+        info["trainer"] = self.task.setting.trainer.name
         info["family"] = FAMILIES[int(step.metrics["family"][0])]
         info["fallback"] = REASONS[int(step.metrics["fallback"][0])]
         reward, is_over = float(step.rewards[0]), bool(step.truncated[0])

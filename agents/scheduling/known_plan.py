@@ -8,6 +8,7 @@ import numpy as np
 
 from agents.decision.families import Family, family_of
 from agents.judge.step_times import step_wan_bytes
+from agents.search.sketches import sketch_of
 from des import Plan, Workload
 from des.compiled.many.layout import Real, Small
 from des.costs.outer_state import has_outer_state
@@ -51,7 +52,8 @@ class KnownPlan:
         size, workload = self.num_domains, self.workload
         found = np.zeros((4, size))
         shares = self.plan.microbatches_of_replicas(workload.num_microbatches)
-        for number, (placement, share) in enumerate(zip(self.plan.placements, shares, strict=True)):
+        placements = sketch_of(self.plan).placements  # a domain that comes back counts once
+        for number, (placement, share) in enumerate(zip(placements, shares, strict=True)):
             for stage in placement.stages:
                 found[:, stage.domain] = (
                     (number + 1) / size,

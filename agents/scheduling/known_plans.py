@@ -7,6 +7,7 @@ from agents.planners.whole.family_search import FamilySearch
 from agents.scheduling.epoch_lengths import epoch_lengths_s, steps_s
 from agents.scheduling.known_plan import KnownPlan
 from agents.scheduling.setting import Setting
+from agents.search.sketches import quickest_bound
 from des import Topology
 
 SCOUT_SEED = 2**62
@@ -45,7 +46,8 @@ def known_plans(setting: Setting, count: int) -> tuple[KnownPlan, ...]:
     networks = setting.networks(scouted)
     rows = np.repeat(np.arange(_NUM_SCOUTS), len(plans))
     tried = plans * _NUM_SCOUTS
-    times = steps_s(setting, networks.rows(rows), tried)
+    on = [scouted[row] for row in rows.tolist()]
+    times = steps_s(setting, networks.rows(rows), tried, on)
     epochs_s = epoch_lengths_s(setting, np.zeros(len(rows)), times, tried)
     logs = np.log(epochs_s).reshape(_NUM_SCOUTS, len(plans))
     chosen = [0]
@@ -58,5 +60,8 @@ def known_plans(setting: Setting, count: int) -> tuple[KnownPlan, ...]:
 
 
 def _found(setting: Setting, topology: Topology) -> KnownPlan:
+    if not setting.trainer.is_ideal:
+        found = quickest_bound(topology, setting.workload, setting.trainer, setting.corrections)
+        return setting.book.of(found.plan)
     search = FamilySearch(topology, (setting.workload,), setting.space, setting.corrections)
     return setting.book.of(search.run().best.plan)

@@ -8,11 +8,16 @@ from agents.decision.depths import DEPTHS
 from agents.decision.families import SYNCHRONOUS, Family
 from agents.decision.load import LoadLaw
 from agents.decision.plan_space import PlanSpace
+from agents.decision.trained_workload import trained_workload
 from agents.decision.world import DecisionWorld
 from agents.planners.whole.family_search import FamilySearch
 from agents.scheduling.job_world import JobWorld
 from agents.scheduling.setting import Setting
 from agents.scheduling.task import NUM_KNOWN, PENALTY, Actions, SchedulingTask
+from agents.search.sketches import quickest_bound
+from agents.trainers.ideal import IDEAL
+from agents.trainers.table import trainer_named
+from agents.trainers.trainer import Trainer
 from des import (
     DYNAMICS,
     NO_CORRECTIONS,
@@ -47,6 +52,7 @@ def make_scheduling_task(
     penalty: float = PENALTY,
     num_draws: int | None = None,
     corrections: Corrections = NO_CORRECTIONS,
+    trainer: str = IDEAL.name,
     **of_world: Any,
 ) -> SchedulingTask:
     """Put a scheduling task together from the arguments of the environment.
@@ -64,6 +70,10 @@ def make_scheduling_task(
         See `agents.scheduling.task.SchedulingTask`.
     corrections
         Calibrated factors for the simulator.
+    trainer
+        Trainer that runs the plans, with GPUs, schedule and stages of its own; ``ideal``: each
+        domain counts as one perfect device, which no trainer has. A trainer needs families that
+        exchange after every step.
 
     Raises
     ------
@@ -80,9 +90,10 @@ def make_scheduling_task(
     space = PlanSpace(
         families=families, schedules=schedules, period_steps=period_steps, bits=(16.0,)
     )
-    known_world = make_world(**of_world) if world is None else world
+    run_by = trainer_named(trainer)
+    known_world = make_world(**of_world, trainer=run_by) if world is None else world
     return SchedulingTask(
-        setting=Setting(world=known_world, space=space, corrections=corrections),
+        setting=Setting(world=known_world, space=space, corrections=corrections, trainer=run_by),
         num_known=num_known,
         actions=actions,
         penalty=penalty,
@@ -101,6 +112,7 @@ def make_world(
     epoch_s: float = EPOCH_S,
     iterations_per_epoch: int | None = None,
     replacement: Replacement | None = None,
+    trainer: Trainer = IDEAL,
 ) -> JobWorld:
     """Make the world of the environment.
 
@@ -119,6 +131,8 @@ def make_world(
         None: as many as the quickest plan does in ``epoch_s`` at base figures.
     replacement
         Cost of a change of plan; None: the model state and a restart.
+    trainer
+        Trainer of the job, whose gradients it has.
     """
     topology = network if isinstance(network, Topology) else read_topology(network)
     if isinstance(model, Workload):
@@ -130,12 +144,12 @@ def make_world(
         workload = model
     else:
         workload = build_workload(model, num_microbatches=num_microbatches)
+    workload = trained_workload(workload, trainer)
     require_positive("environment", "epoch_s", epoch_s)
     topology = replace(topology, dynamics=_law(topology, law, epoch_s))
     if iterations_per_epoch is None:
-        space = PlanSpace(schedules=DEPTHS)
-        best = FamilySearch(topology.at_start(), (workload,), space, NO_CORRECTIONS).run().best
-        iterations_per_epoch = max(1, int(epoch_s / best.step_s))
+        step_s = _quickest_s(topology.at_start(), workload, trainer)
+        iterations_per_epoch = max(1, int(epoch_s / step_s))
     return JobWorld(
         topology=topology,
         workload=workload,
@@ -146,6 +160,14 @@ def make_world(
         replacement=Replacement() if replacement is None else replacement,
         name=workload.name,
     )
+
+
+def _quickest_s(topology: Topology, workload: Workload, trainer: Trainer) -> float:
+    """Time of a step of the quickest plan. [s]"""
+    if not trainer.is_ideal:
+        return quickest_bound(topology, workload, trainer).step_s
+    space = PlanSpace(schedules=DEPTHS)
+    return FamilySearch(topology, (workload,), space, NO_CORRECTIONS).run().best.step_s
 
 
 def _law(topology: Topology, law: str | Law | None, epoch_s: float) -> Law:

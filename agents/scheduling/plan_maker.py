@@ -19,9 +19,10 @@ from des.compiled.many.steady import FITS, Job, Plans
 from des.costs.memory import model_state_bytes
 from des.costs.outer_state import OUTER_STATE_BYTES
 
-REASONS = ("", "no_domain", "family", "layers", "memory")
+REASONS = ("", "no_domain", "family", "layers", "memory", "trainer")
 """Reasons why an action's plan is not taken, the first none: it names no domain, is of a family not
-allowed, has more domains in a pipeline than layers, or does not fit into memory."""
+allowed, has more domains in a pipeline than layers, does not fit into memory, or is none that the
+trainer runs."""
 
 _MOST_TOGETHER = 32
 """Described plans that are filled together: tables grow with their square."""

@@ -6,9 +6,13 @@ from functools import cached_property
 
 from agents.decision.families import Family
 from agents.decision.plan_space import PlanSpace
+from agents.decision.trained_workload import trained_workload
 from agents.decision.world import DecisionWorld
 from agents.scheduling.known_plan import PlanBook
-from des import EVERY_STEP, NO_CORRECTIONS, Corrections, Topology, Workload
+from agents.search.bind import bind_plan
+from agents.trainers.ideal import IDEAL
+from agents.trainers.trainer import Trainer
+from des import EVERY_STEP, NO_CORRECTIONS, Corrections, Plan, Topology, Workload
 from des.compiled.many.each import NetworkFigures, is_plain, network_figures
 from des.compiled.many.job import DomainFigures, domain_figures
 from des.plan.synchronisation import Synchronisation
@@ -25,11 +29,14 @@ class Setting:
         Job, network and costs of moves; each episode is a draw of it.
     space
         Families, schedules and synchronisation of the plans.
+    trainer
+        Trainer that runs the plans; of perfect devices, plans are as they are described.
     """
 
     world: DecisionWorld
     space: PlanSpace
     corrections: Corrections = NO_CORRECTIONS
+    trainer: Trainer = IDEAL
     book: PlanBook = field(init=False)
 
     def __post_init__(self) -> None:
@@ -43,7 +50,24 @@ class Setting:
         for name in space.schedules:
             if not has_pace(name):
                 raise ValueError(f"{owner}: schedules must be ones with a pace, got {name!r}")
+        if trained_workload(world.workload, self.trainer) != world.workload:
+            raise ValueError(
+                f"{owner}: workload must have gradients of {self.trainer.gradient_precision}, as "
+                f"trainer {self.trainer.name} keeps them; got {world.workload.gradient_precision}"
+            )
         object.__setattr__(self, "book", PlanBook(self.workload, self.num_domains))
+
+    def bound(self, topology: Topology, plan: Plan) -> Plan:
+        """Return a plan as the trainer runs it on a network; of perfect devices the one given.
+
+        Raises
+        ------
+        ValueError
+            If it cannot be bound, see `agents.search.bind.PlanBinder.bind`.
+        """
+        if self.trainer.is_ideal:
+            return plan
+        return bind_plan(topology, self.workload, plan, self.trainer, self.corrections).plan
 
     @property
     def workload(self) -> Workload:

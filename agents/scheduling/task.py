@@ -112,8 +112,8 @@ class SchedulingTask:
     @cached_property
     def reference_s(self) -> float:
         """Epoch of the start plan at base figures. [s]"""
-        networks = self.setting.networks([self.setting.world.topology.at_start()])
-        times = steps_s(self.setting, networks, [self.start])
+        base = [self.setting.world.topology.at_start()]
+        times = steps_s(self.setting, self.setting.networks(base), [self.start], base)
         return float(epoch_lengths_s(self.setting, np.zeros(1), times, [self.start])[0])
 
     def draw_seed(self, rng: np.random.Generator) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ from des.base.document import DOCUMENT
 from des.base.flags import parse_given
 from des.base.lazy import lazy
 from des.base.speaking import SPEAKER
+from des.plan.plan_texts import PERFECT_DEVICES
 from des.views.memory_timeline import MemoryTimeline, memory_timeline
 from des.world.site_limits import notes_on_sites
 from scenarios.frame.outputs import OutputChoice
@@ -32,9 +33,11 @@ if TYPE_CHECKING:
         other_jobs,
         plan_bound,
         plan_file,
+        trained_plan,
     )
     from scenarios.iteration.iteration_outputs import NetworkCost
     from scenarios.iteration.other_jobs import JobTimes
+    from scenarios.iteration.plan_file import FilePlan
 else:
     rich_table = lazy("rich.table")
     iteration_outputs = lazy("scenarios.iteration.iteration_outputs")
@@ -43,6 +46,7 @@ else:
     other_jobs = lazy("scenarios.iteration.other_jobs")
     plan_bound = lazy("scenarios.iteration.plan_bound")
     plan_file = lazy("scenarios.iteration.plan_file")
+    trained_plan = lazy("scenarios.iteration.trained_plan")
 
 
 _EXAMPLES = f"""\
@@ -54,6 +58,8 @@ examples:
   python -m scenarios.simulate --model llama2_7b --placement "East*16,West*16" --schedule gpipe
   python -m scenarios.simulate --parallelism 4x1x2
       every domain is two devices in a row, each of four GPUs that divide its layers
+  python -m scenarios.simulate --placement "0*28,1*26,2*26" --trainer megatron
+      the quickest degrees and stages that Megatron-LM runs with these layers in these domains
   python -m scenarios.simulate --model llama2_7b --placement "0*32" --replicas "1*32;2*32"
       three replicas of the model, one in each domain
   python -m scenarios.simulate --model ./config.json --network cluster.yaml --profile layers.csv
@@ -93,11 +99,8 @@ def _command(argv: Sequence[str] | None) -> None:
     )
     choice = OutputChoice(figures=config.figures, parquet=config.parquet)
     config, rounding = job_choice.with_job(config, given)
-    read = None
-    if config.plan is not None:
-        read = plan_file.read_plan_file(config.plan, config, given)
-    elif config.sites is not None:
-        raise UsageError("sites needs a plan, got none")
+    config = trained_plan.with_trainer(config, given)
+    read = _plan_read(config, given)
     scenario = load_iteration(config) if read is None else read.scenario
     SPEAKER.note(notes_on_sites(scenario.topology.domains, scenario.topology.links))
     result = network_engine.simulate_by_engine(config, scenario)
@@ -119,7 +122,8 @@ def _command(argv: Sequence[str] | None) -> None:
     paths = write_files(config.out, files)
     if rounding:
         sys.stdout.write(f"{rounding}\n")
-    DOCUMENT.add(**said, files=paths)
+    perfect = {} if scenario.plan.parallelism else {"devices": PERFECT_DEVICES}
+    DOCUMENT.add(**said, **perfect, files=paths)
     show_iteration(scenario, result, network_cost, memory, paths, times=times)
     if read is not None:
         if config.json:
@@ -127,6 +131,15 @@ def _command(argv: Sequence[str] | None) -> None:
         sys.stdout.write(f"{read.sentence(result)}\n")
     if bound:
         sys.stdout.write(f"{bound}\n")
+
+
+def _plan_read(config: Config, given: Set[str]) -> FilePlan | None:
+    """The plan of a file, or that of the flags completed for a trainer; None without either."""
+    if config.plan is not None:
+        return plan_file.read_plan_file(config.plan, config, given)
+    if config.sites is not None:
+        raise UsageError("sites needs a plan, got none")
+    return None if config.trainer is None else trained_plan.trained_plan(config, given)
 
 
 def show_iteration(
@@ -149,6 +162,8 @@ def show_iteration(
         console.print(link_table(result))
     if times:
         console.print(other_jobs.job_table(times, scenario.topology))
+    if not scenario.plan.parallelism:
+        console.print(PERFECT_DEVICES, soft_wrap=True)
     for path in paths:
         console.print(f"written: {path}", soft_wrap=True)
 

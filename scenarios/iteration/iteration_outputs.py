@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
 from des import IterationResult, cross_domain_bytes
-from des.plan.plan_texts import pipelines_text
+from des.plan.plan_texts import PERFECT_DEVICES, pipelines_text
 from des.views.chrome_trace import chrome_trace_json
 from des.views.exposure import exposed_communication_s
 from des.views.memory_timeline import MemoryTimeline
@@ -161,7 +161,8 @@ def _report(
         question=f"How long does one iteration of {scenario.workload.name} take with the plan "
         f"{pipelines_text(scenario.plan, names)}?",
         answer=f"{result.makespan_s:.4g} s, {said['tokens_per_s']:,.0f} tokens a second; "
-        f"{100 * result.bubble_fraction:.1f} % of the time of the GPUs in use is idle.",
+        f"{100 * result.bubble_fraction:.1f} % of the time of the GPUs in use is idle."
+        f"{'' if scenario.plan.parallelism else f' {PERFECT_DEVICES.capitalize()}.'}",
         command=page.command,
         first=views.first,
         tables=(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from agents.trainers.table import TRAINERS
 from calibration.fit.fitted_for import FittedFor
 from des import (
     DEFAULT_SCHEDULE,
@@ -77,11 +78,14 @@ class Config(JsonFlag):
         "layers of each of its stages; "
         "none: even parts over all domains in order",
     )
+    trainer: str | None = option(
+        None, f"completes the placement to what it runs: {', '.join(TRAINERS)}; none: stays"
+    )
     schedule: str = option(DEFAULT_SCHEDULE, f"one of {', '.join(SCHEDULES)}")
     parallelism: str | None = option(
         None,
         "tensor x data x pipeline, such as 2x4x1, with c2 behind it for 2 GPUs that share "
-        "sequences and e4 for 4 that share experts, for all domains or one for each, with commas; "
+        "sequences, e4 for 4 that share experts, for all domains or one for each, with commas; "
         "8x1x4v3 has 3 chunks a device in a loop, 8x1x4w2 has 2 there and back; "
         "none: the GPUs of a domain are one device",
     )
@@ -190,6 +194,13 @@ def load_iteration(config: Config) -> IterationScenario:
     ValueError
         If a file, a name or a number is wrong, or the plan does not fit into the memory.
     """
+    scenario = given_iteration(config)
+    check_memory(scenario.topology, scenario.workload, scenario.plan)
+    return scenario
+
+
+def given_iteration(config: Config) -> IterationScenario:
+    """Read the files and draw the links."""
     base, topology = iteration_world(config)
     workload = build_workload(
         config.model,
@@ -200,14 +211,12 @@ def load_iteration(config: Config) -> IterationScenario:
         recomputation=config.recomputation,
         gradient_precision=config.gradient_precision,
     )
-    plan = _plan(config, topology, workload)
-    check_memory(topology, workload, plan)
     fitted_for = FittedFor.of(workload, base, network=str(config.network))
     path = config.corrections
     return IterationScenario(
         topology=topology,
         workload=workload,
-        plan=plan,
+        plan=_plan(config, topology, workload),
         corrections=NO_CORRECTIONS
         if path is None
         else corrections_file.read_corrections(path, used_for=fitted_for),

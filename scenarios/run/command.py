@@ -22,14 +22,9 @@ from scenarios.frame.outputs import OutputChoice
 from scenarios.frame.repeat import repeat_command, repeated_settings
 from scenarios.frame.writing import require_no_run, write_files
 from scenarios.iteration.iteration_tables import plain_console
-from scenarios.run.training_run_scenario import (
-    PROG,
-    Config,
-    TrainingRunScenario,
-    check_given,
-    idle_fields,
-    load_training_run,
-)
+from scenarios.run.idle_flags import check_given, idle_fields
+from scenarios.run.training_run_config import PROG, Config
+from scenarios.run.training_run_scenario import TrainingRunScenario, load_training_run
 
 if TYPE_CHECKING:
     from rich import progress as rich_progress
@@ -52,6 +47,10 @@ examples:
   python -m scenarios.training_run --dynamics markov_fast --arrivals-per-s 0.001 --planner exact \\
       --model llama2_7b --num-layers 16
       links that get congested, background jobs, and a move if it pays within four epochs
+  python -m scenarios.training_run --trainer megatron --planner search_bound --dynamics ou
+      plans that Megatron-LM runs, searched again in every epoch
+  python -m scenarios.training_run --plan plan.json --dynamics steady
+      a complete plan of eastwest decide --json, step after step
   python -m scenarios.training_run --placement "East*28,Central*26,West*26" --epochs 6 --epoch-s 600
 
 files written to --out:
@@ -83,7 +82,8 @@ def _command(argv: Sequence[str] | None) -> None:
     history = run(config, scenario)
     command = repeat_command(PROG, config)
     paths = write_files(config.out, training_run_files(config, scenario, history, command))
-    DOCUMENT.add(**training_run_summary(config, history), files=paths)
+    perfect = {} if history.epochs[-1].plan.parallelism else {"devices": PERFECT_DEVICES}
+    DOCUMENT.add(**training_run_summary(config, history), **perfect, files=paths)
     show_training_run(config, history, paths)
 
 
@@ -201,13 +201,15 @@ def show_training_run(config: Config, history: TrainingHistory, paths: Sequence[
         f"{history.migration_s:.1f} s; {history.idle_s:.1f} s idle",
         soft_wrap=True,
     )
-    if config.parallelism is None:
+    if not history.epochs[-1].plan.parallelism:
         console.print(PERFECT_DEVICES, soft_wrap=True)
     for path in paths:
         console.print(f"written: {path}", soft_wrap=True)
 
 
 def _title(config: Config) -> str:
+    if config.plan is not None:
+        return f"the plan of {config.plan}"
     links = "links of the world" if config.dynamics is None else f"{config.dynamics} links"
     decided = "fixed placement" if config.planner is None else f"re-planned by {config.planner}"
     return f"{config.model} on {config.network}, {links}, {decided}"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from agents.planners.names import PLANNER_NAMES, POLICY, RULE_NAMES
+from agents.planners.names import PLANNER_NAMES, POLICY, RULE_NAMES, SEARCH_BOUND
 from des import Corrections, Topology, Workload
 from des.base.command import UsageError
 from des.base.lazy import lazy
@@ -18,9 +18,11 @@ if TYPE_CHECKING:
     from agents.decision.situation import Scheduler
     from agents.hi_ppo import schedulers
     from agents.planners import table
+    from agents.replanning import bound_schedulers, training_planner, training_schedulers
     from agents.replanning import table as replanning_table
-    from agents.replanning import training_planner, training_schedulers
+    from agents.trainers.trainer import Trainer
 else:
+    bound_schedulers = lazy("agents.replanning.bound_schedulers")
     threshold = lazy("agents.decision.threshold")
     schedulers = lazy("agents.hi_ppo.schedulers")
     table = lazy("agents.planners.table")
@@ -31,7 +33,7 @@ else:
 
 @dataclass(frozen=True, kw_only=True)
 class Decided:
-    """A training run that is decided epoch by epoch."""
+    """A training run that is decided epoch by epoch, by plans of a trainer."""
 
     topology: Topology
     workload: Workload
@@ -39,6 +41,7 @@ class Decided:
     run: TrainingRun
     horizon_epochs: float
     corrections: Corrections
+    trainer: Trainer
 
 
 def planner_of(name: str, decided: Decided, replan_threshold: float | None) -> Planner:
@@ -68,12 +71,14 @@ def _asked_always(name: str, decided: Decided) -> Planner:
             run=decided.run,
             corrections=decided.corrections,
         )
+        rule, trainer = replanning_table.RULES[name], decided.trainer
+        bind = None if trainer.is_ideal else bound_schedulers.pool_binder(episode, trainer)
         return training_schedulers.planned_ahead(
-            training_schedulers.plans_of_rule(replanning_table.RULES[name], episode)
+            training_schedulers.plans_of_rule(rule, episode, bind)
         )
     if name not in PLANNER_NAMES:
         scheduled = training_schedulers.ScheduledRun(
-            scheduler=_scheduler(name),
+            scheduler=_scheduler(name, decided),
             topology=decided.topology,
             workload=decided.workload,
             run=decided.run,
@@ -81,7 +86,7 @@ def _asked_always(name: str, decided: Decided) -> Planner:
         )
         return scheduled.decide()
     replanning = training_planner.Replanning(
-        planner=table.PLANNERS[name],
+        planner=bound_schedulers.bound_planner(table.PLANNERS[name], decided.trainer),
         workload=decided.workload,
         schedule=decided.schedule,
         run=decided.run,
@@ -91,9 +96,14 @@ def _asked_always(name: str, decided: Decided) -> Planner:
     return replanning.decide(np.random.default_rng(decided.run.seed))
 
 
-def _scheduler(name: str) -> Scheduler:
-    """Make the scheduler of a name."""
+def _scheduler(name: str, decided: Decided) -> Scheduler:
+    """Make the scheduler of a name, whose plans the trainer runs."""
+    trainer = decided.trainer
+    if name == SEARCH_BOUND:
+        if trainer.is_ideal:
+            raise UsageError(f"planner {name} needs a trainer, such as megatron; got none")
+        return bound_schedulers.search_bound_scheduler(trainer, decided.horizon_epochs)
     make = schedulers.shared_scheduler() if name == POLICY else replanning_table.SCHEDULERS[name]
     if make is None:
         raise UsageError(f"planner must be another than {POLICY}, as no policy is shipped")
-    return make()
+    return bound_schedulers.bound_scheduler(make(), trainer)

@@ -7,7 +7,7 @@ import pytest
 from strategies import unit_workload, world
 
 from agents.decision.problem import PlanningProblem
-from agents.planners.names import POLICY
+from agents.planners.names import POLICY, SEARCH_BOUND
 from agents.planners.table import PLANNERS, quick_planners, reference_planners
 from agents.replanning.table import RULES, SCHEDULERS, scheduler_makers
 from des.base.command import UsageError
@@ -25,7 +25,7 @@ def test_every_command_offers_the_planners_of_the_table():
     assert set(held_planners()) - {"search_once"} == set(PLANNERS)
     assert set(scheduler_makers()) == {*PLANNERS, *SCHEDULERS}
     assert set(planner_names()) == {*PLANNERS, *SCHEDULERS}
-    assert (*PLANNERS, *RULES, *SCHEDULERS, POLICY) == training_run.DECIDERS
+    assert (*PLANNERS, *RULES, *SCHEDULERS, POLICY, SEARCH_BOUND) == training_run.DECIDERS
 
 
 @pytest.mark.parametrize("name", [*PLANNERS, *SCHEDULERS])

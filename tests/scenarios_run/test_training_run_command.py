@@ -15,7 +15,7 @@ from des.training.training_run import run_training
 from des.training.training_settings import TrainingRun
 from des.worlds import EAST_CENTRAL_WEST
 from scenarios.run.command import main
-from scenarios.run.training_run_scenario import Config
+from scenarios.run.training_run_config import Config
 
 FILES = [
     *("epochs.csv", "gantt.png", "iterations.csv", "links.png", "loads.csv", "map.png"),

@@ -5,7 +5,8 @@ from importlib.resources import files
 import pytest
 
 from des.worlds import WORLDS
-from scenarios.run.training_run_scenario import Config, load_training_run
+from scenarios.run.training_run_config import Config
+from scenarios.run.training_run_scenario import load_training_run
 
 FOLDER = files("scenarios.reproduce") / "data" / "sailor"
 

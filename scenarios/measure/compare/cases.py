@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from agents.decision.families import SYNCHRONOUS, Family
+from agents.trainers.ideal import IDEAL
 from des.base.lazy import lazy
 from scenarios.suites import EXAMPLES_NAME, SITE_NAMES, SuiteWorld, suite
 
@@ -45,6 +46,8 @@ class ComparedDraw:
         Of a dynamic case, the first ones; None: all.
     families
         Of real sites: those that answers and candidates of rules are of, and the bound.
+    trainer
+        Trainer that runs the plans; ``ideal`` for perfect devices.
     """
 
     suite: str
@@ -56,6 +59,7 @@ class ComparedDraw:
     max_judged: int | None = None
     num_epochs: int | None = None
     families: tuple[Family, ...] = SYNCHRONOUS
+    trainer: str = IDEAL.name
 
     @property
     def part(self) -> Part:
@@ -117,6 +121,7 @@ def compared_draws(
     max_judged: int | None = None,
     num_epochs: int | None = None,
     families: Sequence[Family] = SYNCHRONOUS,
+    trainer: str = IDEAL.name,
 ) -> list[ComparedDraw]:
     """List all cases, suite by suite and world by world; parts without a method are left out."""
     cases = [
@@ -130,6 +135,7 @@ def compared_draws(
             max_judged=max_judged,
             num_epochs=None if name in STATIC_SUITES else num_epochs,
             families=tuple(families),
+            trainer=trainer,
         )
         for name in suites
         for index in range(num_worlds)

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agents.decision.families import FAMILIES, SYNCHRONOUS
-from agents.planners.names import MOVING_NAMES, SCHEDULER_NAMES
+from agents.planners.names import MOVING_NAMES, SCHEDULER_NAMES, SEARCH_BOUND
+from agents.trainers.table import TRAINERS
 from des.base.checks import LARGEST_COUNT, nearest
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
 from des.base.document import DOCUMENT
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from des.base import console as base_console
+    from scenarios.measure import trained_plans
     from scenarios.measure.compare import (
         compare_page,
         dynamic_part,
@@ -52,6 +54,7 @@ else:
     outputs = lazy("scenarios.measure.compare.outputs")
     running = lazy("scenarios.measure.compare.running")
     static_part = lazy("scenarios.measure.compare.static_part")
+    trained_plans = lazy("scenarios.measure.trained_plans")
 
 
 PROG = "python -m scenarios.compare"
@@ -75,12 +78,14 @@ agents.decide) compare planners, each with the same search for the depth; under 
 "{BEST_SCHEDULE}" behind it a planner's plan may have halved backward passes. On real sites planners
 are left out above the number of domains that they are made for, and the output says so. whole_10x
 judges ten times the plans of whole; decide, decide_10x and decide_search (no plan
-policy) are answers of agents.decide among --families. The other suites compare rules of re-
+policy) are answers of agents.decide among --families; under a trainer they are its one answer,
+and what others plan is completed to what the trainer runs. The other suites compare rules of re-
 planning, which choose among the same plans of each draw at the same costs. A rule knows a plan
 from the epoch whose network yields it; under the name with "{FORESEEN}" behind it, all plans of
 the draw from the first epoch on, which no scheduler could. Schedulers, measured where they are
 named, make plans of their own: {", ".join(SCHEDULER_NAMES)};
-with a search among --families in every epoch {", ".join(MOVING_NAMES)}.
+with a search among --families in every epoch {", ".join(MOVING_NAMES)};
+with a search of the trainer's plans {SEARCH_BOUND}.
 
 files written to --out, besides config.json:
   cases/NAME.csv       rows of one case; those that are there are not measured again
@@ -117,6 +122,9 @@ class Config(JsonFlag):
         "kinds of plans that decide and rules choose among on real sites, and of the bound: "
         f"{', '.join(_FAMILIES)}",
     )
+    trainer: str = option(
+        "ideal", f"trainer that runs the plans: {', '.join(TRAINERS)} (perfect devices)"
+    )
     max_judged: int = option(20_000_000, "plans that the proof of an optimum may take")
     workers: int = option(1, "processes; the rows do not depend on it")
     quick: bool = option(False, "one world and draw of each suite: seconds", is_recorded=False)
@@ -135,12 +143,18 @@ class Config(JsonFlag):
             raise UsageError(f"{PROG}: seed must be at least 0, got {self.seed}")
         if not self.suite or len(set(self.suite)) < len(self.suite):
             raise UsageError(f"{PROG}: suite must be one or more, each once, got {self.suite}")
+        if self.trainer not in TRAINERS:
+            kinds = ", ".join(TRAINERS)
+            raise UsageError(f"{PROG}: trainer must be one of {kinds}; got {self.trainer!r}")
+        if SEARCH_BOUND in self.planners and TRAINERS[self.trainer].is_ideal:
+            raise UsageError(f"{PROG}: {SEARCH_BOUND} needs a trainer that binds GPUs, got ideal")
         if self.families not in _FAMILIES:
             kinds = ", ".join(_FAMILIES)
             raise UsageError(f"{PROG}: families must be one of {kinds}; got {self.families!r}")
         known: tuple[str, ...] = ()
         if self.planners:
             known = (*static_part.compared_names(), *rule_names(), *SCHEDULER_NAMES, *MOVING_NAMES)
+            known = (*known, SEARCH_BOUND)
         for field, allowed in (("suite", _SUITES), ("planners", known)):
             for name in getattr(self, field):
                 if name not in allowed:
@@ -169,7 +183,11 @@ def _command(argv: Sequence[str] | None) -> None:
     with _folder(config) as folder:
         result = _compare(config, cases, folder, console)
         page = compare_page.compare_report(
-            result, cases[0].world(), repeated_settings(config), repeat_command(PROG, config)
+            result,
+            cases[0].world(),
+            repeated_settings(config),
+            repeat_command(PROG, config),
+            TRAINERS[config.trainer],
         )
         write_outputs(folder.path, choice, page, result.frames)
         console.print(f"written: {config.out}", soft_wrap=True)
@@ -187,13 +205,16 @@ def _compare(
         for part in ("static", "dynamic")
     }
     result = outputs.write_comparison(folder, parts)
-    DOCUMENT.add(**outputs.plain_comparison(result), out=config.out)
-    outputs.show_comparison(console, result)
+    devices = trained_plans.devices_note(TRAINERS[config.trainer])
+    DOCUMENT.add(**outputs.plain_comparison(result), devices=devices, out=config.out)
+    outputs.show_comparison(console, result, devices)
     return result
 
 
 def _cases(config: Config) -> list[ComparedDraw]:
     planners, rules = static_part.rivals(), rule_names()
+    if not TRAINERS[config.trainer].is_ideal:
+        planners, rules = (*planners, "decide"), (*rules, SEARCH_BOUND)
     if config.planners:
         planners = tuple(name for name in static_part.compared_names() if name in config.planners)
         rules = tuple(name for name in (*rules, *dynamic_part.DECIDERS) if name in config.planners)
@@ -208,6 +229,7 @@ def _cases(config: Config) -> list[ComparedDraw]:
         max_judged=config.max_judged,
         num_epochs=config.num_epochs,
         families=_FAMILIES[config.families],
+        trainer=config.trainer,
     )
     if not cases:
         raise UsageError(f"{PROG}: planners must hold one that the suites compare, got none")

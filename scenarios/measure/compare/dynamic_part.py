@@ -15,17 +15,24 @@ from agents.decision.situation import Scheduler
 from agents.decision.world import DecisionWorld
 from agents.judge.steady_judge import SteadyJudge
 from agents.judge.step_times import mean_step
-from agents.planners.names import MOVING_NAMES, SCHEDULER_NAMES
+from agents.planners.names import MOVING_NAMES, SCHEDULER_NAMES, SEARCH_BOUND
+from agents.replanning.bound_schedulers import (
+    bound_scheduler,
+    pool_binder,
+    search_bound_scheduler,
+)
 from agents.replanning.pool import Pool, candidate_pool
 from agents.replanning.rules import Rule
-from agents.replanning.table import RULES, SCHEDULERS
+from agents.replanning.table import HORIZON_EPOCHS, RULES, SCHEDULERS
 from agents.replanning.tables import EpisodeTables, costs_of, foreseen, tables_of
 from agents.replanning.training_schedulers import SAMPLE_SHIFT
 from agents.replanning.whole_pool import whole_pool
+from agents.trainers.table import trainer_named
 from des import NO_CORRECTIONS, Corrections
 from des.base.lazy import lazy
 from des.compiled.many.layout import Whole
 from scenarios.measure.compare.cases import FORESEEN, ComparedDraw
+from scenarios.measure.trained_plans import trained_world
 from scenarios.suites import SuiteWorld
 
 if TYPE_CHECKING:
@@ -38,7 +45,7 @@ CLAIRVOYANT = "clairvoyant"
 
 STATIC = "static"
 
-DECIDERS = (*SCHEDULER_NAMES, *MOVING_NAMES)
+DECIDERS = (*SCHEDULER_NAMES, *MOVING_NAMES, SEARCH_BOUND)
 """Schedulers, which make plans of their own."""
 
 MOST_PLANS = 128
@@ -106,12 +113,15 @@ def dynamic_rows(case: ComparedDraw) -> pd.DataFrame:
         once the plans are found and judged; ``candidates_time_s`` what finding them took for the
         whole draw.
     """
-    world = case.world()
+    trainer = trainer_named(case.trainer)
+    world = trained_world(case.world(), trainer)
     if case.num_epochs is not None:
         world = replace(world, num_epochs=min(world.num_epochs, case.num_epochs))
     begin_s = time.perf_counter()
     judge = SteadyJudge(world.workload, world.num_domains)
     pool = _pool_of(case, world, judge)
+    if not trainer.is_ideal:
+        pool = pool_binder(world, trainer)(pool)
     candidates_s = time.perf_counter() - begin_s
     draw = draw_of(world, case.draw, pool, judge=judge)
     paths, seconds = walk(draw, [name for name in case.methods if name not in DECIDERS])
@@ -169,10 +179,15 @@ def _pool_of(case: ComparedDraw, world: SuiteWorld, judge: SteadyJudge) -> Pool:
 
 def scheduler_row(case: ComparedDraw, world: DecisionWorld, name: str) -> dict[str, object]:
     """Figures of a scheduler on a draw; plans over memory are judged as if they fitted."""
-    if name in MOVING_NAMES:
-        scheduler: Scheduler = whole_schedulers.moving_scheduler(name, case.families)
+    trainer = trainer_named(case.trainer)
+    if name == SEARCH_BOUND:
+        scheduler: Scheduler = search_bound_scheduler(trainer, HORIZON_EPOCHS)
+    elif name in MOVING_NAMES:
+        scheduler = whole_schedulers.moving_scheduler(name, case.families)
     else:
         scheduler = SCHEDULERS[name]()
+    if name != SEARCH_BOUND:
+        scheduler = bound_scheduler(scheduler, trainer)
     course = run_course(world, case.draw, scheduler, must_fit=False, mean_step=mean_step)
     return {
         "method": name,

@@ -9,7 +9,6 @@ from rich.console import Console
 from rich.table import Table
 
 from des.figures.figure import Figure
-from des.plan.plan_texts import PERFECT_DEVICES
 from scenarios.frame.files import write_json
 from scenarios.frame.run_folder import RunFolder
 from scenarios.frame.statistics import mean_and_interval
@@ -127,8 +126,8 @@ def plain_comparison(result: ComparisonSummary) -> dict[str, object]:
     }
 
 
-def show_comparison(console: Console, result: ComparisonSummary) -> None:
-    """Print the summaries."""
+def show_comparison(console: Console, result: ComparisonSummary, devices: str) -> None:
+    """Print the summaries, and what runs the plans."""
     decision_s = result.timings.groupby(["suite", "method"])["decision_time_s"].mean()
     if result.static is not None:
         for suite, group in result.static.groupby("suite", sort=False):
@@ -147,7 +146,7 @@ def show_comparison(console: Console, result: ComparisonSummary) -> None:
         console.print("† replicas do not exchange after every step: another training")
     console.print(
         "± half a 95 % interval; * differs by more than chance (p < 0.05, bootstrap over worlds); "
-        f"no star where there are fewer than {LEAST_WORLDS} worlds; {PERFECT_DEVICES}",
+        f"no star where there are fewer than {LEAST_WORLDS} worlds; {devices}",
         soft_wrap=True,
     )
 

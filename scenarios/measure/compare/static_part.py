@@ -12,11 +12,13 @@ from agents.decision.depths import DEPTHS
 from agents.decision.families import SYNCHRONOUS, family_of
 from agents.decision.held import held_topology
 from agents.decision.problem import PlanningProblem
+from agents.decision.trained_workload import trained_workload
 from agents.judge.step_times import step_times_s, step_wan_bytes
 from agents.planners.choice.depth import with_best_schedule
 from agents.planners.choice.microbatches import best_grouping
 from agents.planners.search.search import MOST_DOMAINS_FOR_ALL_ORDERS, search
 from agents.planners.table import PLANNERS, PlannerRow
+from agents.trainers.table import trainer_named
 from des import EVERY_STEP, Plan, Workload
 from des.compiled.simulate import simulate_compiled
 from scenarios.measure.compare.cases import BEST_SCHEDULE, ComparedDraw
@@ -27,6 +29,7 @@ from scenarios.measure.compare.whole_rows import (
     bound_of,
     tenfold,
 )
+from scenarios.measure.trained_plans import completed_plan, searched_plans, trained_world
 
 
 def static_planners() -> Mapping[str, PlannerRow]:
@@ -66,7 +69,8 @@ def static_rows(case: ComparedDraw) -> pd.DataFrame:
         keeps the bound from it. ``best_s`` is the proven optimum over plans with one stage per
         domain, or NaN where there is no proof in the budget; on real sites and examples it is the
         least time of all rows that fit into memory, only of the same training where the families
-        are, and ``best_family`` the family of that row. ``error`` says why a planner has no plan or
+        are, and ``best_family`` the family of that row. A trainer's plans are compared with the
+        least time of all rows, and with no bound. ``error`` says why a planner has no plan or
         is left out; its figures are NaN then. ``is_same_training`` is false of plans whose replicas
         do not exchange after every step, which is another optimisation; ``time_s`` is the mean from
         one exchange to the next. ``decision_time_s`` is a timing.
@@ -76,9 +80,11 @@ def static_rows(case: ComparedDraw) -> pd.DataFrame:
     Planners draw from generators of their own, seeded by the case and their names, so that it does
     not matter who else is compared.
     """
-    world = case.world()
+    trainer = trainer_named(case.trainer)
+    world = trained_world(case.world(), trainer)
     topology = held_topology(world, case.draw, 0)
-    best_s = float("nan") if case.has_sites else _best_s(case)
+    has_least = case.has_sites or not trainer.is_ideal
+    best_s = float("nan") if has_least else _best_s(case)
     rows = []
     for name in case.methods:
         problem = PlanningProblem(
@@ -99,7 +105,7 @@ def static_rows(case: ComparedDraw) -> pd.DataFrame:
             }
         )
     frame = pd.DataFrame(rows)
-    if case.has_sites:
+    if has_least:
         counts = frame["fits_memory"]
         if case.families == SYNCHRONOUS:
             counts = counts & frame["is_same_training"]
@@ -107,7 +113,8 @@ def static_rows(case: ComparedDraw) -> pd.DataFrame:
         frame["best_s"] = counted["time_s"].min()
         order = counted.sort_values("time_s", kind="stable")["family"].tolist()
         frame["best_family"] = order[0] if order else ""
-    bound = bound_of(topology, world.workload, case.families) if case.has_sites else None
+    is_bounded = case.has_sites and trainer.is_ideal
+    bound = bound_of(topology, world.workload, case.families) if is_bounded else None
     frame["bound_s"] = np.nan if bound is None else bound.step_s
     frame["ideal_s"] = np.nan if bound is None else bound.work_s
     frame["binds"] = "" if bound is None else bound.binds
@@ -123,7 +130,7 @@ def _outcome(
         return _without_plan(f"left out: needs more than half a minute above {most} domains", 0.0)
     begin_s = time.perf_counter()
     try:
-        plan, workload = _planned(case, name, problem, rng)
+        plan, workload = _completed(case, name, problem, rng)
         took_s = time.perf_counter() - begin_s
         figures = _figures(replace(problem, workload=workload), plan)
     except ValueError as error:  # what a planner refuses is a result, see the column
@@ -136,6 +143,21 @@ def _outcome(
         "error": "",
         "decision_time_s": took_s,
     }
+
+
+def _completed(
+    case: ComparedDraw, name: str, problem: PlanningProblem, rng: np.random.Generator
+) -> tuple[Plan, Workload]:
+    """Plan of a method as the trainer runs it, and its microbatches."""
+    trainer = trainer_named(case.trainer)
+    if not trainer.is_ideal and name in ANSWERS:
+        bound = searched_plans(problem.topology, problem.workload, trainer).best.bound
+        return bound.plan, bound.workload
+    plan, workload = _planned(case, name, problem, rng)
+    if trainer.is_ideal:
+        return plan, workload
+    workload = trained_workload(workload, trainer)
+    return completed_plan(problem, plan, workload, trainer).plan, workload
 
 
 def _planned(

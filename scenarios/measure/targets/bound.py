@@ -1,12 +1,11 @@
 """Time, utilisation and communication of bound plans: what a trainer runs on the GPUs there are."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
-from agents.decision.training_job import TrainingJob
-from agents.search.bound_search import BoundFound, search_bound
-from agents.search.search import PlanRequest
+from agents.decision.trained_workload import trained_workload
+from agents.search.bound_search import BoundFound
 from agents.trainers.table import TRAINERS
 from agents.trainers.trainer import Trainer
 from des import InfeasiblePlacementError
@@ -15,6 +14,7 @@ from scenarios.measure.targets.measurement_size import SchedulerColumn
 from scenarios.measure.targets.references import communication_of, data_parallel_plan
 from scenarios.measure.targets.target import Goal, Target, measured
 from scenarios.measure.targets.time_and_utilisation import SUITES, TIME_SAVED, UTILISATION_GAIN
+from scenarios.measure.trained_plans import searched_plans
 from scenarios.suites import SuiteWorld
 
 MEASURED_TRAINERS = ("megatron", "torchtitan", "reference")
@@ -46,7 +46,7 @@ def measure(column: SchedulerColumn) -> list[Target]:
 
 def bound_figures(trainer: Trainer, world: SuiteWorld) -> BoundFigures:
     """Search the bound plans of a world."""
-    workload = replace(world.workload, gradient_precision=trainer.gradient_precision)
+    workload = trained_workload(world.workload, trainer)
     copies = data_parallel_plan(world.topology, workload)
     sent = communication_of(world.topology, workload, copies).cost_bytes
     found = _found(trainer, world)
@@ -62,11 +62,8 @@ def bound_figures(trainer: Trainer, world: SuiteWorld) -> BoundFigures:
 
 
 def _found(trainer: Trainer, world: SuiteWorld) -> BoundFound | None:
-    job = TrainingJob.of(world.workload)
     try:
-        return search_bound(
-            PlanRequest(topology=world.topology.at_start(), job=job, trainer=trainer)
-        )
+        return searched_plans(world.topology.at_start(), world.workload, trainer)
     except InfeasiblePlacementError:
         return None
 

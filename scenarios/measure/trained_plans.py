@@ -1,0 +1,59 @@
+"""Plans that a trainer runs, in place of what methods plan for perfect devices."""
+
+from dataclasses import replace
+
+from agents.decision.bound_plan import BoundPlan
+from agents.decision.problem import PlanningProblem
+from agents.decision.trained_workload import trained_workload, whole_shape
+from agents.decision.training_job import TrainingJob
+from agents.search.bind import PlanBinder
+from agents.search.bound_search import BoundFound, search_bound
+from agents.search.search import MICROBATCH_SIZES, PlanRequest
+from agents.trainers.trainer import Trainer
+from des import Plan, Topology, Workload
+from des.plan.plan_texts import PERFECT_DEVICES
+from scenarios.suites import SuiteWorld
+
+
+def trained_world(world: SuiteWorld, trainer: Trainer) -> SuiteWorld:
+    """Return the world with the job as the trainer trains it."""
+    return replace(world, workload=trained_workload(world.workload, trainer))
+
+
+def searched_plans(topology: Topology, workload: Workload, trainer: Trainer) -> BoundFound:
+    """Return what ``python -m agents.decide`` finds for the sequences of a workload.
+
+    Raises
+    ------
+    InfeasiblePlacementError
+        If none fits.
+    """
+    size = int(whole_shape(workload).batch_size)
+    plain = replace(workload, gradient_precision="bf16")
+    request = PlanRequest(
+        topology=topology,
+        job=TrainingJob.of(plain, microbatch_size=size),
+        trainer=trainer,
+        microbatch_sizes=tuple(sorted({*MICROBATCH_SIZES, size})),
+    )
+    return search_bound(request)
+
+
+def completed_plan(
+    problem: PlanningProblem, plan: Plan, workload: Workload, trainer: Trainer
+) -> BoundPlan:
+    """Bind a method's plan in its own microbatches, see `PlanBinder`."""
+    binder = PlanBinder(
+        topology=problem.topology,
+        workload=workload,
+        trainer=trainer,
+        corrections=problem.corrections,
+    )
+    return binder.bind(plan)
+
+
+def devices_note(trainer: Trainer) -> str:
+    """Say what runs the plans of a comparison."""
+    if trainer.is_ideal:
+        return PERFECT_DEVICES
+    return f"plans are bound to GPUs as trainer {trainer.name} runs them"

@@ -1,0 +1,103 @@
+"""Flags of a training run."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from agents.planners.names import (
+    PLANNER_NAMES,
+    POLICY,
+    RULE_NAMES,
+    SCHEDULER_NAMES,
+    SEARCH_BOUND,
+)
+from agents.trainers.table import TRAINERS
+from des import DEFAULT_SCHEDULE, SCHEDULES
+from des.base.flags import JsonFlag, option
+from des.dynamics import DYNAMICS
+from des.job.models import MODEL_HELP
+from des.plan.replacement import RESTART_S
+from des.world.domain_load import LOADS_HELP
+from scenarios.frame.outputs import figures_option, parquet_option
+from scenarios.frame.profile_flags import EXTRAPOLATE_HELP, PROFILE_GPU_HELP, PROFILE_HELP
+
+PROG = "python -m scenarios.training_run"
+DECIDERS = (*PLANNER_NAMES, *RULE_NAMES, *SCHEDULER_NAMES, POLICY, SEARCH_BOUND)
+"""Planners, rules, schedulers and the trained policies that may decide, by name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config(JsonFlag):
+    """Settings of a training run; the fields are the flags."""
+
+    network: str = option("east_central_west", "topology file, or a shipped world", is_file=True)
+    dynamics: str | None = option(
+        None, f"law of the links: one of {', '.join(DYNAMICS)}; none: as the world says"
+    )
+    model: str = option("llama2_70b", MODEL_HELP, is_file=True)
+    num_layers: int | None = option(None, "number of layers", default_text="the model's")
+    profile: tuple[str, ...] = option((), PROFILE_HELP)
+    profile_gpu: str | None = option(None, PROFILE_GPU_HELP)
+    extrapolate: bool = option(False, EXTRAPOLATE_HELP)
+    placement: str | None = option(
+        None,
+        "domain, by number or name, times layers, such as 0*28,1*26,2*26; "
+        "none: even parts over all domains in order",
+    )
+    parallelism: str | None = option(
+        None,
+        "tensor x data x pipeline, such as 2x4x1, for all domains or one for each, with commas; "
+        "8x1x4v3 has 3 chunks a device in a loop, 8x1x4w2 has 2 there and back; "
+        "none: the GPUs of a domain are one device",
+    )
+    plan: Path | None = option(
+        None,
+        "complete plan of `eastwest decide --json` that stays, with its world and job",
+        is_file=True,
+    )
+    trainer: str | None = option(
+        None,
+        f"completes plans to what it runs: {', '.join(TRAINERS)}; none: plans are as they are",
+    )
+    replicas: str | None = option(
+        None, "placements of further replicas in other domains, separated by semicolons"
+    )
+    shares: str | None = option(
+        None, "microbatches of each replica, such as 20,12; none: as even as can be"
+    )
+    planner: str | None = option(
+        None, f"decides every epoch, one of {', '.join(DECIDERS)}; none: the placement stays"
+    )
+    horizon_epochs: float = option(4.0, "epochs within which a move has to pay for itself")
+    schedule: str = option(DEFAULT_SCHEDULE, f"one of {', '.join(SCHEDULES)}")
+    microbatches: int = option(32, "microbatches of an iteration")
+    microbatch_size: int = option(1, "sequences of a microbatch")
+    sequence_length: int = option(4096, "tokens of a sequence")
+    corrections: Path | None = option(
+        None, "factors found by calibration, a JSON file", is_file=True
+    )
+    loads: str | None = option(
+        None, f"{LOADS_HELP}; for the whole run, in which the queue has no effect", is_file=True
+    )
+    epochs: int = option(24, "epochs of the run")
+    epoch_s: float = option(1200.0, "seconds of an epoch")
+    seed: int = option(0, "seed of the links and the jobs")
+    arrivals_per_s: float = option(0.0, "background jobs that arrive in each domain; 0: none")
+    mean_duration_s: float = option(1800.0, "mean time for which one of them runs")
+    gpu_fraction: float = option(0.125, "share of a domain's GPUs that it takes")
+    memory_fraction: float = option(0.05, "share of a domain's memory that it takes")
+    replay_loads: Path | None = option(
+        None,
+        "loads.csv of a queue or run, in place of arrivals",
+        is_file=True,
+    )
+    most_jobs: int = option(4, "background jobs at a time in a domain, at most; the others wait")
+    replan_threshold: float | None = option(
+        None,
+        "ask the planner only where a link or a domain in use has changed by more than this share "
+        "since it was asked, such as 0.2; none: in every epoch",
+    )
+    restart_s: float = option(RESTART_S, "seconds that any change of plan takes")
+    pays_bytes: bool = option(True, "whether a change of plan has to move the model state")
+    out: Path = option(Path("runs/training_run"), "folder for the files")
+    figures: tuple[str, ...] = figures_option()
+    parquet: bool = parquet_option()
