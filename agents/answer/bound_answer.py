@@ -8,12 +8,13 @@ from agents.answer.question import UNLESS_GIVEN
 from agents.answer.sections import as_html, as_text
 from agents.decision.bound_plan import BoundPlan
 from agents.decision.plan_document import write_document
-from agents.search.bound_search import BoundFound, BoundRow, search_bound
+from agents.judge.step_times import mean_step
+from agents.search.bound_rows import BoundRow
+from agents.search.bound_search import BoundFound, search_bound
 from agents.search.objective import PlanObjective
 from agents.search.search import PlanRequest
 from agents.trainers.table import TRAINERS
 from des import migration_s, moved_bytes
-from des.compiled.simulate import simulate_compiled
 from des.plan.replacement import Replacement
 
 
@@ -56,6 +57,8 @@ class BoundAnswer:
     ----------
     rows
         The best plan, then the best one of every other kind.
+    conditional
+        Quicker plans whose price in tokens is beyond what is published, the best of each kind.
     """
 
     request: PlanRequest
@@ -65,6 +68,7 @@ class BoundAnswer:
     num_judged: int
     change: BoundChange | None = None
     notes: tuple[str, ...] = ()
+    conditional: tuple[BoundRow, ...] = ()
 
     @property
     def best(self) -> BoundRow:
@@ -81,6 +85,7 @@ class BoundAnswer:
         document = write_document(self.best.bound)
         answer: dict[str, object] = {
             "kinds": [_row_dict(row) for row in self.rows],
+            "conditional": [_row_dict(row) for row in self.conditional],
             "other_trainers": [
                 {"trainer": one.title, "misfit": one.misfit}
                 | ({} if one.row is None else _row_dict(one.row))
@@ -134,6 +139,7 @@ def answer_bound(
         num_judged=found.num_judged,
         change=None if in_force is None else _change(request, found, in_force, replacement),
         notes=tuple(notes),
+        conditional=found.conditional,
     )
 
 
@@ -142,7 +148,8 @@ def _others(request: PlanRequest, objective: PlanObjective) -> list[OtherTrainer
     for trainer in TRAINERS.values():
         if trainer.is_ideal or trainer.name == request.trainer.name:
             continue
-        asked = replace(request, trainer=trainer, schedules=())
+        factor = None if trainer.synchronisations == ("every_step",) else request.token_factor
+        asked = replace(request, trainer=trainer, schedules=(), token_factor=factor)
         try:
             row = search_bound(asked, objective).best
         except ValueError as error:
@@ -192,10 +199,9 @@ def _present(request: PlanRequest, in_force: BoundPlan) -> tuple[float | None, s
     topology, corrections = request.topology, request.corrections
     try:
         now = replace(in_force, topology=topology, corrections=corrections)
-        result = simulate_compiled(topology, now.workload, now.plan, corrections)
+        return mean_step(topology, now.workload, now.plan, corrections)[0], ""
     except ValueError as error:
         return None, str(error)
-    return result.makespan_s, ""
 
 
 def _row_dict(row: BoundRow) -> dict[str, object]:
@@ -209,4 +215,6 @@ def _row_dict(row: BoundRow) -> dict[str, object]:
         "wan_bytes": figures.wan_bytes,
         "memory_fraction": figures.memory_fraction,
         "utilisation": figures.utilisation,
+        "token_factor": row.price.factor,
+        "token_factor_note": row.condition or row.price.note,
     }

@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING
 from agents.answer.figures import duration, figure, gigabytes, percent
 from agents.answer.sections import Section
 from agents.decision.bound_plan import BoundPlan, server_counts
-from agents.search.bound_search import KIND_TITLES, BoundRow
+from agents.decision.token_prices import SOURCE_OF_PRICES, changes_training
+from agents.search.bound_rows import KIND_TITLES, BoundRow
 from agents.trainers.table import trainer_named
 from des.plan.placement import Stage
+from des.plan.plan import Plan
 from des.plan.plan_texts import pipelines_text
+from des.plan.synchronisation import agree_every_step
 
 if TYPE_CHECKING:
     from agents.answer.bound_answer import BoundAnswer
@@ -21,7 +24,10 @@ def bound_sections(answer: "BoundAnswer") -> tuple[Section, ...]:
     found = [_headline(answer), _where(answer.best)]
     if answer.change is not None:
         found.append(_change(answer))
-    found += [_kinds(answer), _bottleneck(answer.best)]
+    found.append(_kinds(answer))
+    if answer.conditional:
+        found.append(_conditional(answer))
+    found.append(_bottleneck(answer.best))
     if answer.others:
         found.append(_others(answer))
     return tuple(found)
@@ -34,6 +40,9 @@ def _headline(answer: "BoundAnswer") -> Section:
         f"{figure(best.bound.step_s)} s a step, {figure(_tokens_per_s(best))} tokens/s, on "
         f"{', '.join(_site_names(best))}, with {trainer.title}"
     ]
+    if changes_training(best.bound.plan):
+        factor = f"x {best.figures.token_factor:.3f}"
+        lines.append(f"* changes the training, which needs {factor} of the tokens to equal loss")
     single = next((row for row in answer.rows if row.kind == "single"), None)
     if single is not None and best.kind != "single":
         less = 1.0 - best.bound.step_s / single.bound.step_s
@@ -110,16 +119,16 @@ def _how(bound: BoundPlan) -> Iterator[str]:
     names = [domain.name for domain in bound.topology.domains]
     assert shape is not None
     shares = plan.microbatches_of_replicas(workload.num_microbatches)
+    each = " | ".join(map(str, shares if len(set(shares)) > 1 else shares[:1]))
     total = round(workload.num_microbatches * shape.batch_size)
     yield (
-        f"{total} sequences a step: {shares[0]} microbatch{'es' * (shares[0] > 1)} of "
+        f"{total} sequences a step: {each} microbatch{'es' * (max(shares) > 1)} of "
         f"{bound.microbatch_size:g} on each data rank; schedule {plan.schedule}, sends "
         f"{plan.sends}; recomputation {shape.recomputation}, gradients "
         f"{workload.gradient_precision}"
     )
     if plan.replicas:
-        kind = "scattered and new weights gathered" if plan.exchange.sharded else "summed up"
-        yield f"gradients are {kind} over the replicas after every step"
+        yield _exchange_text(plan)
     assumed = [
         bound.topology.domains[site].name
         for site in dict.fromkeys(stage.domain for stage in plan.stages)
@@ -133,6 +142,20 @@ def _how(bound: BoundPlan) -> Iterator[str]:
     counts = {server_counts(domain)[1] for domain in bound.topology.domains}
     yield f"GPUs are server/gpu, of {' or '.join(map(str, sorted(counts)))} GPUs a server"
     yield f"as text: {pipelines_text(plan, names)}"
+
+
+def _exchange_text(plan: Plan) -> str:
+    """Sentence on what replicas exchange, and when."""
+    mode = plan.synchronisation
+    if agree_every_step(mode):
+        kind = "scattered and new weights gathered" if plan.exchange.sharded else "summed up"
+        return f"gradients are {kind} over the replicas after every step"
+    steps = f"{mode.overlap_steps} step{'s' * (mode.overlap_steps > 1)}"
+    hidden = f", a part at a time, hidden by {steps}" if mode.overlap_steps else ""
+    return (
+        f"parameters are exchanged every {mode.steps_between} steps in {mode.bits_per_value:g} "
+        f"bits{hidden}; s a step is the mean over them"
+    )
 
 
 def _change(answer: "BoundAnswer") -> Section:
@@ -157,6 +180,7 @@ def _change(answer: "BoundAnswer") -> Section:
 
 def _kinds(answer: "BoundAnswer") -> Section:
     has_usd = any(row.figures.usd is not None for row in answer.rows)
+    is_changed = any(changes_training(row.bound.plan) for row in answer.rows)
     head = ["kind", "s a step", "tokens/s", "GPUs' use", "WAN GB a step", "fullest domain"]
     rows = []
     for row in answer.rows:
@@ -168,13 +192,39 @@ def _kinds(answer: "BoundAnswer") -> Section:
             gigabytes(row.figures.wan_bytes),
             percent(row.figures.memory_fraction),
         ]
-        rows.append((*cells, *([figure(row.figures.usd or 0.0)] if has_usd else [])))
+        if has_usd:
+            cells.append(figure(row.figures.usd or 0.0))
+        if is_changed:
+            cells.append(f"x {row.figures.token_factor:.3f}")
+        rows.append(tuple(cells))
+    notes = ["use: useful FLOPs over the peak of all GPUs of the sites in use"]
+    if is_changed:
+        notes.append(f"* changes the training; ranked by time x tokens needed; {SOURCE_OF_PRICES}")
     return Section(
         title=f"Best plan of each kind, of {answer.num_judged:,} judged",
-        head=(*head, *(["USD a step"] if has_usd else [])),
+        head=(*head, *(["USD a step"] * has_usd), *(["tokens needed"] * is_changed)),
         rows=tuple(rows),
-        notes=("use: useful FLOPs over the peak of all GPUs of the sites in use",),
+        notes=tuple(notes),
     )
+
+
+def _conditional(answer: "BoundAnswer") -> Section:
+    """Quicker plans that are no answer without a price in tokens from the user."""
+    lines = []
+    for row in answer.conditional:
+        domains = row.bound.topology.domains
+        sites = " | ".join(
+            ",".join(domains[site].name for site in one) for one in row.candidate.chains
+        )
+        mode = row.bound.plan.synchronisation
+        known = "" if row.price.factor is None else f", x {row.price.factor:.3f} or more"
+        lines.append(
+            f"{KIND_TITLES[row.kind]}: {figure(row.bound.step_s)} s a step on {sites}, every "
+            f"{mode.steps_between} steps in {mode.bits_per_value:g} bits; tokens needed{known}: "
+            f"{row.condition}"
+        )
+    lines.append("--token-factor says how many more tokens such training needs and compares them")
+    return Section(title="Quicker, at a price in tokens that is not published", lines=tuple(lines))
 
 
 def _bottleneck(row: BoundRow) -> Section:
@@ -193,5 +243,6 @@ def _others(answer: "BoundAnswer") -> Section:
         lines.append(
             f"{one.title}: {figure(one.row.bound.step_s)} s a step, {KIND_TITLES[one.row.kind]} on "
             f"{', '.join(_site_names(one.row))}, {one.row.bound.plan.schedule}"
+            + (f", x {factor:.3f} tokens" if (factor := one.row.figures.token_factor) > 1.0 else "")
         )
     return Section(title="With other trainers", lines=tuple(lines))

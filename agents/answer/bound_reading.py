@@ -27,7 +27,7 @@ from des.plan.replacement import Replacement
 from des.training.background import beside_jobs
 
 _IDEAL_ALONE = (
-    *("families", "compression", "token_factor", "max_judged", "most_slowdown", "deciders"),
+    *("families", "compression", "max_judged", "most_slowdown", "deciders"),
     *("across_only", "checkpoint", "plan_checkpoint", "local_checkpoint", "base", "epoch_s"),
     *("iterations_per_epoch", "explain", *OF_LAST),
 )
@@ -59,6 +59,12 @@ def bound_question_of(config: Config, given: Set[str] = frozenset()) -> BoundQue
                 f"{PROG}: --{field.replace('_', '-')} must be given with --trainer ideal alone, "
                 f"got {config.trainer}"
             )
+    trainer = trainer_named(config.trainer)
+    if config.token_factor is not None and trainer.synchronisations == ("every_step",):
+        raise UsageError(
+            f"{PROG}: --token-factor must be left out with a trainer that leaves training "
+            f"unchanged, got {config.token_factor:g} for {config.trainer}"
+        )
     if config.job is not None:
         refuse_twice("--job", (*IN_JOB, "tokens_per_step"), given)
     if config.tokens_per_step is not None:
@@ -70,9 +76,10 @@ def bound_question_of(config: Config, given: Set[str] = frozenset()) -> BoundQue
         request=PlanRequest(
             topology=beside_jobs(bare, loads_of(config, bare)),
             job=job,
-            trainer=trainer_named(config.trainer),
+            trainer=trainer,
             schedules=config.schedules,
             microbatch_sizes=sizes,
+            token_factor=config.token_factor,
         ),
         objective=objective_of(config),
         in_force=None if config.last is None else _bound_in_force(config.last, bare, job),

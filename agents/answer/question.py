@@ -5,6 +5,7 @@ from functools import cached_property
 
 from agents.decision.families import SYNCHRONOUS
 from agents.decision.situation import TIME_ONLY, Preference, Situation
+from agents.decision.token_prices import require_token_factor
 from agents.decision.whole_plan import WholeProblem
 from des import Plan, Topology, Workload
 from des.plan.replacement import Replacement
@@ -63,11 +64,7 @@ class Question:
     def __post_init__(self) -> None:
         space = self.problem.space
         if self.token_factor is not None:
-            if not 1.0 <= self.token_factor < float("inf"):
-                raise ValueError(
-                    "question: token_factor must be at least 1 and finite, "
-                    f"got {self.token_factor!r}"
-                )
+            require_token_factor("question", self.token_factor)
             if set(space.families) <= set(SYNCHRONOUS) and space.compressions == (1.0,):
                 raise ValueError(
                     "question: token_factor must be left out where no family changes the "

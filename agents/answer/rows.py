@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from agents.answer.mean_use import MeanUse, mean_use, step_usd
 from agents.decision.families import Family
 from agents.decision.token_prices import TokenPrice, changes_training, price_of
 from agents.decision.whole_plan import JudgedPlan, WholeProblem
+from agents.judge.mean_use import MeanUse, mean_use, step_usd
 
 FAMILY_TITLES: Mapping[Family, str] = {
     "single": "single domain",

@@ -33,6 +33,12 @@ SOURCE_OF_PRICES = (
 )
 """Publications that default prices are reckoned from."""
 
+PUBLISHED_STEPS = 30
+"""Steps between the exchanges of the tables."""
+
+_WHOLE_BITS = 16.0
+"""Bits of a value from which on an exchange counts as one of whole values, as in the tables."""
+
 _DATA_SCALE, _DATA_EXPONENT = 410.7, 0.28
 _TOKENS_PER_PARAMETER = 20.0
 
@@ -55,6 +61,12 @@ class TokenPrice:
 
 UNCHANGED = TokenPrice(factor=1.0)
 """Price of a plan that leaves the arithmetic of training as it is."""
+
+
+def require_token_factor(owner: str, factor: float | None) -> None:
+    """Refuse a price of changed training, in tokens of unchanged one, below 1."""
+    if factor is not None and not 1.0 <= factor < math.inf:
+        raise ValueError(f"{owner}: token_factor must be at least 1 and finite, got {factor!r}")
 
 
 def changes_training(plan: Plan) -> bool:
@@ -108,6 +120,18 @@ def price_of(plan: Plan, workload: Workload) -> TokenPrice:
             factor=None, note=f"no published loss with more than {most} replicas: {num_replicas}"
         )
     return _diloco_price(num_replicas, math.fsum(workload.num_parameters))
+
+
+def beyond_published(plan: Plan, workload: Workload) -> str:
+    """Say where a plan is beyond the losses that its price is reckoned from; empty: nowhere."""
+    if not changes_training(plan):
+        return ""
+    mode, found = plan.synchronisation, [price_of(plan, workload).note]
+    if mode.steps_between > PUBLISHED_STEPS:
+        found.append(f"exchanges every {mode.steps_between} steps, published every 30")
+    if plan.replicas and mode.bits_per_value < _WHOLE_BITS:
+        found.append(f"{mode.bits_per_value:g} bits of a value, published in whole values")
+    return "; ".join(one for one in found if one)
 
 
 def _diloco_price(num_replicas: int, num_parameters: float) -> TokenPrice:

@@ -1,30 +1,17 @@
 """Search of bound plans: the best of each kind, simulated as the trainer runs it."""
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
 
-from agents.decision.bound_plan import BoundPlan
+from agents.search.bound_rows import BoundRow, PlanKind, row_of_candidate
 from agents.search.candidates import Candidate
+from agents.search.copy_search import CopySetSearch, outer_modes
 from agents.search.desk import SearchDesk
 from agents.search.misfits import least_shortfall
-from agents.search.objective import ComparedFigures, PlanObjective
+from agents.search.objective import PlanObjective
 from agents.search.search import PlanRequest, bound_settings, candidates_of
-from des import InfeasiblePlacementError
-from des.compiled.simulate import simulate_compiled
-from des.costs.memory import DomainMemory
-from des.views.prices import cost_of, has_prices
-
-PlanKind = Literal["single", "pipeline", "replicas", "hybrid"]
-"""One site, a pipeline of several, copies on a site each, copies of pipelines."""
-
-KIND_TITLES: dict[PlanKind, str] = {
-    "single": "single domain",
-    "pipeline": "pipeline",
-    "replicas": "replicas",
-    "hybrid": "replicas of pipelines",
-}
-"""Names of the kinds for people."""
+from des import EVERY_STEP, InfeasiblePlacementError
 
 _MOST_POLISHED = 2
 """Candidates of a kind whose layers are moved by times of whole iterations."""
@@ -32,36 +19,20 @@ _MOST_POLISHED = 2
 _MOST_EXACT = 8
 """Candidates of a kind that are simulated as whole plans."""
 
-
-@dataclass(frozen=True, kw_only=True)
-class BoundRow:
-    """A bound plan with the figures that plans are compared by.
-
-    ``busy_s`` is the time for which each site computes, on its busiest device, and each link
-    (``East->West``) sends. [s]
-    """
-
-    bound: BoundPlan
-    candidate: Candidate
-    figures: ComparedFigures
-    memory: tuple[DomainMemory, ...]
-    busy_s: dict[str, float]
-
-    @property
-    def kind(self) -> PlanKind:
-        """Kind of the plan."""
-        chains = self.candidate.chains
-        if len(chains) == 1:
-            return "single" if len(chains[0]) == 1 else "pipeline"
-        return "replicas" if all(len(chain) == 1 for chain in chains) else "hybrid"
+_NEAR = 1.3
+"""Copies that exchange gradients in every step are looked for up to this multiple of the best."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class BoundFound:
-    """Result of a search: the best row first, then the best of every other kind."""
+    """Result of a search: the best row first, then the best of every other kind.
+
+    ``conditional`` are quicker plans whose price in tokens is beyond what is published.
+    """
 
     rows: tuple[BoundRow, ...]
     num_judged: int
+    conditional: tuple[BoundRow, ...] = ()
 
     @property
     def best(self) -> BoundRow:
@@ -88,7 +59,9 @@ def search_bound(request: PlanRequest, objective: PlanObjective | None = None) -
         settings = list(bound_settings(request, fits=False))
         said = refusals[0] if refusals else least_shortfall(desk, settings, request.trainer.name)
         raise InfeasiblePlacementError(said)
-    allowed = [row for row in rows if aim.allows(row.figures)]
+    before = desk.num_judged[0]
+    rows += _rows_of_sets(request, desk, _limit_s(aim, rows))
+    allowed = [row for row in rows if aim.allows(row.figures) and not row.condition]
     if not allowed:
         quickest = min(row.figures.step_s for row in rows)
         cheapest = min((row.figures.usd for row in rows if row.figures.usd is not None), default=0)
@@ -96,11 +69,50 @@ def search_bound(request: PlanRequest, objective: PlanObjective | None = None) -
             f"at_most: must be at least {quickest:.4g} s, the quickest step, and {cheapest:.4g} "
             "USD, the cheapest one; no plan found keeps it"
         )
-    order = aim.ranking([row.figures for row in allowed])
+    best = _best_of_kinds(aim, allowed)
+    beyond = [row for row in rows if row.condition and aim.allows(row.figures)]
+    return BoundFound(
+        rows=best,
+        num_judged=found.num_judged + desk.num_judged[0] - before,
+        conditional=tuple(
+            row
+            for row in _best_of_kinds(aim, beyond)
+            if row.figures.step_s < best[0].figures.loss_s
+        ),
+    )
+
+
+def _limit_s(aim: PlanObjective, rows: Sequence[BoundRow]) -> float:
+    """Time above which copies that change the training are of no use. [s]"""
+    return min(row.figures.step_s for row in rows) if aim.is_time_alone else math.inf
+
+
+def _best_of_kinds(aim: PlanObjective, rows: Sequence[BoundRow]) -> tuple[BoundRow, ...]:
+    """The best row of each kind, the best first."""
     best_of: dict[PlanKind, BoundRow] = {}
-    for position in order:
-        best_of.setdefault(allowed[position].kind, allowed[position])
-    return BoundFound(rows=tuple(best_of.values()), num_judged=found.num_judged)
+    for position in aim.ranking([row.figures for row in rows]):
+        best_of.setdefault(rows[position].kind, rows[position])
+    return tuple(best_of.values())
+
+
+def _rows_of_sets(request: PlanRequest, desk: SearchDesk, limit_s: float) -> list[BoundRow]:
+    """Rows of copies that differ: that seldom exchange, or whose stages and shares differ."""
+    trainer, found = request.trainer, []
+    if request.topology.num_domains == 1:
+        return []
+    search = CopySetSearch(
+        desk=desk,
+        trainer=trainer,
+        settings=[one for one in bound_settings(request) if one.num_chunks == 1],
+        limit_s=limit_s,
+        token_factor=request.token_factor,
+    )
+    for mode in outer_modes(trainer):
+        found += search.sets(mode)
+    if not trainer.equal_degrees:
+        found += replace(search, limit_s=_NEAR * limit_s).sets(EVERY_STEP)
+    rows = (row_of_candidate(request, one) for one in found)
+    return [row for row in rows if isinstance(row, BoundRow)]
 
 
 def _exact_rows(
@@ -119,47 +131,3 @@ def _exact_rows(
                 break
             refusals.append(row)
     return rows
-
-
-def row_of_candidate(request: PlanRequest, candidate: Candidate) -> BoundRow | str:
-    """Simulate a candidate as a whole plan; the reason where the trainer or memory refuses it."""
-    topology = request.topology
-    workload = candidate.setting.workload(request.job)
-    plan = candidate.plan(topology)
-    try:
-        result = simulate_compiled(topology, workload, plan, request.corrections)
-        bound = BoundPlan(
-            topology=topology,
-            workload=workload,
-            plan=plan,
-            trainer=request.trainer.name,
-            step_s=result.makespan_s,
-            corrections=request.corrections,
-        )
-    except ValueError as error:
-        return str(error)
-    used = [domain for at, domain in enumerate(topology.domains) if at in candidate.sites]
-    peak = sum(domain.peak_flops_per_s for domain in used)
-    busy_s: dict[str, float] = {}
-    devices: dict[tuple[str, int], float] = {}
-    for stage in result.stages:
-        key = stage.domain, stage.device
-        devices[key] = devices.get(key, 0.0) + stage.busy_s
-    for (name, _), own_s in devices.items():
-        busy_s[name] = max(busy_s.get(name, 0.0), own_s)
-    for link in result.links:
-        busy_s[f"{link.source}->{link.target}"] = link.busy_s
-    return BoundRow(
-        bound=bound,
-        candidate=candidate,
-        figures=ComparedFigures(
-            step_s=result.makespan_s,
-            utilisation=workload.flops_per_iteration / (peak * result.makespan_s),
-            wan_bytes=result.communication_cost_bytes,
-            memory_fraction=max(one.required_bytes / one.capacity_bytes for one in result.memory),
-            num_sites=len(used),
-            usd=cost_of(result, topology).total_usd if has_prices(topology) else None,
-        ),
-        memory=result.memory,
-        busy_s=busy_s,
-    )

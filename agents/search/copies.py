@@ -64,6 +64,16 @@ def ring_exchange_s(desk: SearchDesk, setting: BoundSetting, groups: Sequence[Ch
 
     Copies that share the optimiser's state scatter gradients and gather weights, each once round.
     """
+    return around_ring_s(desk, setting, groups, _bytes_round(setting, setting.workload(desk.job)))
+
+
+def around_ring_s(
+    desk: SearchDesk, setting: BoundSetting, groups: Sequence[Chain], num_bytes: float
+) -> float:
+    """Time of an exchange over the slowest link of the ring of copies. [s]
+
+    ``num_bytes`` would go round a ring without end, there and back; of K copies (K - 1) / K do.
+    """
     workload = setting.workload(desk.job)
     parts = (len(groups) - 1) / len(groups)
     figures = desk.figures(setting)
@@ -71,7 +81,7 @@ def ring_exchange_s(desk: SearchDesk, setting: BoundSetting, groups: Sequence[Ch
     for here, there in zip(groups, (*groups[1:], groups[0]), strict=True):
         ways_s = [figures.outer_s[a, b, 0] for a in here for b in there]
         slowest = max(slowest, min(ways_s) / workload.message_bytes)
-    return parts * _bytes_round(setting, workload) * slowest
+    return parts * num_bytes * slowest
 
 
 def _groupings(

@@ -50,7 +50,7 @@ class SearchDesk:
         """Figures of all sites under a setting, looked up once."""
         key = (
             *(setting.degrees, setting.microbatch_size, setting.recomputation),
-            *(setting.gradient_precision, setting.num_replicas),
+            *(setting.gradient_precision, setting.num_replicas, setting.has_outer_state),
         )
         known = self._figures.get(key)
         if known is None:
@@ -75,8 +75,9 @@ class SearchDesk:
 
     def num_microbatches(self, setting: BoundSetting) -> int:
         """Microbatches of each replica."""
-        together = setting.microbatch_size * setting.degrees.data * setting.num_replicas
-        return self.job.num_sequences // together
+        together = setting.microbatch_size * setting.degrees.data
+        own = setting.own_sequences or self.job.num_sequences // setting.num_replicas
+        return own // together
 
     def foreseen_s(self, setting: BoundSetting, chain: Chain) -> float:
         """Time of an iteration without any wait, see `levels.foreseen_s`. [s]"""
@@ -144,6 +145,14 @@ class SearchDesk:
         if setting.num_chunks == 1:
             write_site_layers(split, counts)
         return _candidate(setting, candidate.chains[0], split, float(found_s), counts)
+
+    def staged_s(self, candidate: Candidate) -> float:
+        """Time of a pipeline with its layers of each stage, by the recurrence. [s]"""
+        setting, split = candidate.setting, np.array(candidate.splits[0], np.int64)
+        figures, rules = self.figures(setting), self.rules(setting)
+        room, counts = self._room(figures, rules), np.array(candidate.stage_layers, np.int64)
+        chain = np.array(candidate.chains[0])
+        return float(staged_pipeline_s(figures, rules, chain, split, counts, room))
 
     def misfits(self, setting: BoundSetting, chains: SiteChains) -> list[Candidate]:
         """Chains whose devices all have equally many layers, fit or not."""

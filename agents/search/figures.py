@@ -16,6 +16,7 @@ from des.costs.memory import bytes_per_parameter
 from des.costs.message_times import corrected, corrected_inside, hop_goodput_bytes_per_s
 from des.costs.node_collectives import group_ring_all_reduce_s, group_tree_all_reduce_s
 from des.costs.node_groups import data_group, expert_data_group
+from des.costs.outer_state import OUTER_STATE_BYTES
 from des.costs.stage_times import compute_rate_flops_per_s, device_work
 from des.costs.update_times import update_figures
 from des.job.layer_sizes import expert_parameters
@@ -45,6 +46,8 @@ def site_figures(
         bare = replace(domain, name="site", gpu_price_usd_per_hour=None)
         shared = degrees.parallelism(num_devices[site])
         layers[site] = _of_layers(workload, bare, shared, corrections, setting.num_replicas)
+        if setting.has_outer_state:
+            layers[site, 4] += _outer_state(workload, shared)
         ends_s[site] = _of_ends(workload, bare, shared, corrections, setting.num_replicas)
         wires_s[site, :, : num_devices[site]] = _inside(workload, bare, shared, corrections)
         room_bytes[site] = domain.gpu_memory_bytes * degrees.num_gpus
@@ -125,6 +128,15 @@ def _parameters(workload: Workload, parallelism: Parallelism) -> np.ndarray:
         assert workload.shape is not None
         experts[1:] = np.cumsum(expert_parameters(workload.shape))
     return np.array([everything - experts, experts])
+
+
+def _outer_state(workload: Workload, parallelism: Parallelism) -> np.ndarray:
+    """State of an outer optimiser before each layer, of a device. [bytes]"""
+    common, experts = _parameters(workload, parallelism)
+    copies = 1 if parallelism.shards("optimiser") else parallelism.copies
+    expert_copies = 1 if copies == 1 else copies // parallelism.expert
+    found: np.ndarray = OUTER_STATE_BYTES * (copies * common + expert_copies * experts)
+    return found
 
 
 def _state_bytes(

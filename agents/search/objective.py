@@ -23,6 +23,8 @@ class ComparedFigures:
     usd
         Cost of a step: hours of all GPUs of the sites in use, and bytes over links; None where the
         world has no prices. [USD]
+    token_factor
+        Tokens, and so steps, that the training needs over those of unchanged training.
     """
 
     step_s: float
@@ -31,6 +33,12 @@ class ComparedFigures:
     memory_fraction: float
     num_sites: int
     usd: float | None
+    token_factor: float = 1.0
+
+    @property
+    def loss_s(self) -> float:
+        """Time of a step of unchanged training that leads as far. [s]"""
+        return self.token_factor * self.step_s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,19 +111,19 @@ class PlanObjective:
 
     def ranking(self, plans: Sequence[ComparedFigures]) -> list[int]:
         """Positions of the plans, the best first; of equal ones least memory, then fewest sites."""
-        quickest_s = min((one.step_s for one in plans), default=1.0)
+        quickest_s = min((one.loss_s for one in plans), default=1.0)
         most_bytes = max((one.wan_bytes for one in plans), default=0.0) or 1.0
 
         def key(position: int) -> tuple[float, ...]:
             one = plans[position]
-            first = one.step_s
+            first = one.loss_s
             if self.kind == "cost":
-                first = one.usd if one.usd is not None else math.inf
+                first = one.token_factor * one.usd if one.usd is not None else math.inf
             elif self.kind == "weights":
                 speed, use, sent = self.weights
-                rate, part = quickest_s / one.step_s, one.wan_bytes / most_bytes
+                rate, part = quickest_s / one.loss_s, one.wan_bytes / most_bytes
                 first = -(speed * rate + use * one.utilisation - sent * part)
-            return first, one.step_s, one.memory_fraction, one.num_sites
+            return first, one.loss_s, one.memory_fraction, one.num_sites
 
         return sorted(range(len(plans)), key=key)
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from agents.decision.token_prices import require_token_factor
 from agents.decision.training_job import TrainingJob
 from agents.search.candidates import Candidate
 from agents.search.chains import (
@@ -76,6 +77,9 @@ class PlanRequest:
         One whose plans are bound to GPUs.
     schedules
         Those to choose from, of a pace or interleaved; empty: all of the trainer.
+    token_factor
+        Tokens that changed training needs over those of unchanged training, at least 1; None: by
+        published losses, and plans beyond these are named apart.
     """
 
     topology: Topology
@@ -84,6 +88,7 @@ class PlanRequest:
     corrections: Corrections = NO_CORRECTIONS
     schedules: tuple[str, ...] = ()
     microbatch_sizes: tuple[int, ...] = MICROBATCH_SIZES
+    token_factor: float | None = None
 
     def __post_init__(self) -> None:
         if self.trainer.is_ideal:
@@ -92,6 +97,7 @@ class PlanRequest:
                 f"{self.trainer.name}"
             )
         self.trainer.require_schedules(self.schedules)
+        require_token_factor("request", self.token_factor)
         for name in self.schedules:
             if name != INTERLEAVED and not has_pace(name):
                 raise ValueError(

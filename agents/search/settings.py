@@ -75,6 +75,10 @@ class BoundSetting:
         Whether all stages have equally many layers.
     whole_groups
         Whether a last group of microbatches has at least as many as the pipeline has devices.
+    own_sequences
+        Sequences that a pipeline beside others does in a step; 0: as many as each of the others.
+    has_outer_state
+        Whether the pipeline seldom exchanges with others, so it has an outer optimiser.
     """
 
     degrees: Degrees
@@ -88,6 +92,8 @@ class BoundSetting:
     is_blocking: bool = False
     is_even: bool = False
     whole_groups: bool = False
+    own_sequences: int = 0
+    has_outer_state: bool = False
 
     def workload(self, job: TrainingJob) -> Workload:
         """Workload of the job: a microbatch has the sequences of all data ranks of a stage."""

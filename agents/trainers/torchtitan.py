@@ -20,6 +20,7 @@ TORCHTITAN = Trainer(
     host_orders=("stage",),
     replicas_apart=True,
     bits=(8.0, 16.0, 32.0),
+    exchanges_behind_backward=False,
     gradient_precisions=("fp32",),
     sharding=("none", "gradients", "parameters"),
     pipeline_sharding=("none", "gradients"),

@@ -50,6 +50,9 @@ class Trainer:
         Whether replicas that exchange every few steps are launches of their own.
     bits
         Bits of a value in an outer exchange; empty: any.
+    exchanges_behind_backward
+        Whether an outer exchange of all layers starts behind the last backward pass, and not when
+        the step is over.
     gradient_precisions
         Types in which gradients are kept and summed up, the default first.
     sharding, pipeline_sharding
@@ -76,6 +79,7 @@ class Trainer:
     replicas_apart: bool = False
     synchronisations: tuple[OuterExchange, ...] = ("every_step", "diloco", "streaming_diloco")
     bits: tuple[float, ...] = ()
+    exchanges_behind_backward: bool = True
     gradient_precisions: tuple[GradientPrecision, ...] = ("bf16", "fp32")
     sharding: tuple[Sharding, ...] = ("none", "optimiser", "gradients", "parameters")
     pipeline_sharding: tuple[Sharding, ...] = ("none", "optimiser", "gradients", "parameters")

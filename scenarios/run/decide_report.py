@@ -8,7 +8,7 @@ from agents.answer.bound_answer import BoundAnswer
 from agents.answer.bound_page import bound_sections
 from agents.answer.figures import duration, figure
 from agents.answer.page import sections_of
-from agents.search.bound_search import KIND_TITLES
+from agents.search.bound_rows import KIND_TITLES
 from des import Corrections, Plan, Topology, Workload, lower
 from des.figures.figure import Axis, Figure, Panel
 from des.figures.marks import Boxes, GuideLine

@@ -9,7 +9,6 @@ from agents.answer.answering import answer
 from agents.answer.change import PlanChange, change_to
 from agents.answer.config import Config
 from agents.answer.judging import judged_plan
-from agents.answer.mean_use import mean_use, step_usd
 from agents.answer.question import UNLESS_GIVEN, PlanInForce
 from agents.answer.reading import question_of
 from agents.answer.rows import FamilyRow, at_par, quickest, row_of
@@ -17,6 +16,7 @@ from agents.answer.takeovers import takeovers
 from agents.decision.plan_space import PlanSpace
 from agents.decision.training_job import TrainingJob
 from agents.decision.whole_plan import WholeProblem
+from agents.judge.mean_use import mean_use, step_usd
 from des import (
     NO_CORRECTIONS,
     DiLoCo,

@@ -57,9 +57,13 @@ def mean_use(topology: Topology, judged: JudgedPlan, corrections: Corrections) -
     num_bytes = [0.0] * len(topology.links)
     busy_s: dict[str, float] = {}
     memory: tuple[DomainMemory, ...] = ()
+    result: IterationResult | None = None
     for due, count in counts.items():
         share, step = count / period, first_step[due]
-        result = simulate_compiled(topology, judged.workload, judged.plan, corrections, step=step)
+        if result is None or judged.plan.synchronisation.overlap_steps == 0:
+            result = simulate_compiled(
+                topology, judged.workload, judged.plan, corrections, step=step
+            )
         memory = result.memory
         behind = _bytes_behind(topology, judged, step)
         for name, used_s in _busy_s(result, topology, behind).items():

@@ -1,0 +1,184 @@
+"""Bound plans with the figures that a search compares: simulated as the trainer runs them."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from agents.decision.bound_plan import BoundPlan
+from agents.decision.token_prices import (
+    UNCHANGED,
+    TokenPrice,
+    beyond_published,
+    price_of,
+)
+from agents.decision.whole_plan import JudgedPlan
+from agents.judge.mean_use import mean_use, step_usd
+from agents.judge.step_times import mean_step
+from agents.search.candidates import Candidate
+from agents.search.copy_sets import CopySet
+from agents.search.objective import ComparedFigures
+from agents.search.search import PlanRequest
+from agents.trainers.plan_checks import check_plan
+from des import Plan, Workload, check_memory
+from des.compiled.simulate import simulate_compiled
+from des.costs.memory import DomainMemory
+from des.plan.synchronisation import agree_every_step
+from des.views.prices import cost_of, has_prices
+
+PlanKind = Literal["single", "pipeline", "replicas", "hybrid", "diloco", "streaming_diloco"]
+"""One site, a pipeline of several, copies on a site each, copies of pipelines; copies that exchange
+parameters every some steps, all at once or a part at a time."""
+
+KIND_TITLES: dict[PlanKind, str] = {
+    "single": "single domain",
+    "pipeline": "pipeline",
+    "replicas": "replicas",
+    "hybrid": "replicas of pipelines",
+    "diloco": "DiLoCo*",
+    "streaming_diloco": "Streaming DiLoCo*",
+}
+"""Names of the kinds for people; a star marks those that change the training."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoundRow:
+    """A bound plan with the figures that plans are compared by.
+
+    Attributes
+    ----------
+    busy_s
+        Time for which each site computes, on its busiest device, and each link (``East->West``)
+        sends. [s]
+    price
+        Tokens that the plan needs over those of unchanged training.
+    condition
+        Where the price is beyond what is published; empty: nowhere.
+    """
+
+    bound: BoundPlan
+    candidate: Candidate | CopySet
+    figures: ComparedFigures
+    memory: tuple[DomainMemory, ...]
+    busy_s: dict[str, float]
+    price: TokenPrice = UNCHANGED
+    condition: str = ""
+
+    @property
+    def kind(self) -> PlanKind:
+        """Kind of the plan."""
+        mode = self.bound.plan.synchronisation
+        if not agree_every_step(mode):
+            return "streaming_diloco" if mode.overlap_steps else "diloco"
+        chains = self.candidate.chains
+        if len(chains) == 1:
+            return "single" if len(chains[0]) == 1 else "pipeline"
+        return "replicas" if all(len(chain) == 1 for chain in chains) else "hybrid"
+
+
+def row_of_candidate(request: PlanRequest, candidate: Candidate | CopySet) -> BoundRow | str:
+    """Simulate a candidate as a whole plan; the reason where the trainer or memory refuses it."""
+    workload = candidate.setting.workload(request.job)
+    plan = candidate.plan(request.topology)
+    try:
+        if agree_every_step(plan.synchronisation):
+            return _row_of_a_step(request, candidate, workload, plan)
+        check_plan(request.trainer, request.topology, workload, plan)
+        check_memory(request.topology, workload, plan)
+        return _row_of_a_period(request, candidate, workload, plan)
+    except ValueError as error:
+        return str(error)
+
+
+def _row_of_a_step(
+    request: PlanRequest, candidate: Candidate | CopySet, workload: Workload, plan: Plan
+) -> BoundRow:
+    """Row of a plan all steps of which are alike."""
+    topology = request.topology
+    result = simulate_compiled(topology, workload, plan, request.corrections)
+    busy_s: dict[str, float] = {}
+    devices: dict[tuple[str, int], float] = {}
+    for stage in result.stages:
+        key = stage.domain, stage.device
+        devices[key] = devices.get(key, 0.0) + stage.busy_s
+    for (name, _), own_s in devices.items():
+        busy_s[name] = max(busy_s.get(name, 0.0), own_s)
+    for link in result.links:
+        busy_s[f"{link.source}->{link.target}"] = link.busy_s
+    return BoundRow(
+        bound=_bound(request, workload, plan, result.makespan_s),
+        candidate=candidate,
+        figures=_figures(
+            request,
+            candidate,
+            step_s=result.makespan_s,
+            wan_bytes=result.communication_cost_bytes,
+            memory=result.memory,
+            usd=cost_of(result, topology).total_usd if has_prices(topology) else None,
+        ),
+        memory=result.memory,
+        busy_s=busy_s,
+    )
+
+
+def _row_of_a_period(
+    request: PlanRequest, candidate: Candidate | CopySet, workload: Workload, plan: Plan
+) -> BoundRow:
+    """Row of a plan whose copies seldom exchange, means over a period."""
+    topology, corrections = request.topology, request.corrections
+    step_s, wan_bytes = mean_step(topology, workload, plan, corrections)
+    judged = JudgedPlan(workload=workload, plan=plan, step_s=step_s)
+    use = mean_use(topology, judged, corrections)
+    price, condition = price_of(plan, workload), beyond_published(plan, workload)
+    if request.token_factor is not None:
+        price, condition = TokenPrice(factor=request.token_factor, note="as given"), ""
+    return BoundRow(
+        bound=_bound(request, workload, plan, step_s),
+        candidate=candidate,
+        figures=_figures(
+            request,
+            candidate,
+            step_s=step_s,
+            wan_bytes=wan_bytes,
+            memory=use.memory,
+            usd=step_usd(topology, judged, use),
+            token_factor=price.factor or 1.0,
+        ),
+        memory=use.memory,
+        busy_s=dict(use.busy_s),
+        price=price,
+        condition=condition,
+    )
+
+
+def _bound(request: PlanRequest, workload: Workload, plan: Plan, step_s: float) -> BoundPlan:
+    return BoundPlan(
+        topology=request.topology,
+        workload=workload,
+        plan=plan,
+        trainer=request.trainer.name,
+        step_s=step_s,
+        corrections=request.corrections,
+    )
+
+
+def _figures(
+    request: PlanRequest,
+    candidate: Candidate | CopySet,
+    *,
+    step_s: float,
+    wan_bytes: float,
+    memory: tuple[DomainMemory, ...],
+    usd: float | None,
+    token_factor: float = 1.0,
+) -> ComparedFigures:
+    domains, sites = request.topology.domains, candidate.sites
+    peak = sum(domains[site].peak_flops_per_s for site in sorted(sites))
+    flops = candidate.setting.workload(request.job).flops_per_iteration
+    return ComparedFigures(
+        step_s=step_s,
+        utilisation=flops / (peak * step_s),
+        wan_bytes=wan_bytes,
+        memory_fraction=max(one.required_bytes / one.capacity_bytes for one in memory),
+        num_sites=len(sites),
+        usd=usd,
+        token_factor=token_factor,
+    )

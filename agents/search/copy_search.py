@@ -1,0 +1,277 @@
+"""Search for copies that differ: each group of sites with its own degrees and share of sequences.
+
+Copies that exchange parameters every some steps, and, where a trainer lets stages differ, gradients
+after every step. The slowest copy of a partition sets what all have in common.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import permutations
+
+import numpy as np
+
+from agents.decision.token_prices import PUBLISHED_STEPS, price_of
+from agents.search.candidates import Candidate
+from agents.search.chains import Chain, SiteChains, near_chains
+from agents.search.copies import around_ring_s
+from agents.search.copy_sets import CopySet, partitions, together_of
+from agents.search.desk import SearchDesk
+from agents.search.figures import message_ways
+from agents.search.settings import BoundSetting
+from agents.trainers.trainer import Trainer
+from des import DiLoCo, StreamingDiLoCo
+from des.plan.buckets import bits_on_wire
+from des.plan.plan import split_evenly
+from des.plan.synchronisation import Synchronisation, agree_every_step
+
+_RARE_STEPS = 100
+"""Steps between exchanges of most published runs, at no published loss of their own."""
+
+_WHOLE_BITS, _LEAST_BITS = 32.0, 4.0
+"""Bits of a value of trainers that have any number."""
+
+_MOST_KEPT = 2
+"""Most sets of copies of a way to synchronise that are handed on."""
+
+_MOST_COMMON = 3
+"""Most settings that the slowest copy proposes to all."""
+
+_MOST_ORDERED = 3
+"""Most sites of a group whose every order is tried."""
+
+_MOST_RINGS = 5
+"""Most copies of which all rings are looked at."""
+
+_MOST_ROUNDS = 64
+"""Most microbatches that go from the slowest copy to the quickest one by one."""
+
+_SLACK = 1.08
+"""Estimates up to this multiple of the best are proposed to all copies."""
+
+_NEAR = 1.6
+"""Copies may take this multiple of the limit until their shares and layers are level."""
+
+_Common = tuple[int, str, str]
+"""Sequences of a microbatch, recomputation and schedule."""
+
+
+def outer_modes(trainer: Trainer) -> tuple[Synchronisation, ...]:
+    """Ways of a trainer to synchronise seldom: at published prices, and as seldom as is usual."""
+    most = max(trainer.bits, default=_WHOLE_BITS)
+    least = min(trainer.bits, default=_LEAST_BITS)
+    found: list[Synchronisation] = []
+    for steps, bits in ((PUBLISHED_STEPS, most), (_RARE_STEPS, least)):
+        if "diloco" in trainer.synchronisations:
+            behind = trainer.exchanges_behind_backward
+            mode = DiLoCo(steps_between=steps, bits_per_value=bits, behind_backward=behind)
+            found.append(mode)
+        if "streaming_diloco" in trainer.synchronisations:
+            found.append(StreamingDiLoCo(steps_between=steps, bits_per_value=bits))
+    return tuple(found)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CopySetSearch:
+    """Best pipelines of groups of sites, each looked for once.
+
+    Attributes
+    ----------
+    settings
+        Those to choose from; the ones with a stage a device are.
+    limit_s
+        Time of a step above which copies are left out. [s]
+    token_factor
+        Tokens that any changed training needs, see `PlanRequest`.
+    """
+
+    desk: SearchDesk
+    trainer: Trainer
+    settings: Sequence[BoundSetting]
+    limit_s: float
+    token_factor: float | None
+    _known: dict[tuple[object, ...], list[Candidate]] = field(default_factory=dict)
+
+    def sets(self, mode: Synchronisation) -> list[CopySet]:
+        """The quickest copies that synchronise in one way."""
+        desk = self.desk
+        speeds = [domain.peak_flops_per_s for domain in desk.topology.domains]
+        found: list[CopySet] = []
+        for groups in partitions(speeds, self._away_s):
+            rates = [sum(speeds[site] for site in group) for group in groups]
+            found += self._of_groups(groups, rates, mode)
+        few = sorted(found, key=self._loss_s)[:_MOST_KEPT]
+        return [replace(one, copies=tuple(map(desk.improved, one.copies))) for one in few]
+
+    def _loss_s(self, one: CopySet) -> float:
+        """Time of a step of unchanged training that leads as far. [s]"""
+        if self.token_factor is not None:
+            return one.estimate_s
+        workload = one.setting.workload(self.desk.job)
+        factor = price_of(one.plan(self.desk.topology), workload).factor
+        return one.estimate_s * (factor or 1.0)
+
+    @cached_property
+    def _away_s(self) -> np.ndarray:
+        """Time of a message between sites, there and back. [s]"""
+        desk, num_bytes = self.desk, self.desk.job.workload(1).message_bytes
+        way_s = message_ways(desk.topology, desk.corrections, num_bytes).sum(axis=-1)
+        away_s: np.ndarray = way_s + way_s.T
+        return away_s
+
+    def _of_groups(
+        self, groups: tuple[Chain, ...], rates: Sequence[float], mode: Synchronisation
+    ) -> Iterator[CopySet]:
+        """Copies on some groups of sites, by what suits the one that is slowest for its share."""
+        is_seldom, is_equal = not agree_every_step(mode), self.trainer.equal_shares
+        num_sequences = self.desk.job.num_sequences
+        if is_equal and num_sequences % len(groups):
+            return
+        slowest = min(range(len(groups)), key=lambda at: rates[at])
+        share = num_sequences // len(groups)
+        if not is_equal:
+            share = _rounded(num_sequences * rates[slowest] / sum(rates))
+        proposed = self._candidates(groups[slowest], share, is_seldom)
+        for common in list(dict.fromkeys(_common(one) for one in proposed))[:_MOST_COMMON]:
+            count, rest = divmod(num_sequences, common[0])
+            if rest or count < len(groups):
+                continue
+            counts = split_evenly(count, len(groups))
+            if not is_equal:
+                counts = _shares(count, rates)
+            copies = self._copies(groups, [one * common[0] for one in counts], is_seldom, common)
+            if copies:
+                yield from self._finished(copies if is_equal else self._levelled(copies), mode)
+
+    def _copies(
+        self,
+        groups: Sequence[Chain],
+        sequences: Sequence[int],
+        is_seldom: bool,
+        common: _Common,
+    ) -> list[Candidate]:
+        """The best pipeline of each group; none where one has none."""
+        found = []
+        for group, share in zip(groups, sequences, strict=True):
+            own = self._candidates(group, share, is_seldom, common)
+            if not own:
+                return []
+            found.append(own[0])
+        return found
+
+    def _candidates(
+        self, group: Chain, sequences: int, is_seldom: bool, common: _Common | None = None
+    ) -> list[Candidate]:
+        """Pipelines of a group that do some sequences in less than the limit, quickest first."""
+        key = group, sequences, is_seldom, common
+        if key not in self._known:
+            settings = [
+                replace(one, own_sequences=sequences, has_outer_state=is_seldom)
+                for one in self.settings
+                if one.num_chunks == 1
+                and sequences % together_of(one) == 0
+                and common in (None, _common_of(one))
+            ]
+            self._known[key] = self._surveyed(group, settings)
+        return self._known[key]
+
+    def _surveyed(self, group: Chain, settings: Sequence[BoundSetting]) -> list[Candidate]:
+        desk = self.desk
+        bounds = [(desk.foreseen_s(one, group), at) for at, one in enumerate(settings)]
+        chains = SiteChains.of(self._orders(group))
+        found: list[Candidate] = []
+        best_s = _NEAR * self.limit_s / _SLACK
+        for bound_s, at in sorted(bounds):
+            if not bound_s < _SLACK * best_s:
+                break
+            found += desk.survey(settings[at], chains, _SLACK * best_s)
+            best_s = min((one.estimate_s for one in found), default=best_s)
+        return sorted(found, key=lambda one: one.estimate_s)
+
+    def _orders(self, group: Chain) -> list[Chain]:
+        """Orders of the sites of a group, one way round."""
+        if len(group) <= _MOST_ORDERED:
+            return [one for one in permutations(group) if one[0] <= one[-1]]
+        near = near_chains(group, self._away_s, len(group))
+        return [one for one in near if len(one) == len(group)]
+
+    def _levelled(self, copies: list[Candidate]) -> list[Candidate]:
+        """The copies with microbatches given from the slowest to the quickest while that helps."""
+        for _ in range(_MOST_ROUNDS):
+            order = sorted(range(len(copies)), key=lambda at: copies[at].estimate_s)
+            taker, giver = order[0], order[-1]
+            less, more = self._with(copies[giver], -1), self._with(copies[taker], 1)
+            if less is None or more is None or more.estimate_s >= copies[giver].estimate_s:
+                break
+            copies = list(copies)
+            copies[giver], copies[taker] = less, more
+        return copies
+
+    def _with(self, one: Candidate, change: int) -> Candidate | None:
+        """A pipeline with more or fewer microbatches; None where it has none left."""
+        sequences = one.setting.own_sequences + change * together_of(one.setting)
+        if sequences <= 0:
+            return None
+        setting = replace(one.setting, own_sequences=sequences)
+        changed = replace(one, setting=setting)
+        return replace(changed, estimate_s=self.desk.staged_s(changed))
+
+    def _finished(self, copies: Sequence[Candidate], mode: Synchronisation) -> Iterator[CopySet]:
+        """The copies in the order of their quickest ring, where they keep the limit."""
+        slowest_s = max(one.estimate_s for one in copies)
+        setting, workload = copies[0].setting, copies[0].setting.workload(self.desk.job)
+        parameters = workload.sums_before.num_parameters[-1]
+        num_bytes = 2.0 * parameters * bits_on_wire(workload, mode) / 8.0
+        orders = permutations(copies[1:]) if len(copies) <= _MOST_RINGS else [tuple(copies[1:])]
+        ring, summed_s = min(
+            (
+                (
+                    ring,
+                    around_ring_s(self.desk, setting, [one.chains[0] for one in ring], num_bytes),
+                )
+                for ring in ((copies[0], *order) for order in orders)
+            ),
+            key=lambda each: each[1],
+        )
+        step_s = _mean_s(slowest_s, summed_s, mode, workload.num_layers)
+        if step_s < _SLACK * self.limit_s:
+            yield CopySet(copies=ring, synchronisation=mode, estimate_s=step_s)
+
+
+def _mean_s(step_s: float, exchange_s: float, mode: Synchronisation, num_layers: int) -> float:
+    """Time of a step with its part of an exchange: further steps hide some of each fragment. [s]"""
+    count = len(mode.fragments(num_layers))
+    late_s = max(0.0, exchange_s / count - mode.overlap_steps * step_s)
+    return max(step_s + count * late_s / mode.steps_between, exchange_s / mode.steps_between)
+
+
+def _common(one: Candidate) -> _Common:
+    return _common_of(one.setting)
+
+
+def _common_of(setting: BoundSetting) -> _Common:
+    """Sequences of a microbatch, recomputation and schedule, equal for all copies."""
+    return together_of(setting), setting.recomputation, setting.schedule
+
+
+def _rounded(sequences: float) -> int:
+    """Sequences of which the usual sizes of microbatches are parts, where there are enough."""
+    size = next(size for size in (8, 4, 2, 1) if sequences >= 4 * size or size == 1)
+    return max(1, round(sequences / size)) * size
+
+
+def _shares(count: int, rates: Sequence[float]) -> tuple[int, ...]:
+    """Shares of a count by rates, at least one each, that add up.
+
+    Examples
+    --------
+    >>> _shares(10, [3.0, 1.0, 0.1])
+    (7, 2, 1)
+    """
+    left = count - len(rates)
+    ideal = [left * rate / sum(rates) for rate in rates]
+    found = [1 + int(each) for each in ideal]
+    order = sorted(range(len(rates)), key=lambda at: (int(ideal[at]) - ideal[at], at))
+    for at in order[: count - sum(found)]:
+        found[at] += 1
+    return tuple(found)
