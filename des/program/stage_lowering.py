@@ -52,7 +52,16 @@ def lower_stages(
             )
     draft.flows += flows
     stages = tuple(
-        StageEntry(topology.domains[domain].name, 0, stage, 1, tuple(own), stage, num_microbatches)
+        StageEntry(
+            domain=topology.domains[domain].name,
+            domain_device=0,
+            first_layer=stage,
+            num_layers=1,
+            kept_bytes=(0.0, 0.0),
+            durations_s=tuple(own),
+            group=stage,
+            num_gradients=num_microbatches,
+        )
         for stage, (domain, own) in enumerate(zip(domains, durations_s, strict=True))
     )
     assert all(len(stage.durations_s) == len(PASSES) for stage in stages)
