@@ -6,8 +6,8 @@ import numpy as np
 
 from des.base.jit import inlined, lean_kernel
 from des.compiled.many.layout import Real, Small
-from des.compiled.many.paced import WHOLE, Moments, Paces, moments_bytes, stage_moments
-from des.compiled.many.steady import Job, Plans
+from des.compiled.many.paced import WHOLE, Batch, Moments, moments_bytes, stage_moments
+from des.compiled.many.steady import Job
 
 _PRECISION = 2.0**-8
 _STEP = 1.03
@@ -45,25 +45,16 @@ def layer_times(job: Job) -> LayerTimes:
 
 
 @lean_kernel
-def fill_to_level(
-    job: Job,
-    times: LayerTimes,
-    paces: Paces,
-    plans: Plans,
-    plan: int,
-    count: int,
-    ends: Small,
-    in_memory: bool,
-) -> None:
+def fill_to_level(batch: Batch, times: LayerTimes, plan: int, ends: Small, in_memory: bool) -> None:
     """Fill a plan, which links join, up to the least level that holds all layers, about.
 
     Some level must; where memory counts it is known that one does. ``ends`` (S,) is room.
     """
-    low_s = even_level_s(times, paces, plans, plan, count)
+    plans, low_s = batch.plans, even_level_s(batch, times, plan)
     level_s = high_s = low_s * _STEP
     step, is_bounded = _STEP, False
     while not is_bounded or high_s - low_s > _PRECISION * high_s:
-        if _fills(job, times, paces, plans, plan, count, ends, level_s, in_memory):
+        if _fills(batch, times, plan, ends, level_s, in_memory):
             is_bounded, high_s = True, level_s
             for stage in range(plans.num_stages[plan]):
                 plans.end_layer[plan, stage] = ends[stage]
@@ -77,23 +68,12 @@ def fill_to_level(
 
 @lean_kernel
 def _fills(
-    job: Job,
-    times: LayerTimes,
-    paces: Paces,
-    plans: Plans,
-    plan: int,
-    count: int,
-    ends: Small,
-    level_s: float,
-    in_memory: bool,
+    batch: Batch, times: LayerTimes, plan: int, ends: Small, level_s: float, in_memory: bool
 ) -> bool:
     """Give each stage what fits below a level; returns whether no layer is left."""
-    num_stages, schedule, num_layers = (
-        plans.num_stages[plan],
-        plans.schedule[plan],
-        times.all_s.shape[1] - 1,
-    )
-    kind = 0 if paces.behind[schedule] == WHOLE else 1
+    job, plans, count = batch.job, batch.plans, batch.counts[plan]
+    num_stages, num_layers = plans.num_stages[plan], times.all_s.shape[1] - 1
+    kind = 0 if batch.paces.behind[plans.schedule[plan]] == WHOLE else 1
     outside_s = back_s = 0.0
     begin = before = 0
     for stage in range(num_stages):
@@ -106,7 +86,7 @@ def _fills(
             times, kind, domain, begin, most, (level_s - outside_s) / count, back_s / count
         )
         if in_memory:
-            moments = stage_moments(paces, schedule, num_stages, stage, count)
+            moments = stage_moments(batch, plan, stage)
             end = last_in_memory(job, moments, job.capacity_bytes[domain], begin, end)
         if end == begin:
             return False
@@ -141,14 +121,15 @@ def _end_below(
 
 
 @lean_kernel
-def even_level_s(times: LayerTimes, paces: Paces, plans: Plans, plan: int, count: int) -> float:
+def even_level_s(batch: Batch, times: LayerTimes, plan: int) -> float:
     """Level at which fractions of equal layers are even, without a least number a stage. [s]
 
     With ``a + b T`` the time outside of a stage for a level ``T``, the stage takes ``T - a - b T``
     over its time a layer: the sum over the stages is a line in ``T``.
     """
+    plans, count = batch.plans, batch.counts[plan]
     num_layers, head_s, hop_s = times.all_s.shape[1] - 1, times.head_s, times.hop_s
-    is_whole = paces.behind[plans.schedule[plan]] == WHOLE
+    is_whole = batch.paces.behind[plans.schedule[plan]] == WHOLE
     slope = offset_s = taken = taken_at_0 = 0.0
     before = 0
     for stage in range(plans.num_stages[plan]):

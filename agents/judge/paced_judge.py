@@ -17,7 +17,7 @@ from des.base.jit import lean_kernel
 from des.compiled.many.desk import new_desk
 from des.compiled.many.job import job_on
 from des.compiled.many.layout import Real, Small, Whole
-from des.compiled.many.paced import Paces, paced_table, paces_of
+from des.compiled.many.paced import Batch, Paces, paced_table, paces_of
 from des.compiled.many.paced_bound import paced_least_s, paced_quickest, paced_scores
 from des.compiled.many.simulation import plan_rows
 from des.compiled.many.steady import Plans
@@ -145,7 +145,8 @@ class PacedJudge:
         count = self.workload.num_microbatches
         one = plan_rows(plans, np.array([row]))
         one.schedule[:] = 0
-        found_s: float = paced_least_s(self.job, _ANY_ORDER, one, 0, count, self._desk)
+        batch = Batch(self.job, _ANY_ORDER, one, np.array([count]))
+        found_s: float = paced_least_s(batch, 0, self._desk)
         return found_s
 
     def scored(
@@ -169,7 +170,10 @@ class PacedJudge:
 
     def _fill(self, plans: Plans, counts: Whole, per_order: int) -> None:
         ends = np.empty(self.most_stages, dtype=np.int32)
-        paced_fill(self.job, self._times, self.paces, plans, counts, per_order, ends)
+        paced_fill(self._batch(plans, counts), self._times, per_order, ends)
+
+    def _batch(self, plans: Plans, counts: Whole) -> Batch:
+        return Batch(self.job, self.paces, plans, counts)
 
     def levels_s(self, orders: Sequence[Order], counts: Whole, schedule: int) -> Real:
         """About how long pipelines take at least, by a formula and unsplit: a first look. [s]"""
@@ -179,7 +183,7 @@ class PacedJudge:
         """See `levels_s`."""
         plans, _ = self._unsplit(orders, counts, np.array([schedule], dtype=np.int32))
         levels_s = np.empty(len(counts))
-        paced_levels(self.job, self._times, self.paces, plans, counts, levels_s)
+        paced_levels(self._batch(plans, counts), self._times, levels_s)
         return levels_s
 
     def _unsplit(
@@ -222,7 +226,7 @@ class PacedJudge:
         get ``inf``; ``best_s`` is the best to begin with.
         """
         found_s = times_s, overflow = np.empty((2, len(counts)))
-        paced_scores(self.job, self.paces, plans, counts, self._desk, slack, best_s, *found_s)
+        paced_scores(self._batch(plans, counts), self._desk, slack, best_s, *found_s)
         self.num_judged += len(counts)
         return Scored(plans, counts, times_s, overflow)
 
@@ -246,8 +250,7 @@ class PacedJudge:
         self._fill(plans, repeated, num)
         best = np.empty(schedules.shape, dtype=np.int64)
         found_s = times_s, overflow = np.empty((2, *schedules.shape))
-        ends = first * num
-        paced_quickest(self.job, self.paces, plans, repeated, self._desk, ends, best, *found_s)
+        paced_quickest(self._batch(plans, repeated), self._desk, first * num, best, *found_s)
         self.num_judged += len(repeated)
         rows = plan_rows(plans, best.ravel())
         return Scored(rows, counts.repeat(num), times_s.ravel(), overflow.ravel())
@@ -260,16 +263,8 @@ class PacedJudge:
         any_schedule
             Whether plans may change their schedules too.
         """
-        self.num_judged += paced_refine(
-            self.job,
-            self.paces,
-            scored.plans,
-            scored.counts,
-            self._desk,
-            most,
-            scored.times_s,
-            any_schedule,
-        )
+        batch = self._batch(scored.plans, scored.counts)
+        self.num_judged += paced_refine(batch, self._desk, most, scored.times_s, any_schedule)
         return scored
 
     def placement(self, plans: Plans, row: int) -> Placement:

@@ -4,27 +4,18 @@ import math
 
 from des.base.jit import lean_kernel
 from des.compiled.many.desk import STAGE_ROWS, Desk, rows_of, write_plan
-from des.compiled.many.layout import Real, Whole
-from des.compiled.many.paced import Paces, paced_overflow
+from des.compiled.many.layout import Real
+from des.compiled.many.paced import Batch, paced_overflow
 from des.compiled.many.paced_bound import paced_least_s
 from des.compiled.many.recurrence import iteration_s
-from des.compiled.many.steady import FITS, Job, Plans
+from des.compiled.many.steady import FITS, Plans
 
 _MOST_FOR_ALL_MOVES, _NUM_BUSIEST = 8, 4
 """Most stages that all give layers, and how many of more do."""
 
 
 @lean_kernel
-def paced_refine(
-    job: Job,
-    paces: Paces,
-    plans: Plans,
-    counts: Whole,
-    desk: Desk,
-    most: int,
-    times_s: Real,
-    any_schedule: bool,
-) -> int:
+def paced_refine(batch: Batch, desk: Desk, most: int, times_s: Real, any_schedule: bool) -> int:
     """Move layers between stages, and change schedules if they may, while plans get quicker.
 
     ``times_s`` (N,) are those of the plans, ``inf`` where they do not fit; they are overwritten, as
@@ -33,40 +24,31 @@ def paced_refine(
     Of more than 8 stages only the busiest 4 give layers. Returns how many plans were judged.
     """
     num_judged = 0
-    for plan in range(plans.num_stages.size):
-        num_judged += _refine(
-            job, paces, plans, plan, counts[plan], desk, most, times_s, any_schedule
-        )
+    for plan in range(batch.counts.size):
+        num_judged += _refine(batch, plan, desk, most, times_s, any_schedule)
     return num_judged
 
 
 @lean_kernel
 def _refine(
-    job: Job,
-    paces: Paces,
-    plans: Plans,
-    plan: int,
-    count: int,
-    desk: Desk,
-    most: int,
-    times_s: Real,
-    any_schedule: bool,
+    batch: Batch, plan: int, desk: Desk, most: int, times_s: Real, any_schedule: bool
 ) -> int:
+    plans = batch.plans
     num_judged, num_stages = 0, plans.num_stages[plan]
     is_better = num_stages > 1
     while is_better and num_judged < most:
         is_better = False
         best = plans.schedule[plan]
-        for schedule in range(paces.depth.size if any_schedule else 0):
+        for schedule in range(batch.paces.depth.size if any_schedule else 0):
             if schedule == best:
                 continue
             plans.schedule[plan] = schedule
-            found_s = _score(job, paces, plans, plan, count, desk, times_s[plan])
+            found_s = _score(batch, plan, desk, times_s[plan])
             num_judged += 1
             if found_s < times_s[plan]:
                 is_better, best, times_s[plan] = True, schedule, found_s
         plans.schedule[plan] = best
-        _write_work(job, plans, plan, desk)
+        _write_work(batch, plan, desk)
         gives = True
         for move in range(3 * num_stages * num_stages):
             step, pair = 1 << move // (num_stages * num_stages), move % (num_stages * num_stages)
@@ -77,7 +59,7 @@ def _refine(
                 )
             if source == target or not gives or not _move(plans, plan, source, target, step):
                 continue
-            found_s = _score(job, paces, plans, plan, count, desk, times_s[plan])
+            found_s = _score(batch, plan, desk, times_s[plan])
             num_judged += 1
             if found_s < times_s[plan]:
                 is_better, times_s[plan] = True, found_s
@@ -89,10 +71,10 @@ def _refine(
 
 
 @lean_kernel
-def _write_work(job: Job, plans: Plans, plan: int, desk: Desk) -> None:
+def _write_work(batch: Batch, plan: int, desk: Desk) -> None:
     """Write the work of every stage on a microbatch. [s]"""
-    write_plan(rows_of(desk), 0, job, plans, plan)
-    for stage in range(plans.num_stages[plan]):
+    write_plan(rows_of(desk), 0, batch.job, batch.plans, plan)
+    for stage in range(batch.plans.num_stages[plan]):
         at = stage * STAGE_ROWS
         desk.work_s[stage] = desk.stages[at] + desk.stages[at + 1]
 
@@ -108,18 +90,14 @@ def _is_busy(work_s: Real, num_stages: int, stage: int) -> bool:
 
 
 @lean_kernel
-def _score(
-    job: Job, paces: Paces, plans: Plans, plan: int, count: int, desk: Desk, limit_s: float
-) -> float:
+def _score(batch: Batch, plan: int, desk: Desk, limit_s: float) -> float:
     """Time of an iteration of a plan; ``inf`` where it does not fit, or takes no less than a limit.
 
     [s]
     """
-    if paced_least_s(job, paces, plans, plan, count, desk) >= limit_s:
+    if paced_least_s(batch, plan, desk) >= limit_s or paced_overflow(batch, plan) != FITS:
         return math.inf
-    if paced_overflow(job, paces, plans, plan, count) != FITS:
-        return math.inf
-    time_s: float = iteration_s(job, paces, plans, plan, count, desk, limit_s)
+    time_s: float = iteration_s(batch, plan, desk, limit_s)
     return time_s
 
 

@@ -4,22 +4,14 @@ import math
 
 from agents.judge.level_fills import LayerTimes, even_level_s, fill_to_level, last_in_memory
 from des.base.jit import lean_kernel
-from des.compiled.many.layout import Real, Small, Whole
-from des.compiled.many.paced import WHOLE, Paces, paced_overflow, stage_moments
+from des.compiled.many.layout import Real, Small
+from des.compiled.many.paced import WHOLE, Batch, paced_overflow, stage_moments
 from des.compiled.many.paced_bound import least_bytes, room_bytes
-from des.compiled.many.steady import FITS, Job, Plans
+from des.compiled.many.steady import FITS, Plans
 
 
 @lean_kernel
-def paced_fill(
-    job: Job,
-    times: LayerTimes,
-    paces: Paces,
-    plans: Plans,
-    counts: Whole,
-    per_order: int,
-    ends: Small,
-) -> None:
+def paced_fill(batch: Batch, times: LayerTimes, per_order: int, ends: Small) -> None:
     """Split the layers of plans, whose domains and schedules are given, evenly in time.
 
     Every stage gets the most layers with which a common level holds: the time before its first
@@ -36,57 +28,43 @@ def paced_fill(
     ends
         Room, (S,).
     """
+    plans, num_layers = batch.plans, times.all_s.shape[1] - 1
     for first in range(0, plans.num_stages.size, per_order):
         if not _is_joined(times.hop_s, plans, first):
             for plan in range(first, first + per_order):
-                num_layers = times.all_s.shape[1] - 1
                 _fill_any(plans.end_layer[plan], plans.num_stages[plan], 0, 0, num_layers)
             continue
-        _fill_in_time(job, times, paces, plans, counts, first, per_order, ends)
+        _fill_in_time(batch, times, first, per_order, ends)
         for plan in range(first, first + per_order):
-            count = counts[plan]
-            if paced_overflow(job, paces, plans, plan, count) == FITS:
-                continue
-            if _fill_memory(job, paces, plans, plan, count):
-                fill_to_level(job, times, paces, plans, plan, count, ends, True)
+            if paced_overflow(batch, plan) != FITS and _fill_memory(batch, plan):
+                fill_to_level(batch, times, plan, ends, True)
 
 
 @lean_kernel
-def _fill_in_time(
-    job: Job,
-    times: LayerTimes,
-    paces: Paces,
-    plans: Plans,
-    counts: Whole,
-    first: int,
-    per_order: int,
-    ends: Small,
-) -> None:
+def _fill_in_time(batch: Batch, times: LayerTimes, first: int, per_order: int, ends: Small) -> None:
     """Split the layers of an order as if memory were free, where it can hold them at all."""
-    is_tight = room_bytes(job, plans, first) < least_bytes(job)
+    plans, is_tight = batch.plans, room_bytes(batch, first) < least_bytes(batch.job)
     leaders = (-1, -1)
     for plan in range(first, first + per_order):
-        kind = 0 if paces.behind[plans.schedule[plan]] == WHOLE else 1
-        if is_tight and not _fill_memory(job, paces, plans, plan, counts[plan]):
+        kind = 0 if batch.paces.behind[plans.schedule[plan]] == WHOLE else 1
+        if is_tight and not _fill_memory(batch, plan):
             continue
         if leaders[kind] < 0:
             leaders = (plan, leaders[1]) if kind == 0 else (leaders[0], plan)
-            fill_to_level(job, times, paces, plans, plan, counts[plan], ends, False)
+            fill_to_level(batch, times, plan, ends, False)
             continue
         for stage in range(plans.num_stages[plan]):
             plans.end_layer[plan, stage] = plans.end_layer[leaders[kind], stage]
 
 
 @lean_kernel
-def paced_levels(
-    job: Job, times: LayerTimes, paces: Paces, plans: Plans, counts: Whole, levels_s: Real
-) -> None:
+def paced_levels(batch: Batch, times: LayerTimes, levels_s: Real) -> None:
     """Write about how long plans take at least, whose domains and schedules are given. [s]
 
     It is the time at which layers in fractions are even, or that of the slowest wire; ``inf`` where
     links are missing, or where the model's state and a microbatch have no room.
     """
-    needed = least_bytes(job)
+    job, plans, counts, needed = batch.job, batch.plans, batch.counts, least_bytes(batch.job)
     for plan in range(plans.num_stages.size):
         levels_s[plan] = math.inf
         hops_s, slowest_s = 0.0, 0.0
@@ -97,8 +75,8 @@ def paced_levels(
                 hops_s += times.hop_s[before, domain] + times.hop_s[domain, before]
                 wire_s = max(job.wire_s[before, domain], job.wire_s[domain, before])
                 slowest_s = max(slowest_s, wire_s + job.overhead_s)
-        if room_bytes(job, plans, plan) >= needed and hops_s < math.inf:
-            even_s = even_level_s(times, paces, plans, plan, counts[plan])
+        if room_bytes(batch, plan) >= needed and hops_s < math.inf:
+            even_s = even_level_s(batch, times, plan)
             levels_s[plan] = max(even_s, hops_s + (counts[plan] - 1) * slowest_s)
 
 
@@ -113,12 +91,13 @@ def _is_joined(hop_s: Real, plans: Plans, plan: int) -> bool:
 
 
 @lean_kernel
-def _fill_memory(job: Job, paces: Paces, plans: Plans, plan: int, count: int) -> bool:
+def _fill_memory(batch: Batch, plan: int) -> bool:
     """Give every stage what fits into its memory; returns whether all layers are given."""
+    job, plans = batch.job, batch.plans
     num_stages, num_layers, begin = plans.num_stages[plan], job.sums_before.shape[0] - 1, 0
     for stage in range(num_stages):
         most, domain = num_layers - (num_stages - 1 - stage), plans.domain[plan, stage]
-        moments = stage_moments(paces, plans.schedule[plan], num_stages, stage, count)
+        moments = stage_moments(batch, plan, stage)
         end = last_in_memory(job, moments, job.capacity_bytes[domain], begin, most)
         if end == begin:
             _fill_any(plans.end_layer[plan], num_stages, stage, begin, num_layers)

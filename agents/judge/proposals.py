@@ -29,11 +29,11 @@ from agents.judge.quick_fill import (
 )
 from des.base.jit import kernel
 from des.compiled.kernels.intrinsics import views_of
-from des.compiled.many.layout import ZERO, Real, Small
+from des.compiled.many.layout import ZERO, Small
 from des.compiled.many.steady import Plans
 
-PROPOSED, ORDERS, SPLITS = range(3)
-"""Phases of a look-ahead: proposed orders, orders near the best, their splits and depths."""
+PROPOSED, ORDERS = range(2)
+"""First phase of a look-ahead: proposed orders, or orders near the best; then come their splits."""
 
 
 class Limits(NamedTuple):
@@ -49,6 +49,15 @@ class Limits(NamedTuple):
     order_budget: int
     budget: int
     most_behind: float
+
+
+class _Search(NamedTuple):
+    """A look-ahead under way: tools and aim, what is found, and room for what is judged next."""
+
+    tools: Tools
+    aim: Aim
+    pool: ExploredPlans
+    near: Near
 
 
 @kernel
@@ -69,78 +78,53 @@ def explore(
     is done, or the budget for orders is spent, layers of the best plans move between stages and to
     other schedules.
     """
-    _explore(
-        views_of(tools),
-        views_of(aim),
-        views_of(pool),
-        pool.costs,
-        views_of(near),
-        views_of(orders),
-        views_of(sizes),
-        limits,
-        phase,
-    )
-
-
-@kernel
-def _explore(
-    tools: Tools,
-    aim: Aim,
-    pool: ExploredPlans,
-    costs: Real,
-    near: Near,
-    orders: Small,
-    sizes: Small,
-    limits: Limits,
-    phase: int,
-) -> None:
-    """As `explore`, of views; ``costs`` are those of the pool as an array."""
+    search = _Search(views_of(tools), views_of(aim), views_of(pool), views_of(near))
     given = ZERO
+    while phase == PROPOSED:
+        num, given = _proposed(search, views_of(orders), views_of(sizes), given)
+        if num > 0:
+            _judge(search, num)
+            _keep_best_schedules(search.pool, search.near, num)
+        if given == sizes.size:
+            phase = ORDERS
     while True:
-        if phase == PROPOSED:
-            num, given = _proposed(tools, pool, near, orders, sizes, given)
-            if num > 0:
-                pool.counts[1] += judge_candidates(tools, aim, near, num)
-                _keep_best_schedules(pool, near, num)
-            if given == sizes.size:
-                phase = ORDERS
-        elif phase == ORDERS:
-            at = _next_order(pool, nth_cost(costs, pool.counts[0], limits.width))
-            most = max(limits.width, limits.num_refined)
-            limit = nth_cost(costs, pool.counts[0], most)
-            is_full = 2 * pool.counts[2] > pool.keys.size
-            if at < 0 or is_full or pool.counts[1] >= limits.order_budget:
-                phase = SPLITS
-                last = -math.inf
-                if limits.num_refined > 0:
-                    last = nth_cost(costs, pool.counts[0], limits.num_refined)
-                for plan in range(pool.counts[0]):
-                    pool.state[plan] = MOVING if pool.costs[plan] <= last else AT_REST
-                continue
-            pool.state[at] = 1
-            num = _near_orders(tools, aim, pool, near, at, limit)
-            pool.counts[1] += judge_candidates(tools, aim, near, num)
-            for plan in range(num):
-                if near.costs[plan] < limit:
-                    keep(pool, near, plan)
-        else:
-            if pool.counts[1] >= limits.budget:
-                break
-            num = near_splits(tools, pool, near, limits.most_behind)
-            if num < 0:
-                break
-            pool.counts[1] += judge_candidates(tools, aim, near, num)
-            take_splits(pool, near, num)
+        at = _next_order(search.pool, nth_cost(pool.costs, pool.counts[0], limits.width))
+        limit = nth_cost(pool.costs, pool.counts[0], max(limits.width, limits.num_refined))
+        is_full = 2 * pool.counts[2] > pool.keys.size
+        if at < 0 or is_full or pool.counts[1] >= limits.order_budget:
+            break
+        pool.state[at] = 1
+        num = _near_orders(search, at, limit)
+        _judge(search, num)
+        for plan in range(num):
+            if near.costs[plan] < limit:
+                keep(search.pool, search.near, plan)
+    last = -math.inf
+    if limits.num_refined > 0:
+        last = nth_cost(pool.costs, pool.counts[0], limits.num_refined)
+    for plan in range(pool.counts[0]):
+        pool.state[plan] = MOVING if pool.costs[plan] <= last else AT_REST
+    while pool.counts[1] < limits.budget:
+        num = near_splits(search.tools, search.pool, search.near, limits.most_behind)
+        if num < 0:
+            break
+        _judge(search, num)
+        take_splits(search.pool, search.near, num)
 
 
 @kernel
-def _proposed(
-    tools: Tools, pool: ExploredPlans, near: Near, orders: Small, sizes: Small, given: int
-) -> tuple[int, int]:
+def _judge(search: _Search, num: int) -> None:
+    """Judge candidates, and count them."""
+    search.pool.counts[1] += judge_candidates(search.tools, search.aim, search.near, num)
+
+
+@kernel
+def _proposed(search: _Search, orders: Small, sizes: Small, given: int) -> tuple[int, int]:
     """Write the next proposed orders that are new, filled, under all schedules.
 
     Returns how many plans these are, and how many orders are dealt with.
     """
+    tools, pool, near = search.tools, search.pool, search.near
     num_schedules = (near.starts.size - 1) // tools.programs.most_stages
     plans, num, spare = near.plans, ZERO, near.costs.size - 1
     while given < sizes.size and num + num_schedules <= spare:
@@ -185,14 +169,13 @@ def _next_order(pool: ExploredPlans, limit: float) -> int:
 
 
 @kernel
-def _near_orders(
-    tools: Tools, aim: Aim, pool: ExploredPlans, near: Near, at: int, limit: float
-) -> int:
+def _near_orders(search: _Search, at: int, limit: float) -> int:
     """Write the new orders one change away that may cost less than a limit, and split their layers.
 
     Returns how many these are.
     """
-    plans, num_new = near.plans, _new_orders(tools, aim, pool, near, at)
+    tools, aim, pool, near = search
+    plans, num_new = near.plans, _new_orders(search, at)
     enough_s, num = limit_s_of(aim, pool.plans, at, limit), ZERO
     for new in range(num_new):
         size = plans.num_stages[new]
@@ -211,12 +194,13 @@ def _near_orders(
 
 
 @kernel
-def _new_orders(tools: Tools, aim: Aim, pool: ExploredPlans, near: Near, at: int) -> int:
+def _new_orders(search: _Search, at: int) -> int:
     """Write the new orders one change away, and return how many; no more than there is room for.
 
     A domain moves, two change places, a part is turned round, another domain takes the place of
     one, one is left out, or one more comes in.
     """
+    tools, _, pool, near = search
     plans, size, most = near.plans, pool.plans.num_stages[at], tools.figures.most_stages
     num_domains, is_used = tools.figures.s_per_flop.size, near.ordered
     for domain in range(num_domains):
@@ -229,29 +213,29 @@ def _new_orders(tools: Tools, aim: Aim, pool: ExploredPlans, near: Near, at: int
             _copy_without(plans, num, pool.plans, at, one)
             behind = place + (1 if place >= one else 0)
             _insert(plans, num, behind, pool.plans.domain[at, one])
-            num += _is_new(aim, pool, near, num)
+            num += _is_new(search, num)
         if size > 1:
             _copy_without(plans, num, pool.plans, at, one)
-            num += _is_new(aim, pool, near, num)
+            num += _is_new(search, num)
         for end in range(one + 1, size):
             _copy_order(plans, num, pool.plans, at)
             plans.domain[num, one] = pool.plans.domain[at, end]
             plans.domain[num, end] = pool.plans.domain[at, one]
-            num += _is_new(aim, pool, near, num)
+            num += _is_new(search, num)
             _copy_order(plans, num, pool.plans, at)
             for stage in range(one, end + 1):
                 plans.domain[num, stage] = pool.plans.domain[at, one + end - stage]
-            num += _is_new(aim, pool, near, num)
+            num += _is_new(search, num)
         for other in range(num_domains):
             if is_used[other] == 0:
                 _copy_order(plans, num, pool.plans, at)
                 plans.domain[num, one] = other
-                num += _is_new(aim, pool, near, num)
+                num += _is_new(search, num)
     for other in range(num_domains if size < most else 0):
         for place in range(0 if is_used[other] == 1 else size + 1):
             _copy_order(plans, num, pool.plans, at)
             _insert(plans, num, place, other)
-            num += _is_new(aim, pool, near, num)
+            num += _is_new(search, num)
     return num
 
 
@@ -280,11 +264,11 @@ def _insert(plans: Plans, plan: int, place: int, domain: int) -> None:
 
 
 @kernel
-def _is_new(aim: Aim, pool: ExploredPlans, near: Near, plan: int) -> int:
+def _is_new(search: _Search, plan: int) -> int:
     """Whether an order can be and is seen for the first time, and there is room for one more."""
-    plans = near.plans
+    plans, can_follow = search.near.plans, search.aim.can_follow
     for stage in range(1, plans.num_stages[plan]):
-        if not aim.can_follow[plans.domain[plan, stage - 1], plans.domain[plan, stage]]:
+        if not can_follow[plans.domain[plan, stage - 1], plans.domain[plan, stage]]:
             return 0
-    has_room = plan + 1 < near.costs.size
-    return 1 if has_room and is_new(pool, plans, plan) else 0
+    has_room = plan + 1 < search.near.costs.size
+    return 1 if has_room and is_new(search.pool, plans, plan) else 0

@@ -113,3 +113,18 @@ class RingRoom(NamedTuple):
     partials: Real
     event_s: Real
     event_rank: Whole
+
+
+class Exchange(NamedTuple):
+    """The exchange of one plan: its kind and script, and its pipelines, from the first on."""
+
+    rows: FamilyRows
+    kinds: ExchangeKinds
+    scripts: ExchangeScripts
+    job: RingJob
+    passes: PassTimes
+    room: RingRoom
+    kind: int
+    script: int
+    first: int
+    num_replicas: int

@@ -15,7 +15,7 @@ import numpy as np
 from des.base.arithmetic import held_bytes
 from des.base.jit import lean_kernel
 from des.compiled.many.activations import ACTIVATION, PARAMETERS, WEIGHT_INPUT
-from des.compiled.many.layout import Real
+from des.compiled.many.layout import Real, Whole
 from des.compiled.many.steady import FITS, Job, Plans
 from des.schedules import pace_of
 
@@ -29,6 +29,15 @@ class Paces(NamedTuple):
     depth: Real
     behind: Real
     ahead: Real
+
+
+class Batch(NamedTuple):
+    """N plans of a job that are judged together, and the microbatches of each, (N,)."""
+
+    job: Job
+    paces: Paces
+    plans: Plans
+    counts: Whole
 
 
 def paces_of(schedules: Sequence[str]) -> Paces:
@@ -48,14 +57,12 @@ def paces_of(schedules: Sequence[str]) -> Paces:
 
 
 @lean_kernel
-def paced_overflow(job: Job, paces: Paces, plans: Plans, plan: int, count: int) -> float:
+def paced_overflow(batch: Batch, plan: int) -> float:
     """Memory that a plan lacks, as a share of what the domain has that lacks most; or `FITS`."""
-    begin, most = 0, FITS
-    num_stages, schedule = plans.num_stages[plan], plans.schedule[plan]
-    for stage in range(num_stages):
+    job, plans, begin, most = batch.job, batch.plans, 0, FITS
+    for stage in range(plans.num_stages[plan]):
         end = plans.end_layer[plan, stage]
-        moments = stage_moments(paces, schedule, num_stages, stage, count)
-        needed = moments_bytes(job, moments, begin, end)
+        needed = moments_bytes(job, stage_moments(batch, plan, stage), begin, end)
         capacity = job.capacity_bytes[plans.domain[plan, stage]]
         if needed > capacity:
             most = max(most, needed / capacity - 1.0)
@@ -81,9 +88,10 @@ class Moments(NamedTuple):
 
 
 @lean_kernel
-def stage_moments(paces: Paces, schedule: int, num_stages: int, stage: int, count: int) -> Moments:
+def stage_moments(batch: Batch, plan: int, stage: int) -> Moments:
     """Find the fullest moments of a stage."""
-    warm_up = num_warm_up(paces, schedule, num_stages - 1 - stage, count)
+    paces, schedule, count = batch.paces, batch.plans.schedule[plan], batch.counts[plan]
+    warm_up = num_warm_up(paces, schedule, batch.plans.num_stages[plan] - 1 - stage, count)
     first = min(warm_up + 1, count)
     if paces.behind[schedule] == WHOLE:
         return Moments(first, 0, 0, 0, 0, 0, 0)

@@ -6,15 +6,9 @@ from des.base.jit import lean_kernel
 from des.compiled.many.activations import ACTIVATION, PARAMETERS
 from des.compiled.many.desk import STAGE_ROWS, Desk, rows_of, write_plan
 from des.compiled.many.layout import Real, Whole
-from des.compiled.many.paced import (
-    WHOLE,
-    Paces,
-    num_behind,
-    num_warm_up,
-    paced_overflow,
-)
+from des.compiled.many.paced import WHOLE, Batch, num_behind, num_warm_up, paced_overflow
 from des.compiled.many.recurrence import iteration_s
-from des.compiled.many.steady import FITS, Job, Plans
+from des.compiled.many.steady import FITS, Job
 
 _ROUNDING = 1.0 - 1e-9
 """Sums of the same terms in another order differ by less."""
@@ -22,49 +16,32 @@ _ROUNDING = 1.0 - 1e-9
 
 @lean_kernel
 def paced_scores(
-    job: Job,
-    paces: Paces,
-    plans: Plans,
-    counts: Whole,
-    desk: Desk,
-    slack: float,
-    best_s: float,
-    times_s: Real,
-    overflow: Real,
+    batch: Batch, desk: Desk, slack: float, best_s: float, times_s: Real, overflow: Real
 ) -> None:
     """Write what memory plans lack, see `overflows`, and iteration times of those that fit. [s]
 
-    ``counts`` (N,) are microbatches; the times of plans that do not fit are ``inf``, and so are
-    those of several stages that cannot be below ``slack`` times the best such time before, which
-    is ``best_s`` to begin with.
+    The times of plans that do not fit are ``inf``, and so are those of several stages that cannot
+    be below ``slack`` times the best such time before, which is ``best_s`` to begin with.
     """
-    limit_s = slack * best_s
+    plans, limit_s = batch.plans, slack * best_s
     for plan in range(plans.num_stages.size):
-        count, times_s[plan] = counts[plan], math.inf
-        overflow[plan] = paced_overflow(job, paces, plans, plan, count)
+        times_s[plan] = math.inf
+        overflow[plan] = paced_overflow(batch, plan)
         if overflow[plan] != FITS:
             continue
         is_long = plans.num_stages[plan] > 1
-        if is_long and paced_least_s(job, paces, plans, plan, count, desk) >= limit_s:
+        if is_long and paced_least_s(batch, plan, desk) >= limit_s:
             continue
         if not is_long:
-            write_plan(rows_of(desk), 0, job, plans, plan)
-        times_s[plan] = iteration_s(job, paces, plans, plan, count, desk, math.inf)
+            write_plan(rows_of(desk), 0, batch.job, plans, plan)
+        times_s[plan] = iteration_s(batch, plan, desk, math.inf)
         if is_long:
             limit_s = min(limit_s, slack * times_s[plan])
 
 
 @lean_kernel
 def paced_quickest(
-    job: Job,
-    paces: Paces,
-    plans: Plans,
-    counts: Whole,
-    desk: Desk,
-    first: Whole,
-    best: Whole,
-    times_s: Real,
-    overflow: Real,
+    batch: Batch, desk: Desk, first: Whole, best: Whole, times_s: Real, overflow: Real
 ) -> None:
     """Write the quickest plan of each of G groups under each of S schedules, and its time. [s]
 
@@ -79,31 +56,31 @@ def paced_quickest(
             best[group, turn], times_s[group, turn] = turn, math.inf
             begin = first[group] + turn
             for plan in range(begin, first[group + 1], num):
-                count, limit_s = counts[plan], times_s[group, turn]
-                lacking = paced_overflow(job, paces, plans, plan, count)
+                limit_s, lacking = times_s[group, turn], paced_overflow(batch, plan)
                 if plan == begin:
                     best[group, turn], overflow[group, turn] = plan, lacking
                 if lacking != FITS:
                     continue
                 if limit_s == math.inf:
-                    write_plan(rows_of(desk), 0, job, plans, plan)
-                elif paced_least_s(job, paces, plans, plan, count, desk) >= limit_s:
+                    write_plan(rows_of(desk), 0, batch.job, batch.plans, plan)
+                elif paced_least_s(batch, plan, desk) >= limit_s:
                     continue
-                time_s = iteration_s(job, paces, plans, plan, count, desk, limit_s)
+                time_s = iteration_s(batch, plan, desk, limit_s)
                 if time_s < limit_s:
                     best[group, turn], overflow[group, turn] = plan, lacking
                     times_s[group, turn] = time_s
 
 
 @lean_kernel
-def paced_least_s(job: Job, paces: Paces, plans: Plans, plan: int, count: int, desk: Desk) -> float:
-    """Time that an iteration of a plan takes at least. [s]
+def paced_least_s(batch: Batch, plan: int, desk: Desk) -> float:
+    """Time that an iteration of a plan takes at least; the plan is written down for it. [s]
 
     It is the longest of what no stage and no wire can do without: the way of the first microbatch
     there, the work of the stage on all of them, or as many turns of the wire, and the way of the
     last one back; or as many round trips as there are rounds of the microbatches that the stage may
     have on the way at once; or the way there and all work, weight gradients at the end included.
     """
+    job, paces, plans, count = batch.job, batch.paces, batch.plans, batch.counts[plan]
     last, schedule = plans.num_stages[plan] - 1, plans.schedule[plan]
     is_halved = paces.behind[schedule] != WHOLE
     write_plan(rows_of(desk), 0, job, plans, plan)
@@ -153,9 +130,9 @@ def least_bytes(job: Job) -> float:
 
 
 @lean_kernel
-def room_bytes(job: Job, plans: Plans, plan: int) -> float:
+def room_bytes(batch: Batch, plan: int) -> float:
     """Memory of the domains of a plan together. [bytes]"""
-    room = 0.0
+    plans, room = batch.plans, 0.0
     for stage in range(plans.num_stages[plan]):
-        room += job.capacity_bytes[plans.domain[plan, stage]]
+        room += batch.job.capacity_bytes[plans.domain[plan, stage]]
     return room

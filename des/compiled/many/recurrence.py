@@ -29,8 +29,8 @@ from des.compiled.many.desk import (
     write_plan,
 )
 from des.compiled.many.layout import Real, Whole
-from des.compiled.many.paced import WHOLE, Paces
-from des.compiled.many.steady import Job, Plans, slowest_update_s
+from des.compiled.many.paced import WHOLE, Batch
+from des.compiled.many.steady import Job, slowest_update_s
 
 _NUM_LOOKS = 6
 """Number of checks per block whether any of its plans is still of use."""
@@ -40,64 +40,47 @@ _ROUNDING = 1.0 - 1e-9
 
 
 @lean_kernel
-def iteration_s(
-    job: Job, paces: Paces, plans: Plans, plan: int, count: int, desk: Desk, limit_s: float
-) -> float:
+def iteration_s(batch: Batch, plan: int, desk: Desk, limit_s: float) -> float:
     """Time of one iteration of a plan that is written down; ``inf`` if not below a limit. [s]"""
-    rows, num_stages, schedule = rows_of(desk), plans.num_stages[plan], plans.schedule[plan]
-    write_pace(rows, paces, schedule, num_stages, count)
+    rows = rows_of(desk)
     rows.own[LIMIT, 0] = limit_s
-    is_halved = paces.behind[schedule] != WHOLE
-    if not run_rows(rows, num_stages, count, is_halved, job.overhead_s, limit_s < math.inf):
+    if not _run(rows, batch, plan, limit_s < math.inf):
         return math.inf
-    whole_s: float = rows.own[MAKESPAN, 0] + slowest_update_s(job, plans, plan)
+    whole_s: float = rows.own[MAKESPAN, 0] + slowest_update_s(batch.job, batch.plans, plan)
     return whole_s
 
 
 @kernel
 def makespans(
-    desk: Desk,
-    job: Job,
-    paces: Paces,
-    plans: Plans,
-    counts: Whole,
-    ordered: Whole,
-    num: int,
-    limits_s: Real,
-    makespans_s: Real,
+    desk: Desk, batch: Batch, ordered: Whole, num: int, limits_s: Real, makespans_s: Real
 ) -> None:
     """Write how long an iteration of plans takes, (N,), side by side in the lanes of a desk.
 
     The first ``num`` of ``ordered`` are positions of plans, those of equal stages, schedules and
-    ``counts`` (N,) of microbatches in a row; what they leave out is not written. Plans that take
-    ``limits_s`` (N,) or longer may get ``inf``.
+    microbatches in a row; what they leave out is not written. Plans that take ``limits_s`` (N,) or
+    longer may get ``inf``.
     """
-    rows, task, drawn = rows_of(desk), views_of(job), views_of(plans)
-    order, shares, tempos = views_of(ordered), views_of(counts), views_of(paces)
-    limits, found_s = views_of(limits_s), views_of(makespans_s)
-    is_updated = _has_updates(task)
+    rows, given, order = rows_of(desk), views_of(batch), views_of(ordered)
+    is_updated = _has_updates(given.job)
     begin = 0
     while begin < num:
-        size = num_alike(drawn, shares, order, begin, num)
-        least_s = math.inf
+        size, least_s = num_alike(given, order, begin, num), math.inf
         for lane in range(LANES):
-            rows.own[LIMIT, lane] = limits[order[begin + min(lane, size - 1)]]
+            rows.own[LIMIT, lane] = limits_s[order[begin + min(lane, size - 1)]]
             least_s = min(least_s, rows.own[LIMIT, lane])
-        is_done = run_block(
-            rows, task, tempos, drawn, shares, order, begin, size, least_s < math.inf
-        )
+        is_done = run_block(rows, given, order, begin, size, least_s < math.inf)
         for lane in range(size):
             plan = order[begin + lane]
-            found_s[plan] = rows.own[MAKESPAN, lane] if is_done else math.inf
+            makespans_s[plan] = rows.own[MAKESPAN, lane] if is_done else math.inf
             if is_updated:
-                found_s[plan] += slowest_update_s(task, drawn, plan)
+                makespans_s[plan] += slowest_update_s(given.job, given.plans, plan)
         begin += size
 
 
 @kernel
-def num_alike(plans: Plans, counts: Whole, ordered: Whole, begin: int, num: int) -> int:
+def num_alike(batch: Batch, ordered: Whole, begin: int, num: int) -> int:
     """Number of plans in a row that fit into the lanes together, from a position on."""
-    first, end = ordered[begin], begin + 1
+    plans, counts, first, end = batch.plans, batch.counts, ordered[begin], begin + 1
     while end < min(begin + LANES, num):
         plan = ordered[end]
         if plans.num_stages[plan] != plans.num_stages[first]:
@@ -110,24 +93,25 @@ def num_alike(plans: Plans, counts: Whole, ordered: Whole, begin: int, num: int)
 
 @kernel
 def run_block(
-    rows: DeskRows,
-    job: Job,
-    paces: Paces,
-    plans: Plans,
-    counts: Whole,
-    ordered: Whole,
-    begin: int,
-    size: int,
-    is_limited: bool,
+    rows: DeskRows, batch: Batch, ordered: Whole, begin: int, size: int, is_limited: bool
 ) -> bool:
     """Run plans in the lanes, see `run_rows`; spare lanes repeat the last one."""
-    first = ordered[begin]
-    num_stages, schedule, count = plans.num_stages[first], plans.schedule[first], counts[first]
-    write_pace(rows, paces, schedule, num_stages, count)
     for lane in range(LANES):
-        write_plan(rows, lane, job, plans, ordered[begin + min(lane, size - 1)])
-    is_halved = paces.behind[schedule] != WHOLE
-    return run_rows(rows, num_stages, count, is_halved, job.overhead_s, is_limited)
+        write_plan(rows, lane, batch.job, batch.plans, ordered[begin + min(lane, size - 1)])
+    return _run(rows, batch, ordered[begin], is_limited)
+
+
+@kernel
+def _run(rows: DeskRows, batch: Batch, plan: int, is_limited: bool) -> bool:
+    """Run plans like one that are written down, see `run_rows`."""
+    num_stages, schedule, count = (
+        batch.plans.num_stages[plan],
+        batch.plans.schedule[plan],
+        batch.counts[plan],
+    )
+    write_pace(rows, batch.paces, schedule, num_stages, count)
+    is_halved = batch.paces.behind[schedule] != WHOLE
+    return run_rows(rows, num_stages, count, is_halved, batch.job.overhead_s, is_limited)
 
 
 @kernel
@@ -155,16 +139,17 @@ def run_rows(
             least = _least(rows, num_stages, count, is_halved, overhead_s, lag, step)
             if below(least * _ROUNDING, load(rows.own, LIMIT)) == 0:
                 return False
-        for place in range(num_stages):
-            stage = place if lag == 1 else last - place
-            microbatch = step - lag * (last - stage)
-            if 0 <= microbatch < count:
-                _backward(rows, stage, back, overhead_s)
-                if is_halved and pace[stage, 1] <= microbatch < count - 1:
-                    _weigh(rows, stage)
-        for stage in range(num_stages):
+        first, end = 0, num_stages  # stages that have a backward pass to do
+        if lag == 1:
+            first, end = max(0, last - step), min(num_stages, last - step + count)
+        for place in range(end - first):
+            stage = first + place if lag == 1 else last - place
+            _backward(rows, stage, back, overhead_s)
+            if is_halved and pace[stage, 1] <= step - lag * (last - stage) < count - 1:
+                _weigh(rows, stage)
+        for stage in range(first, end):
             microbatch = pace[stage, 0] + 1 + step - lag * (last - stage)
-            if pace[stage, 0] < microbatch < count:
+            if microbatch < count:
                 _forward(rows, stage, last, microbatch, overhead_s)
     _end(rows, num_stages, count, is_halved)
     return True

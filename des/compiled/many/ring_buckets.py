@@ -4,39 +4,24 @@ The twin of `des.plan.buckets` for rows of plans.
 """
 
 from des.base.jit import kernel
-from des.compiled.many.family_layout import (
-    ExchangeKinds,
-    ExchangeScripts,
-    FamilyRows,
-    RingJob,
-    RingRoom,
-)
+from des.compiled.many.family_layout import Exchange
 from des.compiled.many.layout import Real
 
 
 @kernel
-def lay_out(
-    rows: FamilyRows,
-    kinds: ExchangeKinds,
-    scripts: ExchangeScripts,
-    job: RingJob,
-    room: RingRoom,
-    kind: int,
-    script: int,
-    first: int,
-    num_replicas: int,
-) -> int:
+def lay_out(plan: Exchange) -> int:
     """Write down the buckets of a plan, see `des.plan.buckets`; returns how many, -1: no link."""
-    num_buckets, run_first, run_bytes = 0, -1, 0.0
+    kinds, job, room = plan.kinds, plan.job, plan.room
+    num_replicas, num_buckets, run_first, run_bytes = plan.num_replicas, 0, -1, 0.0
     for replica in range(num_replicas):
-        room.stage_of[replica] = rows.pipelines.num_stages[first + replica] - 1
+        room.stage_of[replica] = plan.rows.pipelines.num_stages[plan.first + replica] - 1
     for layer in range(job.num_parameters.size - 1, -1, -1):
-        same = _descend(rows, room, first, num_replicas, layer)
-        if not kinds.is_due[kind, layer]:
+        same = _descend(plan, layer)
+        if not kinds.is_due[plan.kind, layer]:
             continue
         own_bytes = job.gradient_bytes * job.num_parameters[layer]
         goes_on = same and run_first == layer + 1 and num_buckets > 0
-        if not goes_on or run_bytes + own_bytes > kinds.most_bytes[kind]:
+        if not goes_on or run_bytes + own_bytes > kinds.most_bytes[plan.kind]:
             for replica in range(num_replicas):
                 member = num_buckets * num_replicas + replica
                 room.member_stage[member] = room.stage_of[replica]
@@ -48,60 +33,51 @@ def lay_out(
     for bucket in range(num_buckets):
         end, begin = int(room.parameters[bucket]), room.first_layer[bucket]
         room.parameters[bucket] = _sum_of(job.num_parameters, begin, end, room.partials)
-        if not _frees_links(rows, scripts, job, room, script, first, num_replicas, bucket):
+        if not _frees_links(plan, bucket):
             return -1
-    divide_buckets(room, num_buckets, kinds.bits_per_value[kind], scripts.num_parts[script])
+    divide_buckets(plan, num_buckets, kinds.bits_per_value[plan.kind])
     return num_buckets
 
 
 @kernel
-def divide_buckets(room: RingRoom, num_buckets: int, bits_per_value: float, num_parts: int) -> None:
+def divide_buckets(plan: Exchange, num_buckets: int, bits_per_value: float) -> None:
     """Write the bytes of a message of each bucket. [bytes]"""
     for bucket in range(num_buckets):
-        num_bytes = room.parameters[bucket] * bits_per_value / 8.0
-        room.part_bytes[bucket] = num_bytes / num_parts
+        num_bytes = plan.room.parameters[bucket] * bits_per_value / 8.0
+        plan.room.part_bytes[bucket] = num_bytes / plan.scripts.num_parts[plan.script]
 
 
 @kernel
-def _descend(rows: FamilyRows, room: RingRoom, first: int, num_replicas: int, layer: int) -> bool:
+def _descend(plan: Exchange, layer: int) -> bool:
     """Find the stages that hold a layer, above which all are known; whether they are the same."""
-    same = True
-    for replica in range(num_replicas):
-        stage = room.stage_of[replica]
-        while stage > 0 and layer < rows.pipelines.end_layer[first + replica, stage - 1]:
+    same, end_layers = True, plan.rows.pipelines.end_layer
+    for replica in range(plan.num_replicas):
+        stage = plan.room.stage_of[replica]
+        while stage > 0 and layer < end_layers[plan.first + replica, stage - 1]:
             stage -= 1
             same = False
-        room.stage_of[replica] = stage
+        plan.room.stage_of[replica] = stage
     return same
 
 
 @kernel
-def _frees_links(
-    rows: FamilyRows,
-    scripts: ExchangeScripts,
-    job: RingJob,
-    room: RingRoom,
-    script: int,
-    first: int,
-    num_replicas: int,
-    bucket: int,
-) -> bool:
+def _frees_links(plan: Exchange, bucket: int) -> bool:
     """Let the links of an exchange be idle; whether there are all."""
-    member = bucket * num_replicas
-    for way in range(scripts.first_way[script], scripts.first_way[script + 1]):
+    scripts, member = plan.scripts, bucket * plan.num_replicas
+    for way in range(scripts.first_way[plan.script], scripts.first_way[plan.script + 1]):
         sender, receiver = scripts.ways[way, 0], scripts.ways[way, 1]
-        here = domain_of(rows, room, first, sender, member + sender)
-        there = domain_of(rows, room, first, receiver, member + receiver)
-        if job.goodput_bytes_per_s[here, there] <= 0.0:
+        here, there = domain_of(plan, member + sender), domain_of(plan, member + receiver)
+        if plan.job.goodput_bytes_per_s[here, there] <= 0.0:
             return False
-        room.free_s[here, there] = room.last_arrival_s[here, there] = 0.0
+        plan.room.free_s[here, there] = plan.room.last_arrival_s[here, there] = 0.0
     return True
 
 
 @kernel
-def domain_of(rows: FamilyRows, room: RingRoom, first: int, replica: int, member: int) -> int:
+def domain_of(plan: Exchange, member: int) -> int:
     """Domain of a member of an exchange."""
-    domain: int = rows.pipelines.domain[first + replica, room.member_stage[member]]
+    pipeline = plan.first + member % plan.num_replicas
+    domain: int = plan.rows.pipelines.domain[pipeline, plan.room.member_stage[member]]
     return domain
 
 

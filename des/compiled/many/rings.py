@@ -18,6 +18,7 @@ from des.compiled.many.family_layout import (
     AFTER_STEP,
     ALONE,
     BEHIND_BACKWARD,
+    Exchange,
     ExchangeKinds,
     ExchangeScripts,
     FamilyRows,
@@ -47,72 +48,47 @@ def step_times(
 
     It is not finite where a plan needs a link that there is not.
     """
-    _write_times(
-        views_of(rows),
-        views_of(kinds),
-        views_of(scripts),
-        views_of(job),
-        views_of(passes),
-        views_of(room),
-        views_of(times_s),
-    )
-
-
-@kernel
-def _write_times(
-    rows: FamilyRows,
-    kinds: ExchangeKinds,
-    scripts: ExchangeScripts,
-    job: RingJob,
-    passes: PassTimes,
-    room: RingRoom,
-    times_s: Real,
-) -> None:
+    tables = views_of(rows), views_of(kinds), views_of(scripts), views_of(job), views_of(passes)
+    space, found_s = views_of(room), views_of(times_s)
     for plan in range(times_s.size):
         first, num_replicas = rows.first[plan], rows.first[plan + 1] - rows.first[plan]
-        kind, script = rows.exchange[plan], rows.script[plan]
-        gathered_bits = kinds.gathered_bits[kind]
-        end_s = update_s = 0.0
-        if kinds.start[kind] != ALONE:
-            shards = num_replicas if gathered_bits > 0.0 else 1
-            end_s, update_s = _end_of_passes(rows, job, passes, first, num_replicas, shards)
-        num_buckets = 0
-        if num_replicas > 1:
-            num_buckets = lay_out(
-                rows, kinds, scripts, job, room, kind, script, first, num_replicas
-            )
-        if num_buckets < 0:
-            times_s[plan] = math.inf
-            continue
-        if num_buckets == 0:
-            times_s[plan] = end_s + update_s
-            continue
-        late_s = end_s + update_s
-        _release(rows, kinds, job, passes, room, kind, first, num_replicas, num_buckets, late_s)
-        exchanged_s = _run(rows, scripts, job, room, script, first, num_replicas, num_buckets)
-        longest_s = max(end_s, exchanged_s)
-        if gathered_bits > 0.0:
-            divide_buckets(room, num_buckets, gathered_bits, scripts.num_parts[script])
-            for member in range(num_buckets * num_replicas):
-                room.ready_s[member] = longest_s + update_s
-            times_s[plan] = _run(rows, scripts, job, room, script, first, num_replicas, num_buckets)
-            continue
-        times_s[plan] = longest_s if kinds.start[kind] == AFTER_STEP else longest_s + update_s
+        numbers = rows.exchange[plan], rows.script[plan], first, num_replicas
+        found_s[plan] = _step_s(Exchange(*tables, space, *numbers))
 
 
 @kernel
-def _end_of_passes(
-    rows: FamilyRows, job: RingJob, passes: PassTimes, first: int, num_replicas: int, shards: int
-) -> tuple[float, float]:
+def _step_s(plan: Exchange) -> float:
+    """Time of the step of a plan, or of its exchange alone; not finite without a link. [s]"""
+    start, gathered_bits = plan.kinds.start[plan.kind], plan.kinds.gathered_bits[plan.kind]
+    end_s = update_s = 0.0
+    if start != ALONE:
+        end_s, update_s = _end_of_passes(plan, plan.num_replicas if gathered_bits > 0.0 else 1)
+    num_buckets = lay_out(plan) if plan.num_replicas > 1 else 0
+    if num_buckets < 0:
+        return math.inf
+    if num_buckets == 0:
+        return end_s + update_s
+    _release(plan, num_buckets, end_s + update_s)
+    longest_s = max(end_s, _run(plan, num_buckets))
+    if gathered_bits > 0.0:
+        divide_buckets(plan, num_buckets, gathered_bits)
+        for member in range(num_buckets * plan.num_replicas):
+            plan.room.ready_s[member] = longest_s + update_s
+        return _run(plan, num_buckets)
+    return longest_s if start == AFTER_STEP else longest_s + update_s
+
+
+@kernel
+def _end_of_passes(plan: Exchange, shards: int) -> tuple[float, float]:
     """Time of the last pass, and of the slowest update of its share behind it. [s]"""
+    pipelines, job = plan.rows.pipelines, plan.job
     end_s = longest_s = 0.0
-    for pipeline in range(first, first + num_replicas):
+    for pipeline in range(plan.first, plan.first + plan.num_replicas):
         begin = 0
-        for stage in range(rows.pipelines.num_stages[pipeline]):
-            own_s = passes.end_s[pipeline, stage]
+        for stage in range(pipelines.num_stages[pipeline]):
+            own_s = plan.passes.end_s[pipeline, stage]
             end_s = own_s if own_s > end_s else end_s
-            domain = rows.pipelines.domain[pipeline, stage]
-            end = rows.pipelines.end_layer[pipeline, stage]
+            domain, end = pipelines.domain[pipeline, stage], pipelines.end_layer[pipeline, stage]
             num_parameters = job.parameters_before[end] - job.parameters_before[begin]
             own_s = num_parameters / shards * job.update_s[domain, 0] + job.update_s[domain, 1]
             longest_s, begin = own_s if own_s > longest_s else longest_s, end
@@ -120,67 +96,50 @@ def _end_of_passes(
 
 
 @kernel
-def _release(
-    rows: FamilyRows,
-    kinds: ExchangeKinds,
-    job: RingJob,
-    passes: PassTimes,
-    room: RingRoom,
-    kind: int,
-    first: int,
-    num_replicas: int,
-    num_buckets: int,
-    late_s: float,
-) -> None:
+def _release(plan: Exchange, num_buckets: int, late_s: float) -> None:
     """Write when each member is ready, see `des.program.exchange_lists`. [s]"""
-    start = kinds.start[kind]
-    for replica in range(num_replicas):
-        pipeline, ready_s = first + replica, 0.0
+    start, room = plan.kinds.start[plan.kind], plan.room
+    for replica in range(plan.num_replicas):
+        pipeline, ready_s = plan.first + replica, 0.0
         if start == AFTER_PIPELINE:
-            for stage in range(rows.pipelines.num_stages[pipeline]):
-                own_s = passes.end_s[pipeline, stage]
+            for stage in range(plan.rows.pipelines.num_stages[pipeline]):
+                own_s = plan.passes.end_s[pipeline, stage]
                 ready_s = own_s if own_s > ready_s else ready_s
         elif start == AFTER_STEP:
             ready_s = late_s
         for bucket in range(num_buckets):
-            member, layer = bucket * num_replicas + replica, room.first_layer[bucket]
+            member, layer = bucket * plan.num_replicas + replica, room.first_layer[bucket]
             if start == BEHIND_BACKWARD:
-                ready_s = _made_s(rows, job, passes, pipeline, room.member_stage[member], layer)
+                ready_s = _made_s(plan, pipeline, room.member_stage[member], layer)
             room.ready_s[member] = ready_s
 
 
 @kernel
-def _made_s(
-    rows: FamilyRows, job: RingJob, passes: PassTimes, pipeline: int, stage: int, layer: int
-) -> float:
+def _made_s(plan: Exchange, pipeline: int, stage: int, layer: int) -> float:
     """Time at which the last pass of a stage comes down to a layer. [s]"""
-    end_layers, before = rows.pipelines.end_layer, job.backward_before
+    end_layers, before = plan.rows.pipelines.end_layer, plan.job.backward_before
     begin = end_layers[pipeline, stage - 1] if stage > 0 else 0
     left = (before[layer] - before[begin]) / (before[end_layers[pipeline, stage]] - before[begin])
-    start_s, end_s = passes.start_s[pipeline, stage], passes.end_s[pipeline, stage]
+    start_s, end_s = plan.passes.start_s[pipeline, stage], plan.passes.end_s[pipeline, stage]
     made_s: float = end_s - left * (end_s - start_s)
     return made_s if made_s > start_s else start_s
 
 
 @kernel
-def _run(
-    rows: FamilyRows,
-    scripts: ExchangeScripts,
-    job: RingJob,
-    room: RingRoom,
-    script: int,
-    first: int,
-    num_replicas: int,
-    num_buckets: int,
-) -> float:
+def _run(plan: Exchange, num_buckets: int) -> float:
     """Go through the events of the exchanges in order; returns when the last member is done. [s]"""
-    num_messages, first_message = scripts.num_messages[script], scripts.first_message[script]
+    scripts, room, num_replicas = plan.scripts, plan.room, plan.num_replicas
+    num_messages, first_message = (
+        scripts.num_messages[plan.script],
+        scripts.first_message[plan.script],
+    )
+    first_member = scripts.first_member[plan.script]
     num_events, end_s = 0, 0.0
     for message in range(num_buckets * num_messages):
         room.arrival_s[message] = math.inf
     for member in range(num_buckets * num_replicas):
         room.awaited[member] = -1
-        room.step[member] = scripts.first_step[scripts.first_member[script] + member % num_replicas]
+        room.step[member] = scripts.first_step[first_member + member % num_replicas]
         push_event(room.event_s, room.event_rank, num_events, room.ready_s[member], MEMBER + member)
         num_events += 1
     while num_events > 0:
@@ -194,40 +153,26 @@ def _run(
             member = bucket * num_replicas + waiting
             room.step[member] += 1
             room.awaited[member] = -1
-        num_events = _go_on(
-            rows, scripts, job, room, script, first, num_replicas, member, now_s, rank, num_events
-        )
+        num_events = _go_on(plan, member, now_s, rank, num_events)
         end_s = now_s if now_s > end_s else end_s
     return end_s
 
 
 @kernel
-def _go_on(
-    rows: FamilyRows,
-    scripts: ExchangeScripts,
-    job: RingJob,
-    room: RingRoom,
-    script: int,
-    first: int,
-    num_replicas: int,
-    member: int,
-    now_s: float,
-    rank: int,
-    num_events: int,
-) -> int:
+def _go_on(plan: Exchange, member: int, now_s: float, rank: int, num_events: int) -> int:
     """Let a member send, and receive what has arrived, until it has to wait or is done."""
+    scripts, room, num_replicas = plan.scripts, plan.room, plan.num_replicas
     bucket = member // num_replicas
-    replica = member - bucket * num_replicas
-    here = domain_of(rows, room, first, replica, member)
-    end_step = scripts.first_step[scripts.first_member[script] + replica + 1]
+    replica, here = member - bucket * num_replicas, domain_of(plan, member)
+    end_step = scripts.first_step[scripts.first_member[plan.script] + replica + 1]
     while room.step[member] < end_step:
         step = room.step[member]
-        message = bucket * scripts.num_messages[script] + scripts.message[step]
+        message = bucket * scripts.num_messages[plan.script] + scripts.message[step]
         receiver = scripts.receiver[step]
         if receiver >= 0:
             after = bucket * num_replicas + receiver
-            there = domain_of(rows, room, first, receiver, after)
-            arrival_s = _carry(job, room, here, there, room.part_bytes[bucket], now_s)
+            there = domain_of(plan, after)
+            arrival_s = _carry(plan.job, room, here, there, room.part_bytes[bucket], now_s)
             room.arrival_s[message] = arrival_s
             if room.awaited[after] == message:
                 push_event(room.event_s, room.event_rank, num_events, arrival_s, message)
