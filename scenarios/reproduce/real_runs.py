@@ -13,23 +13,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
 from des.base.flags import JsonFlag, option, parse
 from des.base.lazy import lazy
-from des.figures.figure import Axis, Figure, Panel
-from des.figures.marks import Line, Points
-from des.figures.palette import BLUE, GREY, INK
 from scenarios.frame.outputs import figures_option, parquet_option
 from scenarios.reproduce.bound import Bound
 from scenarios.reproduce.cases import PUBLISHED, existing_cases, read_form
+from scenarios.reproduce.measured import SHOWN, draw
 
 if TYPE_CHECKING:
-    import pandas as pd
-
-    from scenarios.reproduce import real_runs_rows, report
+    from scenarios.reproduce import measured_tables, real_runs_rows, report
+    from scenarios.reproduce.measured_tables import MeasuredCell, MeasuredTable
     from scenarios.reproduce.report import Reproduction
 else:
-    pd = lazy("pandas")
+    measured_tables = lazy("scenarios.reproduce.measured_tables")
     real_runs_rows = lazy("scenarios.reproduce.real_runs_rows")
     report = lazy("scenarios.reproduce.report")
 
@@ -37,7 +36,7 @@ PROG = "python -m scenarios.reproduce real_runs"
 SHIPPED = PUBLISHED / "real_runs"
 
 
-class Aim(NamedTuple):
+class ErrorAim(NamedTuple):
     """Targets for the mean and the 95th percentile of absolute errors, and those on record. [%]"""
 
     mean: float
@@ -47,10 +46,10 @@ class Aim(NamedTuple):
 
 
 AIMS = {
-    "stock_tuned": Aim(3.0, 6.0),
-    "stock_default": Aim(8.0, 20.0, 9.0, 26.5),
-    "early_tuned": Aim(2.0, 7.0),
-    "early_default": Aim(8.0, 20.0, 8.4, 25.0),
+    "stock_tuned": ErrorAim(3.0, 6.0),
+    "stock_default": ErrorAim(8.0, 20.0, 9.0, 26.5),
+    "early_tuned": ErrorAim(2.0, 7.0),
+    "early_default": ErrorAim(8.0, 20.0, 8.4, 25.0),
 }
 """Aims by the key of a measurement."""
 
@@ -88,12 +87,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _command(argv: Sequence[str] | None) -> int:
     config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES)
     frame_of_run = report.run_frame(config, PROG)
-    found = reproduce(predict_folder(config.cases), is_shipped=config.cases == SHIPPED)
+    found = reproduce(predict_pipelines(config.cases), is_shipped=config.cases == SHIPPED)
     return report.publish(found, config.out, frame_of_run)
 
 
-def predict_folder(folder: Path) -> pd.DataFrame:
-    """Predict all measurements of a folder, one a row.
+def predict_pipelines(folder: Path) -> MeasuredTable:
+    """Predict all measurements of a folder; the quantity of a cell is its runtime and hosts.
 
     Raises
     ------
@@ -107,122 +106,86 @@ def predict_folder(folder: Path) -> pd.DataFrame:
         raise UsageError(f"cases: must be a folder with pipelines*.json; {folder} has none")
     cells = []
     for path in paths:
-        for row in read_form(path, real_runs_rows.PipelineRows).root:
+        for row in read_form(path, real_runs_rows.RealRunRows).root:
             try:
                 cells += [_cell(row, key) for key in AIMS if key in row.measured]
             except ValueError as error:
                 raise ValueError(f"{path}: {error}") from error
-    return pd.DataFrame(cells)
+    return measured_tables.MeasuredTable(name="real_runs", cells=tuple(cells), targets=())
 
 
-def _cell(row: real_runs_rows.PipelineRow, key: str) -> dict[str, object]:
-    measured_s, predicted_s = row.measured[key].median_s, row.predicted_s(key)
-    runtime, hosts = key.split("_")
-    return {
-        "run": row.name,
-        "schedule": row.schedule,
-        "runtime": runtime,
-        "hosts": hosts,
-        "measured_s": measured_s,
-        "predicted_s": predicted_s,
-        "error_percent": 100.0 * (predicted_s / measured_s - 1.0),
-    }
+def _cell(row: real_runs_rows.RealRunRow, key: str) -> MeasuredCell:
+    return measured_tables.MeasuredCell(
+        run=row.name,
+        quantity=key,
+        measured=row.measured[key].median_s,
+        predicted=row.predicted_s(key),
+        columns={"schedule": row.schedule},
+    )
 
 
-def reproduce(frame: pd.DataFrame, *, is_shipped: bool) -> Reproduction:
+def reproduce(table: MeasuredTable, *, is_shipped: bool) -> Reproduction:
     """Judge mean and 95th percentile of the absolute errors of each runtime on each hosts.
 
     Errors on record are those of the shipped rows.
     """
     columns = {
-        f"{runtime}_{hosts}": cells
-        for (runtime, hosts), cells in frame.groupby(["runtime", "hosts"])
+        key: cells
+        for key in AIMS
+        if (cells := [cell for cell in table.cells if cell.quantity == key])
     }
-    judged = [(key, columns[key]) for key in AIMS if key in columns]
     return report.Reproduction(
         title="Steps of real PyTorch pipelines over emulated WAN links",
-        frame=frame,
-        bounds=tuple(bound for key, cells in judged for bound in _bounds(key, cells, is_shipped)),
-        figure=draw(judged),
-        notes=(*(_ranking(key, cells) for key, cells in judged), _regret(frame), *_NOTES),
+        frame=measured_tables.table_frame([table]),
+        bounds=tuple(
+            bound for key, cells in columns.items() for bound in _bounds(key, cells, is_shipped)
+        ),
+        shown=SHOWN[1:],
+        figure=draw([table]),
+        notes=(*(_ranking(key, cells) for key, cells in columns.items()), _regret(table), *_NOTES),
     )
 
 
-def _bounds(key: str, cells: pd.DataFrame, is_shipped: bool) -> tuple[Bound, Bound]:
-    errors, aim, name = cells["error_percent"].abs(), AIMS[key], key.replace("_", ", ")
+def _bounds(key: str, cells: Sequence[MeasuredCell], is_shipped: bool) -> tuple[Bound, Bound]:
+    errors, aim = [abs(cell.error_percent) for cell in cells], AIMS[key]
+    recorded = (aim.recorded_mean, aim.recorded_p95) if is_shipped else (None, None)
     return (
         Bound.at_most(
-            f"{name}: mean absolute error [%] of {len(cells)} runs",
-            float(errors.mean()),
+            f"{key}: mean absolute error [%] of {len(cells)} runs",
+            float(np.mean(errors)),
             aim.mean,
-            recorded=aim.recorded_mean if is_shipped else None,
+            recorded=recorded[0],
             shown=".1f",
         ),
         Bound.at_most(
-            f"{name}: 95th percentile of it [%]",
-            float(errors.quantile(0.95)),
+            f"{key}: 95th percentile of it [%]",
+            float(np.percentile(errors, 95)),
             aim.p95,
-            recorded=aim.recorded_p95 if is_shipped else None,
+            recorded=recorded[1],
             shown=".1f",
         ),
     )
 
 
-def _ranking(key: str, cells: pd.DataFrame) -> str:
-    """Rank correlation (Spearman) of a column's predictions with its measurements."""
-    ranks = cells[["measured_s", "predicted_s"]].rank()
+def _ranking(key: str, cells: Sequence[MeasuredCell]) -> str:
+    """Rank correlation (Spearman, no ties) of predictions with measurements."""
+    ranks = np.argsort(np.argsort([(cell.measured, cell.predicted) for cell in cells], 0), 0)
+    bias = np.mean([cell.error_percent for cell in cells])
     return (
-        f"{key.replace('_', ', ')}: rank correlation "
-        f"{ranks['measured_s'].corr(ranks['predicted_s']):.3f}, mean error "
-        f"{cells['error_percent'].mean():+.1f} %."
+        f"{key}: rank correlation {np.corrcoef(ranks.T)[0, 1]:.3f}, mean error {bias:+.1f} %."
+        if len(cells) > 1
+        else f"{key}: one run."
     )
 
 
-def _regret(frame: pd.DataFrame) -> str:
+def _regret(table: MeasuredTable) -> str:
     """What choosing the runtime by predictions costs against choosing it by measurements."""
-    regrets = [
-        cells.sort_values("predicted_s")["measured_s"].iloc[0] / cells["measured_s"].min() - 1.0
-        for _, cells in frame.groupby(["run", "hosts"])
-    ]
+    choices: dict[tuple[str, str], list[tuple[float, float]]] = {}
+    for cell in table.cells:
+        pair = choices.setdefault((cell.run, cell.quantity.split("_")[1]), [])
+        pair.append((cell.predicted, cell.measured))
+    regrets = [min(pair)[1] / min(own for _, own in pair) - 1.0 for pair in choices.values()]
     return (
         "Regret of the runtime that is predicted to be quicker, mean over runs and hosts: "
-        f"{100.0 * sum(regrets) / len(regrets):.2f} %."
-    )
-
-
-def draw(columns: Sequence[tuple[str, pd.DataFrame]]) -> Figure:
-    """Predicted against measured times of each runtime and hosts, with lines at 20 % off."""
-    num_cells = sum(len(cells) for _, cells in columns)
-    return Figure(
-        name="picture",
-        title="Predicted against measured steps of PyTorch",
-        seen=f"{num_cells} measured steps against those that are predicted, by runtime and hosts; "
-        "grey lines are 20 % off.",
-        panels=tuple(_panel(key, cells) for key, cells in columns),
-        columns=2,
-        width=8.0,
-    )
-
-
-def _panel(key: str, cells: pd.DataFrame) -> Panel:
-    measured = tuple(cells["measured_s"].astype(float))
-    ends = (0.7 * min(measured), 1.4 * max(measured))
-    lines = [
-        Line(
-            label="",
-            x=ends,
-            y=(factor * ends[0], factor * ends[1]),
-            colour=INK if factor == 1.0 else GREY,
-            width=0.8,
-        )
-        for factor in (1.0, 0.8, 1.2)
-    ]
-    predicted = tuple(cells["predicted_s"].astype(float))
-    return Panel(
-        x=Axis(label="measured [s]", scale="log"),
-        y=Axis(label="predicted [s]", scale="log"),
-        marks=(*lines, Points(label="", x=measured, y=predicted, colour=BLUE, size=4.0)),
-        title=key.replace("_", ", "),
-        height=3.2,
-        grid="both",
+        f"{100.0 * np.mean(regrets):.2f} %."
     )

@@ -44,7 +44,7 @@ _KINDS: dict[str, Pass] = {"F": "F", "B": "B", "I": "D", "W": "W"}
 _PASS = re.compile(r"(\d+)([FBIW])(\d+)")
 
 
-class Measured(BaseModel):
+class MeasuredStep(BaseModel):
     """Times of a step; what is not the median describes."""
 
     model_config = ConfigDict(extra="ignore", strict=True, allow_inf_nan=False, frozen=True)
@@ -60,7 +60,7 @@ class RowLink(CaseForm):
     one_way_latency_s: NonNegativeNumber
 
 
-class PipelineRow(CaseForm):
+class RealRunRow(CaseForm):
     """One pipeline, its links, orders with all receives posted first, and what was measured."""
 
     name: str
@@ -73,7 +73,7 @@ class PipelineRow(CaseForm):
     message_bytes: PositiveNumber
     links: tuple[RowLink, ...]
     early_orders: tuple[tuple[str, ...], ...]
-    measured: dict[str, Measured]
+    measured: dict[str, MeasuredStep]
 
     @property
     def rank_of_stage(self) -> tuple[int, ...]:
@@ -170,5 +170,5 @@ class PipelineRow(CaseForm):
         return run_alone(topology, program, NO_CORRECTIONS).ended_s
 
 
-class PipelineRows(RootModel[tuple[PipelineRow, ...]]):
+class RealRunRows(RootModel[tuple[RealRunRow, ...]]):
     """A whole file."""

@@ -11,8 +11,8 @@ from scenarios.reproduce.real_runs_rows import (
     PASS_OVERHEAD_S,
     PAYLOAD_SHARE,
     RELAY_LATENCY_S,
-    PipelineRow,
-    PipelineRows,
+    RealRunRow,
+    RealRunRows,
 )
 from scenarios.reproduce.torch_orders import torch_zbv
 
@@ -34,8 +34,8 @@ ROW = {
 }
 
 
-def row_of(**changes: object) -> PipelineRow:
-    return PipelineRow.model_validate_json(json.dumps(ROW | changes))
+def row_of(**changes: object) -> RealRunRow:
+    return RealRunRow.model_validate_json(json.dumps(ROW | changes))
 
 
 def folder_of(path, *rows: dict[str, object]):
@@ -89,10 +89,10 @@ def test_the_order_of_torch_for_two_ranks():
 
 
 def test_runs_like_those_shipped_are_within_the_bounds_and_others_are_told():
-    frame = real_runs.predict_folder(real_runs.SHIPPED)
-    found = real_runs.reproduce(frame, is_shipped=True)
+    table = real_runs.predict_pipelines(real_runs.SHIPPED)
+    found = real_runs.reproduce(table, is_shipped=True)
 
-    assert len(frame) == 4 * 17
+    assert len(table.cells) == 4 * 17
     assert all(bound.met for bound in found.bounds)
     assert sum(bound.target_met for bound in found.bounds) >= 4
     assert "Regret" in " ".join(found.notes)
@@ -100,8 +100,8 @@ def test_runs_like_those_shipped_are_within_the_bounds_and_others_are_told():
 
 def test_a_measurement_far_off_fails_its_bound(tmp_path):
     measured = {"stock_tuned": {"median_s": 30.0}}
-    frame = real_runs.predict_folder(folder_of(tmp_path, ROW | {"measured": measured}))
-    found = real_runs.reproduce(frame, is_shipped=False)
+    table = real_runs.predict_pipelines(folder_of(tmp_path, ROW | {"measured": measured}))
+    found = real_runs.reproduce(table, is_shipped=False)
 
     assert [bound.met for bound in found.bounds] == [False, False]
 
@@ -116,11 +116,11 @@ def test_a_measurement_far_off_fails_its_bound(tmp_path):
 )
 def test_a_wrong_row_is_refused_with_its_file(tmp_path, change, message):
     with pytest.raises(ValueError, match=message) as caught:
-        real_runs.predict_folder(folder_of(tmp_path, ROW | change))
+        real_runs.predict_pipelines(folder_of(tmp_path, ROW | change))
     assert "pipelines.json" in str(caught.value)
 
 
 def test_a_folder_without_pipelines_is_refused(tmp_path, capsys):
     assert real_runs.main(["--cases", str(tmp_path)]) == 2
     assert "must be a folder with pipelines*.json" in capsys.readouterr().err
-    assert len(read_form(folder_of(tmp_path, ROW) / "pipelines.json", PipelineRows).root) == 1
+    assert len(read_form(folder_of(tmp_path, ROW) / "pipelines.json", RealRunRows).root) == 1
