@@ -179,7 +179,7 @@ def _ranking(key: str, cells: Sequence[MeasuredCell]) -> str:
 
 
 def _regret(table: MeasuredTable) -> str:
-    """What choosing the runtime by predictions costs against choosing it by measurements."""
+    """Loss from choosing the runtime by predictions instead of by measurements."""
     choices: dict[tuple[str, str], list[tuple[float, float]]] = {}
     for cell in table.cells:
         pair = choices.setdefault((cell.run, cell.quantity.split("_")[1]), [])

@@ -27,10 +27,10 @@ PAYLOAD_SHARE = 1448.0 / 1500.0
 """Payload of a packet of 1,500 bytes: TCP/IP headers with timestamps take the rest."""
 
 RELAY_LATENCY_S = 0.125e-3
-"""What the relay of the emulated links adds to each direction. [s]"""
+"""Latency that the relay of the emulated links adds to each direction. [s]"""
 
 PASS_OVERHEAD_S = 2.5e-3
-"""What a pass of torch takes over its slept time, at most. [s]"""
+"""Time of a pass of torch over its slept time, at most. [s]"""
 
 SETTINGS = {
     "stock_tuned": ("torch_stock", "linux_tuned"),
