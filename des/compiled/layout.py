@@ -21,7 +21,7 @@ class Listed(NamedTuple):
     messages: np.ndarray
 
 
-def lay_out(
+def lay_out_lists(
     lists: Sequence[OperationList], flows_of: Sequence[tuple[int, ...]], num_messages: np.ndarray
 ) -> Listed:
     """Lay out lists, one a worker, whose ports are flows of that many messages each."""
@@ -75,7 +75,7 @@ def step_rows(program: Program, num_messages: np.ndarray) -> Steps:
     """
     workers = program.workers
     lists = [program.operations[worker.operations] for worker in workers]
-    listed = lay_out(lists, [worker.flows for worker in workers], num_messages)
+    listed = lay_out_lists(lists, [worker.flows for worker in workers], num_messages)
     actions, flows, messages = listed.actions.copy(), listed.flows.copy(), listed.messages.copy()
     notices = np.array([flow.notice for flow in program.flows], np.int64)
     at = np.flatnonzero((actions == POST) | (actions == WAIT_TAKEN))

@@ -25,7 +25,7 @@ from des.compiled.kernels.program import (
     WORKER,
     ProgramArrays,
 )
-from des.compiled.layout import lay_out, of_owners, step_rows
+from des.compiled.layout import lay_out_lists, of_owners, step_rows
 from des.compiled.links import (
     gate_records,
     link_records,
@@ -148,7 +148,7 @@ def _worker_operations(
     num_messages: tuple[int, ...],
 ) -> _Workers:
     """Turn the lists of workers into records of a pass each."""
-    listed = lay_out(lists, flows_of, np.array(num_messages, np.int64))
+    listed = lay_out_lists(lists, flows_of, np.array(num_messages, np.int64))
     counts, owners, actions, ports, flows, messages = listed
     padding = np.full(3, NONE)  # so that no place is out of range
     kinds, own, moved = (np.append(each, padding) for each in (actions, owners, messages))
@@ -227,7 +227,7 @@ def _stepping_records(
 def _require_moves(program: Program, num_messages: np.ndarray) -> None:
     """Refuse a program without passes that does other than sending all messages at first."""
     lists = [program.operations[worker.operations] for worker in program.workers]
-    listed = lay_out(lists, [worker.flows for worker in program.workers], num_messages)
+    listed = lay_out_lists(lists, [worker.flows for worker in program.workers], num_messages)
     numbers = list(range(num_messages.sum()))
     actions = [SEND] * len(numbers) + [WAIT_SENT] * len(numbers)
     if listed.actions.tolist() != actions or listed.messages.tolist() != numbers * 2:
@@ -245,7 +245,7 @@ def _member_records(
     if not members:
         return np.zeros(0, MEMBER), before
     lists = [program.operations[member.worker.operations] for member in members]
-    listed = lay_out(lists, [member.worker.flows for member in members], num_messages)
+    listed = lay_out_lists(lists, [member.worker.flows for member in members], num_messages)
     steps = np.zeros(len(listed.actions), STEP)
     steps["action"], steps["message"] = listed.actions, listed.messages
     waits = listed.actions == WAIT

@@ -90,7 +90,7 @@ def _cycle(
     sender_of: dict[int, int],
     receiver_of: dict[int, int],
 ) -> list[str]:
-    """What each worker of a cycle waits for; or those on the way to one that does no more."""
+    """Waits of the workers of a cycle, or on the way to a worker that does no more."""
     worker, path = min(blocked), dict[int, str]()
     while worker in blocked and worker not in path:
         (flow, item), is_sent = blocked[worker]

@@ -24,7 +24,7 @@ class Runtime:
     receives
         ``first``: all at the start of an iteration, in the order of the senders. ``as_needed``:
         each where it is waited for. ``lowered``: where torch's lowering of orders puts them.
-        ``stock``: as torch's schedules do, ``as_needed`` for GPipe and 1F1B of one stage a worker,
+        ``stock``: as torch does, ``as_needed`` for GPipe and 1F1B whose workers have one stage,
         else ``lowered``.
     senders_wait
         When a worker waits until what it has sent is taken: at the ``end`` of the iteration, in

@@ -9,6 +9,7 @@ from scenarios.reproduce import (
     crosspipe,
     diloco,
     measured,
+    real_runs,
     rivals,
     sailor,
     serving,
@@ -28,6 +29,10 @@ COMMANDS: dict[str, tuple[Callable[[Sequence[str] | None], int], str]] = {
         measured.main,
         "times and memory of measured runs, from shapes of layers (vTrain, Korthikanti et al.)",
     ),
+    "real_runs": (
+        real_runs.main,
+        "steps of real PyTorch pipelines over emulated WAN links, by runtime and hosts",
+    ),
     "rivals": (
         rivals.main,
         "plans of published programs (Sailor, DT-FM, CrossPipe) against ours of their names",
@@ -42,7 +47,8 @@ COMMANDS: dict[str, tuple[Callable[[Sequence[str] | None], int], str]] = {
 
 _EPILOG = f"""\
 --cases is a file of published figures; for sailor it is a folder of CSV files,
-for measured and blox one of JSON files, for rivals one of worlds, for serving one of cases.
+for measured, real_runs and blox one of JSON files, for rivals one of worlds, for serving one of
+cases.
 Each but serving writes table.csv, table.md, report.html and picture.png to --out.
 
 examples:

@@ -27,10 +27,10 @@ PAYLOAD_SHARE = 1448.0 / 1500.0
 """Payload of a packet of 1,500 bytes: TCP/IP headers with timestamps take the rest."""
 
 RELAY_LATENCY_S = 0.125e-3
-"""What the relay of the emulated links adds to each direction. [s]"""
+"""Latency that the relay of the emulated links adds to each direction. [s]"""
 
 PASS_OVERHEAD_S = 2.5e-3
-"""What a pass of torch takes over its slept time, at most. [s]"""
+"""Time of a pass of torch over its slept time, at most. [s]"""
 
 SETTINGS = {
     "stock_tuned": ("torch_stock", "linux_tuned"),
@@ -44,7 +44,7 @@ _KINDS: dict[str, Pass] = {"F": "F", "B": "B", "I": "D", "W": "W"}
 _PASS = re.compile(r"(\d+)([FBIW])(\d+)")
 
 
-class Measured(BaseModel):
+class MeasuredStep(BaseModel):
     """Times of a step; what is not the median describes."""
 
     model_config = ConfigDict(extra="ignore", strict=True, allow_inf_nan=False, frozen=True)
@@ -60,7 +60,7 @@ class RowLink(CaseForm):
     one_way_latency_s: NonNegativeNumber
 
 
-class PipelineRow(CaseForm):
+class RealRunRow(CaseForm):
     """One pipeline, its links, orders with all receives posted first, and what was measured."""
 
     name: str
@@ -73,7 +73,7 @@ class PipelineRow(CaseForm):
     message_bytes: PositiveNumber
     links: tuple[RowLink, ...]
     early_orders: tuple[tuple[str, ...], ...]
-    measured: dict[str, Measured]
+    measured: dict[str, MeasuredStep]
 
     @property
     def rank_of_stage(self) -> tuple[int, ...]:
@@ -170,5 +170,5 @@ class PipelineRow(CaseForm):
         return run_alone(topology, program, NO_CORRECTIONS).ended_s
 
 
-class PipelineRows(RootModel[tuple[PipelineRow, ...]]):
+class RealRunRows(RootModel[tuple[RealRunRow, ...]]):
     """A whole file."""

@@ -192,7 +192,7 @@ def test_receives_in_another_order_than_the_sends_are_refused():
 
 
 def test_both_engines_say_that_a_program_does_not_end():
-    """Whose last receive nobody posts, which was not checked."""
+    """Without a check; its last receive is not posted."""
     topology, program = program_of_two()
     rows = [list(own.rows) for own in WorkerLists.of(program)]
     stuck = with_lists(program, [[row for row in rows[0] if row != (POST, 1, 1)], rows[1]])

@@ -1,0 +1,191 @@
+"""Steps of real PyTorch pipelines over emulated WAN links, predicted by runtime and hosts.
+
+``torch.distributed.pipelining`` 2.13 over gloo and TCP, a process a site, measured as torch posts
+receives (stock) and with all posted first (early), on hosts set for long links (tuned) and as Linux
+comes (default). Each column of the table has a bound for its mean absolute error and for the 95th
+percentile. Nothing is fitted to a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from des.base.command import EXIT_CODES, UsageError, exit_code_of
+from des.base.flags import JsonFlag, option, parse
+from des.base.lazy import lazy
+from scenarios.frame.outputs import figures_option, parquet_option
+from scenarios.reproduce.bound import Bound
+from scenarios.reproduce.cases import PUBLISHED, existing_cases, read_form
+from scenarios.reproduce.measured import SHOWN, draw
+
+if TYPE_CHECKING:
+    from scenarios.reproduce import measured_tables, real_runs_rows, report
+    from scenarios.reproduce.measured_tables import MeasuredCell, MeasuredTable
+    from scenarios.reproduce.report import Reproduction
+else:
+    measured_tables = lazy("scenarios.reproduce.measured_tables")
+    real_runs_rows = lazy("scenarios.reproduce.real_runs_rows")
+    report = lazy("scenarios.reproduce.report")
+
+PROG = "python -m scenarios.reproduce real_runs"
+SHIPPED = PUBLISHED / "real_runs"
+
+
+class ErrorAim(NamedTuple):
+    """Targets for the mean and the 95th percentile of absolute errors, and those on record. [%]"""
+
+    mean: float
+    p95: float
+    recorded_mean: float | None = None
+    recorded_p95: float | None = None
+
+
+AIMS = {
+    "stock_tuned": ErrorAim(3.0, 6.0),
+    "stock_default": ErrorAim(8.0, 20.0, 9.0, 26.5),
+    "early_tuned": ErrorAim(2.0, 7.0),
+    "early_default": ErrorAim(8.0, 20.0, 8.4, 25.0),
+}
+"""Aims by the key of a measurement."""
+
+_NOTES = (
+    "Payload gets 1448/1500 of a link, the relay of the emulation adds 0.125 ms to each way, and a "
+    "pass takes 2.5 ms over its slept time. Constants of gloo, TCP and Linux are in "
+    "des.program.rendezvous and des.costs.connection_window.",
+)
+_EXAMPLES = f"""\
+--cases is a folder of files pipelines*.json of the form of the shipped one
+
+examples:
+  {PROG}
+  {PROG} --cases unseen_runs --out runs/unseen
+
+exit codes: 0 every bound is met; 1 one is not; 2 a flag or a file is wrong; {EXIT_CODES}
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config(JsonFlag):
+    """Settings of the reproduction of real runs; the fields are the flags."""
+
+    cases: Path = option(SHIPPED, "folder of measured pipelines")
+    out: Path = option(Path("runs/reproduce/real_runs"), "folder for table and picture")
+    figures: tuple[str, ...] = figures_option()
+    parquet: bool = parquet_option()
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit code."""
+    return exit_code_of(lambda: _command(argv))
+
+
+def _command(argv: Sequence[str] | None) -> int:
+    config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES)
+    frame_of_run = report.run_frame(config, PROG)
+    found = reproduce(predict_pipelines(config.cases), is_shipped=config.cases == SHIPPED)
+    return report.publish(found, config.out, frame_of_run)
+
+
+def predict_pipelines(folder: Path) -> MeasuredTable:
+    """Predict all measurements of a folder; the quantity of a cell is its runtime and hosts.
+
+    Raises
+    ------
+    UsageError
+        If there is no such folder, or no file of pipelines in it.
+    ValueError
+        If a file is wrong; naming file, row, field, what is allowed and what came.
+    """
+    paths = sorted(existing_cases(folder, kind="folder").glob("pipelines*.json"))
+    if not paths:
+        raise UsageError(f"cases: must be a folder with pipelines*.json; {folder} has none")
+    cells = []
+    for path in paths:
+        for row in read_form(path, real_runs_rows.RealRunRows).root:
+            try:
+                cells += [_cell(row, key) for key in AIMS if key in row.measured]
+            except ValueError as error:
+                raise ValueError(f"{path}: {error}") from error
+    return measured_tables.MeasuredTable(name="real_runs", cells=tuple(cells), targets=())
+
+
+def _cell(row: real_runs_rows.RealRunRow, key: str) -> MeasuredCell:
+    return measured_tables.MeasuredCell(
+        run=row.name,
+        quantity=key,
+        measured=row.measured[key].median_s,
+        predicted=row.predicted_s(key),
+        columns={"schedule": row.schedule},
+    )
+
+
+def reproduce(table: MeasuredTable, *, is_shipped: bool) -> Reproduction:
+    """Judge mean and 95th percentile of the absolute errors of each runtime on each hosts.
+
+    Errors on record are those of the shipped rows.
+    """
+    columns = {
+        key: cells
+        for key in AIMS
+        if (cells := [cell for cell in table.cells if cell.quantity == key])
+    }
+    return report.Reproduction(
+        title="Steps of real PyTorch pipelines over emulated WAN links",
+        frame=measured_tables.table_frame([table]),
+        bounds=tuple(
+            bound for key, cells in columns.items() for bound in _bounds(key, cells, is_shipped)
+        ),
+        shown=SHOWN[1:],
+        figure=draw([table]),
+        notes=(*(_ranking(key, cells) for key, cells in columns.items()), _regret(table), *_NOTES),
+    )
+
+
+def _bounds(key: str, cells: Sequence[MeasuredCell], is_shipped: bool) -> tuple[Bound, Bound]:
+    errors, aim = [abs(cell.error_percent) for cell in cells], AIMS[key]
+    recorded = (aim.recorded_mean, aim.recorded_p95) if is_shipped else (None, None)
+    return (
+        Bound.at_most(
+            f"{key}: mean absolute error [%] of {len(cells)} runs",
+            float(np.mean(errors)),
+            aim.mean,
+            recorded=recorded[0],
+            shown=".1f",
+        ),
+        Bound.at_most(
+            f"{key}: 95th percentile of it [%]",
+            float(np.percentile(errors, 95)),
+            aim.p95,
+            recorded=recorded[1],
+            shown=".1f",
+        ),
+    )
+
+
+def _ranking(key: str, cells: Sequence[MeasuredCell]) -> str:
+    """Rank correlation (Spearman, no ties) of predictions with measurements."""
+    ranks = np.argsort(np.argsort([(cell.measured, cell.predicted) for cell in cells], 0), 0)
+    bias = np.mean([cell.error_percent for cell in cells])
+    return (
+        f"{key}: rank correlation {np.corrcoef(ranks.T)[0, 1]:.3f}, mean error {bias:+.1f} %."
+        if len(cells) > 1
+        else f"{key}: one run."
+    )
+
+
+def _regret(table: MeasuredTable) -> str:
+    """Loss from choosing the runtime by predictions instead of by measurements."""
+    choices: dict[tuple[str, str], list[tuple[float, float]]] = {}
+    for cell in table.cells:
+        pair = choices.setdefault((cell.run, cell.quantity.split("_")[1]), [])
+        pair.append((cell.predicted, cell.measured))
+    regrets = [min(pair)[1] / min(own for _, own in pair) - 1.0 for pair in choices.values()]
+    return (
+        "Regret of the runtime that is predicted to be quicker, mean over runs and hosts: "
+        f"{100.0 * np.mean(regrets):.2f} %."
+    )
