@@ -13,8 +13,8 @@ from agents.search.candidates import Candidate
 from agents.search.desk import SearchDesk
 from agents.search.given_layers import (
     GivenChain,
-    equal_copies,
     best_pipeline,
+    equal_copies,
     joined_copies,
     lack_bytes,
 )
