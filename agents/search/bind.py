@@ -13,8 +13,8 @@ from agents.search.candidates import Candidate
 from agents.search.desk import SearchDesk
 from agents.search.given_layers import (
     GivenChain,
-    best_copies,
     best_pipeline,
+    equal_copies,
     joined_copies,
     lack_bytes,
 )
@@ -161,7 +161,7 @@ class PlanBinder:
         if len(given) == 1:
             return best_pipeline(self._desk, setting, given[0])
         if self.trainer.equal_degrees:
-            return best_copies(self._desk, setting, given)
+            return equal_copies(self._desk, setting, given)
         setting = replace(setting, num_replicas=len(given))
         copies = [best_pipeline(self._desk, setting, one) for one in given]
         return joined_copies(self._desk, setting, copies)

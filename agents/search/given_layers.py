@@ -71,7 +71,7 @@ def best_pipeline(desk: SearchDesk, setting: BoundSetting, given: GivenChain) ->
     return replace(found, counts=tuple(counts))
 
 
-def best_copies(
+def equal_copies(
     desk: SearchDesk, setting: BoundSetting, given: Sequence[GivenChain]
 ) -> Candidate | None:
     """The quickest copies of equally many stages, each with its sites in their order.

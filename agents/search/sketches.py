@@ -65,10 +65,10 @@ def quickest_bound(
     )
     rows = [row.bound for row in search_bound(request).rows]
     plans = [one.plan if one.workload == workload else sketch_of(one.plan) for one in rows]
-    return best_of(binder, plans)
+    return quickest_binding(binder, plans)
 
 
-def best_of(binder: PlanBinder, plans: Sequence[Plan]) -> BoundPlan:
+def quickest_binding(binder: PlanBinder, plans: Sequence[Plan]) -> BoundPlan:
     """Bind plans and return the quickest.
 
     Raises
