@@ -113,6 +113,11 @@ class BoundSetting:
         return f"{self.schedule}_{size / num_workers:.9g}x"
 
 
+def together_of(setting: BoundSetting) -> int:
+    """Sequences of a microbatch on all data ranks of a stage."""
+    return setting.microbatch_size * setting.degrees.data
+
+
 def num_stages_of(domain: Domain, degrees: Degrees) -> int:
     """Stages of some degrees that the servers of a domain hold; none straddles servers unevenly."""
     size = degrees.num_gpus
