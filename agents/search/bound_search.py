@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from agents.search.bound_rows import BoundRow, PlanKind, row_of_candidate
-from agents.search.bounds import least_step_s
+from agents.search.bounds import work_bound_s
 from agents.search.candidates import Candidate
 from agents.search.copy_search import CopySetSearch, outer_modes
 from agents.search.desk import SearchDesk
@@ -29,7 +29,7 @@ class BoundFound:
     """Result of a search: the best row first, then the best of every other kind.
 
     ``conditional`` are quicker plans whose price in tokens is beyond what is published; ``bound_s``
-    is the proven bound of `least_step_s` for all plans that were chosen from. [s]
+    is the proven bound of `work_bound_s` for all plans that were chosen from. [s]
     """
 
     rows: tuple[BoundRow, ...]
@@ -90,7 +90,7 @@ def _bound_s(request: PlanRequest, desk: SearchDesk) -> float:
     """Proven bound of all plans of the trainer with the settings that are searched. [s]"""
     trainer = request.trainer
     is_common = trainer.equal_degrees and not outer_modes(trainer)
-    return least_step_s(desk, list(bound_settings(request)), is_common=is_common)
+    return work_bound_s(desk, list(bound_settings(request)), is_common=is_common)
 
 
 def _limit_s(aim: PlanObjective, rows: Sequence[BoundRow]) -> float:

@@ -18,7 +18,7 @@ _ROUNDING = 1.0 - 1e-9
 """Part of the bound that is left for sums in another order."""
 
 
-def least_step_s(desk: SearchDesk, settings: Sequence[BoundSetting], *, is_common: bool) -> float:
+def work_bound_s(desk: SearchDesk, settings: Sequence[BoundSetting], *, is_common: bool) -> float:
     """Time below which no step is of any plan with some settings. [s]
 
     Parameters

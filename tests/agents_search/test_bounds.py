@@ -10,7 +10,7 @@ from search_candidates import candidates, fits
 
 from agents.decision.training_job import TrainingJob
 from agents.search.bound_search import search_bound
-from agents.search.bounds import least_step_s
+from agents.search.bounds import work_bound_s
 from agents.search.desk import SearchDesk
 from agents.search.search import PlanRequest, bound_settings
 from agents.trainers.table import trainer_named
@@ -24,7 +24,7 @@ def test_no_plan_of_a_setting_is_below_its_bound(drawn):
     assume(fits(desk, candidate))
     workload = candidate.setting.workload(desk.job)
     bounds_s = [
-        least_step_s(desk, [candidate.setting], is_common=is_common) for is_common in (True, False)
+        work_bound_s(desk, [candidate.setting], is_common=is_common) for is_common in (True, False)
     ]
 
     result = simulate(desk.topology, workload, candidate.plan(desk.topology))
@@ -47,7 +47,7 @@ def test_no_plan_is_below_the_bound_of_all_settings_of_a_trainer(drawn):
 
     result = simulate(desk.topology, workload, candidate.plan(desk.topology))
 
-    assert least_step_s(desk, own, is_common=True) <= result.makespan_s
+    assert work_bound_s(desk, own, is_common=True) <= result.makespan_s
 
 
 @pytest.mark.parametrize("is_common", [True, False])
@@ -58,7 +58,7 @@ def test_one_gpu_without_links_reaches_the_bound(is_common):
     request = PlanRequest(topology=sites(only), job=job, trainer=trainer_named("megatron"))
     desk = SearchDesk(topology=request.topology, job=job, corrections=NO_CORRECTIONS)
 
-    bound_s = least_step_s(desk, list(bound_settings(request)), is_common=is_common)
+    bound_s = work_bound_s(desk, list(bound_settings(request)), is_common=is_common)
 
     assert search_bound(request).best.figures.step_s == pytest.approx(bound_s)
 
@@ -70,6 +70,6 @@ def test_twice_the_sites_halve_the_bound():
         topology = sites(*(site(name) for name in names))
         request = PlanRequest(topology=topology, job=job, trainer=trainer_named("megatron"))
         desk = SearchDesk(topology=topology, job=job, corrections=NO_CORRECTIONS)
-        found.append(least_step_s(desk, list(bound_settings(request)), is_common=True))
+        found.append(work_bound_s(desk, list(bound_settings(request)), is_common=True))
 
     assert found[0] == pytest.approx(2.0 * found[1])
