@@ -78,7 +78,7 @@ class CopySetSearch:
     Attributes
     ----------
     settings
-        Those to choose from; the ones with a stage a device are.
+        Those to choose from; of them the ones with one stage on each device are taken.
     limit_s
         Time of a step above which copies are left out. [s]
     token_factor
