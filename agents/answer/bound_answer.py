@@ -57,6 +57,8 @@ class BoundAnswer:
     ----------
     rows
         The best plan, then the best one of every other kind.
+    bound_s
+        Time below which no plan of the trainer can be with the settings that are searched. [s]
     conditional
         Quicker plans whose price in tokens is beyond what is published, the best of each kind.
     """
@@ -66,6 +68,7 @@ class BoundAnswer:
     rows: tuple[BoundRow, ...]
     others: tuple[OtherTrainer, ...]
     num_judged: int
+    bound_s: float
     change: BoundChange | None = None
     notes: tuple[str, ...] = ()
     conditional: tuple[BoundRow, ...] = ()
@@ -80,6 +83,11 @@ class BoundAnswer:
         """Time of a step of the plan. [s]"""
         return self.best.bound.step_s
 
+    @property
+    def over_bound(self) -> float:
+        """Share by which a step is longer than the bound."""
+        return self.step_s / self.bound_s - 1.0
+
     def as_dict(self) -> dict[str, object]:
         """Return the document of the plan, which `eastwest simulate --plan` repeats, and why."""
         document = write_document(self.best.bound)
@@ -92,6 +100,8 @@ class BoundAnswer:
                 for one in self.others
             ],
             "num_judged": self.num_judged,
+            "bound_s": self.bound_s,
+            "over_bound": self.over_bound,
             "notes": list(self.notes),
         }
         if self.change is not None:
@@ -137,6 +147,7 @@ def answer_bound(
         rows=found.rows,
         others=tuple(_others(request, objective)) if with_others else (),
         num_judged=found.num_judged,
+        bound_s=found.bound_s,
         change=None if in_force is None else _change(request, found, in_force, replacement),
         notes=tuple(notes),
         conditional=found.conditional,

@@ -197,7 +197,13 @@ def _kinds(answer: "BoundAnswer") -> Section:
         if is_changed:
             cells.append(f"x {row.figures.token_factor:.3f}")
         rows.append(tuple(cells))
-    notes = ["use: useful FLOPs over the peak of all GPUs of the sites in use"]
+    notes = [
+        "use: useful FLOPs over the peak of all GPUs of the sites in use",
+        f"at least {figure(answer.bound_s)} s for any plan of "
+        f"{trainer_named(answer.best.bound.trainer).title} with the degrees, microbatches and "
+        "recomputation searched, as the GPUs of all sites have that much work: "
+        f"{percent(answer.over_bound)} over the bound",
+    ]
     if is_changed:
         notes.append(f"* changes the training; ranked by time x tokens needed; {SOURCE_OF_PRICES}")
     return Section(

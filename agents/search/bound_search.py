@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from agents.search.bound_rows import BoundRow, PlanKind, row_of_candidate
+from agents.search.bounds import work_bound_s
 from agents.search.candidates import Candidate
 from agents.search.copy_search import CopySetSearch, outer_modes
 from agents.search.desk import SearchDesk
@@ -27,11 +28,13 @@ _NEAR = 1.3
 class BoundFound:
     """Result of a search: the best row first, then the best of every other kind.
 
-    ``conditional`` are quicker plans whose price in tokens is beyond what is published.
+    ``conditional`` are quicker plans whose price in tokens is beyond what is published; ``bound_s``
+    is the proven bound of `work_bound_s` for all plans that were chosen from. [s]
     """
 
     rows: tuple[BoundRow, ...]
     num_judged: int
+    bound_s: float
     conditional: tuple[BoundRow, ...] = ()
 
     @property
@@ -74,12 +77,20 @@ def search_bound(request: PlanRequest, objective: PlanObjective | None = None) -
     return BoundFound(
         rows=best,
         num_judged=found.num_judged + desk.num_judged[0] - before,
+        bound_s=_bound_s(request, desk),
         conditional=tuple(
             row
             for row in _best_of_kinds(aim, beyond)
             if row.figures.step_s < best[0].figures.loss_s
         ),
     )
+
+
+def _bound_s(request: PlanRequest, desk: SearchDesk) -> float:
+    """Proven bound of all plans of the trainer with the settings that are searched. [s]"""
+    trainer = request.trainer
+    is_common = trainer.equal_degrees and not outer_modes(trainer)
+    return work_bound_s(desk, list(bound_settings(request)), is_common=is_common)
 
 
 def _limit_s(aim: PlanObjective, rows: Sequence[BoundRow]) -> float:

@@ -15,10 +15,10 @@ from agents.decision.token_prices import PUBLISHED_STEPS, price_of
 from agents.search.candidates import Candidate
 from agents.search.chains import Chain, SiteChains, near_chains
 from agents.search.copies import around_ring_s
-from agents.search.copy_sets import CopySet, partitions, together_of
+from agents.search.copy_sets import CopySet, partitions
 from agents.search.desk import SearchDesk
 from agents.search.figures import message_ways
-from agents.search.settings import BoundSetting
+from agents.search.settings import BoundSetting, together_of
 from agents.trainers.trainer import Trainer
 from des import DiLoCo, StreamingDiLoCo
 from des.plan.buckets import bits_on_wire
@@ -78,7 +78,7 @@ class CopySetSearch:
     Attributes
     ----------
     settings
-        Those to choose from; the ones with a stage a device are.
+        Those to choose from; of them the ones with one stage on each device are taken.
     limit_s
         Time of a step above which copies are left out. [s]
     token_factor

@@ -7,7 +7,7 @@ import numpy as np
 
 from agents.search.candidates import Candidate
 from agents.search.chains import MOST_ENUMERATED, Chain
-from agents.search.settings import BoundSetting
+from agents.search.settings import BoundSetting, together_of
 from des import Parallelism, Placement, Plan, Topology
 from des.plan.synchronisation import Synchronisation
 
@@ -66,11 +66,6 @@ class CopySet:
 def _share(one: Candidate) -> int:
     """Microbatches of a pipeline."""
     return one.setting.own_sequences // together_of(one.setting)
-
-
-def together_of(setting: BoundSetting) -> int:
-    """Sequences of a microbatch on all data ranks of a stage."""
-    return setting.microbatch_size * setting.degrees.data
 
 
 def partitions(speeds: Sequence[float], away_s: np.ndarray) -> list[tuple[Chain, ...]]:

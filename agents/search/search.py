@@ -31,6 +31,7 @@ from agents.search.settings import (
     BoundSetting,
     Degrees,
     degrees_of,
+    most_context_of,
     num_stages_of,
 )
 from agents.trainers.trainer import Trainer
@@ -155,7 +156,8 @@ def bound_settings(request: PlanRequest, *, fits: bool = True) -> Iterator[Bound
     """Settings of one pipeline that a trainer can run, those whose state fits into all sites."""
     trainer, job = request.trainer, request.job
     sharding: Sharding = "optimiser" if "optimiser" in trainer.pipeline_sharding else "none"
-    for degrees in degrees_of(request.topology, job, sharding=sharding):
+    most = most_context_of(request.topology, job) if trainer.has_context else 1
+    for degrees in degrees_of(request.topology, job, sharding=sharding, most_context=most):
         if fits and not _has_room(request, degrees):
             continue
         for size in request.microbatch_sizes:

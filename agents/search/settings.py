@@ -20,6 +20,12 @@ MOST_CHUNKS = 4
 GROUP_FACTORS = (1.0, 1.5, 2.0, 3.0)
 """Microbatches of a group of the interleaved schedule, over the stages of the pipeline."""
 
+MOST_CONTEXT = 8
+"""Most parts of a sequence that GPUs divide among them."""
+
+_CONTEXT_TOKENS = 8192
+"""Tokens of a sequence that are left to each part, at least."""
+
 INTERLEAVED = "interleaved_1f1b"
 """Schedule of several chunks a device."""
 
@@ -113,15 +119,40 @@ class BoundSetting:
         return f"{self.schedule}_{size / num_workers:.9g}x"
 
 
+def together_of(setting: BoundSetting) -> int:
+    """Sequences of a microbatch on all data ranks of a stage."""
+    return setting.microbatch_size * setting.degrees.data
+
+
 def num_stages_of(domain: Domain, degrees: Degrees) -> int:
     """Stages of some degrees that the servers of a domain hold; none straddles servers unevenly."""
     size = degrees.num_gpus
     if domain.nodes is None:
         return domain.num_gpus // size
     per_server = domain.nodes.gpus_per_node
-    if per_server % degrees.tensor or (per_server % size and size % per_server):
+    block = degrees.tensor * degrees.context
+    for each in (size, block) if degrees.context > 1 else (size,):
+        if per_server % each and each % per_server:
+            return 0
+    if per_server % degrees.tensor:
         return 0
     return domain.num_gpus // size
+
+
+def most_context_of(topology: Topology, job: TrainingJob) -> int:
+    """Most parts that a sequence is long enough for; 1 where a profile has no times of parts.
+
+    Examples
+    --------
+    >>> from des import read_topology
+    >>> world = read_topology("four_uneven")
+    >>> job = TrainingJob(model="llama2_7b", num_sequences=8, sequence_length=32768)
+    >>> most_context_of(world, job)
+    4
+    """
+    if any(domain.profile is not None for domain in topology.domains):
+        return 1
+    return max(1, min(MOST_CONTEXT, job.sequence_length // _CONTEXT_TOKENS))
 
 
 def degrees_of(
@@ -134,6 +165,8 @@ def degrees_of(
     tensor = 1
     while tensor <= min(MOST_TENSOR, largest, architecture.num_heads):
         for context in _powers_to(most_context):
+            if job.sequence_length % context:
+                continue
             for data in _divisors_to(job.num_sequences, largest // (tensor * context)):
                 copies = data * context
                 most = 1 if experts is None else experts.num_experts

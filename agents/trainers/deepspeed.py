@@ -10,6 +10,7 @@ DEEPSPEED = Trainer(
     schedules=("1f1b",),
     blocking_schedules=("1f1b",),
     equal_degrees=True,
+    has_context=False,
     uneven_layers=False,
     ends_are_layers=True,
     equal_shares=True,

@@ -64,6 +64,12 @@ def _bound(trainer: Trainer, topology: Topology, _: Workload, plan: Plan) -> Ite
 
 def _degrees(trainer: Trainer, topology: Topology, _: Workload, plan: Plan) -> Iterator[str]:
     """One tensor, data, context and expert degree and one sharding in a launch."""
+    for index in () if trainer.has_context else domains_in_use(plan):
+        if plan.parallelism[index].context > 1:
+            yield (
+                "context must be 1, as a pipeline does not divide sequences; got "
+                f"{plan.parallelism[index].context} in {topology.domains[index].name}"
+            )
     if not trainer.equal_degrees:
         return
     for launch in launches_of(trainer, plan):

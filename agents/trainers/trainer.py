@@ -38,6 +38,8 @@ class Trainer:
     equal_degrees
         Whether tensor, data, context, expert degree and sharding are one for all stages, and so
         are stages a device; layers of a stage are then the same in all replicas of one launch.
+    has_context
+        Whether GPUs can divide a sequence among them.
     uneven_layers
         Whether stages may have any numbers of layers.
     ends_are_layers
@@ -72,6 +74,7 @@ class Trainer:
     blocking_schedules: tuple[str, ...] = ()
     whole_groups: bool = False
     equal_degrees: bool = False
+    has_context: bool = True
     uneven_layers: bool = True
     ends_are_layers: bool = False
     equal_shares: bool = False

@@ -81,6 +81,16 @@ def test_every_row_of_the_table_is_a_plan_that_is_no_quicker_than_the_answer(ans
         assert 0.0 < row.figures.memory_fraction <= 1.0
 
 
+@pytest.mark.parametrize("trainer", BINDING)
+def test_the_page_says_how_far_the_answer_is_over_the_bound_of_all_plans(answers, trainer):
+    found = answers[trainer]
+    content = found.as_dict()["answer"]
+
+    assert 0.0 < content["bound_s"] <= min(row.figures.step_s for row in found.rows)
+    assert content["over_bound"] == found.step_s / content["bound_s"] - 1.0
+    assert f"{100.0 * content['over_bound']:.1f} % over the bound" in str(found)
+
+
 def test_the_page_has_its_sections_and_names_all_other_trainers(answers):
     text = str(answers["megatron"])
     titles = [line for line in text.splitlines() if not line.startswith(" ") and line]

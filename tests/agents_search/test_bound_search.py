@@ -172,3 +172,18 @@ def test_limits_that_no_plan_keeps_name_the_best_there_is():
 
     with pytest.raises(ValueError, match=rf"at_most: must be at least {step_s:.4g} s"):
         searched(sites(site("A", 8)), objective=PlanObjective.parse("time", "1e-3 s"))
+
+
+LONG = TrainingJob(model="llama3_8b", num_sequences=4, sequence_length=65536)
+
+
+def test_gpus_divide_sequences_that_are_long_among_them():
+    """Four sequences keep at most 4 x 8 x 1 of 64 GPUs busy; parts of them keep all."""
+    topology = joined((site("A", 64),), 1e9)
+    parted = searched(topology, job=LONG).best
+    whole = searched(topology, "deepspeed", job=LONG).best
+
+    assert parted.candidate.setting.degrees.context > 1
+    assert whole.candidate.setting.degrees.context == 1
+    assert parted.figures.step_s < 0.75 * whole.figures.step_s
+    assert parted.candidate.estimate_s == pytest.approx(parted.figures.step_s, rel=1e-6)

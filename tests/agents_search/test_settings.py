@@ -7,7 +7,13 @@ from bound_cases import NODES, site, sites
 from agents.decision.training_job import TrainingJob
 from agents.search.chains import SiteChains, all_chains, changed_chains, near_chains
 from agents.search.search import PlanRequest, bound_settings
-from agents.search.settings import BoundSetting, Degrees, degrees_of, num_stages_of
+from agents.search.settings import (
+    BoundSetting,
+    Degrees,
+    degrees_of,
+    most_context_of,
+    num_stages_of,
+)
 from agents.trainers.table import trainer_named
 
 JOB = TrainingJob(model="llama2_7b", num_sequences=12)
@@ -118,3 +124,13 @@ def test_chains_in_rows_keep_their_lengths():
 
     assert chains.lengths.tolist() == [1, 2]
     assert chains.rows[1].tolist() == [0, 1]
+
+
+@pytest.mark.parametrize(("tokens", "most"), [(4096, 1), (16384, 2), (32768, 4), (131072, 8)])
+def test_contexts_are_tried_for_long_sequences_alone(tokens, most):
+    long = TrainingJob(model="llama2_7b", num_sequences=8, sequence_length=tokens)
+    topology = sites(site("A", 64))
+
+    assert most_context_of(topology, long) == most
+    found = degrees_of(topology, long, sharding="none", most_context=most)
+    assert {one.context for one in found} == {1, 2, 4, 8} & set(range(most + 1))

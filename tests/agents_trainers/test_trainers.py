@@ -201,3 +201,10 @@ def test_the_ideal_trainer_runs_plans_that_say_nothing_of_gpus():
     check_plan(ideal, sites(), job(), bound_plan(parallelism=(), schedule="zb_auto"))
     with pytest.raises(ValueError, match="trainer ideal: parallelism must be left out"):
         check_plan(ideal, sites(), job(), bound_plan())
+
+
+def test_deepspeed_does_not_divide_sequences_in_a_pipeline():
+    plan = bound_plan("0*16,1*16", "4x1x2c2")
+    check_plan(trainer_named("megatron"), sites(), job(), plan)
+    with pytest.raises(ValueError, match="trainer deepspeed: context must be 1, as a pipeline"):
+        check_plan(trainer_named("deepspeed"), sites(), job(), plan)

@@ -1,0 +1,60 @@
+"""Lower bound of a step of all plans that a search chooses from.
+
+A device that works for all of a step of ``T`` does ``x_l`` microbatches of layer ``l``, each in
+``t_l``, with ``sum x_l t_l <= T``, so ``sum w_l x_l <= T max(w_l / t_l)`` for any weights of
+layers. All devices of all sites together do all sequences of all layers, whatever the sites,
+layers, shares, copies, schedule and exchanges. Memory, waits at both ends of a pipeline, messages,
+sums of gradients and updates only add to it.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from agents.search.desk import SearchDesk
+from agents.search.settings import BoundSetting, together_of
+
+_ROUNDING = 1.0 - 1e-9
+"""Part of the bound that is left for sums in another order."""
+
+
+def work_bound_s(desk: SearchDesk, settings: Sequence[BoundSetting], *, is_common: bool) -> float:
+    """Time below which no step is of any plan with some settings. [s]
+
+    Parameters
+    ----------
+    settings
+        At least one that a site has a stage of.
+    is_common
+        Whether all sites have the same setting; else each may have the one that is best there.
+    """
+    distinct = {(one.degrees, one.microbatch_size, one.recomputation): one for one in settings}
+    own = [(_layers_s(desk, one), one) for one in distinct.values()]
+    weights = [row for row in own[0][0] if np.isfinite(row).all()]
+    bounds_s = []
+    for weight in weights:
+        rates = np.array([_rates(desk, each_s, one, weight) for each_s, one in own])
+        total = rates.sum(axis=1) if is_common else rates.max(axis=0).sum(keepdims=True)
+        bounds_s.append(desk.job.num_sequences * weight.sum() / total)
+    return float(np.max(bounds_s, axis=0).min()) * _ROUNDING
+
+
+def _layers_s(desk: SearchDesk, setting: BoundSetting) -> np.ndarray:
+    """Least time of all passes of a microbatch in each layer, (sites, layers). [s]
+
+    Infinite at sites that have no stage.
+    """
+    figures = desk.figures(setting)
+    forward, whole, to_input, to_weights = np.diff(figures.passes_s, axis=-1).swapaxes(0, 1)
+    times_s: np.ndarray = forward + np.minimum(whole, to_input + to_weights)
+    times_s[figures.num_devices == 0] = np.inf
+    return times_s
+
+
+def _rates(
+    desk: SearchDesk, layers_s: np.ndarray, setting: BoundSetting, weight: np.ndarray
+) -> np.ndarray:
+    """Most that all devices of each site do, in weights of layers of sequences a second."""
+    devices = desk.figures(setting).num_devices * together_of(setting)
+    found: np.ndarray = devices * (weight / layers_s).max(axis=1)
+    return found
