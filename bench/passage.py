@@ -1,6 +1,6 @@
 """The way of a plan through the simulator: ``python -m bench.passage`` prints and counts stays.
 
-A stay is a function, method or property that a plan comes into, counted anew from every place that
+A stay is a function, method or property that a plan comes into, counted once for every place that
 hands it on: as an argument, in a tuple of arguments, as what a method is called on, or within an
 object whose constructor took it. What is worked out from a plan is no plan any more.
 """

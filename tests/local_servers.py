@@ -88,9 +88,10 @@ def chain_s(
         [device_times(case, one.plan.option, one.binding)]
         for case, one in zip(cases, decisions, strict=True)
     ]
+    domains = [stage.domain for stage in plan.placement.stages]
     chains = Chains(
         times,
-        borders_of(topology, plan, workload, NO_CORRECTIONS),
+        borders_of(topology, domains, workload.message_bytes, NO_CORRECTIONS),
         schedule=plan.schedule,
         num_microbatches=workload.num_microbatches,
     )

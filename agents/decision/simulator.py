@@ -31,8 +31,9 @@ class Backend(Protocol):
     fingerprint, and it goes to other processes, so it is a value.
     """
 
-    def check(self, topology: Topology, workload: Workload, plan: Plan) -> None:
-        """Refuse with a ValueError what cannot be measured, without measuring it."""
+    def prepare(self, topology: Topology, workload: Workload, plan: Plan) -> Callable[[], Measured]:
+        """Return what judges one iteration of a plan on the links as they are.
 
-    def measure(self, topology: Topology, workload: Workload, plan: Plan) -> Measured:
-        """Judge one iteration of a plan on the links as they are; equal cases get equal figures."""
+        What cannot be measured is refused with a ValueError, without measuring it; equal cases get
+        equal figures.
+        """

@@ -3,12 +3,8 @@
 from dataclasses import dataclass
 from functools import cached_property
 
-from agents.decision.simulator import CYCLES_PER_S, Backend, Measured
-from des import Corrections, Plan, Topology, Workload
-from des.program.lowering import lower
-from des.program.moves import moved_bytes
+from agents.decision.simulator import CYCLES_PER_S, Measured
 from des.program.program import Program
-from des.simulation.migration import migration_s
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,46 +76,3 @@ class MeasuredEpoch:
 def exposed_cycles(measured: Measured) -> float:
     """Exposed communication of an iteration, all domains together. [cycles]"""
     return sum(exposed_s * CYCLES_PER_S for exposed_s in measured.exposed_s)
-
-
-def measure_epoch(
-    backend: Backend,
-    topology: Topology,
-    workload: Workload,
-    plan: Plan,
-    *,
-    num_iterations: int,
-    previous: Plan | None,
-    restart_s: float,
-    pays_bytes: bool,
-    corrections: Corrections,
-) -> MeasuredEpoch:
-    """Change to a plan, as `des` does it, and measure an iteration of it.
-
-    Parameters
-    ----------
-    previous
-        Plan in force before; None if there is nothing to change from.
-    restart_s, pays_bytes, corrections
-        Price of a change, see `des.simulation.migration.migration_s`.
-    """
-    change_s = num_bytes = 0.0
-    if previous is not None:
-        change_s = migration_s(
-            topology,
-            workload,
-            previous,
-            plan,
-            restart_s=restart_s,
-            pays_bytes=pays_bytes,
-            corrections=corrections,
-        )
-        if pays_bytes:
-            num_bytes = sum(moved_bytes(workload, previous, plan).values(), 0.0)
-    return MeasuredEpoch(
-        program=lower(topology, workload, plan),
-        measured=backend.measure(topology, workload, plan),
-        num_iterations=num_iterations,
-        migration_s=change_s,
-        moved_bytes=num_bytes,
-    )

@@ -1,15 +1,14 @@
 """The placement task: what is decided, observed and rewarded, without the stepping."""
 
 import hashlib
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Self
 
 import numpy as np
 
 from agents.decision.simulator import Backend, Simulator
-from agents.flat.measured_epoch import MeasuredEpoch, exposed_cycles, measure_epoch
+from agents.flat.measured_epoch import MeasuredEpoch, exposed_cycles
 from agents.flat.worlds import WorldSource, highest_figures, path_matrices
 from agents.ppo.actions import ActionCodec, action_codec
 from des import (
@@ -23,6 +22,7 @@ from des import (
     Topology,
     UniformLaw,
     Workload,
+    lower,
     simulate,
     simulate_epoch,
 )
@@ -30,6 +30,7 @@ from des.base.checks import MOST_ITEMS, require_count, require_non_negative
 from des.compiled.simulate import simulate_compiled
 from des.plan.replacement import Replacement
 from des.schedules import require_quick
+from des.training.epoch import change_of_plan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +93,7 @@ class PlacementTask:
         uniform = self.plan(self.uniform_placement)
         action_codec(self.actions, self.world.num_domains, self.workload.num_layers)
         if self.backend is not None:
-            self.backend.check(self.world.world(0).epoch_of(0), self.workload, uniform)
+            self.backend.prepare(self.world.world(0).epoch_of(0), self.workload, uniform)
 
     @cached_property
     def codec(self) -> ActionCodec:
@@ -148,29 +149,42 @@ class PlacementTask:
         self, topology: Topology, placement: Placement, last_placement: Placement
     ) -> EpochResult | MeasuredEpoch:
         """Judge a placement over an epoch that finds the layers where the last one has put them."""
-        costs = self.replacement or Replacement()
-        previous = None if self.replacement is None else self.plan(last_placement)
-        judge: Callable[..., EpochResult | MeasuredEpoch] = (
-            partial(simulate_epoch, simulator=self.simulator)
-            if self.backend is None
-            else partial(measure_epoch, self.backend)
-        )
-        return judge(
-            topology,
-            self.workload,
+        costs, plan, workload = (
+            self.replacement or Replacement(),
             self.plan(placement),
+            self.workload,
+        )
+        previous = None if self.replacement is None else self.plan(last_placement)
+        if self.backend is None:
+            return simulate_epoch(
+                *(topology, workload, plan),
+                num_iterations=self.iterations_per_epoch,
+                previous=previous,
+                restart_s=costs.restart_s,
+                pays_bytes=costs.pays_bytes,
+                corrections=self.corrections,
+                simulator=self.simulator,
+            )
+        change_s = num_bytes = 0.0
+        if previous is not None:
+            change_s, num_bytes = change_of_plan(
+                *(topology, workload, previous, plan, self.corrections),
+                restart_s=costs.restart_s,
+                pays_bytes=costs.pays_bytes,
+            )
+        return MeasuredEpoch(
+            program=lower(topology, workload, plan),
+            measured=self.backend.prepare(topology, workload, plan)(),
             num_iterations=self.iterations_per_epoch,
-            previous=previous,
-            restart_s=costs.restart_s,
-            pays_bytes=costs.pays_bytes,
-            corrections=self.corrections,
+            migration_s=change_s,
+            moved_bytes=num_bytes,
         )
 
     def baseline(self, base_world: Topology) -> Baseline:
         """Figures of the uniform plan on the base links."""
         if self.backend is not None:
             plan = self.plan(self.uniform_placement)
-            measured = self.backend.measure(base_world, self.workload, plan)
+            measured = self.backend.prepare(base_world, self.workload, plan)()
             return Baseline(
                 iteration_time_s=measured.makespan_s,
                 communication_cost=exposed_cycles(measured),

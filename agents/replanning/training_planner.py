@@ -109,17 +109,13 @@ def asked_on_change(
             plan is not None
             and asked
             and not threshold.is_exceeded(plan, asked[-1], now)
-            and _fits(now, workload, plan)
+            and all(memory.fits for memory in domain_memory(now, workload, plan))
         ):
             return plan
         asked[:] = [now]
         return planner(view)
 
     return asking
-
-
-def _fits(topology: Topology, workload: Workload, plan: Plan) -> bool:
-    return all(memory.fits for memory in domain_memory(topology, workload, plan))
 
 
 def _iteration_s(problem: PlanningProblem, plan: Plan) -> float:

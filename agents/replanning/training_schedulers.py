@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from des import (
     NO_CORRECTIONS,
     Corrections,
     InfeasiblePlacementError,
+    IterationResult,
     Placement,
     Plan,
     Topology,
@@ -78,19 +79,17 @@ class ScheduledRun:
             return 1  # the first plan costs nothing, so it does not matter
         world = beside_jobs(view.topology, view.loads)
         return iterations_within(
-            self.run.epoch_s, world, self.workload, view.plan, self.corrections
+            self.run.epoch_s,
+            partial(simulate_compiled, world, self.workload, view.plan, self.corrections),
         )
 
 
-def iterations_within(
-    epoch_s: float, topology: Topology, workload: Workload, plan: Plan, corrections: Corrections
-) -> int:
-    """Iterations that a plan does in an epoch, at least 1; 1 where links that are down cut it."""
+def iterations_within(epoch_s: float, iterate: Callable[[], IterationResult]) -> int:
+    """Iterations like one in an epoch, at least 1; 1 where links that are down cut the plan."""
     try:
-        result = simulate_compiled(topology, workload, plan, corrections)
+        return max(1, round(epoch_s / iterate().makespan_s))
     except UnreachableError:
         return 1
-    return max(1, round(epoch_s / result.makespan_s))
 
 
 def _is_busy(load: DomainLoad) -> bool:
@@ -163,7 +162,9 @@ class TrainingEpisode:
         num_layers = self.workload.num_layers
         placement = Placement.even(min(base.num_domains, num_layers), num_layers)
         plan = Plan(placement=placement, schedule=self.schedule)
-        return iterations_within(self.epoch_s, base, self.workload, plan, self.corrections)
+        return iterations_within(
+            self.epoch_s, partial(simulate_compiled, base, self.workload, plan, self.corrections)
+        )
 
 
 def plans_of_rule(

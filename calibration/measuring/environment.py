@@ -2,7 +2,10 @@
 
 import os
 import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,8 +36,30 @@ BINARIES_VARIABLE = "ASTRA_SIM_BIN"
 NS3_PROGRAM = "AstraSimNetwork"
 
 
+class _CaseBackend(ABC):
+    """A backend that measures what an execution trace can hold."""
+
+    __slots__ = ()
+
+    def prepare(
+        self, topology: Topology, workload: Workload, plan: Plan
+    ) -> Callable[[], Measurement]:
+        """Return what measures one iteration of a plan, see `agents.decision.simulator.Backend`.
+
+        Raises
+        ------
+        ValueError
+            As `PlacementCase`, or naming what the backend cannot measure.
+        """
+        return self._run_of(PlacementCase(topology=topology, workload=workload, plan=plan))
+
+    @abstractmethod
+    def _run_of(self, case: PlacementCase) -> Callable[[], Measurement]:
+        """Return what measures a case, or refuse it."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AnalyticalBackend:
+class AnalyticalBackend(_CaseBackend):
     """The iterations of an environment measured by an analytical network, one NPU per domain.
 
     Parameters
@@ -55,23 +80,14 @@ class AnalyticalBackend:
         if self.binaries is not None:
             program_in(self.binaries, self.network)
 
-    def check(self, topology: Topology, workload: Workload, plan: Plan) -> None:
-        """Refuse what no trace can hold, or what the original's programs cannot run.
-
-        Raises
-        ------
-        ValueError
-            As `PlacementCase` and `network_config`, or naming what only our engine can run.
-        """
-        case = _case(topology, workload, plan)
+    def _run_of(self, case: PlacementCase) -> Callable[[], Measurement]:
+        """Refuse what `network_config` does, and what only our engine can run."""
         network_config(case, self.network, self.network_aggregation)
         if self.binaries is not None:
             _check_original(case, self.network, self.binaries)
-
-    def measure(self, topology: Topology, workload: Workload, plan: Plan) -> Measurement:
-        """Run one iteration of a plan; see `calibration.measuring.measure.measure`."""
-        return measure_case(
-            _case(topology, workload, plan),
+        return partial(
+            measure_case,
+            case,
             self.network,
             aggregation=self.network_aggregation,
             binaries=self.binaries,
@@ -79,7 +95,7 @@ class AnalyticalBackend:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AstraNs3Backend:
+class AstraNs3Backend(_CaseBackend):
     """The iterations of an environment measured by a user's packet-level program.
 
     Its links are those of the user's physical topology, so those of the world must stand still.
@@ -91,15 +107,9 @@ class AstraNs3Backend:
         check_program(self.ns3.binary)
         self.ns3.version()
 
-    def check(self, topology: Topology, workload: Workload, plan: Plan) -> None:
-        """Refuse what no trace can hold, what the program cannot run, and links that move.
-
-        Raises
-        ------
-        ValueError
-            As `PlacementCase`, or naming what is refused: messages that do not queue, too.
-        """
-        case = _case(topology, workload, plan)
+    def _run_of(self, case: PlacementCase) -> Callable[[], Measurement]:
+        """Refuse what the program cannot run, links that move, and messages that do not queue."""
+        topology = case.topology
         require_queues(topology, "astra-ns3")
         if any(topology.epoch_of(seed).links != topology.links for seed in (0, 1)):
             raise ValueError(
@@ -107,14 +117,11 @@ class AstraNs3Backend:
                 "to epoch, as those of the physical topology do; got links that move"
             )
         _check_original(case, "unaware", self.ns3.binary)
-
-    def measure(self, topology: Topology, workload: Workload, plan: Plan) -> Measurement:
-        """Run one iteration of a plan; see `calibration.measuring.measure.measure`."""
-        return measure_case(_case(topology, workload, plan), "astra-ns3", ns3=self.ns3)
+        return partial(measure_case, case, "astra-ns3", ns3=self.ns3)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PacketBackend:
+class PacketBackend(_CaseBackend):
     """The iterations of an environment simulated packet by packet, one host per domain.
 
     Parameters
@@ -129,23 +136,11 @@ class PacketBackend:
         require_positive("backend ns3", "limit_s", self.limit_s)
         ns3_version()
 
-    def check(self, topology: Topology, workload: Workload, plan: Plan) -> None:
-        """Refuse what a packet-level network cannot simulate.
-
-        Raises
-        ------
-        ValueError
-            As `PlacementCase` and `network_numbers`; messages that do not queue, too.
-        """
-        _case(topology, workload, plan)
-        require_queues(topology, "ns3")
-        network_numbers(topology)
-
-    def measure(self, topology: Topology, workload: Workload, plan: Plan) -> Measurement:
-        """Run one iteration of a plan; see `measure_packets`."""
-        return measure_packets.measure_packets(
-            _case(topology, workload, plan), limit_s=self.limit_s
-        )
+    def _run_of(self, case: PlacementCase) -> Callable[[], Measurement]:
+        """Refuse what `network_numbers` does, and messages that do not queue."""
+        require_queues(case.topology, "ns3")
+        network_numbers(case.topology)
+        return partial(measure_packets.measure_packets, case, limit_s=self.limit_s)
 
 
 def unaware(*, network_aggregation: Aggregation = "harmonic") -> AnalyticalBackend:
@@ -239,10 +234,6 @@ def astra_ns3(
 def _binaries() -> Path | None:
     folder = os.environ.get(BINARIES_VARIABLE)
     return Path(folder) if folder else None
-
-
-def _case(topology: Topology, workload: Workload, plan: Plan) -> PlacementCase:
-    return PlacementCase(topology=topology, workload=workload, plan=plan)
 
 
 def _check_original(case: PlacementCase, network: Backend, program: Path) -> None:

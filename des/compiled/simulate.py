@@ -30,12 +30,12 @@ def simulate_compiled(
     step: int = 0,
 ) -> IterationResult:
     """Simulate one iteration of a plan, see `des.simulate`; what cannot be is refused there."""
-    return run_compiled(
+    return simulate_program(
         topology, lower(topology, workload, plan, corrections, step=step), corrections
     )
 
 
-def run_compiled(
+def simulate_program(
     topology: Topology, program: Program, corrections: Corrections = NO_CORRECTIONS
 ) -> IterationResult:
     """Run the program of an iteration alone on the links of the world it was lowered for."""

@@ -194,7 +194,7 @@ def _peaks_of_devices(
 
 
 class DeviceState(NamedTuple):
-    """What a device holds at all times, all its GPUs together. [bytes]"""
+    """Model state of a device, with whole layers and outer state, all GPUs together. [bytes]"""
 
     model_bytes: float
     whole_layers_bytes: float
@@ -229,7 +229,7 @@ def activation_room_bytes(workload: Workload, stages: Sequence[BoundStage]) -> f
 
 
 class GpuMemory(NamedTuple):
-    """What each GPU of one device of a domain holds at all times, and its memory. [bytes]"""
+    """State of each GPU of one device of a domain at all times, and its memory. [bytes]"""
 
     domain: str
     device: int

@@ -6,7 +6,7 @@ from functools import partial
 from itertools import pairwise
 from typing import Any
 
-from des.costs.bound_stages import BoundStage, bound_stages, by_device
+from des.costs.bound_stages import BoundStage, by_device
 from des.costs.feasibility import assign
 from des.costs.inner_sums import half_sum_s, halves_after, halves_before, left_fraction
 from des.costs.local_borders import border_inside, summed_part_inside
@@ -14,7 +14,7 @@ from des.costs.memory import gpu_memory, kept_bytes, memory_of_peaks
 from des.costs.stage_times import stage_times_s
 from des.costs.update_times import update_s
 from des.job.workload import Workload
-from des.plan.buckets import Bucket, buckets_behind, buckets_of
+from des.plan.buckets import Bucket, buckets_of
 from des.plan.corrections import NO_CORRECTIONS, Corrections
 from des.plan.exchange_steps import num_parts
 from des.plan.gradient_exchange import GradientExchange
@@ -91,21 +91,21 @@ def lower(
     return _as_run(topology, program, corrections, sends_wait=plan.holds_senders_up(topology))
 
 
-def lower_exchange_behind(
+def lower_exchange(
     topology: Topology,
     workload: Workload,
-    plan: Plan,
-    step: int,
+    stages: Sequence[BoundStage],
+    buckets: Sequence[Bucket],
     corrections: Corrections = NO_CORRECTIONS,
+    *,
+    exchange: GradientExchange,
 ) -> Program:
-    """Turn the exchange that starts after a step and continues behind the next ones into a program.
+    """Turn an exchange that starts after a step and has the devices to itself into a program.
 
-    It has members only, none where nothing is due or what is due does not wait.
+    It has members only, none where there is no bucket.
     """
-    stages = bound_stages(topology, plan)
-    lowering = _Lowering(topology, workload, stages, corrections, plan.exchange)
-    buckets = [replace(one, after_step=True) for one in buckets_behind(workload, plan, step)]
-    members = lowering.members(buckets)
+    lowering = _Lowering(topology, workload, stages, corrections, exchange)
+    members = lowering.members([replace(one, after_step=True) for one in buckets])
     return lowering.draft.program(workers=(), members=members, num_devices=len(by_device(stages)))
 
 

@@ -2,12 +2,14 @@
 
 from collections.abc import Sequence
 
+from des.costs.bound_stages import bound_stages
 from des.engine.iteration import run_alone
 from des.engine.result import IterationResult
 from des.job.workload import Workload
+from des.plan.buckets import buckets_behind
 from des.plan.corrections import NO_CORRECTIONS, Corrections
 from des.plan.plan import Plan
-from des.program.lowering import lower, lower_exchange_behind
+from des.program.lowering import lower, lower_exchange
 from des.schedules import Order
 from des.world.topology import Topology
 
@@ -61,5 +63,8 @@ def exchange_behind_s(
 
     It has the links to itself here; 0 where nothing is due or what is due does not wait.
     """
-    program = lower_exchange_behind(topology, workload, plan, step, corrections)
+    stages, buckets = bound_stages(topology, plan), buckets_behind(workload, plan, step)
+    program = lower_exchange(
+        topology, workload, stages, buckets, corrections, exchange=plan.exchange
+    )
     return run_alone(topology, program, corrections).ended_s

@@ -135,7 +135,7 @@ def simulate_epoch(
         )
     change_s = num_bytes = 0.0
     if previous is not None:
-        change_s, num_bytes = _change(
+        change_s, num_bytes = change_of_plan(
             topology,
             workload,
             previous,
@@ -164,7 +164,7 @@ def simulate_epoch(
     )
 
 
-def _change(
+def change_of_plan(
     topology: Topology,
     workload: Workload,
     old: Plan,

@@ -1,6 +1,6 @@
 """Figures of the steps of a training run: simulated, or remembered where nothing has changed."""
 
-from collections.abc import Callable, Generator, Hashable, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterable, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple, Protocol, TypeVar
 
@@ -8,8 +8,9 @@ from des.costs.feasibility import tightest_domain
 from des.dynamics.link_course import StarvationError, Weather
 from des.engine.result import IterationResult
 from des.job.workload import Workload
-from des.plan.buckets import buckets_behind
+from des.plan.buckets import Bucket, buckets_behind
 from des.plan.corrections import Corrections
+from des.plan.placement import Stage
 from des.plan.plan import Plan
 from des.plan.synchronisation import Fragment, all_reduce_bytes, fragments_due
 from des.simulation.iteration import exchange_behind_s, simulate
@@ -103,7 +104,7 @@ class StepSimulator:
         def run(world: Topology) -> ExchangeFigures:
             return ExchangeFigures(
                 exchange_behind_s(world, self._workload, plan, step, self._corrections),
-                bytes_behind(world, self._workload, plan, step),
+                bytes_behind(world, plan.stages, buckets_behind(self._workload, plan, step)),
             )
 
         return self._remembered(self._exchanges, (plan, due), now_s, run)
@@ -168,14 +169,13 @@ def told_when(now_s: float) -> Generator[None, None, None]:
         ) from error
 
 
-def bytes_behind(topology: Topology, workload: Workload, plan: Plan, step: int) -> float:
-    """Bytes over all links of the exchange behind the steps after a step, each hop counted.
+def bytes_behind(topology: Topology, stages: Sequence[Stage], buckets: Iterable[Bucket]) -> float:
+    """Bytes over all links of an exchange behind the steps after a step, each hop counted.
 
     Every replica passes its share of the ring all-reduce on to the next one.
     """
-    stages = plan.stages
     num_bytes = 0.0
-    for bucket in buckets_behind(workload, plan, step):
+    for bucket in buckets:
         domains = [stages[stage].domain for stage in bucket.stages]
         ring = zip(domains, [*domains[1:], domains[0]], strict=True)
         num_hops = sum(len(topology.route(here, there)) for here, there in ring)

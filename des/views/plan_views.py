@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from des.compiled.simulate import run_compiled
+from des.compiled.simulate import simulate_program
 from des.engine.result import IterationResult
 from des.figures.figure import Figure
 from des.plan.corrections import NO_CORRECTIONS, Corrections
@@ -33,7 +33,7 @@ def plan_views(
     title: str = "The chosen plan",
 ) -> PlanViews:
     """Run the program of an iteration and return its figures."""
-    result = run_compiled(topology, program, corrections)
+    result = simulate_program(topology, program, corrections)
     return views_of_result(topology, program, result, title=title)
 
 

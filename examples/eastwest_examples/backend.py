@@ -4,7 +4,9 @@ One row of the entry-point group ``eastwest.backends`` makes it known to environ
 ``gymnasium.make("EastWest/Placement-v0", backend="latency_free")``.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 from des import Plan, Topology, Workload, simulate
 
@@ -21,15 +23,14 @@ class FreeFigures:
 class LatencyFree:
     """Simulates each plan on links without latency."""
 
-    def check(self, topology: Topology, workload: Workload, plan: Plan) -> None:
-        """Any plan that the simulator takes can be measured."""
-
-    def measure(self, topology: Topology, workload: Workload, plan: Plan) -> FreeFigures:
-        """Judge one iteration of a plan."""
+    def prepare(
+        self, topology: Topology, workload: Workload, plan: Plan
+    ) -> Callable[[], FreeFigures]:
+        """Return what judges one iteration of a plan; any that the simulator takes can be."""
         links = tuple(replace(link, latency_s=0.0) for link in topology.links)
-        result = simulate(replace(topology, links=links), workload, plan)
-        exposed_s = tuple(0.0 for _ in topology.domains)
-        return FreeFigures(makespan_s=result.makespan_s, exposed_s=exposed_s)
+        judge = partial(simulate, replace(topology, links=links), workload, plan)
+        exposed_s = (0.0,) * topology.num_domains
+        return lambda: FreeFigures(makespan_s=judge().makespan_s, exposed_s=exposed_s)
 
 
 def latency_free() -> LatencyFree:

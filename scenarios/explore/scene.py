@@ -27,7 +27,7 @@ from des import (
     read_topology,
 )
 from des.base.checks import require_count, require_positive
-from des.compiled.simulate import run_compiled
+from des.compiled.simulate import simulate_program
 from des.plan.synchronisation import Synchronisation
 from des.views.plan_views import PlanViews, views_of_result
 
@@ -163,7 +163,7 @@ def scene_of(settings: Settings) -> Scene:
     workload = _job(settings.model, settings.num_sequences).workload(1)
     plan = scene_plan(settings, topology, workload)
     program = lower(topology, workload, plan)
-    result = run_compiled(topology, program)
+    result = simulate_program(topology, program)
     title = f"{settings.family.replace('_', ' ')}, {settings.schedule}"
     views = views_of_result(topology, program, result, title=title)
     return Scene(

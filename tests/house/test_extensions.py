@@ -107,7 +107,7 @@ def test_the_backend_leaves_latencies_out(installed):
     backend = backend_named("latency_free")
 
     assert "latency_free" in backend_names()
-    assert backend.measure(topology, workload, plan).makespan_s == pytest.approx(6.0)
+    assert backend.prepare(topology, workload, plan)().makespan_s == pytest.approx(6.0)
 
 
 def test_the_model_the_rule_and_the_target_are_values_that_need_no_table(installed):

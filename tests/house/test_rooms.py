@@ -32,6 +32,7 @@ NEVERS = {
     "des.cluster": ("des.compiled",),
     "des.serving": ("des.compiled",),
     "des.devices": ("des.engine",),
+    "des.views": ("des.costs",),
     "agents.decision": ("agents.planners", "agents.flat"),
     "agents.trainers": ("agents",),
     "agents.judge": ("agents.planners",),

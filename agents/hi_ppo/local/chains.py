@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from agents.hi_ppo.local.alike_gpus import DeviceTimes
-from des import Corrections, Plan, Topology, Workload
+from des import Corrections, Topology
 from des.compiled.many.desk import new_desk
 from des.compiled.many.layout import Real, Whole
 from des.compiled.many.paced import Batch, paced_table, paces_of
@@ -32,7 +32,7 @@ class DomainBorder(NamedTuple):
 
 
 def borders_of(
-    topology: Topology, plan: Plan, workload: Workload, corrections: Corrections
+    topology: Topology, domains: Sequence[int], message_bytes: float, corrections: Corrections
 ) -> tuple[DomainBorder, ...]:
     """Return the borders between the domains of a pipeline, from the input on.
 
@@ -42,9 +42,9 @@ def borders_of(
         If no links lead over one of them.
     """
     overhead_s, found = corrections.message_overhead_s, []
-    for one, other in pairwise(stage.domain for stage in plan.placement.stages):
+    for one, other in pairwise(domains):
         ways = [
-            quickest_message_s(topology, *ends, workload.message_bytes, corrections)
+            quickest_message_s(topology, *ends, message_bytes, corrections)
             for ends in ((one, other), (other, one))
         ]
         forth_s, back_s = (max(0.0, turn_s - overhead_s) for _, turn_s in ways)

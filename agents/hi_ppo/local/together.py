@@ -215,9 +215,10 @@ def _alone_and_together(
         [quick_device_times(case, one.plan.option, one.binding) for one in menu]
         for case, menu in zip(cases, menus, strict=True)
     ]
+    domains = [stage.domain for stage in plan.placement.stages]
     chains = Chains(
         times,
-        borders_of(topology, plan, workload, corrections),
+        borders_of(topology, domains, workload.message_bytes, corrections),
         schedule=plan.schedule if has_pace(plan.schedule) else _PACED,
         num_microbatches=workload.num_microbatches,
         overhead_s=corrections.message_overhead_s,

@@ -10,7 +10,7 @@ import numpy as np
 from agents.decision.simulator import Simulator
 from agents.judge.search_judge import Judge
 from agents.judge.steady_judge import MISFIT
-from des import NO_CORRECTIONS, Corrections, IterationResult, Plan, Topology, Workload, simulate
+from des import NO_CORRECTIONS, Corrections, Plan, Topology, Workload, simulate
 from des.base.arithmetic import held_bytes
 from des.compiled.many.activations import ACTIVATION, WEIGHT_INPUT
 from des.compiled.many.layout import Real
@@ -83,15 +83,7 @@ def figures_of(
     simulator: Simulator = simulate,
 ) -> PlanFigures:
     """Simulate an iteration of any plan and return what it is judged by."""
-    return figures_of_result(
-        topology, workload, plan, simulator(topology, workload, plan, corrections)
-    )
-
-
-def figures_of_result(
-    topology: Topology, workload: Workload, plan: Plan, result: IterationResult
-) -> PlanFigures:
-    """Objectives of a plan, from its simulated iteration."""
+    result = simulator(topology, workload, plan, corrections)
     charges = [
         link.num_bytes * price
         for link, price in zip(result.links, link_prices(topology), strict=True)

@@ -19,8 +19,6 @@ from des import (
     Parallelism,
     Placement,
     Plan,
-    Topology,
-    Workload,
     check_memory,
 )
 from des.compiled.simulate import makespan_compiled_s
@@ -235,15 +233,8 @@ def _time_s(desk: SearchDesk, trainer: Trainer, setting: BoundSetting, plan: Pla
         check_memory(desk.topology, workload, plan)
     except InfeasiblePlacementError:
         return inf
-    if not _is_run(trainer, desk.topology, workload, plan):
+    try:
+        check_plan(trainer, desk.topology, workload, plan)
+    except ValueError:  # the trainer refuses it
         return inf
     return makespan_compiled_s(desk.topology, workload, plan, desk.corrections)
-
-
-def _is_run(trainer: Trainer, topology: Topology, workload: Workload, plan: Plan) -> bool:
-    """Whether a trainer runs a plan."""
-    try:
-        check_plan(trainer, topology, workload, plan)
-    except ValueError:
-        return False
-    return True
