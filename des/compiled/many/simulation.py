@@ -8,7 +8,7 @@ from des.compiled.many.desk import new_lane_desk
 from des.compiled.many.families import family_times_s
 from des.compiled.many.job import DomainFigures, domain_figures, job_on, work_tables
 from des.compiled.many.layout import Flags, Real, Whole
-from des.compiled.many.paced import Batch, paced_table, paces_of
+from des.compiled.many.paced import CountedPlans, paced_table, paces_of
 from des.compiled.many.programs import programs_of
 from des.compiled.many.recurrence import makespans
 from des.compiled.many.steady import Job, Plans, overflows, water_fill
@@ -81,7 +81,7 @@ class PlanSimulation:
         ordered = rows[np.argsort(groups, kind="stable")]
         counts = np.full(len(times_s), self.workload.num_microbatches)
         limits_s = np.full(len(times_s), np.inf)
-        batch = Batch(job, self.paces, plans, counts)
+        batch = CountedPlans(job, self.paces, plans, counts)
         makespans(self.desk, batch, ordered, len(ordered), limits_s, times_s)
 
     def overflow(self, job: Job, plans: Plans) -> Real:
