@@ -1,4 +1,4 @@
-"""Least times and memory of pipelines of static schedules: from their paces, over the stages."""
+"""Least times and memory of pipelines of schedules with a pace, over the stages."""
 
 import math
 

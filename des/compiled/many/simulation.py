@@ -25,7 +25,7 @@ from des.world.topology import Topology
 
 
 class PlanSimulation:
-    """Simulates plans of one job that have one stage per domain and a static schedule.
+    """Simulates plans of one job that have one stage per domain and a schedule with a pace.
 
     What plans do is worked out once, so that a network costs about 0.1 ms. One thread at a time may
     use it.
@@ -173,9 +173,9 @@ def simulate_many(
     """Iteration time of every plan on every network, (T, P), equal to `des.simulate`. [s]
 
     Plans whose pipelines have one stage per domain, domains of their own that work as one device, a
-    static schedule and direct links run side by side in compiled code, their exchanges included,
-    where links stand still, serve in turn and each way by itself; the others one by one. Memory is
-    not looked at.
+    schedule with a pace and direct links run side by side in compiled code, their exchanges
+    included, where links stand still, serve in turn and each way by itself; the others one by one.
+    Memory is not looked at.
 
     Parameters
     ----------
