@@ -9,7 +9,7 @@ from agents.judge.quick_fill import Tools, fits
 from des.base.jit import kernel
 from des.compiled.many.layout import Flags, Real, Small, Whole
 from des.compiled.many.least_times import least_time_s
-from des.compiled.many.paced import Batch
+from des.compiled.many.paced import CountedPlans
 from des.compiled.many.recurrence import makespans
 from des.compiled.many.steady import Plans
 
@@ -96,7 +96,7 @@ def judge_candidates(tools: Tools, aim: Aim, near: Near, num: int) -> int:
             group = plans.schedule[plan] * most + plans.num_stages[plan]
             starts[group] -= 1
             near.ordered[starts[group]] = plan
-    batch = Batch(tools.job, tools.paces, plans, near.counts)
+    batch = CountedPlans(tools.job, tools.paces, plans, near.counts)
     makespans(tools.desk, batch, near.ordered, total, near.limits_s, near.times_s)
     for plan in range(num):
         if near.costs[plan] == 0.0:

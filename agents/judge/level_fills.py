@@ -6,7 +6,7 @@ import numpy as np
 
 from des.base.jit import inlined, lean_kernel
 from des.compiled.many.layout import Real, Small
-from des.compiled.many.paced import WHOLE, Batch, Moments, moments_bytes, stage_moments
+from des.compiled.many.paced import WHOLE, CountedPlans, Moments, moments_bytes, stage_moments
 from des.compiled.many.steady import Job
 
 _PRECISION = 2.0**-8
@@ -45,7 +45,9 @@ def layer_times(job: Job) -> LayerTimes:
 
 
 @lean_kernel
-def fill_to_level(batch: Batch, times: LayerTimes, plan: int, ends: Small, in_memory: bool) -> None:
+def fill_to_level(
+    batch: CountedPlans, times: LayerTimes, plan: int, ends: Small, in_memory: bool
+) -> None:
     """Fill a plan, which links join, up to the least level that holds all layers, about.
 
     Some level must; where memory counts it is known that one does. ``ends`` (S,) is room.
@@ -68,7 +70,7 @@ def fill_to_level(batch: Batch, times: LayerTimes, plan: int, ends: Small, in_me
 
 @lean_kernel
 def _fills(
-    batch: Batch, times: LayerTimes, plan: int, ends: Small, level_s: float, in_memory: bool
+    batch: CountedPlans, times: LayerTimes, plan: int, ends: Small, level_s: float, in_memory: bool
 ) -> bool:
     """Give each stage what fits below a level; returns whether no layer is left."""
     job, plans, count = batch.job, batch.plans, batch.counts[plan]
@@ -121,7 +123,7 @@ def _end_below(
 
 
 @lean_kernel
-def even_level_s(batch: Batch, times: LayerTimes, plan: int) -> float:
+def even_level_s(batch: CountedPlans, times: LayerTimes, plan: int) -> float:
     """Level at which fractions of equal layers are even, without a least number a stage. [s]
 
     With ``a + b T`` the time outside of a stage for a level ``T``, the stage takes ``T - a - b T``

@@ -17,7 +17,7 @@ from des.base.jit import lean_kernel
 from des.compiled.many.desk import new_desk
 from des.compiled.many.job import job_on
 from des.compiled.many.layout import Real, Small, Whole
-from des.compiled.many.paced import Batch, Paces, paced_table, paces_of
+from des.compiled.many.paced import CountedPlans, Paces, paced_table, paces_of
 from des.compiled.many.paced_bound import paced_least_s, paced_quickest, paced_scores
 from des.compiled.many.simulation import plan_rows
 from des.compiled.many.steady import Plans
@@ -145,7 +145,7 @@ class PacedJudge:
         count = self.workload.num_microbatches
         one = plan_rows(plans, np.array([row]))
         one.schedule[:] = 0
-        batch = Batch(self.job, _ANY_ORDER, one, np.array([count]))
+        batch = CountedPlans(self.job, _ANY_ORDER, one, np.array([count]))
         found_s: float = paced_least_s(batch, 0, self._desk)
         return found_s
 
@@ -172,8 +172,8 @@ class PacedJudge:
         ends = np.empty(self.most_stages, dtype=np.int32)
         paced_fill(self._batch(plans, counts), self._times, per_order, ends)
 
-    def _batch(self, plans: Plans, counts: Whole) -> Batch:
-        return Batch(self.job, self.paces, plans, counts)
+    def _batch(self, plans: Plans, counts: Whole) -> CountedPlans:
+        return CountedPlans(self.job, self.paces, plans, counts)
 
     def levels_s(self, orders: Sequence[Order], counts: Whole, schedule: int) -> Real:
         """About how long pipelines take at least, by a formula and unsplit: a first look. [s]"""

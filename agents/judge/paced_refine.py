@@ -5,7 +5,7 @@ import math
 from des.base.jit import lean_kernel
 from des.compiled.many.desk import STAGE_ROWS, Desk, rows_of, write_plan
 from des.compiled.many.layout import Real
-from des.compiled.many.paced import Batch, paced_overflow
+from des.compiled.many.paced import CountedPlans, paced_overflow
 from des.compiled.many.paced_bound import paced_least_s
 from des.compiled.many.recurrence import iteration_s
 from des.compiled.many.steady import FITS, Plans
@@ -15,7 +15,9 @@ _MOST_FOR_ALL_MOVES, _NUM_BUSIEST = 8, 4
 
 
 @lean_kernel
-def paced_refine(batch: Batch, desk: Desk, most: int, times_s: Real, any_schedule: bool) -> int:
+def paced_refine(
+    batch: CountedPlans, desk: Desk, most: int, times_s: Real, any_schedule: bool
+) -> int:
     """Move layers between stages, and change schedules if they may, while plans get quicker.
 
     ``times_s`` (N,) are those of the plans, ``inf`` where they do not fit; they are overwritten, as
@@ -31,7 +33,7 @@ def paced_refine(batch: Batch, desk: Desk, most: int, times_s: Real, any_schedul
 
 @lean_kernel
 def _refine(
-    batch: Batch, plan: int, desk: Desk, most: int, times_s: Real, any_schedule: bool
+    batch: CountedPlans, plan: int, desk: Desk, most: int, times_s: Real, any_schedule: bool
 ) -> int:
     plans = batch.plans
     num_judged, num_stages = 0, plans.num_stages[plan]
@@ -71,7 +73,7 @@ def _refine(
 
 
 @lean_kernel
-def _write_work(batch: Batch, plan: int, desk: Desk) -> None:
+def _write_work(batch: CountedPlans, plan: int, desk: Desk) -> None:
     """Write the work of every stage on a microbatch. [s]"""
     write_plan(rows_of(desk), 0, batch.job, batch.plans, plan)
     for stage in range(batch.plans.num_stages[plan]):
@@ -90,7 +92,7 @@ def _is_busy(work_s: Real, num_stages: int, stage: int) -> bool:
 
 
 @lean_kernel
-def _score(batch: Batch, plan: int, desk: Desk, limit_s: float) -> float:
+def _score(batch: CountedPlans, plan: int, desk: Desk, limit_s: float) -> float:
     """Time of an iteration of a plan; ``inf`` where it does not fit, or takes no less than a limit.
 
     [s]

@@ -5,13 +5,13 @@ import math
 from agents.judge.level_fills import LayerTimes, even_level_s, fill_to_level, last_in_memory
 from des.base.jit import lean_kernel
 from des.compiled.many.layout import Real, Small
-from des.compiled.many.paced import WHOLE, Batch, paced_overflow, stage_moments
+from des.compiled.many.paced import WHOLE, CountedPlans, paced_overflow, stage_moments
 from des.compiled.many.paced_bound import least_bytes, room_bytes
 from des.compiled.many.steady import FITS, Plans
 
 
 @lean_kernel
-def paced_fill(batch: Batch, times: LayerTimes, per_order: int, ends: Small) -> None:
+def paced_fill(batch: CountedPlans, times: LayerTimes, per_order: int, ends: Small) -> None:
     """Split the layers of plans, whose domains and schedules are given, evenly in time.
 
     Every stage gets the most layers with which a common level holds: the time before its first
@@ -41,7 +41,9 @@ def paced_fill(batch: Batch, times: LayerTimes, per_order: int, ends: Small) -> 
 
 
 @lean_kernel
-def _fill_in_time(batch: Batch, times: LayerTimes, first: int, per_order: int, ends: Small) -> None:
+def _fill_in_time(
+    batch: CountedPlans, times: LayerTimes, first: int, per_order: int, ends: Small
+) -> None:
     """Split the layers of an order as if memory were free, where it can hold them at all."""
     plans, is_tight = batch.plans, room_bytes(batch, first) < least_bytes(batch.job)
     leaders = (-1, -1)
@@ -58,7 +60,7 @@ def _fill_in_time(batch: Batch, times: LayerTimes, first: int, per_order: int, e
 
 
 @lean_kernel
-def paced_levels(batch: Batch, times: LayerTimes, levels_s: Real) -> None:
+def paced_levels(batch: CountedPlans, times: LayerTimes, levels_s: Real) -> None:
     """Write about how long plans take at least, whose domains and schedules are given. [s]
 
     It is the time at which layers in fractions are even, or that of the slowest wire; ``inf`` where
@@ -91,7 +93,7 @@ def _is_joined(hop_s: Real, plans: Plans, plan: int) -> bool:
 
 
 @lean_kernel
-def _fill_memory(batch: Batch, plan: int) -> bool:
+def _fill_memory(batch: CountedPlans, plan: int) -> bool:
     """Give every stage what fits into its memory; returns whether all layers are given."""
     job, plans = batch.job, batch.plans
     num_stages, num_layers, begin = plans.num_stages[plan], job.sums_before.shape[0] - 1, 0

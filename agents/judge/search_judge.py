@@ -3,12 +3,14 @@
 from collections.abc import Sequence
 
 from agents.decision.simulator import Simulator
+from agents.judge.splits import Walk, new_walk
 from agents.judge.steady_judge import SteadyJudge, has_steady_plans, reachable
 from des import Corrections, Plan, Topology, Workload
 from des.compiled.many.job import direct_pairs
 from des.compiled.many.layout import Flags, Real
 from des.compiled.many.simulation import are_direct
 from des.compiled.many.steady import Plans
+from des.schedules import stage_orders
 
 MOST_JUDGED, MOST_SIMULATED = 20_000_000, 5_000
 """Default budgets: plans that are judged in compiled code, and one by one."""
@@ -81,3 +83,9 @@ class Judge:
     def plan(self, plans: Plans, row: int) -> Plan:
         """One of the plans."""
         return self._judge.plan(plans, row)
+
+    def walk(self, order: Sequence[int], schedule: int) -> Walk:
+        """Begin a walk through the splits of an order of domains under a schedule."""
+        name, count = self.schedules[schedule], self.workload.num_microbatches
+        has_halves = any(each.kind == "W" for each in stage_orders(name, 1, count)[0])
+        return new_walk(self.job, self.programs, order, schedule, has_halves=has_halves)

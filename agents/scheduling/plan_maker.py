@@ -14,7 +14,7 @@ from agents.scheduling.plan_action import Described
 from agents.scheduling.setting import Setting
 from des import Placement, Plan
 from des.compiled.many.each import NetworkFigures, as_one_network
-from des.compiled.many.paced import Batch, paced_table, paces_of
+from des.compiled.many.paced import CountedPlans, paced_table, paces_of
 from des.compiled.many.steady import FITS, Job, Plans
 from des.costs.memory import model_state_bytes
 from des.costs.outer_state import OUTER_STATE_BYTES
@@ -88,7 +88,7 @@ class PlanMaker:
         rows = self._rows(described)
         times = layer_times(job._replace(rate_flops_per_s=tilted.ravel()))
         ends = np.empty(self._most_stages, dtype=np.int32)
-        batch = Batch(job, self._paces, rows, counts)
+        batch = CountedPlans(job, self._paces, rows, counts)
         paced_fill(batch, times, 1, ends)
         overflow = np.empty(len(counts))
         overflows_of(batch, overflow)

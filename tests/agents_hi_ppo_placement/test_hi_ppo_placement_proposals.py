@@ -21,7 +21,7 @@ from agents.planners.search.search import search
 from agents.planners.search.search_moves import plans_of_orders
 from des import InfeasiblePlacementError, Plan, Topology, check_memory, simulate
 from des.compiled.many.least_times import least_time_s
-from des.compiled.many.paced import Batch
+from des.compiled.many.paced import CountedPlans
 from des.compiled.many.recurrence import makespans
 from des.world.domain_load import DomainLoad
 from scenarios.suites import suite
@@ -100,7 +100,7 @@ def test_plans_with_a_limit_take_what_others_take_and_are_given_up_only_where_sl
     counts = np.full(count, workload.num_microbatches)
     for limit_s in (np.inf, float(np.median(expected_s))):
         found_s = np.full(count, np.nan)
-        batch = Batch(job, tools.paces, plans, counts)
+        batch = CountedPlans(job, tools.paces, plans, counts)
         makespans(tools.desk, batch, ordered, count, np.full(count, limit_s), found_s)
         is_below = expected_s < limit_s
         assert (found_s[is_below] == expected_s[is_below]).all()

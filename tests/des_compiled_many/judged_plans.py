@@ -10,7 +10,7 @@ from agents.judge.search_judge import Judge
 from des import NO_CORRECTIONS, Topology, simulate
 from des.compiled.many.steady import Plans
 
-SCHEDULES = (*STATIC_SCHEDULES, "1f1b_2x", "1f1b_2.5x", "1f1b_4x", "1f1b_8x")
+SCHEDULES = (*STATIC_SCHEDULES, "1f1b_0.5x", "1f1b_2x", "1f1b_2.5x", "1f1b_4x", "1f1b_8x")
 """All that can be judged in compiled code, with depths among them."""
 
 RULES = [

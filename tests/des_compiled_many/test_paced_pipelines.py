@@ -15,7 +15,10 @@ from des.compiled.many.simulation import plan_rows
 from des.compiled.many.steady import FITS
 from des.schedules import SCHEDULES, has_pace, pace_of, stage_orders
 
-PACED = ("gpipe", "1f1b", "1f1b_2.5x", "zb_h1", "zb_h1_3x", "zb_h2", "zb_h1_32x")
+PACED = (
+    *("gpipe", "1f1b", "1f1b_0.5x", "1f1b_2.5x"),
+    *("zb_h1", "zb_h1_0.5x", "zb_h1_3x", "zb_h2", "zb_h1_32x"),
+)
 
 
 @st.composite

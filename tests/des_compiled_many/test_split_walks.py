@@ -9,27 +9,17 @@ from hypothesis import strategies as st
 from judged_plans import RULES, SCHEDULES, drawn_plans, judge_of, unequal_world, with_ample_memory
 from strategies import corrections, topologies, unit_workload, workloads, world
 
-from agents.judge.splits import new_walk, walk_splits
+from agents.judge.splits import walk_splits
 from des import Topology, Transport
 from des.compiled.simulate import simulate_compiled
 
 
 def all_splits(judge, order, schedule, limit_s, *, room=1000, most_steps=10**9):
     """All ends that a walk finds, a few at a time."""
-    walk, found = new_walk(len(order), judge.workload.num_layers), []
+    walk, found = judge.walk(order, schedule), []
     while walk.place[0] >= 0 and walk.place[1] < most_steps:
         ends = np.zeros((room, judge.most_stages), np.int32)
-        count = walk_splits(
-            judge.job,
-            judge.programs,
-            schedule * judge.most_stages + len(order) - 1,
-            judge.schedules[schedule].startswith("zb"),
-            np.array(order, np.int32),
-            limit_s,
-            most_steps,
-            walk,
-            ends,
-        )
+        count = walk_splits(walk, limit_s, most_steps, ends)
         found += [tuple(row) for row in ends[:count, : len(order)].tolist()]
     return found
 

@@ -18,7 +18,7 @@ from agents.hi_ppo.local.alike_gpus import DeviceTimes
 from des import Corrections, Topology
 from des.compiled.many.desk import new_desk
 from des.compiled.many.layout import Real, Whole
-from des.compiled.many.paced import Batch, paced_table, paces_of
+from des.compiled.many.paced import CountedPlans, paced_table, paces_of
 from des.compiled.many.paced_bound import paced_scores
 from des.compiled.many.steady import Job
 from des.costs.message_times import quickest_message_s
@@ -101,7 +101,7 @@ class Chains:
         plans.end_layer[:] = np.arange(1, self._most + 1)
         counts = np.full(len(choices), self._num_microbatches)
         times_s, overflow = np.empty((2, len(choices)))
-        batch = Batch(self._job, self._paces, plans, counts)
+        batch = CountedPlans(self._job, self._paces, plans, counts)
         paced_scores(batch, self._desk, slack, best_s, times_s, overflow)
         return times_s
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from agents.decision.depths import DEPTHS
-from agents.judge.splits import new_walk, walk_splits
+from agents.judge.splits import walk_splits
 from agents.planners.exact.exact import num_contiguous_placements
 from agents.planners.pareto.fronts import (
     Archive,
@@ -25,7 +25,6 @@ from agents.planners.search.search_moves import Order, plans_of_orders
 from agents.planners.search.search_refine import refined
 from des import NO_CORRECTIONS, Corrections, Topology, Workload
 from des.compiled.many.layout import Real
-from des.schedules import stage_orders
 
 MOST_ENUMERATED = 1_000_000
 """Plans, schedules counted, up to which all are judged: 4 domains and 32 layers, 5 and 12."""
@@ -104,10 +103,6 @@ class _BranchAndBound:
         self._counts_used = "used_utilisation" in archive.objectives
         search = judge.judge
         self._found = np.zeros((4096, search.most_stages), dtype=np.int32)
-        self._has_halves = [
-            any(kind == "W" for kind, *_ in stage_orders(name, 1, search.job.num_microbatches)[0])
-            for name in search.schedules
-        ]
 
     def run(self) -> Front:
         search = self._judge.judge
@@ -153,25 +148,15 @@ class _BranchAndBound:
 
     def _walk(self, order: Order) -> bool:
         """Judge all splits of an order that no bound rules out; returns whether it has ended."""
-        search, size = self._judge.judge, len(order)
-        domains = np.array(order, dtype=np.int32)
-        for schedule, has_halves in enumerate(self._has_halves):
-            walk = new_walk(size, search.workload.num_layers)
+        search = self._judge.judge
+        for schedule in range(len(search.schedules)):
+            walk = search.walk(order, schedule)
             while walk.place[0] >= 0:
                 if self._steps_left <= 0 or search.num_left <= 0:
                     return False
                 before = int(walk.place[1])
-                count = walk_splits(
-                    search.job,
-                    search.programs,
-                    schedule * search.most_stages + size - 1,
-                    has_halves,
-                    domains,
-                    self._limit_s(order),
-                    before + self._steps_left,
-                    walk,
-                    self._found,
-                )
+                most_steps = before + self._steps_left
+                count = walk_splits(walk, self._limit_s(order), most_steps, self._found)
                 self._steps_left -= int(walk.place[1]) - before
                 if count:
                     plans = plans_of_orders([order] * count, (schedule,), search.most_stages)

@@ -5,12 +5,11 @@ from itertools import pairwise
 import numpy as np
 
 from agents.judge.search_judge import Judge
-from agents.judge.splits import new_walk, walk_splits
+from agents.judge.splits import walk_splits
 from agents.planners.search.search_moves import Order, all_orders, joined
 from des.compiled.many.simulation import plan_rows
 from des.compiled.many.steady import Plans
 from des.compiled.simulate import simulate_compiled
-from des.schedules import stage_orders
 from des.simulation.iteration import simulate
 
 MOST_STEPS = 2_000_000_000
@@ -33,11 +32,6 @@ class Enumeration:
         self.best, self.best_score = best, best_score
         self._num_steps_left = MOST_STEPS
         self._found = np.zeros((_MOST_AT_ONCE, judge.most_stages), dtype=np.int32)
-        num_microbatches = judge.workload.num_microbatches
-        self._has_halves = [
-            any(kind == "W" for kind, *_ in stage_orders(name, 1, num_microbatches)[0])
-            for name in judge.schedules
-        ]
 
     def run(self) -> bool:
         """Go through all plans; returns whether it has ended, so that the best is proven."""
@@ -53,25 +47,14 @@ class Enumeration:
 
     def _walk(self, order: Order, schedule: int) -> None:
         """Go through the splits over one order."""
-        judge, size = self._judge, len(order)
-        domains = np.array(order, dtype=np.int32)
-        walk = new_walk(size, judge.workload.num_layers)
+        judge, walk = self._judge, self._judge.walk(order, schedule)
         while walk.place[0] >= 0 and self._num_steps_left > 0 and judge.num_left > 0:
             before = int(walk.place[1])
-            count = walk_splits(
-                judge.job,
-                judge.programs,
-                schedule * judge.most_stages + size - 1,
-                self._has_halves[schedule],
-                domains,
-                self.best_score if self._has_bounds else np.inf,
-                before + self._num_steps_left,
-                walk,
-                self._found,
-            )
+            limit_s = self.best_score if self._has_bounds else np.inf
+            count = walk_splits(walk, limit_s, before + self._num_steps_left, self._found)
             self._num_steps_left -= int(walk.place[1]) - before
             if count:
-                self._add(domains, schedule, self._found[:count].copy())
+                self._add(walk.order, schedule, self._found[:count].copy())
 
     def _add(self, domains: np.ndarray, schedule: int, ends: np.ndarray) -> None:
         """Let plans wait until there are enough to judge together."""

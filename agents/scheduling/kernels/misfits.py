@@ -2,11 +2,11 @@
 
 from des.base.jit import kernel
 from des.compiled.many.layout import Real
-from des.compiled.many.paced import Batch, paced_overflow
+from des.compiled.many.paced import CountedPlans, paced_overflow
 
 
 @kernel
-def overflows_of(batch: Batch, overflow: Real) -> None:
+def overflows_of(batch: CountedPlans, overflow: Real) -> None:
     """Write `des.compiled.many.paced.paced_overflow` of all pipelines, (Q,)."""
     for plan in range(overflow.size):
         overflow[plan] = paced_overflow(batch, plan)

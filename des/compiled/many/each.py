@@ -149,7 +149,7 @@ def simulate_each(
         if written is None or len(written.positions) < len(own.rate_flops_per_s):
             raise ValueError(
                 "simulate each: plans must have one stage per domain, domains of their own that "
-                "work as one device, and a static schedule; got others"
+                "work as one device, and a schedule with a pace; got others"
             )
         pipelines = written.rows.pipelines
         networks_of_rows = np.repeat(np.arange(len(written.positions)), np.diff(written.rows.first))

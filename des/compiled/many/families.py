@@ -10,7 +10,7 @@ from des.compiled.many.family_layout import ALONE, PassTimes, RingJob, RingRoom
 from des.compiled.many.family_rows import WrittenPlans, written_plans
 from des.compiled.many.job import DomainFigures, domain_figures
 from des.compiled.many.layout import Real
-from des.compiled.many.paced import Batch, paces_of
+from des.compiled.many.paced import CountedPlans, paces_of
 from des.compiled.many.pipelines import last_passes
 from des.compiled.many.rings import step_times
 from des.compiled.many.steady import Job
@@ -109,7 +109,7 @@ class FamilySimulation:
         num_bytes = self._workload.message_bytes / compression
         np.divide(num_bytes, goodput, out=wire_s, where=goodput > 0.0)
         rows, task = self._written.rows, job._replace(wire_s=wire_s)
-        batch = Batch(task, self._paces, rows.pipelines, rows.shares)
+        batch = CountedPlans(task, self._paces, rows.pipelines, rows.shares)
         last_passes(self._desk, batch, ordered, self._passes)
 
 

@@ -31,7 +31,7 @@ class Paces(NamedTuple):
     ahead: Real
 
 
-class Batch(NamedTuple):
+class CountedPlans(NamedTuple):
     """N plans of a job that are judged together, and the microbatches of each, (N,)."""
 
     job: Job
@@ -57,7 +57,7 @@ def paces_of(schedules: Sequence[str]) -> Paces:
 
 
 @lean_kernel
-def paced_overflow(batch: Batch, plan: int) -> float:
+def paced_overflow(batch: CountedPlans, plan: int) -> float:
     """Memory that a plan lacks, as a share of what the domain has that lacks most; or `FITS`."""
     job, plans, begin, most = batch.job, batch.plans, 0, FITS
     for stage in range(plans.num_stages[plan]):
@@ -88,7 +88,7 @@ class Moments(NamedTuple):
 
 
 @lean_kernel
-def stage_moments(batch: Batch, plan: int, stage: int) -> Moments:
+def stage_moments(batch: CountedPlans, plan: int, stage: int) -> Moments:
     """Find the fullest moments of a stage."""
     paces, schedule, count = batch.paces, batch.plans.schedule[plan], batch.counts[plan]
     warm_up = num_warm_up(paces, schedule, batch.plans.num_stages[plan] - 1 - stage, count)

@@ -1,4 +1,4 @@
-"""Least times and memory of pipelines of static schedules: from their paces, over the stages."""
+"""Least times and memory of pipelines of schedules with a pace, over the stages."""
 
 import math
 
@@ -6,7 +6,7 @@ from des.base.jit import lean_kernel
 from des.compiled.many.activations import ACTIVATION, PARAMETERS
 from des.compiled.many.desk import STAGE_ROWS, Desk, rows_of, write_plan
 from des.compiled.many.layout import Real, Whole
-from des.compiled.many.paced import WHOLE, Batch, num_behind, num_warm_up, paced_overflow
+from des.compiled.many.paced import WHOLE, CountedPlans, num_behind, num_warm_up, paced_overflow
 from des.compiled.many.recurrence import iteration_s
 from des.compiled.many.steady import FITS, Job
 
@@ -16,7 +16,7 @@ _ROUNDING = 1.0 - 1e-9
 
 @lean_kernel
 def paced_scores(
-    batch: Batch, desk: Desk, slack: float, best_s: float, times_s: Real, overflow: Real
+    batch: CountedPlans, desk: Desk, slack: float, best_s: float, times_s: Real, overflow: Real
 ) -> None:
     """Write what memory plans lack, see `overflows`, and iteration times of those that fit. [s]
 
@@ -41,7 +41,7 @@ def paced_scores(
 
 @lean_kernel
 def paced_quickest(
-    batch: Batch, desk: Desk, first: Whole, best: Whole, times_s: Real, overflow: Real
+    batch: CountedPlans, desk: Desk, first: Whole, best: Whole, times_s: Real, overflow: Real
 ) -> None:
     """Write the quickest plan of each of G groups under each of S schedules, and its time. [s]
 
@@ -72,7 +72,7 @@ def paced_quickest(
 
 
 @lean_kernel
-def paced_least_s(batch: Batch, plan: int, desk: Desk) -> float:
+def paced_least_s(batch: CountedPlans, plan: int, desk: Desk) -> float:
     """Time that an iteration of a plan takes at least; the plan is written down for it. [s]
 
     It is the longest of what no stage and no wire can do without: the way of the first microbatch
@@ -130,7 +130,7 @@ def least_bytes(job: Job) -> float:
 
 
 @lean_kernel
-def room_bytes(batch: Batch, plan: int) -> float:
+def room_bytes(batch: CountedPlans, plan: int) -> float:
     """Memory of the domains of a plan together. [bytes]"""
     plans, room = batch.plans, 0.0
     for stage in range(plans.num_stages[plan]):

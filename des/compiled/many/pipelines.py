@@ -5,12 +5,12 @@ from des.compiled.kernels.intrinsics import views_of
 from des.compiled.many.desk import FREE, STAGE_ROWS, START, Desk, rows_of
 from des.compiled.many.family_layout import PassTimes
 from des.compiled.many.layout import Whole
-from des.compiled.many.paced import Batch
+from des.compiled.many.paced import CountedPlans
 from des.compiled.many.recurrence import num_alike, run_block
 
 
 @kernel
-def last_passes(desk: Desk, pipelines: Batch, ordered: Whole, passes: PassTimes) -> None:
+def last_passes(desk: Desk, pipelines: CountedPlans, ordered: Whole, passes: PassTimes) -> None:
     """Write the last passes of pipelines at some positions, those alike in a row."""
     rows, batch, order, out = (
         rows_of(desk),

@@ -29,7 +29,7 @@ from des.compiled.many.desk import (
     write_plan,
 )
 from des.compiled.many.layout import Real, Whole
-from des.compiled.many.paced import WHOLE, Batch
+from des.compiled.many.paced import WHOLE, CountedPlans
 from des.compiled.many.steady import Job, slowest_update_s
 
 _NUM_LOOKS = 6
@@ -40,7 +40,7 @@ _ROUNDING = 1.0 - 1e-9
 
 
 @lean_kernel
-def iteration_s(batch: Batch, plan: int, desk: Desk, limit_s: float) -> float:
+def iteration_s(batch: CountedPlans, plan: int, desk: Desk, limit_s: float) -> float:
     """Time of one iteration of a plan that is written down; ``inf`` if not below a limit. [s]"""
     rows = rows_of(desk)
     rows.own[LIMIT, 0] = limit_s
@@ -52,7 +52,7 @@ def iteration_s(batch: Batch, plan: int, desk: Desk, limit_s: float) -> float:
 
 @kernel
 def makespans(
-    desk: Desk, batch: Batch, ordered: Whole, num: int, limits_s: Real, makespans_s: Real
+    desk: Desk, batch: CountedPlans, ordered: Whole, num: int, limits_s: Real, makespans_s: Real
 ) -> None:
     """Write how long an iteration of plans takes, (N,), side by side in the lanes of a desk.
 
@@ -78,7 +78,7 @@ def makespans(
 
 
 @kernel
-def num_alike(batch: Batch, ordered: Whole, begin: int, num: int) -> int:
+def num_alike(batch: CountedPlans, ordered: Whole, begin: int, num: int) -> int:
     """Number of plans in a row that fit into the lanes together, from a position on."""
     plans, counts, first, end = batch.plans, batch.counts, ordered[begin], begin + 1
     while end < min(begin + LANES, num):
@@ -93,7 +93,7 @@ def num_alike(batch: Batch, ordered: Whole, begin: int, num: int) -> int:
 
 @kernel
 def run_block(
-    rows: DeskRows, batch: Batch, ordered: Whole, begin: int, size: int, is_limited: bool
+    rows: DeskRows, batch: CountedPlans, ordered: Whole, begin: int, size: int, is_limited: bool
 ) -> bool:
     """Run plans in the lanes, see `run_rows`; spare lanes repeat the last one."""
     for lane in range(LANES):
@@ -102,7 +102,7 @@ def run_block(
 
 
 @kernel
-def _run(rows: DeskRows, batch: Batch, plan: int, is_limited: bool) -> bool:
+def _run(rows: DeskRows, batch: CountedPlans, plan: int, is_limited: bool) -> bool:
     """Run plans like one that are written down, see `run_rows`."""
     num_stages, schedule, count = (
         batch.plans.num_stages[plan],

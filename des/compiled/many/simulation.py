@@ -8,7 +8,7 @@ from des.compiled.many.desk import new_lane_desk
 from des.compiled.many.families import family_times_s
 from des.compiled.many.job import DomainFigures, domain_figures, job_on, work_tables
 from des.compiled.many.layout import Flags, Real, Whole
-from des.compiled.many.paced import Batch, paced_table, paces_of
+from des.compiled.many.paced import CountedPlans, paced_table, paces_of
 from des.compiled.many.programs import programs_of
 from des.compiled.many.recurrence import makespans
 from des.compiled.many.steady import Job, Plans, overflows, water_fill
@@ -25,7 +25,7 @@ from des.world.topology import Topology
 
 
 class PlanSimulation:
-    """Simulates plans of one job that have one stage per domain and a static schedule.
+    """Simulates plans of one job that have one stage per domain and a schedule with a pace.
 
     What plans do is worked out once, so that a network costs about 0.1 ms. One thread at a time may
     use it.
@@ -81,7 +81,7 @@ class PlanSimulation:
         ordered = rows[np.argsort(groups, kind="stable")]
         counts = np.full(len(times_s), self.workload.num_microbatches)
         limits_s = np.full(len(times_s), np.inf)
-        batch = Batch(job, self.paces, plans, counts)
+        batch = CountedPlans(job, self.paces, plans, counts)
         makespans(self.desk, batch, ordered, len(ordered), limits_s, times_s)
 
     def overflow(self, job: Job, plans: Plans) -> Real:
@@ -173,9 +173,9 @@ def simulate_many(
     """Iteration time of every plan on every network, (T, P), equal to `des.simulate`. [s]
 
     Plans whose pipelines have one stage per domain, domains of their own that work as one device, a
-    static schedule and direct links run side by side in compiled code, their exchanges included,
-    where links stand still, serve in turn and each way by itself; the others one by one. Memory is
-    not looked at.
+    schedule with a pace and direct links run side by side in compiled code, their exchanges
+    included, where links stand still, serve in turn and each way by itself; the others one by one.
+    Memory is not looked at.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """Plans on a world that stands still, thousands at a time: do they fit, and how long do they take?
 
-Plans have one stage per domain, a static schedule and a direct link each way over every border, see
-`agents.judge.search_judge.Judge.are_steady`. Their iterations run by
+Plans have one stage per domain, a schedule with a pace and a direct link each way over every
+border, see `agents.judge.search_judge.Judge.are_steady`. Their iterations run by
 `des.compiled.many.recurrence`; the memory that they need is that of `des.domain_memory`.
 """
 

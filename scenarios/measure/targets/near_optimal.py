@@ -8,13 +8,12 @@ import numpy as np
 
 from agents.decision.depths import DEPTHS
 from agents.judge.search_judge import Judge
-from agents.judge.splits import new_walk, walk_splits
+from agents.judge.splits import walk_splits
 from agents.planners.search.search import search
 from agents.planners.search.search_moves import Order, all_orders
 from des import NO_CORRECTIONS, Plan, Topology, Workload
 from des.compiled.many.steady import Plans
 from des.compiled.simulate import simulate_compiled
-from des.schedules import stage_orders
 
 NEAR = 1e-3
 """Within this share of the best time a plan is as good."""
@@ -87,26 +86,14 @@ def near_optimal(
 
 def _plans_below(judge: Judge, order: Order, limit_s: float) -> Iterator[Plans | None]:
     """Yield the plans over an order of which no bound is above the limit; None if too many."""
-    size, num_microbatches = len(order), judge.workload.num_microbatches
-    domains = np.array(order, dtype=np.int32)
+    size = len(order)
     row = np.zeros((1, judge.most_stages), dtype=np.int32)
-    row[0, :size] = domains
+    row[0, :size] = order
     ends = np.zeros((_AT_ONCE, judge.most_stages), dtype=np.int32)
-    for schedule, name in enumerate(judge.schedules):
-        kinds = {kind for kind, *_ in stage_orders(name, 1, num_microbatches)[0]}
-        walk = new_walk(size, judge.workload.num_layers)
+    for schedule in range(len(judge.schedules)):
+        walk = judge.walk(order, schedule)
         while walk.place[0] >= 0:
-            count = walk_splits(
-                judge.job,
-                judge.programs,
-                schedule * judge.most_stages + size - 1,
-                "W" in kinds,
-                domains,
-                limit_s,
-                _MOST_STEPS,
-                walk,
-                ends,
-            )
+            count = walk_splits(walk, limit_s, _MOST_STEPS, ends)
             if walk.place[1] >= _MOST_STEPS:
                 yield None
                 return
