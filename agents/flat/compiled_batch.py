@@ -28,7 +28,7 @@ def is_compilable(task: PlacementTask) -> bool:
         return False
     if type(task.world) not in (GivenWorld, DrawnWorld):
         return False
-    return is_static(task.schedule)
+    return is_static(task.schedule) and task.world.world(0).transport.is_immediate
 
 
 class CompiledBatch:

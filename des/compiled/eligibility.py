@@ -46,7 +46,6 @@ def has_plain_transport(topology: Topology) -> bool:
         transport.sharing == "fifo"
         and transport.endpoints == "overlapped"
         and not transport.half_duplex
-        and not transport.runtime.rendezvous
-        and transport.hosts is None
+        and transport.is_immediate
         and topology.first_limit is None
     )

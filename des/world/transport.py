@@ -102,6 +102,11 @@ class Transport:
             )
 
     @property
+    def is_immediate(self) -> bool:
+        """Whether messages wait for no notices, and hosts have no windows that remember."""
+        return not self.runtime.rendezvous and self.hosts is None
+
+    @property
     def message_window_bytes(self) -> float | None:
         """Bytes that all connections of one message may have under way together. [bytes]"""
         if self.window_bytes is None:

@@ -20,6 +20,8 @@ from agents.ppo.batch_step import BatchStep
 from des import Corrections, Law, Link, Topology, UniformLaw, build_workload, read_topology
 from des.base.random_numbers import derived_seed
 from des.plan.replacement import Replacement
+from des.world.hosts import HOSTS
+from des.world.runtime import RUNTIMES
 from des.world.transport import Transport
 from des.worlds import EAST_CENTRAL_WEST
 
@@ -269,6 +271,18 @@ def tasks(
         replacement=draw(st.none() | costs),
         corrections=draw(st.just(Corrections()) | corrections()),
     )
+
+
+@pytest.mark.parametrize(
+    "transport",
+    [Transport(runtime=RUNTIMES["torch_early"]), Transport(hosts=HOSTS["linux_default"])],
+)
+def test_messages_that_wait_for_others_are_for_the_readable_engine(transport):
+    topology = dataclasses.replace(TASKS["mesh"].world.topology, transport=transport)
+    task = dataclasses.replace(TASKS["mesh"], world=GivenWorld(topology=topology))
+
+    assert is_compilable(TASKS["mesh"])
+    assert not is_compilable(task)
 
 
 @settings(max_examples=examples(60), deadline=None)
