@@ -12,6 +12,7 @@ from agents.search.desk import SearchDesk
 from agents.search.misfits import least_shortfall
 from agents.search.objective import PlanObjective
 from agents.search.search import PlanRequest, bound_settings, candidates_of
+from agents.search.settings import unpaced_schedules
 from des import EVERY_STEP, InfeasiblePlacementError
 
 _MOST_POLISHED = 2
@@ -19,6 +20,12 @@ _MOST_POLISHED = 2
 
 _MOST_EXACT = 8
 """Candidates of a kind that are simulated as whole plans."""
+
+_MOST_REFINED = 3
+"""Best plans that are tried with schedules made for each of them."""
+
+_MOST_PASSES = 4000
+"""Most microbatches times stages of plans for which such schedules are made unasked."""
 
 _NEAR = 1.3
 """Copies that exchange gradients in every step are looked for up to this multiple of the best."""
@@ -58,6 +65,7 @@ def search_bound(request: PlanRequest, objective: PlanObjective | None = None) -
     found = candidates_of(request, desk, by_sites=not aim.is_time_alone)
     refusals: list[str] = []
     rows = [row for group in found.groups for row in _exact_rows(request, desk, group, refusals)]
+    rows = _refined(request, desk, rows)
     if not rows:
         settings = list(bound_settings(request, fits=False))
         said = refusals[0] if refusals else least_shortfall(desk, settings, request.trainer.name)
@@ -84,6 +92,35 @@ def search_bound(request: PlanRequest, objective: PlanObjective | None = None) -
             if row.figures.step_s < best[0].figures.loss_s
         ),
     )
+
+
+def _refined(request: PlanRequest, desk: SearchDesk, rows: list[BoundRow]) -> list[BoundRow]:
+    """The rows, and the best ones under schedules that are made for a plan each.
+
+    Where the schedules asked for are all of that kind the rows that stood in for them are left out.
+    """
+    names = unpaced_schedules(request.trainer, request.schedules)
+    is_asked = bool(request.schedules) and set(request.schedules) <= set(names)
+    found = [] if is_asked else list(rows)
+    kinds: set[PlanKind] = set()
+    for place, row in enumerate(sorted(rows, key=lambda one: one.figures.step_s)):
+        own, setting = row.candidate, row.candidate.setting
+        assert isinstance(own, Candidate), "copies that differ come later"
+        is_tried = place < _MOST_REFINED or row.kind not in kinds
+        kinds.add(row.kind)
+        passes = own.num_workers * desk.num_microbatches(setting)
+        if is_tried and setting.num_chunks == 1 and (is_asked or passes <= _MOST_PASSES):
+            others = (_under(request, own, name) for name in names)
+            better = (row_of_candidate(request, one) for one in others)
+            found += [one for one in better if isinstance(one, BoundRow)]
+    return found
+
+
+def _under(request: PlanRequest, candidate: Candidate, schedule: str) -> Candidate:
+    """The candidate under another schedule."""
+    is_blocking = request.trainer.sends_under(schedule) == "blocking"
+    setting = replace(candidate.setting, schedule=schedule, is_blocking=is_blocking)
+    return replace(candidate, setting=setting)
 
 
 def _bound_s(request: PlanRequest, desk: SearchDesk) -> float:

@@ -33,13 +33,13 @@ from agents.search.settings import (
     degrees_of,
     most_context_of,
     num_stages_of,
+    surveyed_schedules,
 )
 from agents.trainers.trainer import Trainer
 from des import NO_CORRECTIONS, Corrections, Topology
 from des.costs.copy_collectives import shared_expert_parameters
 from des.costs.memory import model_state_bytes
 from des.plan.parallelism import Sharding
-from des.schedules import has_pace
 
 MICROBATCH_SIZES = (1, 2, 4, 8)
 """Sequences of a microbatch on a data rank to choose from."""
@@ -62,9 +62,6 @@ _MOST_IMPROVED = 12
 _MOST_WALKED = 3
 """Most candidates whose chain of sites is changed, where there are too many chains to try all."""
 
-_PACED = ("1f1b", "1f1b_2x", "1f1b_4x", "zb_h1", "zb_h1_2x", "zb_h1_4x", INTERLEAVED)
-"""Schedules of a trainer that runs any."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class PlanRequest:
@@ -77,7 +74,7 @@ class PlanRequest:
     trainer
         One whose plans are bound to GPUs.
     schedules
-        Those to choose from, of a pace or interleaved; empty: all of the trainer.
+        Those to choose from; empty: all of the trainer.
     token_factor
         Tokens that changed training needs over those of unchanged training, at least 1; None: by
         published losses, and plans beyond these are named apart.
@@ -99,12 +96,6 @@ class PlanRequest:
             )
         self.trainer.require_schedules(self.schedules)
         require_token_factor("request", self.token_factor)
-        for name in self.schedules:
-            if name != INTERLEAVED and not has_pace(name):
-                raise ValueError(
-                    f"request: schedules must be {INTERLEAVED}, whose groups are searched, or have "
-                    f"a pace, such as {', '.join(_PACED[:-1])}; got {name}"
-                )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -197,8 +188,7 @@ def _has_room(request: PlanRequest, degrees: Degrees) -> bool:
 
 def _schedules(request: PlanRequest) -> Iterator[tuple[str, int, float]]:
     """Schedules to choose from, with chunks of a device and the size of groups."""
-    trainer = request.trainer
-    for name in request.schedules or trainer.schedules or _PACED:
+    for name in surveyed_schedules(request.trainer, request.schedules):
         if name == INTERLEAVED:
             for chunks in range(2, MOST_CHUNKS + 1):
                 yield from ((name, chunks, factor) for factor in GROUP_FACTORS)

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from agents.decision.training_job import TrainingJob
+from agents.trainers.trainer import Trainer
 from des import Parallelism, Topology, Workload
 from des.job.models import architecture_named
 from des.job.transformer import GradientPrecision
@@ -28,6 +29,12 @@ _CONTEXT_TOKENS = 8192
 
 INTERLEAVED = "interleaved_1f1b"
 """Schedule of several chunks a device."""
+
+_PACED = "1f1b", "1f1b_2x", "1f1b_4x", "zb_h1", "zb_h1_2x", "zb_h1_4x"
+"""Schedules of one chunk a device of a trainer that runs any."""
+
+_UNPACED = "deep_1f1b", "greedy", "zb_auto"
+"""Schedules of such a trainer that look at the times of a plan, the quick ones."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,6 +124,25 @@ class BoundSetting:
         if self.num_chunks == 1 or size == num_workers:
             return self.schedule
         return f"{self.schedule}_{size / num_workers:.9g}x"
+
+
+def unpaced_schedules(trainer: Trainer, asked: tuple[str, ...]) -> tuple[str, ...]:
+    """Schedules that are made for one plan each, for the last few plans of a search.
+
+    Parameters
+    ----------
+    asked
+        Those to choose from; empty: all of the trainer.
+    """
+    names = asked or (() if trainer.schedules else _UNPACED)
+    return tuple(one for one in names if one != INTERLEAVED and not has_pace(one))
+
+
+def surveyed_schedules(trainer: Trainer, asked: tuple[str, ...]) -> tuple[str, ...]:
+    """Schedules that pipelines are searched with; paced ones stand in for those without a pace."""
+    names = asked or trainer.schedules or (*_PACED, INTERLEAVED)
+    unpaced = unpaced_schedules(trainer, asked)
+    return tuple(one for one in names if one not in unpaced) or _PACED
 
 
 def together_of(setting: BoundSetting) -> int:

@@ -24,8 +24,8 @@ JOB = TrainingJob(model="llama2_7b", num_sequences=16, sequence_length=2048)
 BOUND = [name for name, trainer in TRAINERS.items() if not trainer.is_ideal]
 
 
-def searched(topology, name="megatron", objective=None, job=JOB):
-    request = PlanRequest(topology=topology, job=job, trainer=trainer_named(name))
+def searched(topology, name="megatron", objective=None, job=JOB, **changes):
+    request = PlanRequest(topology=topology, job=job, trainer=trainer_named(name), **changes)
     return search_bound(request, objective)
 
 
@@ -187,3 +187,32 @@ def test_gpus_divide_sequences_that_are_long_among_them():
     assert whole.candidate.setting.degrees.context == 1
     assert parted.figures.step_s < 0.75 * whole.figures.step_s
     assert parted.candidate.estimate_s == pytest.approx(parted.figures.step_s, rel=1e-6)
+
+
+@pytest.mark.parametrize("schedule", ["zb_auto", "greedy"])
+def test_schedules_without_a_pace_can_be_asked_for_alone(schedule):
+    """Every row has it, and the time of the simulator."""
+    topology = joined((site("A", 8), site("B", 8)), 1e9)
+    found = searched(topology, "reference", schedules=(schedule,))
+
+    assert {row.kind for row in found.rows} == {"single", "pipeline"}
+    for row in found.rows:
+        assert row.bound.plan.schedule == schedule
+        assert simulate(topology, row.bound.workload, row.bound.plan).makespan_s == row.bound.step_s
+
+
+@pytest.mark.parametrize("name", ["reference", "torchtitan"])
+def test_schedules_made_for_a_plan_are_kept_where_they_are_quicker(name):
+    """All paced schedules alone are no quicker than with those made for the best plans."""
+    topology = joined((site("A", 8), site("B", 24)), 4e8)
+    paced = ("1f1b", "1f1b_2x", "1f1b_4x", "zb_h1", "zb_h1_2x", "zb_h1_4x", "interleaved_1f1b")
+    free = {row.kind: row for row in searched(topology, name).rows}
+
+    for row in searched(topology, name, schedules=paced).rows:
+        assert free[row.kind].figures.step_s <= row.figures.step_s
+    assert free["pipeline"].bound.plan.schedule in ("greedy", "zb_auto", "deep_1f1b")
+
+
+def test_a_trainer_that_lacks_a_schedule_names_those_that_it_has():
+    with pytest.raises(ValueError, match="must be some of 1f1b, interleaved_1f1b; got 'zb_auto'"):
+        searched(sites(), schedules=("zb_auto",))

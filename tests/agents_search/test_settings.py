@@ -13,6 +13,8 @@ from agents.search.settings import (
     degrees_of,
     most_context_of,
     num_stages_of,
+    surveyed_schedules,
+    unpaced_schedules,
 )
 from agents.trainers.table import trainer_named
 
@@ -77,11 +79,21 @@ def test_names_of_interleaved_schedules_have_the_size_of_groups_over_devices():
 
 def test_a_request_refuses_what_is_not_searched():
     world = sites(site("A"))
-    reference = trainer_named("reference")
     with pytest.raises(ValueError, match=r"request: trainer must be one whose plans .* got ideal"):
         PlanRequest(topology=world, job=JOB, trainer=trainer_named("ideal"))
-    with pytest.raises(ValueError, match=r"schedules must be interleaved_1f1b, .* got zb_auto"):
-        PlanRequest(topology=world, job=JOB, trainer=reference, schedules=("1f1b", "zb_auto"))
+    megatron = trainer_named("megatron")
+    with pytest.raises(ValueError, match=r"schedules must be some of 1f1b, .* got 'zb_auto'"):
+        PlanRequest(topology=world, job=JOB, trainer=megatron, schedules=("1f1b", "zb_auto"))
+
+
+def test_schedules_without_a_pace_are_left_to_the_last_few_plans():
+    reference, megatron = trainer_named("reference"), trainer_named("megatron")
+
+    assert surveyed_schedules(reference, ("1f1b", "zb_auto")) == ("1f1b",)
+    assert unpaced_schedules(reference, ("1f1b", "zb_auto")) == ("zb_auto",)
+    assert "zb_h1" in surveyed_schedules(reference, ("zb_auto",))
+    assert unpaced_schedules(megatron, ()) == ()
+    assert surveyed_schedules(megatron, ()) == megatron.schedules
 
 
 def test_all_chains_are_all_orders_of_all_sets():
