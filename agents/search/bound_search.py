@@ -1,11 +1,13 @@
 """Search of bound plans: the best of each kind, simulated as the trainer runs it."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from agents.decision.bound_plan import BoundPlan
 from agents.search.candidates import Candidate
+from agents.search.chains import Chain
 from agents.search.desk import SearchDesk
 from agents.search.misfits import least_shortfall
 from agents.search.objective import ComparedFigures, PlanObjective
@@ -32,6 +34,9 @@ _MOST_POLISHED = 2
 _MOST_EXACT = 8
 """Candidates of a kind that are simulated as whole plans."""
 
+_ROUNDING = 1e-9
+"""Share by which times that are equal but for rounding may differ."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class BoundRow:
@@ -50,10 +55,14 @@ class BoundRow:
     @property
     def kind(self) -> PlanKind:
         """Kind of the plan."""
-        chains = self.candidate.chains
-        if len(chains) == 1:
-            return "single" if len(chains[0]) == 1 else "pipeline"
-        return "replicas" if all(len(chain) == 1 for chain in chains) else "hybrid"
+        return _kind_of(self.candidate.chains)
+
+
+def _kind_of(chains: Sequence[Chain]) -> PlanKind:
+    """Kind of a plan by the sites of each of its pipelines."""
+    if len(chains) == 1:
+        return "single" if len(chains[0]) == 1 else "pipeline"
+    return "replicas" if all(len(chain) == 1 for chain in chains) else "hybrid"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,7 +92,12 @@ def search_bound(request: PlanRequest, objective: PlanObjective | None = None) -
     desk = SearchDesk(topology=request.topology, job=request.job, corrections=request.corrections)
     found = candidates_of(request, desk, by_sites=not aim.is_time_alone)
     refusals: list[str] = []
-    rows = [row for group in found.groups for row in _exact_rows(request, desk, group, refusals)]
+    is_time_alone = aim.is_time_alone and aim.most_s == math.inf
+    rows = [
+        row
+        for group in found.groups
+        for row in _exact_rows(request, desk, group, refusals, is_time_alone=is_time_alone)
+    ]
     if not rows:
         settings = list(bound_settings(request, fits=False))
         said = refusals[0] if refusals else least_shortfall(desk, settings, request.trainer.name)
@@ -104,18 +118,34 @@ def search_bound(request: PlanRequest, objective: PlanObjective | None = None) -
 
 
 def _exact_rows(
-    request: PlanRequest, desk: SearchDesk, candidates: Sequence[Candidate], refusals: list[str]
+    request: PlanRequest,
+    desk: SearchDesk,
+    candidates: Sequence[Candidate],
+    refusals: list[str],
+    *,
+    is_time_alone: bool,
 ) -> list[BoundRow]:
-    """Rows of the best candidates that the trainer runs and that fit; notes why others do not."""
+    """Rows of the best candidates that the trainer runs and that fit; notes why others do not.
+
+    Where time alone counts, those that are estimated to take longer than a row are left out.
+    """
     rows: list[BoundRow] = []
-    for candidate in candidates:
+    polished = [
+        desk.polished(one) if at < _MOST_POLISHED else one for at, one in enumerate(candidates)
+    ]
+    quickest_s: dict[PlanKind, float] = {}
+    for at in sorted(range(len(candidates)), key=lambda at: polished[at].estimate_s):
         if len(rows) == _MOST_EXACT:
             break
-        better = desk.polished(candidate) if len(rows) < _MOST_POLISHED else candidate
-        for one in dict.fromkeys((better, candidate)):
+        kind = _kind_of(candidates[at].chains)
+        limit_s = quickest_s.get(kind, math.inf) * (1.0 + _ROUNDING)
+        if is_time_alone and polished[at].estimate_s > limit_s:
+            continue
+        for one in dict.fromkeys((polished[at], candidates[at])):
             row = row_of_candidate(request, one)
             if isinstance(row, BoundRow):
                 rows.append(row)
+                quickest_s[kind] = min(row.figures.step_s, quickest_s.get(kind, math.inf))
                 break
             refusals.append(row)
     return rows
