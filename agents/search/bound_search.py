@@ -6,15 +6,17 @@ from dataclasses import dataclass
 from typing import Literal
 
 from agents.decision.bound_plan import BoundPlan
-from agents.search.candidates import Candidate
+from agents.search.candidates import Candidate, PipelineSites
 from agents.search.chains import Chain
 from agents.search.desk import SearchDesk
 from agents.search.misfits import least_shortfall
 from agents.search.objective import ComparedFigures, PlanObjective
 from agents.search.search import PlanRequest, bound_settings, candidates_of
-from des import InfeasiblePlacementError
+from agents.search.settings import INTERLEAVED
+from des import InfeasiblePlacementError, Plan, Workload
 from des.compiled.simulate import simulate_compiled
 from des.costs.memory import DomainMemory
+from des.plan.synchronisation import agree_every_step
 from des.views.prices import cost_of, has_prices
 
 PlanKind = Literal["single", "pipeline", "replicas", "hybrid"]
@@ -47,7 +49,7 @@ class BoundRow:
     """
 
     bound: BoundPlan
-    candidate: Candidate
+    candidate: Candidate | PipelineSites
     figures: ComparedFigures
     memory: tuple[DomainMemory, ...]
     busy_s: dict[str, float]
@@ -78,8 +80,18 @@ class BoundFound:
         return self.rows[0]
 
 
-def search_bound(request: PlanRequest, objective: PlanObjective | None = None) -> BoundFound:
+def search_bound(
+    request: PlanRequest,
+    objective: PlanObjective | None = None,
+    *,
+    in_force: BoundPlan | None = None,
+) -> BoundFound:
     """Search the plans that a trainer can run, and rank them.
+
+    Parameters
+    ----------
+    in_force
+        A plan of the job that is ranked with those that are found, if it can run.
 
     Raises
     ------
@@ -98,6 +110,8 @@ def search_bound(request: PlanRequest, objective: PlanObjective | None = None) -
         for group in found.groups
         for row in _exact_rows(request, desk, group, refusals, is_time_alone=is_time_alone)
     ]
+    if in_force is not None:
+        rows += _row_in_force(request, in_force)
     if not rows:
         settings = list(bound_settings(request, fits=False))
         said = refusals[0] if refusals else least_shortfall(desk, settings, request.trainer.name)
@@ -130,6 +144,7 @@ def _exact_rows(
     Where time alone counts, those that are estimated to take longer than a row are left out.
     """
     rows: list[BoundRow] = []
+    candidates = list({_key_of(one): one for one in reversed(candidates)}.values())[::-1]
     polished = [
         desk.polished(one) if at < _MOST_POLISHED else one for at, one in enumerate(candidates)
     ]
@@ -151,11 +166,43 @@ def _exact_rows(
     return rows
 
 
+def _key_of(candidate: Candidate) -> tuple[object, ...]:
+    """All of a candidate that tells its plan; a pipeline of one stage is alike in any order."""
+    setting = candidate.setting
+    order = (setting.schedule, setting.group_factor) if candidate.num_workers > 1 else ()
+    sizes = setting.degrees, setting.microbatch_size, setting.recomputation
+    return *sizes, order, candidate.chains, candidate.splits, candidate.stage_layers
+
+
 def row_of_candidate(request: PlanRequest, candidate: Candidate) -> BoundRow | str:
     """Simulate a candidate as a whole plan; the reason where the trainer or memory refuses it."""
-    topology = request.topology
     workload = candidate.setting.workload(request.job)
-    plan = candidate.plan(topology)
+    return _row(request, candidate, workload, candidate.plan(request.topology))
+
+
+def _row_in_force(request: PlanRequest, in_force: BoundPlan) -> list[BoundRow]:
+    """Row of the plan in force, if the trainer runs it as it is asked for and it fits.
+
+    One whose copies seldom exchange has no time of a step alone, and is none.
+    """
+    plan = in_force.plan
+    if not agree_every_step(plan.synchronisation):
+        return []
+    names = request.schedules or (plan.schedule,)
+    if not any(
+        plan.schedule.startswith(name) if name == INTERLEAVED else plan.schedule == name
+        for name in names
+    ):
+        return []
+    row = _row(request, PipelineSites.of_plan(plan), in_force.workload, plan)
+    return [row] if isinstance(row, BoundRow) else []
+
+
+def _row(
+    request: PlanRequest, candidate: Candidate | PipelineSites, workload: Workload, plan: Plan
+) -> BoundRow | str:
+    """Simulate a plan; the reason where the trainer or memory refuses it."""
+    topology = request.topology
     try:
         result = simulate_compiled(topology, workload, plan, request.corrections)
         bound = BoundPlan(

@@ -32,20 +32,20 @@ def copies_of(
     """
     found: list[Candidate] = []
     best_s = limit_s
-    grouped: dict[tuple[object, ...], list[_Grouping]] = {}
-    bounds = [max(_fluid_s(desk, one), least_exchange_s(desk, one)) for one in settings]
-    for at in sorted(range(len(settings)), key=bounds.__getitem__):
-        if bounds[at] >= best_s:
+    alike: dict[tuple[object, ...], list[BoundSetting]] = {}
+    for one in settings:
+        key = one.degrees, one.microbatch_size, one.recomputation, one.num_chunks
+        alike.setdefault(key, []).append(one)
+    few = [(_least_s(desk, own[0]), at, own) for at, own in enumerate(alike.values())]
+    for least_s, _, own in sorted(few):
+        if least_s >= best_s:
             break
-        setting = settings[at]
-        key = setting.degrees, setting.microbatch_size, setting.num_chunks, setting.recomputation
-        if key not in grouped:
-            grouped[key] = list(_groupings(desk, setting))
-        for grouping in grouped[key]:
-            own = _candidate(desk, setting, grouping, best_s)
-            if own is not None:
-                found.append(own)
-                best_s = min(best_s, own.estimate_s)
+        for grouping in _groupings(desk, own[0]):
+            for setting in own:
+                candidate = _candidate(desk, setting, grouping, best_s)
+                if candidate is not None:
+                    found.append(candidate)
+                    best_s = min(best_s, candidate.estimate_s)
     return sorted(found, key=lambda one: one.estimate_s)[:_MOST_KEPT]
 
 
@@ -54,6 +54,11 @@ def least_exchange_s(desk: SearchDesk, setting: BoundSetting) -> float:
     workload = setting.workload(desk.job)
     quickest_s = desk.tables.least_way_s(workload.message_bytes)
     return 0.5 * _bytes_round(setting, workload) * quickest_s / workload.message_bytes
+
+
+def _least_s(desk: SearchDesk, setting: BoundSetting) -> float:
+    """Time that copies take at least, for passes or for sums over links. [s]"""
+    return max(_fluid_s(desk, setting), least_exchange_s(desk, setting))
 
 
 def _fluid_s(desk: SearchDesk, setting: BoundSetting) -> float:

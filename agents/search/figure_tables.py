@@ -21,7 +21,7 @@ from agents.search.figures import (
 )
 from agents.search.kernels.records import SiteFigures
 from agents.search.settings import BoundSetting, Degrees, num_stages_of
-from des import Corrections, Parallelism, Topology
+from des import Corrections, Topology
 from des.world.access import OPEN
 from des.world.domain import Domain
 
@@ -145,56 +145,59 @@ class FigureTables:
 
     def _by_site(
         self,
-        of_kind: Callable[[BoundSetting, int, Parallelism], np.ndarray],
+        of_kind: Callable[[BoundSetting, int, int], np.ndarray],
         setting: BoundSetting,
         num_devices: np.ndarray,
     ) -> np.ndarray:
         """Figures of every site, those of sites without devices 0."""
         kinds, kind_of = self._kinds
-        own: dict[int, np.ndarray] = {}
-        for kind, count in zip(kind_of.tolist(), num_devices.tolist(), strict=True):
-            if count and kind not in own:
-                own[kind] = of_kind(setting, kind, setting.degrees.parallelism(count))
-        sizes = np.max([one.shape for one in own.values()], axis=0)
+        counts = dict(zip(kind_of.tolist(), num_devices.tolist(), strict=True))
+        own = {kind: of_kind(setting, kind, count) for kind, count in counts.items() if count}
+        first, *others = own.values()
+        sizes = first.shape
+        if any(one.shape != sizes for one in others):
+            sizes = tuple(np.max([one.shape for one in own.values()], axis=0))
         found = np.zeros((len(kinds), *sizes))
         for kind, one in own.items():
-            found[kind][tuple(slice(0, size) for size in one.shape)] = one
+            found[kind][tuple(map(slice, one.shape))] = one
         by_site: np.ndarray = found[kind_of]
         return by_site
 
-    def _passes_s(self, setting: BoundSetting, kind: int, parallelism: Parallelism) -> np.ndarray:
+    def _passes_s(self, setting: BoundSetting, kind: int, count: int) -> np.ndarray:
         """Times of passes; copies do the same, each with its own sequences, if they are alone."""
-        degrees = setting.degrees
+        degrees, size = setting.degrees, setting.microbatch_size
         if degrees.context == degrees.expert == 1:
-            setting = replace(setting, degrees=Degrees(tensor=degrees.tensor))
-            parallelism = setting.degrees.parallelism(1)
-        own = setting.degrees, setting.microbatch_size, setting.recomputation
-        workload, domain = setting.workload(self.job), self._kinds[0][kind]
-        return self._part(
-            ("passes", kind, *own),
-            lambda: passes_before_s(workload, domain, parallelism, self.corrections),
-        )
+            count, degrees = 1, Degrees(tensor=degrees.tensor)
 
-    def _ends_s(self, setting: BoundSetting, kind: int, parallelism: Parallelism) -> np.ndarray:
-        gradient_bytes = setting.workload(self.job).gradient_bytes
-        own = setting.degrees, gradient_bytes, setting.num_replicas
-        return self._part(
-            ("ends", kind, *own),
-            lambda: sums_and_update_s(
-                gradient_bytes,
-                self._kinds[0][kind],
-                parallelism,
-                self.corrections,
-                setting.num_replicas,
-            ),
-        )
+        def work_out() -> np.ndarray:
+            workload = replace(setting, degrees=degrees).workload(self.job)
+            domain, parallelism = self._kinds[0][kind], degrees.parallelism(count)
+            return passes_before_s(workload, domain, parallelism, self.corrections)
 
-    def _wires_s(self, setting: BoundSetting, kind: int, parallelism: Parallelism) -> np.ndarray:
-        workload = setting.workload(self.job)
-        return self._part(
-            ("wires", kind, setting.degrees, setting.microbatch_size),
-            lambda: wires_s(workload, self._kinds[0][kind], parallelism, self.corrections),
-        )
+        return self._part(("passes", kind, degrees, size, setting.recomputation), work_out)
+
+    def _ends_s(self, setting: BoundSetting, kind: int, count: int) -> np.ndarray:
+        degrees, num_replicas = setting.degrees, setting.num_replicas
+
+        def work_out() -> np.ndarray:
+            gradient_bytes = setting.workload(self.job).gradient_bytes
+            domain, parallelism = self._kinds[0][kind], degrees.parallelism(count)
+            return sums_and_update_s(
+                gradient_bytes, domain, parallelism, self.corrections, num_replicas
+            )
+
+        key = "ends", kind, degrees, setting.gradient_precision, num_replicas
+        return self._part(key, work_out)
+
+    def _wires_s(self, setting: BoundSetting, kind: int, count: int) -> np.ndarray:
+        degrees = setting.degrees
+
+        def work_out() -> np.ndarray:
+            workload = setting.workload(self.job)
+            domain, parallelism = self._kinds[0][kind], degrees.parallelism(count)
+            return wires_s(workload, domain, parallelism, self.corrections)
+
+        return self._part(("wires", kind, degrees, setting.microbatch_size), work_out)
 
     def _parameters(self, setting: BoundSetting) -> np.ndarray:
         """Parameters before each layer, see `SiteFigures`."""

@@ -213,10 +213,13 @@ def _ranked(
         families.setdefault(_family_of(setting), []).append(setting)
     waiting: list[tuple[float, bool, int]] = []
     alike = [sorted(one, key=lambda each: each.group_factor) for one in families.values()]
+    known: dict[tuple[object, ...], float] = {}
     for at, (setting, *_) in enumerate(alike):
-        rates = 1.0 / desk.tables.fluid_s(setting)
-        fluid_s = 1.0 / max(float(rates[list(reach)].sum()) or _NO_RATE for reach in reaches)
-        waiting.append((fluid_s, False, at))
+        key = setting.degrees, setting.microbatch_size, setting.recomputation
+        if key not in known:
+            rates = 1.0 / desk.tables.fluid_s(setting)
+            known[key] = min(1.0 / (rates[list(reach)].sum() or _NO_RATE) for reach in reaches)
+        waiting.append((known[key], False, at))
     heapify(waiting)
     while waiting:
         bound_s, is_known, at = heappop(waiting)

@@ -158,3 +158,16 @@ def test_limits_that_no_plan_keeps_name_the_best_there_is():
 
     with pytest.raises(ValueError, match=rf"at_most: must be at least {step_s:.4g} s"):
         searched(sites(site("A", 8)), objective=PlanObjective.parse("time", "1e-3 s"))
+
+
+def test_a_plan_in_force_that_is_quicker_than_what_the_search_finds_is_the_answer():
+    """Microbatches of eight sequences take longer; the plan in force has smaller ones."""
+    topology = sites(site("A"), site("B"))
+    request = PlanRequest(topology=topology, job=JOB, trainer=trainer_named("megatron"))
+    best = search_bound(request).best.bound
+    few = replace(request, microbatch_sizes=(8,))
+    slower = search_bound(few).best.bound
+
+    assert best.step_s < slower.step_s
+    assert search_bound(few, in_force=best).best.bound == best
+    assert search_bound(request, in_force=slower).best.bound == best

@@ -34,16 +34,42 @@ def level_s(figures: SiteFigures, chain: np.ndarray, num_chunks: int) -> float:
     return least_s
 
 
+@inner_kernel
+def least_sent_s(figures: SiteFigures, rules: TimingRules, chain: np.ndarray) -> float:
+    """Least time of an iteration by the messages between the sites of a chain. [s]
+
+    A link carries those of all chunks. Where sends block they hold up the first and last device of
+    a site, so that all devices together have less time for the layers of the model.
+    """
+    size, last = len(chain), figures.passes_s.shape[2] - 1
+    longest_s, rate, held_layers = 0.0, 0.0, 0.0
+    for at in range(size):
+        one_s = figures.layer_s[chain[at]]
+        rate += figures.num_devices[chain[at]] / one_s
+        if at + 1 < size:
+            down = figures.outer_s[chain[at], chain[at + 1]]
+            up = figures.outer_s[chain[at + 1], chain[at]]
+            longest_s = max(longest_s, rules.num_chunks * max(down[0], up[0]))
+            held_layers += (down[0] + down[1]) / one_s
+            held_layers += (up[0] + up[1]) / figures.layer_s[chain[at + 1]]
+    if rules.is_blocking and rules.num_chunks == 1:
+        longest_s = max(longest_s, (last + held_layers) / rate)
+    return (rules.num_microbatches - 1) * longest_s
+
+
 @lean_kernel
 def foreseen_s(figures: SiteFigures, rules: TimingRules, chain: np.ndarray) -> float:
     """Time of an iteration without any wait: one microbatch all the way, then the busiest device.
 
     The fastest site's layers stand for all of the way, and the time of several chunks is shared.
+    Where weight gradients stay behind they fill the time of the way.
     """
     fastest_s = np.inf
     for at in range(len(chain)):
         fastest_s = min(fastest_s, figures.layer_s[chain[at]])
     way_s = (figures.passes_s.shape[2] - 1) * fastest_s / rules.num_chunks
+    if rules.pace[1] >= 0.0:
+        way_s = 0.0
     busiest_s = level_s(figures, chain, rules.num_chunks)
     found_s: float = (rules.num_microbatches - 1) * busiest_s + max(way_s, busiest_s)
     return found_s

@@ -3,7 +3,7 @@
 import numpy as np
 
 from agents.search.kernels.held_levels import write_held_counts
-from agents.search.kernels.levels import foreseen_s, level_s, write_even, write_level
+from agents.search.kernels.levels import foreseen_s, least_sent_s, level_s, write_even, write_level
 from agents.search.kernels.pipeline_times import staged_pipeline_s
 from agents.search.kernels.records import Room, SiteFigures, TimingRules
 from des.base.jit import inner_kernel, lean_kernel
@@ -227,6 +227,8 @@ def survey(
         if least < 1 or not foreseen_s(figures, rules, chain) < quickest_s:
             continue
         kept_s = min(limit_s, ratio * quickest_s)
+        if not least_sent_s(figures, rules, chain) < kept_s:
+            continue
         own, own_counts = scratch[: lengths[each]], counts[each]
         found_s = _quick_split(figures, rules, chain, room, split, own, own_counts, kept_s)
         if found_s < kept_s:
