@@ -204,7 +204,7 @@ def _row(
     """Simulate a plan; the reason where the trainer or memory refuses it."""
     topology = request.topology
     try:
-        result = simulate_compiled(topology, workload, plan, request.corrections)
+        result = simulate_compiled(topology, workload, plan, request.corrections, is_recorded=False)
         bound = BoundPlan(
             topology=topology,
             workload=workload,

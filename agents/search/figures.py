@@ -48,18 +48,26 @@ def _waits_of_layers(
 ) -> np.ndarray:
     """Sums before each layer of what its passes wait for copies that share tokens or experts."""
     assert workload.shape is not None
+    shape = workload.shape
+    known: dict[bool, list[float]] = {}
+    is_whole = workload.num_layers == shape.architecture.num_layers
     found = np.zeros((4, workload.num_layers + 1))
     for layer in range(workload.num_layers):
+        kind = is_whole and shape.architecture.is_sparse(layer)  # layers of a kind are alike
+        if kind in known:
+            found[:, layer + 1] = known[kind]
+            continue
         stage = Stage(index=0, domain=0, first_layer=layer, num_layers=1)
         waits_s = copy_waits_s(
-            workload.shape,
+            shape,
             domain,
             parallelism,
             stage,
             corrections=corrections,
             rate_flops_per_s=rate_flops_per_s,
         )
-        found[:, layer + 1] = [waits_s[kind] for kind in ("F", "B", "D", "W")]
+        known[kind] = [waits_s[each] for each in ("F", "B", "D", "W")]
+        found[:, layer + 1] = known[kind]
     return np.cumsum(found, axis=1)
 
 

@@ -25,10 +25,14 @@ def simulate_compiled(
     corrections: Corrections = NO_CORRECTIONS,
     *,
     step: int = 0,
+    is_recorded: bool = True,
 ) -> IterationResult:
-    """Simulate one iteration of a plan, see `des.simulate`; what cannot be is refused there."""
+    """Simulate one iteration of a plan, see `des.simulate`; what cannot be is refused there.
+
+    One that is not recorded has no spans and no transfers.
+    """
     program = lower(topology, workload, plan, corrections, step=step)
-    arrays = pack(topology, program, corrections)
+    arrays = pack(topology, program, corrections, is_recorded=is_recorded)
     state = run_to_end(topology, arrays)
     if state is None:
         return run_alone(topology, program, corrections).result()
