@@ -13,6 +13,7 @@ from rich.console import Console
 
 from bench import (
     astra,
+    bound_plans,
     convergence,
     devices,
     environment,
@@ -37,6 +38,7 @@ PARTS: dict[str, Callable[[Effort], Section]] = {
     "learning": learning.measure,
     "convergence": convergence.measure,
     "planners": planners.measure,
+    "bound_plans": bound_plans.measure,
     "devices": devices.measure,
     "k8s": k8s.measure,
     "astra": astra.measure,

@@ -140,7 +140,7 @@ def answer_bound(
     ValueError
         If none keeps the limits of the objective.
     """
-    found = search_bound(request, objective)
+    found = search_bound(request, objective, in_force=in_force)
     return BoundAnswer(
         request=request,
         objective=objective,

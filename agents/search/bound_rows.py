@@ -1,5 +1,6 @@
 """Bound plans with the figures that a search compares: simulated as the trainer runs them."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -13,10 +14,12 @@ from agents.decision.token_prices import (
 from agents.decision.whole_plan import JudgedPlan
 from agents.judge.mean_use import mean_use, step_usd
 from agents.judge.step_times import mean_step
-from agents.search.candidates import Candidate
+from agents.search.candidates import Candidate, PipelineSites
+from agents.search.chains import Chain
 from agents.search.copy_sets import CopySet
 from agents.search.objective import ComparedFigures
 from agents.search.search import PlanRequest
+from agents.search.settings import INTERLEAVED
 from agents.trainers.plan_checks import check_plan
 from des import Plan, Workload, check_memory
 from des.compiled.simulate import simulate_compiled
@@ -55,7 +58,7 @@ class BoundRow:
     """
 
     bound: BoundPlan
-    candidate: Candidate | CopySet
+    candidate: Candidate | CopySet | PipelineSites
     figures: ComparedFigures
     memory: tuple[DomainMemory, ...]
     busy_s: dict[str, float]
@@ -68,16 +71,42 @@ class BoundRow:
         mode = self.bound.plan.synchronisation
         if not agree_every_step(mode):
             return "streaming_diloco" if mode.overlap_steps else "diloco"
-        chains = self.candidate.chains
-        if len(chains) == 1:
-            return "single" if len(chains[0]) == 1 else "pipeline"
-        return "replicas" if all(len(chain) == 1 for chain in chains) else "hybrid"
+        return kind_of_chains(self.candidate.chains)
+
+
+def kind_of_chains(chains: Sequence[Chain]) -> PlanKind:
+    """Kind of a plan in step, by the sites of each of its pipelines."""
+    if len(chains) == 1:
+        return "single" if len(chains[0]) == 1 else "pipeline"
+    return "replicas" if all(len(chain) == 1 for chain in chains) else "hybrid"
 
 
 def row_of_candidate(request: PlanRequest, candidate: Candidate | CopySet) -> BoundRow | str:
     """Simulate a candidate as a whole plan; the reason where the trainer or memory refuses it."""
     workload = candidate.setting.workload(request.job)
-    plan = candidate.plan(request.topology)
+    return _row(request, candidate, workload, candidate.plan(request.topology))
+
+
+def row_in_force(request: PlanRequest, in_force: BoundPlan) -> BoundRow | None:
+    """Row of a plan in force, if the trainer runs it as it is asked for and it fits."""
+    plan = in_force.plan
+    names = request.schedules or (plan.schedule,)
+    if not any(
+        plan.schedule.startswith(name) if name == INTERLEAVED else plan.schedule == name
+        for name in names
+    ):
+        return None
+    row = _row(request, PipelineSites.of_plan(plan), in_force.workload, plan)
+    return row if isinstance(row, BoundRow) else None
+
+
+def _row(
+    request: PlanRequest,
+    candidate: Candidate | CopySet | PipelineSites,
+    workload: Workload,
+    plan: Plan,
+) -> BoundRow | str:
+    """Simulate a plan; the reason where the trainer or memory refuses it."""
     try:
         if agree_every_step(plan.synchronisation):
             return _row_of_a_step(request, candidate, workload, plan)
@@ -89,11 +118,14 @@ def row_of_candidate(request: PlanRequest, candidate: Candidate | CopySet) -> Bo
 
 
 def _row_of_a_step(
-    request: PlanRequest, candidate: Candidate | CopySet, workload: Workload, plan: Plan
+    request: PlanRequest,
+    candidate: Candidate | CopySet | PipelineSites,
+    workload: Workload,
+    plan: Plan,
 ) -> BoundRow:
     """Row of a plan all steps of which are alike."""
     topology = request.topology
-    result = simulate_compiled(topology, workload, plan, request.corrections)
+    result = simulate_compiled(topology, workload, plan, request.corrections, is_recorded=False)
     busy_s: dict[str, float] = {}
     devices: dict[tuple[str, int], float] = {}
     for stage in result.stages:
@@ -108,7 +140,8 @@ def _row_of_a_step(
         candidate=candidate,
         figures=_figures(
             request,
-            candidate,
+            candidate.sites,
+            workload,
             step_s=result.makespan_s,
             wan_bytes=result.communication_cost_bytes,
             memory=result.memory,
@@ -120,7 +153,10 @@ def _row_of_a_step(
 
 
 def _row_of_a_period(
-    request: PlanRequest, candidate: Candidate | CopySet, workload: Workload, plan: Plan
+    request: PlanRequest,
+    candidate: Candidate | CopySet | PipelineSites,
+    workload: Workload,
+    plan: Plan,
 ) -> BoundRow:
     """Row of a plan whose copies seldom exchange, means over a period."""
     topology, corrections = request.topology, request.corrections
@@ -135,7 +171,8 @@ def _row_of_a_period(
         candidate=candidate,
         figures=_figures(
             request,
-            candidate,
+            candidate.sites,
+            workload,
             step_s=step_s,
             wan_bytes=wan_bytes,
             memory=use.memory,
@@ -162,7 +199,8 @@ def _bound(request: PlanRequest, workload: Workload, plan: Plan, step_s: float) 
 
 def _figures(
     request: PlanRequest,
-    candidate: Candidate | CopySet,
+    sites: frozenset[int],
+    workload: Workload,
     *,
     step_s: float,
     wan_bytes: float,
@@ -170,12 +208,11 @@ def _figures(
     usd: float | None,
     token_factor: float = 1.0,
 ) -> ComparedFigures:
-    domains, sites = request.topology.domains, candidate.sites
+    domains = request.topology.domains
     peak = sum(domains[site].peak_flops_per_s for site in sorted(sites))
-    flops = candidate.setting.workload(request.job).flops_per_iteration
     return ComparedFigures(
         step_s=step_s,
-        utilisation=flops / (peak * step_s),
+        utilisation=workload.flops_per_iteration / (peak * step_s),
         wan_bytes=wan_bytes,
         memory_fraction=max(one.required_bytes / one.capacity_bytes for one in memory),
         num_sites=len(sites),

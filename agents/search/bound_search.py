@@ -4,7 +4,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from agents.search.bound_rows import BoundRow, PlanKind, row_of_candidate
+from agents.decision.bound_plan import BoundPlan
+from agents.search.bound_rows import (
+    BoundRow,
+    PlanKind,
+    kind_of_chains,
+    row_in_force,
+    row_of_candidate,
+)
 from agents.search.bounds import work_bound_s
 from agents.search.candidates import Candidate
 from agents.search.copy_search import CopySetSearch, outer_modes
@@ -20,6 +27,9 @@ _MOST_POLISHED = 2
 
 _MOST_EXACT = 8
 """Candidates of a kind that are simulated as whole plans."""
+
+_ROUNDING = 1e-9
+"""Share by which times that are equal but for rounding may differ."""
 
 _MOST_REFINED = 3
 """Best plans that are tried with schedules made for each of them."""
@@ -50,8 +60,18 @@ class BoundFound:
         return self.rows[0]
 
 
-def search_bound(request: PlanRequest, objective: PlanObjective | None = None) -> BoundFound:
+def search_bound(
+    request: PlanRequest,
+    objective: PlanObjective | None = None,
+    *,
+    in_force: BoundPlan | None = None,
+) -> BoundFound:
     """Search the plans that a trainer can run, and rank them.
+
+    Parameters
+    ----------
+    in_force
+        A plan of the job that is ranked with those that are found, if it can run.
 
     Raises
     ------
@@ -64,23 +84,22 @@ def search_bound(request: PlanRequest, objective: PlanObjective | None = None) -
     desk = SearchDesk(topology=request.topology, job=request.job, corrections=request.corrections)
     found = candidates_of(request, desk, by_sites=not aim.is_time_alone)
     refusals: list[str] = []
-    rows = [row for group in found.groups for row in _exact_rows(request, desk, group, refusals)]
+    is_time_alone = aim.is_time_alone and aim.most_s == math.inf
+    rows = [
+        row
+        for group in found.groups
+        for row in _exact_rows(request, desk, group, refusals, is_time_alone=is_time_alone)
+    ]
     rows = _refined(request, desk, rows)
+    kept = None if in_force is None else row_in_force(request, in_force)
+    rows += [] if kept is None else [kept]
     if not rows:
         settings = list(bound_settings(request, fits=False))
         said = refusals[0] if refusals else least_shortfall(desk, settings, request.trainer.name)
         raise InfeasiblePlacementError(said)
     before = desk.num_judged[0]
     rows += _rows_of_sets(request, desk, _limit_s(aim, rows))
-    allowed = [row for row in rows if aim.allows(row.figures) and not row.condition]
-    if not allowed:
-        quickest = min(row.figures.step_s for row in rows)
-        cheapest = min((row.figures.usd for row in rows if row.figures.usd is not None), default=0)
-        raise ValueError(
-            f"at_most: must be at least {quickest:.4g} s, the quickest step, and {cheapest:.4g} "
-            "USD, the cheapest one; no plan found keeps it"
-        )
-    best = _best_of_kinds(aim, allowed)
+    best = _best_of_kinds(aim, _allowed(aim, rows))
     beyond = [row for row in rows if row.condition and aim.allows(row.figures)]
     return BoundFound(
         rows=best,
@@ -94,6 +113,19 @@ def search_bound(request: PlanRequest, objective: PlanObjective | None = None) -
     )
 
 
+def _allowed(aim: PlanObjective, rows: Sequence[BoundRow]) -> list[BoundRow]:
+    """Rows that keep the limits and have a price in tokens."""
+    found = [row for row in rows if aim.allows(row.figures) and not row.condition]
+    if not found:
+        quickest = min(row.figures.step_s for row in rows)
+        cheapest = min((row.figures.usd for row in rows if row.figures.usd is not None), default=0)
+        raise ValueError(
+            f"at_most: must be at least {quickest:.4g} s, the quickest step, and {cheapest:.4g} "
+            "USD, the cheapest one; no plan found keeps it"
+        )
+    return found
+
+
 def _refined(request: PlanRequest, desk: SearchDesk, rows: list[BoundRow]) -> list[BoundRow]:
     """The rows, and the best ones under schedules that are made for a plan each.
 
@@ -104,8 +136,9 @@ def _refined(request: PlanRequest, desk: SearchDesk, rows: list[BoundRow]) -> li
     found = [] if is_asked else list(rows)
     kinds: set[PlanKind] = set()
     for place, row in enumerate(sorted(rows, key=lambda one: one.figures.step_s)):
-        own, setting = row.candidate, row.candidate.setting
+        own = row.candidate
         assert isinstance(own, Candidate), "copies that differ come later"
+        setting = own.setting
         is_tried = place < _MOST_REFINED or row.kind not in kinds
         kinds.add(row.kind)
         passes = own.num_workers * desk.num_microbatches(setting)
@@ -164,18 +197,43 @@ def _rows_of_sets(request: PlanRequest, desk: SearchDesk, limit_s: float) -> lis
 
 
 def _exact_rows(
-    request: PlanRequest, desk: SearchDesk, candidates: Sequence[Candidate], refusals: list[str]
+    request: PlanRequest,
+    desk: SearchDesk,
+    candidates: Sequence[Candidate],
+    refusals: list[str],
+    *,
+    is_time_alone: bool,
 ) -> list[BoundRow]:
-    """Rows of the best candidates that the trainer runs and that fit; notes why others do not."""
+    """Rows of the best candidates that the trainer runs and that fit; notes why others do not.
+
+    Where time alone counts, those that are estimated to take longer than a row are left out.
+    """
     rows: list[BoundRow] = []
-    for candidate in candidates:
+    candidates = list({_key_of(one): one for one in reversed(candidates)}.values())[::-1]
+    polished = [
+        desk.polished(one) if at < _MOST_POLISHED else one for at, one in enumerate(candidates)
+    ]
+    quickest_s: dict[PlanKind, float] = {}
+    for at in sorted(range(len(candidates)), key=lambda at: polished[at].estimate_s):
         if len(rows) == _MOST_EXACT:
             break
-        better = desk.polished(candidate) if len(rows) < _MOST_POLISHED else candidate
-        for one in dict.fromkeys((better, candidate)):
+        kind = kind_of_chains(candidates[at].chains)
+        limit_s = quickest_s.get(kind, math.inf) * (1.0 + _ROUNDING)
+        if is_time_alone and polished[at].estimate_s > limit_s:
+            continue
+        for one in dict.fromkeys((polished[at], candidates[at])):
             row = row_of_candidate(request, one)
             if isinstance(row, BoundRow):
                 rows.append(row)
+                quickest_s[kind] = min(row.figures.step_s, quickest_s.get(kind, math.inf))
                 break
             refusals.append(row)
     return rows
+
+
+def _key_of(candidate: Candidate) -> tuple[object, ...]:
+    """All of a candidate that tells its plan; a pipeline of one stage is alike in any order."""
+    setting = candidate.setting
+    order = (setting.schedule, setting.group_factor) if candidate.num_workers > 1 else ()
+    sizes = setting.degrees, setting.microbatch_size, setting.recomputation
+    return *sizes, order, candidate.chains, candidate.splits, candidate.stage_layers

@@ -2,10 +2,33 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Self
 
 from agents.search.settings import BoundSetting
 from des import GradientExchange, Parallelism, Placement, Plan, Topology
 from des.plan.plan import split_evenly
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipelineSites:
+    """Sites of every pipeline of a plan, in the order of the model."""
+
+    chains: tuple[tuple[int, ...], ...]
+
+    @classmethod
+    def of_plan(cls, plan: Plan) -> Self:
+        """Sites that hold layers, each once a pipeline."""
+        return cls(
+            chains=tuple(
+                tuple(dict.fromkeys(stage.domain for stage in stages))
+                for stages in plan.stages_of_replicas
+            )
+        )
+
+    @property
+    def sites(self) -> frozenset[int]:
+        """All sites in use."""
+        return frozenset(site for chain in self.chains for site in chain)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

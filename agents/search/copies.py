@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import permutations
+from typing import NamedTuple
 
 import numpy as np
 
@@ -31,25 +32,39 @@ def copies_of(
     """
     found: list[Candidate] = []
     best_s = limit_s
-    for setting in settings:
-        if least_exchange_s(desk, setting) >= best_s:
-            continue
-        figures = desk.figures(setting)
-        for num_workers, groups in _groupings(figures.num_devices, setting, desk):
-            own = _candidate(desk, setting, num_workers, groups, best_s)
-            if own is not None:
-                found.append(own)
-                best_s = min(best_s, own.estimate_s)
+    alike: dict[tuple[object, ...], list[BoundSetting]] = {}
+    for one in settings:
+        key = one.degrees, one.microbatch_size, one.recomputation, one.num_chunks
+        alike.setdefault(key, []).append(one)
+    few = [(_least_s(desk, own[0]), at, own) for at, own in enumerate(alike.values())]
+    for least_s, _, own in sorted(few):
+        if least_s >= best_s:
+            break
+        for grouping in _groupings(desk, own[0]):
+            for setting in own:
+                candidate = _candidate(desk, setting, grouping, best_s)
+                if candidate is not None:
+                    found.append(candidate)
+                    best_s = min(best_s, candidate.estimate_s)
     return sorted(found, key=lambda one: one.estimate_s)[:_MOST_KEPT]
 
 
 def least_exchange_s(desk: SearchDesk, setting: BoundSetting) -> float:
     """Time that two copies need at least to sum up over the best link. [s]"""
-    outer_s = desk.figures(setting).outer_s[..., 0]
-    apart = ~np.eye(len(outer_s), dtype=bool)
-    quickest_s = float(np.min(outer_s, where=apart, initial=np.inf))
     workload = setting.workload(desk.job)
+    quickest_s = desk.tables.least_way_s(workload.message_bytes)
     return 0.5 * _bytes_round(setting, workload) * quickest_s / workload.message_bytes
+
+
+def _least_s(desk: SearchDesk, setting: BoundSetting) -> float:
+    """Time that copies take at least, for passes or for sums over links. [s]"""
+    return max(_fluid_s(desk, setting), least_exchange_s(desk, setting))
+
+
+def _fluid_s(desk: SearchDesk, setting: BoundSetting) -> float:
+    """Time of an iteration if all devices of all sites were always busy. [s]"""
+    with np.errstate(divide="ignore"):
+        return float(1.0 / (1.0 / desk.tables.fluid_s(setting)).sum())
 
 
 def _bytes_round(setting: BoundSetting, workload: Workload) -> float:
@@ -76,26 +91,44 @@ def around_ring_s(
     """
     workload = setting.workload(desk.job)
     parts = (len(groups) - 1) / len(groups)
-    figures = desk.figures(setting)
+    ways_s = desk.tables.ways_s(workload.message_bytes)
     slowest = 0.0
     for here, there in zip(groups, (*groups[1:], groups[0]), strict=True):
-        ways_s = [figures.outer_s[a, b, 0] for a in here for b in there]
-        slowest = max(slowest, min(ways_s) / workload.message_bytes)
+        quickest_s = min(float(ways_s[a, b, 0]) for a in here for b in there)
+        slowest = max(slowest, quickest_s / workload.message_bytes)
     return parts * num_bytes * slowest
 
 
-def _groupings(
-    num_devices: np.ndarray, setting: BoundSetting, desk: SearchDesk
-) -> Iterator[tuple[int, tuple[Chain, ...]]]:
-    """Stages of a copy, and groups of sites with that many each, as many groups as divide."""
-    num_layers = desk.job.layer_count // setting.num_chunks
+class _Grouping(NamedTuple):
+    """Groups of sites, a copy on each: stages of a copy, and least time with sums over links."""
+
+    num_workers: int
+    groups: tuple[Chain, ...]
+    least_s: float
+
+
+def _groupings(desk: SearchDesk, setting: BoundSetting) -> Iterator[_Grouping]:
+    """Groups of sites with equally many stages each, as many groups as divide the sequences.
+
+    Sums begin when a stage has done its last microbatch, so no sooner than the work of the stage
+    with fewest layers, if all devices were always busy.
+    """
+    num_layers = desk.job.layer_count
     together = setting.microbatch_size * setting.degrees.data
-    for num_workers in sorted({int(count) for count in num_devices if 0 < count <= num_layers}):
+    num_devices = desk.tables.num_devices(setting.degrees)
+    ways_s = desk.tables.ways_s(setting.workload(desk.job).message_bytes)
+    most = num_layers // setting.num_chunks
+    for num_workers in sorted({count for count in num_devices.tolist() if 0 < count <= most}):
         groups: list[Chain] = [(int(site),) for site in np.flatnonzero(num_devices >= num_workers)]
-        groups += _joined(num_devices, num_workers, desk.figures(setting).outer_s)
+        groups += _joined(num_devices, num_workers, ways_s)
+        num_stages = num_workers * setting.num_chunks
+        part = num_layers // num_stages * num_stages / num_layers
         for count in range(len(groups), 1, -1):
             if desk.job.num_sequences % (together * count) == 0:
-                yield num_workers, tuple(groups[:count])
+                own = tuple(groups[:count])
+                summed_s = ring_exchange_s(desk, setting, own)
+                if np.isfinite(summed_s):
+                    yield _Grouping(num_workers, own, part * _fluid_s(desk, setting) + summed_s)
                 break
 
 
@@ -116,43 +149,93 @@ def _joined(num_devices: np.ndarray, num_workers: int, outer_s: np.ndarray) -> l
 
 
 def _candidate(
-    desk: SearchDesk,
-    setting: BoundSetting,
-    num_workers: int,
-    groups: Sequence[Chain],
-    limit_s: float,
+    desk: SearchDesk, setting: BoundSetting, grouping: _Grouping, limit_s: float
 ) -> Candidate | None:
     """The copies with their stages; None where they take longer than the limit or do not fit."""
-    setting = replace(setting, num_replicas=len(groups))
-    summed_s = ring_exchange_s(desk, setting, groups)
-    if summed_s >= limit_s or not np.isfinite(summed_s):
+    if grouping.least_s >= limit_s:
         return None
-    chains, splits, longest_s = [], [], 0.0
-    for group in groups:
+    setting = replace(setting, num_replicas=len(grouping.groups))
+    chains, splits, made_s, longest_s = [], [], np.zeros(0), 0.0
+    for group in grouping.groups:
         orders = permutations(group) if len(group) <= _MOST_ORDERED else [group]
         timed = []
         for order in orders:
-            split = _even_split(desk, setting, order, num_workers)
-            timed.append((desk.time_s(setting, order, split), order, split))
-        own_s, order, split = min(timed)
+            split = _even_split(desk, setting, order, grouping.num_workers)
+            own_s, own_made_s = desk.made_s(setting, order, split)
+            timed.append((own_s, order, split, own_made_s))
+        own_s, order, split, own_made_s = min(timed, key=lambda one: one[:3])
+        if own_s >= MISFIT:
+            return None
         longest_s = max(longest_s, own_s)
+        made_s = np.maximum(made_s, own_made_s) if len(made_s) else own_made_s
         chains.append(tuple(order))
         splits.append(split)
-    if longest_s >= MISFIT:
+    estimate_s = _summed_up_s(desk, setting, chains, splits, (made_s, longest_s))
+    if estimate_s >= limit_s:
         return None
     return Candidate(
-        setting=setting,
-        chains=tuple(chains),
-        splits=tuple(splits),
-        estimate_s=longest_s + summed_s,
+        setting=setting, chains=tuple(chains), splits=tuple(splits), estimate_s=estimate_s
     )
+
+
+def _summed_up_s(
+    desk: SearchDesk,
+    setting: BoundSetting,
+    chains: Sequence[Chain],
+    splits: Sequence[tuple[tuple[int, int], ...]],
+    made: tuple[np.ndarray, float],
+) -> float:
+    """End of an iteration: gradients of a stage go round once all copies of it have made them. [s]
+
+    Every link of the ring carries one stage after the other, in the order in which they are made;
+    copies that share the optimiser's state gather all weights behind their updates.
+
+    Parameters
+    ----------
+    made
+        When the last gradients of each stage are made, and when the slowest copy has updated.
+    """
+    workload, (made_s, longest_s) = setting.workload(desk.job), made
+    ways_s = desk.tables.ways_s(workload.message_bytes)
+    num_copies, num_workers = len(chains), sum(devices for devices, _ in splits[0])
+    layers = split_evenly(desk.job.layer_count, num_workers * setting.num_chunks)
+    ends = np.cumsum(layers)
+    before = np.array(workload.sums_before.num_parameters, float)
+    parameters = before[ends] - before[ends - layers]
+    sites = [
+        [site for site, (devices, _) in zip(chain, split, strict=True) for _ in range(devices)]
+        for chain, split in zip(chains, splits, strict=True)
+    ]
+    is_sharded = setting.degrees.sharding == "optimiser"
+    part_bytes = parameters / num_copies
+    rounds = (num_copies - 1) * (1 if is_sharded else 2)
+    free_s: dict[tuple[int, int], float] = {}
+    gathered_s: dict[tuple[int, int], float] = {}
+    end_s = 0.0
+    for stage in np.argsort(made_s, kind="stable").tolist():
+        worker = stage % num_workers
+        ring = [own[worker] for own in sites]
+        hops = list(zip(ring, (*ring[1:], ring[0]), strict=True))
+        begin_s = float(made_s[stage])
+        for hop in hops:
+            each_s = float(ways_s[hop][0]) / workload.message_bytes * float(part_bytes[stage])
+            sent_s = rounds * each_s * workload.gradient_bytes
+            free_s[hop] = max(free_s.get(hop, 0.0), begin_s) + sent_s
+            end_s = max(end_s, free_s[hop] + rounds * float(ways_s[hop][1]))
+            gathered_s[hop] = gathered_s.get(hop, 0.0) + (num_copies - 1) * each_s * WEIGHT_BYTES
+    update_s = longest_s - float(made_s.max())
+    end_s = max(longest_s, end_s + update_s)
+    if not is_sharded:
+        return end_s
+    slowest_s = max(float(ways_s[hop][1]) for hop in gathered_s)
+    return end_s + max(gathered_s.values()) + (num_copies - 1) * slowest_s
 
 
 def _even_split(
     desk: SearchDesk, setting: BoundSetting, chain: Chain, num_workers: int
 ) -> tuple[tuple[int, int], ...]:
     """Devices of each site of a chain, as many as there are until all are found, and layers."""
-    num_devices = desk.figures(setting).num_devices
+    num_devices = desk.tables.num_devices(setting.degrees)
     layers = split_evenly(desk.job.layer_count, num_workers * setting.num_chunks)
     found, first = [], 0
     for site in chain:

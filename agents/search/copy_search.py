@@ -17,7 +17,6 @@ from agents.search.chains import Chain, SiteChains, near_chains
 from agents.search.copies import around_ring_s
 from agents.search.copy_sets import CopySet, partitions
 from agents.search.desk import SearchDesk
-from agents.search.figures import message_ways
 from agents.search.settings import BoundSetting, together_of
 from agents.trainers.trainer import Trainer
 from des import DiLoCo, StreamingDiLoCo
@@ -115,7 +114,7 @@ class CopySetSearch:
     def _away_s(self) -> np.ndarray:
         """Time of a message between sites, there and back. [s]"""
         desk, num_bytes = self.desk, self.desk.job.workload(1).message_bytes
-        way_s = message_ways(desk.topology, desk.corrections, num_bytes).sum(axis=-1)
+        way_s = desk.tables.ways_s(num_bytes).sum(axis=-1)
         away_s: np.ndarray = way_s + way_s.T
         return away_s
 

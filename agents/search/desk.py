@@ -2,16 +2,17 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 
 from agents.decision.training_job import TrainingJob
 from agents.search.candidates import Candidate
 from agents.search.chains import Chain, SiteChains
-from agents.search.figures import site_figures
+from agents.search.figure_tables import FigureTables
 from agents.search.kernels.held_levels import write_site_layers
 from agents.search.kernels.levels import foreseen_s
-from agents.search.kernels.pipeline_times import MISFIT, pipeline_s, staged_pipeline_s
+from agents.search.kernels.pipeline_times import MISFIT, staged_pipeline_s
 from agents.search.kernels.records import Room, SiteFigures, TimingRules, new_room
 from agents.search.kernels.splits import better_split, survey
 from agents.search.kernels.stages import better_counts
@@ -54,10 +55,13 @@ class SearchDesk:
         )
         known = self._figures.get(key)
         if known is None:
-            workload = setting.workload(self.job)
-            known = site_figures(self.topology, workload, setting, self.corrections)
-            self._figures[key] = known
+            known = self._figures[key] = self.tables.figures(setting)
         return known
+
+    @cached_property
+    def tables(self) -> FigureTables:
+        """Parts of figures that settings share."""
+        return FigureTables(topology=self.topology, job=self.job, corrections=self.corrections)
 
     def rules(self, setting: BoundSetting, *, is_whole: bool = False) -> TimingRules:
         """Rules of a setting; whole ones simulate all microbatches of a replica."""
@@ -83,8 +87,10 @@ class SearchDesk:
         """Time of an iteration without any wait, see `levels.foreseen_s`. [s]"""
         return float(foreseen_s(self.figures(setting), self.rules(setting), np.array(chain)))
 
-    def survey(self, setting: BoundSetting, chains: SiteChains, limit_s: float) -> list[Candidate]:
-        """Quick splits of chains that a limit does not rule out."""
+    def survey(
+        self, setting: BoundSetting, chains: SiteChains, limit_s: float, *, ratio: float = 1.0
+    ) -> list[Candidate]:
+        """Quick splits of chains below a limit, and below this multiple of the quickest."""
         rows, lengths = chains.rows, chains.lengths
         splits = np.zeros((*rows.shape, 2), np.int64)
         counts = np.zeros((len(rows), self.job.layer_count), np.int64)
@@ -93,7 +99,7 @@ class SearchDesk:
         room = self._room(figures, rules)
         scratch = np.zeros((rows.shape[1], 2), np.int64)
         self.num_judged[0] += survey(
-            *(figures, rules, rows, lengths, room, limit_s, splits, counts, times_s, scratch)
+            *(figures, rules, rows, lengths, room, limit_s, ratio, splits, counts, times_s, scratch)
         )
         return [
             _candidate(
@@ -112,7 +118,7 @@ class SearchDesk:
         split = np.array(candidate.splits[0], np.int64)
         start_s = candidate.estimate_s
         if is_whole:
-            start_s = float(pipeline_s(figures, rules, chain, split, room))
+            start_s = self.time_s(setting, candidate.chains[0], candidate.splits[0])
         found_s = better_split(
             *(figures, rules, chain, room, split, np.zeros_like(split), start_s, _MOST_ROUNDS)
         )
@@ -135,7 +141,7 @@ class SearchDesk:
         room, chain = self._room(figures, rules), np.array(candidate.chains[0])
         split = np.array(candidate.splits[0], np.int64)
         counts = np.array(candidate.stage_layers, np.int64)
-        start_s = float(staged_pipeline_s(figures, rules, chain, split, counts, room))
+        start_s = float(staged_pipeline_s(figures, rules, chain, split, counts, room, np.inf))
         found_s = better_counts(
             *(figures, rules, chain, split, room, counts, start_s, _MOST_ROUNDS, is_whole)
         )
@@ -192,7 +198,17 @@ class SearchDesk:
         figures, rules = self.figures(setting), self.rules(setting, is_whole=True)
         room = self._room(figures, rules)
         self.num_judged[0] += 1
-        return float(pipeline_s(figures, rules, np.array(chain), np.array(split), room))
+        own = np.array(chain), np.array(split, np.int64), room.no_counts
+        return float(staged_pipeline_s(figures, rules, *own, room, np.inf))
+
+    def made_s(
+        self, setting: BoundSetting, chain: Chain, split: Sequence[tuple[int, int]]
+    ) -> tuple[float, np.ndarray]:
+        """`time_s` of a replica, and when the last gradients of each of its stages are made. [s]"""
+        own_s = self.time_s(setting, chain, split)
+        room = self._room(self.figures(setting), self.rules(setting, is_whole=True))
+        num_stages = sum(devices for devices, _ in split) * setting.num_chunks
+        return own_s, room.made_s[:num_stages] + room.sums_s[:num_stages]
 
     def _room(self, figures: SiteFigures, rules: TimingRules) -> Room:
         """Room for the longest pipeline that there can be."""
@@ -201,7 +217,9 @@ class SearchDesk:
         step = max(1, round(most * rules.group_factor))
         short = rules.num_microbatches + step + 1
         if rules.most_microbatches:
-            short = min(short, max(rules.most_microbatches, 3 * step) + step)
+            depth, _, ahead = rules.pace
+            held = min(ahead + depth * most + 1, rules.num_microbatches)
+            short = min(short, max(rules.most_microbatches, 3 * step, int(2 * held) + step) + step)
         sizes = (max(most, 1), rules.num_chunks, 3 * rules.num_chunks * short, short)
         if sizes not in self._rooms:
             self._rooms[sizes] = new_room(*sizes)

@@ -7,6 +7,7 @@ simulated as a whole plan, and of equal times the one that needs least memory is
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
 
 import numpy as np
 
@@ -23,7 +24,6 @@ from agents.search.chains import (
 )
 from agents.search.copies import copies_of
 from agents.search.desk import SearchDesk
-from agents.search.figures import message_ways
 from agents.search.settings import (
     GROUP_FACTORS,
     INTERLEAVED,
@@ -61,6 +61,9 @@ _MOST_IMPROVED = 12
 
 _MOST_WALKED = 3
 """Most candidates whose chain of sites is changed, where there are too many chains to try all."""
+
+_NO_RATE = 1e-300
+"""Speed of sites that have no device."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,11 +123,10 @@ def candidates_of(
         Search every set of sites by itself, for objectives other than time.
     """
     settings = list(bound_settings(request))
-    ranked = _ranked(desk, settings)
     single = [(site,) for site in range(request.topology.num_domains)]
     groups = []
-    for chains in _apart(single, _chains(request, desk, ranked), by_sites=by_sites):
-        found = _surveyed(desk, ranked, chains)
+    for chains in _apart(single, _chains(request, desk, settings), by_sites=by_sites):
+        found = _surveyed(desk, settings, chains)
         if found and len(chains[0]) > 1 and len(single) > MOST_ENUMERATED and not by_sites:
             found = _walked(request, desk, found)
         groups.append(_improved(desk, found))
@@ -196,18 +198,35 @@ def _schedules(request: PlanRequest) -> Iterator[tuple[str, int, float]]:
             yield name, 1, 1.0
 
 
-def _ranked(desk: SearchDesk, settings: Sequence[BoundSetting]) -> list[tuple[float, BoundSetting]]:
-    """Settings that all sites together can run, the quickest bound first."""
-    everywhere = tuple(range(desk.topology.num_domains))
-    known: dict[tuple[object, ...], float] = {}
-    bounds = []
+def _ranked(
+    desk: SearchDesk, settings: Sequence[BoundSetting], reaches: Sequence[Chain]
+) -> Iterator[tuple[float, BoundSetting]]:
+    """Settings that some sites can run, the quickest bound first.
+
+    ``reaches`` are sets of sites, of which the quickest counts. The bound of a setting is looked at
+    once that of endless pipelines without memory is the least; the size of groups is no part of it.
+    """
+    families: dict[tuple[object, ...], list[BoundSetting]] = {}
     for setting in settings:
-        family = _family_of(setting)
-        if family not in known:  # the size of groups is no part of it
-            known[family] = desk.foreseen_s(setting, everywhere)
-        if known[family] < np.inf:
-            bounds.append((known[family], setting))
-    return sorted(bounds, key=lambda each: (each[0], each[1].group_factor))
+        families.setdefault(_family_of(setting), []).append(setting)
+    waiting: list[tuple[float, bool, int]] = []
+    alike = [sorted(one, key=lambda each: each.group_factor) for one in families.values()]
+    known: dict[tuple[object, ...], float] = {}
+    for at, (setting, *_) in enumerate(alike):
+        key = setting.degrees, setting.microbatch_size, setting.recomputation
+        if key not in known:
+            rates = 1.0 / desk.tables.fluid_s(setting)
+            known[key] = min(1.0 / (rates[list(reach)].sum() or _NO_RATE) for reach in reaches)
+        waiting.append((known[key], False, at))
+    heapify(waiting)
+    while waiting:
+        bound_s, is_known, at = heappop(waiting)
+        if is_known:
+            yield from ((bound_s, setting) for setting in alike[at])
+            continue
+        bound_s = min(desk.foreseen_s(alike[at][0], reach) for reach in reaches)
+        if bound_s < np.inf:
+            heappush(waiting, (bound_s, True, at))
 
 
 def _family_of(setting: BoundSetting) -> tuple[object, ...]:
@@ -217,18 +236,27 @@ def _family_of(setting: BoundSetting) -> tuple[object, ...]:
 
 
 def _chains(
-    request: PlanRequest, desk: SearchDesk, ranked: Sequence[tuple[float, BoundSetting]]
+    request: PlanRequest, desk: SearchDesk, settings: Sequence[BoundSetting]
 ) -> list[Chain]:
     """Chains of several sites: all of few sites, one way round, those of near sites of many."""
     num_sites = request.topology.num_domains
     if num_sites <= MOST_ENUMERATED:
         return [chain for chain in all_chains(range(num_sites)) if chain[0] < chain[-1]]
-    if not ranked:
+    _, first = next(_ranked(desk, settings, [tuple(range(num_sites))]), (np.inf, None))
+    if first is None:
         return []
-    workload = ranked[0][1].workload(request.job)
-    way_s = message_ways(request.topology, request.corrections, workload.message_bytes).sum(axis=-1)
+    workload = first.workload(request.job)
+    way_s = desk.tables.ways_s(workload.message_bytes).sum(axis=-1)
     near = near_chains(range(num_sites), way_s + way_s.T, _most_sites(request))
     return [chain for chain in near if len(chain) > 1]
+
+
+def _reaches(desk: SearchDesk, chains: Sequence[Chain]) -> list[Chain]:
+    """Sets of sites that chains are within: one site of each kind, or all of them together."""
+    if all(len(chain) == 1 for chain in chains):
+        alone = {site for (site,) in chains}
+        return [(site,) for site in desk.tables.representatives(alone)]
+    return [tuple(sorted({site for chain in chains for site in chain}))]
 
 
 def _most_sites(request: PlanRequest) -> int:
@@ -236,7 +264,7 @@ def _most_sites(request: PlanRequest) -> int:
 
 
 def _surveyed(
-    desk: SearchDesk, ranked: Sequence[tuple[float, BoundSetting]], all_of: Sequence[Chain]
+    desk: SearchDesk, settings: Sequence[BoundSetting], all_of: Sequence[Chain]
 ) -> list[Candidate]:
     """Candidates by quick splits, settings of the quickest bounds first.
 
@@ -246,13 +274,15 @@ def _surveyed(
     found: list[Candidate] = []
     known: dict[tuple[object, ...], float] = {}
     best_s = np.inf
-    for bound_s, setting in ranked:
+    for bound_s, setting in _ranked(desk, settings, _reaches(desk, all_of)):
         if bound_s >= _SLACK * best_s:
             break
         family = _family_of(setting)
         if setting.group_factor > 1.0 and known.get(family, np.inf) > _NEAR * best_s:
             continue
-        own = desk.survey(setting, chains, max(_SLACK, _NEAR) * best_s)
+        is_first = setting.num_chunks > 1 and setting.group_factor == 1.0
+        ratio = _NEAR if is_first else _SLACK
+        own = desk.survey(setting, chains, ratio * best_s, ratio=ratio)
         own_s = min((one.estimate_s for one in own), default=np.inf)
         known.setdefault(family, own_s)
         found += own

@@ -19,14 +19,15 @@ _new_transfer = partial(tuple.__new__, Transfer)
 def iteration_result(
     topology: Topology, program: Program, arrays: ProgramArrays, state: State
 ) -> IterationResult:
-    """Sum up a run that ended well and was recorded."""
+    """Sum up a run that ended well; spans and transfers are those of one that was recorded."""
+    is_recorded = bool(arrays.header["is_recorded"][0])
     return IterationResult.of_program(
         program,
         float(state.outcome["end_s"][0]),
         state.stages["busy_s"].tolist(),
         links=_link_uses(topology, state),
-        spans=_spans(program, state),
-        transfers=_transfers(program, arrays, state),
+        spans=_spans(program, state) if is_recorded else (),
+        transfers=_transfers(program, arrays, state) if is_recorded else (),
     )
 
 

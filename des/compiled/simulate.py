@@ -28,18 +28,25 @@ def simulate_compiled(
     corrections: Corrections = NO_CORRECTIONS,
     *,
     step: int = 0,
+    is_recorded: bool = True,
 ) -> IterationResult:
-    """Simulate one iteration of a plan, see `des.simulate`; what cannot be is refused there."""
-    return simulate_program(
-        topology, lower(topology, workload, plan, corrections, step=step), corrections
-    )
+    """Simulate one iteration of a plan, see `des.simulate`; what cannot be is refused there.
+
+    One that is not recorded has no spans and no transfers.
+    """
+    program = lower(topology, workload, plan, corrections, step=step)
+    return simulate_program(topology, program, corrections, is_recorded=is_recorded)
 
 
 def simulate_program(
-    topology: Topology, program: Program, corrections: Corrections = NO_CORRECTIONS
+    topology: Topology,
+    program: Program,
+    corrections: Corrections = NO_CORRECTIONS,
+    *,
+    is_recorded: bool = True,
 ) -> IterationResult:
     """Run the program of an iteration alone on the links of the world it was lowered for."""
-    arrays = pack(topology, program, corrections)
+    arrays = pack(topology, program, corrections, is_recorded=is_recorded)
     state = run_to_end(topology, arrays)
     if state is None:
         return run_alone(topology, program, corrections).result()

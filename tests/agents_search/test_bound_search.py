@@ -216,3 +216,16 @@ def test_schedules_made_for_a_plan_are_kept_where_they_are_quicker(name):
 def test_a_trainer_that_lacks_a_schedule_names_those_that_it_has():
     with pytest.raises(ValueError, match="must be some of 1f1b, interleaved_1f1b; got 'zb_auto'"):
         searched(sites(), schedules=("zb_auto",))
+
+
+def test_a_plan_in_force_that_is_quicker_than_what_the_search_finds_is_the_answer():
+    """Microbatches of eight sequences take longer; the plan in force has smaller ones."""
+    topology = sites(site("A"), site("B"))
+    request = PlanRequest(topology=topology, job=JOB, trainer=trainer_named("megatron"))
+    best = search_bound(request).best.bound
+    few = replace(request, microbatch_sizes=(8,))
+    slower = search_bound(few).best.bound
+
+    assert best.step_s < slower.step_s
+    assert search_bound(few, in_force=best).best.bound == best
+    assert search_bound(request, in_force=slower).best.bound == best

@@ -3,13 +3,11 @@
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from search_candidates import PACED
 
-from agents.search.kernels.orders import write_interleaved, write_paced
-from des.schedules import pace_of, stage_orders
+from agents.search.kernels.orders import write_interleaved
 from des.schedules.interleaved import interleaved_1f1b
 
-KINDS = "FBDW"
+KINDS = "FB"
 
 
 def read(orders, num_rows, num_workers):
@@ -25,22 +23,6 @@ def read(orders, num_rows, num_workers):
 
 def plain(orders):
     return tuple(tuple(map(tuple, order)) for order in orders)
-
-
-@given(st.sampled_from(PACED), st.integers(1, 6), st.integers(1, 14))
-def test_paced_orders_are_those_of_the_schedule(name, num_workers, num_microbatches):
-    pace = pace_of(name)
-    orders = np.zeros((num_workers, 3 * num_microbatches + 1, 3), np.int32)
-
-    num_rows = write_paced(
-        orders,
-        num_workers,
-        num_microbatches,
-        (pace.depth, -1.0 if pace.behind is None else pace.behind, pace.ahead),
-    )
-
-    found = read(orders, num_rows, num_workers)
-    assert found == plain(stage_orders(name, num_workers, num_microbatches))
 
 
 @given(st.integers(1, 5), st.integers(2, 4), st.integers(1, 24), st.integers(0, 9))

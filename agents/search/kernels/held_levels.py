@@ -7,15 +7,14 @@ has arrived; so of two equal devices the one beside a link gets fewer layers.
 import numpy as np
 
 from agents.search.kernels.layouts import num_held
-from agents.search.kernels.levels import layer_s
 from agents.search.kernels.records import Room, SiteFigures, TimingRules
-from des.base.jit import lean_kernel
+from des.base.jit import inner_kernel, lean_kernel
 
-_HALVINGS = 40
-"""Halvings of the interval in which the level is."""
+_CLOSE = 1e-4
+"""Share of the level by which it is known well enough."""
 
 
-@lean_kernel
+@inner_kernel
 def write_held_counts(
     figures: SiteFigures,
     rules: TimingRules,
@@ -36,7 +35,7 @@ def write_held_counts(
         high_s = max(high_s, limits[0] + num_layers * limits[1])
     if _total_within(room, num_workers, high_s) < num_layers:
         return False
-    for _ in range(_HALVINGS):
+    while high_s - low_s > _CLOSE * high_s:
         middle_s = 0.5 * (low_s + high_s)
         if _total_within(room, num_workers, middle_s) < num_layers:
             low_s = middle_s
@@ -70,7 +69,7 @@ def write_site_layers(split: np.ndarray, counts: np.ndarray) -> None:
             worker += 1
 
 
-@lean_kernel
+@inner_kernel
 def lay_loads(
     figures: SiteFigures, rules: TimingRules, chain: np.ndarray, split: np.ndarray, room: Room
 ) -> int:
@@ -101,13 +100,13 @@ def lay_loads(
             needed = figures.state_bytes[site, last]
             needed += num_held(rules, num_workers, worker) * figures.kept_bytes[site, last]
             room.loads_s[worker, 0] = held_s
-            room.loads_s[worker, 1] = layer_s(figures, site)
+            room.loads_s[worker, 1] = figures.layer_s[site]
             room.loads_s[worker, 2] = last * figures.room_bytes[site] / needed
             worker += 1
     return num_workers
 
 
-@lean_kernel
+@inner_kernel
 def _within(room: Room, worker: int, pace_s: float) -> int:
     """Layers that a worker can do in a time, and hold."""
     spare_s = pace_s - room.loads_s[worker, 0]
@@ -115,7 +114,7 @@ def _within(room: Room, worker: int, pace_s: float) -> int:
     return int(count * (1.0 + 1e-12)) if count > 0.0 else 0
 
 
-@lean_kernel
+@inner_kernel
 def _total_within(room: Room, num_workers: int, pace_s: float) -> int:
     """Layers that all workers can do in a time; -1 where one cannot do any."""
     total = 0

@@ -5,7 +5,7 @@ import numpy as np
 from agents.search.kernels.orders import F, write_interleaved
 from agents.search.kernels.records import Room, SiteFigures, TimingRules
 from des.base.arithmetic import even_share
-from des.base.jit import lean_kernel
+from des.base.jit import inner_kernel, lean_kernel
 
 
 @lean_kernel
@@ -14,7 +14,7 @@ def group_size(rules: TimingRules, num_workers: int) -> int:
     return round(rules.group_factor * num_workers)
 
 
-@lean_kernel
+@inner_kernel
 def lay_stages(
     figures: SiteFigures,
     rules: TimingRules,
@@ -59,7 +59,7 @@ def lay_stages(
     return _lack(figures, rules, num_workers, room)
 
 
-@lean_kernel
+@inner_kernel
 def _lay_border(figures: SiteFigures, room: Room, here: int, num_workers: int) -> None:
     """Write the way between a stage and the next one down, there and back; wires are its own."""
     source, target = room.places[here, 0], room.places[here + 1, 0]
@@ -76,7 +76,7 @@ def _lay_border(figures: SiteFigures, room: Room, here: int, num_workers: int) -
         room.borders_s[here, 2 * way + 1] = figures.inner_s[source, device, 1]
 
 
-@lean_kernel
+@inner_kernel
 def _share_wires(room: Room, num_workers: int, num_stages: int, split: np.ndarray) -> None:
     """Let the borders of later chunks use the wires of the first one.
 
@@ -95,7 +95,7 @@ def _share_wires(room: Room, num_workers: int, num_stages: int, split: np.ndarra
         room.wires[here, 0], room.wires[here, 1] = 2 * back + 1, 2 * back
 
 
-@lean_kernel
+@inner_kernel
 def _lay_back(figures: SiteFigures, room: Room, num_workers: int, num_stages: int) -> None:
     """Write the way from the last device of a site back to the first one, to the next chunk."""
     site = room.places[0, 0]
@@ -105,7 +105,7 @@ def _lay_back(figures: SiteFigures, room: Room, num_workers: int, num_stages: in
             room.borders_s[here, 2 * way + 1] = figures.back_s[site, num_workers - 1, 1]
 
 
-@lean_kernel
+@inner_kernel
 def _lack(figures: SiteFigures, rules: TimingRules, num_workers: int, room: Room) -> float:
     """Largest share of its memory that a device lacks; 0 where all fit."""
     most, num_rows = 0.0, 0
@@ -132,14 +132,14 @@ def _lack(figures: SiteFigures, rules: TimingRules, num_workers: int, room: Room
     return most
 
 
-@lean_kernel
+@inner_kernel
 def _of_stage(sums: np.ndarray, room: Room, stage: int) -> float:
     """Bytes of a device for the layers of a stage."""
     site, layer = room.places[stage, 0], room.places[stage, 2]
     return float(sums[site, layer + room.places[stage, 3]] - sums[site, layer])
 
 
-@lean_kernel
+@inner_kernel
 def _write_groups(rules: TimingRules, num_workers: int, room: Room) -> int:
     """Write interleaved orders, of as many microbatches as there is room for; returns rows."""
     count = min(rules.num_microbatches, room.arrivals_s.shape[2])
@@ -147,7 +147,7 @@ def _write_groups(rules: TimingRules, num_workers: int, room: Room) -> int:
     return write_interleaved(room.orders, num_workers, rules.num_chunks, count, size)
 
 
-@lean_kernel
+@inner_kernel
 def _peak_bytes(
     figures: SiteFigures, num_workers: int, worker: int, num_rows: int, room: Room
 ) -> float:
@@ -172,7 +172,7 @@ def num_held(rules: TimingRules, num_workers: int, worker: int) -> int:
     return min(ahead + int(depth * after) + 1, rules.num_microbatches)
 
 
-@lean_kernel
+@inner_kernel
 def _sum_s(figures: SiteFigures, site: int, layer: int, end: int) -> float:
     """Time to sum up the gradients of layers over the copies of a device. [s]"""
     total_s = 0.0

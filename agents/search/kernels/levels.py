@@ -3,18 +3,10 @@
 import numpy as np
 
 from agents.search.kernels.records import SiteFigures, TimingRules
-from des.base.jit import lean_kernel
+from des.base.jit import inner_kernel, lean_kernel
 
 
-@lean_kernel
-def layer_s(figures: SiteFigures, site: int) -> float:
-    """Mean time of the passes of a layer on a device of a site. [s]"""
-    last = figures.passes_s.shape[2] - 1
-    whole = figures.passes_s[site, 0, last] + figures.passes_s[site, 1, last]
-    return float(whole / last)
-
-
-@lean_kernel
+@inner_kernel
 def level_s(figures: SiteFigures, chain: np.ndarray, num_chunks: int) -> float:
     """Least time of the busiest device for one microbatch, links apart; infinite if too few. [s]
 
@@ -24,17 +16,45 @@ def level_s(figures: SiteFigures, chain: np.ndarray, num_chunks: int) -> float:
     num_layers = figures.passes_s.shape[2] - 1
     least_s = np.inf
     for at in range(len(chain)):
-        one_s = layer_s(figures, chain[at])
+        one_s = figures.layer_s[chain[at]]
+        if not one_s < np.inf:  # no device of the site has a stage
+            continue
         low, high = num_chunks, num_layers
+        if least_s < np.inf:
+            high = min(high, int(np.ceil(least_s / one_s)) - 1)
+        if high < low or _num_held_by(figures, chain, high * one_s, num_chunks) < num_layers:
+            continue
         while low < high:
             count = (low + high) // 2
             if _num_held_by(figures, chain, count * one_s, num_chunks) >= num_layers:
                 high = count
             else:
                 low = count + 1
-        if _num_held_by(figures, chain, low * one_s, num_chunks) >= num_layers:
-            least_s = min(least_s, low * one_s)
+        least_s = min(least_s, low * one_s)
     return least_s
+
+
+@inner_kernel
+def least_sent_s(figures: SiteFigures, rules: TimingRules, chain: np.ndarray) -> float:
+    """Least time of an iteration by the messages between the sites of a chain. [s]
+
+    A link carries those of all chunks. Where sends block they hold up the first and last device of
+    a site, so that all devices together have less time for the layers of the model.
+    """
+    size, last = len(chain), figures.passes_s.shape[2] - 1
+    longest_s, rate, held_layers = 0.0, 0.0, 0.0
+    for at in range(size):
+        one_s = figures.layer_s[chain[at]]
+        rate += figures.num_devices[chain[at]] / one_s
+        if at + 1 < size:
+            down = figures.outer_s[chain[at], chain[at + 1]]
+            up = figures.outer_s[chain[at + 1], chain[at]]
+            longest_s = max(longest_s, rules.num_chunks * max(down[0], up[0]))
+            held_layers += (down[0] + down[1]) / one_s
+            held_layers += (up[0] + up[1]) / figures.layer_s[chain[at + 1]]
+    if rules.is_blocking and rules.num_chunks == 1:
+        longest_s = max(longest_s, (last + held_layers) / rate)
+    return (rules.num_microbatches - 1) * longest_s
 
 
 @lean_kernel
@@ -42,17 +62,20 @@ def foreseen_s(figures: SiteFigures, rules: TimingRules, chain: np.ndarray) -> f
     """Time of an iteration without any wait: one microbatch all the way, then the busiest device.
 
     The fastest site's layers stand for all of the way, and the time of several chunks is shared.
+    Where weight gradients stay behind they fill the time of the way.
     """
     fastest_s = np.inf
     for at in range(len(chain)):
-        fastest_s = min(fastest_s, layer_s(figures, chain[at]))
+        fastest_s = min(fastest_s, figures.layer_s[chain[at]])
     way_s = (figures.passes_s.shape[2] - 1) * fastest_s / rules.num_chunks
+    if rules.pace[1] >= 0.0:
+        way_s = 0.0
     busiest_s = level_s(figures, chain, rules.num_chunks)
     found_s: float = (rules.num_microbatches - 1) * busiest_s + max(way_s, busiest_s)
     return found_s
 
 
-@lean_kernel
+@inner_kernel
 def _num_held_by(figures: SiteFigures, chain: np.ndarray, pace_s: float, num_chunks: int) -> int:
     total: int = 0
     for at in range(len(chain)):
@@ -63,19 +86,13 @@ def _num_held_by(figures: SiteFigures, chain: np.ndarray, pace_s: float, num_chu
     return total
 
 
-@lean_kernel
+@inner_kernel
 def _layers_within(figures: SiteFigures, site: int, pace_s: float) -> int:
-    most: int = figures.passes_s.shape[2] - 1
-    count = min(int(pace_s / layer_s(figures, site) * (1.0 + 1e-12)), most)
-    while count > 0:
-        needed_bytes = figures.state_bytes[site, count] + figures.kept_bytes[site, count]
-        if needed_bytes <= figures.room_bytes[site]:
-            break
-        count -= 1
-    return count
+    count = int(pace_s / figures.layer_s[site] * (1.0 + 1e-12))
+    return int(min(count, figures.most_layers[site]))
 
 
-@lean_kernel
+@inner_kernel
 def write_level(
     figures: SiteFigures,
     chain: np.ndarray,
@@ -104,7 +121,7 @@ def write_level(
         for at in range(len(chain)):
             if split[at, 1] > split[at, 0] * num_chunks or split[at, 0] > 1:
                 count = -(-split[at, 1] // split[at, 0])
-                own_s = count * layer_s(figures, chain[at])
+                own_s = count * figures.layer_s[chain[at]]
                 if own_s > worst_s:
                     worst, worst_s = at, own_s
         split[worst, 1] -= 1
@@ -120,7 +137,7 @@ def write_level(
     return True
 
 
-@lean_kernel
+@inner_kernel
 def write_even(figures: SiteFigures, rules: TimingRules, split: np.ndarray) -> bool:
     """Write layers of which all stages have equally many; False where that cannot be."""
     num_layers, num_workers = figures.passes_s.shape[2] - 1, 0

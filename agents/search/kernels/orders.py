@@ -1,53 +1,14 @@
 """Orders of the workers of one pipeline as arrays: those of `des.schedules`, made in a loop.
 
-A row of a worker is kind (`F`, `B`, `D`, `W` by number), chunk and microbatch.
+A row of a worker is kind (`F` or `B` by number), chunk and microbatch.
 """
 
 import numpy as np
 
-from des.base.jit import lean_kernel
+from des.base.jit import inner_kernel, lean_kernel
 
-F, B, D, W = range(4)
-"""Kinds of passes by number: forward, whole backward, input gradient, weight gradient."""
-
-
-@lean_kernel
-def write_paced(
-    orders: np.ndarray,
-    num_workers: int,
-    num_microbatches: int,
-    pace: tuple[float, float, int],
-) -> int:
-    """Write orders of a schedule with a pace, see `des.schedules.registry.Pace`; returns rows.
-
-    Parameters
-    ----------
-    orders
-        Rows of each worker, (workers, rows, 3).
-    pace
-        Depth, how far weight gradients stay behind (below 0: backward passes are whole), and
-        forwards ahead.
-    """
-    depth, behind, ahead = pace
-    for worker in range(num_workers):
-        warm_up = min(ahead + int(depth * (num_workers - 1 - worker)), num_microbatches)
-        late = int(behind * worker)
-        at = 0
-        for microbatch in range(warm_up):
-            at = _put(orders, worker, at, F, 0, microbatch)
-        for microbatch in range(num_microbatches):
-            if warm_up + microbatch < num_microbatches:
-                at = _put(orders, worker, at, F, 0, warm_up + microbatch)
-            if behind < 0.0:
-                at = _put(orders, worker, at, B, 0, microbatch)
-                continue
-            at = _put(orders, worker, at, D, 0, microbatch)
-            if microbatch >= late:
-                at = _put(orders, worker, at, W, 0, microbatch - late)
-        if behind >= 0.0:
-            for microbatch in range(max(0, num_microbatches - late), num_microbatches):
-                at = _put(orders, worker, at, W, 0, microbatch)
-    return (2 if behind < 0.0 else 3) * num_microbatches
+F, B = range(2)
+"""Kinds of passes by number: forward and whole backward."""
 
 
 @lean_kernel
@@ -76,7 +37,7 @@ def write_interleaved(
     return 2 * num_chunks * num_microbatches
 
 
-@lean_kernel
+@inner_kernel
 def _put_nth(
     orders: np.ndarray,
     worker: int,
@@ -97,7 +58,7 @@ def _put_nth(
     return _put(orders, worker, at, kind, chunk, first + within % size)
 
 
-@lean_kernel
+@inner_kernel
 def _put(orders: np.ndarray, worker: int, at: int, kind: int, chunk: int, microbatch: int) -> int:
     orders[worker, at, 0] = kind
     orders[worker, at, 1] = chunk

@@ -6,10 +6,12 @@ messages that are ready for a link at one moment the one of the first worker goe
 
 import numpy as np
 
-from agents.search.kernels.layouts import group_size, lay_stages
-from agents.search.kernels.orders import B, D, F, W, write_interleaved, write_paced
+from agents.search.kernels.bounds import least_s
+from agents.search.kernels.layouts import group_size, lay_stages, num_held
+from agents.search.kernels.orders import B, F, write_interleaved
+from agents.search.kernels.paced_times import paced_s
 from agents.search.kernels.records import Room, SiteFigures, TimingRules
-from des.base.jit import lean_kernel
+from des.base.jit import inner_kernel, lean_kernel
 
 MISFIT = 1e15
 """Times at or above it mean that a pipeline does not fit: this times 1 and the missing share."""
@@ -17,7 +19,12 @@ MISFIT = 1e15
 
 @lean_kernel
 def pipeline_s(
-    figures: SiteFigures, rules: TimingRules, chain: np.ndarray, split: np.ndarray, room: Room
+    figures: SiteFigures,
+    rules: TimingRules,
+    chain: np.ndarray,
+    split: np.ndarray,
+    room: Room,
+    limit_s: float = np.inf,
 ) -> float:
     """Time of an iteration of one pipeline; at least `MISFIT` where it does not fit. [s]
 
@@ -27,8 +34,10 @@ def pipeline_s(
         Sites in the order of the model.
     split
         Devices and layers of each of them, (sites, 2).
+    limit_s
+        A pipeline that takes so long at least is not simulated; its time is infinite then.
     """
-    return staged_pipeline_s(figures, rules, chain, split, room.no_counts, room)
+    return staged_pipeline_s(figures, rules, chain, split, room.no_counts, room, limit_s)
 
 
 @lean_kernel
@@ -39,6 +48,7 @@ def staged_pipeline_s(
     split: np.ndarray,
     counts: np.ndarray,
     room: Room,
+    limit_s: float = np.inf,
 ) -> float:
     """`pipeline_s` of stages of ``counts`` layers each; empty: even ones in each site. [s]"""
     num_workers = 0
@@ -49,22 +59,31 @@ def staged_pipeline_s(
     lack = lay_stages(figures, rules, chain, split, counts, num_workers, room)
     if lack > 0.0:
         return MISFIT * (1.0 + lack)
+    if limit_s < np.inf and not least_s(rules, num_workers, room) < limit_s:
+        return np.inf
     in_order = rules.num_chunks > 1 and len(chain) == 2 and num_workers > 2
     num_microbatches = rules.num_microbatches
     most = rules.most_microbatches
     step = num_workers if rules.num_chunks == 1 else group_size(rules, num_workers)
-    short = max(most // step, 3) * step if most else num_microbatches
-    if short >= num_microbatches:
-        longest_s = _run(rules, num_workers, num_microbatches, room, in_order)
-    else:
+    short = num_microbatches
+    if most:
+        warm_up = 0 if rules.num_chunks > 1 else num_held(rules, num_workers, 0)
+        short = max(most // step, 3, 1 + (2 * warm_up - 1) // step + 1) * step
+    count, before_s = num_microbatches, np.inf
+    if short < num_microbatches:
         short -= (short - num_microbatches) % step  # as full a last group as that of all
-        before_s = _run(rules, num_workers, short - step, room, in_order)
-        longest_s = _run(rules, num_workers, short, room, in_order)
+        count = short - step
+    while True:
+        longest_s = _run(rules, num_workers, count, room, in_order)
+        if count >= min(short, num_microbatches):
+            break
+        count, before_s = short, longest_s
+    if short < num_microbatches:
         longest_s += (num_microbatches - short) / step * (longest_s - before_s)
     return longest_s + _update_s(figures, rules, num_workers, room)
 
 
-@lean_kernel
+@inner_kernel
 def _has_order(rules: TimingRules, num_workers: int) -> bool:
     """Whether the schedule knows pipelines of this number of devices."""
     if rules.num_chunks == 1:
@@ -73,7 +92,7 @@ def _has_order(rules: TimingRules, num_workers: int) -> bool:
     return num_workers > 1 and not (rules.whole_groups and 0 < rest < num_workers)
 
 
-@lean_kernel
+@inner_kernel
 def _update_s(figures: SiteFigures, rules: TimingRules, num_workers: int, room: Room) -> float:
     """Time from the last gradient to the end of the slowest device's update. [s]"""
     longest_s = 0.0
@@ -90,7 +109,7 @@ def _update_s(figures: SiteFigures, rules: TimingRules, num_workers: int, room: 
     return longest_s
 
 
-@lean_kernel
+@inner_kernel
 def _summed_s(rules: TimingRules, num_workers: int, room: Room) -> float:
     """End of the last sum over copies; a device sums up one stage after the other. [s]"""
     longest_s = 0.0
@@ -105,7 +124,7 @@ def _summed_s(rules: TimingRules, num_workers: int, room: Room) -> float:
     return longest_s
 
 
-@lean_kernel
+@inner_kernel
 def _run(
     rules: TimingRules, num_workers: int, num_microbatches: int, room: Room, in_order: bool
 ) -> float:
@@ -116,10 +135,9 @@ def _run(
     """
     num_chunks = rules.num_chunks
     if num_chunks == 1:
-        num_rows = write_paced(room.orders, num_workers, num_microbatches, rules.pace)
-    else:
-        size = group_size(rules, num_workers)
-        num_rows = write_interleaved(room.orders, num_workers, num_chunks, num_microbatches, size)
+        return paced_s(rules, num_workers, num_microbatches, room)
+    size = group_size(rules, num_workers)
+    num_rows = write_interleaved(room.orders, num_workers, num_chunks, num_microbatches, size)
     num_stages = num_workers * num_chunks
     room.arrivals_s[:num_stages, :, :num_microbatches] = -1.0
     room.arrivals_s[0, 0, :num_microbatches] = 0.0
@@ -134,7 +152,7 @@ def _run(
     return max(longest_s, _summed_s(rules, num_workers, room))
 
 
-@lean_kernel
+@inner_kernel
 def _run_by_workers(rules: TimingRules, num_workers: int, num_rows: int, room: Room) -> float:
     """Let one worker after the other do what it can; returns the end of the last operation. [s]"""
     done, longest_s, left = room.done, 0.0, num_workers * num_rows
@@ -153,7 +171,7 @@ def _run_by_workers(rules: TimingRules, num_workers: int, num_rows: int, room: R
     return longest_s
 
 
-@lean_kernel
+@inner_kernel
 def _run_in_order(rules: TimingRules, num_workers: int, num_rows: int, room: Room) -> float:
     """Do the operation that ends first, again and again; returns the end of the last one. [s]"""
     next_s, longest_s = room.next_s, 0.0
@@ -174,22 +192,20 @@ def _run_in_order(rules: TimingRules, num_workers: int, num_rows: int, room: Roo
     return longest_s
 
 
-@lean_kernel
+@inner_kernel
 def _end_s(rules: TimingRules, room: Room, worker: int, num_workers: int) -> float:
     """End of a worker's next operation; infinite where its input is not known yet. [s]"""
     row = room.done[worker]
     kind, microbatch = room.orders[worker, row, 0], room.orders[worker, row, 2]
     stage = room.orders[worker, row, 1] * num_workers + worker
-    ready_s = 0.0
-    if kind != W:
-        ready_s = room.arrivals_s[stage, 0 if kind == F else 1, microbatch]
-        if ready_s < 0.0:
-            return np.inf
+    ready_s = room.arrivals_s[stage, kind, microbatch]
+    if ready_s < 0.0:
+        return np.inf
     end_s: float = max(room.free_s[worker], ready_s) + room.passes_s[stage, kind]
     return end_s
 
 
-@lean_kernel
+@inner_kernel
 def _do(rules: TimingRules, room: Room, worker: int, num_workers: int, end_s: float) -> None:
     """End a worker's next operation: send what it made, and wait for that where sends block."""
     row = room.done[worker]
@@ -197,21 +213,21 @@ def _do(rules: TimingRules, room: Room, worker: int, num_workers: int, end_s: fl
     stage = room.orders[worker, row, 1] * num_workers + worker
     room.done[worker] = row + 1
     room.free_s[worker] = end_s
-    if kind in (B, W):
+    if kind == B:
         room.made_s[stage] = end_s
     if kind == F and stage + 1 < num_workers * rules.num_chunks:
         arrival_s = _send(room, stage, 0, end_s)
         room.arrivals_s[stage + 1, 0, microbatch] = arrival_s
         if rules.is_blocking:
             room.free_s[worker] = arrival_s
-    elif (kind in (B, D)) and stage > 0:
+    elif kind == B and stage > 0:
         arrival_s = _send(room, stage - 1, 1, end_s)
         room.arrivals_s[stage - 1, 1, microbatch] = arrival_s
         if rules.is_blocking:
             room.free_s[worker] = arrival_s
 
 
-@lean_kernel
+@inner_kernel
 def _send(room: Room, border: int, way: int, ready_s: float) -> float:
     """Send a message over a border, 0 down or 1 up; returns when it arrives. [s]"""
     wire = room.wires[border, way]

@@ -15,9 +15,10 @@ class SiteFigures(NamedTuple):
     experts that copies share; ``sums_s`` (S, 2, 2, 2) the time to sum up gradients of either over
     the copies of a device, by ring and by tree: for none, and for each parameter more; ``update_s``
     (S, 3) the time of an update for none, and for each parameter of either. ``num_devices`` (S,).
-    ``inner_s`` (S, K, 2) are transfer and latency from a device to the next one of its site,
-    ``back_s`` (S, K, 2) those from a device to the first one, ``outer_s`` (S, S, 2) those between
-    sites, infinite where no path leads.
+    Of all layers ``layer_s`` (S,) is the mean time of the passes of one, ``most_layers`` (S,) how
+    many a device can hold. ``inner_s`` (S, K, 2) are transfer and latency from a device to the next
+    one of its site, ``back_s`` (S, K, 2) those from a device to the first one, ``outer_s`` (S, S,
+    2) those between sites, infinite where no path leads.
     """
 
     passes_s: np.ndarray
@@ -29,6 +30,8 @@ class SiteFigures(NamedTuple):
     sums_s: np.ndarray
     update_s: np.ndarray
     num_devices: np.ndarray
+    layer_s: np.ndarray
+    most_layers: np.ndarray
     inner_s: np.ndarray
     back_s: np.ndarray
     outer_s: np.ndarray
@@ -37,11 +40,12 @@ class SiteFigures(NamedTuple):
 class TimingRules(NamedTuple):
     """Schedule of a setting and how it is reckoned.
 
-    ``pace`` as in `orders.write_paced`; with more than one chunk the order is the interleaved one
-    in groups of ``group_factor`` times the pipeline's devices. Of more than ``most_microbatches``
-    the time is carried on from those at the pace of the last ones; 0 simulates all. With
-    ``is_even`` all stages of the pipeline have equally many layers. With ``whole_groups`` a last
-    group of microbatches has none, or at least as many as the pipeline has devices.
+    ``pace`` is depth, how far weight gradients stay behind (below 0: backward passes are whole) and
+    forwards ahead, see `des.schedules.registry.Pace`; with more than one chunk the order is the
+    interleaved one in groups of ``group_factor`` times the pipeline's devices. Of more than
+    ``most_microbatches`` the time is carried on from those at the pace of the last ones; 0
+    simulates all. With ``is_even`` all stages have equally many layers. With ``whole_groups`` a
+    last group of microbatches has none, or at least as many as the pipeline has devices.
     """
 
     pace: tuple[float, float, int]

@@ -3,19 +3,22 @@
 import numpy as np
 
 from agents.search.kernels.held_levels import write_held_counts
-from agents.search.kernels.levels import foreseen_s, layer_s, level_s, write_even, write_level
-from agents.search.kernels.pipeline_times import pipeline_s, staged_pipeline_s
+from agents.search.kernels.levels import foreseen_s, least_sent_s, level_s, write_even, write_level
+from agents.search.kernels.pipeline_times import staged_pipeline_s
 from agents.search.kernels.records import Room, SiteFigures, TimingRules
-from des.base.jit import lean_kernel
+from des.base.jit import inner_kernel, lean_kernel
+
+_OVER, _NONE, _PLAIN, _COUNTED = range(4)
+"""What is written next: nothing any more, nothing, a split, a split with layers of each stage."""
 
 
-@lean_kernel
+@inner_kernel
 def _copy(source: np.ndarray, target: np.ndarray) -> None:
     for at in range(len(source)):
         target[at, 0], target[at, 1] = source[at, 0], source[at, 1]
 
 
-@lean_kernel
+@inner_kernel
 def _has_same_devices(one: np.ndarray, other: np.ndarray) -> bool:
     differing = 0
     for at in range(len(one)):
@@ -23,62 +26,62 @@ def _has_same_devices(one: np.ndarray, other: np.ndarray) -> bool:
     return differing == 0
 
 
-@lean_kernel
-def _quick_even_split(
-    figures: SiteFigures,
-    rules: TimingRules,
-    chain: np.ndarray,
-    room: Room,
-    split: np.ndarray,
-    scratch: np.ndarray,
-) -> float:
-    """Write the best even split of those that give up devices of the slowest site one by one."""
-    best_s = np.inf
-    for at in range(len(chain)):
-        scratch[at, 0] = figures.num_devices[chain[at]]
-    while True:
-        if write_even(figures, rules, scratch):
-            found_s = pipeline_s(figures, rules, chain, scratch, room)
-            if found_s < best_s:
-                best_s = found_s
-                _copy(scratch, split)
+@inner_kernel
+def _write_next_even(
+    figures: SiteFigures, rules: TimingRules, chain: np.ndarray, scratch: np.ndarray, attempt: int
+) -> int:
+    """Write an even split: on all devices, then on one less of the slowest site each time."""
+    if attempt == 0:
+        for at in range(len(chain)):
+            scratch[at, 0] = figures.num_devices[chain[at]]
+    else:
         slowest, slowest_s = -1, -1.0
         for at in range(len(chain)):
-            own_s = layer_s(figures, chain[at])
+            own_s = figures.layer_s[chain[at]]
             if scratch[at, 0] > 1 and own_s > slowest_s:
                 slowest, slowest_s = at, own_s
         if slowest < 0:
-            return best_s
+            return _OVER
         scratch[slowest, 0] -= 1
+    return _PLAIN if write_even(figures, rules, scratch) else _NONE
 
 
-@lean_kernel
-def quick_split(
+@inner_kernel
+def _write_next(
     figures: SiteFigures,
     rules: TimingRules,
     chain: np.ndarray,
     room: Room,
     split: np.ndarray,
     scratch: np.ndarray,
-) -> float:
-    """Write the better of the level splits, with all devices and with few; returns its time. [s]"""
-    best_s = np.inf
-    if rules.is_even:
-        return _quick_even_split(figures, rules, chain, room, split, scratch)
-    pace_s = level_s(figures, chain, rules.num_chunks)
-    for lean in range(2):
-        if write_level(figures, chain, pace_s, rules.num_chunks, lean == 1, scratch):
-            if lean == 1 and _has_same_devices(split, scratch):
-                break
-            found_s = pipeline_s(figures, rules, chain, scratch, room)
-            if found_s < best_s:
-                best_s = found_s
-                _copy(scratch, split)
-    return best_s
+    most_workers: int,
+    attempt: int,
+) -> int:
+    """Write a level split with all devices, then with few, then both with sends that block.
+
+    The last two have layers of each stage, in the room's counts, and the devices of ``split``.
+    """
+    if attempt < 2:
+        pace_s = level_s(figures, chain, rules.num_chunks)
+        if not write_level(figures, chain, pace_s, rules.num_chunks, attempt == 1, scratch):
+            return _NONE
+        return _NONE if attempt == 1 and _has_same_devices(split, scratch) else _PLAIN
+    if attempt == 4 or not rules.is_blocking:
+        return _OVER
+    _copy(split, scratch)
+    num_workers = 0
+    for at in range(len(chain)):
+        if attempt == 3:
+            scratch[at, 0] = figures.num_devices[chain[at]]
+        num_workers += scratch[at, 0]
+    if num_workers > most_workers or num_workers < 1:
+        return _NONE
+    own = room.counts[:num_workers]
+    return _COUNTED if write_held_counts(figures, rules, chain, scratch, room, own) else _NONE
 
 
-@lean_kernel
-def held_split(
+@inner_kernel
+def _quick_split(
     figures: SiteFigures,
     rules: TimingRules,
     chain: np.ndarray,
@@ -86,32 +89,32 @@ def held_split(
     split: np.ndarray,
     scratch: np.ndarray,
     counts: np.ndarray,
-    best_s: float,
+    limit_s: float,
 ) -> float:
-    """Write layers of each stage that allow for blocking sends, if they are quicker; the time. [s]
-
-    They are tried on all devices and on those of the split.
-    """
-    num_layers = figures.passes_s.shape[2] - 1
-    for has_all in range(2):
-        _copy(split, scratch)
-        num_workers = 0
-        for at in range(len(chain)):
-            if has_all == 1:
-                scratch[at, 0] = figures.num_devices[chain[at]]
-            num_workers += scratch[at, 0]
-        if num_workers > min(num_layers, len(counts)) or num_workers < 1:
+    """Write the best split of those that are quick to find; its time, or the limit. [s]"""
+    best_s, attempt = limit_s, 0
+    most_workers = min(figures.passes_s.shape[2] - 1, len(counts))
+    while True:
+        if rules.is_even:
+            found = _write_next_even(figures, rules, chain, scratch, attempt)
+        else:
+            found = _write_next(figures, rules, chain, room, split, scratch, most_workers, attempt)
+        if found == _OVER:
+            return best_s
+        attempt += 1
+        if found == _NONE:
             continue
-        own = room.counts[:num_workers]
-        if write_held_counts(figures, rules, chain, scratch, room, own):
-            found_s = staged_pipeline_s(figures, rules, chain, scratch, own, room)
-            if found_s < best_s:
-                best_s = found_s
-                _copy(scratch, split)
-                counts[:] = 0
-                for worker in range(num_workers):
-                    counts[worker] = own[worker]
-    return best_s
+        num_counts = 0
+        if found == _COUNTED:
+            for at in range(len(chain)):
+                num_counts += scratch[at, 0]
+        own = room.counts[:num_counts]
+        found_s = staged_pipeline_s(figures, rules, chain, scratch, own, room, best_s)
+        if found_s < best_s or (found == _PLAIN and split[0, 0] == 0):
+            best_s = min(best_s, found_s)
+            _copy(scratch, split)
+            for at in range(len(counts)):
+                counts[at] = own[at] if at < num_counts else 0
 
 
 @lean_kernel
@@ -125,76 +128,57 @@ def better_split(
     start_s: float,
     most_rounds: int,
 ) -> float:
-    """Improve a split by moves of layers and devices until none helps; returns its time. [s]"""
-    best_s = start_s
+    """Improve a split by moves of layers and devices until none helps; returns its time. [s]
+
+    Moves are those of one site's devices, and of layers from it to others, as many as a device of
+    either has or one or two; a move that helps is made again.
+    """
+    best_s, size = start_s, len(chain)
+    num_moves = 2 if rules.is_even else 2 + 4 * size
     for _ in range(most_rounds):
         before_s = best_s
-        for at in range(len(chain)):
-            best_s = _try_devices(figures, rules, chain, room, split, scratch, best_s, at)
-            for other in range(len(chain)):
-                if other != at and not rules.is_even:
-                    best_s = _try_layers(
-                        figures, rules, chain, room, split, scratch, best_s, at, other
-                    )
+        for move in range(size * num_moves):
+            giver, kind = move // num_moves, move % num_moves
+            while _write_moved(figures, rules, chain, split, scratch, giver, kind):
+                found_s = staged_pipeline_s(
+                    figures, rules, chain, scratch, room.no_counts, room, best_s
+                )
+                if not found_s < best_s:
+                    break
+                best_s = found_s
+                _copy(scratch, split)
         if not best_s < before_s:
             break
     return best_s
 
 
-@lean_kernel
-def _try_devices(
+@inner_kernel
+def _write_moved(
     figures: SiteFigures,
     rules: TimingRules,
     chain: np.ndarray,
-    room: Room,
     split: np.ndarray,
     scratch: np.ndarray,
-    best_s: float,
-    at: int,
-) -> float:
-    for change in (-1, 1):
-        while True:
-            devices = split[at, 0] + change
-            if devices < 1 or devices > figures.num_devices[chain[at]]:
-                break
-            _copy(split, scratch)
-            scratch[at, 0] = devices
-            if rules.is_even and not write_even(figures, rules, scratch):
-                break
-            if devices * rules.num_chunks > scratch[at, 1]:
-                break
-            found_s = pipeline_s(figures, rules, chain, scratch, room)
-            if not found_s < best_s:
-                break
-            best_s = found_s
-            _copy(scratch, split)
-    return best_s
-
-
-@lean_kernel
-def _try_layers(
-    figures: SiteFigures,
-    rules: TimingRules,
-    chain: np.ndarray,
-    room: Room,
-    split: np.ndarray,
-    scratch: np.ndarray,
-    best_s: float,
     giver: int,
-    taker: int,
-) -> float:
-    """Move layers from one site to another, as many as a device of either has or just one."""
-    for count in (1, 2, split[giver, 0], split[taker, 0]):
-        while split[giver, 1] - count >= split[giver, 0] * rules.num_chunks:
-            _copy(split, scratch)
-            scratch[giver, 1] -= count
-            scratch[taker, 1] += count
-            found_s = pipeline_s(figures, rules, chain, scratch, room)
-            if not found_s < best_s:
-                break
-            best_s = found_s
-            _copy(scratch, split)
-    return best_s
+    kind: int,
+) -> bool:
+    """Write the split after a move of a site: a device less, one more, or layers to another one."""
+    _copy(split, scratch)
+    if kind < 2:
+        devices = split[giver, 0] + 2 * kind - 1
+        if devices < 1 or devices > figures.num_devices[chain[giver]]:
+            return False
+        scratch[giver, 0] = devices
+        if rules.is_even and not write_even(figures, rules, scratch):
+            return False
+        return bool(devices * rules.num_chunks <= scratch[giver, 1])
+    taker, size = (kind - 2) // 4, (kind - 2) % 4
+    count = size + 1
+    if size > 1:
+        count = split[giver if size == 2 else taker, 0]
+    scratch[giver, 1] -= count
+    scratch[taker, 1] += count
+    return bool(taker != giver and scratch[giver, 1] >= split[giver, 0] * rules.num_chunks)
 
 
 @lean_kernel
@@ -205,12 +189,13 @@ def survey(
     lengths: np.ndarray,
     room: Room,
     limit_s: float,
+    ratio: float,
     splits: np.ndarray,
     counts: np.ndarray,
     times_s: np.ndarray,
     scratch: np.ndarray,
 ) -> int:
-    """Write the quick split of every chain and its time, infinite where the limit rules it out.
+    """Write the quick split of every chain and its time, infinite where a limit rules it out.
 
     Where sends block, layers of each stage that allow for that are tried too.
 
@@ -219,8 +204,10 @@ def survey(
     chains, lengths
         Sites of each chain, (chains, most sites), and how many it has.
     limit_s
-        A chain whose busiest device works for so long is not simulated; the quickest time found
-        lowers it. [s]
+        A chain of which so much time is foreseen is not simulated, nor is a split that takes so
+        long at least. [s]
+    ratio
+        The quickest time found lowers the limit: of chains to itself, of splits to this multiple.
     splits, counts, times_s
         What is written, (chains, most sites, 2), (chains, most stages) and (chains,); counts only
         of chains whose stages are not even in each site.
@@ -230,21 +217,22 @@ def survey(
     int
         SiteChains that were simulated.
     """
-    count = 0
+    count, quickest_s = 0, limit_s
     for each in range(len(chains)):
         chain, split = chains[each, : lengths[each]], splits[each, : lengths[each]]
         times_s[each] = np.inf
         least = figures.num_devices[chain[0]]
         for at in range(1, len(chain)):
             least = min(least, figures.num_devices[chain[at]])
-        if least < 1 or not foreseen_s(figures, rules, chain) < limit_s:
+        if least < 1 or not foreseen_s(figures, rules, chain) < quickest_s:
             continue
-        own = scratch[: lengths[each]]
-        times_s[each] = quick_split(figures, rules, chain, room, split, own)
-        if rules.is_blocking and not rules.is_even:
-            times_s[each] = held_split(
-                figures, rules, chain, room, split, own, counts[each], times_s[each]
-            )
-        limit_s = min(limit_s, times_s[each])
+        kept_s = min(limit_s, ratio * quickest_s)
+        if not least_sent_s(figures, rules, chain) < kept_s:
+            continue
+        own, own_counts = scratch[: lengths[each]], counts[each]
+        found_s = _quick_split(figures, rules, chain, room, split, own, own_counts, kept_s)
+        if found_s < kept_s:
+            times_s[each] = found_s
+            quickest_s = min(quickest_s, found_s)
         count += 1
     return count

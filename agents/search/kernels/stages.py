@@ -9,7 +9,7 @@ import numpy as np
 from agents.search.kernels.held_levels import lay_loads
 from agents.search.kernels.pipeline_times import staged_pipeline_s
 from agents.search.kernels.records import Room, SiteFigures, TimingRules
-from des.base.jit import lean_kernel
+from des.base.jit import inner_kernel, lean_kernel
 
 
 @lean_kernel
@@ -55,7 +55,7 @@ def better_counts(
                         break
                     counts[giver] -= 1
                     counts[taker] += 1
-                    found_s = staged_pipeline_s(figures, rules, chain, split, counts, room)
+                    found_s = staged_pipeline_s(figures, rules, chain, split, counts, room, best_s)
                     if not found_s < best_s:
                         counts[giver] += 1
                         counts[taker] -= 1
@@ -68,14 +68,14 @@ def better_counts(
     return best_s
 
 
-@lean_kernel
+@inner_kernel
 def _lightens(room: Room, giver: int, taker: int) -> bool:
     """Whether a layer less for one worker and one more for another leaves the second less to do."""
     after_s = room.loads_s[taker, 2] + room.loads_s[taker, 1]
     return bool(after_s < room.loads_s[giver, 2])
 
 
-@lean_kernel
+@inner_kernel
 def _reach_of(split: np.ndarray, worker: int, goes_beyond: bool) -> tuple[int, int]:
     """First worker of the site that one belongs to, or of the site before, and the last one's end.
 

@@ -1,0 +1,211 @@
+"""Figures of all sites under a setting, as the compiled loops of the search read them.
+
+Sites that are alike share them, and settings share what does not depend on their differences.
+"""
+
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+
+from agents.decision.training_job import TrainingJob
+from agents.search.figures import (
+    hops_between,
+    message_ways,
+    outer_state_bytes,
+    parameters_before,
+    passes_before_s,
+    state_before_bytes,
+    sums_and_update_s,
+    wires_s,
+)
+from agents.search.kernels.records import SiteFigures
+from agents.search.settings import BoundSetting, Degrees, num_stages_of
+from des import Corrections, Topology
+from des.world.access import OPEN
+from des.world.domain import Domain
+
+
+@dataclass(frozen=True, kw_only=True)
+class FigureTables:
+    """Parts of the figures of a world and a job, each worked out once."""
+
+    topology: Topology
+    job: TrainingJob
+    corrections: Corrections
+    _parts: dict[Hashable, np.ndarray] = field(default_factory=dict)
+
+    @cached_property
+    def _kinds(self) -> tuple[tuple[Domain, ...], np.ndarray]:
+        """Domains that differ by more than names, prices and ways out; which of them sites are."""
+        bare = [
+            replace(domain, name="site", gpu_price_usd_per_hour=None, site=None, access=OPEN)
+            for domain in self.topology.domains
+        ]
+        number = {kind: at for at, kind in enumerate(dict.fromkeys(bare))}
+        return tuple(number), np.array([number[domain] for domain in bare], np.int64)
+
+    @cached_property
+    def _memory_bytes(self) -> np.ndarray:
+        return np.array([domain.gpu_memory_bytes for domain in self.topology.domains])
+
+    @cached_property
+    def _hops(self) -> tuple[np.ndarray, np.ndarray]:
+        return hops_between(self.topology, self.corrections)
+
+    def ways_s(self, num_bytes: float) -> np.ndarray:
+        """Transfer and latency of a message between all sites, see `message_ways`. [s]"""
+        each_s = self.corrections.message_overhead_s
+        return self._part(("ways", num_bytes), lambda: message_ways(self._hops, num_bytes, each_s))
+
+    def least_way_s(self, num_bytes: float) -> float:
+        """Transfer of a message on the quickest way between two sites; infinite if none. [s]"""
+        ways_s = self.ways_s(num_bytes)[..., 0]
+        apart = ~np.eye(len(ways_s), dtype=bool)
+        return float(np.min(ways_s, where=apart, initial=np.inf))
+
+    def num_devices(self, degrees: Degrees) -> np.ndarray:
+        """Stages of some degrees that each site holds, (sites,)."""
+        kinds, kind_of = self._kinds
+        return self._part(
+            ("devices", degrees),
+            lambda: np.array([num_stages_of(kind, degrees) for kind in kinds], np.int64)[kind_of],
+        )
+
+    def fluid_s(self, setting: BoundSetting) -> np.ndarray:
+        """Time of an iteration if each site did all and its devices were always busy, (sites,). [s]
+
+        Infinite where a site has no device.
+        """
+        degrees = setting.degrees
+        return self._part(
+            ("fluid", degrees, setting.microbatch_size, setting.recomputation),
+            lambda: self._fluid_s(setting),
+        )
+
+    def _fluid_s(self, setting: BoundSetting) -> np.ndarray:
+        num_devices = self.num_devices(setting.degrees)
+        passes_s = self._by_site(self._passes_s, setting, num_devices)
+        together = setting.microbatch_size * setting.degrees.data
+        count = self.job.num_sequences / together
+        whole_s = count * (passes_s[:, 0, -1] + passes_s[:, 1, -1])
+        return np.where(num_devices > 0, whole_s / np.maximum(num_devices, 1), np.inf)
+
+    def representatives(self, sites: Iterable[int]) -> list[int]:
+        """The first of some sites of each kind."""
+        kind_of = self._kinds[1].tolist()
+        return list({kind_of[site]: site for site in sorted(sites, reverse=True)}.values())
+
+    def figures(self, setting: BoundSetting) -> SiteFigures:
+        """Return the figures of every site for stages of a setting.
+
+        Raises
+        ------
+        ValueError
+            If the layers of a domain have no times for the workload, such as a profile without a
+            point.
+        """
+        degrees, workload = setting.degrees, setting.workload(self.job)
+        num_devices = self.num_devices(degrees)
+        is_there, sums = num_devices > 0, workload.sums_before
+        passes_s = self._by_site(self._passes_s, setting, num_devices)
+        ends_s = self._by_site(self._ends_s, setting, num_devices)
+        wires = self._by_site(self._wires_s, setting, num_devices)
+        parameters = self._parameters(setting)
+        state_bytes = state_before_bytes(
+            parameters, degrees.parallelism(1), workload.gradient_bytes, setting.num_replicas
+        )
+        if setting.has_outer_state:
+            state_bytes = state_bytes + outer_state_bytes(parameters, degrees.parallelism(1))
+        kept_bytes = np.array(sums.activation_bytes, float)
+        room_bytes = np.where(is_there, self._memory_bytes * degrees.num_gpus, 1.0)
+        most_layers = np.searchsorted(state_bytes + kept_bytes, room_bytes, side="right") - 1
+        layer_s = (passes_s[:, 0, -1] + passes_s[:, 1, -1]) / workload.num_layers
+        return SiteFigures(
+            passes_s=passes_s,
+            state_bytes=np.multiply.outer(is_there, state_bytes),
+            kept_bytes=np.multiply.outer(is_there, kept_bytes),
+            halved_bytes=np.multiply.outer(is_there, np.array(sums.weight_input_bytes, float)),
+            room_bytes=room_bytes,
+            parameters=parameters,
+            sums_s=ends_s[:, :8].reshape(-1, 2, 2, 2).copy(),
+            update_s=np.ascontiguousarray(ends_s[:, 8:]),
+            num_devices=num_devices,
+            layer_s=np.where(is_there, layer_s, np.inf),
+            most_layers=np.where(is_there, most_layers, 0),
+            inner_s=np.ascontiguousarray(wires[:, 0]),
+            back_s=np.ascontiguousarray(wires[:, 1]),
+            outer_s=self.ways_s(workload.message_bytes),
+        )
+
+    def _part(self, key: Hashable, work_out: Callable[[], np.ndarray]) -> np.ndarray:
+        """Look a part up, or work it out."""
+        known = self._parts.get(key)
+        if known is None:
+            known = self._parts[key] = work_out()
+        return known
+
+    def _by_site(
+        self,
+        of_kind: Callable[[BoundSetting, int, int], np.ndarray],
+        setting: BoundSetting,
+        num_devices: np.ndarray,
+    ) -> np.ndarray:
+        """Figures of every site, those of sites without devices 0."""
+        kinds, kind_of = self._kinds
+        counts = dict(zip(kind_of.tolist(), num_devices.tolist(), strict=True))
+        own = {kind: of_kind(setting, kind, count) for kind, count in counts.items() if count}
+        first, *others = own.values()
+        sizes = first.shape
+        if any(one.shape != sizes for one in others):
+            sizes = tuple(np.max([one.shape for one in own.values()], axis=0))
+        found = np.zeros((len(kinds), *sizes))
+        for kind, one in own.items():
+            found[kind][tuple(map(slice, one.shape))] = one
+        by_site: np.ndarray = found[kind_of]
+        return by_site
+
+    def _passes_s(self, setting: BoundSetting, kind: int, count: int) -> np.ndarray:
+        """Times of passes; copies do the same, each with its own sequences, if they are alone."""
+        degrees, size = setting.degrees, setting.microbatch_size
+        if degrees.context == degrees.expert == 1:
+            count, degrees = 1, Degrees(tensor=degrees.tensor)
+
+        def work_out() -> np.ndarray:
+            workload = replace(setting, degrees=degrees).workload(self.job)
+            domain, parallelism = self._kinds[0][kind], degrees.parallelism(count)
+            return passes_before_s(workload, domain, parallelism, self.corrections)
+
+        return self._part(("passes", kind, degrees, size, setting.recomputation), work_out)
+
+    def _ends_s(self, setting: BoundSetting, kind: int, count: int) -> np.ndarray:
+        degrees, num_replicas = setting.degrees, setting.num_replicas
+
+        def work_out() -> np.ndarray:
+            gradient_bytes = setting.workload(self.job).gradient_bytes
+            domain, parallelism = self._kinds[0][kind], degrees.parallelism(count)
+            return sums_and_update_s(
+                gradient_bytes, domain, parallelism, self.corrections, num_replicas
+            )
+
+        key = "ends", kind, degrees, setting.gradient_precision, num_replicas
+        return self._part(key, work_out)
+
+    def _wires_s(self, setting: BoundSetting, kind: int, count: int) -> np.ndarray:
+        degrees = setting.degrees
+
+        def work_out() -> np.ndarray:
+            workload = setting.workload(self.job)
+            domain, parallelism = self._kinds[0][kind], degrees.parallelism(count)
+            return wires_s(workload, domain, parallelism, self.corrections)
+
+        return self._part(("wires", kind, degrees, setting.microbatch_size), work_out)
+
+    def _parameters(self, setting: BoundSetting) -> np.ndarray:
+        """Parameters before each layer, see `SiteFigures`."""
+        degrees = setting.degrees
+        return self._part(
+            ("parameters", degrees.expert, degrees.copies),
+            lambda: parameters_before(setting.workload(self.job), degrees.parallelism(1)),
+        )
