@@ -205,7 +205,7 @@ def device_state(workload: Workload, stages: Sequence[BoundStage]) -> DeviceStat
     """State of the stages of one device."""
     first, runs = stages[0], runs_of(stages)
     shared, shards = first.parallelism, first.optimiser_shards
-    everything = num_parameters(workload, stages)
+    everything = device_parameters(workload, stages)
     of_experts = shared_expert_parameters(workload, runs, shared)
     held = HeldParameters(everything - of_experts, of_experts)
     return DeviceState(
@@ -215,7 +215,7 @@ def device_state(workload: Workload, stages: Sequence[BoundStage]) -> DeviceStat
     )
 
 
-def num_parameters(workload: Workload, stages: Sequence[BoundStage]) -> float:
+def device_parameters(workload: Workload, stages: Sequence[BoundStage]) -> float:
     """Parameters of all stages of one device."""
     sums_before = workload.sums_before.num_parameters
     return sum(one.stage.total(sums_before) for one in stages)

@@ -6,7 +6,7 @@ from functools import lru_cache
 from des.costs.bound_stages import BoundStage, by_device, runs_of
 from des.costs.copy_collectives import shared_expert_parameters
 from des.costs.layer_times import speed_of
-from des.costs.memory import num_parameters
+from des.costs.memory import device_parameters
 from des.job.transformer import OPTIMISER_BYTES, WEIGHT_BYTES
 from des.job.workload import Workload
 from des.plan.corrections import Corrections
@@ -65,6 +65,6 @@ def update_s(workload: Workload, stages: Sequence[BoundStage], corrections: Corr
         if shared is not None and not shared.shards("optimiser"):
             routed = shared_expert_parameters(workload, runs_of(own), shared)
             others = routed * (1.0 - 1.0 / shared.expert)
-        updated = (num_parameters(workload, own) - others) / first.optimiser_shards
+        updated = (device_parameters(workload, own) - others) / first.optimiser_shards
         longest_s = max(longest_s, updated * parameter_s + overhead_s)
     return longest_s
