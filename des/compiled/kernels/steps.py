@@ -34,7 +34,7 @@ def run_steps(program: ProgramArrays, state: State) -> int:
     header, outcome = run.header, run.outcome
     begin(run)
     for message in range(header.num_messages):
-        own = at(run.message_states, message)
+        own = at(run.parcels, message)
         own.has_arrived = own.is_held = 0
     for worker in range(header.num_workers):
         at(run.worker_states, worker).step = at(run.workers, worker).first_step
@@ -82,7 +82,7 @@ def do_steps(run: ProgramRun, worker: int, now_s: float) -> None:
             return
         if step.action == SEND:
             _send_or_hold(run, step.message, now_s)
-        elif not at(run.message_states, step.message).has_arrived:
+        elif not at(run.parcels, step.message).has_arrived:
             own.waits_for = step.message
             return
     run.outcome.end_s = max(run.outcome.end_s, now_s)
@@ -93,8 +93,8 @@ def do_steps(run: ProgramRun, worker: int, now_s: float) -> None:
 def _send_or_hold(run: ProgramRun, message: int, now_s: float) -> None:
     """Send a message, or hold it until its notice has come."""
     to_notice = at(run.flows, at(run.flow_of, message).flow).to_notice
-    if to_notice != 0 and not at(run.message_states, message + to_notice).has_arrived:
-        at(run.message_states, message).is_held = 1
+    if to_notice != 0 and not at(run.parcels, message + to_notice).has_arrived:
+        at(run.parcels, message).is_held = 1
     else:
         send(run, message, now_s)
 
@@ -102,10 +102,10 @@ def _send_or_hold(run: ProgramRun, message: int, now_s: float) -> None:
 @kernel
 def meet_steps(run: ProgramRun, message: int, now_s: float) -> None:
     """Note an arrival: what is held for it leaves, then who waits for it goes on."""
-    at(run.message_states, message).has_arrived = 1
+    at(run.parcels, message).has_arrived = 1
     flow = at(run.flows, at(run.flow_of, message).flow)
     held = message + flow.to_message
-    if flow.to_message != 0 and at(run.message_states, held).is_held:
+    if flow.to_message != 0 and at(run.parcels, held).is_held:
         send(run, held, now_s)
     if 0 <= flow.receiver < run.header.num_workers:
         own = at(run.worker_states, flow.receiver)
