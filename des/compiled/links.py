@@ -6,7 +6,6 @@ import numpy as np
 
 from des.compiled.kernels.link_records import GATE, LINK, LINK_GATE, MEDIUM
 from des.compiled.kernels.program import PIECE, STEADY, TABLE, UNIFORM
-from des.costs.connection_window import WindowFigures
 from des.costs.message_times import hop_start_up, hop_window
 from des.costs.start_up import StartUp
 from des.dynamics import UniformLaw
@@ -22,10 +21,6 @@ _START_UP = np.dtype(
     align=True,
 )
 """Records with the fields of `StartUp`."""
-
-
-_WINDOW = np.dtype([(name, np.float64) for name in WindowFigures._fields])
-"""Records with the fields of `WindowFigures`."""
 
 
 def link_records(topology: Topology, corrections: Corrections) -> tuple[np.ndarray, np.ndarray]:
@@ -52,6 +47,10 @@ def link_records(topology: Topology, corrections: Corrections) -> tuple[np.ndarr
     links["round_trip_s"] = figures[:, 2] * corrections.wan_latency_factor
     caps = np.array(topology.message_caps_bytes_per_s)
     links["cap_bytes_per_s"] = caps * corrections.wan_bandwidth_factor
+    for index in range(len(links)):
+        window = hop_window(topology, index, corrections)
+        for name, figure in () if window is None else window._asdict().items():
+            links[name][index] = figure
     counts = np.zeros(len(links), np.int64)
     for gate in topology.gates:
         counts[list(gate.links)] += 1
@@ -78,13 +77,6 @@ def start_up_records(topology: Topology, corrections: Corrections) -> np.ndarray
         return np.zeros(0, _START_UP)
     hops = range(len(topology.links))
     return np.array([hop_start_up(law, topology, hop, corrections) for hop in hops], _START_UP)
-
-
-def window_records(topology: Topology, corrections: Corrections) -> np.ndarray:
-    """Figures of the hosts' windows on each link; none where hosts have none."""
-    hops = range(len(topology.links))
-    found = [hop_window(topology, hop, corrections) for hop in hops]
-    return np.array([one for one in found if one is not None], _WINDOW)
 
 
 def weather_fields(topology: Topology) -> dict[str, Any]:

@@ -31,7 +31,6 @@ from des.compiled.links import (
     link_records,
     start_up_records,
     weather_fields,
-    window_records,
 )
 from des.plan.corrections import NO_CORRECTIONS, Corrections
 from des.program.actions import COMPUTE, NONE, PASSES, SEND, WAIT, WAIT_SENT
@@ -105,7 +104,6 @@ def pack(
         members,
         steps,
         start_up_records(topology, corrections),
-        window_records(topology, corrections),
         *gate_records(topology, corrections),
     )
     header = _header(topology, corrections, counted)
@@ -121,7 +119,7 @@ def _header(topology: Topology, corrections: Corrections, counted: dict[str, Any
         "is_fair": transport.sharing == "fair",
         "is_one_in_flight": transport.endpoints == "one_in_flight",
         "has_windows": transport.hosts is not None,
-        "has_start_up": corrections.transport is not None,
+        "has_start_up": corrections.transport is not None or transport.hosts is not None,
         "message_overhead_s": corrections.message_overhead_s,
         "window_bytes": np.inf if window_bytes is None else window_bytes,
     }

@@ -6,6 +6,7 @@ import numpy as np
 
 from des.compiled.kernels.general import run_program
 from des.compiled.kernels.program import BEYOND, FULL, OK, TABLE, ProgramArrays, State
+from des.compiled.kernels.steps import run_steps
 from des.compiled.links import Pieces
 from des.compiled.pack import pack
 from des.compiled.results import iteration_result
@@ -102,11 +103,12 @@ def _run_from(
 ) -> State | None:
     """Run a program whose links are as they were left before, if there was a run before."""
     state = new_state(program)
+    simulate = run_steps if program.header["is_listed"][0] else run_program
     pieces = Pieces(topology) if program.header["weather"][0] == TABLE else None
     while True:
         if before is not None:
             state.links[:] = before
-        status = run_program(program, state)
+        status = simulate(program, state)
         if status not in (BEYOND, FULL):
             return state if status == OK else None
         if status == FULL:

@@ -15,7 +15,6 @@ from des.compiled.kernels.program import (
     GROUP_STATE,
     LOCAL_WIRE_STATE,
     MEMBER_STATE,
-    MESSAGE_STATE,
     OUTCOME,
     PARCEL,
     SPAN,
@@ -48,7 +47,6 @@ def new_state(program: ProgramArrays, gate_room: int = 64) -> State:
         is_recorded=bool(header["is_recorded"]),
         num_gates=int(header["num_gates"]),
         gate_room=gate_room,
-        has_steps=bool(header["is_listed"]),
     )
 
 
@@ -67,7 +65,6 @@ def make_state(
     is_recorded: bool,
     num_gates: int = 0,
     gate_room: int = 0,
-    has_steps: bool = False,
 ) -> State:
     """Make a state for programs of at most these counts.
 
@@ -84,7 +81,6 @@ def make_state(
         "groups": (GROUP_STATE, num_groups),
         "local_wires": (LOCAL_WIRE_STATE, num_local_wires),
         "arrivals": (ARRIVAL, num_messages),
-        "messages": (MESSAGE_STATE, num_messages if has_steps else 0),
         "parcels": (PARCEL, num_messages),
         "links": (LINK_STATE, num_links),
         "media": (MEDIUM_STATE, num_links),

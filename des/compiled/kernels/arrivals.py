@@ -13,12 +13,10 @@ def arrive(run: ProgramRun, message: int, arrival_s: float) -> None:
     """Note when a message will arrive; what the order of events may matter to is queued."""
     header, flow = run.header, at(run.flows, at(run.flow_of, message).flow)
     at(run.arrivals, message).s = arrival_s
-    is_watched = header.is_one_in_flight and flow.way == LINKS
+    is_watched = header.is_listed or (header.is_one_in_flight and flow.way == LINKS)
     receiver = flow.receiver
     if receiver >= header.num_workers:
         is_watched |= at(run.member_states, receiver - header.num_workers).waits_for == message
-    elif header.is_listed:
-        is_watched = True
     elif message < header.num_initial:
         _finish(run, arrival_s)
     elif _is_awaited(run, receiver, message):

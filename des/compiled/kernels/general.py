@@ -7,7 +7,7 @@ them.
 
 import math
 
-from des.base.jit import kernel
+from des.base.jit import inlined, kernel
 from des.compiled.kernels.arrivals import meet_workers
 from des.compiled.kernels.events import MEDIUM, MEMBER, MESSAGE, WORKER, close_gap, push
 from des.compiled.kernels.exchanges import go_on_with_exchange, receive_part
@@ -18,7 +18,6 @@ from des.compiled.kernels.messages import go_on, leave_endpoint, send
 from des.compiled.kernels.offers import begin_offers
 from des.compiled.kernels.program import DEADLOCK, ProgramArrays, State
 from des.compiled.kernels.records import ProgramRun
-from des.compiled.kernels.steps import do_steps, meet_steps
 from des.compiled.kernels.windows import begin_window
 from des.compiled.kernels.workers import advance
 
@@ -29,45 +28,47 @@ def run_program(program: ProgramArrays, state: State) -> int:
 
     The state is that of the end only under OK; else its outcome says where the run has stopped.
     """
-    return simulate_run(
-        ProgramRun(
-            program.header[0],
-            program.workers[0],
-            program.operations[0],
-            program.durations_s[0],
-            program.stages[0],
-            program.groups[0],
-            program.releases[0],
-            program.flows[0],
-            program.flow_of[0],
-            program.hops[0],
-            program.links[0],
-            program.media[0],
-            program.pieces[0],
-            program.members[0],
-            program.steps[0],
-            program.start_ups[0],
-            program.windows[0],
-            program.gates[0],
-            program.link_gates[0],
-            state.outcome[0],
-            state.events[0],
-            state.workers[0],
-            state.devices[0],
-            state.stages[0],
-            state.groups[0],
-            state.local_wires[0],
-            state.arrivals[0],
-            state.messages[0],
-            state.parcels[0],
-            state.links[0],
-            state.media[0],
-            state.members[0],
-            state.spans[0],
-            state.transfers[0],
-            state.gates[0],
-            state.gate_pieces[0],
-        )
+    return simulate_run(first_records(program, state))
+
+
+@inlined
+def first_records(program: ProgramArrays, state: State) -> ProgramRun:
+    """Return the first records of all arrays."""
+    return ProgramRun(
+        program.header[0],
+        program.workers[0],
+        program.operations[0],
+        program.durations_s[0],
+        program.stages[0],
+        program.groups[0],
+        program.releases[0],
+        program.flows[0],
+        program.flow_of[0],
+        program.hops[0],
+        program.links[0],
+        program.media[0],
+        program.pieces[0],
+        program.members[0],
+        program.steps[0],
+        program.start_ups[0],
+        program.gates[0],
+        program.link_gates[0],
+        state.outcome[0],
+        state.events[0],
+        state.workers[0],
+        state.devices[0],
+        state.stages[0],
+        state.groups[0],
+        state.local_wires[0],
+        state.arrivals[0],
+        state.parcels[0],
+        state.links[0],
+        state.media[0],
+        state.members[0],
+        state.spans[0],
+        state.transfers[0],
+        state.gates[0],
+        state.gate_pieces[0],
     )
 
 
@@ -79,10 +80,7 @@ def simulate_run(run: ProgramRun) -> int:
     for message in range(header.num_initial):
         send(run, message, 0.0)
     for worker in range(header.num_workers):
-        if header.is_listed:
-            do_steps(run, worker, 0.0)
-        else:
-            advance(run, worker, 0.0, MESSAGE - 1)
+        advance(run, worker, 0.0, MESSAGE - 1)
     while outcome.num_running > 0 and outcome.status == 0:
         if outcome.has_gap:
             close_gap(run)
@@ -104,10 +102,7 @@ def handle(run: ProgramRun, now_s: float, rank: int) -> None:
     elif rank >= MEMBER:
         go_on_with_exchange(run, rank - MEMBER, now_s, rank)
     elif rank >= WORKER:
-        if run.header.is_listed:
-            do_steps(run, rank - WORKER, now_s)
-        else:
-            _end_operation(run, rank - WORKER, now_s)
+        _end_operation(run, rank - WORKER, now_s)
     else:
         message = rank - MESSAGE
         if at(run.arrivals, message).s == math.inf:
@@ -115,10 +110,7 @@ def handle(run: ProgramRun, now_s: float, rank: int) -> None:
             return
         if run.header.is_one_in_flight:
             leave_endpoint(run, message, now_s)
-        if run.header.is_listed:
-            meet_steps(run, message, now_s)
-        else:
-            meet_workers(run, message, now_s)
+        meet_workers(run, message, now_s)
         receive_part(run, message, now_s)
 
 
@@ -152,7 +144,6 @@ def begin(run: ProgramRun) -> None:
         own = at(run.worker_states, worker)
         own.end_s = 0.0
         own.position = at(run.workers, worker).first_operation
-        own.step = at(run.workers, worker).first_step
         own.waits_for = own.blocked_by = -1
     for device in range(header.num_devices):
         own_device = at(run.device_states, device)
@@ -162,9 +153,6 @@ def begin(run: ProgramRun) -> None:
         at(run.local_wires, wire).free_s = 0.0
     for message in range(header.num_messages):
         at(run.arrivals, message).s = math.inf
-    for message in range(header.num_messages if header.is_listed else 0):
-        own_message = at(run.message_states, message)
-        own_message.has_arrived = own_message.is_held = 0
     _begin_stages(run)
     _begin_links(run)
     begin_gates(run)

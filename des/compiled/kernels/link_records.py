@@ -18,6 +18,11 @@ LINK = np.dtype(
         ("cap_bytes_per_s", _F),  # of one message; inf where there is none
         ("first_gate", _I),  # among the gates of links
         ("end_gate", _I),
+        # of the hosts' windows, where they have them; with round_trip_s `WindowFigures`
+        ("rate_bytes_per_s", _F),
+        ("buffer_bytes", _F),
+        ("most_bytes", _F),
+        ("timeout_s", _F),
     ],
     align=True,
 )

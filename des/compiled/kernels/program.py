@@ -167,8 +167,6 @@ class ProgramArrays(NamedTuple):
     """STEP, worker by worker where these do steps, then member by member."""
     start_ups: np.ndarray
     """Fields of `des.costs.start_up.StartUp` of each link; read only where there is a law."""
-    windows: np.ndarray
-    """Fields of `des.costs.connection_window.WindowFigures` of each link, where hosts have them."""
     gates: np.ndarray
     """GATE."""
     link_gates: np.ndarray
@@ -219,9 +217,6 @@ LOCAL_WIRE_STATE = np.dtype([("free_s", _F)])
 
 ARRIVAL = np.dtype([("s", _F)])
 
-MESSAGE_STATE = np.dtype([("has_arrived", _I), ("is_held", _I)])
-"""Whether a message has arrived, and whether it is sent and waits for its notice."""
-
 STAGE_STATE = np.dtype([("busy_s", _F), ("num_left", _I)], align=True)
 
 GROUP_STATE = np.dtype([("end_s", _F), ("num_left", _I)], align=True)
@@ -233,6 +228,8 @@ PARCEL = np.dtype(
         ("hop", _I),
         ("has_come", _I),  # and spends its overhead, under fair sharing
         ("following", _I),  # behind it at its endpoint, or on its wire under fair sharing
+        ("has_arrived", _I),  # this and the next where workers do steps
+        ("is_held", _I),  # is sent and waits for its notice
     ],
     align=True,
 )
@@ -265,8 +262,6 @@ class State(NamedTuple):
     """LOCAL_WIRE_STATE: when each is free."""
     arrivals: np.ndarray
     """ARRIVAL of each message at its receiver, inf while that is not known."""
-    messages: np.ndarray
-    """MESSAGE_STATE of each message, where workers do steps."""
     parcels: np.ndarray
     """PARCEL: each message on links; not read for one that has a single hop, first come."""
     links: np.ndarray

@@ -22,7 +22,6 @@ class ProgramRun(NamedTuple):
     members: Any
     steps: Any
     start_ups: Any
-    windows: Any
     gates: Any
     link_gates: Any
     outcome: Any
@@ -33,7 +32,6 @@ class ProgramRun(NamedTuple):
     group_states: Any
     local_wires: Any
     arrivals: Any
-    message_states: Any
     parcels: Any
     link_states: Any
     medium_states: Any

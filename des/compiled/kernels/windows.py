@@ -9,7 +9,7 @@ from des.costs.connection_window import window_after_idle, windowed_delay_s
 @kernel
 def begin_window(run: ProgramRun, link: int) -> None:
     """Open the window of a link, or count its times from the end of the step before."""
-    header, own, figures = run.header, at(run.link_states, link), at(run.windows, link)
+    header, own, figures = run.header, at(run.link_states, link), at(run.links, link)
     if header.is_continued:
         own.round_start_s -= header.before_s
         own.left_s -= header.before_s
@@ -22,7 +22,7 @@ def begin_window(run: ProgramRun, link: int) -> None:
 @kernel
 def window_delay_s(run: ProgramRun, link: int, start_s: float, num_bytes: float) -> float:
     """Delay of a message that begins to leave. [s]"""
-    own, figures = at(run.link_states, link), at(run.windows, link)
+    own, figures = at(run.link_states, link), at(run.links, link)
     window_bytes = window_after_idle(figures, own.window_bytes, start_s - own.left_s)
     before = (window_bytes, own.round_start_s, own.used_bytes)
     delay_s, after = windowed_delay_s(figures, before, start_s, num_bytes)

@@ -22,7 +22,7 @@ def carry(run: ProgramRun, link: int, message: int, num_bytes: float, ready_s: f
     medium = at(run.medium_states, at(run.links, link).medium)
     start_s = medium.free_s if medium.free_s > ready_s else ready_s
     end_s, behind_s = start_s + header.message_overhead_s, 0.0
-    if header.has_windows:
+    if header.has_start_up and header.has_windows:
         delay_s = window_delay_s(run, link, start_s, num_bytes)
         end_s = start_s + (header.message_overhead_s + delay_s)
     elif header.has_start_up:
