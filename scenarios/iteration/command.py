@@ -58,8 +58,6 @@ examples:
   python -m scenarios.simulate --model llama2_7b --placement "East*16,West*16" --schedule gpipe
   python -m scenarios.simulate --parallelism 4x1x2
       every domain is two devices in a row, each of four GPUs that divide its layers
-  python -m scenarios.simulate --placement "0*28,1*26,2*26" --trainer megatron
-      the quickest degrees and stages that Megatron-LM runs with these layers in these domains
   python -m scenarios.simulate --model llama2_7b --placement "0*32" --replicas "1*32;2*32"
       three replicas of the model, one in each domain
   python -m scenarios.simulate --model ./config.json --network cluster.yaml --profile layers.csv
@@ -76,6 +74,10 @@ examples:
       a complete plan, as `eastwest decide --json` writes it: its step time to the last bit
   python -m scenarios.simulate --plan train.sh --network sites.yaml --model llama2_7b --sites B,A
       a command line of Megatron-LM (or a plan of Sailor) on the sites of a world, in their order
+
+With --trainer megatron a placement gets the quickest degrees and stages that Megatron-LM runs
+with these layers in these domains. Else, without --parallelism, each domain counts as one perfect
+device.
 
 files written to --out:
   trace.json   timeline for chrome://tracing and https://ui.perfetto.dev

@@ -62,7 +62,7 @@ def trained_plan(config: Config, given: Set[str]) -> FilePlan:
 
 
 def _changes(scenario: IterationScenario, bound: BoundPlan) -> str:
-    """What the trainer made of the placement: degrees of each domain, and layers that moved."""
+    """Degrees of each domain, and all layers where some moved."""
     topology, plan = scenario.topology, bound.plan
     each = "; ".join(
         f"{topology.domains[domain].name} {plan.parallelism[domain]}"

@@ -47,11 +47,11 @@ examples:
   python -m scenarios.training_run --dynamics markov_fast --arrivals-per-s 0.001 --planner exact \\
       --model llama2_7b --num-layers 16
       links that get congested, background jobs, and a move if it pays within four epochs
-  python -m scenarios.training_run --trainer megatron --planner search_bound --dynamics ou
-      plans that Megatron-LM runs, searched again in every epoch
-  python -m scenarios.training_run --plan plan.json --dynamics steady
-      a complete plan of eastwest decide --json, step after step
   python -m scenarios.training_run --placement "East*28,Central*26,West*26" --epochs 6 --epoch-s 600
+
+With --trainer megatron plans are those that Megatron-LM runs on the GPUs there are, and
+--planner search_bound searches them in every epoch; --plan FILE takes a complete plan of
+eastwest decide --json. Else each domain counts as one perfect device.
 
 files written to --out:
   iterations.csv, epochs.csv   time series of the training; all times in seconds

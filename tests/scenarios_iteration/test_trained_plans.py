@@ -55,7 +55,7 @@ def test_perfect_devices_are_called_so(flags, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (("--trainer", "nobody"), "trainer: must be one of megatron, .*; got 'nobody'"),
+        (("--trainer", "other"), "trainer: must be one of megatron, .*; got 'other'"),
         (
             ("--trainer", "megatron", "--schedule", "zb_auto"),
             "schedules must be some of 1f1b, interleaved_1f1b; got 'zb_auto'",

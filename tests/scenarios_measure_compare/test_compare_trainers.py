@@ -29,5 +29,5 @@ def test_the_search_of_a_trainer_needs_one(tmp_path, capsys):
     message = "search_bound needs a trainer that binds GPUs, got ideal"
 
     assert_refused(main, [*MOVING, "--out", str(out)], message, capsys, unwritten=out)
-    flags = ["--trainer", "nobody", "--out", str(out)]
+    flags = ["--trainer", "other", "--out", str(out)]
     assert_refused(main, flags, "trainer must be one of megatron", capsys, unwritten=out)

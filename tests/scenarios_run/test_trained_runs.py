@@ -44,7 +44,7 @@ def test_a_placement_by_hand_takes_longer_on_real_gpus_than_on_perfect_devices(t
     ("flags", "message"),
     [
         (["--planner", "search_bound"], "planner search_bound needs a trainer"),
-        (["--trainer", "nobody"], "trainer: must be one of megatron"),
+        (["--trainer", "other"], "trainer: must be one of megatron"),
         (["--plan", "plan.json", "--model", "llama2_7b"], "must not be given with plan"),
     ],
 )
