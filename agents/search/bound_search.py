@@ -1,8 +1,9 @@
 """Search of bound plans: the best of each kind, simulated as the trainer runs it."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from agents.decision.bound_plan import BoundPlan
 from agents.search.bound_rows import (
@@ -15,6 +16,7 @@ from agents.search.bound_rows import (
 from agents.search.bounds import work_bound_s
 from agents.search.candidates import Candidate
 from agents.search.copy_search import CopySetSearch, outer_modes
+from agents.search.copy_sets import CopySet
 from agents.search.desk import SearchDesk
 from agents.search.misfits import least_shortfall
 from agents.search.objective import PlanObjective
@@ -178,7 +180,7 @@ def _best_of_kinds(aim: PlanObjective, rows: Sequence[BoundRow]) -> tuple[BoundR
 
 def _rows_of_sets(request: PlanRequest, desk: SearchDesk, limit_s: float) -> list[BoundRow]:
     """Rows of copies that differ: that seldom exchange, or whose stages and shares differ."""
-    trainer, found = request.trainer, []
+    trainer, found = request.trainer, list[list[CopySet]]()
     if request.topology.num_domains == 1:
         return []
     search = CopySetSearch(
@@ -189,11 +191,16 @@ def _rows_of_sets(request: PlanRequest, desk: SearchDesk, limit_s: float) -> lis
         token_factor=request.token_factor,
     )
     for mode in outer_modes(trainer):
-        found += search.sets(mode)
+        found.append(search.sets(mode))
     if not trainer.equal_degrees:
-        found += replace(search, limit_s=_NEAR * limit_s).sets(EVERY_STEP)
-    rows = (row_of_candidate(request, one) for one in found)
-    return [row for row in rows if isinstance(row, BoundRow)]
+        found.append(replace(search, limit_s=_NEAR * limit_s).sets(EVERY_STEP))
+    return [row for sets in found for row in islice(_run(request, sets), 1)]
+
+
+def _run(request: PlanRequest, sets: Sequence[CopySet]) -> Iterator[BoundRow]:
+    """Rows of the sets that the trainer runs and that fit, in their order."""
+    rows = (row_of_candidate(request, one) for one in sets)
+    return (row for row in rows if isinstance(row, BoundRow))
 
 
 def _exact_rows(

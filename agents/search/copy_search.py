@@ -31,7 +31,7 @@ _WHOLE_BITS, _LEAST_BITS = 32.0, 4.0
 """Bits of a value of trainers that have any number."""
 
 _MOST_KEPT = 2
-"""Most sets of copies of a way to synchronise that are handed on."""
+"""Most sets of copies of a way to synchronise that are handed on, the second for misfits."""
 
 _MOST_COMMON = 3
 """Most settings that the slowest copy proposes to all."""
