@@ -7,7 +7,6 @@ simulated as a whole plan, and of equal times the one that needs least memory is
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from heapq import heapify, heappop, heappush
 
 import numpy as np
 
@@ -24,6 +23,7 @@ from agents.search.chains import (
 )
 from agents.search.copies import copies_of
 from agents.search.desk import SearchDesk
+from agents.search.ranking import family_of, ranked_settings, reaches_of
 from agents.search.settings import (
     GROUP_FACTORS,
     INTERLEAVED,
@@ -61,9 +61,6 @@ _MOST_IMPROVED = 12
 
 _MOST_WALKED = 3
 """Most candidates whose chain of sites is changed, where there are too many chains to try all."""
-
-_NO_RATE = 1e-300
-"""Speed of sites that have no device."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -198,43 +195,6 @@ def _schedules(request: PlanRequest) -> Iterator[tuple[str, int, float]]:
             yield name, 1, 1.0
 
 
-def _ranked(
-    desk: SearchDesk, settings: Sequence[BoundSetting], reaches: Sequence[Chain]
-) -> Iterator[tuple[float, BoundSetting]]:
-    """Settings that some sites can run, the quickest bound first.
-
-    ``reaches`` are sets of sites, of which the quickest counts. The bound of a setting is looked at
-    once that of endless pipelines without memory is the least; the size of groups is no part of it.
-    """
-    families: dict[tuple[object, ...], list[BoundSetting]] = {}
-    for setting in settings:
-        families.setdefault(_family_of(setting), []).append(setting)
-    waiting: list[tuple[float, bool, int]] = []
-    alike = [sorted(one, key=lambda each: each.group_factor) for one in families.values()]
-    known: dict[tuple[object, ...], float] = {}
-    for at, (setting, *_) in enumerate(alike):
-        key = setting.degrees, setting.microbatch_size, setting.recomputation
-        if key not in known:
-            rates = 1.0 / desk.tables.fluid_s(setting)
-            known[key] = min(1.0 / (rates[list(reach)].sum() or _NO_RATE) for reach in reaches)
-        waiting.append((known[key], False, at))
-    heapify(waiting)
-    while waiting:
-        bound_s, is_known, at = heappop(waiting)
-        if is_known:
-            yield from ((bound_s, setting) for setting in alike[at])
-            continue
-        bound_s = min(desk.foreseen_s(alike[at][0], reach) for reach in reaches)
-        if bound_s < np.inf:
-            heappush(waiting, (bound_s, True, at))
-
-
-def _family_of(setting: BoundSetting) -> tuple[object, ...]:
-    """All of a setting but the size of its groups of microbatches."""
-    sizes = setting.microbatch_size, setting.num_chunks
-    return setting.degrees, setting.recomputation, setting.schedule, *sizes
-
-
 def _chains(
     request: PlanRequest, desk: SearchDesk, settings: Sequence[BoundSetting]
 ) -> list[Chain]:
@@ -242,21 +202,13 @@ def _chains(
     num_sites = request.topology.num_domains
     if num_sites <= MOST_ENUMERATED:
         return [chain for chain in all_chains(range(num_sites)) if chain[0] < chain[-1]]
-    _, first = next(_ranked(desk, settings, [tuple(range(num_sites))]), (np.inf, None))
+    _, first = next(ranked_settings(desk, settings, [tuple(range(num_sites))]), (np.inf, None))
     if first is None:
         return []
     workload = first.workload(request.job)
     way_s = desk.tables.ways_s(workload.message_bytes).sum(axis=-1)
     near = near_chains(range(num_sites), way_s + way_s.T, _most_sites(request))
     return [chain for chain in near if len(chain) > 1]
-
-
-def _reaches(desk: SearchDesk, chains: Sequence[Chain]) -> list[Chain]:
-    """Sets of sites that chains are within: one site of each kind, or all of them together."""
-    if all(len(chain) == 1 for chain in chains):
-        alone = {site for (site,) in chains}
-        return [(site,) for site in desk.tables.representatives(alone)]
-    return [tuple(sorted({site for chain in chains for site in chain}))]
 
 
 def _most_sites(request: PlanRequest) -> int:
@@ -274,10 +226,10 @@ def _surveyed(
     found: list[Candidate] = []
     known: dict[tuple[object, ...], float] = {}
     best_s = np.inf
-    for bound_s, setting in _ranked(desk, settings, _reaches(desk, all_of)):
+    for bound_s, setting in ranked_settings(desk, settings, reaches_of(desk, all_of)):
         if bound_s >= _SLACK * best_s:
             break
-        family = _family_of(setting)
+        family = family_of(setting)
         if setting.group_factor > 1.0 and known.get(family, np.inf) > _NEAR * best_s:
             continue
         is_first = setting.num_chunks > 1 and setting.group_factor == 1.0
