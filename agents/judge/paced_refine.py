@@ -3,11 +3,11 @@
 import math
 
 from des.base.jit import lean_kernel
-from des.compiled.many.desk import STAGE_ROWS, Desk, rows_of, write_plan
+from des.compiled.many.desk import STAGE_ROWS, Desk, desk_rows, write_plan
 from des.compiled.many.layout import Real
 from des.compiled.many.paced import CountedPlans, paced_overflow
 from des.compiled.many.paced_bound import paced_least_s
-from des.compiled.many.recurrence import iteration_s
+from des.compiled.many.recurrence import plan_time_s
 from des.compiled.many.steady import FITS, Plans
 
 _MOST_FOR_ALL_MOVES, _NUM_BUSIEST = 8, 4
@@ -75,7 +75,7 @@ def _refine(
 @lean_kernel
 def _write_work(batch: CountedPlans, plan: int, desk: Desk) -> None:
     """Write the work of every stage on a microbatch. [s]"""
-    write_plan(rows_of(desk), 0, batch.job, batch.plans, plan)
+    write_plan(desk_rows(desk), 0, batch.job, batch.plans, plan)
     for stage in range(batch.plans.num_stages[plan]):
         at = stage * STAGE_ROWS
         desk.work_s[stage] = desk.stages[at] + desk.stages[at + 1]
@@ -99,7 +99,7 @@ def _score(batch: CountedPlans, plan: int, desk: Desk, limit_s: float) -> float:
     """
     if paced_least_s(batch, plan, desk) >= limit_s or paced_overflow(batch, plan) != FITS:
         return math.inf
-    time_s: float = iteration_s(batch, plan, desk, limit_s)
+    time_s: float = plan_time_s(batch, plan, desk, limit_s)
     return time_s
 
 

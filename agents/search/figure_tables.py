@@ -13,7 +13,7 @@ from agents.decision.training_job import TrainingJob
 from agents.search.figures import (
     hops_between,
     message_ways,
-    outer_state_bytes,
+    outer_state_before_bytes,
     parameters_before,
     passes_before_s,
     state_before_bytes,
@@ -117,7 +117,7 @@ class FigureTables:
             parameters, degrees.parallelism(1), workload.gradient_bytes, setting.num_replicas
         )
         if setting.has_outer_state:
-            state_bytes = state_bytes + outer_state_bytes(parameters, degrees.parallelism(1))
+            state_bytes = state_bytes + outer_state_before_bytes(parameters, degrees.parallelism(1))
         kept_bytes = np.array(sums.activation_bytes, float)
         room_bytes = np.where(is_there, self._memory_bytes * degrees.num_gpus, 1.0)
         most_layers = np.searchsorted(state_bytes + kept_bytes, room_bytes, side="right") - 1

@@ -82,7 +82,7 @@ def parameters_before(workload: Workload, parallelism: Parallelism) -> np.ndarra
     return np.array([everything - experts, experts], float)
 
 
-def outer_state_bytes(parameters: np.ndarray, parallelism: Parallelism) -> np.ndarray:
+def outer_state_before_bytes(parameters: np.ndarray, parallelism: Parallelism) -> np.ndarray:
     """State of an outer optimiser before each layer, of a device, (L + 1,). [bytes]"""
     common, experts = parameters
     copies = 1 if parallelism.shards("optimiser") else parallelism.copies

@@ -23,7 +23,7 @@ def ranked_settings(
     """
     families: dict[tuple[object, ...], list[BoundSetting]] = {}
     for setting in settings:
-        families.setdefault(family_of(setting), []).append(setting)
+        families.setdefault(family_of_setting(setting), []).append(setting)
     waiting: list[tuple[float, bool, int]] = []
     alike = [sorted(one, key=lambda each: each.group_factor) for one in families.values()]
     known: dict[tuple[object, ...], float] = {}
@@ -44,7 +44,7 @@ def ranked_settings(
             heappush(waiting, (bound_s, True, at))
 
 
-def family_of(setting: BoundSetting) -> tuple[object, ...]:
+def family_of_setting(setting: BoundSetting) -> tuple[object, ...]:
     """All of a setting but the size of its groups of microbatches."""
     sizes = setting.microbatch_size, setting.num_chunks
     return setting.degrees, setting.recomputation, setting.schedule, *sizes

@@ -23,7 +23,7 @@ from agents.search.chains import (
 )
 from agents.search.copies import copies_of
 from agents.search.desk import SearchDesk
-from agents.search.ranking import family_of, ranked_settings, reaches_of
+from agents.search.ranking import family_of_setting, ranked_settings, reaches_of
 from agents.search.settings import (
     GROUP_FACTORS,
     INTERLEAVED,
@@ -229,7 +229,7 @@ def _surveyed(
     for bound_s, setting in ranked_settings(desk, settings, reaches_of(desk, all_of)):
         if bound_s >= _SLACK * best_s:
             break
-        family = family_of(setting)
+        family = family_of_setting(setting)
         if setting.group_factor > 1.0 and known.get(family, np.inf) > _NEAR * best_s:
             continue
         is_first = setting.num_chunks > 1 and setting.group_factor == 1.0

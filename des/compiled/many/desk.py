@@ -73,7 +73,7 @@ def new_lane_desk(most_stages: int, most_microbatches: int) -> Desk:
 
 
 @inlined
-def rows_of(desk: Desk) -> DeskRows:
+def desk_rows(desk: Desk) -> DeskRows:
     """Rows of a desk."""
     return DeskRows(
         vector_rows(desk.stages),

@@ -4,10 +4,10 @@ import math
 
 from des.base.jit import lean_kernel
 from des.compiled.many.activations import ACTIVATION, PARAMETERS
-from des.compiled.many.desk import STAGE_ROWS, Desk, rows_of, write_plan
+from des.compiled.many.desk import STAGE_ROWS, Desk, desk_rows, write_plan
 from des.compiled.many.layout import Real, Whole
 from des.compiled.many.paced import WHOLE, CountedPlans, num_behind, num_warm_up, paced_overflow
-from des.compiled.many.recurrence import iteration_s
+from des.compiled.many.recurrence import plan_time_s
 from des.compiled.many.steady import FITS, Job
 
 _ROUNDING = 1.0 - 1e-9
@@ -33,8 +33,8 @@ def paced_scores(
         if is_long and paced_least_s(batch, plan, desk) >= limit_s:
             continue
         if not is_long:
-            write_plan(rows_of(desk), 0, batch.job, plans, plan)
-        times_s[plan] = iteration_s(batch, plan, desk, math.inf)
+            write_plan(desk_rows(desk), 0, batch.job, plans, plan)
+        times_s[plan] = plan_time_s(batch, plan, desk, math.inf)
         if is_long:
             limit_s = min(limit_s, slack * times_s[plan])
 
@@ -62,10 +62,10 @@ def paced_quickest(
                 if lacking != FITS:
                     continue
                 if limit_s == math.inf:
-                    write_plan(rows_of(desk), 0, batch.job, batch.plans, plan)
+                    write_plan(desk_rows(desk), 0, batch.job, batch.plans, plan)
                 elif paced_least_s(batch, plan, desk) >= limit_s:
                     continue
-                time_s = iteration_s(batch, plan, desk, limit_s)
+                time_s = plan_time_s(batch, plan, desk, limit_s)
                 if time_s < limit_s:
                     best[group, turn], overflow[group, turn] = plan, lacking
                     times_s[group, turn] = time_s
@@ -83,7 +83,7 @@ def paced_least_s(batch: CountedPlans, plan: int, desk: Desk) -> float:
     job, paces, plans, count = batch.job, batch.paces, batch.plans, batch.counts[plan]
     last, schedule = plans.num_stages[plan] - 1, plans.schedule[plan]
     is_halved = paces.behind[schedule] != WHOLE
-    write_plan(rows_of(desk), 0, job, plans, plan)
+    write_plan(desk_rows(desk), 0, job, plans, plan)
     passes, back = desk.stages, 2 if is_halved else 1
     round_s, least_s, hops_s, there_s = 0.0, 0.0, 0.0, 0.0
     for stage in range(last + 1):

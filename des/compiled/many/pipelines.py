@@ -2,7 +2,7 @@
 
 from des.base.jit import kernel
 from des.compiled.kernels.intrinsics import views_of
-from des.compiled.many.desk import FREE, STAGE_ROWS, START, Desk, rows_of
+from des.compiled.many.desk import FREE, STAGE_ROWS, START, Desk, desk_rows
 from des.compiled.many.family_layout import PassTimes
 from des.compiled.many.layout import Whole
 from des.compiled.many.paced import CountedPlans
@@ -13,7 +13,7 @@ from des.compiled.many.recurrence import num_alike, run_block
 def last_passes(desk: Desk, pipelines: CountedPlans, ordered: Whole, passes: PassTimes) -> None:
     """Write the last passes of pipelines at some positions, those alike in a row."""
     rows, batch, order, out = (
-        rows_of(desk),
+        desk_rows(desk),
         views_of(pipelines),
         views_of(ordered),
         views_of(passes),

@@ -24,7 +24,7 @@ from des.compiled.many.desk import (
     WIRE_FREE,
     Desk,
     DeskRows,
-    rows_of,
+    desk_rows,
     write_pace,
     write_plan,
 )
@@ -40,9 +40,9 @@ _ROUNDING = 1.0 - 1e-9
 
 
 @lean_kernel
-def iteration_s(batch: CountedPlans, plan: int, desk: Desk, limit_s: float) -> float:
+def plan_time_s(batch: CountedPlans, plan: int, desk: Desk, limit_s: float) -> float:
     """Time of one iteration of a plan that is written down; ``inf`` if not below a limit. [s]"""
-    rows = rows_of(desk)
+    rows = desk_rows(desk)
     rows.own[LIMIT, 0] = limit_s
     if not _run(rows, batch, plan, limit_s < math.inf):
         return math.inf
@@ -60,7 +60,7 @@ def makespans(
     microbatches in a row; what they leave out is not written. Plans that take ``limits_s`` (N,) or
     longer may get ``inf``.
     """
-    rows, given, order = rows_of(desk), views_of(batch), views_of(ordered)
+    rows, given, order = desk_rows(desk), views_of(batch), views_of(ordered)
     is_updated = _has_updates(given.job)
     begin = 0
     while begin < num:
