@@ -115,7 +115,7 @@ class RingRoom(NamedTuple):
     event_rank: Whole
 
 
-class RingExchange(NamedTuple):
+class ReplicaExchange(NamedTuple):
     """The exchange of one plan: its kind and script, and its pipelines, from the first on."""
 
     rows: FamilyRows

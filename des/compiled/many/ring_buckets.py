@@ -4,12 +4,12 @@ The twin of `des.plan.buckets` for rows of plans.
 """
 
 from des.base.jit import kernel
-from des.compiled.many.family_layout import RingExchange
+from des.compiled.many.family_layout import ReplicaExchange
 from des.compiled.many.layout import Real
 
 
 @kernel
-def lay_out(plan: RingExchange) -> int:
+def lay_out(plan: ReplicaExchange) -> int:
     """Write down the buckets of a plan, see `des.plan.buckets`; returns how many, -1: no link."""
     kinds, job, room = plan.kinds, plan.job, plan.room
     num_replicas, num_buckets, run_first, run_bytes = plan.num_replicas, 0, -1, 0.0
@@ -40,7 +40,7 @@ def lay_out(plan: RingExchange) -> int:
 
 
 @kernel
-def divide_buckets(plan: RingExchange, num_buckets: int, bits_per_value: float) -> None:
+def divide_buckets(plan: ReplicaExchange, num_buckets: int, bits_per_value: float) -> None:
     """Write the bytes of a message of each bucket. [bytes]"""
     for bucket in range(num_buckets):
         num_bytes = plan.room.parameters[bucket] * bits_per_value / 8.0
@@ -48,7 +48,7 @@ def divide_buckets(plan: RingExchange, num_buckets: int, bits_per_value: float) 
 
 
 @kernel
-def _descend(plan: RingExchange, layer: int) -> bool:
+def _descend(plan: ReplicaExchange, layer: int) -> bool:
     """Find the stages that hold a layer, above which all are known; whether they are the same."""
     same, end_layers = True, plan.rows.pipelines.end_layer
     for replica in range(plan.num_replicas):
@@ -61,7 +61,7 @@ def _descend(plan: RingExchange, layer: int) -> bool:
 
 
 @kernel
-def _frees_links(plan: RingExchange, bucket: int) -> bool:
+def _frees_links(plan: ReplicaExchange, bucket: int) -> bool:
     """Let the links of an exchange be idle; whether there are all."""
     scripts, member = plan.scripts, bucket * plan.num_replicas
     for way in range(scripts.first_way[plan.script], scripts.first_way[plan.script + 1]):
@@ -74,7 +74,7 @@ def _frees_links(plan: RingExchange, bucket: int) -> bool:
 
 
 @kernel
-def domain_of(plan: RingExchange, member: int) -> int:
+def domain_of(plan: ReplicaExchange, member: int) -> int:
     """Domain of a member of an exchange."""
     pipeline = plan.first + member % plan.num_replicas
     domain: int = plan.rows.pipelines.domain[pipeline, plan.room.member_stage[member]]

@@ -22,7 +22,7 @@ from des.compiled.many.family_layout import (
     ExchangeScripts,
     FamilyRows,
     PassTimes,
-    RingExchange,
+    ReplicaExchange,
     RingJob,
     RingRoom,
 )
@@ -53,11 +53,11 @@ def step_times(
     for plan in range(times_s.size):
         first, num_replicas = rows.first[plan], rows.first[plan + 1] - rows.first[plan]
         numbers = rows.exchange[plan], rows.script[plan], first, num_replicas
-        found_s[plan] = _step_s(RingExchange(*tables, space, *numbers))
+        found_s[plan] = _step_s(ReplicaExchange(*tables, space, *numbers))
 
 
 @kernel
-def _step_s(plan: RingExchange) -> float:
+def _step_s(plan: ReplicaExchange) -> float:
     """Time of the step of a plan, or of its exchange alone; not finite without a link. [s]"""
     start, gathered_bits = plan.kinds.start[plan.kind], plan.kinds.gathered_bits[plan.kind]
     end_s = update_s = 0.0
@@ -79,7 +79,7 @@ def _step_s(plan: RingExchange) -> float:
 
 
 @kernel
-def _end_of_passes(plan: RingExchange, shards: int) -> tuple[float, float]:
+def _end_of_passes(plan: ReplicaExchange, shards: int) -> tuple[float, float]:
     """Time of the last pass, and of the slowest update of its share behind it. [s]"""
     pipelines, job = plan.rows.pipelines, plan.job
     end_s = longest_s = 0.0
@@ -96,7 +96,7 @@ def _end_of_passes(plan: RingExchange, shards: int) -> tuple[float, float]:
 
 
 @kernel
-def _release(plan: RingExchange, num_buckets: int, late_s: float) -> None:
+def _release(plan: ReplicaExchange, num_buckets: int, late_s: float) -> None:
     """Write when each member is ready, see `des.program.exchange_lists`. [s]"""
     start, room = plan.kinds.start[plan.kind], plan.room
     for replica in range(plan.num_replicas):
@@ -115,7 +115,7 @@ def _release(plan: RingExchange, num_buckets: int, late_s: float) -> None:
 
 
 @kernel
-def _made_s(plan: RingExchange, pipeline: int, stage: int, layer: int) -> float:
+def _made_s(plan: ReplicaExchange, pipeline: int, stage: int, layer: int) -> float:
     """Time at which the last pass of a stage comes down to a layer. [s]"""
     end_layers, before = plan.rows.pipelines.end_layer, plan.job.backward_before
     begin = end_layers[pipeline, stage - 1] if stage > 0 else 0
@@ -126,7 +126,7 @@ def _made_s(plan: RingExchange, pipeline: int, stage: int, layer: int) -> float:
 
 
 @kernel
-def _run(plan: RingExchange, num_buckets: int) -> float:
+def _run(plan: ReplicaExchange, num_buckets: int) -> float:
     """Go through the events of the exchanges in order; returns when the last member is done. [s]"""
     scripts, room, num_replicas = plan.scripts, plan.room, plan.num_replicas
     num_messages, first_message = (
@@ -159,7 +159,7 @@ def _run(plan: RingExchange, num_buckets: int) -> float:
 
 
 @kernel
-def _go_on(plan: RingExchange, member: int, now_s: float, rank: int, num_events: int) -> int:
+def _go_on(plan: ReplicaExchange, member: int, now_s: float, rank: int, num_events: int) -> int:
     """Let a member send, and receive what has arrived, until it has to wait or is done."""
     scripts, room, num_replicas = plan.scripts, plan.room, plan.num_replicas
     bucket = member // num_replicas
