@@ -11,7 +11,7 @@ def least_s(rules: TimingRules, num_workers: int, room: Room) -> float:
 
     Of every worker: until the first message comes, then what it does or sends, then the way back of
     the last gradient. With one chunk also the rounds of a microbatch to the last worker and back,
-    of which it holds only so many at a time.
+    of which it holds a limited number at a time.
     """
     count = rules.num_microbatches
     back = 2 if rules.pace[1] >= 0.0 else 1

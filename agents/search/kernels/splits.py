@@ -9,7 +9,7 @@ from agents.search.kernels.records import Room, SiteFigures, TimingRules
 from des.base.jit import inner_kernel, lean_kernel
 
 _OVER, _NONE, _PLAIN, _COUNTED = range(4)
-"""What is written next: nothing any more, nothing, a split, a split with layers of each stage."""
+"""Outcomes of a proposal: no more, none this time, a split, a split with layers of each stage."""
 
 
 @inner_kernel
