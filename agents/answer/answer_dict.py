@@ -1,16 +1,12 @@
 """Answer as plain content for programs: names of domains, seconds, bytes."""
 
-from typing import TYPE_CHECKING
-
+from agents.answer.answer_facts import AnswerFacts
 from agents.answer.rows import FamilyRow
 from agents.trainers.ideal import IDEAL
 from des.plan.plan_texts import pipelines_text
 
-if TYPE_CHECKING:
-    from agents.answer.answer import Answer
 
-
-def answer_dict(answer: "Answer") -> dict[str, object]:
+def answer_dict(answer: AnswerFacts) -> dict[str, object]:
     """Return the content of an answer, for JSON."""
     name, share = answer.bottleneck
     return {
@@ -40,7 +36,7 @@ def answer_dict(answer: "Answer") -> dict[str, object]:
     }
 
 
-def _row_dict(answer: "Answer", row: FamilyRow) -> dict[str, object]:
+def _row_dict(answer: AnswerFacts, row: FamilyRow) -> dict[str, object]:
     judged, full = row.judged, row.use.fullest
     mode, plan = judged.plan.synchronisation, judged.plan
     num_sequences = answer.question.problem.job.num_sequences
@@ -69,11 +65,11 @@ def _row_dict(answer: "Answer", row: FamilyRow) -> dict[str, object]:
     }
 
 
-def _placement(answer: "Answer", row: FamilyRow) -> str:
+def _placement(answer: AnswerFacts, row: FamilyRow) -> str:
     return pipelines_text(row.judged.plan, answer.question.domain_names)
 
 
-def _stages(answer: "Answer") -> list[dict[str, object]]:
+def _stages(answer: AnswerFacts) -> list[dict[str, object]]:
     names = answer.question.domain_names
     return [
         {
@@ -87,7 +83,7 @@ def _stages(answer: "Answer") -> list[dict[str, object]]:
     ]
 
 
-def _change_dict(answer: "Answer") -> dict[str, object]:
+def _change_dict(answer: AnswerFacts) -> dict[str, object]:
     change = answer.change
     if change is None:
         return {"change_s": 0.0}
@@ -103,7 +99,7 @@ def _change_dict(answer: "Answer") -> dict[str, object]:
     }
 
 
-def _inside_dict(answer: "Answer") -> dict[str, object]:
+def _inside_dict(answer: AnswerFacts) -> dict[str, object]:
     inside = answer.inside
     if inside is None:
         return {}

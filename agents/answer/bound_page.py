@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 from itertools import groupby
-from typing import TYPE_CHECKING
 
+from agents.answer.bound_facts import BoundFacts
 from agents.answer.figures import duration, figure, gigabytes, percent
 from agents.answer.sections import Section
 from agents.decision.bound_plan import BoundPlan, server_counts
@@ -15,11 +15,8 @@ from des.plan.plan import Plan
 from des.plan.plan_texts import pipelines_text
 from des.plan.synchronisation import agree_every_step
 
-if TYPE_CHECKING:
-    from agents.answer.bound_answer import BoundAnswer
 
-
-def bound_sections(answer: "BoundAnswer") -> tuple[Section, ...]:
+def bound_sections(answer: BoundFacts) -> tuple[Section, ...]:
     """Return the sections of the page."""
     found = [_headline(answer), _where(answer.best)]
     if answer.change is not None:
@@ -33,7 +30,7 @@ def bound_sections(answer: "BoundAnswer") -> tuple[Section, ...]:
     return tuple(found)
 
 
-def _headline(answer: "BoundAnswer") -> Section:
+def _headline(answer: BoundFacts) -> Section:
     best = answer.best
     trainer = trainer_named(best.bound.trainer)
     lines = [
@@ -158,7 +155,7 @@ def _exchange_text(plan: Plan) -> str:
     )
 
 
-def _change(answer: "BoundAnswer") -> Section:
+def _change(answer: BoundFacts) -> Section:
     change = answer.change
     assert change is not None
     names = [domain.name for domain in change.in_force.topology.domains]
@@ -178,7 +175,7 @@ def _change(answer: "BoundAnswer") -> Section:
     return Section(title=title, lines=tuple(lines))
 
 
-def _kinds(answer: "BoundAnswer") -> Section:
+def _kinds(answer: BoundFacts) -> Section:
     has_usd = any(row.figures.usd is not None for row in answer.rows)
     is_changed = any(changes_training(row.bound.plan) for row in answer.rows)
     head = ["kind", "s a step", "tokens/s", "GPUs' use", "WAN GB a step", "fullest domain"]
@@ -214,7 +211,7 @@ def _kinds(answer: "BoundAnswer") -> Section:
     )
 
 
-def _conditional(answer: "BoundAnswer") -> Section:
+def _conditional(answer: BoundFacts) -> Section:
     """Quicker plans that are no answer without a price in tokens from the user."""
     lines = []
     for row in answer.conditional:
@@ -240,7 +237,7 @@ def _bottleneck(row: BoundRow) -> Section:
     return Section(title="Bottleneck", lines=(line,))
 
 
-def _others(answer: "BoundAnswer") -> Section:
+def _others(answer: BoundFacts) -> Section:
     lines = []
     for one in answer.others:
         if one.row is None:

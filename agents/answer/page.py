@@ -1,7 +1,6 @@
 """Page of an answer: where to place what, against the plan in force, and what would change it."""
 
-from typing import TYPE_CHECKING
-
+from agents.answer.answer_facts import AnswerFacts
 from agents.answer.figures import duration, figure, gbit_per_s, gigabytes, percent
 from agents.answer.rows import FamilyRow
 from agents.answer.sections import Section
@@ -9,14 +8,11 @@ from agents.answer.takeovers import FURTHEST
 from agents.decision.token_prices import SOURCE_OF_PRICES
 from des.plan.plan_texts import PERFECT_DEVICES, pipelines_text
 
-if TYPE_CHECKING:
-    from agents.answer.answer import Answer
-
 MARK = "*"
 """Mark of what changes the training."""
 
 
-def sections_of(answer: "Answer") -> tuple[Section, ...]:
+def sections_of(answer: AnswerFacts) -> tuple[Section, ...]:
     """Return the sections of the page."""
     found = [_headline(answer), _where(answer)]
     if answer.inside is not None or answer.why_not_inside:
@@ -31,7 +27,7 @@ def _marked(row: FamilyRow) -> str:
     return row.title + (MARK if row.is_marked else "")
 
 
-def _headline(answer: "Answer") -> Section:
+def _headline(answer: AnswerFacts) -> Section:
     best = answer.best
     names = answer.question.domain_names
     used = {domain for one in best.judged.plan.placements for domain in one.domain_of_layer}
@@ -50,7 +46,7 @@ def _headline(answer: "Answer") -> Section:
     return Section(title=f"Answer: {_marked(best)}", lines=tuple(lines))
 
 
-def _where(answer: "Answer") -> Section:
+def _where(answer: AnswerFacts) -> Section:
     judged, names = answer.best.judged, answer.question.domain_names
     plan, workload = judged.plan, judged.workload
     shares = plan.microbatches_of_replicas(workload.num_microbatches)
@@ -71,7 +67,7 @@ def _where(answer: "Answer") -> Section:
     return Section(title="Where", head=head, rows=tuple(rows), notes=tuple(notes))
 
 
-def _exchange(answer: "Answer") -> str:
+def _exchange(answer: AnswerFacts) -> str:
     plan = answer.best.judged.plan
     mode, bucket_bytes = plan.synchronisation, plan.exchange.bucket_bytes
     ways = enumerate(plan.exchange.tree, start=2)
@@ -94,7 +90,7 @@ def _exchange(answer: "Answer") -> str:
     )
 
 
-def _critical_batch(answer: "Answer") -> str:
+def _critical_batch(answer: AnswerFacts) -> str:
     """Sentence on what the split does to the batch."""
     job, plan = answer.question.problem.job, answer.best.judged.plan
     split = f"each of {len(plan.placements)} replicas takes its share of {job.tokens_per_step:,} "
@@ -107,7 +103,7 @@ def _critical_batch(answer: "Answer") -> str:
     )
 
 
-def _inside(answer: "Answer") -> Section:
+def _inside(answer: AnswerFacts) -> Section:
     inside = answer.inside
     if inside is None:
         return Section(title="Inside the domains", lines=(f"left open: {answer.why_not_inside}",))
@@ -126,7 +122,7 @@ def _inside(answer: "Answer") -> Section:
     return Section(title="Inside the domains", head=head, rows=tuple(rows), notes=(note,))
 
 
-def _against(answer: "Answer") -> Section:
+def _against(answer: AnswerFacts) -> Section:
     change, names = answer.change, answer.question.domain_names
     assert change is not None
     present = change.present
@@ -151,7 +147,7 @@ def _against(answer: "Answer") -> Section:
     return Section(title=title, lines=tuple(lines))
 
 
-def _families(answer: "Answer") -> Section:
+def _families(answer: AnswerFacts) -> Section:
     has_usd = any(row.usd is not None for row in answer.rows)
     has_bound = any(row.bound_s is not None for row in answer.rows)
     head = ["family", "s a step", "tokens/s", "tokens needed", "s to equal loss", "WAN GB a step"]
@@ -194,7 +190,7 @@ def _families(answer: "Answer") -> Section:
     return Section(title=title, head=tuple(head), rows=tuple(rows), notes=tuple(notes))
 
 
-def _limits(answer: "Answer") -> Section:
+def _limits(answer: AnswerFacts) -> Section:
     name, share = answer.bottleneck
     what = "sends" if "->" in name else "computes"
     lines = [f"{name} {what} for {percent(share)} of a step"]
@@ -203,7 +199,7 @@ def _limits(answer: "Answer") -> Section:
     return Section(title="Bottleneck", lines=tuple(lines))
 
 
-def _takeovers(answer: "Answer") -> Section:
+def _takeovers(answer: AnswerFacts) -> Section:
     title = "What would change the answer"
     if not answer.question.bare.links:
         return Section(title=title, lines=("no bandwidth: the network has no links",))

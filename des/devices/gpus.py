@@ -10,6 +10,7 @@ import numpy as np
 
 from des.base.checks import require_non_negative, require_positive
 from des.base.lazy import lazy
+from des.devices.link_class import LinkClass
 
 if TYPE_CHECKING:
     from des.devices import rings
@@ -23,14 +24,6 @@ MOST_GPUS = 16
 
 GROUP_SIZES = (1, 2, 4, 8)
 """GPUs that share layers or microbatches."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LinkClass:
-    """Quality of the connection of two GPUs, each way at once."""
-
-    bandwidth_bytes_per_s: float
-    latency_s: float
 
 
 _NVLINK_LATENCY_S, _PCI_LATENCY_S = 3.4e-6, 5.7e-6

@@ -13,7 +13,7 @@ from des.base.checks import require_fraction, require_non_negative, require_posi
 from des.devices.closeness import num_nvlinks
 from des.devices.gpu_kinds import gpu_ports_named
 from des.devices.gpu_ports import GpuPorts
-from des.devices.gpus import LinkClass
+from des.devices.link_class import LinkClass
 from des.devices.server import Gpu, Server
 
 

@@ -1,0 +1,79 @@
+"""Facts of an answer with a bound plan, which its page and its document show."""
+
+from dataclasses import dataclass
+
+from agents.decision.bound_plan import BoundPlan
+from agents.search.bound_rows import BoundRow
+from agents.search.objective import PlanObjective
+from agents.search.search import PlanRequest
+
+
+@dataclass(frozen=True, kw_only=True)
+class OtherTrainer:
+    """Best plan of another trainer for the same job; ``row`` is None where nothing fits."""
+
+    title: str
+    row: BoundRow | None
+    misfit: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoundChange:
+    """Change from a bound plan in force.
+
+    Attributes
+    ----------
+    present_s
+        Time of a step of the plan in force on the network as it is; None where it cannot run, and
+        ``misfit`` says why. [s]
+    num_bytes
+        Model state that the sites of the answer lack. [bytes]
+    change_s
+        For which the training stands still; 0 where the plan stays. [s]
+    """
+
+    in_force: BoundPlan
+    present_s: float | None
+    num_bytes: float
+    change_s: float
+    misfit: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoundFacts:
+    """A bound plan for a job on a network, its rivals, and what else was found.
+
+    Attributes
+    ----------
+    rows
+        The best plan, then the best one of every other kind.
+    bound_s
+        Time below which no plan of the trainer can be with the settings that are searched. [s]
+    conditional
+        Quicker plans whose price in tokens is beyond what is published, the best of each kind.
+    """
+
+    request: PlanRequest
+    objective: PlanObjective
+    rows: tuple[BoundRow, ...]
+    others: tuple[OtherTrainer, ...]
+    num_judged: int
+    bound_s: float
+    change: BoundChange | None = None
+    notes: tuple[str, ...] = ()
+    conditional: tuple[BoundRow, ...] = ()
+
+    @property
+    def best(self) -> BoundRow:
+        """The plan that answers."""
+        return self.rows[0]
+
+    @property
+    def step_s(self) -> float:
+        """Time of a step of the plan. [s]"""
+        return self.best.bound.step_s
+
+    @property
+    def over_bound(self) -> float:
+        """Share by which a step is longer than the bound."""
+        return self.step_s / self.bound_s - 1.0
