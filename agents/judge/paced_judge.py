@@ -14,7 +14,7 @@ from agents.judge.paced_refine import paced_refine
 from agents.judge.paced_splits import paced_fill, paced_levels
 from des import Corrections, Placement, Plan, Topology, Workload
 from des.base.jit import lean_kernel
-from des.compiled.many.desk import new_desk
+from des.compiled.many.desk import Desk, new_desk
 from des.compiled.many.job import job_on
 from des.compiled.many.layout import Real, Small, Whole
 from des.compiled.many.paced import CountedPlans, Paces, paced_table, paces_of
@@ -140,6 +140,13 @@ class PacedJudge:
         other.num_judged = 0
         return other
 
+    def _room(self, counts: Whole) -> Desk:
+        """Room for pipelines of so many microbatches, which may be more than the job has."""
+        most = int(counts.max(initial=0))
+        if most >= self._desk.num_slots:
+            self._desk = new_desk(self.most_stages, most)
+        return self._desk
+
     def least_s(self, plans: Plans, row: int) -> float:
         """Time that no order of the passes of one of the plans is quicker than, about. [s]"""
         count = self.workload.num_microbatches
@@ -226,7 +233,7 @@ class PacedJudge:
         get ``inf``; ``best_s`` is the best to begin with.
         """
         found_s = times_s, overflow = np.empty((2, len(counts)))
-        paced_scores(self._batch(plans, counts), self._desk, slack, best_s, *found_s)
+        paced_scores(self._batch(plans, counts), self._room(counts), slack, best_s, *found_s)
         self.num_judged += len(counts)
         return Scored(plans, counts, times_s, overflow)
 
@@ -250,7 +257,8 @@ class PacedJudge:
         self._fill(plans, repeated, num)
         best = np.empty(schedules.shape, dtype=np.int64)
         found_s = times_s, overflow = np.empty((2, *schedules.shape))
-        paced_quickest(self._batch(plans, repeated), self._desk, first * num, best, *found_s)
+        batch, room = self._batch(plans, repeated), self._room(counts)
+        paced_quickest(batch, room, first * num, best, *found_s)
         self.num_judged += len(repeated)
         rows = plan_rows(plans, best.ravel())
         return Scored(rows, counts.repeat(num), times_s.ravel(), overflow.ravel())
@@ -263,8 +271,8 @@ class PacedJudge:
         any_schedule
             Whether plans may change their schedules too.
         """
-        batch = self._batch(scored.plans, scored.counts)
-        self.num_judged += paced_refine(batch, self._desk, most, scored.times_s, any_schedule)
+        batch, room = self._batch(scored.plans, scored.counts), self._room(scored.counts)
+        self.num_judged += paced_refine(batch, room, most, scored.times_s, any_schedule)
         return scored
 
     def placement(self, plans: Plans, row: int) -> Placement:

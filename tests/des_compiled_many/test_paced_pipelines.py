@@ -23,14 +23,14 @@ PACED = (
 
 @st.composite
 def judged(draw):
-    """Random pipelines on a drawn world, with counts of microbatches of their own."""
+    """Random pipelines on a drawn world; their microbatches may be more than those of the job."""
     seed = draw(st.integers(0, 10_000))
     topology, workload = drawn_case(seed, draw(st.integers(2, 6)), draw(st.integers(6, 12)))
     rng = np.random.default_rng(seed)
     judge = PacedJudge(topology, workload, NO_CORRECTIONS, schedules=PACED)
     sizes = rng.integers(1, topology.num_domains + 1, size=3).tolist()
     orders = [tuple(rng.permutation(topology.num_domains)[:size].tolist()) for size in sizes]
-    counts = rng.integers(1, workload.num_microbatches + 1, size=3).tolist()
+    counts = rng.integers(1, 2 * workload.num_microbatches + 1, size=3).tolist()
     return topology, workload, judge, judge.scored(orders, counts)
 
 

@@ -13,14 +13,13 @@ from des import (
     Topology,
     Transport,
     simulate,
-    simulate_orders,
 )
 from des.compiled.pack import pack
 from des.compiled.simulate import run_to_end, simulate_compiled
 from des.engine.iteration import run_alone
 from des.program.actions import COMPUTE, PASSES, POST, SEND, WAIT, WAIT_SENT, WAIT_TAKEN
 from des.program.deadlock import check_receives
-from des.program.lowering import lower, lower_orders
+from des.program.lowering import lower
 from des.program.passes import WorkerLists, with_lists
 from des.program.program import OperationList, Program
 from des.program.rendezvous import NOTICE_BYTES
@@ -135,7 +134,7 @@ def test_receives_are_where_the_lowering_of_torch_puts_them(name):
     num_stages = {"interleaved": 4, "zero_bubble": 2}[name]
     workload = unit_workload([(1, 2)] * num_stages, num_microbatches=2)
     domains = [stage % 2 for stage in range(num_stages)]
-    program = lower_orders(chain(RUNTIMES["torch_stock"]), workload, plan(*domains), orders)
+    program = lower(chain(RUNTIMES["torch_stock"]), workload, plan(*domains), orders=orders)
 
     for worker, expected in enumerate(LOWERED[name]):
         words = told(program, worker).split()
@@ -166,10 +165,10 @@ def test_orders_that_wait_for_each_other_are_found_before_they_run():
         for stage, order in enumerate(("F0 B0 F1 B1", "F0 F1 B0 B1"))
     )
     with pytest.raises(DeadlockError, match="worker 0 waits for B0 of stage 1, which worker 1 has"):
-        simulate_orders(chain(AS_NEEDED), workload, plan(0, 1), orders)
+        simulate(chain(AS_NEEDED), workload, plan(0, 1), orders=orders)
     lowered = chain(replace(AS_NEEDED, receives="lowered"))
     with pytest.raises(DeadlockError, match=r"no input for the next pass of workers \[0, 1\]"):
-        simulate_orders(lowered, workload, plan(0, 1), orders)
+        simulate(lowered, workload, plan(0, 1), orders=orders)
 
 
 def program_of_two() -> tuple[Topology, Program]:
