@@ -141,7 +141,7 @@ class PacedJudge:
         return other
 
     def _room(self, counts: Whole) -> Desk:
-        """Room for pipelines of so many microbatches, which may be more than the job has."""
+        """Room for pipelines of some numbers of microbatches, more than the job has too."""
         most = int(counts.max(initial=0))
         if most >= self._desk.num_slots:
             self._desk = new_desk(self.most_stages, most)

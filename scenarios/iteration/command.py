@@ -19,7 +19,8 @@ from des.world.site_limits import notes_on_sites
 from scenarios.frame.outputs import OutputChoice
 from scenarios.frame.repeat import repeat_command, repeated_settings
 from scenarios.frame.writing import write_files
-from scenarios.iteration.iteration_scenario import PROG, Config, IterationScenario, load_iteration
+from scenarios.iteration.iteration_config import PROG, Config
+from scenarios.iteration.iteration_scenario import IterationScenario, load_iteration
 from scenarios.iteration.iteration_tables import link_table, plain_console, stage_table
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from agents.decision.job_files import read_job
 from agents.decision.training_job import TrainingJob
 from des.base.command import UsageError
 from des.base.quantities import parse_tokens
-from scenarios.iteration.iteration_scenario import Config
+from scenarios.iteration.iteration_config import Config
 
 _IN_FILE = ("model", "num_layers", "microbatches", "microbatch_size", "sequence_length")
 

@@ -9,7 +9,8 @@ from des import NO_CORRECTIONS, IterationResult
 from des.base.command import UsageError
 from des.base.lazy import lazy
 from des.engine.iteration import run_alone
-from scenarios.iteration.iteration_scenario import PROG, Config, IterationScenario
+from scenarios.iteration.iteration_config import PROG, Config
+from scenarios.iteration.iteration_scenario import IterationScenario
 
 if TYPE_CHECKING:
     from calibration.packet import measure_packets

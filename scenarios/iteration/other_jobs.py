@@ -18,7 +18,8 @@ from des import (
     simulate_together,
 )
 from des.base.command import UsageError
-from scenarios.iteration.iteration_scenario import OTHER_JOBS_FORM, Config, IterationScenario
+from scenarios.iteration.iteration_config import OTHER_JOBS_FORM, Config
+from scenarios.iteration.iteration_scenario import IterationScenario
 from scenarios.iteration.iteration_tables import add_columns
 
 

@@ -6,7 +6,8 @@ from agents.decision.whole_plan import WholeProblem
 from agents.planners.bounds.step_bound import step_lower_bound_s
 from des import IterationResult
 from des.base.command import UsageError
-from scenarios.iteration.iteration_scenario import Config, IterationScenario
+from scenarios.iteration.iteration_config import Config
+from scenarios.iteration.iteration_scenario import IterationScenario
 
 
 def bound_line(config: Config, scenario: IterationScenario, result: IterationResult) -> str:

@@ -15,7 +15,8 @@ from des.base.strict_json import parse_json
 from des.base.text_files import read_text
 from des.job.models import architecture_named, architecture_workload
 from des.plan.synchronisation import agree_every_step
-from scenarios.iteration.iteration_scenario import Config, IterationScenario, iteration_world
+from scenarios.iteration.iteration_config import Config
+from scenarios.iteration.iteration_scenario import IterationScenario, iteration_world
 from scenarios.iteration.megatron_command import MegatronCommand, read_megatron
 from scenarios.iteration.megatron_plan import megatron_plan
 from scenarios.iteration.sailor_plan import is_sailor, read_sailor, sailor_plan

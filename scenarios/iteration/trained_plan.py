@@ -8,7 +8,8 @@ from agents.search.bind import PlanBinder
 from agents.trainers.plan_checks import check_plan, domains_in_use
 from agents.trainers.table import trainer_named
 from des.plan.plan_texts import pipelines_text
-from scenarios.iteration.iteration_scenario import Config, IterationScenario, given_iteration
+from scenarios.iteration.iteration_config import Config
+from scenarios.iteration.iteration_scenario import IterationScenario, given_iteration
 from scenarios.iteration.plan_file import FilePlan
 
 FORM = "placement by hand"

@@ -33,7 +33,7 @@ from des.training.training_settings import Planner, TrainingRun
 from scenarios.frame.profile_flags import (
     with_profiles,
 )
-from scenarios.iteration import iteration_scenario
+from scenarios.iteration import iteration_config, iteration_scenario
 from scenarios.run.deciders import Decided, planner_of
 from scenarios.run.queue_loads import read_replayed_loads
 from scenarios.run.training_run_config import DECIDERS, PROG, Config
@@ -185,7 +185,7 @@ def background_load(config: Config) -> BackgroundLoad | None:
 def _fixed_plan(config: Config) -> Plan:
     """Read the plan as the command for one iteration does, which also checks its memory."""
     names = (*_OF_ONE_ITERATION, *(("corrections",) if config.trainer is not None else ()))
-    one_iteration = iteration_scenario.Config(**{name: getattr(config, name) for name in names})
+    one_iteration = iteration_config.Config(**{name: getattr(config, name) for name in names})
     if config.trainer is None:
         return iteration_scenario.load_iteration(one_iteration).plan
     given = frozenset() if config.schedule == DEFAULT_SCHEDULE else frozenset({"schedule"})

@@ -13,7 +13,8 @@ from scenarios.explore.exports import export_of
 from scenarios.explore.rivals import HEAD, rival_table
 from scenarios.explore.scene import FAMILY_NAMES, Settings, scene_of
 from scenarios.explore.what_if import bandwidth_sweep, sweep_lines
-from scenarios.iteration.iteration_scenario import Config, load_iteration
+from scenarios.iteration.iteration_config import Config
+from scenarios.iteration.iteration_scenario import load_iteration
 
 SMALL = Settings(model="llama2_7b", num_sequences=4)
 

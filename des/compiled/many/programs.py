@@ -1,4 +1,4 @@
-"""What stages hold by schedule and number of stages, as the kernels read it."""
+"""Memory that stages hold by schedule and number of stages, as the kernels read it."""
 
 from collections.abc import Sequence
 
