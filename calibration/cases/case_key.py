@@ -12,6 +12,7 @@ from pathlib import Path
 from calibration.cases.case import PlacementCase
 from des.world.access import OPEN
 from des.world.packet_transport import LINE_RATE
+from des.world.runtime import IDEAL
 
 _FORMAT = 1
 """Part of every digest; raised where the same case is to get another one."""
@@ -23,7 +24,7 @@ _NOT_IN_A_RUN = frozenset(
 have the inner figures of their domain."""
 
 _LEFT_OUT_IF_NONE = frozenset(
-    {"nodes", "profile", "queue_products", "site", "flow_cap_bytes_per_s"}
+    {"nodes", "profile", "queue_products", "site", "flow_cap_bytes_per_s", "hosts"}
 )
 """Fields that came later: cases without them keep their digests."""
 
@@ -44,6 +45,7 @@ _LEFT_OUT_AT = {
     "sends": "overlapped",
     "stage_layers": (),
     "access": OPEN,
+    "runtime": IDEAL,
 }
 """Further such fields, and the values at which they change nothing."""
 

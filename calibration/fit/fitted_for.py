@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from des.job.workload import Workload
 from des.world.access import OPEN
 from des.world.packet_transport import LINE_RATE
+from des.world.runtime import IDEAL
 from des.world.topology import Topology
 
 _DIGEST = re.compile("[0-9a-f]{64}")
@@ -20,9 +21,10 @@ _DECISIONS_ALONE = ("server", "racks")
 """Fields of nodes that only decisions inside a domain depend on."""
 
 _ADDED = {
-    **dict.fromkeys(("kernels", "nodes", "profile", "site", "flow_cap_bytes_per_s")),
+    **dict.fromkeys(("kernels", "nodes", "profile", "site", "flow_cap_bytes_per_s", "hosts")),
     "packets": asdict(LINE_RATE),
     "access": asdict(OPEN),
+    "runtime": asdict(IDEAL),
 }
 """Fields that were added, and what leaves digests as they were before."""
 
