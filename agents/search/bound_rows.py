@@ -88,7 +88,7 @@ def row_of_candidate(request: PlanRequest, candidate: Candidate | CopySet) -> Bo
 
 
 def row_in_force(request: PlanRequest, in_force: BoundPlan) -> BoundRow | None:
-    """Row of a plan in force, if the trainer runs it as it is asked for and it fits."""
+    """Row of a plan in force, if it fits and is one that the request asks for."""
     plan = in_force.plan
     names = request.schedules or (plan.schedule,)
     if not any(

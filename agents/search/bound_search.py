@@ -131,7 +131,7 @@ def _allowed(aim: PlanObjective, rows: Sequence[BoundRow]) -> list[BoundRow]:
 def _refined(request: PlanRequest, desk: SearchDesk, rows: list[BoundRow]) -> list[BoundRow]:
     """The rows, and the best ones under schedules that are made for a plan each.
 
-    Where the schedules asked for are all of that kind the rows that stood in for them are left out.
+    Where all schedules of the request are of that kind, the rows of others are left out.
     """
     names = unpaced_schedules(request.trainer, request.schedules)
     is_asked = bool(request.schedules) and set(request.schedules) <= set(names)

@@ -51,7 +51,7 @@ _NEAR = 1.3
 """Estimates up to this multiple of the best let other sizes of groups be tried."""
 
 _LEAST_GAIN = 0.999
-"""Part of the time that a change of a chain must come to for the next one to be looked for."""
+"""Share of the time below which a changed chain must be for the search to go on from it."""
 
 _MOST_TURNED = 4
 """Most candidates whose chain is tried the other way round."""
