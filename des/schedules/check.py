@@ -10,8 +10,8 @@ from des.schedules.operations import MESSAGE_OF, Operation, Order, Orders
 from des.schedules.pipeline import Pipeline
 
 
-class DeadlockError(RuntimeError):
-    """Workers wait for each other for ever."""
+class DeadlockError(ValueError):
+    """Workers wait for each other for ever, as orders or receives ask them to."""
 
 
 def check_orders(

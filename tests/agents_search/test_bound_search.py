@@ -17,8 +17,9 @@ from agents.search.objective import PlanObjective
 from agents.search.search import PlanRequest
 from agents.trainers.plan_checks import check_plan
 from agents.trainers.table import TRAINERS, trainer_named
-from des import InfeasiblePlacementError, Link, Topology, check_memory, simulate
+from des import InfeasiblePlacementError, Link, Topology, Transport, check_memory, simulate
 from des.plan.synchronisation import agree_every_step
+from des.world.runtime import runtime_named
 
 JOB = TrainingJob(model="llama2_7b", num_sequences=16, sequence_length=2048)
 BOUND = [name for name, trainer in TRAINERS.items() if not trainer.is_ideal]
@@ -229,3 +230,15 @@ def test_a_plan_in_force_that_is_quicker_than_what_the_search_finds_is_the_answe
     assert best.step_s < slower.step_s
     assert search_bound(few, in_force=best).best.bound == best
     assert search_bound(request, in_force=slower).best.bound == best
+
+
+def test_plans_whose_workers_would_wait_for_each_other_are_no_candidates():
+    """Interleaved chunks with torch's receives do; plans that stay have the simulator's time."""
+    topology = replace(
+        joined((site("A", 16), site("B", 16)), 1e9),
+        transport=Transport(runtime=runtime_named("torch_stock")),
+    )
+    for row in searched(topology, "reference").rows:
+        if agree_every_step(row.bound.plan.synchronisation):
+            found = simulate(topology, row.bound.workload, row.bound.plan)
+            assert found.makespan_s == row.bound.step_s
