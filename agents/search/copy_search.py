@@ -265,7 +265,7 @@ def _shares(count: int, rates: Sequence[float]) -> tuple[int, ...]:
     Examples
     --------
     >>> _shares(10, [3.0, 1.0, 0.1])
-    (7, 2, 1)
+    (6, 3, 1)
     """
     left = count - len(rates)
     ideal = [left * rate / sum(rates) for rate in rates]
