@@ -222,7 +222,7 @@ def _bound_answer(config: Config, given: frozenset[str]) -> bound_answer.BoundAn
         asked.objective,
         in_force=asked.in_force,
         replacement=asked.replacement,
-        with_others=not config.stream,
+        is_alone=config.stream,
         notes=asked.notes,
     )
 

@@ -7,6 +7,8 @@ from agents.answer.bound_facts import BoundChange, BoundFacts, OtherTrainer
 from agents.answer.bound_page import bound_sections
 from agents.answer.question import UNLESS_GIVEN
 from agents.answer.sections import as_html, as_text
+from agents.answer.sureness import sureness_of
+from agents.answer.sureness_page import sureness_dict
 from agents.decision.bound_plan import BoundPlan
 from agents.decision.plan_document import write_document
 from agents.judge.step_times import mean_step
@@ -46,6 +48,8 @@ class BoundAnswer(BoundFacts):
                 "change_s": self.change.change_s,
                 "misfit": self.change.misfit,
             }
+        if self.sureness is not None:
+            answer["sureness"] = sureness_dict(self.sureness)
         document["answer"] = answer
         return document
 
@@ -63,10 +67,15 @@ def answer_bound(
     *,
     in_force: BoundPlan | None = None,
     replacement: Replacement = UNLESS_GIVEN,
-    with_others: bool = True,
+    is_alone: bool = False,
     notes: Sequence[str] = (),
 ) -> BoundAnswer:
     """Answer with the best bound plan.
+
+    Parameters
+    ----------
+    is_alone
+        Leaves out other trainers, and the answers where something is otherwise.
 
     Raises
     ------
@@ -80,12 +89,13 @@ def answer_bound(
         request=request,
         objective=objective,
         rows=found.rows,
-        others=tuple(_others(request, objective)) if with_others else (),
+        others=() if is_alone else tuple(_others(request, objective)),
         num_judged=found.num_judged,
         bound_s=found.bound_s,
         change=None if in_force is None else _change(request, found, in_force, replacement),
         notes=tuple(notes),
         conditional=found.conditional,
+        sureness=None if is_alone else sureness_of(request, objective, found.best),
     )
 
 

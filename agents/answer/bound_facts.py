@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from agents.answer.sureness import Sureness
 from agents.decision.bound_plan import BoundPlan
 from agents.search.bound_rows import BoundRow
 from agents.search.objective import PlanObjective
@@ -51,6 +52,8 @@ class BoundFacts:
         Time below which no plan of the trainer can be with the settings that are searched. [s]
     conditional
         Quicker plans whose price in tokens is beyond what is published, the best of each kind.
+    sureness
+        Answers where one thing is otherwise; None where they were not asked for.
     """
 
     request: PlanRequest
@@ -62,6 +65,7 @@ class BoundFacts:
     change: BoundChange | None = None
     notes: tuple[str, ...] = ()
     conditional: tuple[BoundRow, ...] = ()
+    sureness: Sureness | None = None
 
     @property
     def best(self) -> BoundRow:

@@ -6,6 +6,7 @@ from itertools import groupby
 from agents.answer.bound_facts import BoundFacts
 from agents.answer.figures import duration, figure, gigabytes, percent
 from agents.answer.sections import Section
+from agents.answer.sureness_page import sureness_section
 from agents.decision.bound_plan import BoundPlan, server_counts
 from agents.decision.token_prices import SOURCE_OF_PRICES, changes_training
 from agents.search.bound_rows import KIND_TITLES, BoundRow
@@ -25,6 +26,8 @@ def bound_sections(answer: BoundFacts) -> tuple[Section, ...]:
     if answer.conditional:
         found.append(_conditional(answer))
     found.append(_bottleneck(answer.best))
+    if answer.sureness is not None:
+        found.append(sureness_section(answer.sureness))
     if answer.others:
         found.append(_others(answer))
     return tuple(found)

@@ -15,6 +15,8 @@ class Section:
         Columns of a table and its rows; none without a table.
     notes
         Lines below the table.
+    num_texts
+        First columns, which are texts and begin at the left; figures end at the right.
     """
 
     title: str
@@ -22,6 +24,7 @@ class Section:
     head: tuple[str, ...] = ()
     rows: tuple[tuple[str, ...], ...] = ()
     notes: tuple[str, ...] = ()
+    num_texts: int = 1
 
 
 def as_text(sections: Sequence[Section]) -> str:
@@ -39,15 +42,17 @@ def _text_lines(section: Section) -> list[str]:
     if section.rows:
         table = [section.head, *section.rows]
         widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-        found += [f"  {_aligned(row, widths)}".rstrip() for row in table]
+        found += [f"  {_aligned(row, widths, section.num_texts)}".rstrip() for row in table]
     return found + [f"  {note}" for note in section.notes]
 
 
-def _aligned(row: Sequence[str], widths: Sequence[int]) -> str:
-    """The first column to the left, figures to the right."""
-    cells = [row[0].ljust(widths[0])]
-    cells += [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
-    return "  ".join(cells)
+def _aligned(row: Sequence[str], widths: Sequence[int], num_texts: int) -> str:
+    """Texts to the left, figures to the right."""
+    both = enumerate(zip(row, widths, strict=True))
+    return "  ".join(
+        cell.ljust(width) if place < num_texts else cell.rjust(width)
+        for place, (cell, width) in both
+    )
 
 
 def _html_lines(section: Section) -> list[str]:

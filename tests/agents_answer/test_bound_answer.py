@@ -123,7 +123,7 @@ def in_force(bound: BoundPlan, replacement: Replacement | None = None):
     """The change from a plan in force on the two sites."""
     request = PlanRequest(topology=TWO, job=JOB, trainer=trainer_named("megatron"))
     more = {} if replacement is None else {"replacement": replacement}
-    return answer_bound(request, PlanObjective(), in_force=bound, with_others=False, **more)
+    return answer_bound(request, PlanObjective(), in_force=bound, is_alone=True, **more)
 
 
 def test_the_answer_stays_where_it_is_in_force(answers):
@@ -172,7 +172,7 @@ def test_a_plan_in_force_that_has_lost_its_server_cannot_run(answers):
         topology=sites(site("A", 8), site("B")), job=JOB, trainer=trainer_named("megatron")
     )
     best = answers["megatron"].best.bound
-    found = answer_bound(request, PlanObjective(), in_force=best, with_others=False)
+    found = answer_bound(request, PlanObjective(), in_force=best, is_alone=True)
 
     assert found.change.present_s is None
     assert "it cannot run: " in str(found)

@@ -1,0 +1,210 @@
+"""How sure an answer is: what a fresh search answers where figures are off, or a part is lost."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Self
+
+import numpy as np
+
+from agents.decision.bound_plan import BoundPlan
+from agents.judge.step_times import mean_step
+from agents.search.bound_rows import BoundRow
+from agents.search.bound_search import search_bound
+from agents.search.objective import PlanObjective
+from agents.search.search import PlanRequest
+from des import Corrections, Topology
+from des.compiled.simulate import makespan_compiled_s
+from des.dynamics import STEADY
+from des.plan.synchronisation import agree_every_step
+from des.world.topology import Link
+
+OFF_FACTORS = (0.8, 1.25)
+"""Factors on bandwidths and on times of layers that the answer is tried at."""
+
+_NUM_COURSES = 32
+"""Courses of the links that are drawn where a law moves them."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OtherCase:
+    """The job where one thing is otherwise: what a fresh search answers, and the plan chosen.
+
+    Attributes
+    ----------
+    row
+        Best plan of the search, of which the plan chosen is a candidate; None where nothing fits,
+        and ``misfit`` says why.
+    present_s
+        Time of a step of the plan chosen; None where it cannot run. [s]
+    """
+
+    title: str
+    row: BoundRow | None
+    present_s: float | None
+    misfit: str = ""
+
+    @property
+    def loss(self) -> float | None:
+        """Share by which a step of the plan chosen is longer than that of the best plan there."""
+        if self.row is None or self.present_s is None:
+            return None
+        return max(0.0, self.present_s / self.row.figures.step_s - 1.0)
+
+    @property
+    def keeps_plan(self) -> bool:
+        """Whether no plan found is quicker than the one chosen."""
+        return self.loss == 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spread:
+    """Times of a step over drawn courses of the links. [s]"""
+
+    median_s: float
+    p95_s: float
+    num_courses: int
+
+    @classmethod
+    def of(cls, steps_s: Sequence[float]) -> Self:
+        """Return the median and the 95th percentile, by linear interpolation."""
+        median_s, p95_s = np.percentile(steps_s, (50.0, 95.0))
+        return cls(median_s=float(median_s), p95_s=float(p95_s), num_courses=len(steps_s))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sureness:
+    """What is known of an answer beside its time.
+
+    Attributes
+    ----------
+    least_s, most_s
+        Times of a step of the plan with all bandwidths and times of layers off by `OFF_FACTORS`,
+        the better way round and the worse. [s]
+    spread
+        Over courses of the world's law; None where links stand still.
+    """
+
+    cases: tuple[OtherCase, ...]
+    least_s: float
+    most_s: float
+    spread: Spread | None = None
+
+
+def sureness_of(request: PlanRequest, objective: PlanObjective, best: BoundRow) -> Sureness:
+    """Search again with figures off and with each site and link in use lost.
+
+    Raises
+    ------
+    ValueError
+        If the plan cannot run with its figures off, which a plan that fits can.
+    """
+    bound = best.bound
+    corners = [
+        _present_s(bound, request.topology, _off(request.corrections, bandwidth, layers))
+        for bandwidth, layers in product(OFF_FACTORS, OFF_FACTORS)
+    ]
+    return Sureness(
+        cases=tuple(
+            _case(title, asked, objective, bound) for title, asked in _cases(request, best)
+        ),
+        least_s=min(corners),
+        most_s=max(corners),
+        spread=_spread(request, bound),
+    )
+
+
+def _cases(request: PlanRequest, best: BoundRow) -> Iterator[tuple[str, PlanRequest]]:
+    """The request with one thing otherwise, by what that is."""
+    topology, corrections = request.topology, request.corrections
+    for factor in OFF_FACTORS if topology.links else ():
+        off = _off(corrections, factor, 1.0)
+        yield f"bandwidths x {factor:g}", replace(request, corrections=off)
+    for factor in OFF_FACTORS:
+        off = _off(corrections, 1.0, factor)
+        yield f"times of layers x {factor:g}", replace(request, corrections=off)
+    for site in sorted(best.candidate.sites) if topology.num_domains > 1 else ():
+        name = topology.domains[site].name
+        yield f"without {name}", replace(request, topology=without_domain(topology, name))
+    for source, target in _ways_in_use(topology, best):
+        cut = without_links(topology, source, target)
+        yield f"without {source}-{target}", replace(request, topology=cut)
+
+
+def _off(corrections: Corrections, bandwidth: float, layers: float) -> Corrections:
+    """Corrections with factors on all bandwidths between sites and on all times of layers."""
+    return replace(
+        corrections,
+        wan_bandwidth_factor=corrections.wan_bandwidth_factor * bandwidth,
+        compute_time_factor=corrections.compute_time_factor * layers,
+    )
+
+
+def without_domain(topology: Topology, name: str) -> Topology:
+    """Return the world without a domain and its links."""
+    links = [one for one in topology.links if name not in (one.source, one.target)]
+    return _kept(topology, links, lost=name)
+
+
+def without_links(topology: Topology, source: str, target: str) -> Topology:
+    """Return the world without the links of two domains, there and back."""
+    lost = {source, target}
+    return _kept(topology, [one for one in topology.links if {one.source, one.target} != lost])
+
+
+def _kept(topology: Topology, links: Sequence[Link], lost: str | None = None) -> Topology:
+    """The world with some of its links, which stand still at the figures given."""
+    domains = [one for one in topology.domains if one.name != lost]
+    return Topology.of(domains, links, transport=topology.transport)
+
+
+def _ways_in_use(topology: Topology, best: BoundRow) -> list[tuple[str, str]]:
+    """Pairs of domains over whose links the plan sends, each once."""
+    busy = {tuple(name.split("->")) for name, busy_s in best.busy_s.items() if busy_s > 0.0}
+    ends = {(one.source, one.target) for one in topology.links} & busy
+    place = topology.index_of
+    pairs = {(a, b) if place[a] < place[b] else (b, a) for a, b in ends}
+    return sorted(pairs, key=lambda pair: (place[pair[0]], place[pair[1]]))
+
+
+def _case(title: str, asked: PlanRequest, objective: PlanObjective, bound: BoundPlan) -> OtherCase:
+    """Search again; the plan chosen is a candidate where all its sites are there."""
+    in_force, present_s, misfit = None, None, ""
+    if asked.topology.num_domains == bound.topology.num_domains:
+        try:
+            present_s = _present_s(bound, asked.topology, asked.corrections)
+            in_force = replace(
+                bound, topology=asked.topology, corrections=asked.corrections, step_s=present_s
+            )
+        except ValueError as error:
+            misfit = str(error)
+    try:
+        row = search_bound(asked, objective, in_force=in_force).best
+    except ValueError as error:
+        return OtherCase(title=title, row=None, present_s=present_s, misfit=str(error))
+    return OtherCase(title=title, row=row, present_s=present_s, misfit=misfit)
+
+
+def _present_s(bound: BoundPlan, topology: Topology, corrections: Corrections) -> float:
+    return mean_step(topology, bound.workload, bound.plan, corrections)[0]
+
+
+def _spread(request: PlanRequest, bound: BoundPlan) -> Spread | None:
+    """Steps of the plan at the start of drawn courses of the links, seeds from 0 on.
+
+    None too where copies exchange every some steps while links move: a mean step has no one course.
+    """
+    topology = request.topology
+    if topology.dynamics == STEADY or not topology.links:
+        return None
+    courses = [topology.epoch_of(seed) for seed in range(_NUM_COURSES)]
+    if all(one.movement is None for one in courses):
+        return Spread.of([_present_s(bound, one, request.corrections) for one in courses])
+    if not agree_every_step(bound.plan.synchronisation):
+        return None
+    return Spread.of(
+        [
+            makespan_compiled_s(one, bound.workload, bound.plan, request.corrections)
+            for one in courses
+        ]
+    )
