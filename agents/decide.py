@@ -224,6 +224,7 @@ def _bound_answer(config: Config, given: frozenset[str]) -> bound_answer.BoundAn
         replacement=asked.replacement,
         is_alone=config.stream,
         notes=asked.notes,
+        terms=asked.terms,
     )
 
 

@@ -1,14 +1,16 @@
 """Answer with a bound plan: what a trainer runs quickest, its rivals, and other trainers."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 
 from agents.answer.bound_facts import BoundChange, BoundFacts, OtherTrainer
 from agents.answer.bound_page import bound_sections
 from agents.answer.question import UNLESS_GIVEN
+from agents.answer.run_terms import RunTerms
 from agents.answer.sections import as_html, as_text
 from agents.answer.sureness import sureness_of
 from agents.answer.sureness_page import sureness_dict
+from agents.answer.whole_run import whole_run
 from agents.decision.bound_plan import BoundPlan
 from agents.decision.plan_document import write_document
 from agents.judge.step_times import mean_step
@@ -50,6 +52,8 @@ class BoundAnswer(BoundFacts):
             }
         if self.sureness is not None:
             answer["sureness"] = sureness_dict(self.sureness)
+        if self.run is not None:
+            answer["whole_run"] = asdict(self.run) | {"total_s": self.run.total_s}
         document["answer"] = answer
         return document
 
@@ -69,6 +73,7 @@ def answer_bound(
     replacement: Replacement = UNLESS_GIVEN,
     is_alone: bool = False,
     notes: Sequence[str] = (),
+    terms: RunTerms | None = None,
 ) -> BoundAnswer:
     """Answer with the best bound plan.
 
@@ -76,6 +81,8 @@ def answer_bound(
     ----------
     is_alone
         Leaves out other trainers, and the answers where something is otherwise.
+    terms
+        Those of the whole run, if it is to be reckoned.
 
     Raises
     ------
@@ -96,6 +103,7 @@ def answer_bound(
         notes=tuple(notes),
         conditional=found.conditional,
         sureness=None if is_alone else sureness_of(request, objective, found.best),
+        run=None if terms is None else whole_run(found.best, terms),
     )
 
 

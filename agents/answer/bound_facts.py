@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from agents.answer.sureness import Sureness
+from agents.answer.whole_run import WholeRun
 from agents.decision.bound_plan import BoundPlan
 from agents.search.bound_rows import BoundRow
 from agents.search.objective import PlanObjective
@@ -54,6 +55,8 @@ class BoundFacts:
         Quicker plans whose price in tokens is beyond what is published, the best of each kind.
     sureness
         Answers where one thing is otherwise; None where they were not asked for.
+    run
+        The whole run under the plan; None where its tokens are not known.
     """
 
     request: PlanRequest
@@ -66,6 +69,7 @@ class BoundFacts:
     notes: tuple[str, ...] = ()
     conditional: tuple[BoundRow, ...] = ()
     sureness: Sureness | None = None
+    run: WholeRun | None = None
 
     @property
     def best(self) -> BoundRow:

@@ -7,6 +7,7 @@ from agents.answer.bound_facts import BoundFacts
 from agents.answer.figures import duration, figure, gigabytes, percent
 from agents.answer.sections import Section
 from agents.answer.sureness_page import sureness_section
+from agents.answer.whole_run import whole_run_section
 from agents.decision.bound_plan import BoundPlan, server_counts
 from agents.decision.token_prices import SOURCE_OF_PRICES, changes_training
 from agents.search.bound_rows import KIND_TITLES, BoundRow
@@ -22,6 +23,8 @@ def bound_sections(answer: BoundFacts) -> tuple[Section, ...]:
     found = [_headline(answer), _where(answer.best)]
     if answer.change is not None:
         found.append(_change(answer))
+    if answer.run is not None:
+        found.append(whole_run_section(answer.run))
     found.append(_kinds(answer))
     if answer.conditional:
         found.append(_conditional(answer))

@@ -14,6 +14,7 @@ from agents.answer.reading import (
     read_networks,
     refuse_twice,
 )
+from agents.answer.run_terms import RunTerms
 from agents.decision.bound_plan import BoundPlan
 from agents.decision.plan_document import read_document
 from agents.decision.training_job import TrainingJob
@@ -22,6 +23,7 @@ from agents.search.search import MICROBATCH_SIZES, PlanRequest
 from agents.trainers.table import trainer_named
 from des import Topology, Workload
 from des.base.command import UsageError
+from des.base.quantities import parse_tokens
 from des.base.text_files import read_json
 from des.plan.replacement import Replacement
 from des.training.background import beside_jobs
@@ -43,6 +45,7 @@ class BoundQuestion:
     in_force: BoundPlan | None
     replacement: Replacement
     notes: tuple[str, ...]
+    terms: RunTerms | None
 
 
 def bound_question_of(config: Config, given: Set[str] = frozenset()) -> BoundQuestion:
@@ -85,6 +88,28 @@ def bound_question_of(config: Config, given: Set[str] = frozenset()) -> BoundQue
         in_force=None if config.last is None else _bound_in_force(config.last, bare, job),
         replacement=Replacement(restart_s=config.restart_s, pays_bytes=not config.restart_only),
         notes=(note,) if note else (),
+        terms=_terms(config, given),
+    )
+
+
+def _terms(config: Config, given: Set[str]) -> RunTerms | None:
+    """Terms of the whole run, if its tokens are given."""
+    if config.tokens is None:
+        for field in ("gpu_hours_per_interruption", "checkpoint_s"):
+            if field in given:
+                raise UsageError(
+                    f"{PROG}: --tokens must be given with --{field.replace('_', '-')}, got none"
+                )
+        return None
+    try:
+        num_tokens = parse_tokens(config.tokens)
+    except ValueError as error:
+        raise UsageError(f"{PROG}: --tokens {error}") from error
+    return RunTerms(
+        num_tokens=num_tokens,
+        gpu_hours_per_interruption=config.gpu_hours_per_interruption,
+        checkpoint_s=config.checkpoint_s,
+        restart_s=config.restart_s,
     )
 
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from agents.answer.run_terms import GPU_HOURS_PER_INTERRUPTION
 from agents.trainers.table import DEFAULT_TRAINER, TRAINERS
 from des.base.flags import option, required
 from des.job.models import MODEL_HELP
@@ -35,6 +36,16 @@ class Config:
     tokens_per_step: str | None = option(
         None, "tokens of an iteration in place of --microbatches, such as 4M or 512Ki"
     )
+    tokens: str | None = option(
+        None,
+        "tokens of the whole run, such as 15T: adds days, USD, bytes, checkpoints, interruptions",
+        default_text="none",
+    )
+    gpu_hours_per_interruption: float = option(
+        GPU_HOURS_PER_INTERRUPTION,
+        "GPU hours of the whole run between interruptions; by default as Llama 3 405B had them",
+    )
+    checkpoint_s: float = option(3600.0, "time between checkpoints of the whole run [s]")
     trainer: str = option(
         DEFAULT_TRAINER,
         f"program that runs the plan, one of {', '.join(TRAINERS)}; under ideal a domain is one "

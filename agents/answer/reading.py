@@ -22,6 +22,7 @@ from des.plan.plan_texts import parse_pipelines
 from des.plan.replacement import Replacement
 from des.plan.synchronisation import Synchronisation
 from des.training.background import beside_jobs
+from des.views.prices import notes_on_prices
 from des.world.domain_load import DomainLoad
 from des.world.files.load_files import read_loads
 from des.world.site_limits import notes_on_sites
@@ -154,6 +155,8 @@ def _refuse_contradictions(config: Config, given: Set[str]) -> None:
         refuse_twice("--job", (*IN_JOB, "tokens_per_step"), given)
     if config.tokens_per_step is not None:
         refuse_twice("--tokens-per-step", ("microbatches",), given)
+    if config.tokens is not None:
+        raise UsageError(f"{PROG}: --tokens must be left out with --trainer ideal, got both")
     if config.schedules:
         raise UsageError(f"{PROG}: --schedules must not be given with --trainer ideal, got both")
     aim = objective_of(config)
@@ -208,6 +211,7 @@ def read_networks(config: Config) -> tuple[Topology, Topology | None]:
     topology = replace(read_topology(config.network), movement=None)
     if not config.stream:
         SPEAKER.note(notes_on_sites(topology.domains, topology.links))
+        SPEAKER.note(notes_on_prices(topology))
     if config.base is None:
         return topology, None
     base = replace(read_topology(config.base), movement=None)

@@ -82,11 +82,6 @@ def row_of(
     ----------
     token_factor
         Price in tokens of every plan that changes the training; None: published ones.
-
-    Raises
-    ------
-    MissingPriceError
-        If some prices are given, but not that of a link or a domain in use.
     """
     use = mean_use(problem.topology, judged, problem.corrections)
     price = price_of(judged.plan, judged.workload)

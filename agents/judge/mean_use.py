@@ -12,7 +12,7 @@ from des.costs.memory import DomainMemory
 from des.plan.buckets import buckets_behind
 from des.plan.exchange_steps import exchange_steps, num_parts
 from des.plan.synchronisation import fragments_due
-from des.views.prices import BYTES_PER_GB, SECONDS_PER_HOUR, has_prices, require_price
+from des.views.prices import BYTES_PER_GB, SECONDS_PER_HOUR, counted_prices, require_price
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,20 +74,17 @@ def mean_use(topology: Topology, judged: JudgedPlan, corrections: Corrections) -
 
 
 def step_usd(topology: Topology, judged: JudgedPlan, use: MeanUse) -> float | None:
-    """Cost of a mean step at the prices of the world; None where it has none. [USD]
+    """Cost of a mean step at the prices of the world, see `counted_prices`. [USD]
 
-    As in `des.views.prices`: all GPUs of domains in use are paid for, busy or idle.
-
-    Raises
-    ------
-    MissingPriceError
-        If some prices are given, but not that of a link or a domain in use.
+    As in `des.views.prices`: all GPUs of domains in use are paid for, busy or idle. None where the
+    world does not price all its GPUs.
     """
-    if not has_prices(topology):
+    priced = counted_prices(topology)
+    if priced is None:
         return None
     of_links = [
         num_bytes / BYTES_PER_GB * require_price(link, "price_usd_per_gb")
-        for link, num_bytes in zip(topology.links, use.link_bytes, strict=True)
+        for link, num_bytes in zip(priced.links, use.link_bytes, strict=True)
         if num_bytes > 0.0
     ]
     hours = judged.step_s / SECONDS_PER_HOUR

@@ -25,7 +25,7 @@ from des import Plan, Workload, check_memory
 from des.compiled.simulate import simulate_compiled
 from des.costs.memory import DomainMemory
 from des.plan.synchronisation import agree_every_step
-from des.views.prices import cost_of, has_prices
+from des.views.prices import cost_of, counted_prices
 
 PlanKind = Literal["single", "pipeline", "replicas", "hybrid", "diloco", "streaming_diloco"]
 """One site, a pipeline of several, copies on a site each, copies of pipelines; copies that exchange
@@ -126,6 +126,7 @@ def _row_of_a_step(
     """Row of a plan all steps of which are alike."""
     topology = request.topology
     result = simulate_compiled(topology, workload, plan, request.corrections, is_recorded=False)
+    priced = counted_prices(topology)
     busy_s: dict[str, float] = {}
     devices: dict[tuple[str, int], float] = {}
     for stage in result.stages:
@@ -145,7 +146,7 @@ def _row_of_a_step(
             step_s=result.makespan_s,
             wan_bytes=result.communication_cost_bytes,
             memory=result.memory,
-            usd=cost_of(result, topology).total_usd if has_prices(topology) else None,
+            usd=None if priced is None else cost_of(result, priced).total_usd,
         ),
         memory=result.memory,
         busy_s=busy_s,

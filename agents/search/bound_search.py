@@ -83,6 +83,7 @@ def search_bound(
         If none keeps the limits of the objective, or a cost is asked for without prices.
     """
     aim = objective or PlanObjective()
+    aim.require_prices(request.topology)
     desk = SearchDesk(topology=request.topology, job=request.job, corrections=request.corrections)
     found = candidates_of(request, desk, by_sites=not aim.is_time_alone)
     refusals: list[str] = []

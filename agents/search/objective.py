@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from des import Topology
+
 Kind = Literal["time", "cost", "weights"]
 """Shortest step, cheapest step, or the weighted sum of `PlanObjective`."""
 
@@ -94,20 +96,27 @@ class PlanObjective:
         """Whether the shortest step wins, whatever else."""
         return self.kind == "time" and self.most_usd == math.inf
 
-    def allows(self, figures: ComparedFigures) -> bool:
-        """Whether a plan keeps the limits; one without a price keeps none in USD.
+    def require_prices(self, topology: Topology) -> None:
+        """Refuse a world that does not price what the objective or its limit counts.
 
         Raises
         ------
         ValueError
-            If a limit or the objective is in USD and the world has no prices.
+            If a cost counts and GPUs have no price, naming their domains.
         """
-        if (self.kind == "cost" or self.most_usd < math.inf) and figures.usd is None:
+        if self.kind != "cost" and self.most_usd == math.inf:
+            return
+        names = [one.name for one in topology.domains if one.gpu_price_usd_per_hour is None]
+        if names:
             raise ValueError(
                 "objective: prices of GPUs and links must be given in the network for a cost in "
-                "USD, got none"
+                f"USD, got none for GPUs of {', '.join(names)}"
             )
-        return figures.step_s <= self.most_s and (figures.usd or 0.0) <= self.most_usd
+
+    def allows(self, figures: ComparedFigures) -> bool:
+        """Whether a plan keeps the limits; one without a price keeps none in USD."""
+        usd = 0.0 if self.most_usd == math.inf else figures.usd
+        return figures.step_s <= self.most_s and usd is not None and usd <= self.most_usd
 
     def ranking(self, plans: Sequence[ComparedFigures]) -> list[int]:
         """Positions of the plans, the best first; of equal ones least memory, then fewest sites."""

@@ -61,9 +61,17 @@ FLOPS_PER_S = Units(
     worth=_prefixed({"FLOP/s": Decimal(1), "FLOPS": Decimal(1), "FLOPs": Decimal(1)}),
 )
 
-_TOKENS_OF_SUFFIX = {"": 1, "k": 10**3, "M": 10**6, "Ki": 2**10, "Mi": 2**20}
+_TOKENS_OF_SUFFIX = {
+    "": 1,
+    "k": 10**3,
+    "M": 10**6,
+    "B": 10**9,
+    "T": 10**12,
+    "Ki": 2**10,
+    "Mi": 2**20,
+}
 
-_NUMBER_AND_SUFFIX = re.compile(r"\s*([0-9]+(?:[._][0-9]+)*)(k|M|Ki|Mi)?\s*")
+_NUMBER_AND_SUFFIX = re.compile(r"\s*([0-9]+(?:[._][0-9]+)*)(k|M|B|T|Ki|Mi)?\s*")
 
 
 def parse_tokens(text: str) -> int:
@@ -71,8 +79,8 @@ def parse_tokens(text: str) -> int:
 
     Examples
     --------
-    >>> parse_tokens("4M"), parse_tokens("0.5Mi"), parse_tokens("131072")
-    (4000000, 524288, 131072)
+    >>> parse_tokens("4M"), parse_tokens("0.5Mi"), parse_tokens("131072"), parse_tokens("15T")
+    (4000000, 524288, 131072, 15000000000000)
 
     Raises
     ------
@@ -88,7 +96,7 @@ def parse_tokens(text: str) -> int:
     except (ArithmeticError, ValueError) as error:
         raise ValueError(
             "must be a whole number of tokens such as 131072, 4M or 512Ki "
-            f"(k, M: powers of 1000; Ki, Mi: powers of 1024), got {text!r}"
+            f"(k, M, B, T: powers of 1000; Ki, Mi: powers of 1024), got {text!r}"
         ) from error
     return int(tokens)
 

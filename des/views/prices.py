@@ -1,7 +1,7 @@
 """Cost of iterations in dollars, at the prices of the links and GPUs of a world."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from des.base.checks import require_count
 from des.engine.result import IterationResult
@@ -77,6 +77,46 @@ def has_prices(topology: Topology) -> bool:
     prices = [link.price_usd_per_gb for link in topology.links]
     prices += [domain.gpu_price_usd_per_hour for domain in topology.domains]
     return any(price is not None for price in prices)
+
+
+def counted_prices(topology: Topology) -> Topology | None:
+    """Return the world with the prices that a cost counts; None where none can be stated.
+
+    Bytes are free over links without a price, where all GPUs have one; a cost without the price of
+    some GPUs would make their domains look cheap. `notes_on_prices` says what is missing.
+    """
+    if any(domain.gpu_price_usd_per_hour is None for domain in topology.domains):
+        return None
+    links = tuple(
+        replace(link, price_usd_per_gb=link.price_usd_per_gb or 0.0) for link in topology.links
+    )
+    return replace(topology, links=links)
+
+
+def notes_on_prices(topology: Topology) -> tuple[str, ...]:
+    """Say which prices are missing in a world that gives some.
+
+    Examples
+    --------
+    >>> from des import read_topology
+    >>> notes_on_prices(read_topology("east_central_west"))
+    ()
+    """
+    if not has_prices(topology):
+        return ()
+    names = [one.name for one in topology.domains if one.gpu_price_usd_per_hour is None]
+    if names:
+        return (
+            f"no cost is stated: gpu_price_usd_per_hour is missing for {', '.join(names)}, and "
+            "other prices are given",
+        )
+    free = [f"{one.source}->{one.target}" for one in topology.links if one.price_usd_per_gb is None]
+    if not free:
+        return ()
+    more = f" and {len(free) - 3} more" if len(free) > 3 else ""
+    return (
+        f"bytes count as free over links without price_usd_per_gb: {', '.join(free[:3])}{more}",
+    )
 
 
 def require_price(owner: Link | Domain, field: str) -> float:

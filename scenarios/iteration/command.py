@@ -15,6 +15,7 @@ from des.base.lazy import lazy
 from des.base.speaking import SPEAKER
 from des.plan.plan_texts import PERFECT_DEVICES
 from des.views.memory_timeline import MemoryTimeline, memory_timeline
+from des.views.prices import notes_on_prices
 from des.world.site_limits import notes_on_sites
 from scenarios.frame.outputs import OutputChoice
 from scenarios.frame.repeat import repeat_command, repeated_settings
@@ -106,6 +107,7 @@ def _command(argv: Sequence[str] | None) -> None:
     read = _plan_read(config, given)
     scenario = load_iteration(config) if read is None else read.scenario
     SPEAKER.note(notes_on_sites(scenario.topology.domains, scenario.topology.links))
+    SPEAKER.note(notes_on_prices(scenario.topology))
     result = network_engine.simulate_by_engine(config, scenario)
     network_cost = iteration_outputs.network_cost_of(scenario, result)
     memory = memory_timeline(scenario.program, result)

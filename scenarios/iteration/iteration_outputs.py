@@ -13,7 +13,7 @@ from des.views.chrome_trace import chrome_trace_json
 from des.views.exposure import exposed_communication_s
 from des.views.memory_timeline import MemoryTimeline
 from des.views.plan_views import views_of_result
-from des.views.prices import TrainingCost, cost_of, has_prices
+from des.views.prices import TrainingCost, cost_of, counted_prices
 from scenarios.frame.outputs import OutputChoice
 from scenarios.frame.report import PageTable, Report
 from scenarios.iteration.iteration_scenario import IterationScenario
@@ -34,19 +34,14 @@ class NetworkCost:
 
 
 def network_cost_of(scenario: IterationScenario, result: IterationResult) -> NetworkCost:
-    """Reckon exposed communication, and dollars if the world has prices.
-
-    Raises
-    ------
-    MissingPriceError
-        If it has prices, but not of all that the plan uses.
-    """
+    """Reckon exposed communication, and dollars if the world prices its GPUs."""
     topology = scenario.topology
+    priced = counted_prices(topology)
     return NetworkCost(
         exposed_communication_s=exposed_communication_s(
             result, topology, scenario.workload, scenario.plan, scenario.corrections
         ),
-        cost=cost_of(result, topology) if has_prices(topology) else None,
+        cost=None if priced is None else cost_of(result, priced),
     )
 
 

@@ -100,6 +100,7 @@ def test_the_page_has_its_sections_and_names_all_other_trainers(answers):
         "Where",
         "Best plan of each kind",
         "Bottleneck",
+        "What would change the answer",
         "With other trainers",
     ]
     for name in ("torchtitan", "deepspeed", "reference"):

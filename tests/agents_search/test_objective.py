@@ -3,6 +3,7 @@
 import math
 
 import pytest
+from bound_cases import sites
 
 from agents.search.objective import ComparedFigures, PlanObjective
 
@@ -75,4 +76,4 @@ def test_bad_objectives_and_limits_are_refused():
         with pytest.raises(ValueError, match="at_most: must be a time or a cost of a step above 0"):
             PlanObjective.parse("time", text)
     with pytest.raises(ValueError, match="objective: prices of GPUs and links must be given"):
-        PlanObjective.parse("cost").allows(figures())
+        PlanObjective.parse("cost").require_prices(sites())
