@@ -40,6 +40,7 @@ class _JobForm(StrictForm):
     microbatch_size: int
     recomputation: str
     gradient_precision: str
+    attention: str | None = None
 
 
 class _DocumentForm(StrictForm):
@@ -166,6 +167,7 @@ def _job_entry(workload: Workload) -> dict[str, object]:
         "microbatch_size": size,
         "recomputation": shape.recomputation,
         "gradient_precision": workload.gradient_precision,
+        **({} if shape.attention is None else {"attention": shape.attention}),
     }
 
 
@@ -188,6 +190,7 @@ def _workload_of(form: _JobForm) -> Workload:
         sequence_length=form.sequence_length,
         recomputation=form.recomputation,
         gradient_precision=form.gradient_precision,
+        attention=form.attention,
     )
 
 

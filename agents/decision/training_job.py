@@ -7,7 +7,7 @@ from typing import Self
 from des import Workload, build_workload
 from des.base.checks import MOST_ITEMS, require_count
 from des.job.models import architecture_named, architecture_workload
-from des.job.transformer import GradientPrecision
+from des.job.transformer import AttentionKernel, GradientPrecision
 
 MICROBATCH_SIZES = (1, 2, 4)
 """Sequences of a microbatch to choose from."""
@@ -20,13 +20,15 @@ MOST_TOKENS = 10**12
 class TrainingJob:
     """A model and the sequences of an iteration, however they are divided into microbatches.
 
-    ``num_layers`` is what the model is divided into; None is its own number.
+    ``num_layers`` is what the model is divided into; None is its own number. ``attention`` is the
+    kernel under ``full`` and ``selective`` recomputation; the others have their own.
     """
 
     model: str
     num_sequences: int
     sequence_length: int = 4096
     num_layers: int | None = None
+    attention: AttentionKernel | None = None
 
     def __post_init__(self) -> None:
         architecture_named(self.model)
@@ -49,6 +51,7 @@ class TrainingJob:
             num_sequences=workload.num_microbatches * microbatch_size,
             sequence_length=workload.tokens_per_microbatch // microbatch_size,
             num_layers=workload.num_layers,
+            attention=None if workload.shape is None else workload.shape.attention,
         )
         made = (job.workload(microbatch_size, name) for name in ("flash", "full", "none"))
         if not any(workload == each for each in made):
@@ -161,6 +164,7 @@ def _workload(
         sequence_length=job.sequence_length,
         recomputation=recomputation,
         gradient_precision=gradient_precision,
+        attention=job.attention if recomputation in ("full", "selective") else None,
     )
 
 
@@ -191,6 +195,7 @@ def regrouped(
             sequence_length=shape.sequence,
             recomputation=shape.recomputation,
             gradient_precision=workload.gradient_precision,
+            attention=shape.attention,
         )
         for size in sizes
         if size != own and num_sequences % size == 0

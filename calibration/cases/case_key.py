@@ -24,7 +24,7 @@ _NOT_IN_A_RUN = frozenset(
 have the inner figures of their domain."""
 
 _LEFT_OUT_IF_NONE = frozenset(
-    {"nodes", "profile", "queue_products", "site", "flow_cap_bytes_per_s", "hosts"}
+    {"nodes", "profile", "queue_products", "site", "flow_cap_bytes_per_s", "hosts", "attention"}
 )
 """Fields that came later: cases without them keep their digests."""
 

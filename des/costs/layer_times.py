@@ -97,7 +97,7 @@ def layer_seconds(
         batch_size=shape.batch_size / data,
         sequence=shape.sequence,
         tensor=tensor,
-        scores=shape.recomputation != "flash",
+        scores=shape.attention_kernel == "plain",
         spread=spread,
         layer=layer,
     )

@@ -10,6 +10,8 @@ from des.base.lazy import lazy
 from des.job.architecture import Architecture
 from des.job.model_presets import ALIASES, ARCHITECTURES
 from des.job.transformer import (
+    ATTENTION_OF,
+    AttentionKernel,
     GradientPrecision,
     PassFlops,
     Recomputation,
@@ -64,6 +66,7 @@ def build_workload(
     sequence_length: int = 4096,
     recomputation: str = "flash",
     gradient_precision: str = "bf16",
+    attention: str | None = None,
 ) -> Workload:
     """Make one iteration's workload of a model.
 
@@ -87,12 +90,15 @@ def build_workload(
         done again for those that are not; see `des.job.transformer.layer_activation_bytes`.
     gradient_precision
         ``bf16`` or ``fp32``, in which gradients are kept and summed up over replicas.
+    attention
+        ``flash`` or ``plain``, the kernel of attention; by default that of the recomputation, see
+        `des.job.transformer.ATTENTION_OF`.
 
     Raises
     ------
     ValueError
-        If the model, recomputation or precision is unknown, its file is wrong, or a number is not a
-        whole number of at least 1.
+        If the model, recomputation, precision or kernel is unknown, its file is wrong, or a number
+        is not a whole number of at least 1.
     """
     return architecture_workload(
         architecture_named(model),
@@ -102,6 +108,7 @@ def build_workload(
         sequence_length=sequence_length,
         recomputation=recomputation,
         gradient_precision=gradient_precision,
+        attention=attention,
     )
 
 
@@ -114,11 +121,12 @@ def architecture_workload(
     sequence_length: int,
     recomputation: str,
     gradient_precision: str = "bf16",
+    attention: str | None = None,
 ) -> Workload:
     """Make one iteration's workload from an architecture, see `build_workload`."""
     require_count("workload", "microbatch_size", microbatch_size)
     require_count("workload", "sequence_length", sequence_length)
-    kept = recomputation_named(recomputation)
+    kept, kernel = kept_activations(recomputation, attention)
     layers = _own_layers(architecture, microbatch_size, sequence_length, kept)
     if num_layers is not None and num_layers != architecture.num_layers:
         require_count("workload", "num_layers", num_layers, MOST_ITEMS)
@@ -139,9 +147,43 @@ def architecture_workload(
             batch_size=microbatch_size,
             sequence=sequence_length,
             recomputation=kept,
+            attention=kernel,
         ),
         gradient_precision=cast(GradientPrecision, gradient_precision),  # the workload checks it
     )
+
+
+def kept_activations(
+    recomputation: str, attention: str | None
+) -> tuple[Recomputation, AttentionKernel | None]:
+    """Check names of a recomputation and of an attention kernel, which is None if it goes unsaid.
+
+    ``flash`` is ``none`` with the fused kernel, by either of its names.
+
+    Examples
+    --------
+    >>> kept_activations("none", "flash"), kept_activations("full", "plain")
+    (('flash', None), ('full', 'plain'))
+
+    Raises
+    ------
+    ValueError
+        If there is none of that name, or the kernel is plain with recomputation ``flash``.
+    """
+    kept = recomputation_named(recomputation)
+    if attention is None or attention == ATTENTION_OF[kept]:
+        return kept, None
+    if attention not in get_args(AttentionKernel):
+        allowed = ", ".join(get_args(AttentionKernel))
+        raise ValueError(f"workload: attention must be one of {allowed}; got {attention!r}")
+    if kept == "flash":
+        raise ValueError(
+            "workload: attention must be flash with recomputation flash; got 'plain', of which "
+            "recomputation none keeps the scores"
+        )
+    if kept == "none":
+        return "flash", None
+    return kept, cast(AttentionKernel, attention)
 
 
 def recomputation_named(name: str) -> Recomputation:

@@ -9,9 +9,11 @@ from typing import NamedTuple
 from des.base.checks import MOST_ITEMS, require_count, require_non_negative, require_positive
 from des.job.architecture import Architecture
 from des.job.transformer import (
+    ATTENTION_OF,
     GRADIENT_BYTES_OF,
     OPTIMISER_BYTES,
     WEIGHT_BYTES,
+    AttentionKernel,
     GradientPrecision,
     Recomputation,
 )
@@ -102,7 +104,8 @@ class ModelShape:
     """Sizes of the matrices behind a workload, for layer times that are made from them.
 
     ``num_layers`` layers of equal times stand for the architecture's own where it is another
-    number. A microbatch has ``batch_size`` sequences of ``sequence`` tokens.
+    number. A microbatch has ``batch_size`` sequences of ``sequence`` tokens. ``attention`` is None
+    for the kernel that the recomputation has by default, see `ATTENTION_OF`.
     """
 
     architecture: Architecture
@@ -110,6 +113,12 @@ class ModelShape:
     batch_size: float
     sequence: int
     recomputation: Recomputation
+    attention: AttentionKernel | None = None
+
+    @property
+    def attention_kernel(self) -> AttentionKernel:
+        """Kernel of attention."""
+        return self.attention or ATTENTION_OF[self.recomputation]
 
 
 @dataclass(frozen=True, kw_only=True)

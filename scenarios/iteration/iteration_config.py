@@ -106,6 +106,11 @@ class Config(JsonFlag):
     recomputation: str = option(
         "flash", "flash, none, selective or full: which activations are made again"
     )
+    attention: str | None = option(
+        None,
+        "flash or plain: attention in one fused kernel, or with its scores in memory",
+        default_text="plain with recomputation none and selective",
+    )
     gradient_precision: str = option(
         "bf16", "bf16 or fp32: gradients of 2 or 4 bytes, kept and sent"
     )

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from des.base.checks import LARGEST_COUNT
 from des.job.architecture import Architecture
-from des.job.transformer import GradientPrecision, Recomputation
+from des.job.transformer import AttentionKernel, GradientPrecision, Recomputation
 from scenarios.iteration.megatron_layout import EvenLayout, layout_layers
 from scenarios.iteration.shell_flags import flags_of_text
 
@@ -65,6 +65,7 @@ class MegatronCommand:
     overlaps_gradients: bool
     gradient_precision: GradientPrecision
     recomputation: Recomputation
+    attention: AttentionKernel | None
     architecture: Architecture | None
 
     @property
@@ -150,6 +151,7 @@ def read_megatron(text: str) -> MegatronCommand:
         overlaps_gradients=flags.has("overlap-grad-reduce"),
         gradient_precision="bf16" if flags.has("grad-reduce-in-bf16") else "fp32",
         recomputation=_recomputation(flags),
+        attention=_attention(flags),
         architecture=_architecture(flags, num_layers),
     )
 
@@ -199,6 +201,12 @@ def _recomputation(flags: _Flags) -> Recomputation:
             f"and --recompute-num-layers 1; got {granularity}, {method} and {layers}"
         )
     return "full"
+
+
+def _attention(flags: _Flags) -> AttentionKernel | None:
+    """Kernel of attention where the backend says it."""
+    backend = flags.text("attention-backend")
+    return None if backend in (None, "auto") else "plain" if backend == "unfused" else "flash"
 
 
 def _architecture(flags: _Flags, num_layers: int) -> Architecture | None:

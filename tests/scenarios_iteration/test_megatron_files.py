@@ -236,6 +236,15 @@ def test_the_command_refuses_in_one_line(flags, given_flags, message, tmp_path, 
 
 
 @pytest.mark.parametrize(
+    ("backend", "kernel"), [("unfused", "plain"), ("flash", "flash"), ("auto", None)]
+)
+def test_the_kernel_of_attention_is_that_of_the_backend(backend, kernel):
+    added = f" --recompute-activations --attention-backend {backend}"
+
+    assert read_megatron(TRAIN.rstrip() + added).attention == kernel
+
+
+@pytest.mark.parametrize(
     ("flags", "kept"),
     [
         ({}, ("fp32", "flash")),
