@@ -41,6 +41,7 @@ class _JobForm(StrictForm):
     recomputation: str
     gradient_precision: str
     attention: str | None = None
+    precision: str = "bf16"
 
 
 class _DocumentForm(StrictForm):
@@ -168,6 +169,7 @@ def _job_entry(workload: Workload) -> dict[str, object]:
         "recomputation": shape.recomputation,
         "gradient_precision": workload.gradient_precision,
         **({} if shape.attention is None else {"attention": shape.attention}),
+        **({} if workload.precision == "bf16" else {"precision": workload.precision}),
     }
 
 
@@ -191,6 +193,7 @@ def _workload_of(form: _JobForm) -> Workload:
         recomputation=form.recomputation,
         gradient_precision=form.gradient_precision,
         attention=form.attention,
+        precision=form.precision,
     )
 
 

@@ -7,6 +7,7 @@ from typing import Self
 from des import Workload, build_workload
 from des.base.checks import MOST_ITEMS, require_count
 from des.job.models import architecture_named, architecture_workload
+from des.job.precision import Precision, precision_named
 from des.job.transformer import AttentionKernel, GradientPrecision
 
 MICROBATCH_SIZES = (1, 2, 4)
@@ -21,7 +22,8 @@ class TrainingJob:
     """A model and the sequences of an iteration, however they are divided into microbatches.
 
     ``num_layers`` is what the model is divided into; None is its own number. ``attention`` is the
-    kernel under ``full`` and ``selective`` recomputation; the others have their own.
+    kernel under ``full`` and ``selective`` recomputation; the others have their own. Passes
+    multiply in ``precision``.
     """
 
     model: str
@@ -29,8 +31,10 @@ class TrainingJob:
     sequence_length: int = 4096
     num_layers: int | None = None
     attention: AttentionKernel | None = None
+    precision: Precision = "bf16"
 
     def __post_init__(self) -> None:
+        precision_named("training job", self.precision)
         architecture_named(self.model)
         require_count("training job", "num_sequences", self.num_sequences)
         require_count("training job", "sequence_length", self.sequence_length)
@@ -52,6 +56,7 @@ class TrainingJob:
             sequence_length=workload.tokens_per_microbatch // microbatch_size,
             num_layers=workload.num_layers,
             attention=None if workload.shape is None else workload.shape.attention,
+            precision=workload.precision,
         )
         made = (job.workload(microbatch_size, name) for name in ("flash", "full", "none"))
         if not any(workload == each for each in made):
@@ -70,6 +75,7 @@ class TrainingJob:
         num_layers: int | None = None,
         *,
         sizes: tuple[int, ...] = MICROBATCH_SIZES,
+        precision: Precision = "bf16",
     ) -> Self:
         """Return the job of a number of tokens a step, rounded to whole sequences.
 
@@ -97,6 +103,7 @@ class TrainingJob:
             num_sequences=(2 * tokens_per_step + sequence_length) // (2 * sequence_length),
             sequence_length=sequence_length,
             num_layers=num_layers,
+            precision=precision,
         )
         if not job.sizes_among(sizes):
             raise ValueError(
@@ -165,6 +172,7 @@ def _workload(
         recomputation=recomputation,
         gradient_precision=gradient_precision,
         attention=job.attention if recomputation in ("full", "selective") else None,
+        precision=job.precision,
     )
 
 
@@ -196,6 +204,7 @@ def regrouped(
             recomputation=shape.recomputation,
             gradient_precision=workload.gradient_precision,
             attention=shape.attention,
+            precision=workload.precision,
         )
         for size in sizes
         if size != own and num_sequences % size == 0

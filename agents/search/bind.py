@@ -223,6 +223,7 @@ class PlanBinder:
             sequence_length=shape.sequence,
             num_layers=workload.num_layers,
             attention=shape.attention,
+            precision=workload.precision,
         )
         if job.workload(size, shape.recomputation, workload.gradient_precision) != workload:
             raise ValueError(

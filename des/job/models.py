@@ -9,6 +9,7 @@ from des.base.checks import MOST_ITEMS, require_count
 from des.base.lazy import lazy
 from des.job.architecture import Architecture
 from des.job.model_presets import ALIASES, ARCHITECTURES
+from des.job.precision import Precision
 from des.job.transformer import (
     ATTENTION_OF,
     AttentionKernel,
@@ -39,6 +40,11 @@ MODEL_HELP = (
 )
 """Forms in which a model is given, for help texts of flags."""
 
+PRECISION_HELP = (
+    f"format in which linear layers multiply: {', '.join(get_args(Precision))}; the rest is bf16"
+)
+"""Formats of passes, for help texts of flags."""
+
 
 def architecture_named(name: str) -> Architecture:
     """Look up a preset or an alias of one, or read a file of a model.
@@ -67,6 +73,7 @@ def build_workload(
     recomputation: str = "flash",
     gradient_precision: str = "bf16",
     attention: str | None = None,
+    precision: str = "bf16",
 ) -> Workload:
     """Make one iteration's workload of a model.
 
@@ -93,6 +100,9 @@ def build_workload(
     attention
         ``flash`` or ``plain``, the kernel of attention; by default that of the recomputation, see
         `des.job.transformer.ATTENTION_OF`.
+    precision
+        ``bf16``, ``fp8``, ``mxfp8`` or ``nvfp4``, in which linear layers multiply, see
+        `des.job.precision.Precision`.
 
     Raises
     ------
@@ -109,6 +119,7 @@ def build_workload(
         recomputation=recomputation,
         gradient_precision=gradient_precision,
         attention=attention,
+        precision=precision,
     )
 
 
@@ -122,6 +133,7 @@ def architecture_workload(
     recomputation: str,
     gradient_precision: str = "bf16",
     attention: str | None = None,
+    precision: str = "bf16",
 ) -> Workload:
     """Make one iteration's workload from an architecture, see `build_workload`."""
     require_count("workload", "microbatch_size", microbatch_size)
@@ -149,7 +161,8 @@ def architecture_workload(
             recomputation=kept,
             attention=kernel,
         ),
-        gradient_precision=cast(GradientPrecision, gradient_precision),  # the workload checks it
+        gradient_precision=cast(GradientPrecision, gradient_precision),  # the workload checks both
+        precision=cast(Precision, precision),
     )
 
 

@@ -157,6 +157,12 @@ def layer_flops(
     )
 
 
+def linear_flops_per_token(architecture: Architecture, layer: int) -> int:
+    """Forward FLOPs of a layer's matrices per token, without the router of its experts."""
+    matrices = layer_matrices(architecture, layer)
+    return sum(matrix.flops_per_token for matrix in matrices if matrix.name != "router")
+
+
 def head_forward_flops(architecture: Architecture, *, batch_size: int, sequence: int) -> float:
     """FLOPs of projecting the last hidden state on the vocabulary, ``2 b s h V``."""
     return float(

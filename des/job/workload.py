@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from des.base.checks import MOST_ITEMS, require_count, require_non_negative, require_positive
 from des.job.architecture import Architecture
+from des.job.precision import Precision, precision_named
 from des.job.transformer import (
     ATTENTION_OF,
     GRADIENT_BYTES_OF,
@@ -127,7 +128,8 @@ class Workload:
 
     ``message_bytes`` crosses every stage boundary per microbatch: the activation on the way
     forward, its gradient on the way back. ``shape`` is known where an architecture is. Gradients of
-    parameters are kept, and summed up over replicas, in ``gradient_precision``.
+    parameters are kept, and summed up over replicas, in ``gradient_precision``; passes multiply in
+    ``precision``.
     """
 
     name: str
@@ -137,9 +139,11 @@ class Workload:
     message_bytes: float
     shape: ModelShape | None = None
     gradient_precision: GradientPrecision = "bf16"
+    precision: Precision = "bf16"
 
     def __post_init__(self) -> None:
         owner = f"workload {self.name}"
+        precision_named(owner, self.precision)
         if self.gradient_precision not in GRADIENT_BYTES_OF:
             allowed = ", ".join(GRADIENT_BYTES_OF)
             raise ValueError(

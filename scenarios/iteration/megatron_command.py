@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from des.base.checks import LARGEST_COUNT
 from des.job.architecture import Architecture
+from des.job.precision import Precision
 from des.job.transformer import AttentionKernel, GradientPrecision, Recomputation
 from scenarios.iteration.megatron_layout import EvenLayout, layout_layers
 from scenarios.iteration.shell_flags import flags_of_text
@@ -66,6 +67,7 @@ class MegatronCommand:
     gradient_precision: GradientPrecision
     recomputation: Recomputation
     attention: AttentionKernel | None
+    precision: Precision
     architecture: Architecture | None
 
     @property
@@ -152,6 +154,7 @@ def read_megatron(text: str) -> MegatronCommand:
         gradient_precision="bf16" if flags.has("grad-reduce-in-bf16") else "fp32",
         recomputation=_recomputation(flags),
         attention=_attention(flags),
+        precision=_precision(flags),
         architecture=_architecture(flags, num_layers),
     )
 
@@ -207,6 +210,15 @@ def _attention(flags: _Flags) -> AttentionKernel | None:
     """Kernel of attention where the backend says it."""
     backend = flags.text("attention-backend")
     return None if backend in (None, "auto") else "plain" if backend == "unfused" else "flash"
+
+
+def _precision(flags: _Flags) -> Precision:
+    """Format of passes: FP4 has one recipe, FP8 one of blocks that Blackwell scales itself."""
+    if flags.has("fp4-format"):
+        return "nvfp4"
+    if not flags.has("fp8-format"):
+        return "bf16"
+    return "mxfp8" if flags.text("fp8-recipe") == "mxfp8" else "fp8"
 
 
 def _architecture(flags: _Flags, num_layers: int) -> Architecture | None:

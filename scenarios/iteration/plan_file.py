@@ -31,6 +31,7 @@ _JOB = frozenset({"job", "num_layers", "tokens_per_step", "microbatches", "micro
     "sequence_length",
     "recomputation",
     "attention",
+    "precision",
     "gradient_precision",
 }
 
@@ -166,6 +167,7 @@ def _of_megatron(command: MegatronCommand, config: Config, given: Set[str]) -> F
         sequence_length=command.sequence_length,
         recomputation=command.recomputation,
         attention=command.attention,
+        precision=command.precision,
         gradient_precision=command.gradient_precision,
     )
     return _checked("command line of Megatron-LM", "megatron", config, (topology, workload, plan))
@@ -191,6 +193,7 @@ def _of_sailor(content: object, config: Config) -> FilePlan:
         sequence_length=config.sequence_length,
         recomputation=config.recomputation,
         attention=config.attention,
+        precision=config.precision,
         gradient_precision=config.gradient_precision,
     )
     return _checked("plan of Sailor", "reference", config, (topology, workload, plan))

@@ -245,6 +245,19 @@ def test_the_kernel_of_attention_is_that_of_the_backend(backend, kernel):
 
 
 @pytest.mark.parametrize(
+    ("flags", "precision"),
+    [
+        ("", "bf16"),
+        ("--fp8-format hybrid --fp8-recipe delayed", "fp8"),
+        ("--fp8-format e4m3 --fp8-recipe mxfp8", "mxfp8"),
+        ("--fp4-format e2m1", "nvfp4"),
+    ],
+)
+def test_the_format_of_passes_is_that_of_the_flags(flags, precision):
+    assert read_megatron(f"{TRAIN.rstrip()} {flags}").precision == precision
+
+
+@pytest.mark.parametrize(
     ("flags", "kept"),
     [
         ({}, ("fp32", "flash")),
