@@ -129,6 +129,7 @@ def _how(bound: BoundPlan) -> Iterator[str]:
         f"{bound.microbatch_size:g} on each data rank; schedule {plan.schedule}, sends "
         f"{plan.sends}; recomputation {shape.recomputation}, gradients "
         f"{workload.gradient_precision}"
+        + ("" if workload.precision == "bf16" else f", linear layers in {workload.precision}")
     )
     if plan.replicas:
         yield _exchange_text(plan)

@@ -10,6 +10,7 @@ from des.base.quantities import parse_tokens
 from des.base.strict_forms import StrictForm, first_error
 from des.base.text_files import read_json
 from des.job.model_presets import ALIASES, ARCHITECTURES
+from des.job.precision import precision_named
 
 
 class _JobForm(StrictForm):
@@ -20,6 +21,7 @@ class _JobForm(StrictForm):
     microbatches: int
     microbatch_size: int
     sequence_length: int
+    precision: str = "bf16"
     tokens_per_step: int | str | None = None
     note: str = ""
 
@@ -55,6 +57,7 @@ def _job_of(form: _JobForm, path: Path) -> TrainingJob:
         num_sequences=form.microbatches * form.microbatch_size,
         sequence_length=form.sequence_length,
         num_layers=form.num_layers,
+        precision=precision_named("job", form.precision),
     )
     said = form.tokens_per_step
     if said is None:

@@ -40,6 +40,8 @@ class _JobForm(StrictForm):
     microbatch_size: int
     recomputation: str
     gradient_precision: str
+    attention: str | None = None
+    precision: str = "bf16"
 
 
 class _DocumentForm(StrictForm):
@@ -166,6 +168,8 @@ def _job_entry(workload: Workload) -> dict[str, object]:
         "microbatch_size": size,
         "recomputation": shape.recomputation,
         "gradient_precision": workload.gradient_precision,
+        **({} if shape.attention is None else {"attention": shape.attention}),
+        **({} if workload.precision == "bf16" else {"precision": workload.precision}),
     }
 
 
@@ -188,6 +192,8 @@ def _workload_of(form: _JobForm) -> Workload:
         sequence_length=form.sequence_length,
         recomputation=form.recomputation,
         gradient_precision=form.gradient_precision,
+        attention=form.attention,
+        precision=form.precision,
     )
 
 

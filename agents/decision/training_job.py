@@ -7,7 +7,8 @@ from typing import Self
 from des import Workload, build_workload
 from des.base.checks import MOST_ITEMS, require_count
 from des.job.models import architecture_named, architecture_workload
-from des.job.transformer import GradientPrecision
+from des.job.precision import Precision, precision_named
+from des.job.transformer import AttentionKernel, GradientPrecision
 
 MICROBATCH_SIZES = (1, 2, 4)
 """Sequences of a microbatch to choose from."""
@@ -20,15 +21,20 @@ MOST_TOKENS = 10**12
 class TrainingJob:
     """A model and the sequences of an iteration, however they are divided into microbatches.
 
-    ``num_layers`` is what the model is divided into; None is its own number.
+    ``num_layers`` is what the model is divided into; None is its own number. ``attention`` is the
+    kernel under ``full`` and ``selective`` recomputation; the others have their own. Passes
+    multiply in ``precision``.
     """
 
     model: str
     num_sequences: int
     sequence_length: int = 4096
     num_layers: int | None = None
+    attention: AttentionKernel | None = None
+    precision: Precision = "bf16"
 
     def __post_init__(self) -> None:
+        precision_named("training job", self.precision)
         architecture_named(self.model)
         require_count("training job", "num_sequences", self.num_sequences)
         require_count("training job", "sequence_length", self.sequence_length)
@@ -49,6 +55,8 @@ class TrainingJob:
             num_sequences=workload.num_microbatches * microbatch_size,
             sequence_length=workload.tokens_per_microbatch // microbatch_size,
             num_layers=workload.num_layers,
+            attention=None if workload.shape is None else workload.shape.attention,
+            precision=workload.precision,
         )
         made = (job.workload(microbatch_size, name) for name in ("flash", "full", "none"))
         if not any(workload == each for each in made):
@@ -67,6 +75,7 @@ class TrainingJob:
         num_layers: int | None = None,
         *,
         sizes: tuple[int, ...] = MICROBATCH_SIZES,
+        precision: Precision = "bf16",
     ) -> Self:
         """Return the job of a number of tokens a step, rounded to whole sequences.
 
@@ -94,6 +103,7 @@ class TrainingJob:
             num_sequences=(2 * tokens_per_step + sequence_length) // (2 * sequence_length),
             sequence_length=sequence_length,
             num_layers=num_layers,
+            precision=precision,
         )
         if not job.sizes_among(sizes):
             raise ValueError(
@@ -161,6 +171,8 @@ def _workload(
         sequence_length=job.sequence_length,
         recomputation=recomputation,
         gradient_precision=gradient_precision,
+        attention=job.attention if recomputation in ("full", "selective") else None,
+        precision=job.precision,
     )
 
 
@@ -191,6 +203,8 @@ def regrouped(
             sequence_length=shape.sequence,
             recomputation=shape.recomputation,
             gradient_precision=workload.gradient_precision,
+            attention=shape.attention,
+            precision=workload.precision,
         )
         for size in sizes
         if size != own and num_sequences % size == 0

@@ -222,6 +222,8 @@ class PlanBinder:
             num_sequences=workload.num_microbatches * size,
             sequence_length=shape.sequence,
             num_layers=workload.num_layers,
+            attention=shape.attention,
+            precision=workload.precision,
         )
         if job.workload(size, shape.recomputation, workload.gradient_precision) != workload:
             raise ValueError(

@@ -17,6 +17,7 @@ DEEPSPEED = Trainer(
     host_orders=("stage",),
     synchronisations=("every_step",),
     bits=(16.0,),
+    precisions=("bf16",),
     gradient_precisions=("fp32", "bf16"),
     pipeline_sharding=("none", "optimiser"),
     recomputations=("flash", "none", "full"),

@@ -22,6 +22,7 @@ def check_plan(trainer: Trainer, topology: Topology, workload: Workload, plan: P
         Naming the trainer, what it allows and what came.
     """
     trainer.require_schedules((plan.schedule,))
+    trainer.require_precision(workload.precision)
     for check in _IDEAL_CHECKS if trainer.is_ideal else _CHECKS:
         for refusal in check(trainer, topology, workload, plan):
             raise ValueError(f"trainer {trainer.name}: {refusal}")

@@ -21,6 +21,7 @@ TORCHTITAN = Trainer(
     replicas_apart=True,
     bits=(8.0, 16.0, 32.0),
     exchanges_behind_backward=False,
+    precisions=("bf16", "fp8", "mxfp8"),
     gradient_precisions=("fp32",),
     sharding=("none", "gradients", "parameters"),
     pipeline_sharding=("none", "gradients"),

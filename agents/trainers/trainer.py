@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from des import SCHEDULES, StreamingDiLoCo
+from des.job.precision import Precision
 from des.job.transformer import GradientPrecision, Recomputation
 from des.plan.parallelism import Sharding
 from des.plan.plan import Sends
@@ -55,6 +56,8 @@ class Trainer:
     exchanges_behind_backward
         Whether an outer exchange of all layers starts behind the last backward pass, and not when
         the step is over.
+    precisions
+        Formats in which linear layers multiply.
     gradient_precisions
         Types in which gradients are kept and summed up, the default first.
     sharding, pipeline_sharding
@@ -83,6 +86,7 @@ class Trainer:
     synchronisations: tuple[OuterExchange, ...] = ("every_step", "diloco", "streaming_diloco")
     bits: tuple[float, ...] = ()
     exchanges_behind_backward: bool = True
+    precisions: tuple[Precision, ...] = get_args(Precision)
     gradient_precisions: tuple[GradientPrecision, ...] = ("bf16", "fp32")
     sharding: tuple[Sharding, ...] = ("none", "optimiser", "gradients", "parameters")
     pipeline_sharding: tuple[Sharding, ...] = ("none", "optimiser", "gradients", "parameters")
@@ -128,6 +132,20 @@ class Trainer:
                     f"--trainer {self.name}: schedules must be some of {', '.join(known)}; "
                     f"got {name!r}"
                 )
+
+    def require_precision(self, precision: Precision) -> None:
+        """Refuse a format of passes that the trainer does not have.
+
+        Raises
+        ------
+        ValueError
+            Naming those that it has.
+        """
+        if precision not in self.precisions:
+            allowed = ", ".join(self.precisions)
+            raise ValueError(
+                f"trainer {self.name}: precision must be one of {allowed}; got {precision}"
+            )
 
     def sends_under(self, schedule: str) -> Sends:
         """Whether workers wait for what they send under a schedule."""

@@ -24,7 +24,7 @@ _NOT_IN_A_RUN = frozenset(
 have the inner figures of their domain."""
 
 _LEFT_OUT_IF_NONE = frozenset(
-    {"nodes", "profile", "queue_products", "site", "flow_cap_bytes_per_s", "hosts"}
+    {"nodes", "profile", "queue_products", "site", "flow_cap_bytes_per_s", "hosts", "attention"}
 )
 """Fields that came later: cases without them keep their digests."""
 
@@ -40,6 +40,7 @@ _LEFT_OUT_AT = {
     "expert_skew": 1.0,
     "sequence_parallel": True,
     "gradient_precision": "bf16",
+    "precision": "bf16",
     "behind_backward": True,
     "outer_state": "gpu",
     "sends": "overlapped",
@@ -62,6 +63,10 @@ _NAMES = {"PlacementCase": "Case", "UniformLaw": "Dynamics"}
 
 _OF_LAYER_TIMES = frozenset({"kernels", "shape"})
 """Fields on which a run depends only where layer times are made from shapes."""
+
+
+_OF_LOW_PRECISION = frozenset({"gpu_kind"})
+"""Fields on which a run depends only where passes are below 16 bits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,6 +110,8 @@ def case_digest(case: PlacementCase) -> str:
     """
     from_flops = all(domain.kernels is None for domain in case.topology.domains)
     left_out = _NOT_IN_A_RUN | (_OF_LAYER_TIMES if from_flops else frozenset())
+    if case.workload.precision == "bf16":
+        left_out |= _OF_LOW_PRECISION
     if all(one.sequence_parallel for one in case.plan.parallelism):
         left_out |= _OF_WHOLE_SEQUENCES
     content = [_FORMAT, _canonical(case, left_out)]

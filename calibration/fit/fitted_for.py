@@ -4,8 +4,9 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
+from des.job.precision import Precision
 from des.job.workload import Workload
 from des.world.access import OPEN
 from des.world.packet_transport import LINE_RATE
@@ -22,6 +23,7 @@ _DECISIONS_ALONE = ("server", "racks")
 
 _ADDED = {
     **dict.fromkeys(("kernels", "nodes", "profile", "site", "flow_cap_bytes_per_s", "hosts")),
+    "gpu_kind": None,
     "packets": asdict(LINE_RATE),
     "access": asdict(OPEN),
     "runtime": asdict(IDEAL),
@@ -65,7 +67,7 @@ class FittedFor:
             model=workload.name,
             model_digest=_model_digest(workload),
             network=network,
-            network_digest=_network_digest(topology),
+            network_digest=_network_digest(topology, workload.precision),
         )
 
     def require_same(self, other: "FittedFor") -> None:
@@ -92,14 +94,18 @@ def _model_digest(workload: Workload) -> str:
             "layers": [_numbers(asdict(layer)) for layer in workload.layers],
             "tokens_per_microbatch": float(workload.tokens_per_microbatch),
             "message_bytes": float(workload.message_bytes),
+            **({} if workload.precision == "bf16" else {"precision": workload.precision}),
         }
     )
 
 
-def _network_digest(topology: Topology) -> str:
+def _network_digest(topology: Topology, precision: Precision) -> str:
+    domains = topology.domains
+    if precision == "bf16":  # for which all is in the figures of its GPUs
+        domains = tuple(replace(one, gpu_kind=None) for one in domains)
     return _digest(
         {
-            "domains": [_numbers(asdict(domain)) for domain in topology.domains],
+            "domains": [_numbers(asdict(domain)) for domain in domains],
             "links": [_numbers(asdict(link)) for link in topology.links],
             "transport": _numbers(asdict(topology.transport)),
         }

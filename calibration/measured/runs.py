@@ -14,7 +14,7 @@ from des.compiled.simulate import simulate_compiled
 from des.devices.gpu_kinds import gpu_kind_named
 from des.job.architecture import Architecture
 from des.job.models import architecture_workload
-from des.job.transformer import GradientPrecision
+from des.job.transformer import AttentionKernel, GradientPrecision
 from des.job.workload import Workload
 from des.plan.gradient_exchange import GradientExchange
 from des.plan.parallelism import Parallelism
@@ -52,9 +52,13 @@ class RunCluster(BaseModel):
 
 
 class Setup(RunCluster):
-    """Cluster, and how activations are kept, of runs that share that too."""
+    """Cluster, and how activations are kept, of runs that share that too.
+
+    ``attention`` is its kernel under full recomputation; the tables are from before fused ones.
+    """
 
     recomputation: str
+    attention: AttentionKernel = "plain"
     sequence_parallel: bool = False
     published_error: Positive | None = None
     target_error: Positive | None = None
@@ -252,6 +256,7 @@ class SimulatedRun:
             microbatch_size=together,
             sequence_length=run.sequence_length,
             recomputation=self.setup.recomputation,
+            attention=self.setup.attention if self.setup.recomputation == "full" else None,
             gradient_precision=self.setup.gradient_precision,
         )
 

@@ -14,13 +14,14 @@ class MatrixProduct(NamedTuple):
     """A matrix product, ``rows`` x ``inner`` by ``inner`` x ``columns``, done ``repeats`` times.
 
     Sizes may be fractions where a group of GPUs does not divide them: the time is that of the
-    fullest one's share on average.
+    fullest one's share on average. ``in_bf16``: whatever the precision of passes.
     """
 
     rows: float
     columns: float
     inner: float
     repeats: float = 1.0
+    in_bf16: bool = False
 
     @property
     def flops(self) -> float:
@@ -29,19 +30,24 @@ class MatrixProduct(NamedTuple):
 
     @property
     def moved_bytes(self) -> float:
-        """Both factors read and the product written, each once. [bytes]"""
-        entries = self.rows * self.inner + self.inner * self.columns + self.rows * self.columns
-        return ACTIVATION_BYTES * self.repeats * entries
+        """Both factors read and the product written, each once, in BF16. [bytes]"""
+        return self.moved_with(ACTIVATION_BYTES)
+
+    def moved_with(self, factor_bytes: float) -> float:
+        """Both factors read, whose elements have that size, and the product written. [bytes]"""
+        factors = self.rows * self.inner + self.inner * self.columns
+        product = self.rows * self.columns
+        return self.repeats * (factor_bytes * factors + ACTIVATION_BYTES * product)
 
     @property
     def of_left(self) -> "MatrixProduct":
         """The product that gives the gradient of the left factor."""
-        return MatrixProduct(self.rows, self.inner, self.columns, self.repeats)
+        return self._replace(columns=self.inner, inner=self.columns)
 
     @property
     def of_right(self) -> "MatrixProduct":
         """The product that gives the gradient of the right factor."""
-        return MatrixProduct(self.inner, self.columns, self.rows, self.repeats)
+        return self._replace(rows=self.inner, inner=self.rows)
 
 
 class Spread(NamedTuple):
@@ -109,8 +115,8 @@ def layer_work(
     tokens, heads = batch_size * own_sequence, architecture.num_heads / tensor
     seen = min(sequence, architecture.attention_window or sequence)
     attention = (
-        MatrixProduct(own_sequence, seen, architecture.query_head_size, batch_size * heads),
-        MatrixProduct(own_sequence, architecture.value_head_size, seen, batch_size * heads),
+        MatrixProduct(own_sequence, seen, architecture.query_head_size, batch_size * heads, True),
+        MatrixProduct(own_sequence, architecture.value_head_size, seen, batch_size * heads, True),
     )
     matrices = layer_matrices(architecture, layer)
     inner = sum(
@@ -144,10 +150,11 @@ def _products(
         if group[0].is_routed:
             rows, repeats = rows * spread.expert, repeats / spread.expert * spread.expert_skew
         share = 1 if is_replicated else tensor
+        in_bf16 = group[0].name == "router"
         if takes_parts:
-            yield MatrixProduct(rows, outputs, inputs / share, repeats)
+            yield MatrixProduct(rows, outputs, inputs / share, repeats, in_bf16)
         else:
-            yield MatrixProduct(rows, outputs / share, inputs, repeats)
+            yield MatrixProduct(rows, outputs / share, inputs, repeats, in_bf16)
 
 
 def _kind(matrix: Matrix) -> tuple[int, int, bool, bool]:
@@ -160,5 +167,5 @@ def head_work(
 ) -> LayerWork:
     """Take the output head and the loss apart: one product, and 8 bytes a logit."""
     tokens, columns = batch_size * sequence, architecture.vocabulary_size / tensor
-    product = MatrixProduct(tokens, columns, architecture.hidden_size)
+    product = MatrixProduct(tokens, columns, architecture.hidden_size, in_bf16=True)
     return LayerWork(weights=(product,), attention=(), moved_bytes=8.0 * tokens * columns)

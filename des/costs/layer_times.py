@@ -11,6 +11,9 @@ from des.costs.layer_products import (
     head_work,
     layer_work,
 )
+from des.devices.gpu_kinds import GPU_KINDS
+from des.job.precision import ELEMENT_BYTES, Precision
+from des.job.transformer import ACTIVATION_BYTES
 from des.job.workload import ModelShape
 from des.world.domain import Domain
 from des.world.kernel_figures import KernelFigures
@@ -29,6 +32,13 @@ class PassSeconds(NamedTuple):
     recomputation: float
 
 
+class LowPrecision(NamedTuple):
+    """Peak of products of linear layers in fewer than 16 bits, and the size of their factors."""
+
+    peak_flops_per_s: float
+    element_bytes: float
+
+
 class GpuSpeed(NamedTuple):
     """Figures of a GPU from which times of kernels are made, and measured times of its layers."""
 
@@ -36,12 +46,30 @@ class GpuSpeed(NamedTuple):
     memory_bandwidth_bytes_per_s: float
     kernels: KernelFigures
     profile: LayerProfile | None = None
+    low: LowPrecision | None = None
 
 
 def product_s(product: MatrixProduct, gpu: GpuSpeed) -> float:
     """Time of a matrix product on one GPU: that of its FLOPs or of its memory traffic. [s]"""
-    rate = gpu.peak_flops_per_s * gpu.kernels.matmul_efficiency
-    return max(product.flops / rate, moving_s(product.moved_bytes, gpu))
+    peak, num_bytes = gpu.peak_flops_per_s, product.moved_bytes
+    if gpu.low is not None and not product.in_bf16:
+        peak, num_bytes = gpu.low.peak_flops_per_s, product.moved_with(gpu.low.element_bytes)
+    return max(product.flops / (peak * gpu.kernels.matmul_efficiency), moving_s(num_bytes, gpu))
+
+
+def conversion_s(work: LayerWork, gpu: GpuSpeed) -> tuple[float, float]:
+    """Time in which inputs of linear layers, and gradients of outputs, become low precision. [s]
+
+    Each is read in BF16 and written twice, as rows and as columns, since two of the three passes
+    multiply by it. Weights are converted once an iteration, which is not counted.
+    """
+    if gpu.low is None:
+        return 0.0, 0.0
+    element_bytes = ACTIVATION_BYTES + 2.0 * gpu.low.element_bytes
+    linear = [one for one in work.weights if not one.in_bf16]
+    inputs = sum(one.repeats * one.rows * one.inner for one in linear)
+    gradients = sum(one.repeats * one.rows * one.columns for one in linear)
+    return moving_s(element_bytes * inputs, gpu), moving_s(element_bytes * gradients, gpu)
 
 
 def moving_s(num_bytes: float, gpu: GpuSpeed) -> float:
@@ -60,10 +88,14 @@ def work_s(work: LayerWork, gpu: GpuSpeed) -> PassSeconds:
         return sum(product_s(one, gpu) for one in products)
 
     moved_s = moving_s(work.moved_bytes, gpu)
+    inputs_s, gradients_s = conversion_s(work, gpu)
     both = (side for one in work.attention for side in (one.of_left, one.of_right))
     return PassSeconds(
-        forward=all_s(work.weights + work.attention) + moved_s,
-        input_gradient=all_s(one.of_left for one in work.weights) + all_s(both) + 2.0 * moved_s,
+        forward=all_s(work.weights + work.attention) + moved_s + inputs_s,
+        input_gradient=all_s(one.of_left for one in work.weights)
+        + all_s(both)
+        + 2.0 * moved_s
+        + gradients_s,
         weight_gradient=all_s(one.of_right for one in work.weights),
         recomputation=0.0,
     )
@@ -97,7 +129,7 @@ def layer_seconds(
         batch_size=shape.batch_size / data,
         sequence=shape.sequence,
         tensor=tensor,
-        scores=shape.recomputation != "flash",
+        scores=shape.attention_kernel == "plain",
         spread=spread,
         layer=layer,
     )
@@ -128,8 +160,14 @@ def head_seconds(shape: ModelShape, gpu: GpuSpeed, *, tensor: int, data: int) ->
     return work_s(work, gpu)
 
 
-def speed_of(domain: Domain) -> GpuSpeed | None:
-    """Speed of a domain's GPUs; None where times of layers follow from FLOPs alone."""
+def speed_of(domain: Domain, precision: Precision = "bf16") -> GpuSpeed | None:
+    """Speed of a domain's GPUs; None where times of layers follow from FLOPs alone.
+
+    Raises
+    ------
+    ValueError
+        If its GPUs lack the precision, or measured times are of another, see `low_precision_of`.
+    """
     if domain.kernels is None:
         return None
     return GpuSpeed(
@@ -137,4 +175,30 @@ def speed_of(domain: Domain) -> GpuSpeed | None:
         domain.gpu_memory_bandwidth_bytes_per_s,
         domain.kernels,
         domain.profile,
+        low_precision_of(domain, precision),
     )
+
+
+def low_precision_of(domain: Domain, precision: Precision) -> LowPrecision | None:
+    """Figures of a precision on a domain's GPUs, whose peaks are as of their kind; None: BF16.
+
+    Raises
+    ------
+    ValueError
+        If the kind of GPU is not known or lacks the precision, or layer times are measured.
+    """
+    if precision == "bf16":
+        return None
+    kind = GPU_KINDS.get(domain.gpu_kind or "")
+    if kind is None:
+        raise ValueError(
+            f"domain {domain.name}: precision must be bf16, as its peak in others is that of a "
+            f"kind of GPU, which gpu would name; got {precision}"
+        )
+    if domain.profile is not None:
+        raise ValueError(
+            f"domain {domain.name}: precision must be bf16 with layer_times profile, whose points "
+            f"say none; got {precision}"
+        )
+    factor = kind.peak_in(precision) / kind.peak_flops_per_s
+    return LowPrecision(domain.gpu_peak_flops_per_s * factor, ELEMENT_BYTES[precision])

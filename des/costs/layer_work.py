@@ -12,9 +12,11 @@ from des.costs.layer_times import (
     PassSeconds,
     head_seconds,
     layer_seconds,
+    low_precision_of,
     speed_of,
 )
 from des.costs.profiled_times import measured_end, measured_layer, measured_passes
+from des.job.transformer import linear_flops_per_token
 from des.job.workload import ModelShape, Workload
 from des.plan.parallelism import UNSHARED, Parallelism
 from des.world.domain import Domain
@@ -155,17 +157,14 @@ def work_before(
     Raises
     ------
     ValueError
-        If times come from shapes that the workload does not have, or a profile lacks a layer.
+        If times come from shapes that the workload does not have, a profile lacks a layer, or the
+        GPUs the precision.
     """
-    gpu = speed_of(domain)
+    gpu = speed_of(domain, workload.precision)
     if gpu is None:
-        sums = workload.sums_before
-        return WorkBefore(
-            forward=sums.forward_flops,
-            backward=sums.backward_flops,
-            input_gradient=sums.input_gradient_flops,
-            weight_gradient=sums.weight_gradient_flops,
-        )
+        low = low_precision_of(domain, workload.precision)
+        ratio = 1.0 if low is None else low.peak_flops_per_s / domain.gpu_peak_flops_per_s
+        return _work_from_flops(workload, ratio)
     if workload.shape is None:
         raise ValueError(
             f"domain {domain.name}: layer_times must be fraction for workload {workload.name}, "
@@ -185,6 +184,41 @@ def work_before(
         )
     except ValueError as error:
         raise ValueError(f"domain {domain.name}: {error}") from error
+
+
+def _work_from_flops(workload: Workload, ratio: float) -> WorkBefore:
+    """FLOPs of layers, those of linear ones divided by how many times faster they are done."""
+    sums = workload.sums_before
+    flops = WorkBefore(
+        forward=sums.forward_flops,
+        backward=sums.backward_flops,
+        input_gradient=sums.input_gradient_flops,
+        weight_gradient=sums.weight_gradient_flops,
+    )
+    if ratio == 1.0:
+        return flops
+    shape = workload.shape
+    if shape is None:
+        raise ValueError(
+            f"workload {workload.name}: precision must be bf16 where sizes of matrices are not "
+            f"known; got {workload.precision}"
+        )
+    tokens, own = shape.batch_size * shape.sequence, shape.architecture
+    linear = [
+        tokens * linear_flops_per_token(own, layer) * (1.0 - 1.0 / ratio)
+        for layer in range(own.num_layers)
+    ]
+    if shape.num_layers != own.num_layers:
+        linear = [sum(linear) / shape.num_layers] * shape.num_layers
+    spared = list(accumulate(linear, initial=0.0))
+    again = 1 if shape.recomputation == "full" else 0
+    passes = zip(flops, (1, 2 + again, 1 + again, 1), strict=True)
+    return WorkBefore(
+        *(
+            tuple(before - times * less for before, less in zip(each, spared, strict=True))
+            for each, times in passes
+        )
+    )
 
 
 def least_work_before(workload: Workload, domains: Sequence[Domain]) -> WorkBefore:

@@ -1,17 +1,20 @@
-"""Kinds of GPU: peak, memory, NVLinks and PCIe of data sheets, a row and a source for each."""
+"""Kinds of GPU: peaks, memory, NVLinks and PCIe of data sheets, a row and a source for each."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
 from des.base.checks import nearest
 from des.devices.gpu_ports import GpuPorts
+from des.job.precision import Precision
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuKind:
     """Data sheet of a GPU: dense 16-bit peak without sparsity, memory, its bandwidth and ports.
 
-    The peak is that of BF16, or of FP16 where there is no BF16.
+    The peak is that of BF16, or of FP16 where there is no BF16; ``low_peaks_flops_per_s`` are those
+    of the lower precisions that it has, dense as well.
     """
 
     name: str
@@ -20,6 +23,27 @@ class GpuKind:
     memory_bandwidth_bytes_per_s: float
     ports: GpuPorts
     source: str
+    low_peaks_flops_per_s: tuple[tuple[Precision, float], ...] = ()
+
+    @property
+    def is_product(self) -> bool:
+        """Whether it can be bought, so that its kernels are known."""
+        return self.name != "east_west_120"
+
+    def peak_in(self, precision: Precision) -> float:
+        """Dense peak in a precision. [FLOP/s]
+
+        Raises
+        ------
+        ValueError
+            If the kind lacks it; the message lists those that it has.
+        """
+        peaks = {"bf16": self.peak_flops_per_s, **dict(self.low_peaks_flops_per_s)}
+        if precision not in peaks:
+            raise ValueError(
+                f"GPU {self.name}: precision must be one of {', '.join(peaks)}; got {precision}"
+            )
+        return peaks[precision]
 
 
 _PCIE_BYTES_PER_S = {3: 15.75e9, 4: 31.5e9, 5: 63e9}
@@ -56,6 +80,10 @@ _ROWS: tuple[tuple[str, str, float, float, float, int, float, int, str], ...] = 
      "NVIDIA, DGX B200 data sheet, an eighth of it: half of 4,500; 18 NVLinks, 1.8 TB/s"),
     ("gb200", "gb200", 2500, 186, 8000, 18, 50, 5,
      "NVIDIA, GB200 NVL72 data sheet, a 72nd of it: half of 5,000; 18 NVLinks, 1.8 TB/s"),
+    ("b300", "b300", 2250, 288, 8000, 18, 50, 5,
+     "NVIDIA, DGX B300 data sheet, an eighth of it: half of 4,500; 18 NVLinks, 1.8 TB/s"),
+    ("gb300", "gb300", 2500, 279, 8000, 18, 50, 5,
+     "NVIDIA, GB300 NVL72 data sheet, a 72nd of it: half of 5,000; 18 NVLinks, 1.8 TB/s"),
     ("a30", "a30", 165, 24, 933, 4, 25, 4,
      "NVIDIA, A30 data sheet: 165 dense; a bridge of 200 GB/s"),
     ("a40", "a40", 149.7, 48, 696, 4, 14.0625, 4,
@@ -89,6 +117,28 @@ _ROWS: tuple[tuple[str, str, float, float, float, int, float, int, str], ...] = 
 NVLinks, rate of one each way [GB/s], generation of PCIe, source."""
 
 
+_LOW_PEAKS: Mapping[str, tuple[float, float]] = MappingProxyType({
+    "h100": (1979, 0), "h200": (1979, 0), "gh200": (1979, 0), "h800": (1979, 0),
+    "h100_nvl": (1670.5, 0), "h100_pcie": (1513, 0), "h20": (296, 0),
+    "b100": (3500, 7000), "b200": (4500, 9000), "gb200": (5000, 10000),
+    "b300": (4500, 13500), "gb300": (5000, 15000),
+    "l40": (362, 0), "l40s": (733, 0), "l4": (242.5, 0),
+    "rtx_4090": (330.3, 0), "rtx_6000_ada": (728.5, 0),
+    "mi300x": (2614.9, 0), "mi325x": (2614.9, 0),
+})  # fmt: skip
+"""Dense peaks in FP8, summed up in FP32, and in NVFP4 (0: it has none) of the same data sheets.
+Where these are with sparsity it is half of them, but for FP4 of B300 and GB300, which is given
+dense. Kinds with NVFP4 do MXFP8 at the peak of FP8; kinds without a row have neither. [TFLOP/s]
+"""
+
+
+def _low_peaks(name: str) -> tuple[tuple[Precision, float], ...]:
+    fp8, fp4 = (1e12 * peak for peak in _LOW_PEAKS.get(name, (0, 0)))
+    if fp4:
+        return (("fp8", fp8), ("mxfp8", fp8), ("nvfp4", fp4))
+    return (("fp8", fp8),) if fp8 else ()
+
+
 def _ports(name: str, links: int, gigabytes_per_s: float, pcie: int) -> GpuPorts:
     return GpuPorts(
         name=name,
@@ -118,6 +168,7 @@ GPU_KINDS = MappingProxyType(
                 memory_bandwidth_bytes_per_s=bandwidth * 1e9,
                 ports=_ports(ports, links, rate, pcie),
                 source=source,
+                low_peaks_flops_per_s=_low_peaks(name),
             )
             for name, ports, peak, memory, bandwidth, links, rate, pcie, source in _ROWS
         },

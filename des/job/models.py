@@ -9,7 +9,10 @@ from des.base.checks import MOST_ITEMS, require_count
 from des.base.lazy import lazy
 from des.job.architecture import Architecture
 from des.job.model_presets import ALIASES, ARCHITECTURES
+from des.job.precision import Precision
 from des.job.transformer import (
+    ATTENTION_OF,
+    AttentionKernel,
     GradientPrecision,
     PassFlops,
     Recomputation,
@@ -36,6 +39,11 @@ MODEL_HELP = (
     "Face, such a .json file, or a .yaml file with the fields of an architecture"
 )
 """Forms in which a model is given, for help texts of flags."""
+
+PRECISION_HELP = (
+    f"format in which linear layers multiply: {', '.join(get_args(Precision))}; the rest is bf16"
+)
+"""Formats of passes, for help texts of flags."""
 
 
 def architecture_named(name: str) -> Architecture:
@@ -64,6 +72,8 @@ def build_workload(
     sequence_length: int = 4096,
     recomputation: str = "flash",
     gradient_precision: str = "bf16",
+    attention: str | None = None,
+    precision: str = "bf16",
 ) -> Workload:
     """Make one iteration's workload of a model.
 
@@ -87,12 +97,18 @@ def build_workload(
         done again for those that are not; see `des.job.transformer.layer_activation_bytes`.
     gradient_precision
         ``bf16`` or ``fp32``, in which gradients are kept and summed up over replicas.
+    attention
+        ``flash`` or ``plain``, the kernel of attention; by default that of the recomputation, see
+        `des.job.transformer.ATTENTION_OF`.
+    precision
+        ``bf16``, ``fp8``, ``mxfp8`` or ``nvfp4``, in which linear layers multiply, see
+        `des.job.precision.Precision`.
 
     Raises
     ------
     ValueError
-        If the model, recomputation or precision is unknown, its file is wrong, or a number is not a
-        whole number of at least 1.
+        If the model, recomputation, precision or kernel is unknown, its file is wrong, or a number
+        is not a whole number of at least 1.
     """
     return architecture_workload(
         architecture_named(model),
@@ -102,6 +118,8 @@ def build_workload(
         sequence_length=sequence_length,
         recomputation=recomputation,
         gradient_precision=gradient_precision,
+        attention=attention,
+        precision=precision,
     )
 
 
@@ -114,11 +132,13 @@ def architecture_workload(
     sequence_length: int,
     recomputation: str,
     gradient_precision: str = "bf16",
+    attention: str | None = None,
+    precision: str = "bf16",
 ) -> Workload:
     """Make one iteration's workload from an architecture, see `build_workload`."""
     require_count("workload", "microbatch_size", microbatch_size)
     require_count("workload", "sequence_length", sequence_length)
-    kept = recomputation_named(recomputation)
+    kept, kernel = kept_activations(recomputation, attention)
     layers = _own_layers(architecture, microbatch_size, sequence_length, kept)
     if num_layers is not None and num_layers != architecture.num_layers:
         require_count("workload", "num_layers", num_layers, MOST_ITEMS)
@@ -139,9 +159,44 @@ def architecture_workload(
             batch_size=microbatch_size,
             sequence=sequence_length,
             recomputation=kept,
+            attention=kernel,
         ),
-        gradient_precision=cast(GradientPrecision, gradient_precision),  # the workload checks it
+        gradient_precision=cast(GradientPrecision, gradient_precision),  # the workload checks both
+        precision=cast(Precision, precision),
     )
+
+
+def kept_activations(
+    recomputation: str, attention: str | None
+) -> tuple[Recomputation, AttentionKernel | None]:
+    """Check names of a recomputation and of an attention kernel, which is None if it goes unsaid.
+
+    ``flash`` is ``none`` with the fused kernel, by either of its names.
+
+    Examples
+    --------
+    >>> kept_activations("none", "flash"), kept_activations("full", "plain")
+    (('flash', None), ('full', 'plain'))
+
+    Raises
+    ------
+    ValueError
+        If there is none of that name, or the kernel is plain with recomputation ``flash``.
+    """
+    kept = recomputation_named(recomputation)
+    if attention is None or attention == ATTENTION_OF[kept]:
+        return kept, None
+    if attention not in get_args(AttentionKernel):
+        allowed = ", ".join(get_args(AttentionKernel))
+        raise ValueError(f"workload: attention must be one of {allowed}; got {attention!r}")
+    if kept == "flash":
+        raise ValueError(
+            "workload: attention must be flash with recomputation flash; got 'plain', of which "
+            "recomputation none keeps the scores"
+        )
+    if kept == "none":
+        return "flash", None
+    return kept, cast(AttentionKernel, attention)
 
 
 def recomputation_named(name: str) -> Recomputation:

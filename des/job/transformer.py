@@ -157,6 +157,12 @@ def layer_flops(
     )
 
 
+def linear_flops_per_token(architecture: Architecture, layer: int) -> int:
+    """Forward FLOPs of a layer's matrices per token, without the router of its experts."""
+    matrices = layer_matrices(architecture, layer)
+    return sum(matrix.flops_per_token for matrix in matrices if matrix.name != "router")
+
+
 def head_forward_flops(architecture: Architecture, *, batch_size: int, sequence: int) -> float:
     """FLOPs of projecting the last hidden state on the vocabulary, ``2 b s h V``."""
     return float(
@@ -174,6 +180,14 @@ def boundary_message_bytes(*, batch_size: int, sequence: int, hidden_size: int) 
 
 Recomputation = Literal["flash", "none", "selective", "full"]
 """Recomputation: which activations are kept, and which made again; see `layer_activation_bytes`."""
+
+AttentionKernel = Literal["flash", "plain"]
+"""Kernel of attention: one fused kernel, or products with scores written to memory between them."""
+
+ATTENTION_OF: Mapping[Recomputation, AttentionKernel] = MappingProxyType(
+    {"flash": "flash", "none": "plain", "selective": "plain", "full": "flash"}
+)
+"""Kernel of each recomputation by default: scores are kept, or made again, of plain attention."""
 
 
 def layer_activation_bytes(
@@ -198,7 +212,8 @@ def layer_activation_bytes(
     - ``selective``: ``34 s b h``; scores and softmax are made again.
     - ``flash``: the same memory by a kernel that never writes the scores; what it makes again
       within itself belongs to the attainable fraction of the peak.
-    - ``full``: ``2 s b h``, the input of the layer; the whole forward pass is made again.
+    - ``full``: ``2 s b h``, the input of the layer; the whole forward pass is made again, with
+      either kernel.
 
     References
     ----------

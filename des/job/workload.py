@@ -8,10 +8,13 @@ from typing import NamedTuple
 
 from des.base.checks import MOST_ITEMS, require_count, require_non_negative, require_positive
 from des.job.architecture import Architecture
+from des.job.precision import Precision, precision_named
 from des.job.transformer import (
+    ATTENTION_OF,
     GRADIENT_BYTES_OF,
     OPTIMISER_BYTES,
     WEIGHT_BYTES,
+    AttentionKernel,
     GradientPrecision,
     Recomputation,
 )
@@ -102,7 +105,8 @@ class ModelShape:
     """Sizes of the matrices behind a workload, for layer times that are made from them.
 
     ``num_layers`` layers of equal times stand for the architecture's own where it is another
-    number. A microbatch has ``batch_size`` sequences of ``sequence`` tokens.
+    number. A microbatch has ``batch_size`` sequences of ``sequence`` tokens. ``attention`` is None
+    for the kernel that the recomputation has by default, see `ATTENTION_OF`.
     """
 
     architecture: Architecture
@@ -110,6 +114,12 @@ class ModelShape:
     batch_size: float
     sequence: int
     recomputation: Recomputation
+    attention: AttentionKernel | None = None
+
+    @property
+    def attention_kernel(self) -> AttentionKernel:
+        """Kernel of attention."""
+        return self.attention or ATTENTION_OF[self.recomputation]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,7 +128,8 @@ class Workload:
 
     ``message_bytes`` crosses every stage boundary per microbatch: the activation on the way
     forward, its gradient on the way back. ``shape`` is known where an architecture is. Gradients of
-    parameters are kept, and summed up over replicas, in ``gradient_precision``.
+    parameters are kept, and summed up over replicas, in ``gradient_precision``; passes multiply in
+    ``precision``.
     """
 
     name: str
@@ -128,9 +139,11 @@ class Workload:
     message_bytes: float
     shape: ModelShape | None = None
     gradient_precision: GradientPrecision = "bf16"
+    precision: Precision = "bf16"
 
     def __post_init__(self) -> None:
         owner = f"workload {self.name}"
+        precision_named(owner, self.precision)
         if self.gradient_precision not in GRADIENT_BYTES_OF:
             allowed = ", ".join(GRADIENT_BYTES_OF)
             raise ValueError(

@@ -22,8 +22,10 @@ class Domain:
     ``nodes`` all GPUs reach each other at the inner figures. Where ``kernels`` are known, times of
     layers come from their shapes, see `des.costs.layer_times`, and ``attainable_fraction`` is the
     share of that speed that the job has. A ``profile`` has measured times of layers; the kernels'
-    figures are then those of the optimiser's step and of an iteration's overhead. Domains of one
-    ``site`` share its way to other sites, see `des.world.site_limits`; None: a site of its own.
+    figures are then those of the optimiser's step and of an iteration's overhead. ``gpu_kind`` is
+    the GPUs' row of `des.devices.gpu_kinds`, which has their peaks in other precisions; None: they
+    are of none. Domains of one ``site`` share its way to other sites, see `des.world.site_limits`;
+    None: a site of its own.
     """
 
     name: str
@@ -40,12 +42,15 @@ class Domain:
     profile: LayerProfile | None = None
     site: str | None = None
     access: Access = OPEN
+    gpu_kind: str | None = None
 
     def __post_init__(self) -> None:
         _require_name(self.name)
         owner = f"domain {self.name}"
         if self.site is not None and (not isinstance(self.site, str) or not self.site.strip()):
             raise ValueError(f"{owner}: site must be a non-empty text, got {self.site!r}")
+        if self.gpu_kind is not None and not self.gpu_kind:
+            raise ValueError(f"{owner}: gpu_kind must be a name or left out, got an empty text")
         self.access.check(owner)
         require_count(owner, "num_gpus", self.num_gpus)
         for field in (

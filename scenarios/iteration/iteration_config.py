@@ -7,7 +7,7 @@ from typing import Literal
 from agents.trainers.table import TRAINERS
 from des import DEFAULT_SCHEDULE, SCHEDULES
 from des.base.flags import JsonFlag, option
-from des.job.models import MODEL_HELP
+from des.job.models import MODEL_HELP, PRECISION_HELP
 from des.plan.parallelism import Sharding
 from scenarios.frame.outputs import figures_option, parquet_option
 from scenarios.frame.profile_flags import EXTRAPOLATE_HELP, PROFILE_GPU_HELP, PROFILE_HELP
@@ -106,6 +106,12 @@ class Config(JsonFlag):
     recomputation: str = option(
         "flash", "flash, none, selective or full: which activations are made again"
     )
+    attention: str | None = option(
+        None,
+        "flash or plain: attention in one fused kernel, or with its scores in memory",
+        default_text="plain with recomputation none and selective",
+    )
+    precision: str = option("bf16", PRECISION_HELP)
     gradient_precision: str = option(
         "bf16", "bf16 or fp32: gradients of 2 or 4 bytes, kept and sent"
     )

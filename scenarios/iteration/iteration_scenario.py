@@ -77,6 +77,8 @@ def given_iteration(config: Config) -> IterationScenario:
         sequence_length=config.sequence_length,
         recomputation=config.recomputation,
         gradient_precision=config.gradient_precision,
+        attention=config.attention,
+        precision=config.precision,
     )
     fitted_for = FittedFor.of(workload, base, network=str(config.network))
     path = config.corrections

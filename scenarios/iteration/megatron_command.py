@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from des.base.checks import LARGEST_COUNT
 from des.job.architecture import Architecture
-from des.job.transformer import GradientPrecision, Recomputation
+from des.job.precision import Precision
+from des.job.transformer import AttentionKernel, GradientPrecision, Recomputation
 from scenarios.iteration.megatron_layout import EvenLayout, layout_layers
 from scenarios.iteration.shell_flags import flags_of_text
 
@@ -65,6 +66,8 @@ class MegatronCommand:
     overlaps_gradients: bool
     gradient_precision: GradientPrecision
     recomputation: Recomputation
+    attention: AttentionKernel | None
+    precision: Precision
     architecture: Architecture | None
 
     @property
@@ -150,6 +153,8 @@ def read_megatron(text: str) -> MegatronCommand:
         overlaps_gradients=flags.has("overlap-grad-reduce"),
         gradient_precision="bf16" if flags.has("grad-reduce-in-bf16") else "fp32",
         recomputation=_recomputation(flags),
+        attention=_attention(flags),
+        precision=_precision(flags),
         architecture=_architecture(flags, num_layers),
     )
 
@@ -199,6 +204,21 @@ def _recomputation(flags: _Flags) -> Recomputation:
             f"and --recompute-num-layers 1; got {granularity}, {method} and {layers}"
         )
     return "full"
+
+
+def _attention(flags: _Flags) -> AttentionKernel | None:
+    """Kernel of attention where the backend says it."""
+    backend = flags.text("attention-backend")
+    return None if backend in (None, "auto") else "plain" if backend == "unfused" else "flash"
+
+
+def _precision(flags: _Flags) -> Precision:
+    """Format of passes: FP4 has one recipe, FP8 one of blocks that Blackwell scales itself."""
+    if flags.has("fp4-format"):
+        return "nvfp4"
+    if not flags.has("fp8-format"):
+        return "bf16"
+    return "mxfp8" if flags.text("fp8-recipe") == "mxfp8" else "fp8"
 
 
 def _architecture(flags: _Flags, num_layers: int) -> Architecture | None:

@@ -60,6 +60,8 @@ def _job(text: str, config: Config, topology: Topology, first: Plan) -> Concurre
             microbatch_size=config.microbatch_size,
             sequence_length=config.sequence_length,
             recomputation=config.recomputation,
+            attention=config.attention,
+            precision=config.precision,
             gradient_precision=config.gradient_precision,
         )
         parsed = Placement.parse(placement, list(topology.index_of))

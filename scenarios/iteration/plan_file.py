@@ -30,6 +30,8 @@ _WORLD = frozenset({"network", "profile", "profile_gpu", "extrapolate", "seed", 
 _JOB = frozenset({"job", "num_layers", "tokens_per_step", "microbatches", "microbatch_size"}) | {
     "sequence_length",
     "recomputation",
+    "attention",
+    "precision",
     "gradient_precision",
 }
 
@@ -164,6 +166,8 @@ def _of_megatron(command: MegatronCommand, config: Config, given: Set[str]) -> F
         microbatch_size=size,
         sequence_length=command.sequence_length,
         recomputation=command.recomputation,
+        attention=command.attention,
+        precision=command.precision,
         gradient_precision=command.gradient_precision,
     )
     return _checked("command line of Megatron-LM", "megatron", config, (topology, workload, plan))
@@ -188,6 +192,8 @@ def _of_sailor(content: object, config: Config) -> FilePlan:
         microbatch_size=size,
         sequence_length=config.sequence_length,
         recomputation=config.recomputation,
+        attention=config.attention,
+        precision=config.precision,
         gradient_precision=config.gradient_precision,
     )
     return _checked("plan of Sailor", "reference", config, (topology, workload, plan))

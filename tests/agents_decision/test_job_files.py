@@ -36,6 +36,14 @@ def test_a_job_file_says_the_sequences_of_a_step_and_the_size_of_a_microbatch(tm
     assert read_job(_written(tmp_path, tokens_per_step="96Ki")) == (expected, 4)
 
 
+def test_a_job_file_says_the_format_of_passes(tmp_path):
+    job, _ = read_job(_written(tmp_path, precision="mxfp8"))
+    assert job.workload(1).precision == job.precision == "mxfp8"
+
+    with pytest.raises(ValueError, match="precision must be one of bf16, fp8, mxfp8, nvfp4; got"):
+        read_job(_written(tmp_path, precision="fp16"))
+
+
 def test_a_model_next_to_the_file_is_found(tmp_path):
     (tmp_path / "own.yaml").write_text(
         "{num_layers: 2, hidden_size: 64, num_heads: 4, num_key_value_heads: 2, ffn_size: 256,\n"

@@ -113,6 +113,17 @@ PLANS = {
             gradient_precision="fp32",
         )
     ),
+    "fp8 with full recomputation of plain attention": bound(
+        topology=sites(*(replace(site(name), gpu_kind="h100") for name in "ABC")),
+        workload=build_workload(
+            "llama2_7b",
+            sequence_length=1024,
+            recomputation="full",
+            attention="plain",
+            precision="fp8",
+            gradient_precision="fp32",
+        ),
+    ),
 }
 
 

@@ -16,6 +16,13 @@ from des.schedules.interleaved import interleaved_1f1b
 MEGATRON = trainer_named("megatron")
 
 
+def test_formats_of_passes_that_a_trainer_lacks_are_refused():
+    with pytest.raises(ValueError, match=r"^trainer deepspeed: precision must be one of bf16; "):
+        trainer_named("deepspeed").require_precision("fp8")
+    trainer_named("torchtitan").require_precision("mxfp8")
+    trainer_named("megatron").require_precision("nvfp4")
+
+
 def test_trainers_are_found_by_name_and_the_default_is_one():
     assert trainer_named(DEFAULT_TRAINER) is MEGATRON
     with pytest.raises(

@@ -10,7 +10,7 @@ from strategies import unit_workload, world
 
 from calibration import read_corrections, write_corrections
 from calibration.fit.fitted_for import FittedFor
-from des import Corrections, Transport, UniformLaw
+from des import Corrections, Transport, UniformLaw, build_workload, read_topology
 
 FACTOR = st.floats(min_value=0, exclude_min=True, allow_infinity=False)
 CORRECTIONS = st.builds(
@@ -236,3 +236,20 @@ def test_factors_for_another_model_or_network_are_refused(workload, topology, fi
     )
     with pytest.raises(ValueError, match=message):
         read_corrections(path, used_for=used_for)
+
+
+def test_the_kind_of_gpu_counts_where_passes_are_below_16_bits():
+    """In BF16 all is in the figures of the GPUs, and marks are as before kinds were kept."""
+    topology, job = read_topology("east_central_west"), build_workload("llama2_7b")
+    kinds = tuple(dataclasses.replace(one, gpu_kind="h100") for one in topology.domains)
+    named = dataclasses.replace(topology, domains=kinds)
+    low = dataclasses.replace(job, precision="fp8")
+    marks = {
+        (name, each.precision): FittedFor.of(each, world, network="n")
+        for name, world in (("plain", topology), ("named", named))
+        for each in (job, low)
+    }
+
+    assert marks["plain", "bf16"] == marks["named", "bf16"]
+    assert marks["plain", "fp8"].network_digest != marks["named", "fp8"].network_digest
+    assert marks["named", "fp8"].model_digest != marks["named", "bf16"].model_digest

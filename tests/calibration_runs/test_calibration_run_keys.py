@@ -153,6 +153,8 @@ def test_what_gpus_keep_whole_counts_only_without_sequence_parallelism():
     assert digests[0][0] == digests[0][1] != digests[1][0] != digests[1][1]
     precise = replace(case, workload=replace(case.workload, gradient_precision="fp32"))
     assert case_digest(precise) != case_digest(case)
+    low = replace(case, workload=replace(case.workload, precision="fp8"))
+    assert case_digest(low) != case_digest(case)
 
 
 def test_transport_and_routes_are_part_of_the_key():

@@ -236,6 +236,28 @@ def test_the_command_refuses_in_one_line(flags, given_flags, message, tmp_path, 
 
 
 @pytest.mark.parametrize(
+    ("backend", "kernel"), [("unfused", "plain"), ("flash", "flash"), ("auto", None)]
+)
+def test_the_kernel_of_attention_is_that_of_the_backend(backend, kernel):
+    added = f" --recompute-activations --attention-backend {backend}"
+
+    assert read_megatron(TRAIN.rstrip() + added).attention == kernel
+
+
+@pytest.mark.parametrize(
+    ("flags", "precision"),
+    [
+        ("", "bf16"),
+        ("--fp8-format hybrid --fp8-recipe delayed", "fp8"),
+        ("--fp8-format e4m3 --fp8-recipe mxfp8", "mxfp8"),
+        ("--fp4-format e2m1", "nvfp4"),
+    ],
+)
+def test_the_format_of_passes_is_that_of_the_flags(flags, precision):
+    assert read_megatron(f"{TRAIN.rstrip()} {flags}").precision == precision
+
+
+@pytest.mark.parametrize(
     ("flags", "kept"),
     [
         ({}, ("fp32", "flash")),

@@ -76,6 +76,11 @@ class DomainCase:
                 f"{owner}: layer_times must be fraction, which the local level was trained with; "
                 f"got {self.domain.source_of_layer_times}"
             )
+        if self.job.precision != "bf16":
+            raise ValueError(
+                f"{owner}: precision must be bf16, which the local level was trained with; "
+                f"got {self.job.precision}"
+            )
         if self.first_layer + self.num_layers > self.job.layer_count:
             raise ValueError(
                 f"{owner}: layers must end by the model's {self.job.layer_count}, "

@@ -154,6 +154,7 @@ class GpuForm(AccessForm):
             profile=self._profile_of(name, folder),
             site=self.site,
             access=self.to_access(),
+            gpu_kind=model.name if model.is_product else None,
         )
 
     @property

@@ -102,6 +102,7 @@ def _domain_entry(domain: Domain) -> dict[str, object]:
     entry: dict[str, object] = {
         "name": domain.name,
         "num_gpus": int(domain.num_gpus),
+        **({} if domain.gpu_kind is None else {"gpu": domain.gpu_kind}),
         "gpu_peak": format_quantity(domain.gpu_peak_flops_per_s, "TFLOP/s", FLOPS_PER_S),
         "gpu_memory": format_quantity(domain.gpu_memory_bytes, "GB", SIZE_BYTES),
         "gpu_memory_bandwidth": format_quantity(
