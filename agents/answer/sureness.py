@@ -106,7 +106,7 @@ def sureness_of(request: PlanRequest, objective: PlanObjective, best: BoundRow) 
     ]
     return Sureness(
         cases=tuple(
-            _case(title, asked, objective, bound) for title, asked in _cases(request, best)
+            _case(title, asked, objective, bound) for title, asked in other_requests(request, best)
         ),
         least_s=min(corners),
         most_s=max(corners),
@@ -114,8 +114,8 @@ def sureness_of(request: PlanRequest, objective: PlanObjective, best: BoundRow) 
     )
 
 
-def _cases(request: PlanRequest, best: BoundRow) -> Iterator[tuple[str, PlanRequest]]:
-    """The request with one thing otherwise, by what that is."""
+def other_requests(request: PlanRequest, best: BoundRow) -> Iterator[tuple[str, PlanRequest]]:
+    """Return the request with one thing otherwise, and what that is."""
     topology, corrections = request.topology, request.corrections
     for factor in OFF_FACTORS if topology.links else ():
         off = _off(corrections, factor, 1.0)

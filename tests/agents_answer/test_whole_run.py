@@ -96,7 +96,10 @@ def test_the_page_and_its_document_have_the_run():
     [
         (["--tokens", "15X"], "--tokens must be a whole number of tokens such as"),
         (["--checkpoint-s", "60"], "--tokens must be given with --checkpoint-s, got none"),
-        (["--tokens", "1T", "--checkpoint-s", "0"], "run: checkpoint_s must be positive and finite, got 0.0"),
+        (
+            ["--tokens", "1T", "--checkpoint-s", "0"],
+            "run: checkpoint_s must be positive and finite, got 0.0",
+        ),
         (
             ["--tokens", "1T", "--trainer", "ideal"],
             "--tokens must be left out with --trainer ideal",
