@@ -1,5 +1,6 @@
 """Deciders whose plans a trainer runs: what others propose is bound, or the search decides."""
 
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -16,7 +17,52 @@ from agents.replanning.search_schedulers import PlanEveryEpoch
 from agents.search.bind import PlanBinder
 from agents.search.sketches import quickest_bound, sketch_of
 from agents.trainers.trainer import Trainer
-from des import Plan, Topology, Workload
+from des import DEFAULT_SCHEDULE, NO_CORRECTIONS, Corrections, Plan, Topology, Workload
+
+BINDING = "binding"
+"""Part of `agents.decision.situation.Decision.response_s`: completing a plan to its GPUs."""
+
+BindPlan = Callable[[Topology, Workload, Plan, Trainer, Corrections], Plan]
+"""Completes a plan of perfect devices, see `completed_plan`."""
+
+
+def completed_plan(
+    topology: Topology,
+    workload: Workload,
+    plan: Plan,
+    trainer: Trainer,
+    corrections: Corrections = NO_CORRECTIONS,
+) -> Plan:
+    """Complete a plan of perfect devices, under whichever schedule of the trainer is quickest.
+
+    Its own schedule was chosen for devices that the trainer does not have. Refused as
+    `PlanBinder.bind` refuses.
+    """
+    return (
+        _binder(topology, workload, trainer, corrections).bind(without_schedule(plan, trainer)).plan
+    )
+
+
+def without_schedule(plan: Plan, trainer: Trainer) -> Plan:
+    """Return the plan as `completed_plan` looks at it: equal ones are completed alike.
+
+    A plan that says how GPUs are used keeps its schedule, and so do all where the trainer has any.
+    """
+    if plan.parallelism or not trainer.schedules:
+        return plan
+    return replace(plan, schedule=DEFAULT_SCHEDULE)
+
+
+def _binder(
+    topology: Topology, workload: Workload, trainer: Trainer, corrections: Corrections
+) -> PlanBinder:
+    return PlanBinder(
+        topology=topology,
+        workload=workload,
+        trainer=trainer,
+        corrections=corrections,
+        schedules=trainer.schedules,
+    )
 
 
 class BoundScheduler:
@@ -26,9 +72,9 @@ class BoundScheduler:
     the first one the search of bound plans decides; both are fallbacks.
     """
 
-    def __init__(self, inner: Scheduler, trainer: Trainer) -> None:
+    def __init__(self, inner: Scheduler, trainer: Trainer, bind: BindPlan = completed_plan) -> None:
         self.name = str(getattr(inner, "name", type(inner).__name__))
-        self._inner, self._trainer = inner, trainer
+        self._inner, self._trainer, self._bind = inner, trainer, bind
         self._sketches: dict[Plan, Plan] = {}
 
     def begin(self) -> None:
@@ -41,25 +87,29 @@ class BoundScheduler:
         last = situation.last_plan
         known = None if last is None else self._sketches.get(last) or sketch_of(last)
         decision = self._inner.decide(replace(situation, last_plan=known))
+        begin_s = time.perf_counter()
         if last is not None and decision.plan == known:
-            return replace(decision, plan=last)
-        binder = PlanBinder(
-            topology=occupied(situation),
-            workload=situation.workload,
-            trainer=self._trainer,
-            corrections=situation.corrections,
+            plan, is_fallback = last, decision.is_fallback
+        else:
+            plan, is_fallback = self._bound(situation, decision)
+            self._sketches[plan] = sketch_of(plan) if is_fallback else decision.plan
+        return Decision(
+            plan=plan,
+            level=level_of(last, plan),
+            is_fallback=is_fallback,
+            response_s={**decision.response_s, BINDING: time.perf_counter() - begin_s},
         )
-        try:
-            plan, is_fallback = binder.bind(decision.plan).plan, decision.is_fallback
-        except ValueError:
-            plan, is_fallback = last or self._searched(situation), True
-        self._sketches[plan] = sketch_of(plan) if is_fallback else decision.plan
-        level = level_of(last, plan)
-        return replace(decision, plan=plan, level=level, is_fallback=is_fallback)
 
-    def _searched(self, situation: Situation) -> Plan:
-        topology, workload = occupied(situation), situation.workload
-        return quickest_bound(topology, workload, self._trainer, situation.corrections).plan
+    def _bound(self, situation: Situation, decision: Decision) -> tuple[Plan, bool]:
+        """The decided plan as the trainer runs it, or a fallback and that it is one."""
+        world = occupied(situation), situation.workload
+        trainer, corrections = self._trainer, situation.corrections
+        try:
+            plan = self._bind(*world, decision.plan, trainer, corrections)
+        except ValueError:
+            last = situation.last_plan
+            return last or quickest_bound(*world, trainer, corrections).plan, True
+        return plan, decision.is_fallback
 
 
 def bound_scheduler(inner: Scheduler, trainer: Trainer) -> Scheduler:
@@ -89,13 +139,7 @@ def _planned(
 ) -> Plan:
     last = None if problem.last_plan is None else sketch_of(problem.last_plan)
     plan = planner(replace(problem, last_plan=last), rng)
-    binder = PlanBinder(
-        topology=problem.topology,
-        workload=problem.workload,
-        trainer=trainer,
-        corrections=problem.corrections,
-    )
-    return binder.bind(plan).plan
+    return completed_plan(problem.topology, problem.workload, plan, trainer, problem.corrections)
 
 
 def pool_binder(world: DecisionWorld, trainer: Trainer) -> Callable[[Pool], Pool]:
@@ -106,11 +150,11 @@ def pool_binder(world: DecisionWorld, trainer: Trainer) -> Callable[[Pool], Pool
     topology, workload = replace(world.topology, movement=None), world.workload
 
     def bound(pool: Pool) -> Pool:
-        binder = PlanBinder(topology=topology, workload=workload, trainer=trainer)
+        binder = _binder(topology, workload, trainer, NO_CORRECTIONS)
         known = {quickest_bound(topology, workload, trainer).plan: 0}
         for plan, epoch in zip(pool.plans, pool.known_from, strict=True):
             try:
-                own = binder.bind(plan).plan
+                own = binder.bind(without_schedule(plan, trainer)).plan
             except ValueError:
                 continue
             known[own] = min(epoch, known.get(own, epoch))

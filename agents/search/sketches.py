@@ -58,7 +58,11 @@ def quickest_bound(
         If none of them fits.
     """
     binder = PlanBinder(
-        topology=topology, workload=workload, trainer=trainer, corrections=corrections
+        topology=topology,
+        workload=workload,
+        trainer=trainer,
+        corrections=corrections,
+        schedules=trainer.schedules,
     )
     request = PlanRequest(
         topology=topology, job=binder.job, trainer=trainer, corrections=corrections

@@ -20,6 +20,12 @@ TRAINERS: Mapping[str, Trainer] = MappingProxyType(
 
 DEFAULT_TRAINER = MEGATRON.name
 
+TRAINER_HELP = (
+    f"trainer that runs the plans on the GPUs there are: {', '.join(TRAINERS)} (perfect devices, "
+    "one a domain)"
+)
+"""Meaning of the flag that names one."""
+
 
 def trainer_named(name: str) -> Trainer:
     """Look up a trainer.

@@ -9,6 +9,9 @@ WORLDS = ("aws_like", "east_central_west", "east_west_hubs", "four_uneven")
 SCHEDULES = ("gpipe", "1f1b", "deep_1f1b", "zb_h1", "zb_h2", "zb_auto", "greedy", "exact")
 INTERLEAVED = "interleaved_1f1b"
 Flags = tuple[str, ...]
+IDEAL: Flags = ("--trainer", "ideal")
+"""Cases are of perfect devices, as those of the baseline are."""
+
 SMALL_JOB: Flags = ("--model", "llama2_7b", "--num-layers", "16", "--microbatches", "8")
 GOLDEN = "{golden}"
 """Stands in arguments for the folder of recorded figures."""
@@ -88,8 +91,7 @@ def train(_: Path) -> Iterator[Case]:
 def decide(_: Path) -> Iterator[Case]:
     """A decision across domains on every shipped world, with and without reasons."""
     module = "agents.decide"
-    ideal = ("--trainer", "ideal", "--deciders", "hi_ppo", "--across-only", "--json")
-    job = ("--model", "llama2_7b", *ideal)
+    job = ("--model", "llama2_7b", *IDEAL, "--deciders", "hi_ppo", "--across-only", "--json")
     for world in WORLDS:
         yield one(f"decide/{world}", module, "--network", world, *job)
         yield one(f"decide/{world}-explained", module, "--network", world, *job, "--explain")
@@ -105,12 +107,12 @@ def compare(_: Path) -> Iterator[Case]:
     """All planners and all rules."""
     flags = ("--num-worlds", "1", "--num-draws", "2", "--num-domains", "4", "--num-epochs", "4")
     suites = "eval_static,eval_held,hard,cheap_moves"
-    yield one("compare/all", "scenarios.compare", *flags, "--suite", suites, "--out", "out")
+    yield one("compare/all", "scenarios.compare", *flags, *IDEAL, "--suite", suites, "--out", "out")
 
 
 def kpi(_: Path) -> Iterator[Case]:
     """The targets without timed ones, of the shipped policy and of planners."""
-    tiny = ("--quick", "--num-worlds", "1", "--num-epochs", "3", "--out", "out")
+    tiny = ("--quick", "--num-worlds", "1", "--num-epochs", "3", *IDEAL, "--out", "out")
     untimed = "time,communication,pareto,allocation,gap,stability,fluctuation,headroom,ranking"
     yield one("kpi/policy", "scenarios.kpi", *tiny, "--targets", untimed)
     methods = ("--method", "search_once,search_h1")
@@ -183,13 +185,14 @@ def training_run(_: Path) -> Iterator[Case]:
     jobs = ("--arrivals-per-s", "0.02", "--mean-duration-s", "60")
     moving = ("--dynamics", "markov_fast", "--restart-s", "0.5", "--horizon-epochs", "100")
     for law in ("steady", "calm", "multi_cloud", "stress", "ou", "markov_fast", "markov_slow"):
-        yield one(f"training_run/{law}", module, *tiny, "--dynamics", law, "--seed", "4")
-    yield one("training_run/jobs", module, *tiny, *jobs)
+        yield one(f"training_run/{law}", module, *tiny, *IDEAL, "--dynamics", law, "--seed", "4")
+    yield one("training_run/jobs", module, *tiny, *IDEAL, *jobs)
     for planner in ("exact", "proportional"):
         flags = ("--planner", planner, *moving, *jobs)
-        yield one(f"training_run/{planner}", module, *tiny, *flags)
+        yield one(f"training_run/{planner}", module, *tiny, *IDEAL, *flags)
     replicas = ("--placement", "East*6", "--replicas", "West*6", "--parallelism", "2x2x2")
-    yield one("training_run/replicas", module, *tiny, *replicas)
+    as_given = ("--trainer", "reference")
+    yield one("training_run/replicas", module, *tiny, *as_given, *replicas)
 
 
 def learning(_: Path) -> Iterator[Case]:

@@ -2,15 +2,12 @@
 
 from dataclasses import replace
 
-from agents.decision.bound_plan import BoundPlan
-from agents.decision.problem import PlanningProblem
 from agents.decision.trained_workload import trained_workload, whole_shape
 from agents.decision.training_job import TrainingJob
-from agents.search.bind import PlanBinder
 from agents.search.bound_search import BoundFound, search_bound
 from agents.search.search import MICROBATCH_SIZES, PlanRequest
 from agents.trainers.trainer import Trainer
-from des import Plan, Topology, Workload
+from des import Topology, Workload
 from des.plan.plan_texts import PERFECT_DEVICES
 from scenarios.suites import SuiteWorld
 
@@ -37,19 +34,6 @@ def searched_plans(topology: Topology, workload: Workload, trainer: Trainer) -> 
         microbatch_sizes=tuple(sorted({*MICROBATCH_SIZES, size})),
     )
     return search_bound(request)
-
-
-def completed_plan(
-    problem: PlanningProblem, plan: Plan, workload: Workload, trainer: Trainer
-) -> BoundPlan:
-    """Bind a method's plan in its own microbatches, see `PlanBinder`."""
-    binder = PlanBinder(
-        topology=problem.topology,
-        workload=workload,
-        trainer=trainer,
-        corrections=problem.corrections,
-    )
-    return binder.bind(plan)
 
 
 def devices_note(trainer: Trainer) -> str:

@@ -49,9 +49,10 @@ examples:
       links that get congested, background jobs, and a move if it pays within four epochs
   python -m scenarios.training_run --placement "East*28,Central*26,West*26" --epochs 6 --epoch-s 600
 
-With --trainer megatron plans are those that Megatron-LM runs on the GPUs there are, and
---planner search_bound searches them in every epoch; --plan FILE takes a complete plan of
-eastwest decide --json. Else each domain counts as one perfect device.
+Plans are completed to what the trainer runs on the GPUs there are, and --planner search_bound
+searches such plans in every epoch; --plan FILE takes a complete plan of eastwest decide --json.
+Under --trainer reference a placement with --parallelism stays as it is; under --trainer ideal each
+domain counts as one perfect device.
 
 files written to --out:
   iterations.csv, epochs.csv   time series of the training; all times in seconds

@@ -101,7 +101,7 @@ def _scheduler(name: str, decided: Decided) -> Scheduler:
     trainer = decided.trainer
     if name == SEARCH_BOUND:
         if trainer.is_ideal:
-            raise UsageError(f"planner {name} needs a trainer, such as megatron; got none")
+            raise UsageError(f"planner {name} needs a trainer that binds GPUs, got ideal")
         return bound_schedulers.search_bound_scheduler(trainer, decided.horizon_epochs)
     make = schedulers.shared_scheduler() if name == POLICY else replanning_table.SCHEDULERS[name]
     if make is None:

@@ -10,7 +10,7 @@ from agents.planners.names import (
     SCHEDULER_NAMES,
     SEARCH_BOUND,
 )
-from agents.trainers.table import TRAINERS
+from agents.trainers.table import DEFAULT_TRAINER, TRAINER_HELP
 from des import DEFAULT_SCHEDULE, SCHEDULES
 from des.base.flags import JsonFlag, option
 from des.dynamics import DYNAMICS
@@ -54,10 +54,7 @@ class Config(JsonFlag):
         "complete plan of `eastwest decide --json` that stays, with its world and job",
         is_file=True,
     )
-    trainer: str | None = option(
-        None,
-        f"completes plans to what it runs: {', '.join(TRAINERS)}; none: plans are as they are",
-    )
+    trainer: str = option(DEFAULT_TRAINER, TRAINER_HELP)
     replicas: str | None = option(
         None, "placements of further replicas in other domains, separated by semicolons"
     )

@@ -20,6 +20,7 @@ from des import (
     Topology,
     Workload,
     build_workload,
+    check_memory,
     read_topology,
 )
 from des.base.command import UsageError
@@ -33,7 +34,7 @@ from des.training.training_settings import Planner, TrainingRun
 from scenarios.frame.profile_flags import (
     with_profiles,
 )
-from scenarios.iteration import iteration_config, iteration_scenario
+from scenarios.iteration import iteration_config
 from scenarios.run.deciders import Decided, planner_of
 from scenarios.run.queue_loads import read_replayed_loads
 from scenarios.run.training_run_config import DECIDERS, PROG, Config
@@ -130,8 +131,7 @@ def _of_flags(config: Config) -> _Given:
         microbatch_size=config.microbatch_size,
         sequence_length=config.sequence_length,
     )
-    if config.trainer is not None:
-        workload = trained_workload(workload, trainer_named(config.trainer))
+    workload = trained_workload(workload, trainer_named(config.trainer))
     path = config.corrections
     fitted_for = FittedFor.of(workload, topology, network=str(config.network))
     corrections = (
@@ -184,13 +184,14 @@ def background_load(config: Config) -> BackgroundLoad | None:
 
 def _fixed_plan(config: Config) -> Plan:
     """Read the plan as the command for one iteration does, which also checks its memory."""
-    names = (*_OF_ONE_ITERATION, *(("corrections",) if config.trainer is not None else ()))
-    one_iteration = iteration_config.Config(**{name: getattr(config, name) for name in names})
-    if config.trainer is None:
-        return iteration_scenario.load_iteration(one_iteration).plan
+    one_iteration = iteration_config.Config(
+        **{name: getattr(config, name) for name in (*_OF_ONE_ITERATION, "corrections")}
+    )
     given = frozenset() if config.schedule == DEFAULT_SCHEDULE else frozenset({"schedule"})
     trained = trained_plan.trained_plan(trained_plan.with_trainer(one_iteration, given), given)
-    return trained.scenario.plan
+    scenario = trained.scenario
+    check_memory(scenario.topology, scenario.workload, scenario.plan)
+    return scenario.plan
 
 
 def _decider(config: Config, topology: Topology, given: _Given, settings: TrainingRun) -> Planner:
@@ -211,6 +212,6 @@ def _decider(config: Config, topology: Topology, given: _Given, settings: Traini
         run=settings,
         horizon_epochs=config.horizon_epochs,
         corrections=given.corrections,
-        trainer=trainer_named(config.trainer or "ideal"),
+        trainer=trainer_named(config.trainer),
     )
     return planner_of(name, decided, config.replan_threshold)

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from calibration.loop import Subject
     from des.base import console as base_console
     from scenarios.measure.targets import after_training
-    from scenarios.measure.targets.measurement_size import Sizes
+    from scenarios.measure.targets.sizes import Sizes
     from scenarios.train import flat_calibration, outcome, training_calibration, training_loop
     from scenarios.train import rollouts as train_rollouts
 else:

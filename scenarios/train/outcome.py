@@ -25,7 +25,7 @@ from scenarios.frame.run_folder import RunFolder
 from scenarios.frame.statistics import paired_difference, summarise
 from scenarios.frame.summary_table import summary_page_table, summary_table
 from scenarios.measure.targets.after_training import RunTargets, targets_of_run
-from scenarios.measure.targets.measurement_size import Sizes
+from scenarios.measure.targets.sizes import Sizes
 from scenarios.train.evaluation import (
     COSTS_OF_CHANGE,
     HeldOutDraw,

@@ -13,6 +13,7 @@ from agents.replanning.bound_schedulers import (
     BoundScheduler,
     bound_planner,
     bound_scheduler,
+    completed_plan,
     pool_binder,
     search_bound_scheduler,
 )
@@ -23,6 +24,7 @@ from agents.search.sketches import quickest_bound, sketch_of
 from agents.trainers.plan_checks import check_plan
 from agents.trainers.table import trainer_named
 from des import Placement, Plan
+from des.compiled.simulate import makespan_compiled_s
 from des.plan.replacement import Replacement
 
 MEGATRON, IDEAL = trainer_named("megatron"), trainer_named("ideal")
@@ -68,9 +70,9 @@ def test_a_plan_is_bound_seen_as_it_was_proposed_and_kept_with_its_gpus():
     kept = scheduler.decide(situation(first.plan, topology=slower))
     moved = scheduler.decide(situation(kept.plan))
 
-    assert first.plan == bind_plan(sites(), job(), EVEN, MEGATRON).plan
+    assert first.plan == completed_plan(sites(), job(), EVEN, MEGATRON)
     assert kept.plan is first.plan
-    assert moved.plan == bind_plan(sites(), job(), UNEVEN, MEGATRON).plan
+    assert moved.plan == completed_plan(sites(), job(), UNEVEN, MEGATRON)
     assert inner.seen == [None, EVEN, EVEN]
     for decision in (first, kept, moved):
         check_plan(MEGATRON, sites(), job(), decision.plan)
@@ -107,8 +109,19 @@ def test_a_planner_gives_the_bound_plan_of_its_own():
     own = PLANNERS["uniform"](problem, rng)
 
     assert bound_planner(PLANNERS["uniform"], MEGATRON)(problem, rng) == (
-        bind_plan(sites(), job(), own, MEGATRON).plan
+        completed_plan(sites(), job(), own, MEGATRON)
     )
+
+
+def test_a_plan_is_completed_under_the_quickest_schedule_of_the_trainer():
+    """All schedules are looked at, so none is quicker than the one taken."""
+    plain = bind_plan(sites(), job(), EVEN, MEGATRON)
+
+    free = completed_plan(sites(), job(), EVEN, MEGATRON)
+
+    assert makespan_compiled_s(sites(), job(), free) <= plain.step_s
+    assert completed_plan(sites(), job(), replace(EVEN, schedule="gpipe"), MEGATRON) == free
+    assert completed_plan(sites(), job(), free, MEGATRON) == free
 
 
 def test_the_search_decides_the_quickest_plan_and_holds_it_where_moves_cost_more():

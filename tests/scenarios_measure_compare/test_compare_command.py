@@ -27,6 +27,7 @@ from scenarios.measure.compare.summary import (
 
 METHODS = "search,uniform,single_domain,static,greedy,H4,H4_foreseen,clairvoyant"
 TINY = ["--num-worlds", "1", "--num-draws", "2", "--num-domains", "4", "--num-epochs", "3"]
+TINY += ["--trainer", "ideal"]
 BOTH = [*TINY, "--suite", "eval_static,hard", "--planners", METHODS]
 SAME_BYTES = (
     "config.json",

@@ -7,6 +7,7 @@ from scenarios.measure.targets.command import main
 from scenarios.measure.targets.target import Goal, Target, Unit
 
 TINY = ["--short", "--num-epochs", "1", "--world", "east_central_west", "--figures", ""]
+TINY += ["--trainer", "ideal"]
 FILES = ("config.json", "kpi.json", "kpi.csv", "report.html")
 
 

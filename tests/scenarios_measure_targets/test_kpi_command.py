@@ -23,17 +23,12 @@ from scenarios.measure.targets.command import main
 from scenarios.measure.targets.fluctuation import fluctuating
 from scenarios.measure.targets.headroom import against_rules, worlds_of
 from scenarios.measure.targets.local_level import TwoLevels, local_decisions_s
-from scenarios.measure.targets.measurement_size import (
-    LARGE,
-    SHORT,
-    SchedulerColumn,
-    Scope,
-    on_still_links,
-)
+from scenarios.measure.targets.measurement_size import LARGE, SchedulerColumn, Scope, on_still_links
 from scenarios.measure.targets.response_times import timed_decisions
+from scenarios.measure.targets.sizes import SHORT
 from scenarios.measure.targets.time_and_utilisation import times_of
 
-TINY = ["--short", "--num-worlds", "1", "--num-epochs", "2"]
+TINY = ["--short", "--num-worlds", "1", "--num-epochs", "2", "--trainer", "ideal"]
 
 
 def tiny_column(method="search_h1", **sizes):

@@ -21,7 +21,7 @@ from des import NO_CORRECTIONS, Corrections, Placement, Plan, simulate
 from scenarios.measure.targets.allocation import share_error
 from scenarios.measure.targets.near_optimal import near_optimal
 from scenarios.measure.targets.ranking import Ranking
-from scenarios.measure.targets.references import best_single_domain, least_path
+from scenarios.measure.targets.references import best_single_domain, in_one_domain, least_path
 from scenarios.measure.targets.stability import stable_epochs
 from scenarios.measure.targets.versus_rules import (
     Against,
@@ -94,7 +94,9 @@ def test_single_domain_is_the_best_that_may_move_for_its_price():
 
     world = HandWorld(epochs=(left_first, right_first, right_first))
 
-    single = best_single_domain(world, held_topologies(world, 0))
+    plans = [in_one_domain(domain, world.workload) for domain in (0, 1)]
+
+    single = best_single_domain(world, held_topologies(world, 0), plans)
 
     assert single.total_s == 249.0
     assert single.domains == (0, 1, 1)

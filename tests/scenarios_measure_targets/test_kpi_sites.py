@@ -8,10 +8,11 @@ from command_output import assert_refused
 
 from agents.replanning.table import scheduler_makers
 from scenarios.measure.targets.command import main
-from scenarios.measure.targets.measurement_size import SHORT, SITE_COUNTS, SchedulerColumn, Scope
+from scenarios.measure.targets.measurement_size import SITE_COUNTS, SchedulerColumn, Scope
+from scenarios.measure.targets.sizes import SHORT
 from scenarios.measure.targets.time_and_utilisation import times_of
 
-TINY = ["--sites", "--short", "--num-worlds", "1", "--num-epochs", "2"]
+TINY = ["--sites", "--short", "--num-worlds", "1", "--num-epochs", "2", "--trainer", "ideal"]
 
 
 def test_the_search_over_all_families_is_measured_on_sites(tmp_path, capsys):

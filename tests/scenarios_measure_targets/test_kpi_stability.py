@@ -7,12 +7,8 @@ import pytest
 
 from agents.decision.run_epochs import run_course
 from agents.replanning.table import SCHEDULERS
-from scenarios.measure.targets.measurement_size import (
-    SHORT,
-    SchedulerColumn,
-    Scope,
-    on_still_links,
-)
+from scenarios.measure.targets.measurement_size import SchedulerColumn, Scope, on_still_links
+from scenarios.measure.targets.sizes import SHORT
 from scenarios.measure.targets.stability import measure
 
 

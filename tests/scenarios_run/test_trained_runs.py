@@ -32,8 +32,8 @@ def test_what_decides_a_run_decides_plans_of_the_trainer(planner, tmp_path, caps
 def test_a_placement_by_hand_takes_longer_on_real_gpus_than_on_perfect_devices(tmp_path, capsys):
     hand = ["--placement", "East*3,Central*3,West*2", "--dynamics", "steady"]
 
-    bound, _, _ = run(tmp_path / "bound", capsys, *hand, "--trainer", "megatron")
-    ideal, shown, _ = run(tmp_path / "ideal", capsys, *hand)
+    bound, _, _ = run(tmp_path / "bound", capsys, *hand)
+    ideal, shown, _ = run(tmp_path / "ideal", capsys, *hand, "--trainer", "ideal")
 
     assert bound["mean_iteration_s"] > ideal["mean_iteration_s"]
     assert ideal["devices"] == PERFECT_DEVICES
@@ -43,7 +43,10 @@ def test_a_placement_by_hand_takes_longer_on_real_gpus_than_on_perfect_devices(t
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (["--planner", "search_bound"], "planner search_bound needs a trainer"),
+        (
+            ["--trainer", "ideal", "--planner", "search_bound"],
+            "planner search_bound needs a trainer",
+        ),
         (["--trainer", "other"], "trainer: must be one of megatron"),
         (["--plan", "plan.json", "--model", "llama2_7b"], "must not be given with plan"),
     ],

@@ -19,6 +19,7 @@ def config(**changes: object) -> Config:
         "sequence_length": 2048,
         "profile": (str(FOLDER / "opt_350m_profile.csv"),),
         "profile_gpu": "gh200",
+        "trainer": "ideal",
     }
     return Config(**(given | changes))
 

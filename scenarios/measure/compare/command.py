@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from agents.decision.families import FAMILIES, SYNCHRONOUS
 from agents.planners.names import MOVING_NAMES, SCHEDULER_NAMES, SEARCH_BOUND
-from agents.trainers.table import TRAINERS
+from agents.trainers.table import DEFAULT_TRAINER, TRAINER_HELP, TRAINERS
 from des.base.checks import LARGEST_COUNT, nearest
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
 from des.base.document import DOCUMENT
@@ -122,9 +122,7 @@ class Config(JsonFlag):
         "kinds of plans that decide and rules choose among on real sites, and of the bound: "
         f"{', '.join(_FAMILIES)}",
     )
-    trainer: str = option(
-        "ideal", f"trainer that runs the plans: {', '.join(TRAINERS)} (perfect devices)"
-    )
+    trainer: str = option(DEFAULT_TRAINER, TRAINER_HELP)
     max_judged: int = option(20_000_000, "plans that the proof of an optimum may take")
     workers: int = option(1, "processes; the rows do not depend on it")
     quick: bool = option(False, "one world and draw of each suite: seconds", is_recorded=False)

@@ -18,6 +18,7 @@ from agents.planners.choice.depth import with_best_schedule
 from agents.planners.choice.microbatches import best_grouping
 from agents.planners.search.search import MOST_DOMAINS_FOR_ALL_ORDERS, search
 from agents.planners.table import PLANNERS, PlannerRow
+from agents.replanning.bound_schedulers import completed_plan
 from agents.trainers.table import trainer_named
 from des import EVERY_STEP, Plan, Workload
 from des.compiled.simulate import simulate_compiled
@@ -29,7 +30,7 @@ from scenarios.measure.compare.whole_rows import (
     bound_of,
     tenfold,
 )
-from scenarios.measure.trained_plans import completed_plan, searched_plans, trained_world
+from scenarios.measure.trained_plans import searched_plans, trained_world
 
 
 def static_planners() -> Mapping[str, PlannerRow]:
@@ -157,7 +158,8 @@ def _completed(
     if trainer.is_ideal:
         return plan, workload
     workload = trained_workload(workload, trainer)
-    return completed_plan(problem, plan, workload, trainer).plan, workload
+    plan = completed_plan(problem.topology, workload, plan, trainer, problem.corrections)
+    return plan, workload
 
 
 def _planned(

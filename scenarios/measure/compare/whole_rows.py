@@ -1,6 +1,7 @@
 """Searches over all families as compared: as a planner, as the answer of a decision, at length."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -42,6 +43,8 @@ def whole_problem(
 ) -> WholeProblem:
     """Return the whole decision of a workload, in microbatches of all sizes and of its own.
 
+    Its gradients are of two bytes, so that bounds hold for longer ones too.
+
     Raises
     ------
     ValueError
@@ -51,7 +54,7 @@ def whole_problem(
     sizes = tuple(sorted({*SPACE_MICROBATCH_SIZES, own}))
     return WholeProblem(
         topology=topology,
-        job=TrainingJob.of(workload, microbatch_size=own),
+        job=TrainingJob.of(replace(workload, gradient_precision="bf16"), microbatch_size=own),
         space=PlanSpace(families=tuple(families), microbatch_sizes=sizes),
     )
 

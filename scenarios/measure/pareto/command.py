@@ -147,7 +147,7 @@ def _study(
     summary = study.front_summary(metrics, comparisons)
     shown = metrics.groupby(["table", "method"], sort=False)
     columns = ["coverage", "hypervolume_ratio", "igd_plus", "num_points", "timing_s"]
-    DOCUMENT.add(**summary, out=config.out)
+    DOCUMENT.add(**summary, devices=PERFECT_DEVICES, out=config.out)
     sys.stdout.write(f"\nmeans over {len(worlds)} worlds; {PERFECT_DEVICES}:\n")
     sys.stdout.write(f"{shown[columns].mean().round(3).to_string(line_width=terminal_width())}\n")
     return metrics, summary, comparisons

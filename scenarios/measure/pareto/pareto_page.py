@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 
 from des import lower
+from des.plan.plan_texts import PERFECT_DEVICES
 from des.views.plan_views import plan_views
 from scenarios.frame.report import PageTable, Report
 from scenarios.measure.pareto.figure import fronts_figure
@@ -51,4 +52,5 @@ def pareto_report(
         ),
         figures=(fronts_figure(drawn), *views.more),
         configuration=configuration,
+        caveats=(f"{PERFECT_DEVICES.capitalize()}.",),
     )

@@ -162,7 +162,8 @@ def _command(argv: Sequence[str] | None) -> int:
             frame, worlds[0], repeated_settings(config), repeat_command(PROG, config)
         )
         write_outputs(folder.path, choice, page, {"robustness": frame})
-    DOCUMENT.add(**_summary(means, left_out, policy is not None), out=config.out)
+    summary = _summary(means, left_out, policy is not None)
+    DOCUMENT.add(**summary, devices=PERFECT_DEVICES, out=config.out)
     _show(config, means, left_out, has_policy=policy is not None)
     return 0
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 import pandas as pd
 
+from des.plan.plan_texts import PERFECT_DEVICES
 from scenarios.frame.report import PageTable, Report
 from scenarios.measure.example_plan import example_views
 from scenarios.measure.robustness.curves import means_of, relative_times
@@ -57,7 +58,10 @@ def robustness_report(
         ),
         figures=(robustness_figure(means), jitter_figure(means), *views.more),
         configuration=configuration,
-        caveats=(f"{len(swings)} fluctuations; the map and the plan are of {world.name}.",),
+        caveats=(
+            f"{PERFECT_DEVICES.capitalize()}.",
+            f"{len(swings)} fluctuations; the map and the plan are of {world.name}.",
+        ),
     )
 
 

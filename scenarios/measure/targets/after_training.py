@@ -12,9 +12,11 @@ from agents.flat.task import PlacementTask
 from agents.hi_ppo.local.shipped import shipped_local
 from agents.hi_ppo.policies import shipped_files
 from agents.hi_ppo.schedulers import MOST_SLOWDOWN, policy_scheduler
+from des.plan.plan_texts import PERFECT_DEVICES
 from scenarios.measure.targets.flat_policy import ONLY_ITS_WORLD, FlatPolicy
-from scenarios.measure.targets.measurement_size import SHORT, SchedulerColumn, Scope, Sizes
+from scenarios.measure.targets.measurement_size import SchedulerColumn, Scope
 from scenarios.measure.targets.page import table_html
+from scenarios.measure.targets.sizes import SHORT, Sizes
 from scenarios.measure.targets.table import GROUPS, show_targets
 from scenarios.measure.targets.target import Target
 from scenarios.measure.targets.target_table import MeasuredTargets
@@ -157,6 +159,7 @@ def _notes(
     return (
         f"On the world of this run, moving as those of eval_calm, eval_held and hard; "
         f"{sizes.num_draws} draws of {sizes.num_epochs} epochs of each: too few to claim anything.",
+        f"{PERFECT_DEVICES.capitalize()}.",
         f"Moves cost a restart and the bytes{moves}. {depths}",
         *(("No Hi-PPO policy is shipped, so its column is left out.",) if len(columns) < 2 else ()),
         f"{ELSEWHERE}.",

@@ -14,9 +14,11 @@ from agents.hi_ppo.policies import Policies, shipped_files
 from agents.hi_ppo.proposing import proposing
 from agents.hi_ppo.schedulers import MOST_SLOWDOWN, fixed_rule_schedulers, policy_scheduler
 from agents.hi_ppo.whole_schedulers import moving_scheduler
-from agents.planners.names import MOVING_NAMES
+from agents.planners.names import MOVING_NAMES, SEARCH_BOUND
 from agents.planners.pareto.proposals import Propose
-from agents.replanning.table import scheduler_makers
+from agents.replanning.bound_schedulers import search_bound_scheduler
+from agents.replanning.table import HORIZON_EPOCHS, scheduler_makers
+from agents.trainers.table import trainer_named
 from des.base.command import UsageError
 from des.worlds.reading import topology_path
 from scenarios.measure.targets.config import (
@@ -28,8 +30,9 @@ from scenarios.measure.targets.config import (
     recorded_flags,
     targets_of,
 )
-from scenarios.measure.targets.measurement_size import FULL, SHORT, SchedulerColumn, Scope
+from scenarios.measure.targets.measurement_size import SchedulerColumn, Scope
 from scenarios.measure.targets.results_store import Key, Origin
+from scenarios.measure.targets.sizes import FULL, SHORT
 from scenarios.measure.targets.time_and_utilisation import SUITES
 from scenarios.measure.targets.world_file import world_of_file
 from scenarios.suites import suite
@@ -47,7 +50,11 @@ def _scope_of(config: Config) -> Scope:
     }
     world = None if config.network is None else world_of_file(config.network, config.model)
     scope = Scope(
-        sizes=replace(sizes, **given), seed=config.seed, world=world, has_sites=config.sites
+        sizes=replace(sizes, **given),
+        seed=config.seed,
+        world=world,
+        has_sites=config.sites,
+        trainer=trainer_named(config.trainer),
     )
     if config.num_domains is None:
         return scope
@@ -80,6 +87,7 @@ def scheduler_columns(config: Config) -> list[SchedulerColumn]:
         path.stem: policy_scheduler(path) for path in paths
     }
     known = scheduler_makers() | {name: partial(moving_scheduler, name) for name in MOVING_NAMES}
+    known[SEARCH_BOUND] = partial(search_bound_scheduler, scope.trainer, HORIZON_EPOCHS)
     makers |= {name: (known[name], None) for name in methods}
     if len(makers) < len(paths) + len(methods):
         raise UsageError(f"{PROG}: checkpoints must have names of their own, each once")

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from agents.trainers.ideal import IDEAL
 from des.base.command import EXIT_CODES, exit_code_of
 from des.base.document import DOCUMENT
 from des.base.flags import from_dict, parse_given, to_dict
@@ -147,7 +148,8 @@ def _run(
 def _begun(config: Config, given: frozenset[str]) -> Config:
     """Flags that the run in the folder was begun with; those given again must be the same."""
     folder = RunFolder.open_existing(config.out)
-    record = recorded_flags(Config()) | folder.read_config()
+    former = recorded_flags(Config()) | {"trainer": IDEAL.name}  # before the flag was there
+    record = former | folder.read_config()
     current = recorded_flags(config)
     flags = {name: current[name] for name in given & current.keys()}
     folder.require_begun_with(record, flags, PROG)

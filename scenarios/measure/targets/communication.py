@@ -1,14 +1,16 @@
 """Communication cost against data parallelism across domains."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from agents.decision.held import held_topology
+from des import Plan, Topology, Workload
 from scenarios.measure.compare.saved import EDGES
-from scenarios.measure.targets.measurement_size import SchedulerColumn, by_world, misfits_of
-from scenarios.measure.targets.references import communication_of, data_parallel_plan
+from scenarios.measure.targets.measurement_size import SchedulerColumn, Scope, by_world, misfits_of
+from scenarios.measure.targets.references import Communication, communication_of, data_parallel_plan
 from scenarios.measure.targets.target import Goal, Target, measured
 from scenarios.measure.targets.time_and_utilisation import SHARE_OF_BOUND, SUITES, even_split_plan
 from scenarios.suites import SuiteWorld
@@ -84,23 +86,38 @@ def _beside(column: SchedulerColumn, worlds: list[SuiteWorld]) -> tuple[str, ...
         topology = held_topology(world, draw, 0)
         plan = column.episode(world, draw).plans[0]
         own = communication_of(topology, world.workload, plan)
-        even = communication_of(
-            topology, world.workload, even_split_plan(world.topology, world.workload)
-        )
-        replicas = communication_of(
-            topology, world.workload, data_parallel_plan(world.topology, world.workload)
-        )
-        own_bytes.append(own.cost_bytes)
-        even_bytes.append(even.cost_bytes)
         own_s.append(own.exposed_s / own.iteration_s)
-        even_s.append(even.exposed_s / even.iteration_s)
-        replicas_s.append(replicas.exposed_s / replicas.iteration_s)
-    if not worlds:
+        even = _reference(column.scope, world, topology, even_split_plan)
+        if even is not None:
+            own_bytes.append(own.cost_bytes)
+            even_bytes.append(even.cost_bytes)
+            even_s.append(even.exposed_s / even.iteration_s)
+        replicas = _reference(column.scope, world, topology, data_parallel_plan)
+        if replicas is not None:
+            replicas_s.append(replicas.exposed_s / replicas.iteration_s)
+    if not even_bytes:
         return ()
-    shares = [100 * float(np.mean(one)) for one in (own_s, even_s, replicas_s)]
+    shares = [_percent_of(one) for one in (own_s, even_s, replicas_s)]
     against = 100 * (1.0 - sum(own_bytes) / sum(even_bytes))
     return (
         f"{against:.1f} % fewer bytes an iteration than the even split over all domains",
         "share of an iteration in which communication is exposed: "
-        f"{shares[0]:.1f} %, even split {shares[1]:.1f} %, replicas {shares[2]:.1f} %",
+        f"{shares[0]}, even split {shares[1]}, replicas {shares[2]}",
     )
+
+
+def _percent_of(shares: Sequence[float]) -> str:
+    return f"{100 * float(np.mean(shares)):.1f} %" if shares else "not one that the trainer runs"
+
+
+def _reference(
+    scope: Scope,
+    world: SuiteWorld,
+    topology: Topology,
+    make: Callable[[Topology, Workload], Plan],
+) -> Communication | None:
+    """A step of a reference as the trainer runs it; None where it cannot."""
+    plan = scope.plan_as_run(
+        replace(world.topology, movement=None), world.workload, make(world.topology, world.workload)
+    )
+    return None if plan is None else communication_of(topology, world.workload, plan)

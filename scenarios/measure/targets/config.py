@@ -3,16 +3,17 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from agents.planners.names import MOVING_NAMES, PLANNER_NAMES, SCHEDULER_NAMES
+from agents.planners.names import MOVING_NAMES, PLANNER_NAMES, SCHEDULER_NAMES, SEARCH_BOUND
+from agents.trainers.table import DEFAULT_TRAINER, TRAINER_HELP, TRAINERS
 from des.base.checks import LARGEST_COUNT, nearest
 from des.base.command import UsageError
 from des.base.flags import JsonFlag, option, to_dict
 from des.job.models import MODEL_HELP
 from scenarios.frame.outputs import figures_option, parquet_option
-from scenarios.measure.targets.names import EPISODE_GROUPS, GROUP_NAMES, SITE_GROUPS
+from scenarios.measure.targets.names import EPISODE_GROUPS, GROUP_NAMES, PERFECT_GROUPS, SITE_GROUPS
 
 PROG = "python -m scenarios.kpi"
-METHOD_NAMES = (*SCHEDULER_NAMES, *MOVING_NAMES, *PLANNER_NAMES)
+METHOD_NAMES = (*SCHEDULER_NAMES, *MOVING_NAMES, *PLANNER_NAMES, SEARCH_BOUND)
 """Schedulers, and planners whose plan is held."""
 
 _CONTROLS = ("auto", "all", "none")
@@ -36,6 +37,7 @@ class Config(JsonFlag):
         "columns next to trained policies for what has learnt nothing, untrained weights, random "
         "and nearest-neighbour proposals: all, none, or auto (all, but none with --quick)",
     )
+    trainer: str = option(DEFAULT_TRAINER, TRAINER_HELP)
     local: Path | None = option(None, "trained local agent; none: the shipped one of seed 0")
     targets: tuple[str, ...] | None = option(None, "groups of targets; none: all")
     network: Path | None = option(
@@ -86,6 +88,7 @@ class Config(JsonFlag):
                 if name not in known:
                     hint = nearest(name, known)
                     raise UsageError(f"{PROG}: unknown name {name!r} in {field}; {hint}")
+        self._check_trainer()
         if self.targets == ():
             raise UsageError(f"{PROG}: targets must be one or more of {', '.join(GROUP_NAMES)}")
         if self.controls not in _CONTROLS:
@@ -101,6 +104,22 @@ class Config(JsonFlag):
             self._check_num_domains(self.num_domains)
         if self.sites:
             self._check_sites()
+
+    def _check_trainer(self) -> None:
+        """Refuse what no trainer has, and plans of a trainer where devices are perfect."""
+        if self.trainer not in TRAINERS:
+            kinds = ", ".join(TRAINERS)
+            raise UsageError(f"{PROG}: trainer must be one of {kinds}; got {self.trainer!r}")
+        if SEARCH_BOUND not in self.method:
+            return
+        if TRAINERS[self.trainer].is_ideal:
+            raise UsageError(f"{PROG}: {SEARCH_BOUND} needs a trainer that binds GPUs, got ideal")
+        for name in targets_of(self):
+            if name in PERFECT_GROUPS:
+                raise UsageError(
+                    f"{PROG}: targets must leave out {', '.join(PERFECT_GROUPS)} with "
+                    f"{SEARCH_BOUND}, as these are of perfect devices; got {name!r}"
+                )
 
     def _check_num_domains(self, num_domains: tuple[int, ...]) -> None:
         """Refuse numbers of domains where worlds have their own."""
@@ -170,6 +189,7 @@ def command_text(config: Config) -> str:
     flags = [f"--targets {','.join(targets_of(config))}", f"--seed {config.seed}"]
     flags += [f"--checkpoint {','.join(map(str, config.checkpoint))}"] if config.checkpoint else []
     flags += [f"--method {','.join(config.method)}"] if config.method else []
+    flags += [f"--trainer {config.trainer}"] if config.trainer != DEFAULT_TRAINER else []
     flags += [f"--local {config.local}"] if config.local else []
     flags += [f"--network {config.network} --model {config.model}"] if config.network else []
     flags += ["--sites"] if config.sites else []

@@ -25,7 +25,7 @@ def measure(column: SchedulerColumn) -> list[Target]:
     """Measure the curve of mean time over fluctuations of the bandwidth."""
     scope = column.scope
     worlds = scope.worlds("eval_calm") + scope.worlds("eval_held")
-    curve = curve_of(column.make, scope, worlds, scope.sizes.fluctuations)
+    curve = curve_of(scope.as_run(column.make), scope, worlds, scope.sizes.fluctuations)
     value, interval = measured(curve[TARGET_AT])
     rivals = () if scope.has_sites else PLANNERS[: 1 if scope.is_short else None]
     curves = {column.name: curve} | {name: _rival(name, scope, worlds) for name in rivals if worlds}
@@ -46,7 +46,9 @@ def measure(column: SchedulerColumn) -> list[Target]:
 
 def _rival(name: str, scope: Scope, worlds: Sequence[SuiteWorld]) -> dict[float, list[float]]:
     at = (TARGET_AT,) if name == PLANNERS[-1] else scope.sizes.fluctuations
-    return scope.once(("curve", name), lambda: curve_of(SCHEDULERS[name], scope, worlds, at))
+    return scope.once(
+        ("curve", name), lambda: curve_of(scope.as_run(SCHEDULERS[name]), scope, worlds, at)
+    )
 
 
 def curve_of(

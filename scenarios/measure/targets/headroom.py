@@ -9,8 +9,8 @@ import numpy as np
 
 from agents.decision.held import held_topology
 from agents.decision.run_epochs import CourseResult
-from agents.planners.search.search import search
-from agents.replanning.pool import MOST_JUDGED, candidate_pool
+from agents.replanning.bound_schedulers import pool_binder
+from agents.replanning.pool import MOST_JUDGED, Pool, candidate_pool
 from agents.replanning.table import RULES
 from agents.replanning.tables import total_s
 from des import Plan
@@ -25,6 +25,7 @@ from scenarios.measure.compare.dynamic_part import (
     walk,
 )
 from scenarios.measure.targets.measurement_size import LARGE, SMALL, SchedulerColumn, Scope
+from scenarios.measure.targets.references import best_known_plan
 from scenarios.measure.targets.target import TIMES, Goal, Target, measured
 from scenarios.measure.targets.unforeseen import unforeseen_s, why_unlisted
 from scenarios.measure.targets.versus_rules import (
@@ -65,9 +66,7 @@ def against_rules(
     episode = column.episode(world, draw)
     part = replace(world, num_epochs=len(episode.rows))
     key = (world.name, draw, part.num_epochs)
-    pool = column.scope.once(
-        ("candidates", *key), lambda: candidate_pool(part, draw, max_plans=MOST_PLANS)
-    )
+    pool = column.scope.once(("candidates", *key), lambda: _candidates(column.scope, part, draw))
     tabled = draw_of(part, draw, pool.joined(_first_used(episode)))
     best_s = total_s(tabled.tables, RULES[CLAIRVOYANT](tabled.tables))
     least_s = unforeseen_s(part, draw, tabled.tables)
@@ -87,7 +86,7 @@ def against_rules(
         decision_s=float(np.mean([epoch.decision_s for epoch in episode.rows])),
         search_s=column.scope.once(
             ("search", *key),
-            lambda: _search_s(part, draw, 1 if column.scope.is_short else _NUM_TIMED),
+            lambda: _search_s(column.scope, part, draw),
         ),
     )
 
@@ -100,13 +99,19 @@ def _first_used(episode: CourseResult) -> dict[Plan, int]:
     return first
 
 
-def _search_s(world: SuiteWorld, draw: int, num_timed: int) -> float:
+def _candidates(scope: Scope, world: SuiteWorld, draw: int) -> Pool:
+    """Plans that rules choose among, as the trainer runs them."""
+    pool = candidate_pool(world, draw, max_plans=MOST_PLANS)
+    return pool if scope.trainer.is_ideal else pool_binder(world, scope.trainer)(pool)
+
+
+def _search_s(scope: Scope, world: SuiteWorld, draw: int) -> float:
     """Mean wall time of a whole search, as a rule would need it, over the first epochs. [s]"""
     seconds = []
-    for epoch in range(min(num_timed, world.num_epochs)):
+    for epoch in range(min(1 if scope.is_short else _NUM_TIMED, world.num_epochs)):
         topology = held_topology(world, draw, epoch)
         begin_s = time.perf_counter()
-        search(topology, world.workload)
+        best_known_plan(scope, topology, world.workload)
         seconds.append(time.perf_counter() - begin_s)
     return float(np.mean(seconds))
 

@@ -1,4 +1,4 @@
-"""Size of the measurement, and its worlds; nothing is drawn for one column alone."""
+"""Worlds of a measurement and columns of its table; nothing is drawn for one column alone."""
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -8,11 +8,16 @@ import numpy as np
 
 from agents.decision.held import held_topology
 from agents.decision.run_epochs import CourseResult, epoch_situation, run_course
-from agents.decision.situation import MakeScheduler
+from agents.decision.situation import MakeScheduler, Scheduler
 from agents.hi_ppo.local.decide import LocalAgent
 from agents.planners.pareto.proposals import Propose
-from des import STEADY, Plan, Topology
+from agents.replanning.bound_schedulers import BoundScheduler, completed_plan, without_schedule
+from agents.trainers.ideal import IDEAL
+from agents.trainers.trainer import Trainer
+from des import NO_CORRECTIONS, STEADY, Corrections, Plan, Topology, Workload
+from scenarios.measure.targets.sizes import FULL, Sizes
 from scenarios.measure.targets.world_file import MOVING_CELLS, as_in_suite
+from scenarios.measure.trained_plans import trained_world
 from scenarios.suites import SuiteWorld, suite
 
 SMALL = (4, 5, 6)
@@ -29,93 +34,6 @@ LEAST_DRAWS = 32
 FoundT = TypeVar("FoundT")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sizes:
-    """Numbers of worlds, draws, epochs and decisions to measure.
-
-    Attributes
-    ----------
-    num_worlds, num_draws
-        Of a suite, and of each world.
-    num_epochs
-        Decisions of a draw.
-    num_load_epochs
-        Epochs for the share of stable ones.
-    num_decisions, timing_budget_s
-        Timed decisions, fewer where the time runs out before. [s]
-    num_static, most_judged
-        Worlds that are solved exactly, and plans of one proof.
-    num_searches
-        Of 10 domains, from starts of their own; the best one is the reference.
-    fluctuations
-        Of bandwidths, 0.3 among them.
-    num_fronts, num_evaluations
-        Priced worlds, and plans that the search for the reference front of each judges.
-    """
-
-    num_worlds: int
-    num_draws: int
-    num_epochs: int
-    num_load_epochs: int
-    num_decisions: int
-    timing_budget_s: float
-    num_static: int
-    most_judged: int
-    num_searches: int
-    fluctuations: tuple[float, ...]
-    num_fronts: int
-    num_evaluations: int
-
-    def with_worlds(self, num_worlds: int) -> "Sizes":
-        """Return the sizes for another number of worlds; fewer worlds shrink all in proportion.
-
-        Examples
-        --------
-        >>> part = FULL.with_worlds(8)
-        >>> part.num_load_epochs, part.num_decisions, part.num_static, part.num_fronts
-        (512, 250, 15, 1)
-        """
-        share = min(1.0, num_worlds / self.num_worlds)
-        return replace(
-            self,
-            num_worlds=num_worlds,
-            num_load_epochs=max(1, int(share * self.num_load_epochs)),
-            num_decisions=max(1, int(share * self.num_decisions)),
-            num_static=max(1, int(share * self.num_static)),
-            num_fronts=max(1, int(share * self.num_fronts)),
-        )
-
-
-FULL = Sizes(
-    num_worlds=32,
-    num_draws=1,
-    num_epochs=64,
-    num_load_epochs=2048,
-    num_decisions=1000,
-    timing_budget_s=600.0,
-    num_static=60,
-    most_judged=20_000_000,
-    num_searches=3,
-    fluctuations=(0.0, 0.3, 0.6),
-    num_fronts=6,
-    num_evaluations=20_000,
-)
-SHORT = Sizes(
-    num_worlds=2,
-    num_draws=1,
-    num_epochs=8,
-    num_load_epochs=16,
-    num_decisions=200,
-    timing_budget_s=8.0,
-    num_static=2,
-    most_judged=2_000_000,
-    num_searches=1,
-    fluctuations=(0.0, 0.3, 0.6),
-    num_fronts=1,
-    num_evaluations=1_000,
-)
-
-
 @dataclass(frozen=True, kw_only=True)
 class Scope:
     """Worlds, sizes and seed shared by all targets.
@@ -128,6 +46,8 @@ class Scope:
         Whether the suites of real sites take the place of those on a plane.
     num_domains
         Numbers of domains of the worlds of suites on a plane, where a group names none.
+    trainer
+        Trainer that runs all plans; ideal for perfect devices.
     """
 
     sizes: Sizes
@@ -135,6 +55,7 @@ class Scope:
     world: SuiteWorld | None = None
     has_sites: bool = False
     num_domains: tuple[int, ...] = SMALL
+    trainer: Trainer = IDEAL
     _known: dict[Hashable, object] = field(default_factory=dict, repr=False, compare=False)
 
     def once(self, key: Hashable, make: Callable[[], FoundT]) -> FoundT:
@@ -142,6 +63,50 @@ class Scope:
         if key not in self._known:
             self._known[key] = make()
         return self._known[key]  # type: ignore[return-value]
+
+    def on_perfect_devices(self) -> "Scope":
+        """Return the scope with perfect devices in place of the trainer."""
+        if self.trainer.is_ideal:
+            return self
+        return self.once("perfect devices", lambda: replace(self, trainer=IDEAL, _known={}))
+
+    def as_run(self, make: MakeScheduler) -> MakeScheduler:
+        """Make schedulers whose plans the trainer runs."""
+        if self.trainer.is_ideal:
+            return make
+        return lambda: BoundScheduler(make(), self.trainer, self.bind)
+
+    def plan_as_run(self, topology: Topology, workload: Workload, plan: Plan) -> Plan | None:
+        """Complete a plan to what the trainer runs; None where it cannot."""
+        if self.trainer.is_ideal:
+            return plan
+        try:
+            return self.bind(topology, workload, plan, self.trainer)
+        except ValueError:
+            return None
+
+    def bind(
+        self,
+        topology: Topology,
+        workload: Workload,
+        plan: Plan,
+        trainer: Trainer,
+        corrections: Corrections = NO_CORRECTIONS,
+    ) -> Plan:
+        """As `completed_plan`, each plan on each network once."""
+        plan = without_schedule(plan, trainer)
+
+        def found() -> Plan | ValueError:
+            try:
+                return completed_plan(topology, workload, plan, trainer, corrections)
+            except ValueError as error:  # refused again below, also when it is asked again
+                return error
+
+        key = ("bound", topology, workload, plan, trainer.name, corrections)
+        bound = self.once(key, found)
+        if isinstance(bound, ValueError):
+            raise bound.with_traceback(None)
+        return bound
 
     @property
     def is_short(self) -> bool:
@@ -151,7 +116,7 @@ class Scope:
     def worlds(
         self, name: str, num: int | None = None, domains: Sequence[int] | None = None
     ) -> tuple[SuiteWorld, ...]:
-        """First worlds of a suite with some numbers of domains.
+        """First worlds of a suite with some numbers of domains, with the job as it is trained.
 
         By default these are ``num_domains``; a suite without worlds of these sizes yields none.
         Of real sites, where they take the place of that suite, none given are `SITE_COUNTS`.
@@ -159,7 +124,12 @@ class Scope:
         A world from a file takes their place if no numbers are given, or if it is as small, or as
         large; else there is none.
         """
-        count = self.sizes.num_worlds if num is None else num
+        found = self._given_worlds(name, self.sizes.num_worlds if num is None else num, domains)
+        return tuple(trained_world(world, self.trainer) for world in found)
+
+    def _given_worlds(
+        self, name: str, count: int, domains: Sequence[int] | None
+    ) -> tuple[SuiteWorld, ...]:
         if self.has_sites:
             counts = domains or SITE_COUNTS
             of_sites = suite(f"sites_{name.removeprefix('eval_')}")
@@ -185,6 +155,8 @@ class SchedulerColumn:
 
     Attributes
     ----------
+    make
+        Makes the scheduler as it plans for perfect devices; what is measured is `scheduler`.
     propose
         All plans that the method has for a preference; None: the one that it decides for.
     only_world
@@ -208,6 +180,14 @@ class SchedulerColumn:
     fixed_rules: Mapping[str, MakeScheduler] = field(default_factory=dict)
     _known: dict[tuple[str, int, str], CourseResult] = field(default_factory=dict, repr=False)
 
+    def scheduler(self) -> Scheduler:
+        """Make the scheduler, with plans as the trainer of the scope runs them."""
+        return self.scope.as_run(self.make)()
+
+    def on_perfect_devices(self) -> "SchedulerColumn":
+        """Return the column with perfect devices in place of the trainer."""
+        return replace(self, scope=self.scope.on_perfect_devices(), _known={})
+
     def still_plan(self, world: SuiteWorld, draw: int) -> Plan:
         """Decide on the first epoch of a draw, as if the world stayed like that.
 
@@ -215,7 +195,7 @@ class SchedulerColumn:
         the draw may be another, and a scheduler that expected it to come back would plan for that.
         """
         topology = held_topology(world, draw, 0)
-        scheduler = self.make()
+        scheduler = self.scheduler()
         scheduler.begin()
         situation = epoch_situation(world, topology, 0, None)
         return scheduler.decide(replace(situation, base=topology)).plan
@@ -227,7 +207,7 @@ class SchedulerColumn:
             num_epochs = min(world.num_epochs, self.scope.sizes.num_epochs)
             make = self.fixed_rules[fixed_rule] if fixed_rule else self.make
             self._known[key] = run_course(
-                world, draw, make(), num_epochs=num_epochs, must_fit=False
+                world, draw, self.scope.as_run(make)(), num_epochs=num_epochs, must_fit=False
             )
         return self._known[key]
 

@@ -15,6 +15,10 @@ GROUP_NAMES = (
 )
 """Keys of `scenarios.measure.targets.table.GROUPS`."""
 
+PERFECT_GROUPS = ("pareto", "ranking")
+"""Groups of perfect devices under any trainer: fronts are enumerated for them, and ASTRA-sim has an
+NPU for each domain."""
+
 SITE_GROUPS = ("time", "communication", "response", "fluctuation")
 """Groups that say something of any plan, and so on real sites."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from des.plan.plan_texts import PERFECT_DEVICES
+from scenarios.measure.trained_plans import devices_note
 
 if TYPE_CHECKING:
     from scenarios.measure.targets.measurement_size import Scope
@@ -17,8 +17,8 @@ def scope_note(scope: Scope) -> str:
     sizes = scope.sizes
     where = f"the world {scope.world.name}" if scope.world else f"{sizes.num_worlds} worlds a suite"
     where += " of real sites" if scope.has_sites else ""
-    note = f"{where}, {sizes.num_draws} draws each, {sizes.num_epochs} epochs a draw; in all "
-    note += f"groups but bound {PERFECT_DEVICES}"
+    note = f"{where}, {sizes.num_draws} draws each, {sizes.num_epochs} epochs a draw; "
+    note += devices_note(scope.trainer)
     if scope.is_short:
         return f"{note}: too few draws to claim anything"
     return note

@@ -12,6 +12,8 @@ from agents.decision.world import DecisionWorld
 from agents.planners.bounds.job_figures import JobFigures
 from agents.planners.rules.data_parallel import data_parallel
 from agents.replanning.changes import Changes
+from agents.replanning.search_schedulers import searched_plan
+from agents.search.sketches import quickest_bound
 from des import (
     NO_CORRECTIONS,
     Placement,
@@ -22,6 +24,7 @@ from des import (
 )
 from des.compiled.simulate import simulate_compiled
 from scenarios.measure.compare.whole_rows import bound_of, whole_problem
+from scenarios.measure.targets.measurement_size import Scope
 
 FEWER_BITS = 2.25
 """A chain saves 25 % over one domain only if its messages fit in 0.75 of 6 N b s / F."""
@@ -51,13 +54,17 @@ def in_one_domain(domain: int, workload: Workload) -> Plan:
     return Plan(placement=Placement(domain_of_layer=(domain,) * workload.num_layers))
 
 
-def best_single_domain(world: DecisionWorld, networks: Sequence[Topology]) -> SingleDomain:
+def best_single_domain(
+    world: DecisionWorld, networks: Sequence[Topology], plans: Sequence[Plan]
+) -> SingleDomain:
     """Find the quickest way to spend a draw in one domain at a time.
 
     Parameters
     ----------
     networks
         `agents.decision.held.held_topology` of each epoch of the draw.
+    plans
+        Plans on one domain each to choose among, one at least.
 
     Notes
     -----
@@ -65,16 +72,16 @@ def best_single_domain(world: DecisionWorld, networks: Sequence[Topology]) -> Si
     no scheduler of single domains can do better, so the comparison is in its favour.
     """
     workload = world.workload
-    plans = [in_one_domain(domain, workload) for domain in range(world.topology.num_domains)]
     iteration_s = np.array([iteration_times_s(networks, workload, plan) for plan in plans]).T
     changes = Changes(workload, plans, world.topology.num_domains, world.replacement)
     change_s = np.array([changes.times_s(topology) for topology in networks])
     path, total_s = least_path(world.iterations_per_epoch * iteration_s, change_s)
     fits = [
-        simulate_compiled(networks[0], workload, plans[domain], NO_CORRECTIONS).fits_memory
-        for domain in sorted(set(path))
+        simulate_compiled(networks[0], workload, plans[at], NO_CORRECTIONS).fits_memory
+        for at in sorted(set(path))
     ]
-    return SingleDomain(domains=path, total_s=total_s, fits_memory=all(fits))
+    domains = tuple(plans[at].placement.domain_of_layer[0] for at in path)
+    return SingleDomain(domains=domains, total_s=total_s, fits_memory=all(fits))
 
 
 def least_path(epoch_s: np.ndarray, change_s: np.ndarray) -> tuple[tuple[int, ...], float]:
@@ -110,6 +117,28 @@ def data_parallel_plan(topology: Topology, workload: Workload) -> Plan:
     """A full replica in every domain, gradients summed over the WAN after every step."""
     problem = PlanningProblem(topology=topology, workload=workload)
     return data_parallel(problem, np.random.default_rng(0))  # it draws nothing
+
+
+def best_known_plan(scope: Scope, topology: Topology, workload: Workload) -> Plan:
+    """The quickest plan that searches find on a network that stands still.
+
+    Of a trainer that of the search of bound plans or, if it is quicker, the searched plan of
+    perfect devices as the trainer runs it.
+    """
+    plan = searched_plan(topology, workload)
+    if scope.trainer.is_ideal:
+        return plan
+    bound = quickest_bound(topology, workload, scope.trainer)
+    other = scope.plan_as_run(topology, workload, plan)
+    if other is None or bound.step_s <= simulate_compiled(topology, workload, other).makespan_s:
+        return bound.plan
+    return other
+
+
+def best_known_s(scope: Scope, topology: Topology, workload: Workload) -> float:
+    """Time of an iteration of `best_known_plan`. [s]"""
+    plan = best_known_plan(scope, topology, workload)
+    return simulate_compiled(topology, workload, plan, NO_CORRECTIONS).makespan_s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,6 +13,7 @@ from agents.decision.run_epochs import epoch_situation
 from agents.decision.situation import Scheduler
 from agents.planners.search.search import search
 from agents.ppo.devices import use_torch_threads
+from agents.replanning.bound_schedulers import BINDING
 from des import Plan
 from scenarios.frame.statistics import mean_and_interval
 from scenarios.measure.targets.local_level import TwoLevels, local_decisions_s
@@ -48,15 +49,18 @@ def measure(column: SchedulerColumn) -> list[Target]:
     use_torch_threads(1)
     worlds = column.scope.worlds("hard", domains=(LARGE,)) or column.scope.worlds("hard")
     sizes, agent = column.scope.sizes, column.local
-    across = timed_decisions(column, worlds, column.make())
+    across = timed_decisions(column, worlds, column.scheduler())
     whole, inside, levels = list[TimedDecision](), list[float](), ("no local agent",)
-    if agent is not None:
+    if not column.scope.trainer.is_ideal:
+        whole, levels = across, (f"complete plans of trainer {column.scope.trainer.name}",)
+    elif agent is not None:
         both = TwoLevels(column.make(), agent, column.scope.seed)
         whole = timed_decisions(column, worlds, both)
         levels = (
             f"{both.num_misfits} decisions without a complete plan that fits and agrees; "
             f"{both.num_fallbacks} kept an earlier plan",
         )
+    if agent is not None:
         inside = local_decisions_s(
             agent,
             num_decisions=sizes.num_decisions,
@@ -67,7 +71,7 @@ def measure(column: SchedulerColumn) -> list[Target]:
     return [
         _row(
             f"inter-domain decision, {worlds[0].num_domains} domains",
-            [one.wall_s for one in across],
+            [one.wall_s - one.parts_s.get(BINDING, 0.0) for one in across],
             Goal(sense="below", target=1.0, stretch=0.005),
             (_counted(across), *_parts(across), *_of_search(column.scope, worlds[0])),
         ),
@@ -75,9 +79,7 @@ def measure(column: SchedulerColumn) -> list[Target]:
             "intra-domain decision",
             inside,
             Goal(sense="below", target=0.1, stretch=0.005),
-            (f"{len(inside)} decisions on drawn cases of one domain, batch 1, warm",)
-            if inside
-            else levels,
+            _inside_notes(column, len(inside)) if inside else levels,
         ),
         _row(
             "response of both levels",
@@ -86,6 +88,14 @@ def measure(column: SchedulerColumn) -> list[Target]:
             (_counted(whole), *levels) if whole else levels,
         ),
     ]
+
+
+def _inside_notes(column: SchedulerColumn, count: int) -> tuple[str, ...]:
+    """Count the decisions, and say that plans of a trainer do not come from the local agent."""
+    counted = f"{count} decisions on drawn cases of one domain, batch 1, warm"
+    if column.scope.trainer.is_ideal:
+        return (counted,)
+    return counted, "of the local agent, which has no part in plans of a trainer"
 
 
 def timed_decisions(

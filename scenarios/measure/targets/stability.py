@@ -9,11 +9,10 @@ from agents.decision.held import held_topology
 from agents.decision.run_epochs import CourseResult, run_course
 from agents.decision.situation import MakeScheduler
 from agents.hi_ppo.schedulers import MOST_SLOWDOWN
-from agents.replanning.search_schedulers import HoldPlan, searched_plan
-from des import NO_CORRECTIONS
-from des.compiled.simulate import simulate_compiled
+from agents.replanning.search_schedulers import HoldPlan
 from scenarios.frame.statistics import mean_and_interval
 from scenarios.measure.targets.measurement_size import SchedulerColumn, on_still_links
+from scenarios.measure.targets.references import best_known_s
 from scenarios.measure.targets.target import Goal, Target, measured
 from scenarios.suites import SuiteWorld
 
@@ -154,13 +153,16 @@ def stability_of(
 ) -> Stability:
     """Measure one draw."""
     num_epochs = min(world.num_epochs, column.scope.sizes.num_epochs)
-    episode = run_course(world, draw, make(), num_epochs=num_epochs, must_fit=False)
+    scope = column.scope
+    episode = run_course(world, draw, scope.as_run(make)(), num_epochs=num_epochs, must_fit=False)
 
     def references() -> tuple[float, list[float]]:
-        held = run_course(world, draw, HoldPlan(), num_epochs=num_epochs, must_fit=False)
-        return held.total_s, [_best_s(world, draw, epoch) for epoch in range(num_epochs)]
+        hold = scope.as_run(HoldPlan)()
+        held = run_course(world, draw, hold, num_epochs=num_epochs, must_fit=False)
+        networks = [held_topology(world, draw, epoch) for epoch in range(num_epochs)]
+        return held.total_s, [best_known_s(scope, one, world.workload) for one in networks]
 
-    held_s, best_s = column.scope.once(("stable", world.name, draw, num_epochs), references)
+    held_s, best_s = scope.once(("stable", world.name, draw, num_epochs), references)
     return Stability(
         suite=suite,
         world=world.name,
@@ -177,9 +179,3 @@ def stable_epochs(episode: CourseResult, best_s: list[float]) -> tuple[bool, ...
         epoch.fits_memory and epoch.iteration_s <= (1.0 + WITHIN) * best
         for epoch, best in zip(episode.rows, best_s, strict=True)
     )
-
-
-def _best_s(world: SuiteWorld, draw: int, epoch: int) -> float:
-    topology = held_topology(world, draw, epoch)
-    plan = searched_plan(topology, world.workload)
-    return simulate_compiled(topology, world.workload, plan, NO_CORRECTIONS).makespan_s

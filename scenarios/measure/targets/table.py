@@ -3,7 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 
@@ -14,6 +14,7 @@ from rich.table import Table
 
 from des.base.speaking import SPEAKER
 from des.figures.figure import Figure
+from des.plan.plan_texts import PERFECT_DEVICES
 from des.views.plan_views import PlanViews
 from scenarios.frame.files import write_json
 from scenarios.frame.outputs import OutputChoice, write_outputs
@@ -34,6 +35,7 @@ from scenarios.measure.targets import (
     time_and_utilisation,
 )
 from scenarios.measure.targets.measurement_size import SchedulerColumn
+from scenarios.measure.targets.names import PERFECT_GROUPS
 from scenarios.measure.targets.page import TargetPart
 from scenarios.measure.targets.results_store import KeptGroup, Key, Origin, read_kept, store_result
 from scenarios.measure.targets.target import Target
@@ -47,7 +49,21 @@ from scenarios.measure.targets.target_table import (
     value_of,
 )
 
-GROUPS: Mapping[str, Callable[[SchedulerColumn], list[Target]]] = MappingProxyType(
+Measure = Callable[[SchedulerColumn], list[Target]]
+"""Measures a group of targets of a column."""
+
+
+def of_perfect_devices(measure: Measure) -> Measure:
+    """Measure a group on perfect devices whatever the trainer, and say so in its notes."""
+
+    def measured(column: SchedulerColumn) -> list[Target]:
+        targets = measure(column.on_perfect_devices())
+        return [replace(one, notes=(*one.notes, PERFECT_DEVICES)) for one in targets]
+
+    return measured
+
+
+GROUPS: Mapping[str, Measure] = MappingProxyType(
     {
         "time": time_and_utilisation.measure,
         "communication": communication.measure,
@@ -92,7 +108,10 @@ def measure_groups(
             continue
         name, group = key
         with SPEAKER.doing(f"{name}: {group}", is_said_first=True):
-            targets = tuple(GROUPS[group](by_name[name]))
+            measure = GROUPS[group]
+            if group in PERFECT_GROUPS:
+                measure = of_perfect_devices(measure)
+            targets = tuple(measure(by_name[name]))
         found = KeptGroup(targets=targets, source_revision=revision)
         kept[key] = store_result(run_folder, key, origin, found)
     return kept

@@ -2,17 +2,18 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 from agents.decision.depths import DEPTHS
 from agents.decision.held import held_topology
 from des import NO_CORRECTIONS, Placement, Plan, Topology, Workload
 from des.compiled.simulate import simulate_compiled
-from scenarios.measure.targets.measurement_size import SchedulerColumn, by_world, misfits_of
+from scenarios.measure.targets.measurement_size import SchedulerColumn, Scope, by_world, misfits_of
 from scenarios.measure.targets.references import (
     best_single_domain,
     chain_bound,
     has_shapes,
+    in_one_domain,
     iteration_bound_s,
     iteration_times_s,
     physical_bound_s,
@@ -35,8 +36,11 @@ class ReferenceTimes:
 
     Attributes
     ----------
+    single_s
+        The whole job in one domain at a time; NaN where the trainer can run it in none.
     uniform_s
-        Even split over all domains in name order, held, with the depth that is best for it.
+        Even split over all domains in name order, held, with the depth that is best for it; NaN
+        where the trainer cannot run it.
     physical_s
         All domains busy in every epoch, nothing ever sent.
     least_s
@@ -76,24 +80,31 @@ def times_of(column: SchedulerColumn, world: SuiteWorld, draw: int) -> DrawTimes
     episode = column.episode(world, draw)
     num_epochs = len(episode.rows)
     reference = column.scope.once(
-        ("times", world.name, draw, num_epochs), lambda: reference_times(world, draw, num_epochs)
+        ("times", world.name, draw, num_epochs),
+        lambda: reference_times(column.scope, world, draw, num_epochs),
     )
     return DrawTimes(own_s=episode.total_s, **asdict(reference))
 
 
-def reference_times(world: SuiteWorld, draw: int, num_epochs: int) -> ReferenceTimes:
-    """Work out the references of the first epochs of a draw."""
-    iterations = world.iterations_per_epoch
+def reference_times(scope: Scope, world: SuiteWorld, draw: int, num_epochs: int) -> ReferenceTimes:
+    """Work out the references of the first epochs of a draw, as the trainer runs them."""
+    iterations, base = world.iterations_per_epoch, replace(world.topology, movement=None)
     networks = [held_topology(world, draw, epoch) for epoch in range(num_epochs)]
-    single = best_single_domain(world, networks)
-    uniform = even_split_plan(world.topology, world.workload)
-    uniform_s = iteration_times_s(networks, world.workload, uniform).sum()
+    alone = [in_one_domain(domain, world.workload) for domain in range(base.num_domains)]
+    runs = [scope.plan_as_run(base, world.workload, plan) for plan in alone]
+    plans = [plan for plan in runs if plan is not None]
+    single = best_single_domain(world, networks, plans) if plans else None
+    even = even_split_plan(world.topology, world.workload)
+    uniform = scope.plan_as_run(base, world.workload, even)
+    uniform_s = math.nan
+    if uniform is not None:
+        uniform_s = float(iteration_times_s(networks, world.workload, uniform).sum())
     return ReferenceTimes(
-        single_s=single.total_s,
-        uniform_s=iterations * float(uniform_s),
+        single_s=math.nan if single is None else single.total_s,
+        uniform_s=iterations * uniform_s,
         physical_s=iterations * sum(physical_bound_s(one, world.workload) for one in networks),
         least_s=iterations * sum(iteration_bound_s(one, world.workload) for one in networks),
-        single_fits=single.fits_memory,
+        single_fits=single is not None and single.fits_memory,
     )
 
 
@@ -122,12 +133,12 @@ def measure(column: SchedulerColumn) -> list[Target]:
             scope, worlds, lambda world, draw: float(getattr(times[world.name, draw], figure))
         )
 
-    savings, gains = mean_of("saving"), mean_of("gain")
+    savings, gains = known(mean_of("saving")), known(mean_of("gain"))
     limits = [one.least_s if scope.has_sites else one.physical_s for one in times.values()]
     singles = [one.single_s for one in times.values()]
     most_saved = _mean([1.0 - low / one for low, one in zip(limits, singles, strict=True)])
     most_gained = _mean([one / low - 1.0 for low, one in zip(limits, singles, strict=True)])
-    cases = _cases(worlds, list(times.values()))
+    cases = _cases(scope, worlds, list(times.values()))
     equal = _mean([1.0 - one.own_s / one.uniform_s for one in times.values()])
     misfits = misfits_of(column, worlds)
     value, interval = (-math.inf, None) if misfits else measured(savings)
@@ -196,7 +207,21 @@ def _share_shown(value: float, bound: float) -> str:
     return f"{100 * value / bound:.1f} %" if is_known else "none"
 
 
-def _cases(worlds: list[SuiteWorld], times: list[DrawTimes]) -> tuple[str, ...]:
+def _misfits_shown(scope: Scope, times: Sequence[DrawTimes]) -> str:
+    """Say in how many draws the job does not fit into one domain, and what becomes of them."""
+    misfits = sum(not one.single_fits for one in times)
+    what = "is judged as if it did, in the reference's favour"
+    if not scope.trainer.is_ideal:
+        what = "has no reference, so the draw is left out"
+    return f"in {misfits} of {len(times)} draws the job does not fit into the one domain and {what}"
+
+
+def known(values: Sequence[float]) -> list[float]:
+    """Return the values but those that are NaN, for want of a reference."""
+    return [value for value in values if not math.isnan(value)]
+
+
+def _cases(scope: Scope, worlds: list[SuiteWorld], times: list[DrawTimes]) -> tuple[str, ...]:
     """Notes on single cases."""
     bounds = {
         world.name: chain_bound(world.topology, world.workload)
@@ -205,10 +230,8 @@ def _cases(worlds: list[SuiteWorld], times: list[DrawTimes]) -> tuple[str, ...]:
     }
     too_slow = [bound for bound in bounds.values() if not bound.allows_a_quarter]
     closest = sorted(bounds, key=lambda name: bounds[name].room)[:_MOST_SHOWN]
-    misfits = sum(not one.single_fits for one in times)
     return (
-        f"in {misfits} of {len(times)} draws the job does not fit into the one domain and is "
-        "judged as if it did, in the reference's favour",
+        _misfits_shown(scope, times),
         *([f"in {len(too_slow)} of {len(bounds)} worlds no chain can save 25 %"] if bounds else []),
         *(
             {str(bound) for bound in bounds.values()}
@@ -219,5 +242,7 @@ def _cases(worlds: list[SuiteWorld], times: list[DrawTimes]) -> tuple[str, ...]:
     )
 
 
-def _mean(values: list[float]) -> float:
-    return sum(values) / len(values) if values else 0.0
+def _mean(values: Sequence[float]) -> float:
+    """Mean of the values that are known; 0 of none."""
+    those = known(values)
+    return sum(those) / len(those) if those else 0.0
