@@ -1,11 +1,16 @@
 """Facts of an answer with a bound plan, which its page and its document show."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
 
 from agents.decision.bound_plan import BoundPlan
 from agents.search.bound_rows import BoundRow
 from agents.search.objective import PlanObjective
 from agents.search.search import PlanRequest
+
+Decider = Literal["search", "hi_ppo"]
+"""The search of bound plans, or the policies of Hi-PPO, whose proposals are bound."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,6 +56,8 @@ class BoundFacts:
         Time below which no plan of the trainer can be with the settings that are searched. [s]
     conditional
         Quicker plans whose price in tokens is beyond what is published, the best of each kind.
+    rows_of
+        Rows that each decider found alone, its best first.
     """
 
     request: PlanRequest
@@ -62,6 +69,7 @@ class BoundFacts:
     change: BoundChange | None = None
     notes: tuple[str, ...] = ()
     conditional: tuple[BoundRow, ...] = ()
+    rows_of: Mapping[Decider, tuple[BoundRow, ...]] = field(default_factory=dict)
 
     @property
     def best(self) -> BoundRow:
@@ -77,3 +85,7 @@ class BoundFacts:
     def over_bound(self) -> float:
         """Share by which a step is longer than the bound."""
         return self.step_s / self.bound_s - 1.0
+
+    def decided_by(self, row: BoundRow) -> str:
+        """Decider that found one of the rows; of equal plans that which comes first, the search."""
+        return next(name for name, rows in self.rows_of.items() if any(own is row for own in rows))

@@ -47,7 +47,22 @@ def _headline(answer: BoundFacts) -> Section:
             f"{percent(less)} less than on the best single domain, {_site_names(single)[0]} "
             f"({figure(single.bound.step_s)} s)"
         )
+    lines += _decided(answer)
     return Section(title=f"Answer: {KIND_TITLES[best.kind]}", lines=(*lines, *answer.notes))
+
+
+def _decided(answer: BoundFacts) -> Iterator[str]:
+    """Say who found the plan, where Hi-PPO decides too."""
+    if "hi_ppo" not in answer.rows_of:
+        return
+    titles = {"search": "the search", "hi_ppo": "Hi-PPO, whose proposals are bound"}
+    own = answer.decided_by(answer.best)
+    others = "".join(
+        f"; {titles[name]}: {figure(rows[0].bound.step_s)} s"
+        for name, rows in answer.rows_of.items()
+        if name != own
+    )
+    yield f"found by {titles[own]}{others}"
 
 
 def _tokens_per_s(row: BoundRow) -> float:
