@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -62,9 +63,23 @@ class BoundScheduler:
         return quickest_bound(topology, workload, self._trainer, situation.corrections).plan
 
 
+@runtime_checkable
+class WeighsBound(Protocol):
+    """A scheduler that weighs plans as a trainer runs them, such as Hi-PPO's coordinator."""
+
+    def bound_for(self, trainer: Trainer) -> Scheduler:
+        """Return the scheduler for a trainer."""
+
+
 def bound_scheduler(inner: Scheduler, trainer: Trainer) -> Scheduler:
     """Return a scheduler of what the trainer runs; of perfect devices the one given."""
-    return inner if trainer.is_ideal else BoundScheduler(inner, trainer)
+    if trainer.is_ideal:
+        return inner
+    return (
+        inner.bound_for(trainer)
+        if isinstance(inner, WeighsBound)
+        else BoundScheduler(inner, trainer)
+    )
 
 
 def search_bound_scheduler(trainer: Trainer, horizon_epochs: float) -> Scheduler:
