@@ -18,7 +18,7 @@ from des.plan.synchronisation import agree_every_step
 
 def bound_sections(answer: BoundFacts) -> tuple[Section, ...]:
     """Return the sections of the page."""
-    found = [_headline(answer), _where(answer.best)]
+    found = [_headline(answer), where_section(answer.best)]
     if answer.change is not None:
         found.append(_change(answer))
     found.append(_kinds(answer))
@@ -74,7 +74,7 @@ def _site_names(row: BoundRow) -> list[str]:
     return [domains[site].name for chain in row.candidate.chains for site in chain]
 
 
-def _where(row: BoundRow) -> Section:
+def where_section(row: BoundRow) -> Section:
     """Degrees, layers and GPUs of every site, replica by replica."""
     bound = row.bound
     head = ("site", "GPUs", "tensor x data", "stages", "layers", "of each stage", "memory")

@@ -9,6 +9,7 @@ from agents.decision.whole_plan import ProposeGroups
 from agents.hi_ppo.plan_source import ProposesPlans
 from agents.hi_ppo.plans.plan_worlds import MOST_PLAN_DOMAINS
 from agents.hi_ppo.proposing import SWEEP, first_situation
+from agents.judge.look_ahead import LookAhead
 from agents.planners.whole.groups import whole_shares
 from agents.search.bind import PlanBinder
 from agents.search.bound_rows import row_in_force
@@ -71,7 +72,13 @@ def search_proposed(
     )
 
 
-def sketching(proposer: ProposesPlans, groups: ProposeGroups | None = None) -> Sketch:
+def sketching(
+    proposer: ProposesPlans,
+    groups: ProposeGroups | None = None,
+    *,
+    look_ahead: LookAhead = SWEEP,
+    seed: int = 0,
+) -> Sketch:
     """Return what sketches as policies propose: pipelines, and groups of domains that are copies.
 
     A network of more domains than either takes is refused with a ValueError.
@@ -89,7 +96,7 @@ def sketching(proposer: ProposesPlans, groups: ProposeGroups | None = None) -> S
         found = tuple(_sketch_of(topology, workload.num_layers, one) for one in of_groups)
         if topology.num_domains > proposer.most_domains:
             return found
-        own = proposer.propose(situation, look_ahead=SWEEP, num_plans=_NUM_SKETCHES)
+        own = proposer.propose(situation, look_ahead=look_ahead, num_plans=_NUM_SKETCHES, seed=seed)
         return (*found, *own.plans)
 
     return sketch
