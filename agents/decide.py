@@ -5,9 +5,12 @@ parallelism and GPUs of every site, schedule and microbatches, its time, the bes
 kind, what limits it, and what other trainers could do. ``--json`` prints the plan as a document
 that ``eastwest simulate --plan`` repeats.
 
+``--deciders hi_ppo`` answers with the quickest bound plan of what the trained policies (Hi-PPO)
+propose, ``both`` with the better one of theirs and the search's.
+
 With ``--trainer ideal`` a domain counts as one perfect device that runs any schedule. All families
-that leave the arithmetic of training unchanged are searched then, and the pipeline of the trained
-policies (Hi-PPO) is judged with them; ``--families all`` and ``--compression 1,2,4`` add the
+that leave the arithmetic of training unchanged are searched then, and the pipeline of the policies
+is judged with them; ``--families all`` and ``--compression 1,2,4`` add the
 others, marked, with their price in tokens. ``--deciders hi_ppo --json`` is the answer of the
 policies alone.
 """
@@ -19,6 +22,7 @@ import math
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import TYPE_CHECKING
 
 from agents.answer.config import PROG, Config
@@ -35,9 +39,9 @@ if TYPE_CHECKING:
     from agents.answer.answer import Answer
     from agents.decision import plan_space, whole_plan
     from agents.decision.training_job import TrainingJob
-    from agents.hi_ppo import decision_report
+    from agents.hi_ppo import bound_proposals, decision_report
+    from agents.search import bound_search, search
     from agents.search import objective as search_objective
-    from agents.search import search
     from agents.search.objective import PlanObjective
     from des import Topology
     from des.base import compiling_ahead
@@ -49,6 +53,7 @@ else:
     reading = lazy("agents.answer.reading")
     plan_space = lazy("agents.decision.plan_space")
     whole_plan = lazy("agents.decision.whole_plan")
+    bound_proposals = lazy("agents.hi_ppo.bound_proposals")
     decision_report = lazy("agents.hi_ppo.decision_report")
     search = lazy("agents.search.search")
     search_objective = lazy("agents.search.objective")
@@ -179,7 +184,7 @@ def run(
 
 def _policies_ahead(config: Config) -> AbstractContextManager[Callable[[], None] | None]:
     """Compile the kernels of the policies in a second process while the search compiles its own."""
-    if config.deciders != "both" or not trainer_named(config.trainer).is_ideal:
+    if config.decided_by != "both" or not trainer_named(config.trainer).is_ideal:
         return nullcontext()
     return compiling_ahead.compiling_ahead("agents.answer.policies_ahead", KERNELS)
 
@@ -195,18 +200,18 @@ def _answered(
     indent = None if config.stream else 2
     is_json = config.json or config.stream
     if not trainer_named(config.trainer).is_ideal:
-        bound = _bound_answer(config, given)
+        bound = _bound_answer(config, given, trained)
         if watch is not None:
             watch(bound)
         return f"{_json(bound.as_dict(), indent) if is_json else bound}\n"
-    if config.deciders == "hi_ppo" and is_json:
+    if config.decided_by == "hi_ppo" and is_json:
         return _by_policies(config, given, trained, indent)
     found = answering.answer(
         reading.question_of(config, given),
         trained.across,
         trained.local,
-        plans=trained.plans if config.deciders == "both" else None,
-        searches=config.deciders != "hi_ppo",
+        plans=trained.plans if config.decided_by == "both" else None,
+        searches=config.decided_by != "hi_ppo",
         explains=config.explain,
         before_policies=before_policies,
     )
@@ -215,16 +220,27 @@ def _answered(
     return f"{_json(found.as_dict(), indent) if is_json else found}\n"
 
 
-def _bound_answer(config: Config, given: frozenset[str]) -> bound_answer.BoundAnswer:
+def _bound_answer(
+    config: Config, given: frozenset[str], trained: Trained
+) -> bound_answer.BoundAnswer:
     asked = bound_reading.bound_question_of(config, given)
+    sketch = trained.sketch  # read before the search: what is wrong with a file is said at once
+
+    def propose(sketch: bound_proposals.Sketch) -> bound_search.BoundFound:
+        return bound_proposals.search_proposed(
+            asked.request, sketch, asked.objective, in_force=asked.in_force
+        )
+
     return bound_answer.answer_bound(
         asked.request,
         asked.objective,
         in_force=asked.in_force,
         replacement=asked.replacement,
         is_alone=config.stream,
-        notes=asked.notes,
+        notes=(*asked.notes, *trained.outside(asked.request.topology, asked.request.job)),
         terms=asked.terms,
+        searches=config.decided_by != "hi_ppo",
+        propose=None if sketch is None else partial(propose, sketch),
     )
 
 

@@ -1,9 +1,9 @@
 """Answer with a bound plan: what a trainer runs quickest, its rivals, and other trainers."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 
-from agents.answer.bound_facts import BoundChange, BoundFacts, OtherTrainer
+from agents.answer.bound_facts import BoundChange, BoundFacts, Decider, OtherTrainer
 from agents.answer.bound_page import bound_sections
 from agents.answer.question import UNLESS_GIVEN
 from agents.answer.run_terms import RunTerms
@@ -15,7 +15,7 @@ from agents.decision.bound_plan import BoundPlan
 from agents.decision.plan_document import write_document
 from agents.judge.step_times import mean_step
 from agents.search.bound_rows import BoundRow
-from agents.search.bound_search import BoundFound, search_bound
+from agents.search.bound_search import BoundFound, best_of_kinds, search_bound
 from agents.search.objective import PlanObjective
 from agents.search.search import PlanRequest
 from agents.trainers.table import TRAINERS
@@ -31,7 +31,9 @@ class BoundAnswer(BoundFacts):
         """Return the document of the plan, which `eastwest simulate --plan` repeats, and why."""
         document = write_document(self.best.bound)
         answer: dict[str, object] = {
-            "kinds": [_row_dict(row) for row in self.rows],
+            "decided_by": self.decided_by(self.best),
+            "deciders": {name: rows[0].figures.step_s for name, rows in self.rows_of.items()},
+            "kinds": [_row_dict(row) | {"decided_by": self.decided_by(row)} for row in self.rows],
             "conditional": [_row_dict(row) for row in self.conditional],
             "other_trainers": [
                 {"trainer": one.title, "misfit": one.misfit}
@@ -74,6 +76,8 @@ def answer_bound(
     is_alone: bool = False,
     notes: Sequence[str] = (),
     terms: RunTerms | None = None,
+    searches: bool = True,
+    propose: Callable[[], BoundFound] | None = None,
 ) -> BoundAnswer:
     """Answer with the best bound plan.
 
@@ -83,6 +87,12 @@ def answer_bound(
         Leaves out other trainers, and the answers where something is otherwise.
     terms
         Those of the whole run, if it is to be reckoned.
+    searches
+        Whether to search; without it the policies are all there is, and nothing is searched again.
+    propose
+        Finds what the policies of Hi-PPO propose, see
+        `agents.hi_ppo.bound_proposals.search_proposed`; with a search, nothing where they find no
+        plan, and a note says why. None: the search decides alone.
 
     Raises
     ------
@@ -91,19 +101,33 @@ def answer_bound(
     ValueError
         If none keeps the limits of the objective.
     """
-    found = search_bound(request, objective, in_force=in_force)
+    found: dict[Decider, BoundFound] = {}
+    if searches:
+        found["search"] = search_bound(request, objective, in_force=in_force)
+    if propose is not None:
+        try:
+            found["hi_ppo"] = propose()
+        except ValueError as error:
+            if not searches:
+                raise
+            notes = (*notes, f"Hi-PPO decides nothing here: {error}")
+    rows = best_of_kinds(objective, [row for one in found.values() for row in one.rows])
+    first = next(iter(found.values()))
     return BoundAnswer(
         request=request,
         objective=objective,
-        rows=found.rows,
+        rows=rows,
         others=() if is_alone else tuple(_others(request, objective)),
-        num_judged=found.num_judged,
-        bound_s=found.bound_s,
-        change=None if in_force is None else _change(request, found, in_force, replacement),
+        num_judged=sum(one.num_judged for one in found.values()),
+        bound_s=first.bound_s,
+        change=None if in_force is None else _change(request, rows[0], in_force, replacement),
         notes=tuple(notes),
-        conditional=found.conditional,
-        sureness=None if is_alone else sureness_of(request, objective, found.best),
-        run=None if terms is None else whole_run(found.best, terms),
+        conditional=tuple(
+            row for row in first.conditional if row.figures.step_s < rows[0].figures.loss_s
+        ),
+        rows_of={name: one.rows for name, one in found.items()},
+        sureness=sureness_of(request, objective, rows[0]) if searches and not is_alone else None,
+        run=None if terms is None else whole_run(rows[0], terms),
     )
 
 
@@ -125,7 +149,7 @@ def _others(request: PlanRequest, objective: PlanObjective) -> list[OtherTrainer
 
 
 def _change(
-    request: PlanRequest, found: BoundFound, in_force: BoundPlan, replacement: Replacement
+    request: PlanRequest, answer: BoundRow, in_force: BoundPlan, replacement: Replacement
 ) -> BoundChange:
     """Cost of leaving a plan, whose step is simulated on the network as it is.
 
@@ -134,7 +158,7 @@ def _change(
     UnreachableError
         If a layer has to go where no links lead.
     """
-    topology, best = request.topology, found.best.bound
+    topology, best = request.topology, answer.bound
     old, new = (replace(one.plan, parallelism=(), shares=()) for one in (in_force, best))
     present_s, misfit = _present(request, in_force)
     is_same = (in_force.workload, in_force.plan) == (best.workload, best.plan)

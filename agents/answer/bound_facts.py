@@ -1,6 +1,8 @@
 """Facts of an answer with a bound plan, which its page and its document show."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
 
 from agents.answer.sureness import Sureness
 from agents.answer.whole_run import WholeRun
@@ -8,6 +10,9 @@ from agents.decision.bound_plan import BoundPlan
 from agents.search.bound_rows import BoundRow
 from agents.search.objective import PlanObjective
 from agents.search.search import PlanRequest
+
+Decider = Literal["search", "hi_ppo"]
+"""The search of bound plans, or the policies of Hi-PPO, whose proposals are bound."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,6 +62,8 @@ class BoundFacts:
         Answers where one thing is otherwise; None where they were not asked for.
     run
         The whole run under the plan; None where its tokens are not known.
+    rows_of
+        Rows that each decider found alone, its best first.
     """
 
     request: PlanRequest
@@ -70,6 +77,7 @@ class BoundFacts:
     conditional: tuple[BoundRow, ...] = ()
     sureness: Sureness | None = None
     run: WholeRun | None = None
+    rows_of: Mapping[Decider, tuple[BoundRow, ...]] = field(default_factory=dict)
 
     @property
     def best(self) -> BoundRow:
@@ -85,3 +93,7 @@ class BoundFacts:
     def over_bound(self) -> float:
         """Share by which a step is longer than the bound."""
         return self.step_s / self.bound_s - 1.0
+
+    def decided_by(self, row: BoundRow) -> str:
+        """Decider that found one of the rows; of equal plans that which comes first, the search."""
+        return next(name for name, rows in self.rows_of.items() if any(own is row for own in rows))

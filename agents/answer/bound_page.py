@@ -20,7 +20,7 @@ from des.plan.synchronisation import agree_every_step
 
 def bound_sections(answer: BoundFacts) -> tuple[Section, ...]:
     """Return the sections of the page."""
-    found = [_headline(answer), _where(answer.best)]
+    found = [_headline(answer), where_section(answer.best)]
     if answer.change is not None:
         found.append(_change(answer))
     if answer.run is not None:
@@ -53,7 +53,22 @@ def _headline(answer: BoundFacts) -> Section:
             f"{percent(less)} less than on the best single domain, {_site_names(single)[0]} "
             f"({figure(single.bound.step_s)} s)"
         )
+    lines += _decided(answer)
     return Section(title=f"Answer: {KIND_TITLES[best.kind]}", lines=(*lines, *answer.notes))
+
+
+def _decided(answer: BoundFacts) -> Iterator[str]:
+    """Say who found the plan, where Hi-PPO decides too."""
+    if "hi_ppo" not in answer.rows_of:
+        return
+    titles = {"search": "the search", "hi_ppo": "Hi-PPO, whose proposals are bound"}
+    own = answer.decided_by(answer.best)
+    others = "".join(
+        f"; {titles[name]}: {figure(rows[0].bound.step_s)} s"
+        for name, rows in answer.rows_of.items()
+        if name != own
+    )
+    yield f"found by {titles[own]}{others}"
 
 
 def _tokens_per_s(row: BoundRow) -> float:
@@ -65,7 +80,7 @@ def _site_names(row: BoundRow) -> list[str]:
     return [domains[site].name for chain in row.candidate.chains for site in chain]
 
 
-def _where(row: BoundRow) -> Section:
+def where_section(row: BoundRow) -> Section:
     """Degrees, layers and GPUs of every site, replica by replica."""
     bound = row.bound
     head = ("site", "GPUs", "tensor x data", "stages", "layers", "of each stage", "memory")

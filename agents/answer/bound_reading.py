@@ -29,9 +29,8 @@ from des.plan.replacement import Replacement
 from des.training.background import beside_jobs
 
 _IDEAL_ALONE = (
-    *("families", "compression", "max_judged", "most_slowdown", "deciders"),
-    *("across_only", "checkpoint", "plan_checkpoint", "local_checkpoint", "base", "epoch_s"),
-    *("iterations_per_epoch", "explain", *OF_LAST),
+    *("families", "compression", "max_judged", "most_slowdown", "across_only"),
+    *("local_checkpoint", "base", "epoch_s", "iterations_per_epoch", "explain", *OF_LAST),
 )
 """Flags of a decision among perfect devices."""
 
@@ -62,6 +61,8 @@ def bound_question_of(config: Config, given: Set[str] = frozenset()) -> BoundQue
                 f"{PROG}: --{field.replace('_', '-')} must be given with --trainer ideal alone, "
                 f"got {config.trainer}"
             )
+    if config.decided_by == "search":
+        refuse_twice("--deciders search", ("checkpoint", "plan_checkpoint"), given)
     trainer = trainer_named(config.trainer)
     if config.token_factor is not None and trainer.synchronisations == ("every_step",):
         raise UsageError(

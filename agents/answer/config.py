@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Literal
 
 from agents.answer.run_terms import GPU_HOURS_PER_INTERRUPTION
-from agents.trainers.table import DEFAULT_TRAINER, TRAINERS
+from agents.trainers.table import DEFAULT_TRAINER, TRAINERS, trainer_named
 from des.base.flags import option, required
 from des.job.models import MODEL_HELP
 from des.plan.replacement import RESTART_S
@@ -112,8 +112,10 @@ class Config:
         "a bound for steady iteration times: no plan is taken that needs longer for an iteration, "
         "by more than this share, than the quickest plan known now; such as 0.08",
     )
-    deciders: Deciders = option(
-        "both", "search over the families and policies of Hi-PPO together, or one of them"
+    deciders: Deciders | None = option(
+        None,
+        "search and policies of Hi-PPO together, or one of them",
+        default_text="both with --trainer ideal, else search",
     )
     across_only: bool = option(False, "decide across domains, not inside them")
     checkpoint: Path | None = option(
@@ -121,7 +123,7 @@ class Config:
     )
     plan_checkpoint: Path | None = option(
         None,
-        "plan policy that proposes to the search",
+        "plan policy that proposes to the search, or with a trainer to what binds plans",
         is_file=True,
         default_text="shipped, seed 0",
     )
@@ -139,3 +141,13 @@ class Config:
         False, "read situations from standard input, JSON of flags a line; answer JSON a line"
     )
     out: Path | None = option(None, "file to write; none: standard output")
+
+    @property
+    def decided_by(self) -> Deciders:
+        """Deciders given, or those of the trainer."""
+        return self.deciders or ("both" if trainer_named(self.trainer).is_ideal else "search")
+
+    @property
+    def is_by_policies_alone(self) -> bool:
+        """Whether the policies alone decide among perfect devices, which is JSON of its own."""
+        return trainer_named(self.trainer).is_ideal and self.decided_by == "hi_ppo"

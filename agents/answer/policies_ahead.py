@@ -18,7 +18,7 @@ NETWORK = "east_central_west"
 
 def main() -> None:
     """Decide on a shipped network by the shipped policies."""
-    config = Config(network=NETWORK)
+    config = Config(network=NETWORK, trainer="ideal")
     question, trained = question_of(config), Trained(config)
     assert trained.across is not None
     judged = policy_plan(question, trained.across)

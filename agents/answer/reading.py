@@ -162,15 +162,15 @@ def _refuse_contradictions(config: Config, given: Set[str]) -> None:
     aim = objective_of(config)
     if config.at_most is not None:
         raise UsageError(f"{PROG}: --at-most must not be given with --trainer ideal, got both")
-    if aim.kind != "time" and (config.deciders != "hi_ppo" or aim.kind != "weights"):
+    if aim.kind != "time" and (config.decided_by != "hi_ppo" or aim.kind != "weights"):
         raise UsageError(
             f"{PROG}: --objective must be time with --trainer ideal, or weights with --deciders "
             f"hi_ppo, got {config.objective}"
         )
-    if config.deciders == "hi_ppo":
+    if config.decided_by == "hi_ppo":
         searched = ("families", "compression", "token_factor", "max_judged", "plan_checkpoint")
         refuse_twice("--deciders hi_ppo", searched, given)
-    if config.deciders == "search":
+    if config.decided_by == "search":
         refuse_twice("--deciders search", ("checkpoint", "plan_checkpoint"), given)
     if config.across_only:
         refuse_twice("--across-only", ("local_checkpoint",), given)

@@ -5,15 +5,22 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from des import NO_CORRECTIONS
 from des.base.lazy import lazy
 
 if TYPE_CHECKING:
     from agents.answer.config import Config
+    from agents.decision.training_job import TrainingJob
+    from agents.hi_ppo import bound_proposals
     from agents.hi_ppo import policies as hi_ppo_policies
     from agents.hi_ppo.local import decide as local_decide
     from agents.hi_ppo.local import policy, shipped
+    from agents.hi_ppo.placement import proposals
     from agents.hi_ppo.plans import plan_checkpoint, plan_policy, plan_proposals
+    from des import Topology
 else:
+    bound_proposals = lazy("agents.hi_ppo.bound_proposals")
+    proposals = lazy("agents.hi_ppo.placement.proposals")
     local_decide = lazy("agents.hi_ppo.local.decide")
     policy = lazy("agents.hi_ppo.local.policy")
     shipped = lazy("agents.hi_ppo.local.shipped")
@@ -31,17 +38,32 @@ class Trained:
     @cached_property
     def across(self) -> hi_ppo_policies.Policies | None:
         """Policies across domains; None where the search decides alone."""
-        if self._config.deciders == "search":
+        if self._config.decided_by == "search":
             return None
         return hi_ppo_policies.Policies.load(self._config.checkpoint or hi_ppo_policies.shipped())
 
     @cached_property
     def plans(self) -> plan_policy.PlanPolicy | None:
         """Plan policy; None where the search decides alone."""
-        if self._config.deciders == "search":
+        if self._config.decided_by == "search":
             return None
         path = self._config.plan_checkpoint or plan_proposals.shipped_plan_file()
         return plan_checkpoint.load_plan_policy(path)
+
+    @cached_property
+    def sketch(self) -> bound_proposals.Sketch | None:
+        """Proposals of both policies, to be bound; None where the search decides alone."""
+        if self.across is None or self.plans is None:
+            return None
+        groups = plan_proposals.proposing_plans(self.plans, NO_CORRECTIONS)
+        return bound_proposals.sketching(proposals.Proposer(self.across.placement), groups)
+
+    def outside(self, topology: Topology, job: TrainingJob) -> tuple[str, ...]:
+        """Notes on what the policies across domains were not trained on; none without them."""
+        if self.across is None:
+            return ()
+        misfits = self.across.trained_range.misfits(topology, job.workload(1))
+        return tuple(f"{one}, the range that Hi-PPO was trained on" for one in misfits)
 
     @cached_property
     def local(self) -> local_decide.LocalAgent | None:

@@ -4,6 +4,7 @@ import contextlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from agents.decision.levels import level_of
 from agents.decision.occupied import occupied
 from agents.decision.situation import TIME_ONLY, Decision, Situation
 from agents.decision.threshold import ReplanThreshold
+from agents.hi_ppo.bound_proposer import BoundProposer, planned_bound
 from agents.hi_ppo.fallback import planned
 from agents.hi_ppo.moves.choosing import Chooser, NamesRules
 from agents.hi_ppo.moves.known_plans import KnownPlans
@@ -18,6 +20,7 @@ from agents.hi_ppo.plan_source import ProposesPlans
 from agents.hi_ppo.trained_range import TrainedRange
 from agents.hi_ppo.validation import plan_of_other_domains, require_valid
 from agents.judge.look_ahead import LookAhead
+from agents.trainers.trainer import Trainer
 from des import (
     InfeasiblePlacementError,
     Plan,
@@ -55,9 +58,9 @@ class Coordinator:
     pay. The resulting plan is validated as a whole. A plan that is not valid is not used: the last
     one stays if it is, and `Decision.is_fallback` and `counts` tell.
 
-    On a world outside ``trained_range`` a planner proposes too, `agents.hi_ppo.fallback.planned`;
-    also where the policy finds no plan that fits; above 16 domains it proposes alone.
-    ``misfits`` names what is outside.
+    On a world outside ``trained_range`` a planner proposes too; also where the policy finds no
+    plan that fits; above 16 domains it proposes alone. ``misfits`` names what is outside.
+    `bound_for` a trainer all plans are bound to GPUs, and weighed by their times as bound.
 
     A domain that is gone since the last decision takes the plan in force with it: if that used
     it, the decision is made as a first one. The last plan of such a situation still has the
@@ -86,6 +89,8 @@ class Coordinator:
     replan_threshold
         The last plan stays, without a proposal, while it can be used and no link or domain that it
         uses has changed by more than this since the last decision. None: decides in every epoch.
+    planner
+        Plans for a situation and a seed, by default `agents.hi_ppo.fallback.planned`.
     clock
         For response times.
     """
@@ -100,16 +105,31 @@ class Coordinator:
         validate: Callable[[Situation, Plan], None] | None = None,
         most_slowdown: float | None = None,
         replan_threshold: ReplanThreshold | None = None,
+        planner: Callable[[Situation, int], Plan] = planned,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         require_count("coordinator", "num_new", num_new)
         self.proposer, self.moves, self._trained_range = proposer, moves, trained_range
-        self._chooser = Chooser(moves, most_slowdown)
+        self._chooser, self._planner = Chooser(moves, most_slowdown), planner
         self._threshold = replan_threshold
         self._num_new, self._clock = num_new, clock
         self._validate = require_valid if validate is None else validate
         self.counts = Counts()
         self.begin()
+
+    def bound_for(self, trainer: Trainer) -> "Coordinator":
+        """Return the coordinator that proposes, weighs and takes plans as a trainer runs them."""
+        return Coordinator(
+            BoundProposer(inner=self.proposer, trainer=trainer),
+            self.moves,
+            trained_range=self._trained_range,
+            num_new=self._num_new,
+            validate=self._validate,
+            most_slowdown=self._chooser.most_slowdown,
+            replan_threshold=self._threshold,
+            planner=partial(planned_bound, trainer),
+            clock=self._clock,
+        )
 
     def begin(self) -> None:
         """Forget what was seen: another draw begins."""
@@ -251,7 +271,7 @@ class Coordinator:
                 ).plans
         if self.misfits or not found:
             try:
-                found += (planned(situation, seed=self._seed),)
+                found += (self._planner(situation, self._seed),)
             except InfeasiblePlacementError:
                 if not found:
                     raise

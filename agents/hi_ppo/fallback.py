@@ -23,7 +23,7 @@ MOST_SEARCHED = 16
 _PIPELINES = PlanSpace(families=("single", "pipeline"), schedules=DEPTHS)
 
 
-def planned(situation: Situation, *, seed: int) -> Plan:
+def planned(situation: Situation, seed: int) -> Plan:
     """Plan by `agents.planners.search.search.search` on the network as it is.
 
     Above `MOST_SEARCHED` domains by the search over families, for pipelines alone.

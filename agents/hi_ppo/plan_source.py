@@ -16,18 +16,15 @@ class ProposedPlans(Protocol):
 
 
 class ProposesPlans(Protocol):
-    """Proposes plans for a situation, such as `agents.hi_ppo.placement.proposals.Proposer`.
+    """Proposes plans for a situation, such as `agents.hi_ppo.placement.proposals.Proposer`."""
 
-    Attributes
-    ----------
-    look_ahead
-        Of a decision but the first.
-    most_domains
-        Most domains of a network that plans are proposed for.
-    """
+    @property
+    def look_ahead(self) -> LookAhead:
+        """Look-ahead of a decision but the first."""
 
-    look_ahead: LookAhead
-    most_domains: int
+    @property
+    def most_domains(self) -> int:
+        """Largest number of domains that plans are proposed for."""
 
     def judge_of(
         self, workload: Workload, topology: Topology, corrections: Corrections

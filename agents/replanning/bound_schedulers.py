@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -112,9 +113,23 @@ class BoundScheduler:
         return plan, decision.is_fallback
 
 
+@runtime_checkable
+class WeighsBound(Protocol):
+    """A scheduler that weighs plans as a trainer runs them, such as Hi-PPO's coordinator."""
+
+    def bound_for(self, trainer: Trainer) -> Scheduler:
+        """Return the scheduler for a trainer."""
+
+
 def bound_scheduler(inner: Scheduler, trainer: Trainer) -> Scheduler:
     """Return a scheduler of what the trainer runs; of perfect devices the one given."""
-    return inner if trainer.is_ideal else BoundScheduler(inner, trainer)
+    if trainer.is_ideal:
+        return inner
+    return (
+        inner.bound_for(trainer)
+        if isinstance(inner, WeighsBound)
+        else BoundScheduler(inner, trainer)
+    )
 
 
 def search_bound_scheduler(trainer: Trainer, horizon_epochs: float) -> Scheduler:

@@ -8,6 +8,8 @@ import numpy as np
 from agents.decision.world import DecisionWorld
 from agents.judge.steady_judge import MISFIT, SteadyJudge
 from agents.judge.step_times import step_times_on, step_wan_bytes
+from agents.search.settings import INTERLEAVED
+from agents.trainers.trainer import base_schedule
 from des import (
     Corrections,
     Plan,
@@ -98,7 +100,7 @@ class PlanTimes:
             plan = self._plans[row]
             memories = domain_memory(topology, self._judge.workload, plan)
             need = np.array([memory.required_bytes for memory in memories])
-            if is_static(plan.schedule):
+            if is_static(plan.schedule) or base_schedule(plan.schedule) == INTERLEAVED:
                 self._needs[row] = need
         return need
 

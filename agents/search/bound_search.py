@@ -15,6 +15,7 @@ from agents.search.bound_rows import (
 )
 from agents.search.bounds import work_bound_s
 from agents.search.candidates import Candidate
+from agents.search.chains import Chain
 from agents.search.copy_search import CopySetSearch, outer_modes
 from agents.search.copy_sets import CopySet
 from agents.search.desk import SearchDesk
@@ -67,6 +68,7 @@ def search_bound(
     objective: PlanObjective | None = None,
     *,
     in_force: BoundPlan | None = None,
+    among: Sequence[Chain] | None = None,
 ) -> BoundFound:
     """Search the plans that a trainer can run, and rank them.
 
@@ -74,6 +76,8 @@ def search_bound(
     ----------
     in_force
         A plan of the job that is ranked with those that are found, if it can run.
+    among
+        Pipelines of these chains of sites alone, as `candidates_of` takes them; None: all plans.
 
     Raises
     ------
@@ -85,7 +89,7 @@ def search_bound(
     aim = objective or PlanObjective()
     aim.require_prices(request.topology)
     desk = SearchDesk(topology=request.topology, job=request.job, corrections=request.corrections)
-    found = candidates_of(request, desk, by_sites=not aim.is_time_alone)
+    found = candidates_of(request, desk, by_sites=not aim.is_time_alone, among=among)
     refusals: list[str] = []
     is_time_alone = aim.is_time_alone and aim.most_s == math.inf
     rows = [
@@ -101,17 +105,16 @@ def search_bound(
         said = refusals[0] if refusals else least_shortfall(desk, settings, request.trainer.name)
         raise InfeasiblePlacementError(said)
     before = desk.num_judged[0]
-    rows += _rows_of_sets(request, desk, _limit_s(aim, rows))
-    best = _best_of_kinds(aim, _allowed(aim, rows))
+    if among is None:
+        rows += _rows_of_sets(request, desk, _limit_s(aim, rows))
+    best = best_of_kinds(aim, _allowed(aim, rows))
     beyond = [row for row in rows if row.condition and aim.allows(row.figures)]
     return BoundFound(
         rows=best,
         num_judged=found.num_judged + desk.num_judged[0] - before,
         bound_s=_bound_s(request, desk),
         conditional=tuple(
-            row
-            for row in _best_of_kinds(aim, beyond)
-            if row.figures.step_s < best[0].figures.loss_s
+            row for row in best_of_kinds(aim, beyond) if row.figures.step_s < best[0].figures.loss_s
         ),
     )
 
@@ -171,7 +174,7 @@ def _limit_s(aim: PlanObjective, rows: Sequence[BoundRow]) -> float:
     return min(row.figures.step_s for row in rows) if aim.is_time_alone else math.inf
 
 
-def _best_of_kinds(aim: PlanObjective, rows: Sequence[BoundRow]) -> tuple[BoundRow, ...]:
+def best_of_kinds(aim: PlanObjective, rows: Sequence[BoundRow]) -> tuple[BoundRow, ...]:
     """The best row of each kind, the best first."""
     best_of: dict[PlanKind, BoundRow] = {}
     for position in aim.ranking([row.figures for row in rows]):

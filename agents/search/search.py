@@ -110,7 +110,11 @@ class FoundCandidates:
 
 
 def candidates_of(
-    request: PlanRequest, desk: SearchDesk, *, by_sites: bool = False
+    request: PlanRequest,
+    desk: SearchDesk,
+    *,
+    by_sites: bool = False,
+    among: Sequence[Chain] | None = None,
 ) -> FoundCandidates:
     """Return the best candidates of each kind by their estimates.
 
@@ -118,15 +122,20 @@ def candidates_of(
     ----------
     by_sites
         Search every set of sites by itself, for objectives other than time.
+    among
+        Pipelines of these chains alone, as they are or the other way round; None: all candidates.
     """
     settings = list(bound_settings(request))
-    single = [(site,) for site in range(request.topology.num_domains)]
+    single = [(site,) for site in range(request.topology.num_domains)] if among is None else []
+    several = _chains(request, desk, settings) if among is None else among
     groups = []
-    for chains in _apart(single, _chains(request, desk, settings), by_sites=by_sites):
+    for chains in _apart(single, several, by_sites=by_sites):
         found = _surveyed(desk, settings, chains)
         if found and len(chains[0]) > 1 and len(single) > MOST_ENUMERATED and not by_sites:
             found = _walked(request, desk, found)
         groups.append(_improved(desk, found))
+    if among is not None:
+        return FoundCandidates(groups=tuple(groups), num_judged=desk.num_judged[0])
     best_s = min((one.estimate_s for group in groups for one in group), default=np.inf)
     copies = copies_of(desk, settings, np.inf if by_sites else _NEAR * best_s)
     return FoundCandidates(groups=(*groups, tuple(copies)), num_judged=desk.num_judged[0])

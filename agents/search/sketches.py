@@ -7,6 +7,7 @@ from dataclasses import replace
 from agents.decision.bound_plan import BoundPlan
 from agents.search.bind import PlanBinder
 from agents.search.bound_search import search_bound
+from agents.search.chains import Chain
 from agents.search.search import PlanRequest
 from agents.trainers.trainer import Trainer
 from des import (
@@ -47,10 +48,13 @@ def quickest_bound(
     workload: Workload,
     trainer: Trainer,
     corrections: Corrections = NO_CORRECTIONS,
+    *,
+    among: Sequence[Chain] | None = None,
 ) -> BoundPlan:
     """Return the quickest plan that a trainer runs in the microbatches of a workload.
 
-    The best plans of each kind by the search of all microbatches are bound to those given.
+    The best plans of each kind by the search of all microbatches are bound to those given; with
+    ``among`` those of pipelines of these chains alone.
 
     Raises
     ------
@@ -67,7 +71,7 @@ def quickest_bound(
     request = PlanRequest(
         topology=topology, job=binder.job, trainer=trainer, corrections=corrections
     )
-    rows = [row.bound for row in search_bound(request).rows]
+    rows = [row.bound for row in search_bound(request, among=among).rows]
     plans = [one.plan if one.workload == workload else sketch_of(one.plan) for one in rows]
     return quickest_binding(binder, plans)
 

@@ -51,7 +51,7 @@ class Config(answer_config.Config):
     def __post_init__(self) -> None:
         if self.report is None:
             return
-        if self.stream or (self.json and self.deciders == "hi_ppo"):
+        if self.stream or (self.json and self.is_by_policies_alone):
             raise UsageError(
                 f"{PROG}: report must be left out with stream, and with json where hi_ppo alone "
                 f"decides; got {self.report}"

@@ -13,6 +13,7 @@ from search_candidates import sites_of_servers
 from agents.decision.training_job import TrainingJob
 from agents.judge.step_times import step_times_s
 from agents.search.bound_search import search_bound
+from agents.search.chains import all_chains
 from agents.search.objective import PlanObjective
 from agents.search.search import PlanRequest
 from agents.trainers.plan_checks import check_plan
@@ -242,3 +243,17 @@ def test_plans_whose_workers_would_wait_for_each_other_are_no_candidates():
         if agree_every_step(row.bound.plan.synchronisation):
             found = simulate(topology, row.bound.workload, row.bound.plan)
             assert found.makespan_s == row.bound.step_s
+
+
+def test_all_chains_given_are_searched_as_those_that_the_search_knows():
+    """One site, and pipelines either way round; copies of the model are left out."""
+    topology = sites(site("A"), site("B", 8), site("C", 8))
+    request = PlanRequest(topology=topology, job=JOB, trainer=trainer_named("megatron"))
+    free = {row.kind: row.bound for row in search_bound(request).rows}
+    given = {row.kind: row.bound for row in search_bound(request, among=all_chains(range(3))).rows}
+    alone = search_bound(request, among=[(1,)])
+
+    assert set(given) == {"single", "pipeline"}
+    assert given["single"] == free["single"]
+    assert given["pipeline"].step_s <= free["pipeline"].step_s
+    assert [row.candidate.chains for row in alone.rows] == [((1,),)]

@@ -69,7 +69,7 @@ class Chooser:
                 "coordinator: most_slowdown must be positive and finite, or None for no bound; "
                 f"got {most_slowdown!r}"
             )
-        self._moves, self._most_slowdown = moves, most_slowdown
+        self._moves, self.most_slowdown = moves, most_slowdown
         self.begin()
 
     def begin(self) -> None:
@@ -81,7 +81,7 @@ class Chooser:
     @property
     def is_bounded(self) -> bool:
         """Whether iterations may take no longer than a bound."""
-        return self._most_slowdown is not None
+        return self.most_slowdown is not None
 
     def choose(self, situation: Situation, known: KnownPlans) -> tuple[Plan, KnownPlans]:
         """Take a plan; the last one must be known.
@@ -131,9 +131,9 @@ class Chooser:
 
     def _limit_s(self, now_s: Real) -> float:
         """Longest iteration within the bound; ``now_s`` is ``inf`` for plans not available. [s]"""
-        if self._most_slowdown is None:
+        if self.most_slowdown is None:
             return math.inf
-        return (1.0 + self._most_slowdown) * float(now_s.min())
+        return (1.0 + self.most_slowdown) * float(now_s.min())
 
     def _is_within(self, plan: Plan, known: KnownPlans, now_s: Real) -> bool:
         """Whether a plan is quick enough; if not it is noted as overruled."""

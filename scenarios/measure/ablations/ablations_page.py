@@ -3,9 +3,11 @@
 from collections.abc import Mapping, Sequence
 
 import pandas as pd
+from rich.table import Table
 
 from scenarios.frame.plots import interval_figure
 from scenarios.frame.report import PageTable, Report
+from scenarios.measure.ablations.intervals import over_seeds_and_networks
 from scenarios.measure.example_plan import example_views
 from scenarios.suites import suite
 
@@ -54,3 +56,29 @@ def ablation_report(
         figures=(figure, *views.more) if groups else views.more,
         configuration=configuration,
     )
+
+
+def ablation_table(frame: pd.DataFrame) -> Table:
+    """Gaps by variant and number of domains."""
+    table = Table(title="gap to the best plan known [%]: mean ± 95 % interval / 95th percentile")
+    sizes = sorted(frame["num_domains"].unique())
+    table.add_column("variant")
+    for size in sizes:
+        table.add_column(f"K = {size}", justify="right")
+    for variant in frame["variant"].unique():
+        own = frame[frame["variant"] == variant]
+        table.add_row(variant, *(_cell(own[own["num_domains"] == size]) for size in sizes))
+    return table
+
+
+def _cell(own: pd.DataFrame) -> str:
+    """Figures over networks on which the plans of all seeds fit; how often one does not."""
+    gaps = 100.0 * own.pivot(index="seed", columns="network", values="gap")
+    fitting = gaps.dropna(axis="columns")
+    misfits = int(gaps.isna().sum().sum())
+    told = f" ({misfits} do not fit)" if misfits else ""
+    if fitting.empty:
+        return told.strip()
+    found = over_seeds_and_networks(fitting.to_numpy())
+    tail = fitting.stack().quantile(0.95)
+    return f"{found.mean:.2f} ± {found.half_width:.2f} / {tail:.1f}{told}"

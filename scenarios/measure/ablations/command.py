@@ -6,11 +6,14 @@ import hashlib
 import math
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agents.trainers.ideal import IDEAL
+from agents.trainers.table import trainer_named
 from des import Corrections
 from des.base.checks import require_count, require_seed
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
@@ -31,21 +34,22 @@ from scenarios.suites import suite
 if TYPE_CHECKING:
     import pandas as pd
     from rich import progress as rich_progress
-    from rich import table as rich_table
     from rich.console import Console
-    from rich.table import Table
 
     from agents.decision import held, run_epochs
     from agents.decision.situation import Situation
     from agents.hi_ppo import policies
+    from agents.hi_ppo.placement.placement_policy import PlacementPolicy
     from agents.planners.search import search
     from agents.ppo import devices
     from des.base import console as base_console
     from des.compiled import simulate
-    from scenarios.measure.ablations import ablations_page, intervals
+    from scenarios.measure.ablations import ablations_page, bound_variants
     from scenarios.measure.ablations import variants as ablations_variants
     from scenarios.measure.ablations import worth as ablations_worth
     from scenarios.measure.ablations.variants import Decide, Variant
+
+    RowsOf = Callable[[str, Situation], list[dict[str, object]]]
 else:
     held = lazy("agents.decision.held")
     run_epochs = lazy("agents.decision.run_epochs")
@@ -56,9 +60,8 @@ else:
     pd = lazy("pandas")
     base_console = lazy("des.base.console")
     rich_progress = lazy("rich.progress")
-    rich_table = lazy("rich.table")
     ablations_page = lazy("scenarios.measure.ablations.ablations_page")
-    intervals = lazy("scenarios.measure.ablations.intervals")
+    bound_variants = lazy("scenarios.measure.ablations.bound_variants")
     ablations_variants = lazy("scenarios.measure.ablations.variants")
     ablations_worth = lazy("scenarios.measure.ablations.worth")
 
@@ -92,12 +95,17 @@ and
   uncalibrated   hi_ppo; true links have 0.7 of the bandwidth and 1.2 of the latency it assumes
   calibrated     hi_ppo that knows these links
 
+With --trainer megatron the same policies and controls propose, with the look-ahead, to what binds
+plans to GPUs; beside them a few rules, the best of theirs, and the search of bound plans. The gap
+is over the quickest bound plan of all of them.
+
 What the preference is worth where it counts: python -m scenarios.ablations.preference. A
 flat policy of one world: python -m scenarios.ablations.flat.
 
 examples:
   {PROG} --out runs/ablations
   {PROG} --resume --out runs/ablations
+  {PROG} --trainer megatron --num-domains 4,5,6 --num-worlds 8 --out runs/bound
   {PROG} --pure-ppo runs/pure/placement.pt --num-domains 4,5 --num-worlds 8 --out runs/pure_ppo
 
 It ends with what learning is worth: paired differences to what has learnt nothing.
@@ -126,6 +134,10 @@ class Config(JsonFlag):
     num_worlds: int = option(32, "networks for each number of domains")
     seed: int = option(0, "seed of the worlds; the same for all variants")
     look_ahead: str = option("quick", "quick or first: of every epoch, of first plans")
+    trainer: str = option(
+        IDEAL.name,
+        "perfect devices (ideal), or a trainer such as megatron: what is proposed is bound then",
+    )
     figures: tuple[str, ...] = figures_option()
     parquet: bool = parquet_option()
 
@@ -134,6 +146,7 @@ class Config(JsonFlag):
         require_seed(PROG, "seed", self.seed)
         for name in _SUITES:
             suite(name).with_domains(*self.num_domains)  # refuses numbers that it has no worlds of
+        trainer_named(self.trainer)
         if self.look_ahead not in ablations_variants.LOOK_AHEADS:
             raise UsageError(
                 f"{PROG}: look_ahead must be {' or '.join(ablations_variants.LOOK_AHEADS)}, "
@@ -151,34 +164,43 @@ def _command(argv: Sequence[str] | None) -> None:
     choice = OutputChoice(figures=config.figures, parquet=config.parquet)
     devices.use_torch_threads(1)
     others = {name: getattr(config, name) for name in ablations_variants.TRAINED_WITHOUT}
-    variants = ablations_variants.variants_of(
-        ablations_variants.policies_given(config.checkpoint, others),
-        ablations_variants.LOOK_AHEADS[config.look_ahead],
-    )
+    given = ablations_variants.policies_given(config.checkpoint, others)
+    rows_of = _rows_by(config, given)
     console = base_console.FittedConsole()
     with RunFolder.begun_or_resumed(
         config.out, repeated_settings(config), PROG, resume=config.resume, noted=to_dict(config)
     ) as folder:
-        frame = compared_variants(config, variants, console, folder.path / NETWORKS)
+        frame = compared_variants(config, rows_of, console, folder.path / NETWORKS)
         worth = [str(one) for one in ablations_worth.worth_of(frame)]
         page = ablations_page.ablation_report(
             frame, worth, repeated_settings(config), repeat_command(PROG, config)
         )
         write_outputs(folder.path, choice, page, {"ablations": frame})
     DOCUMENT.add(rows=frame, worth=worth, out=config.out)
-    console.print(ablation_table(frame))
+    console.print(ablations_page.ablation_table(frame))
     for line in worth:
         console.print(line, soft_wrap=True)
     sys.stdout.write(f"rows: {folder.path / 'ablations.csv'}\n")
 
 
+def _rows_by(config: Config, given: Mapping[str, Sequence[PlacementPolicy]]) -> RowsOf:
+    """Rows of plans of perfect devices, or of plans that a trainer runs."""
+    how, trainer = ablations_variants.LOOK_AHEADS[config.look_ahead], trainer_named(config.trainer)
+    if trainer.is_ideal:
+        return partial(_rows_of, variants=ablations_variants.variants_of(given, how))
+    sketches = bound_variants.sketches_of(given, how)
+    return partial(bound_variants.bound_rows, sketches=sketches, trainer=trainer)
+
+
 def compared_variants(
-    config: Config, variants: Sequence[Variant], console: Console, kept: Path
+    config: Config, rows_of: RowsOf, console: Console, kept: Path
 ) -> pd.DataFrame:
     """One row per network, variant and seed: ``gap``, and ``response_s``, which is a timing.
 
     Parameters
     ----------
+    rows_of
+        Rows of a network by its name and its situation.
     kept
         Folder with a file for each network, written when it has been compared; files for the same
         weights are read instead.
@@ -191,8 +213,7 @@ def compared_variants(
     ):
         path = kept / f"{name}-{weights}.csv"
         if not path.exists():
-            rows = _rows_of(name, situation, variants)
-            write_csv(path, pd.DataFrame(rows))
+            write_csv(path, pd.DataFrame(rows_of(name, situation)))
         frames.append(read_csv(path))
     return pd.concat(frames, ignore_index=True)
 
@@ -263,31 +284,3 @@ def _situations(config: Config) -> Iterator[tuple[str, Situation]]:
                 f"{world.name}-{num_domains}",
                 run_epochs.epoch_situation(world, topology, epoch, None),
             )
-
-
-def ablation_table(frame: pd.DataFrame) -> Table:
-    """Gaps by variant and number of domains."""
-    table = rich_table.Table(
-        title="gap to the best plan known [%]: mean ± 95 % interval / 95th percentile"
-    )
-    sizes = sorted(frame["num_domains"].unique())
-    table.add_column("variant")
-    for size in sizes:
-        table.add_column(f"K = {size}", justify="right")
-    for variant in frame["variant"].unique():
-        own = frame[frame["variant"] == variant]
-        table.add_row(variant, *(_cell(own[own["num_domains"] == size]) for size in sizes))
-    return table
-
-
-def _cell(own: pd.DataFrame) -> str:
-    """Figures over networks on which the plans of all seeds fit; how often one does not."""
-    gaps = 100.0 * own.pivot(index="seed", columns="network", values="gap")
-    fitting = gaps.dropna(axis="columns")
-    misfits = int(gaps.isna().sum().sum())
-    told = f" ({misfits} do not fit)" if misfits else ""
-    if fitting.empty:
-        return told.strip()
-    found = intervals.over_seeds_and_networks(fitting.to_numpy())
-    tail = fitting.stack().quantile(0.95)
-    return f"{found.mean:.2f} ± {found.half_width:.2f} / {tail:.1f}{told}"

@@ -41,6 +41,7 @@ files written to --out:
   calibrations.csv              one row per calibration
   candidates/, validation.csv   weights to choose from, and the episodes by which they are chosen
   hi_ppo.pt                     the weights that were kept: for agents.decide, scenarios.kpi, others
+  plan.json                     its plan as the trainer runs it: for eastwest simulate --plan
   evaluation.csv, targets.json  one row per held-out episode and method; the targets
   report.html                   all of it, for people
 

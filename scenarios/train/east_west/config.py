@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from agents.trainers.table import DEFAULT_TRAINER, TRAINERS, trainer_named
 from des.base.checks import (
     MOST_ITEMS,
     require_count,
@@ -46,6 +47,11 @@ class HiPpoConfig(JsonFlag):
     )
     restart_s: float = option(RESTART_S, "seconds that any change of plan takes")
     pays_bytes: bool = option(True, "whether a change of plan has to move the model state")
+    trainer: str = option(
+        DEFAULT_TRAINER,
+        f"program that the plan is bound for at the end, one of {', '.join(TRAINERS)}; policies "
+        "learn, and episodes are judged, among perfect devices whatever it is",
+    )
     corrections: Path | None = option(
         None, "calibrated factors for the simulator, a JSON file", is_file=True
     )
@@ -101,6 +107,7 @@ class HiPpoConfig(JsonFlag):
         require_positive(PROG, "calibration_bound", self.calibration_bound)
         if self.epoch_s is not None:
             require_positive(PROG, "epoch_s", self.epoch_s)
+        trainer_named(self.trainer)
         if self.samples < 2:
             raise UsageError(f"{PROG}: samples must be at least 2, got {self.samples}")
         allowed = {

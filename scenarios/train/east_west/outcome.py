@@ -10,14 +10,15 @@ from rich.console import Console
 from agents.answer.figures import duration
 from agents.answer.sections import Section, as_text
 from agents.decision.run_epochs import epoch_situation
-from agents.hi_ppo.policies import shipped
-from des import STEADY, Law, Plan, UniformLaw, lower
+from agents.decision.training_job import TrainingJob
+from agents.hi_ppo.policies import Policies, shipped
+from agents.trainers.table import trainer_named
+from des import STEADY, InfeasiblePlacementError, Law, Plan, UniformLaw
 from des.base.document import DOCUMENT
 from des.base.parallel_map import ParallelMap
 from des.compiled.simulate import simulate_compiled
 from des.dynamics import kind_of
-from des.plan.plan_texts import PERFECT_DEVICES, pipelines_text
-from des.views.plan_views import plan_views
+from des.views.plan_views import PlanViews
 from scenarios.frame.files import write_csv, write_json
 from scenarios.frame.outputs import OutputChoice, write_outputs
 from scenarios.frame.report import Report
@@ -35,7 +36,9 @@ from scenarios.train.east_west.config import HiPpoConfig
 from scenarios.train.east_west.curves import stage_curves
 from scenarios.train.east_west.episodes import Case, Contender, judged_rows
 from scenarios.train.east_west.kept_episodes import judged_once
+from scenarios.train.east_west.plan_sections import BoundOrNot, drawn_plan, plan_sections
 from scenarios.train.east_west.table import run_targets, table_sections
+from scenarios.train.east_west.trained_plans import PLAN_JSON, TrainedPlans, trained_plans
 from scenarios.train.east_west.weights import Kept
 from scenarios.train.east_west.worlds import CONGESTED, OWN
 from scenarios.train.east_west.worth import (
@@ -89,9 +92,13 @@ def judge_and_report(
         rows = pd.concat(found, ignore_index=True)
     write_csv(folder.evaluation_csv, rows)
     plan = _plan(outcome)
+    with console.status(f"binding plans for {outcome.config.trainer}"):
+        bound = _bound(outcome, plan)
+    if isinstance(bound, TrainedPlans):
+        write_json(folder.path / PLAN_JSON, bound.document)
     sections = (
         _question(outcome),
-        _plan_section(outcome, plan),
+        *plan_sections(_own_case(outcome), plan, bound),
         *table_sections(rows, _described(outcome)),
     )
     for line in ("", as_text(sections), "", *_notes(outcome)):
@@ -101,9 +108,18 @@ def judge_and_report(
     write_json(folder.path / "targets.json", targets.to_plain())
     targets.show(console, explained=())
     DOCUMENT.add(out=folder.path, targets=targets.to_plain(), episodes=rows)
+    if isinstance(bound, TrainedPlans):
+        DOCUMENT.add(trainer=bound.trainer, step_s=bound.steps_s, perfect_s=bound.perfect_s)
     worth = worth_sentence(differences_of(rows))
     console.print(worth, soft_wrap=True, markup=False)
-    report = _report(outcome, folder, plan=plan, sections=sections, targets=targets, worth=worth)
+    report = _report(
+        outcome,
+        folder,
+        drawn=drawn_plan(_own_case(outcome), plan, bound),
+        sections=sections,
+        targets=targets,
+        worth=worth,
+    )
     write_outputs(folder.path, outcome.choice, report, {"evaluation": rows})
     console.print(f"Report: {folder.report_html}", soft_wrap=True, markup=False)
 
@@ -131,28 +147,30 @@ def _plan(outcome: RunOutcome) -> Plan:
     return scheduler.decide(situation).plan
 
 
+def _bound(outcome: RunOutcome, plan: Plan) -> BoundOrNot:
+    """Bound plans of the trainer, or why none fits; None among perfect devices."""
+    config, case = outcome.config, _own_case(outcome)
+    if trainer_named(config.trainer).is_ideal:
+        return None
+    job = TrainingJob(
+        model=config.model, num_sequences=config.microbatches, num_layers=config.num_layers
+    )
+    perfect = simulate_compiled(case.world.topology, case.world.workload, plan, case.corrections)
+    try:
+        return trained_plans(
+            case.world,
+            job,
+            Policies.load(outcome.kept.file),
+            config.trainer,
+            corrections=case.corrections,
+            perfect_s=perfect.makespan_s,
+        )
+    except InfeasiblePlacementError as error:
+        return error
+
+
 def _own_case(outcome: RunOutcome) -> Case:
     return next(case for case in outcome.cases if case.block == OWN)
-
-
-def _plan_section(outcome: RunOutcome, plan: Plan) -> Section:
-    case = _own_case(outcome)
-    world = case.world
-    result = simulate_compiled(world.topology, world.workload, plan, case.corrections)
-    names = tuple(domain.name for domain in world.topology.domains)
-    rows = tuple(
-        (
-            names[stage.domain],
-            f"{stage.first_layer + 1}-{stage.first_layer + stage.num_layers}",
-        )
-        for stage in plan.placement.stages
-    )
-    notes = (
-        f"{duration(result.makespan_s)} an iteration at base figures; schedule {plan.schedule}",
-        f"as text: {pipelines_text(plan, names)}",
-        f"{PERFECT_DEVICES}; eastwest decide finds what one can run",
-    )
-    return Section(title="Plan", head=("domain", "layers"), rows=rows, notes=notes)
 
 
 def _described(outcome: RunOutcome) -> dict[str, str]:
@@ -214,29 +232,22 @@ def _report(
     outcome: RunOutcome,
     folder: RunFolder,
     *,
-    plan: Plan,
+    drawn: PlanViews,
     sections: Sequence[Section],
     targets: RunTargets,
     worth: str,
 ) -> Report:
-    case = _own_case(outcome)
-    world = case.world
+    world = _own_case(outcome).world
     names = ", ".join(domain.name for domain in world.topology.domains)
-    views = plan_views(
-        world.topology,
-        lower(world.topology, world.workload, plan, case.corrections),
-        case.corrections,
-        title="The chosen plan, on links at base figures",
-    )
     question, *others = sections
     return Report(
         title=f"{world.workload.name} on {names}",
         question=" ".join(question.lines),
         answer=worth,
         command=f"{PROG} --config {folder.config_json}",
-        first=views.first,
+        first=drawn.first,
         sections=tuple(others),
-        figures=(stage_curves(folder.path), *views.more),
+        figures=(stage_curves(folder.path), *drawn.more),
         configuration=folder.read_config(),
         fidelity=outcome.fidelity,
         caveats=_notes(outcome),

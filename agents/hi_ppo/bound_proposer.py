@@ -1,0 +1,93 @@
+"""Bound proposals epoch by epoch: what a coordinator weighs and moves between under a trainer."""
+
+from dataclasses import dataclass, replace
+
+from agents.decision.occupied import occupied
+from agents.decision.situation import Situation
+from agents.hi_ppo.bound_proposals import bindings, sketched_orders
+from agents.hi_ppo.plan_source import ProposesPlans
+from agents.judge.look_ahead import LookAhead, PlanJudge
+from agents.search.bind import PlanBinder
+from agents.search.sketches import quickest_bound, sketch_of
+from agents.trainers.trainer import Trainer
+from des import Corrections, Plan, Topology, Workload
+
+
+def planned_bound(trainer: Trainer, situation: Situation, seed: int) -> Plan:
+    """Plan by the search of bound plans, which draws nothing, on the network as it is.
+
+    Raises
+    ------
+    InfeasiblePlacementError
+        If no plan fits.
+    """
+    topology, workload = occupied(situation), situation.workload
+    return quickest_bound(topology, workload, trainer, situation.corrections).plan
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoundPlans:
+    """Bound plans proposed, the quickest first."""
+
+    plans: tuple[Plan, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoundProposer:
+    """Proposes what a trainer runs: another's proposals bound, the quickest first.
+
+    A first decision also searches their orders of domains, as `search_proposed` does, in the
+    microbatches of the job.
+    """
+
+    inner: ProposesPlans
+    trainer: Trainer
+
+    @property
+    def look_ahead(self) -> LookAhead:
+        """Look-ahead of a decision but the first."""
+        return self.inner.look_ahead
+
+    @property
+    def most_domains(self) -> int:
+        """Largest number of domains that plans are proposed for."""
+        return self.inner.most_domains
+
+    def judge_of(
+        self, workload: Workload, topology: Topology, corrections: Corrections
+    ) -> PlanJudge:
+        """Judge of a job, which leaves bound plans to the simulator."""
+        return self.inner.judge_of(workload, topology, corrections)
+
+    def propose(
+        self,
+        situation: Situation,
+        *,
+        look_ahead: LookAhead | None = None,
+        num_plans: int = 8,
+        seed: int = 0,
+    ) -> BoundPlans:
+        """Bind proposals for a situation; `InfeasiblePlacementError` where none can be bound."""
+        last = situation.last_plan
+        seen = replace(situation, last_plan=None if last is None else sketch_of(last))
+        found = self.inner.propose(seen, look_ahead=look_ahead, num_plans=num_plans, seed=seed)
+        topology, corrections = occupied(situation), situation.corrections
+        binder = PlanBinder(
+            topology=topology,
+            workload=situation.workload,
+            trainer=self.trainer,
+            corrections=corrections,
+            schedules=self.trainer.schedules,
+        )
+        bound = bindings(binder, found.plans[:num_plans])
+        if last is None or not bound:
+            own = quickest_bound(
+                topology,
+                situation.workload,
+                self.trainer,
+                corrections,
+                among=sketched_orders(found.plans),
+            )
+            others = (one for one in bound if one.plan != own.plan)
+            bound = tuple(sorted((own, *others), key=lambda one: one.step_s))
+        return BoundPlans(plans=tuple(one.plan for one in bound))
