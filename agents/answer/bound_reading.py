@@ -23,6 +23,7 @@ from agents.trainers.table import trainer_named
 from des import Topology, Workload
 from des.base.command import UsageError
 from des.base.text_files import read_json
+from des.job.models import layers_note
 from des.plan.replacement import Replacement
 from des.training.background import beside_jobs
 
@@ -71,6 +72,7 @@ def bound_question_of(config: Config, given: Set[str] = frozenset()) -> BoundQue
         refuse_twice("--tokens-per-step", ("microbatches",), given)
     bare, _ = read_networks(config)
     job, own_size, note = job_of(config)
+    trainer.require_precision(job.precision)
     sizes = tuple(sorted({*MICROBATCH_SIZES, own_size}))
     return BoundQuestion(
         request=PlanRequest(
@@ -84,7 +86,7 @@ def bound_question_of(config: Config, given: Set[str] = frozenset()) -> BoundQue
         objective=objective_of(config),
         in_force=None if config.last is None else _bound_in_force(config.last, bare, job),
         replacement=Replacement(restart_s=config.restart_s, pays_bytes=not config.restart_only),
-        notes=(note,) if note else (),
+        notes=(*((note,) if note else ()), *layers_note(job.workload(1))),
     )
 
 

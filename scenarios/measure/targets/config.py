@@ -45,6 +45,7 @@ class Config(JsonFlag):
         formerly="world",
     )
     model: str = option("llama2_7b", f"model of the job in --network: {MODEL_HELP}", is_file=True)
+    sequence_length: int = option(4096, "tokens of a sequence of the job in --network")
     sites: bool = option(
         False,
         "the suites of real sites in place of those on a plane, for planners; groups: "
@@ -172,6 +173,8 @@ def command_text(config: Config) -> str:
     flags += [f"--method {','.join(config.method)}"] if config.method else []
     flags += [f"--local {config.local}"] if config.local else []
     flags += [f"--network {config.network} --model {config.model}"] if config.network else []
+    if config.sequence_length != 4096:
+        flags += [f"--sequence-length {config.sequence_length}"]
     flags += ["--sites"] if config.sites else []
     flags += ["--quick"] if config.quick else []
     flags += [f"--controls {config.controls}"] if config.controls != "auto" else []
