@@ -28,6 +28,9 @@ def answer_dict(answer: AnswerFacts) -> dict[str, object]:
             for one in answer.takeovers
         ],
         "lower_bound_s": None if answer.bound is None else answer.bound.step_s,
+        "layer_times": {
+            one.name: one.layer_times for one in answer.question.problem.topology.domains
+        },
         "num_judged": answer.num_judged,
         "notes": list(answer.question.notes),
         **_change_dict(answer),

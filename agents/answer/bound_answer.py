@@ -40,6 +40,7 @@ class BoundAnswer(BoundFacts):
                 | ({} if one.row is None else _row_dict(one.row))
                 for one in self.others
             ],
+            "layer_times": {one.name: one.layer_times for one in self.best.bound.topology.domains},
             "num_judged": self.num_judged,
             "bound_s": self.bound_s,
             "over_bound": self.over_bound,

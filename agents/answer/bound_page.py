@@ -11,11 +11,13 @@ from agents.answer.whole_run import whole_run_section
 from agents.decision.bound_plan import BoundPlan, server_counts
 from agents.decision.token_prices import SOURCE_OF_PRICES, changes_training
 from agents.search.bound_rows import KIND_TITLES, BoundRow
+from agents.trainers.plan_checks import domains_in_use
 from agents.trainers.table import trainer_named
 from des.plan.placement import Stage
 from des.plan.plan import Plan
 from des.plan.plan_texts import pipelines_text
 from des.plan.synchronisation import agree_every_step
+from des.world.domain import layer_times_text
 
 
 def bound_sections(answer: BoundFacts) -> tuple[Section, ...]:
@@ -146,6 +148,8 @@ def _how(bound: BoundPlan) -> Iterator[str]:
         f"{workload.gradient_precision}"
         + ("" if workload.precision == "bf16" else f", linear layers in {workload.precision}")
     )
+    domains = (bound.topology.domains[site] for site in domains_in_use(plan))
+    yield f"layer times: {layer_times_text(domains)}"
     if plan.replicas:
         yield _exchange_text(plan)
     assumed = [

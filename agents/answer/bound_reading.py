@@ -25,6 +25,7 @@ from des import Topology, Workload
 from des.base.command import UsageError
 from des.base.quantities import parse_tokens
 from des.base.text_files import read_json
+from des.job.models import layers_note
 from des.plan.replacement import Replacement
 from des.training.background import beside_jobs
 
@@ -75,6 +76,7 @@ def bound_question_of(config: Config, given: Set[str] = frozenset()) -> BoundQue
         refuse_twice("--tokens-per-step", ("microbatches",), given)
     bare, _ = read_networks(config)
     job, own_size, note = job_of(config)
+    trainer.require_precision(job.precision)
     sizes = tuple(sorted({*MICROBATCH_SIZES, own_size}))
     return BoundQuestion(
         request=PlanRequest(
@@ -88,7 +90,7 @@ def bound_question_of(config: Config, given: Set[str] = frozenset()) -> BoundQue
         objective=objective_of(config),
         in_force=None if config.last is None else _bound_in_force(config.last, bare, job),
         replacement=Replacement(restart_s=config.restart_s, pays_bytes=not config.restart_only),
-        notes=(note,) if note else (),
+        notes=(*((note,) if note else ()), *layers_note(job.workload(1))),
         terms=_terms(config, given),
     )
 

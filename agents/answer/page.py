@@ -7,6 +7,7 @@ from agents.answer.sections import Section
 from agents.answer.takeovers import FURTHEST
 from agents.decision.token_prices import SOURCE_OF_PRICES
 from des.plan.plan_texts import PERFECT_DEVICES, pipelines_text
+from des.world.domain import layer_times_text
 
 MARK = "*"
 """Mark of what changes the training."""
@@ -59,6 +60,7 @@ def _where(answer: AnswerFacts) -> Section:
     notes = [
         f"{answer.question.problem.job.num_sequences} sequences a step as "
         f"{workload.num_microbatches} microbatches of {size}; schedule {plan.schedule}",
+        f"layer times: {layer_times_text(answer.question.problem.topology.domains)}",
         f"as text: {pipelines_text(plan, names)}",
     ]
     if plan.replicas:

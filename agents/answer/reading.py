@@ -13,11 +13,13 @@ from agents.decision.situation import Preference, Situation
 from agents.decision.training_job import TrainingJob
 from agents.decision.whole_plan import WholeProblem
 from agents.search.objective import PlanObjective
-from des import EVERY_STEP, GradientExchange, Plan, Topology, read_topology
+from des import EVERY_STEP, GradientExchange, Plan, Topology
 from des.base.checks import MOST_ITEMS, require_count, require_positive
 from des.base.command import UsageError
 from des.base.quantities import parse_tokens
 from des.base.speaking import SPEAKER
+from des.job.models import layers_note
+from des.job.precision import precision_named
 from des.plan.plan_texts import parse_pipelines
 from des.plan.replacement import Replacement
 from des.plan.synchronisation import Synchronisation
@@ -27,8 +29,9 @@ from des.world.domain_load import DomainLoad
 from des.world.files.load_files import read_loads
 from des.world.site_limits import notes_on_sites
 from des.worlds import EXAMPLE_JOBS
+from des.worlds.world_flags import read_world
 
-IN_JOB = ("model", "num_layers", "microbatches")
+IN_JOB = ("model", "num_layers", "microbatches", "sequence_length", "precision")
 OF_LAST = (
     "last_schedule",
     "last_exchange",
@@ -77,7 +80,7 @@ def question_of(config: Config, given: Set[str] = frozenset()) -> Question:
         epoch_s=config.epoch_s,
         iterations_per_epoch=config.iterations_per_epoch,
         preference=Preference(time=time, utilisation=utilisation, communication=communication),
-        notes=(note,) if note else (),
+        notes=(*((note,) if note else ()), *layers_note(job.workload(1))),
     )
 
 
@@ -208,13 +211,13 @@ def refuse_twice(flag: str, fields: tuple[str, ...], given: Set[str]) -> None:
 
 def read_networks(config: Config) -> tuple[Topology, Topology | None]:
     """The network as it is now, and at base figures if they are given."""
-    topology = replace(read_topology(config.network), movement=None)
+    topology = _still_world(config, config.network)
     if not config.stream:
         SPEAKER.note(notes_on_sites(topology.domains, topology.links))
         SPEAKER.note(notes_on_prices(topology))
     if config.base is None:
         return topology, None
-    base = replace(read_topology(config.base), movement=None)
+    base = _still_world(config, config.base)
     names = [domain.name for domain in topology.domains]
     if [domain.name for domain in base.domains] != names:
         raise UsageError(
@@ -222,6 +225,13 @@ def read_networks(config: Config) -> tuple[Topology, Topology | None]:
             f"got {', '.join(domain.name for domain in base.domains)}"
         )
     return topology, base
+
+
+def _still_world(config: Config, network: str) -> Topology:
+    world = read_world(
+        network, config.profile, gpu=config.profile_gpu, extrapolates=config.extrapolate
+    )
+    return replace(world, movement=None)
 
 
 def loads_of(config: Config, topology: Topology) -> tuple[DomainLoad, ...]:
@@ -235,20 +245,23 @@ def job_of(config: Config) -> tuple[TrainingJob, int, str]:
     """The job, the sequences of a microbatch that it names, and what was rounded."""
     if config.job is not None:
         return *read_job(EXAMPLE_JOBS.get(config.job, Path(config.job))), ""
+    require_count(PROG, "microbatches", config.microbatches, MOST_ITEMS)
+    require_count(PROG, "sequence_length", config.sequence_length)
+    tokens = config.microbatches * config.sequence_length
     if config.tokens_per_step is not None:
         try:
             tokens = parse_tokens(config.tokens_per_step)
         except ValueError as error:
             raise UsageError(f"{PROG}: --tokens-per-step {error}") from error
-        job = TrainingJob.of_tokens(
-            config.model, tokens, num_layers=config.num_layers, sizes=SPACE_MICROBATCH_SIZES
-        )
-        return job, 1, job.rounding(tokens)
-    require_count(PROG, "microbatches", config.microbatches, MOST_ITEMS)
-    job = TrainingJob(
-        model=config.model, num_sequences=config.microbatches, num_layers=config.num_layers
+    job = TrainingJob.of_tokens(
+        config.model,
+        tokens,
+        config.sequence_length,
+        config.num_layers,
+        sizes=SPACE_MICROBATCH_SIZES,
+        precision=precision_named(PROG, config.precision),
     )
-    return job, 1, ""
+    return job, 1, job.rounding(tokens)
 
 
 def _space(config: Config, own_size: int) -> PlanSpace:

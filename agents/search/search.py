@@ -31,6 +31,7 @@ from agents.search.settings import (
     BoundSetting,
     Degrees,
     degrees_of,
+    is_measured_everywhere,
     most_context_of,
     num_stages_of,
     surveyed_schedules,
@@ -153,31 +154,54 @@ def _apart(
 
 def bound_settings(request: PlanRequest, *, fits: bool = True) -> Iterator[BoundSetting]:
     """Settings of one pipeline that a trainer can run, those whose state fits into all sites."""
+    trainer = request.trainer
+    for degrees, size in _degrees_and_sizes(request, fits=fits):
+        for recomputation in ("flash", "full"):
+            if recomputation not in trainer.recomputations:
+                continue
+            for schedule, chunks, factor in _schedules(request):
+                yield BoundSetting(
+                    degrees=degrees,
+                    microbatch_size=size,
+                    recomputation=recomputation,
+                    gradient_precision=trainer.gradient_precision,
+                    schedule=schedule,
+                    num_chunks=chunks,
+                    group_factor=factor,
+                    is_blocking=trainer.sends_under(schedule) == "blocking",
+                    is_even=not trainer.uneven_layers,
+                    whole_groups=trainer.whole_groups,
+                )
+
+
+def _degrees_and_sizes(request: PlanRequest, *, fits: bool) -> Iterator[tuple[Degrees, int]]:
+    """Degrees and sequences of a microbatch; what profiles of layers have no times for is left out.
+
+    Raises
+    ------
+    ValueError
+        If profiles have times for nothing.
+    """
     trainer, job = request.trainer, request.job
     sharding: Sharding = "optimiser" if "optimiser" in trainer.pipeline_sharding else "none"
     most = most_context_of(request.topology, job) if trainer.has_context else 1
+    found, unmeasured = False, set()
     for degrees in degrees_of(request.topology, job, sharding=sharding, most_context=most):
         if fits and not _has_room(request, degrees):
             continue
         for size in request.microbatch_sizes:
             if job.num_sequences % (size * degrees.data):
                 continue
-            for recomputation in ("flash", "full"):
-                if recomputation not in trainer.recomputations:
-                    continue
-                for schedule, chunks, factor in _schedules(request):
-                    yield BoundSetting(
-                        degrees=degrees,
-                        microbatch_size=size,
-                        recomputation=recomputation,
-                        gradient_precision=trainer.gradient_precision,
-                        schedule=schedule,
-                        num_chunks=chunks,
-                        group_factor=factor,
-                        is_blocking=trainer.sends_under(schedule) == "blocking",
-                        is_even=not trainer.uneven_layers,
-                        whole_groups=trainer.whole_groups,
-                    )
+            if is_measured_everywhere(request.topology, job, degrees, size):
+                found = True
+                yield degrees, size
+            else:
+                unmeasured.add(f"{degrees.tensor} x {size}")
+    if unmeasured and not found:
+        raise ValueError(
+            f"profiles: must have times at {job.sequence_length} tokens for one of these tensor "
+            f"degrees x microbatch sizes: {', '.join(sorted(unmeasured))}; got none"
+        )
 
 
 def _has_room(request: PlanRequest, degrees: Degrees) -> bool:

@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from agents.decision.training_job import TrainingJob
 from agents.trainers.trainer import Trainer
 from des import Parallelism, Topology, Workload
+from des.costs.profiled_times import is_measured
 from des.job.models import architecture_named
 from des.job.transformer import GradientPrecision
 from des.plan.parallelism import Sharding
 from des.schedules.registry import Pace, has_pace, pace_of
 from des.world.domain import Domain
+from des.world.layer_profiles import PointPlace
 
 MOST_TENSOR = 8
 """Most GPUs that share a layer: those of one server with fast links among them."""
@@ -179,6 +181,22 @@ def most_context_of(topology: Topology, job: TrainingJob) -> int:
     if any(domain.profile is not None for domain in topology.domains):
         return 1
     return max(1, min(MOST_CONTEXT, job.sequence_length // _CONTEXT_TOKENS))
+
+
+def is_measured_everywhere(
+    topology: Topology, job: TrainingJob, degrees: Degrees, microbatch_size: int
+) -> bool:
+    """Whether profiles of all domains that have one know layers of some degrees and microbatches.
+
+    Experts that are shared are known to profiles that extrapolate alone.
+    """
+    place = PointPlace(degrees.tensor, microbatch_size, job.sequence_length)
+    return all(
+        is_measured(profile, architecture_named(job.model), place)
+        and (degrees.expert == 1 or profile.extrapolates)
+        for profile in dict.fromkeys(domain.profile for domain in topology.domains)
+        if profile is not None
+    )
 
 
 def degrees_of(

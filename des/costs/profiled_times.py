@@ -79,6 +79,21 @@ def measured_passes(
     return MeasuredPasses(*(measured * here / there for measured, there, here in ratios))
 
 
+def is_measured(profile: LayerProfile, architecture: Architecture, place: PointPlace) -> bool:
+    """Whether a profile has times of all layers and the head at a place, or may carry them there.
+
+    Raises
+    ------
+    ValueError
+        If the profile lacks a layer at all places; the message names the nearest.
+    """
+    if profile.extrapolates:
+        return True
+    layers = {measured_layer(architecture, layer) for layer in range(architecture.num_layers)}
+    needed = (*layers, measured_end(architecture, "head"))
+    return all(_between(_points_of(profile, one), place) is not None for one in needed)
+
+
 def _points_of(profile: LayerProfile, layer: ProfiledLayer) -> _Points:
     """Points of the layer that says most of those that fit."""
     fitting = [one for one in profile.times_of if one.fits(layer)]

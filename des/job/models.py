@@ -166,6 +166,18 @@ def architecture_workload(
     )
 
 
+def layers_note(workload: Workload) -> tuple[str, ...]:
+    """Sentence on layers that are not the model's own; none where they are."""
+    shape = workload.shape
+    if shape is None or shape.num_layers == shape.architecture.num_layers:
+        return ()
+    own = shape.architecture.num_layers
+    return (
+        f"num_layers {shape.num_layers}: parameters and FLOPs of all {own} layers of "
+        f"{workload.name} are divided over {shape.num_layers} equal ones",
+    )
+
+
 def kept_activations(
     recomputation: str, attention: str | None
 ) -> tuple[Recomputation, AttentionKernel | None]:

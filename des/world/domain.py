@@ -1,5 +1,6 @@
 """Domains: data centres of equal GPUs."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -111,12 +112,22 @@ class Domain:
             return f"profile {self.profile.name} of {self.profile.gpu}{outside}"
         if self.kernels is None:
             return f"FLOPs at {self.attainable_fraction:g} of the peak"
-        return "shapes of matrices"
+        return f"shapes of matrices{'' if self.gpu_kind is None else f' on {self.gpu_kind}'}"
 
     @property
     def memory_bytes(self) -> float:
         """Memory of all GPUs of the domain together. [bytes]"""
         return self.num_gpus * self.gpu_memory_bytes
+
+
+def layer_times_text(domains: Iterable[Domain]) -> str:
+    """Sources of layer times, with the domains of each where there are several."""
+    names_of: dict[str, list[str]] = {}
+    for domain in domains:
+        names_of.setdefault(domain.layer_times, []).append(domain.name)
+    if len(names_of) == 1:
+        return next(iter(names_of))
+    return "; ".join(f"{', '.join(names)}: {source}" for source, names in names_of.items())
 
 
 def _require_name(name: object) -> None:

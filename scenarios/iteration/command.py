@@ -13,9 +13,11 @@ from des.base.document import DOCUMENT
 from des.base.flags import parse_given
 from des.base.lazy import lazy
 from des.base.speaking import SPEAKER
+from des.job.models import layers_note
 from des.plan.plan_texts import PERFECT_DEVICES
 from des.views.memory_timeline import MemoryTimeline, memory_timeline
 from des.views.prices import notes_on_prices
+from des.world.domain import layer_times_text
 from des.world.site_limits import notes_on_sites
 from scenarios.frame.outputs import OutputChoice
 from scenarios.frame.repeat import repeat_command, repeated_settings
@@ -108,6 +110,7 @@ def _command(argv: Sequence[str] | None) -> None:
     scenario = load_iteration(config) if read is None else read.scenario
     SPEAKER.note(notes_on_sites(scenario.topology.domains, scenario.topology.links))
     SPEAKER.note(notes_on_prices(scenario.topology))
+    SPEAKER.note(layers_note(scenario.workload))
     result = network_engine.simulate_by_engine(config, scenario)
     network_cost = iteration_outputs.network_cost_of(scenario, result)
     memory = memory_timeline(scenario.program, result)
@@ -196,20 +199,10 @@ def _headline(
         ("exposed communication", f"{network_cost.exposed_communication_s:.3f} s"),
         ("exposed sum of gradients", f"{result.exposed_exchange_s:.3f} s"),
         ("transfer/compute ratio", "no borders" if ratio is None else f"{ratio:.3f} *"),
-        ("layer times from", _layer_times(scenario)),
+        ("layer times from", layer_times_text(scenario.topology.domains)),
     ):
         table.add_row(name, value)
     if cost is not None:
         table.add_row("cost of the links", f"{cost.communication_usd:.4f} USD")
         table.add_row("cost of the GPUs", f"{cost.compute_usd:.4f} USD")
     return table
-
-
-def _layer_times(scenario: IterationScenario) -> str:
-    """Sources of layer times, with the domains of each where there are several."""
-    domains_of: dict[str, list[str]] = {}
-    for domain in scenario.topology.domains:
-        domains_of.setdefault(domain.layer_times, []).append(domain.name)
-    if len(domains_of) == 1:
-        return next(iter(domains_of))
-    return "; ".join(f"{', '.join(names)}: {source}" for source, names in domains_of.items())

@@ -9,8 +9,8 @@ from des import DEFAULT_SCHEDULE, SCHEDULES
 from des.base.flags import JsonFlag, option
 from des.job.models import MODEL_HELP, PRECISION_HELP
 from des.plan.parallelism import Sharding
+from des.worlds.world_flags import EXTRAPOLATE_HELP, PROFILE_GPU_HELP, PROFILE_HELP
 from scenarios.frame.outputs import figures_option, parquet_option
-from scenarios.frame.profile_flags import EXTRAPOLATE_HELP, PROFILE_GPU_HELP, PROFILE_HELP
 
 PROG = "python -m scenarios.simulate"
 OTHER_JOBS_FORM = "model:placement[:priority], separated by semicolons"

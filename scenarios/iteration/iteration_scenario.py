@@ -20,15 +20,12 @@ from des import (
     build_workload,
     check_memory,
     lower,
-    read_topology,
 )
 from des.base.command import UsageError
 from des.base.lazy import lazy
 from des.plan.shares import parse_counts
 from des.program.program import Program
-from scenarios.frame.profile_flags import (
-    with_profiles,
-)
+from des.worlds.world_flags import read_world
 from scenarios.iteration.iteration_config import Config
 
 if TYPE_CHECKING:
@@ -101,8 +98,8 @@ def iteration_world(config: Config) -> tuple[Topology, Topology]:
     ValueError
         If a file or a flag is wrong.
     """
-    base = with_profiles(
-        read_topology(config.network),
+    base = read_world(
+        config.network,
         config.profile,
         gpu=config.profile_gpu,
         extrapolates=config.extrapolate,

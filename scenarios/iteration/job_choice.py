@@ -7,9 +7,12 @@ from agents.decision.job_files import read_job
 from agents.decision.training_job import TrainingJob
 from des.base.command import UsageError
 from des.base.quantities import parse_tokens
-from scenarios.iteration.iteration_config import Config
+from des.job.precision import precision_named
+from scenarios.iteration.iteration_config import PROG, Config
 
-_IN_FILE = ("model", "num_layers", "microbatches", "microbatch_size", "sequence_length")
+_IN_FILE = (
+    *("model", "num_layers", "microbatches", "microbatch_size", "sequence_length", "precision"),
+)
 
 
 def with_job(config: Config, given: Set[str]) -> tuple[Config, str]:
@@ -40,6 +43,7 @@ def with_job(config: Config, given: Set[str]) -> tuple[Config, str]:
         config.sequence_length,
         config.num_layers,
         sizes=(config.microbatch_size,),
+        precision=precision_named(PROG, config.precision),
     )
     return _filled(config, job, config.microbatch_size), job.rounding(tokens)
 
@@ -52,6 +56,7 @@ def _filled(config: Config, job: TrainingJob, microbatch_size: int) -> Config:
         microbatches=job.num_sequences // microbatch_size,
         microbatch_size=microbatch_size,
         sequence_length=job.sequence_length,
+        precision=job.precision,
     )
 
 

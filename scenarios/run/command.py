@@ -14,10 +14,13 @@ from des.base.command import EXIT_CODES, exit_code_of
 from des.base.document import DOCUMENT
 from des.base.flags import parse_given, to_dict
 from des.base.lazy import lazy
+from des.base.speaking import SPEAKER
+from des.job.models import layers_note
 from des.plan.plan_texts import PERFECT_DEVICES
 from des.program.lowering import lower
 from des.training.training_history import IterationRow, TrainingHistory
 from des.training.training_run import run_training
+from des.world.domain import layer_times_text
 from scenarios.frame.outputs import OutputChoice
 from scenarios.frame.repeat import repeat_command, repeated_settings
 from scenarios.frame.writing import require_no_run, write_files
@@ -80,12 +83,13 @@ def _command(argv: Sequence[str] | None) -> None:
     OutputChoice(figures=config.figures, parquet=config.parquet)  # refused before minutes of work
     require_no_run(config.out)
     scenario = load_training_run(config)
+    SPEAKER.note(layers_note(scenario.workload))
     history = run(config, scenario)
     command = repeat_command(PROG, config)
     paths = write_files(config.out, training_run_files(config, scenario, history, command))
     perfect = {} if history.epochs[-1].plan.parallelism else {"devices": PERFECT_DEVICES}
-    DOCUMENT.add(**training_run_summary(config, history), **perfect, files=paths)
-    show_training_run(config, history, paths)
+    DOCUMENT.add(**training_run_summary(config, scenario, history), **perfect, files=paths)
+    show_training_run(config, scenario, history, paths)
 
 
 def run(config: Config, scenario: TrainingRunScenario) -> TrainingHistory:
@@ -133,7 +137,9 @@ class _Bar:
         self._progress.update(self._task, completed=row.start_s + row.duration_s)
 
 
-def training_run_summary(config: Config, history: TrainingHistory) -> dict[str, object]:
+def training_run_summary(
+    config: Config, scenario: TrainingRunScenario, history: TrainingHistory
+) -> dict[str, object]:
     """Return the content of result.json."""
     left_out = {"out", "figures", "parquet", *idle_fields(config)}
     changes = [row for row in history.epochs if row.migration_s > 0]
@@ -146,6 +152,7 @@ def training_run_summary(config: Config, history: TrainingHistory) -> dict[str, 
         "mean_iteration_s": history.training_s / len(history.iterations),
         "num_plan_changes": len(changes),
         "moved_bytes": history.moved_bytes,
+        "layer_times": {one.name: one.layer_times for one in scenario.topology.domains},
         "link_bytes": math.fsum(row.num_bytes for row in history.iterations),
         "config": {name: to for name, to in to_dict(config).items() if name not in left_out},
     }
@@ -156,7 +163,7 @@ def training_run_files(
 ) -> dict[str, bytes]:
     """Make the content of all files; it depends on the flags alone, not on where it is written."""
     choice = OutputChoice(figures=config.figures, parquet=config.parquet)
-    said = training_run_summary(config, history)
+    said = training_run_summary(config, scenario, history)
     text = json.dumps(said, indent=2, allow_nan=False) + "\n"
     frames = {series: history.to_frame(series) for series in ("iterations", "epochs", "loads")}
     views = plan_views.plan_views(
@@ -187,11 +194,13 @@ def training_run_files(
     return files | choice.report_files(page)
 
 
-def show_training_run(config: Config, history: TrainingHistory, paths: Sequence[Path]) -> None:
+def show_training_run(
+    config: Config, scenario: TrainingRunScenario, history: TrainingHistory, paths: Sequence[Path]
+) -> None:
     """Print the sums and where the files are."""
     console = plain_console(sys.stdout)
     console.print(_title(config), style="bold", soft_wrap=True)
-    said = training_run_summary(config, history)
+    said = training_run_summary(config, scenario, history)
     console.print(
         f"{said['num_iterations']} iterations of {said['mean_iteration_s']:.3f} s on average "
         f"in {history.total_s:.1f} s",
@@ -202,6 +211,7 @@ def show_training_run(config: Config, history: TrainingHistory, paths: Sequence[
         f"{history.migration_s:.1f} s; {history.idle_s:.1f} s idle",
         soft_wrap=True,
     )
+    console.print(f"layer times: {layer_times_text(scenario.topology.domains)}", soft_wrap=True)
     if not history.epochs[-1].plan.parallelism:
         console.print(PERFECT_DEVICES, soft_wrap=True)
     for path in paths:

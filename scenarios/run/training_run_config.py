@@ -14,11 +14,11 @@ from agents.trainers.table import DEFAULT_TRAINER, TRAINER_HELP
 from des import DEFAULT_SCHEDULE, SCHEDULES
 from des.base.flags import JsonFlag, option
 from des.dynamics import DYNAMICS
-from des.job.models import MODEL_HELP
+from des.job.models import MODEL_HELP, PRECISION_HELP
 from des.plan.replacement import RESTART_S
 from des.world.domain_load import LOADS_HELP
+from des.worlds.world_flags import EXTRAPOLATE_HELP, PROFILE_GPU_HELP, PROFILE_HELP
 from scenarios.frame.outputs import figures_option, parquet_option
-from scenarios.frame.profile_flags import EXTRAPOLATE_HELP, PROFILE_GPU_HELP, PROFILE_HELP
 
 PROG = "python -m scenarios.training_run"
 DECIDERS = (*PLANNER_NAMES, *RULE_NAMES, *SCHEDULER_NAMES, POLICY, SEARCH_BOUND)
@@ -69,6 +69,7 @@ class Config(JsonFlag):
     microbatches: int = option(32, "microbatches of an iteration")
     microbatch_size: int = option(1, "sequences of a microbatch")
     sequence_length: int = option(4096, "tokens of a sequence")
+    precision: str = option("bf16", PRECISION_HELP)
     corrections: Path | None = option(
         None, "factors found by calibration, a JSON file", is_file=True
     )

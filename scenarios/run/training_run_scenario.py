@@ -21,7 +21,6 @@ from des import (
     Workload,
     build_workload,
     check_memory,
-    read_topology,
 )
 from des.base.command import UsageError
 from des.base.lazy import lazy
@@ -31,9 +30,7 @@ from des.dynamics import DYNAMICS
 from des.training.background import BackgroundLoad, beside_jobs
 from des.training.replayed_load import ReplayedLoad
 from des.training.training_settings import Planner, TrainingRun
-from scenarios.frame.profile_flags import (
-    with_profiles,
-)
+from des.worlds.world_flags import read_world
 from scenarios.iteration import iteration_config
 from scenarios.run.deciders import Decided, planner_of
 from scenarios.run.queue_loads import read_replayed_loads
@@ -56,7 +53,7 @@ OF_A_PLACEMENT = ("placement", "parallelism", "replicas", "shares")
 _OF_ONE_ITERATION = (
     *("network", "model", "num_layers", "profile", "profile_gpu", "extrapolate", "placement"),
     *("trainer", "schedule", "parallelism", "replicas", "shares", "microbatches"),
-    *("microbatch_size", "sequence_length"),
+    *("microbatch_size", "sequence_length", "precision"),
 )
 """Flags that the command for one iteration has, too."""
 
@@ -118,8 +115,8 @@ def _of_document(path: Path) -> _Given:
 
 
 def _of_flags(config: Config) -> _Given:
-    topology = with_profiles(
-        read_topology(config.network),
+    topology = read_world(
+        config.network,
         config.profile,
         gpu=config.profile_gpu,
         extrapolates=config.extrapolate,
@@ -130,6 +127,7 @@ def _of_flags(config: Config) -> _Given:
         num_microbatches=config.microbatches,
         microbatch_size=config.microbatch_size,
         sequence_length=config.sequence_length,
+        precision=config.precision,
     )
     workload = trained_workload(workload, trainer_named(config.trainer))
     path = config.corrections

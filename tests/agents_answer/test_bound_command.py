@@ -2,14 +2,17 @@
 
 import io
 import json
+from dataclasses import replace
 
 import pytest
 from bound_cases import site, sites
+from profiled import write_profile
 
 from agents.decide import main
 from agents.decision.plan_document import read_document
 from des import simulate
 from des.world.files.topology_writer import to_yaml
+from des.world.kernel_figures import FITTED_KERNELS
 
 JOB = ("--model", "llama2_7b", "--microbatches", "8")
 
@@ -54,6 +57,51 @@ def test_the_plan_in_a_file_is_repeated_and_stays_where_it_is_in_force(asked, ke
         "misfit": "",
     }
     assert "it is the answer and stays" in asked("--last", str(kept))[1]
+
+
+def test_a_profile_of_the_times_of_shapes_gives_the_answer_of_shapes(asked, tmp_path):
+    """Its points are of two tensor degrees, so no other is searched: the answer has one of them."""
+    profile = tmp_path / "measured.csv"
+    write_profile(profile, replace(site("A"), kernels=FITTED_KERNELS), "llama2_7b")
+    flags = ("--json", "--profile", str(profile), "--profile-gpu", "h100")
+
+    code, out, err = asked(*flags)
+    document = json.loads(out)
+    bound = read_document(document)
+    shaped = replace(
+        bound.topology, domains=tuple(replace(one, profile=None) for one in bound.topology.domains)
+    )
+
+    assert (code, err) == (0, "")
+    assert set(document["answer"]["layer_times"].values()) == {"profile measured.csv of h100"}
+    assert {one.tensor for one in bound.plan.parallelism} <= {1, 2}
+    assert simulate(shaped, bound.workload, bound.plan).makespan_s == pytest.approx(bound.step_s)
+    assert "layer times: profile measured.csv of h100" in asked(*flags[1:])[1]
+
+
+def test_a_profile_without_times_of_the_job_is_refused(asked, tmp_path):
+    profile = tmp_path / "measured.csv"
+    write_profile(profile, replace(site("A"), kernels=FITTED_KERNELS), "llama2_7b")
+    flags = ("--profile", str(profile), "--profile-gpu", "h100", "--sequence-length", "8192")
+
+    code, out, err = asked(*flags)
+
+    assert (code, out) == (2, "")
+    assert "profiles: must have times at 8192 tokens for one of these tensor degrees x" in err
+
+
+def test_layers_that_are_not_the_models_own_and_other_precisions_are_said(asked):
+    page = asked("--num-layers", "16", "--sequence-length", "1024")[1]
+
+    assert "num_layers 16: parameters and FLOPs of all 32 layers of llama2_7b are div" in page
+    assert "layer times: FLOPs at 0.5 of the peak" in page
+    code, _, err = asked("--precision", "fp8")
+    assert code == 2
+    assert "precision must be bf16, as its peak in others is that of a kind of GPU" in err
+    assert (
+        "precision must be one of bf16; got fp8"
+        in asked("--precision", "fp8", "--trainer", "deepspeed")[2]
+    )
 
 
 def test_loads_of_other_jobs_slow_a_site_down(asked):

@@ -66,6 +66,27 @@ def test_the_whole_time_of_the_gpus_is_the_jobs(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        ({"gpu": "h100"}, "shapes of matrices on h100"),
+        ({"gpu": "v100"}, "shapes of matrices on v100_32"),
+        ({"gpu": "h100", "attainable_fraction": 0.4}, "FLOPs at 0.4 of the peak"),
+        ({"gpu": "h100", "layer_times": "fraction"}, "FLOPs at 0.5 of the peak"),
+        ({"gpu": "east_west_120"}, "FLOPs at 0.5 of the peak"),
+        ({"gpu_peak": "120TFLOP/s"}, "FLOPs at 0.5 of the peak"),
+    ],
+)
+def test_layer_times_that_go_unsaid_are_of_shapes_where_the_kind_of_gpu_is_known(
+    tmp_path, keys, said
+):
+    plain = {key: value for key, value in JSON.items() if key != "attainable_fraction"}
+    world = read(tmp_path, plain | keys, ".json")
+
+    assert {domain.layer_times for domain in world.domains} == {said}
+    assert from_yaml(to_yaml(world)) == world
+
+
+@pytest.mark.parametrize(
     ("lines", "message"),
     [
         ("gpu: h1000", "gpu must be one of v100_32, a100_40, a100_80, h100, "),

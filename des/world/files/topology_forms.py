@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Literal
 
 from des.base.strict_forms import StrictForm
-from des.devices.gpu_kinds import gpu_kind_named
+from des.devices.gpu_kinds import GpuKind, gpu_kind_named
 from des.world.domain import Domain
 from des.world.files.access_form import AccessForm
 from des.world.files.nodes_form import NodesForm
@@ -103,9 +103,11 @@ class KernelsForm(StrictForm):
 class GpuForm(AccessForm):
     """GPU keys and limits, shared by both forms; the defaults are those of East-Central-West.
 
-    ``gpu`` names a model whose figures take the place of the defaults. With ``layer_times: shapes``
-    or ``profile`` the whole time of the GPUs is the job's (``attainable_fraction`` 1). ``profile``
-    is a file of measured times, of which those of ``profile_gpu`` (default: ``gpu``) are taken.
+    ``gpu`` names a model whose figures take the place of the defaults. ``layer_times`` that go
+    unsaid are those of a ``profile``, a file of measured times of which those of ``profile_gpu``
+    (default: ``gpu``) are taken; else of shapes if ``gpu`` names a known kind and no
+    ``attainable_fraction`` is given; else FLOPs over a fraction of the peak. With ``shapes`` or
+    ``profile`` the whole time of the GPUs is the job's (``attainable_fraction`` 1).
     """
 
     num_gpus: int = 8
@@ -133,7 +135,8 @@ class GpuForm(AccessForm):
             If there is no such GPU model, or a figure is impossible.
         """
         model = gpu_kind_named(name, self.gpu)
-        kernels = self._kernels_of(name)
+        source = self._source_on(model)
+        kernels = self._kernels_of(name, source)
         fraction = self.attainable_fraction
         if fraction is None:
             fraction = 0.5 if kernels is None else 1.0
@@ -151,23 +154,26 @@ class GpuForm(AccessForm):
             gpu_price_usd_per_hour=self.gpu_price_usd_per_hour,
             kernels=kernels,
             nodes=None if self.nodes is None else self._nodes_of(name, folder),
-            profile=self._profile_of(name, folder),
+            profile=self._profile_of(name, source, folder),
             site=self.site,
             access=self.to_access(),
             gpu_kind=model.name if model.is_product else None,
         )
 
-    @property
-    def _source(self) -> str:
-        return self.layer_times or ("fraction" if self.profile is None else "profile")
+    def _source_on(self, model: GpuKind) -> str:
+        """Source of layer times on GPUs of a kind: the best that the keys allow."""
+        if self.layer_times is not None:
+            return self.layer_times
+        if self.profile is not None:
+            return "profile"
+        return "shapes" if model.is_product and self.attainable_fraction is None else "fraction"
 
-    def _profile_of(self, name: str, folder: Path) -> LayerProfile | None:
-        if self._source != "profile":
+    def _profile_of(self, name: str, source: str, folder: Path) -> LayerProfile | None:
+        if source != "profile":
             for key in ("profile", "profile_gpu", "extrapolate"):
                 if getattr(self, key):
                     raise ValueError(
-                        f"domain {name}: {key} must be left out with layer_times {self._source}, "
-                        "got it"
+                        f"domain {name}: {key} must be left out with layer_times {source}, got it"
                     )
             return None
         if self.profile is None:
@@ -181,8 +187,8 @@ class GpuForm(AccessForm):
         except ValueError as error:
             raise ValueError(f"domain {name}: profile: {error}") from error
 
-    def _kernels_of(self, name: str) -> KernelFigures | None:
-        if self._source == "fraction":
+    def _kernels_of(self, name: str, source: str) -> KernelFigures | None:
+        if source == "fraction":
             if self.kernels is not None:
                 raise ValueError(
                     f"domain {name}: kernels must be left out with layer_times fraction, got it"

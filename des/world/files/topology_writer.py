@@ -121,6 +121,8 @@ def _domain_entry(domain: Domain) -> dict[str, object]:
         )
     if domain.kernels is not None:
         entry |= {"layer_times": "shapes", "kernels": _kernels_entry(domain.kernels)}
+    elif domain.gpu_kind is not None:
+        entry["layer_times"] = "fraction"
     return entry if domain.nodes is None else entry | {"nodes": _nodes_entry(domain.nodes)}
 
 

@@ -47,6 +47,7 @@ def _site(rng: np.random.Generator, name: str) -> dict[str, object]:
         "name": name,
         "num_gpus": 8 * int(rng.integers(1, MOST_SERVERS + 1)),
         "gpu": gpu,
+        "layer_times": "fraction",
         "intra_bandwidth": f"{GPU_KINDS[gpu]}GB/s",
         "intra_latency": "3us",
         "nodes": {

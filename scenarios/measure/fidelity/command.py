@@ -58,6 +58,7 @@ class Config(JsonFlag):
     model: str = option("llama2_7b", MODEL_HELP, is_file=True)
     num_layers: int | None = option(None, "number of layers", default_text="the model's")
     microbatches: int = option(4, "microbatches of an iteration", check=require_count)
+    sequence_length: int = option(4096, "tokens of a sequence", check=require_count)
     schedules: tuple[str, ...] = option(("gpipe", "1f1b"), f"some of {', '.join(SCHEDULES)}")
     samples: int = option(24, "placements", check=require_count)
     seed: int = option(0, "seed of the placements", check=require_seed)
@@ -91,6 +92,7 @@ def _command(argv: Sequence[str] | None) -> int:
         model=config.model,
         num_layers=config.num_layers,
         num_microbatches=config.microbatches,
+        sequence_length=config.sequence_length,
         schedules=config.schedules,
         num=config.samples,
         seed=config.seed,

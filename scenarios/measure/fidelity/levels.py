@@ -76,6 +76,7 @@ def shared_placements(
     model: str,
     num_layers: int | None,
     num_microbatches: int,
+    sequence_length: int,
     schedules: Sequence[str],
     num: int,
     seed: int,
@@ -92,7 +93,7 @@ def shared_placements(
         num_layers=num_layers,
         num_microbatches=(num_microbatches, num_microbatches),
         microbatch_sizes=(1,),
-        sequence_lengths=(4096,),
+        sequence_lengths=(sequence_length,),
         schedules=tuple(schedules),
     )
     cases = sample_cases(topology, family, num, seed=seed, regime=Regime(), purpose="check")

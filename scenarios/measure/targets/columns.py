@@ -48,7 +48,9 @@ def _scope_of(config: Config) -> Scope:
         for name in ("num_worlds", "num_draws", "num_epochs")
         if getattr(config, name) is not None
     }
-    world = None if config.network is None else world_of_file(config.network, config.model)
+    world = None
+    if config.network is not None:
+        world = world_of_file(config.network, config.model, config.sequence_length)
     scope = Scope(
         sizes=replace(sizes, **given),
         seed=config.seed,

@@ -47,6 +47,7 @@ class Config(JsonFlag):
         formerly="world",
     )
     model: str = option("llama2_7b", f"model of the job in --network: {MODEL_HELP}", is_file=True)
+    sequence_length: int = option(4096, "tokens of a sequence of the job in --network")
     sites: bool = option(
         False,
         "the suites of real sites in place of those on a plane, for planners; groups: "
@@ -192,6 +193,8 @@ def command_text(config: Config) -> str:
     flags += [f"--trainer {config.trainer}"] if config.trainer != DEFAULT_TRAINER else []
     flags += [f"--local {config.local}"] if config.local else []
     flags += [f"--network {config.network} --model {config.model}"] if config.network else []
+    if config.sequence_length != 4096:
+        flags += [f"--sequence-length {config.sequence_length}"]
     flags += ["--sites"] if config.sites else []
     flags += ["--quick"] if config.quick else []
     flags += [f"--controls {config.controls}"] if config.controls != "auto" else []

@@ -30,20 +30,23 @@ MOVING_CELLS = {
 """Law of the links, epochs of a held load, length of an epoch, whether moves pay for bytes."""
 
 
-def world_of_file(path: Path, model: str) -> SuiteWorld:
+def world_of_file(path: Path, model: str, sequence_length: int) -> SuiteWorld:
     """Read a world whose links stand still until a target lets them move.
 
     Parameters
     ----------
     model
         Preset of the job, see `des.job.models`.
+    sequence_length
+        Tokens of a sequence.
 
     Raises
     ------
     ValueError
         If the file or the model is wrong, or as `suite_world_of` does.
     """
-    return suite_world_of(path.stem, read_topology(str(path)), build_workload(model))
+    workload = build_workload(model, sequence_length=sequence_length)
+    return suite_world_of(path.stem, read_topology(str(path)), workload)
 
 
 def suite_world_of(

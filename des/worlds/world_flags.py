@@ -1,4 +1,4 @@
-"""Flags that take layer times of a world from profiles."""
+"""World of a command: its file, with layer times of profiles in place of those that it says."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -9,6 +9,7 @@ from des.world.domain import Domain
 from des.world.files.profile_files import read_layer_profile
 from des.world.kernel_figures import FITTED_KERNELS
 from des.world.topology import Topology
+from des.worlds.reading import read_topology
 
 PROFILE_HELP = (
     "file of measured layer times, CSV or JSON, for all domains, or NAME=FILE for some, with "
@@ -18,10 +19,10 @@ PROFILE_GPU_HELP = "GPU whose times of the profile are taken; none: the domain's
 EXTRAPOLATE_HELP = "scale times of a profile outside its points as shapes scale, not refuse them"
 
 
-def with_profiles(
-    topology: Topology, entries: Sequence[str], *, gpu: str | None, extrapolates: bool
+def read_world(
+    network: str, entries: Sequence[str], *, gpu: str | None, extrapolates: bool
 ) -> Topology:
-    """Return the world with measured layer times in all domains, or in those that are named.
+    """Read a world, with measured layer times in all domains or in those that are named.
 
     Where layer times were a fraction of the peak the whole time of the GPUs is then the job's.
 
@@ -30,8 +31,9 @@ def with_profiles(
     UsageError
         If an entry names no domain, or flags of profiles are given without one.
     ValueError
-        If a file is no profile, or lacks the GPU.
+        If a file is no world or no profile, or lacks the GPU.
     """
+    topology = read_topology(network)
     if not entries:
         for name, value in (("profile_gpu", gpu), ("extrapolate", extrapolates)):
             if value:
@@ -75,7 +77,9 @@ def _profiled(domain: Domain, path: str, gpu: str | None, extrapolates: bool) ->
 
 
 def _model_of(domain: Domain) -> str:
-    """Name of the GPU model whose peak and memory bandwidth a domain has."""
+    """Name of the GPU model that a domain names, or whose peak and memory bandwidth it has."""
+    if domain.gpu_kind is not None:
+        return domain.gpu_kind
     own = domain.gpu_peak_flops_per_s, domain.gpu_memory_bandwidth_bytes_per_s
     for name, model in GPU_KINDS.items():
         if own == (model.peak_flops_per_s, model.memory_bandwidth_bytes_per_s):
