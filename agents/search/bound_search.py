@@ -25,8 +25,9 @@ from agents.search.search import PlanRequest, bound_settings, candidates_of
 from agents.search.settings import unpaced_schedules
 from des import EVERY_STEP, InfeasiblePlacementError
 
-_MOST_POLISHED = 2
-"""Candidates of a kind whose layers are moved by times of whole iterations."""
+_MOST_POLISHED = 8
+"""Candidates of a kind whose layers are moved by times of whole iterations: where sends block, that
+gains up to a tenth, so a later one may become the best."""
 
 _MOST_EXACT = 8
 """Candidates of a kind that are simulated as whole plans."""

@@ -134,7 +134,7 @@ def candidates_of(
         found = _surveyed(desk, settings, chains)
         if found and len(chains[0]) > 1 and len(single) > MOST_ENUMERATED and not by_sites:
             found = _walked(request, desk, found)
-        groups.append(_improved(desk, found))
+        groups.append(_improved(desk, found, turns=len(single) > MOST_ENUMERATED))
     if among is not None:
         return FoundCandidates(groups=tuple(groups), num_judged=desk.num_judged[0])
     best_s = min((one.estimate_s for group in groups for one in group), default=np.inf)
@@ -231,10 +231,14 @@ def _schedules(request: PlanRequest) -> Iterator[tuple[str, int, float]]:
 def _chains(
     request: PlanRequest, desk: SearchDesk, settings: Sequence[BoundSetting]
 ) -> list[Chain]:
-    """Chains of several sites: all of few sites, one way round, those of near sites of many."""
+    """Chains of several sites: all of few sites, those of near sites of many.
+
+    Both ways round: stages near the input hold more activations, so that sites divide the layers
+    in another way.
+    """
     num_sites = request.topology.num_domains
     if num_sites <= MOST_ENUMERATED:
-        return [chain for chain in all_chains(range(num_sites)) if chain[0] < chain[-1]]
+        return [chain for chain in all_chains(range(num_sites)) if len(chain) > 1]
     _, first = next(ranked_settings(desk, settings, [tuple(range(num_sites))]), (np.inf, None))
     if first is None:
         return []
@@ -295,10 +299,18 @@ def _walked(
     return found
 
 
-def _improved(desk: SearchDesk, candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
-    """The best candidates with better splits, the quickest first."""
-    few = sorted(candidates, key=lambda one: one.estimate_s)[:_MOST_IMPROVED]
-    for one in few[:_MOST_TURNED]:
+def _distinct(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """The first of those that are alike but for sites of equal figures."""
+    alike = {(one.setting, one.splits, one.estimate_s): one for one in reversed(candidates)}
+    return list(reversed(alike.values()))
+
+
+def _improved(
+    desk: SearchDesk, candidates: Sequence[Candidate], *, turns: bool
+) -> tuple[Candidate, ...]:
+    """The best candidates with better splits, the quickest first; some turned round too."""
+    few = _distinct(sorted(candidates, key=lambda one: one.estimate_s))[:_MOST_IMPROVED]
+    for one in few[: _MOST_TURNED if turns else 0]:
         if len(one.chains[0]) > 1:
             few += desk.survey(one.setting, SiteChains.of([one.chains[0][::-1]]), np.inf)
     better = [desk.improved(one) for one in few]
