@@ -33,14 +33,14 @@ class StepRow:
 
 
 def measure(effort: Effort) -> Section:
-    """Time steps of the default task in the single and in the vector environment."""
-    task = make_scheduling_task(num_draws=2 if effort.is_quick else NUM_DRAWS)
+    """Time steps among perfect devices in the single and in the vector environment."""
+    task = make_scheduling_task(trainer="ideal", num_draws=2 if effort.is_quick else NUM_DRAWS)
     for seed in range(task.num_draws or 0):
         task.draws.of(seed)
     rows = [row for name, kept in ACTIONS.items() for row in _rows(task, name, kept, effort)]
     return Section(
         name="scheduling",
-        tables=[Table(title="Steps of EastWest/Scheduling-v0 with its defaults", rows=rows)],
+        tables=[Table(title="Steps of EastWest/Scheduling-v0 among perfect devices", rows=rows)],
         notes=[
             f"Episodes are among {NUM_DRAWS} draws that are worked out already. One by one: the "
             "Gymnasium environment."

@@ -16,7 +16,7 @@ from agents.scheduling.setting import Setting
 from agents.scheduling.task import NUM_KNOWN, PENALTY, Actions, SchedulingTask
 from agents.search.sketches import quickest_bound
 from agents.trainers.ideal import IDEAL
-from agents.trainers.table import trainer_named
+from agents.trainers.table import DEFAULT_TRAINER, trainer_named
 from agents.trainers.trainer import Trainer
 from des import (
     DYNAMICS,
@@ -52,7 +52,7 @@ def make_scheduling_task(
     penalty: float = PENALTY,
     num_draws: int | None = None,
     corrections: Corrections = NO_CORRECTIONS,
-    trainer: str = IDEAL.name,
+    trainer: str | None = None,
     **of_world: Any,
 ) -> SchedulingTask:
     """Put a scheduling task together from the arguments of the environment.
@@ -73,7 +73,8 @@ def make_scheduling_task(
     trainer
         Trainer that runs the plans, with GPUs, schedule and stages of its own; ``ideal``: each
         domain counts as one perfect device, which no trainer has. A trainer needs families that
-        exchange after every step.
+        exchange after every step. None: the default one, and ``ideal`` for a world that is given,
+        whose job has the gradients that it has.
 
     Raises
     ------
@@ -90,7 +91,8 @@ def make_scheduling_task(
     space = PlanSpace(
         families=families, schedules=schedules, period_steps=period_steps, bits=(16.0,)
     )
-    run_by = trainer_named(trainer)
+    by_default = DEFAULT_TRAINER if world is None else IDEAL.name
+    run_by = trainer_named(by_default if trainer is None else trainer)
     known_world = make_world(**of_world, trainer=run_by) if world is None else world
     return SchedulingTask(
         setting=Setting(world=known_world, space=space, corrections=corrections, trainer=run_by),

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from agents.trainers.ideal import IDEAL
+from agents.trainers.table import trainer_named
 from des.base.checks import require_count, require_seed
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
 from des.base.document import DOCUMENT
@@ -28,9 +30,10 @@ if TYPE_CHECKING:
 
     from agents.decision import run_epochs
     from agents.decision.problem import PlanningProblem
+    from agents.decision.situation import Scheduler
     from agents.planners.whole import family_search
     from agents.ppo import devices
-    from agents.replanning import replanning
+    from agents.replanning import bound_schedulers, replanning
     from agents.scheduling import make_task, playing
     from agents.scheduling.playing import Played
     from agents.scheduling.task import SchedulingTask
@@ -39,6 +42,7 @@ if TYPE_CHECKING:
     from scenarios.frame.report import Report
     from scenarios.train import sb3_policy
 else:
+    bound_schedulers = lazy("agents.replanning.bound_schedulers")
     make_task = lazy("agents.scheduling.make_task")
     playing = lazy("agents.scheduling.playing")
     devices = lazy("agents.ppo.devices")
@@ -62,8 +66,9 @@ SEARCH_HORIZON = 8.0
 """Epochs within which a move to the plan of a search in every epoch has to pay."""
 
 _EPILOG = f"""\
-The environment is EastWest/Scheduling-v0 with its defaults. Every policy is played on the same
-draws of links and loads, none of which the training has seen.
+The environment is EastWest/Scheduling-v0, by default with perfect devices, the fast proxy: with
+--trainer megatron all policies are trained and judged on bound plans. Every policy is played on
+the same draws of links and loads, none of which the training has seen.
 
 examples:
   {PROG} --out runs/scheduling
@@ -93,6 +98,7 @@ class Config(JsonFlag):
     num_envs: int = option(32, "environments stepped together")
     draws: int = option(128, "draws of links and loads to train on")
     held_out: int = option(64, "draws to judge on")
+    trainer: str = option(IDEAL.name, "ideal, or a trainer whose bound plans are learnt and judged")
     search: bool = option(True, "whether a search in every epoch is judged too, which takes long")
     figures: tuple[str, ...] = figures_option()
     parquet: bool = parquet_option()
@@ -102,6 +108,7 @@ class Config(JsonFlag):
             require_seed(PROG, "seeds", seed)
         for name in ("epochs", "steps", "num_envs", "draws", "held_out"):
             require_count(PROG, name, getattr(self, name))
+        trainer_named(self.trainer)
         if importlib.util.find_spec("stable_baselines3") is None:
             raise UsageError(f"{PROG} needs the extra sb3: pip install 'eastwest[sb3]'")
 
@@ -183,7 +190,9 @@ def _report(config: Config, frame: pd.DataFrame) -> Report:
 
 def _rows(config: Config) -> Iterator[PolicyRow]:
     """Judge rules, then train and judge policies, on the same draws."""
-    task = make_task.make_scheduling_task(num_epochs=config.epochs, num_draws=config.draws)
+    task = make_task.make_scheduling_task(
+        trainer=config.trainer, num_epochs=config.epochs, num_draws=config.draws
+    )
     seeds = range(HELD_OUT_SEED, HELD_OUT_SEED + config.held_out)
     kept = playing.play(task, playing.keeping(task), seeds)
     yield _row("never move", kept, kept)
@@ -240,9 +249,11 @@ def _searched(task: SchedulingTask, seeds: Sequence[int]) -> Played:
         )
         return search.run().best.plan
 
-    scheduler = replanning.SearchScheduler(
+    scheduler: Scheduler = replanning.SearchScheduler(
         planner=best_plan, horizon_epochs=SEARCH_HORIZON, schedules=setting.space.schedules
     )
+    if not setting.trainer.is_ideal:
+        scheduler = bound_schedulers.search_bound_scheduler(setting.trainer, SEARCH_HORIZON)
     found = [run_epochs.run_course(setting.world, seed, scheduler) for seed in seeds]
     total_s = np.array([one.total_s for one in found])
     moves = [sum(row.change_s > 0.0 for row in one.rows) for one in found]

@@ -15,8 +15,14 @@ from des import Plan
 from des.plan.replacement import Replacement
 
 NUM_EPOCHS = 5
-FEW = {"num_epochs": NUM_EPOCHS, "num_known": 3, "num_draws": 8, "iterations_per_epoch": 20}
-"""The default world in short episodes."""
+FEW = {
+    "trainer": "ideal",
+    "num_epochs": NUM_EPOCHS,
+    "num_known": 3,
+    "num_draws": 8,
+    "iterations_per_epoch": 20,
+}
+"""The default world in short episodes, among perfect devices."""
 
 RARE = FEW | {
     "families": FAMILIES,
@@ -28,6 +34,7 @@ HALF = LoadLaw(low_factor=0.5, high_factor=0.5)
 """Domains at half their speed."""
 
 PAIR = {
+    "trainer": "ideal",
     "network": world("AB", {"AB": (100.0, 0.25), "BA": (50.0, 0.5)}),
     "model": unit_workload([(1, 2)] * 4, num_microbatches=2, message_bytes=4.0),
     "law": "steady",

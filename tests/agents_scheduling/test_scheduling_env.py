@@ -39,8 +39,14 @@ def test_both_checkers_are_content(arguments):
     check_env_sb3(env, skip_render_check=True)
 
 
-def test_defaults_are_as_documented():
-    env = gymnasium.make(ID).unwrapped
+@pytest.mark.parametrize(
+    ("arguments", "trainer", "iterations"),
+    [({}, "megatron", 198), ({"trainer": "ideal"}, "ideal", 388)],
+)
+def test_defaults_are_as_documented(arguments, trainer, iterations):
+    """Iterations are those of the quickest plan in 1,200 s: as bound, and of perfect devices."""
+    env = gymnasium.make(ID, **arguments).unwrapped
+    assert env.task.setting.trainer.name == trainer
     world = env.task.setting.world
 
     sizes = [10, *[5] * 4, *[4] * 4, *[3] * 4, 5, 1]
@@ -50,7 +56,7 @@ def test_defaults_are_as_documented():
     assert world.topology.domains == read_topology("four_uneven").domains
     assert world.topology.dynamics == DYNAMICS["markov_slow"]
     assert world.load == LoadLaw(low_factor=0.5, high_factor=1.0, dwell_epochs=8)
-    assert (world.num_epochs, world.epoch_s, world.iterations_per_epoch) == (64, 1200.0, 388)
+    assert (world.num_epochs, world.epoch_s, world.iterations_per_epoch) == (64, 1200.0, iterations)
     assert world.replacement == Replacement()
     assert (env.task.penalty, env.task.num_draws) == (0.1, None)
 

@@ -203,3 +203,13 @@ def test_seeds_that_agree_leave_the_interval_of_networks(values, num_seeds):
 def test_figures_that_are_missing_have_no_interval():
     with pytest.raises(ValueError, match="values must be a non-empty table of finite numbers"):
         over_seeds_and_networks(np.array([[1.0, math.nan]]))
+
+
+def test_with_a_trainer_bound_plans_are_compared_with_rules_and_the_search(checkpoint, tmp_path):
+    """No gap is below the best of all, and the best has none."""
+    found = rows(checkpoint, tmp_path / "run", "--trainer", "megatron")
+
+    gaps = found.pivot(index=["variant", "seed"], columns="network", values="gap")
+    assert set(found["variant"]) == {"hi_ppo", *CONTROLS, "rules", "search"}
+    assert (gaps.min() == 0.0).all()
+    assert (gaps.loc["hi_ppo"] < 0.05).all(axis=None)

@@ -105,7 +105,7 @@ flat policy of one world: python -m scenarios.ablations.flat.
 examples:
   {PROG} --out runs/ablations
   {PROG} --resume --out runs/ablations
-  {PROG} --trainer megatron --num-domains 4,5,6 --num-worlds 8 --out runs/bound
+  {PROG} --trainer megatron --num-domains 5,10 --num-worlds 6 --out runs/bound
   {PROG} --pure-ppo runs/pure/placement.pt --num-domains 4,5 --num-worlds 8 --out runs/pure_ppo
 
 It ends with what learning is worth: paired differences to what has learnt nothing.

@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -9,9 +10,11 @@ from rich.console import Console
 
 import calibration
 from agents.ppo import devices
+from agents.trainers.table import trainer_named
 from calibration import FittedFor
 from calibration.loop import Subject, Timetable, default_interval_steps
 from des import NO_CORRECTIONS, Corrections
+from des.base.compiling_ahead import compiling_ahead
 from des.base.console import FittedConsole
 from des.base.flags import from_dict
 from des.base.interruption import INTERRUPTED
@@ -112,15 +115,18 @@ def _is_complete(run: _Run, at_work: ParallelMap) -> bool:
     config, worlds = prepared.config, prepared.worlds
     around = WorldsAround(named=tuple(worlds.values()))
     first = first_policies(config, around)
-    with training_calibration(
-        prepared.subject,
-        folder,
-        console,
-        timetable=_timetable(config),
-        initial=prepared.initial,
-        bound=config.calibration_bound,
-        is_begun=(folder.path / PLACEMENT_PT).exists(),
-    ) as calibrated:
+    with (
+        _plans_ahead(config),
+        training_calibration(
+            prepared.subject,
+            folder,
+            console,
+            timetable=_timetable(config),
+            initial=prepared.initial,
+            bound=config.calibration_bound,
+            is_begun=(folder.path / PLACEMENT_PT).exists(),
+        ) as calibrated,
+    ):
         stages = StagedTraining(
             config=config,
             around=around,
@@ -154,6 +160,15 @@ def _is_complete(run: _Run, at_work: ParallelMap) -> bool:
     )
     judge_and_report(outcome, folder, at_work, console)
     return True
+
+
+def _plans_ahead(config: HiPpoConfig) -> AbstractContextManager[object]:
+    """Compile the kernels that bind plans in a second process, while calibration begins."""
+    if trainer_named(config.trainer).is_ideal:
+        return nullcontext()
+    return compiling_ahead(
+        "scenarios.train.east_west.plans_ahead", {"agents.search.kernels.splits": "survey"}
+    )
 
 
 def _timetable(config: HiPpoConfig) -> Timetable:
