@@ -66,11 +66,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _command(argv: Sequence[str] | None) -> int:
     config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES)
     frame_of_run = report.run_frame(config, PROG)
-    table = predict_folder(config.cases, is_shipped=config.cases == SHIPPED)
+    table = predict_bridge(config.cases, is_shipped=config.cases == SHIPPED)
     return report.publish(reproduce(table), config.out, frame_of_run)
 
 
-def predict_folder(folder: Path, *, is_shipped: bool = False) -> MeasuredTable:
+def predict_bridge(folder: Path, *, is_shipped: bool = False) -> MeasuredTable:
     """Predict all rows of the CSV files of a folder that have a preset and a plan of ours.
 
     Raises
@@ -83,7 +83,7 @@ def predict_folder(folder: Path, *, is_shipped: bool = False) -> MeasuredTable:
     cells: list[MeasuredCell] = []
     left_out: dict[str, Counter[str]] = {}
     for path in sorted(existing_cases(folder, kind="folder").glob("*.csv")):
-        for row in megatron_bridge_rows.read_rows(path):
+        for row in megatron_bridge_rows.read_bridge_rows(path):
             if row.misfit:
                 left_out.setdefault(row.misfit, Counter())[row.model] += 1
             else:

@@ -132,7 +132,7 @@ class BridgeRow(BaseModel):
         return self.gbs * self.sequence_length / self.gpus / step_s(self.model_copy(update=same))
 
 
-def read_rows(path: Path) -> Iterator[BridgeRow]:
+def read_bridge_rows(path: Path) -> Iterator[BridgeRow]:
     """Read a CSV file of rows.
 
     Raises

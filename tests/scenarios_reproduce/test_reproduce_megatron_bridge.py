@@ -5,8 +5,8 @@ import math
 import pytest
 
 from scenarios.reproduce import megatron_bridge
-from scenarios.reproduce.megatron_bridge import DENSE, SHIPPED, SPARSE, predict_folder
-from scenarios.reproduce.megatron_bridge_rows import BridgeRow, read_rows, step_s
+from scenarios.reproduce.megatron_bridge import DENSE, SHIPPED, SPARSE, predict_bridge
+from scenarios.reproduce.megatron_bridge_rows import BridgeRow, read_bridge_rows, step_s
 
 HEAD = ",".join(BridgeRow.model_fields)
 ROW = "26.04,pretrain,LLAMA3_70B,DGX-H100,64,FP8,256,1,8192,0,4,8,1,5,,1633,731"
@@ -23,12 +23,12 @@ def written(folder, *rows):
 
 
 def row_of(text, folder):
-    (row,) = read_rows(written(folder, text))
+    (row,) = read_bridge_rows(written(folder, text))
     return row
 
 
 def test_the_shipped_rows_are_read_and_most_are_predicted():
-    rows = list(read_rows(SHIPPED / "rows.csv"))
+    rows = list(read_bridge_rows(SHIPPED / "rows.csv"))
 
     assert len(rows) == 145
     assert {row.misfit for row in rows} == {
@@ -42,7 +42,7 @@ def test_the_shipped_rows_are_read_and_most_are_predicted():
 def test_the_fitted_constant_makes_the_errors_of_llama_3_on_h100_cancel_out():
     """Each of its two configurations counts once, by the mean of its releases."""
     errors: dict[str, list[float]] = {}
-    for row in read_rows(SHIPPED / "rows.csv"):
+    for row in read_bridge_rows(SHIPPED / "rows.csv"):
         if row.system == "DGX-H100" and row.model.startswith("LLAMA3"):
             off = math.log(row.predicted_tokens_per_s_gpu / row.tokens_per_s_gpu)
             errors.setdefault(row.model, []).append(off)
@@ -73,7 +73,7 @@ def test_work_in_fewer_bits_is_quicker_and_releases_are_one_prediction(tmp_path)
 def test_a_table_tells_kinds_apart_and_names_what_it_leaves_out(tmp_path):
     written(tmp_path, SMALL, MOE, UNKNOWN, SPREAD)
 
-    table = predict_folder(tmp_path)
+    table = predict_bridge(tmp_path)
     judged = megatron_bridge.reproduce(table)
 
     assert [cell.quantity for cell in table.cells] == [DENSE, SPARSE]
@@ -97,7 +97,7 @@ def test_rows_that_cannot_be_are_named(row, message, tmp_path):
     path = written(tmp_path, row)
 
     with pytest.raises(ValueError, match=f"^{path}: {message}"):
-        list(read_rows(path))
+        list(read_bridge_rows(path))
 
 
 def test_a_folder_without_known_models_is_bad_input(tmp_path, capsys):
