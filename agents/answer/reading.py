@@ -31,7 +31,7 @@ from des.world.site_limits import notes_on_sites
 from des.worlds import EXAMPLE_JOBS
 from des.worlds.world_flags import read_world
 
-IN_JOB = ("model", "num_layers", "microbatches", "sequence_length", "precision")
+IN_JOB = ("model", "num_layers", "microbatches", "sequence_length")
 OF_LAST = (
     "last_schedule",
     "last_exchange",
@@ -244,7 +244,8 @@ def loads_of(config: Config, topology: Topology) -> tuple[DomainLoad, ...]:
 def job_of(config: Config) -> tuple[TrainingJob, int, str]:
     """The job, the sequences of a microbatch that it names, and what was rounded."""
     if config.job is not None:
-        return *read_job(EXAMPLE_JOBS.get(config.job, Path(config.job))), ""
+        job, size = read_job(EXAMPLE_JOBS.get(config.job, Path(config.job)))
+        return job.in_precision(config.precision), size, ""
     require_count(PROG, "microbatches", config.microbatches, MOST_ITEMS)
     require_count(PROG, "sequence_length", config.sequence_length)
     tokens = config.microbatches * config.sequence_length

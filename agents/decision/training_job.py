@@ -1,6 +1,6 @@
 """A training job as a user gives it: a model and the sequences of one step, however grouped."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Self
 
@@ -112,6 +112,21 @@ class TrainingJob:
                 f"{job.num_sequences} sequences of {sequence_length} tokens"
             )
         return job
+
+    def in_precision(self, name: str) -> Self:
+        """Return the job in a precision that a flag names, where its own is the default.
+
+        Raises
+        ------
+        ValueError
+            If there is none of that name, or the job has another that is not the default.
+        """
+        precision = precision_named("training job", name)
+        if "bf16" not in (precision, self.precision) and precision != self.precision:
+            raise ValueError(
+                f"training job: precision must be that of the job, {self.precision}; got {name}"
+            )
+        return self if precision == "bf16" else replace(self, precision=precision)
 
     @property
     def tokens_per_step(self) -> int:

@@ -41,6 +41,7 @@ _LEFT_OUT_AT = {
     "sequence_parallel": True,
     "gradient_precision": "bf16",
     "precision": "bf16",
+    "attention_share": 1.0,
     "behind_backward": True,
     "outer_state": "gpu",
     "sends": "overlapped",

@@ -24,6 +24,7 @@ _DECISIONS_ALONE = ("server", "racks")
 _ADDED = {
     **dict.fromkeys(("kernels", "nodes", "profile", "site", "flow_cap_bytes_per_s", "hosts")),
     "gpu_kind": None,
+    "attention_share": 1.0,
     "packets": asdict(LINE_RATE),
     "access": asdict(OPEN),
     "runtime": asdict(IDEAL),

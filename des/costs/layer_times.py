@@ -1,6 +1,7 @@
 """Times of layers from the sizes of their matrices, a GPU's data sheet and its kernels' figures."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import NamedTuple
 
 from des.costs.layer_products import (
@@ -133,6 +134,10 @@ def layer_seconds(
         spread=spread,
         layer=layer,
     )
+    if shape.attention_kernel == "flash" and shape.architecture.attention_window is None:
+        share = gpu.kernels.attention_share
+        done = (one._replace(repeats=share * one.repeats) for one in work.attention)
+        work = replace(work, attention=tuple(done))
     gpu_s, launch_s = work_s(work, gpu), gpu.kernels.layer_launch_s
     forward_s = max(gpu_s.forward + exchange_s, _LAUNCHES["forward"] * launch_s)
     again_s = 0.0

@@ -183,6 +183,8 @@ class Plan:
     def check_against(self, topology: Topology, workload: Workload) -> None:
         """Refuse a plan that does not match the topology or the workload.
 
+        The parallelism of domains that hold no layers says nothing, so it is not checked.
+
         Raises
         ------
         ValueError
@@ -206,9 +208,11 @@ class Plan:
                 f"plan: parallelism must hold one entry for each of {topology.num_domains} "
                 f"domains, got {len(self.parallelism)}"
             )
-        for domain, parallelism in zip(topology.domains, self.parallelism, strict=False):
+        in_use = {domain for placement in placements for domain in placement.domain_of_layer}
+        for index in sorted(in_use) if self.parallelism else ():
+            domain = topology.domains[index]
             owner = f"plan: parallelism of domain {domain.name}"
-            check_sharing(owner, parallelism, domain, workload)
+            check_sharing(owner, self.parallelism[index], domain, workload)
 
     def parallelism_of(self, domain: int) -> Parallelism | None:
         """Division of the work among a domain's GPUs; None where they work as one device.

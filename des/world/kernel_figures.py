@@ -20,17 +20,22 @@ class KernelFigures:
         however small the layer. [s]
     iteration_overhead_s
         Time of an iteration that is neither computing nor a message. [s]
+    attention_share
+        Share of its products that fused attention without a window does; 1/2 where it skips blocks
+        that a causal mask hides.
     """
 
     matmul_efficiency: float
     memory_efficiency: float
     layer_launch_s: float
     iteration_overhead_s: float
+    attention_share: float = 1.0
 
     def __post_init__(self) -> None:
         owner = "kernel figures"
         require_fraction(owner, "matmul_efficiency", self.matmul_efficiency)
         require_fraction(owner, "memory_efficiency", self.memory_efficiency)
+        require_fraction(owner, "attention_share", self.attention_share)
         for field in ("layer_launch_s", "iteration_overhead_s"):
             require_non_negative(owner, field, getattr(self, field))
 

@@ -10,9 +10,7 @@ from des.base.quantities import parse_tokens
 from des.job.precision import precision_named
 from scenarios.iteration.iteration_config import PROG, Config
 
-_IN_FILE = (
-    *("model", "num_layers", "microbatches", "microbatch_size", "sequence_length", "precision"),
-)
+_IN_FILE = ("model", "num_layers", "microbatches", "microbatch_size", "sequence_length")
 
 
 def with_job(config: Config, given: Set[str]) -> tuple[Config, str]:
@@ -28,7 +26,7 @@ def with_job(config: Config, given: Set[str]) -> tuple[Config, str]:
     if config.job is not None:
         _refuse_given("job", _IN_FILE, given)
         job, size = read_job(config.job)
-        config = _filled(config, job, size)
+        config = _filled(config, job.in_precision(config.precision), size)
     if config.tokens_per_step is None:
         return config, ""
     if config.job is None:

@@ -9,6 +9,7 @@ from scenarios.reproduce import (
     crosspipe,
     diloco,
     measured,
+    megatron_bridge,
     real_runs,
     rivals,
     sailor,
@@ -29,6 +30,10 @@ COMMANDS: dict[str, tuple[Callable[[Sequence[str] | None], int], str]] = {
         measured.main,
         "times and memory of measured runs, from shapes of layers (vTrain, Korthikanti et al.)",
     ),
+    "megatron_bridge": (
+        megatron_bridge.main,
+        "tokens per second of Megatron-Bridge on H100 to GB300 in BF16 to NVFP4",
+    ),
     "real_runs": (
         real_runs.main,
         "steps of real PyTorch pipelines over emulated WAN links, by runtime and hosts",
@@ -47,8 +52,8 @@ COMMANDS: dict[str, tuple[Callable[[Sequence[str] | None], int], str]] = {
 
 _EPILOG = f"""\
 --cases is a file of published figures; for sailor it is a folder of CSV files,
-for measured, real_runs and blox one of JSON files, for rivals one of worlds, for serving one of
-cases.
+for measured, real_runs and blox one of JSON files, for megatron_bridge one of CSV files, for rivals
+one of worlds, for serving one of cases.
 Each but serving writes table.csv, table.md, report.html and picture.png to --out.
 
 examples:

@@ -44,6 +44,14 @@ def test_a_job_file_says_the_format_of_passes(tmp_path):
         read_job(_written(tmp_path, precision="fp16"))
 
 
+def test_a_flag_gives_a_job_without_a_precision_one(tmp_path):
+    plain, low = (read_job(_written(tmp_path, precision=name))[0] for name in ("bf16", "fp8"))
+
+    assert plain.in_precision("fp8") == low.in_precision("bf16") == low.in_precision("fp8") == low
+    with pytest.raises(ValueError, match="precision must be that of the job, fp8; got mxfp8"):
+        low.in_precision("mxfp8")
+
+
 def test_a_model_next_to_the_file_is_found(tmp_path):
     (tmp_path / "own.yaml").write_text(
         "{num_layers: 2, hidden_size: 64, num_heads: 4, num_key_value_heads: 2, ffn_size: 256,\n"

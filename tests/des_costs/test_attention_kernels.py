@@ -7,6 +7,7 @@ from shapes import TINY, UNIT_GPU, shape_of
 
 from des import build_workload
 from des.costs.layer_times import layer_seconds
+from des.job.transformer import layer_flops
 
 ALONE = {"tensor": 1, "data": 1, "exchange_s": 0.0}
 
@@ -55,3 +56,17 @@ def test_the_kernel_of_a_recomputation_goes_without_saying():
 def test_other_kernels_are_refused(kept, kernel, message):
     with pytest.raises(ValueError, match=f"^{message}"):
         build_workload("llama2_7b", recomputation=kept, attention=kernel)
+
+
+def test_fused_attention_may_skip_what_a_causal_mask_hides():
+    """Half of its products in all passes; plain attention does all of them."""
+    half = UNIT_GPU._replace(kernels=replace(UNIT_GPU.kernels, attention_share=0.5))
+    ample = {"memory_bandwidth_bytes_per_s": 1e30}
+    flops = layer_flops(TINY, batch_size=2, sequence=4)
+
+    found = layer_seconds(shape_of(TINY, "flash"), half._replace(**ample), **ALONE)
+
+    assert found.forward == pytest.approx(flops.matrix_flops + flops.attention_flops / 2)
+    assert found.input_gradient == pytest.approx(flops.matrix_flops + flops.attention_flops)
+    plain = shape_of(TINY, "none")
+    assert layer_seconds(plain, half, **ALONE) == layer_seconds(plain, UNIT_GPU, **ALONE)

@@ -241,7 +241,7 @@ def test_a_domain_serves_one_replica():
         ),
         (
             Plan(
-                placement=Placement(domain_of_layer=(0, 0)),
+                placement=Placement(domain_of_layer=(0, 1)),
                 parallelism=shares("1x1x1", "1x2x1", "1x1x1"),
             ),
             "parallelism of domain B must use at most its 1 GPUs, got tensor 1 x data 2 x pipeli"
@@ -252,6 +252,16 @@ def test_a_domain_serves_one_replica():
 def test_a_plan_that_does_not_match_is_refused(chosen, message):
     with pytest.raises(ValueError, match=message):
         chosen.check_against(free_world(3), unit_workload([(1, 1)] * 2, num_microbatches=2))
+
+
+def test_the_parallelism_of_a_domain_without_layers_is_not_checked():
+    """One for all domains may be too wide for one that the plan does not use."""
+    chosen = Plan(
+        placement=Placement(domain_of_layer=(0, 0)),
+        parallelism=shares("1x1x1", "1x2x1", "1x1x1"),
+    )
+
+    chosen.check_against(free_world(3), unit_workload([(1, 1)] * 2, num_microbatches=2))
 
 
 @given(case=parallel_cases())

@@ -74,6 +74,7 @@ def test_the_wheel_has_the_published_figures(wheel_names):
         "opt_350m_profile.csv",
         "real_runs.csv",
         "real_runs_stages.csv",
+        "rows.csv",
     }
     assert "scenarios/reproduce/data/sailor/LICENSE" in data
 

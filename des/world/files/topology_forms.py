@@ -89,6 +89,7 @@ class KernelsForm(StrictForm):
     memory_efficiency: float = FITTED_KERNELS.memory_efficiency
     layer_launch: Latency = FITTED_KERNELS.layer_launch_s
     iteration_overhead: Latency = FITTED_KERNELS.iteration_overhead_s
+    attention_share: float = FITTED_KERNELS.attention_share
 
     def to_figures(self) -> KernelFigures:
         """Make the value."""
@@ -97,6 +98,7 @@ class KernelsForm(StrictForm):
             memory_efficiency=self.memory_efficiency,
             layer_launch_s=self.layer_launch,
             iteration_overhead_s=self.iteration_overhead,
+            attention_share=self.attention_share,
         )
 
 

@@ -147,6 +147,7 @@ def _kernels_entry(kernels: KernelFigures) -> dict[str, object]:
         "memory_efficiency": float(kernels.memory_efficiency),
         "layer_launch": format_quantity(kernels.layer_launch_s, "us", TIME_S),
         "iteration_overhead": format_quantity(kernels.iteration_overhead_s, "us", TIME_S),
+        **({} if kernels.attention_share == 1.0 else {"attention_share": kernels.attention_share}),
     }
 
 

@@ -1,0 +1,215 @@
+"""Rows of Megatron-Bridge's performance summary, and what the simulator predicts of them.
+
+The world of a row is its system, the job its model, precision and batch, the plan its degrees.
+Assumed, as no row says it: gradients in BF16, a sharded optimiser, sums of gradients that hide
+behind the backward pass, no recomputation, no layers that predict further tokens.
+"""
+
+import csv
+import io
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import Annotated, NamedTuple
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from calibration.measured.runs import FITTED_FIGURES
+from des import Domain, GradientExchange, Parallelism, Placement, Plan, Topology, build_workload
+from des.base.strict_forms import first_error
+from des.base.text_files import read_text
+from des.compiled.simulate import simulate_compiled
+from des.devices.gpu_kinds import gpu_kind_named
+from des.job.models import architecture_named
+from des.job.precision import Precision
+from des.world.kernel_figures import FITTED_KERNELS
+from des.world.nodes import Nodes
+
+H100_MATMUL_EFFICIENCY = 0.75
+"""The one fitted constant: share of the peak that matrix products reach, for which the errors of
+the two configurations of Llama 3 on H100 (70B on 64 GPUs, 405B on 1,024) cancel out.
+"""
+
+BRIDGE_KERNELS = replace(
+    FITTED_KERNELS, matmul_efficiency=H100_MATMUL_EFFICIENCY, attention_share=0.5
+)
+"""Figures of kernels on all systems; attention skips what its mask hides, the rest is of A100."""
+
+MODELS = MappingProxyType(
+    {
+        "LLAMA3_8B": "llama3_8b",
+        "LLAMA3_70B": "llama3_70b",
+        "LLAMA3.1_405B": "llama3_405b",
+        "DeepSeekV3": "deepseek_v3",
+        "Qwen3_30B_a3B": "qwen3_30b_a3b",
+        "Qwen3_235B_a22B": "qwen3_235b_a22b",
+    }
+)
+"""Presets of models, by their names in the rows up to a bracket; others have none."""
+
+PRECISIONS: MappingProxyType[str, Precision] = MappingProxyType(
+    {"BF16": "bf16", "FP8": "fp8", "FP8-CS": "fp8", "MXFP8": "mxfp8", "NVFP4": "nvfp4"}
+)
+"""Precisions by their names in the rows; CS has a scale for each tensor."""
+
+
+class System(NamedTuple):
+    """GPUs of a system, those that NVLink joins, and rates of a GPU one way. [bytes/s]"""
+
+    gpu: str
+    gpus_per_node: int
+    nvlink_bytes_per_s: float
+    card_bytes_per_s: float
+
+
+SYSTEMS = MappingProxyType(
+    {
+        "DGX-H100": System("h100", 8, 450e9, 50e9),
+        "DGX-B200": System("b200", 8, 900e9, 50e9),
+        "DGX-B300": System("b300", 8, 900e9, 100e9),
+        "DGX-GB200": System("gb200", 64, 900e9, 50e9),
+        "DGX-GB300": System("gb300", 64, 900e9, 100e9),
+    }
+)
+"""Systems by name (NVIDIA's data sheets); of the 72 GPUs of a rack a job has 64 (NVL72)."""
+
+_Count = Annotated[int, Field(gt=0, le=10**6)]
+
+
+class BridgeRow(BaseModel):
+    """A measured row; ``fsdp`` above 0 shards parameters, an empty ``ep`` is 1."""
+
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False, frozen=True)
+
+    release: str
+    task: str
+    model: str
+    system: str
+    gpus: _Count
+    precision: str
+    gbs: _Count
+    mbs: _Count
+    sequence_length: _Count
+    fsdp: Annotated[int, Field(ge=0)]
+    tp: _Count
+    pp: _Count
+    cp: _Count
+    vp: _Count
+    ep: _Count
+    tokens_per_s_gpu: Annotated[float, Field(gt=0)]
+    model_tflops_gpu: Annotated[float, Field(gt=0)]
+
+    @property
+    def preset(self) -> str | None:
+        """Name of the model's preset; None where there is none."""
+        return MODELS.get(self.model.partition(" (")[0])
+
+    @property
+    def data(self) -> int:
+        """Data ranks."""
+        return self.gpus // (self.tp * self.pp * self.cp)
+
+    @property
+    def misfit(self) -> str:
+        """Reason why the row is not predicted; empty where it is."""
+        if self.preset is None:
+            return "the model has no preset"
+        if self.ep > 1 and (self.data * self.cp) % self.ep:
+            return "experts are spread over tensor ranks, too"
+        return ""
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether the model has experts."""
+        return self.preset is not None and architecture_named(self.preset).experts is not None
+
+    @property
+    def predicted_tokens_per_s_gpu(self) -> float:
+        """Tokens per second and GPU in the simulator."""
+        same = {"release": "", "tokens_per_s_gpu": 1.0, "model_tflops_gpu": 1.0}
+        return self.gbs * self.sequence_length / self.gpus / step_s(self.model_copy(update=same))
+
+
+def read_bridge_rows(path: Path) -> Iterator[BridgeRow]:
+    """Read a CSV file of rows.
+
+    Raises
+    ------
+    ValueError
+        If a value or a column is wrong; naming file, line, field, what is allowed and what came.
+    """
+    lines = csv.DictReader(io.StringIO(read_text(path), newline=""), strict=True)
+    for number, line in enumerate(lines, start=2):
+        try:
+            row = BridgeRow.model_validate(line | {"ep": line.get("ep") or "1"})
+        except ValidationError as error:
+            raise ValueError(f"{path}: line {number}: {first_error(error)}") from error
+        for field, known in (("system", SYSTEMS), ("precision", PRECISIONS)):
+            if getattr(row, field) not in known:
+                raise ValueError(
+                    f"{path}: line {number}: {field} must be one of {', '.join(known)}; "
+                    f"got {getattr(row, field)!r}"
+                )
+        if row.gpus % (row.tp * row.pp * row.cp) or row.gbs % (row.mbs * row.data):
+            raise ValueError(
+                f"{path}: line {number}: gpus must be a multiple of tp x pp x cp, and gbs of mbs x "
+                f"data ranks; got {row.gpus} and {row.gbs}"
+            )
+        yield row
+
+
+@lru_cache(maxsize=256)
+def step_s(row: BridgeRow) -> float:
+    """Time of a step in the simulator. [s]"""
+    together = row.mbs * row.data
+    workload = build_workload(
+        str(row.preset),
+        num_microbatches=row.gbs // together,
+        microbatch_size=together,
+        sequence_length=row.sequence_length,
+        precision=PRECISIONS[row.precision],
+    )
+    is_interleaved = row.pp > 1 and row.vp > 1
+    shared = Parallelism(
+        tensor=row.tp,
+        data=row.data,
+        pipeline=row.pp,
+        chunks=row.vp if is_interleaved else 1,
+        context=row.cp,
+        expert=row.ep,
+        sharding="parameters" if row.fsdp else "optimiser" if row.data * row.cp > 1 else "none",
+    )
+    plan = Plan(
+        placement=Placement(domain_of_layer=(0,) * workload.num_layers),
+        schedule="interleaved_1f1b" if is_interleaved else "1f1b",
+        parallelism=(shared,),
+        exchange=GradientExchange(overlapped=True),
+    )
+    return simulate_compiled(Topology.of([_cluster(row)], []), workload, plan).makespan_s
+
+
+def _cluster(row: BridgeRow) -> Domain:
+    """The system with the GPUs of the row."""
+    system = SYSTEMS[row.system]
+    kind, size = gpu_kind_named("of a row", system.gpu), min(system.gpus_per_node, row.gpus)
+    latency_s = FITTED_FIGURES.step_latency_s
+    return Domain(
+        name="cluster",
+        num_gpus=row.gpus,
+        gpu_peak_flops_per_s=kind.peak_flops_per_s,
+        gpu_memory_bytes=kind.memory_bytes,
+        gpu_memory_bandwidth_bytes_per_s=kind.memory_bandwidth_bytes_per_s,
+        attainable_fraction=1.0,
+        intra_bandwidth_bytes_per_s=system.nvlink_bytes_per_s,
+        intra_latency_s=latency_s,
+        kernels=BRIDGE_KERNELS,
+        gpu_kind=kind.name,
+        nodes=Nodes(
+            gpus_per_node=size,
+            nics_per_node=size,
+            nic_bandwidth_bytes_per_s=system.card_bytes_per_s,
+            nic_latency_s=latency_s,
+        ),
+    )
