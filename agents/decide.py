@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from agents.decision import plan_space, whole_plan
     from agents.decision.training_job import TrainingJob
     from agents.hi_ppo import bound_proposals, decision_report
-    from agents.search import bound_search, search
     from agents.search import objective as search_objective
+    from agents.search import search
     from agents.search.objective import PlanObjective
     from des import Topology
     from des.base import compiling_ahead
@@ -200,21 +200,19 @@ def _answered(
     indent = None if config.stream else 2
     is_json = config.json or config.stream
     if not trainer_named(config.trainer).is_ideal:
-        bound = _bound_answer(config, given, trained)
-        if watch is not None:
-            watch(bound)
-        return f"{_json(bound.as_dict(), indent) if is_json else bound}\n"
-    if config.decided_by == "hi_ppo" and is_json:
+        found: Answer | bound_answer.BoundAnswer = _bound_answer(config, given, trained)
+    elif config.decided_by == "hi_ppo" and is_json:
         return _by_policies(config, given, trained, indent)
-    found = answering.answer(
-        reading.question_of(config, given),
-        trained.across,
-        trained.local,
-        plans=trained.plans if config.decided_by == "both" else None,
-        searches=config.decided_by != "hi_ppo",
-        explains=config.explain,
-        before_policies=before_policies,
-    )
+    else:
+        found = answering.answer(
+            reading.question_of(config, given),
+            trained.across,
+            trained.local,
+            plans=trained.plans if config.decided_by == "both" else None,
+            searches=config.decided_by != "hi_ppo",
+            explains=config.explain,
+            before_policies=before_policies,
+        )
     if watch is not None:
         watch(found)
     return f"{_json(found.as_dict(), indent) if is_json else found}\n"
@@ -225,12 +223,9 @@ def _bound_answer(
 ) -> bound_answer.BoundAnswer:
     asked = bound_reading.bound_question_of(config, given)
     sketch = trained.sketch  # read before the search: what is wrong with a file is said at once
-
-    def propose(sketch: bound_proposals.Sketch) -> bound_search.BoundFound:
-        return bound_proposals.search_proposed(
-            asked.request, sketch, asked.objective, in_force=asked.in_force
-        )
-
+    propose = None
+    if sketch is not None:  # loads the policies
+        propose = partial(bound_proposals.search_proposed, asked.request, sketch, asked.objective)
     return bound_answer.answer_bound(
         asked.request,
         asked.objective,
@@ -240,7 +235,7 @@ def _bound_answer(
         notes=(*asked.notes, *trained.outside(asked.request.topology, asked.request.job)),
         terms=asked.terms,
         searches=config.decided_by != "hi_ppo",
-        propose=None if sketch is None else partial(propose, sketch),
+        propose=None if propose is None else partial(propose, in_force=asked.in_force),
     )
 
 

@@ -158,13 +158,9 @@ def _refuse_contradictions(config: Config, given: Set[str]) -> None:
         refuse_twice("--job", (*IN_JOB, "tokens_per_step"), given)
     if config.tokens_per_step is not None:
         refuse_twice("--tokens-per-step", ("microbatches",), given)
-    if config.tokens is not None:
-        raise UsageError(f"{PROG}: --tokens must be left out with --trainer ideal, got both")
-    if config.schedules:
-        raise UsageError(f"{PROG}: --schedules must not be given with --trainer ideal, got both")
+    of_bound = ("tokens", "schedules", "at_most")
+    refuse_twice("--trainer ideal", of_bound, {each for each in of_bound if getattr(config, each)})
     aim = objective_of(config)
-    if config.at_most is not None:
-        raise UsageError(f"{PROG}: --at-most must not be given with --trainer ideal, got both")
     if aim.kind != "time" and (config.decided_by != "hi_ppo" or aim.kind != "weights"):
         raise UsageError(
             f"{PROG}: --objective must be time with --trainer ideal, or weights with --deciders "

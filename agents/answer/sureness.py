@@ -58,7 +58,7 @@ class OtherCase:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Spread:
+class CourseSpread:
     """Times of a step over drawn courses of the links. [s]"""
 
     median_s: float
@@ -88,7 +88,7 @@ class Sureness:
     cases: tuple[OtherCase, ...]
     least_s: float
     most_s: float
-    spread: Spread | None = None
+    spread: CourseSpread | None = None
 
 
 def sureness_of(request: PlanRequest, objective: PlanObjective, best: BoundRow) -> Sureness:
@@ -189,7 +189,7 @@ def _present_s(bound: BoundPlan, topology: Topology, corrections: Corrections) -
     return mean_step(topology, bound.workload, bound.plan, corrections)[0]
 
 
-def _spread(request: PlanRequest, bound: BoundPlan) -> Spread | None:
+def _spread(request: PlanRequest, bound: BoundPlan) -> CourseSpread | None:
     """Steps of the plan at the start of drawn courses of the links, seeds from 0 on.
 
     None too where copies exchange every some steps while links move: a mean step has no one course.
@@ -199,10 +199,10 @@ def _spread(request: PlanRequest, bound: BoundPlan) -> Spread | None:
         return None
     courses = [topology.epoch_of(seed) for seed in range(_NUM_COURSES)]
     if all(one.movement is None for one in courses):
-        return Spread.of([_present_s(bound, one, request.corrections) for one in courses])
+        return CourseSpread.of([_present_s(bound, one, request.corrections) for one in courses])
     if not agree_every_step(bound.plan.synchronisation):
         return None
-    return Spread.of(
+    return CourseSpread.of(
         [
             makespan_compiled_s(one, bound.workload, bound.plan, request.corrections)
             for one in courses

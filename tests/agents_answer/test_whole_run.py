@@ -102,7 +102,7 @@ def test_the_page_and_its_document_have_the_run():
         ),
         (
             ["--tokens", "1T", "--trainer", "ideal"],
-            "--tokens must be left out with --trainer ideal",
+            "--tokens must not be given with --trainer ideal",
         ),
     ],
 )
