@@ -23,25 +23,18 @@ from des import DEFAULT_SCHEDULE, NO_CORRECTIONS, Corrections, Plan, Topology, W
 BINDING = "binding"
 """Part of `agents.decision.situation.Decision.response_s`: completing a plan to its GPUs."""
 
-BindPlan = Callable[[Topology, Workload, Plan, Trainer, Corrections], Plan]
+BindPlan = Callable[[PlanningProblem, Plan, Trainer], Plan]
 """Completes a plan of perfect devices, see `completed_plan`."""
 
 
-def completed_plan(
-    topology: Topology,
-    workload: Workload,
-    plan: Plan,
-    trainer: Trainer,
-    corrections: Corrections = NO_CORRECTIONS,
-) -> Plan:
+def completed_plan(problem: PlanningProblem, plan: Plan, trainer: Trainer) -> Plan:
     """Complete a plan of perfect devices, under whichever schedule of the trainer is quickest.
 
     Its own schedule was chosen for devices that the trainer does not have. Refused as
     `PlanBinder.bind` refuses.
     """
-    return (
-        _binder(topology, workload, trainer, corrections).bind(without_schedule(plan, trainer)).plan
-    )
+    binder = _binder(problem.topology, problem.workload, trainer, problem.corrections)
+    return binder.bind(without_schedule(plan, trainer)).plan
 
 
 def without_schedule(plan: Plan, trainer: Trainer) -> Plan:
@@ -103,13 +96,14 @@ class BoundScheduler:
 
     def _bound(self, situation: Situation, decision: Decision) -> tuple[Plan, bool]:
         """The decided plan as the trainer runs it, or a fallback and that it is one."""
-        world = occupied(situation), situation.workload
+        topology, workload = occupied(situation), situation.workload
         trainer, corrections = self._trainer, situation.corrections
+        problem = PlanningProblem(topology=topology, workload=workload, corrections=corrections)
         try:
-            plan = self._bind(*world, decision.plan, trainer, corrections)
+            plan = self._bind(problem, decision.plan, trainer)
         except ValueError:
             last = situation.last_plan
-            return last or quickest_bound(*world, trainer, corrections).plan, True
+            return last or quickest_bound(topology, workload, trainer, corrections).plan, True
         return plan, decision.is_fallback
 
 
@@ -153,8 +147,7 @@ def _planned(
     planner: Planner, trainer: Trainer, problem: PlanningProblem, rng: np.random.Generator
 ) -> Plan:
     last = None if problem.last_plan is None else sketch_of(problem.last_plan)
-    plan = planner(replace(problem, last_plan=last), rng)
-    return completed_plan(problem.topology, problem.workload, plan, trainer, problem.corrections)
+    return completed_plan(problem, planner(replace(problem, last_plan=last), rng), trainer)
 
 
 def pool_binder(world: DecisionWorld, trainer: Trainer) -> Callable[[Pool], Pool]:

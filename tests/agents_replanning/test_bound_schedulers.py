@@ -60,6 +60,11 @@ def situation(last=None, **changes):
     return Situation(**(fields | changes))
 
 
+def completed(plan):
+    problem = PlanningProblem(topology=sites(), workload=job())
+    return completed_plan(problem, plan, MEGATRON)
+
+
 def test_a_plan_is_bound_seen_as_it_was_proposed_and_kept_with_its_gpus():
     inner = Listed(EVEN, EVEN, UNEVEN)
     scheduler = BoundScheduler(inner, MEGATRON)
@@ -70,9 +75,9 @@ def test_a_plan_is_bound_seen_as_it_was_proposed_and_kept_with_its_gpus():
     kept = scheduler.decide(situation(first.plan, topology=slower))
     moved = scheduler.decide(situation(kept.plan))
 
-    assert first.plan == completed_plan(sites(), job(), EVEN, MEGATRON)
+    assert first.plan == completed(EVEN)
     assert kept.plan is first.plan
-    assert moved.plan == completed_plan(sites(), job(), UNEVEN, MEGATRON)
+    assert moved.plan == completed(UNEVEN)
     assert inner.seen == [None, EVEN, EVEN]
     for decision in (first, kept, moved):
         check_plan(MEGATRON, sites(), job(), decision.plan)
@@ -108,20 +113,18 @@ def test_a_planner_gives_the_bound_plan_of_its_own():
     rng = np.random.default_rng(0)
     own = PLANNERS["uniform"](problem, rng)
 
-    assert bound_planner(PLANNERS["uniform"], MEGATRON)(problem, rng) == (
-        completed_plan(sites(), job(), own, MEGATRON)
-    )
+    assert bound_planner(PLANNERS["uniform"], MEGATRON)(problem, rng) == (completed(own))
 
 
 def test_a_plan_is_completed_under_the_quickest_schedule_of_the_trainer():
     """All schedules are looked at, so none is quicker than the one taken."""
     plain = bind_plan(sites(), job(), EVEN, MEGATRON)
 
-    free = completed_plan(sites(), job(), EVEN, MEGATRON)
+    free = completed(EVEN)
 
     assert makespan_compiled_s(sites(), job(), free) <= plain.step_s
-    assert completed_plan(sites(), job(), replace(EVEN, schedule="gpipe"), MEGATRON) == free
-    assert completed_plan(sites(), job(), free, MEGATRON) == free
+    assert completed(replace(EVEN, schedule="gpipe")) == free
+    assert completed(free) == free
 
 
 def test_the_search_decides_the_quickest_plan_and_holds_it_where_moves_cost_more():

@@ -158,8 +158,7 @@ def _completed(
     if trainer.is_ideal:
         return plan, workload
     workload = trained_workload(workload, trainer)
-    plan = completed_plan(problem.topology, workload, plan, trainer, problem.corrections)
-    return plan, workload
+    return completed_plan(replace(problem, workload=workload), plan, trainer), workload
 
 
 def _planned(

@@ -7,6 +7,7 @@ from typing import TypeVar
 import numpy as np
 
 from agents.decision.held import held_topology
+from agents.decision.problem import PlanningProblem
 from agents.decision.run_epochs import CourseResult, epoch_situation, run_course
 from agents.decision.situation import MakeScheduler, Scheduler
 from agents.hi_ppo.local.decide import LocalAgent
@@ -14,7 +15,7 @@ from agents.planners.pareto.proposals import Propose
 from agents.replanning.bound_schedulers import BoundScheduler, completed_plan, without_schedule
 from agents.trainers.ideal import IDEAL
 from agents.trainers.trainer import Trainer
-from des import NO_CORRECTIONS, STEADY, Corrections, Plan, Topology, Workload
+from des import STEADY, Plan, Topology, Workload
 from scenarios.measure.targets.sizes import FULL, Sizes
 from scenarios.measure.targets.world_file import MOVING_CELLS, as_in_suite
 from scenarios.measure.trained_plans import trained_world
@@ -81,29 +82,23 @@ class Scope:
         if self.trainer.is_ideal:
             return plan
         try:
-            return self.bind(topology, workload, plan, self.trainer)
+            problem = PlanningProblem(topology=topology, workload=workload)
+            return self.bind(problem, plan, self.trainer)
         except ValueError:
             return None
 
-    def bind(
-        self,
-        topology: Topology,
-        workload: Workload,
-        plan: Plan,
-        trainer: Trainer,
-        corrections: Corrections = NO_CORRECTIONS,
-    ) -> Plan:
+    def bind(self, problem: PlanningProblem, plan: Plan, trainer: Trainer) -> Plan:
         """As `completed_plan`, each plan on each network once."""
         plan = without_schedule(plan, trainer)
 
         def found() -> Plan | ValueError:
             try:
-                return completed_plan(topology, workload, plan, trainer, corrections)
+                return completed_plan(problem, plan, trainer)
             except ValueError as error:  # refused again below, also when it is asked again
                 return error
 
-        key = ("bound", topology, workload, plan, trainer.name, corrections)
-        bound = self.once(key, found)
+        world = problem.topology, problem.workload, problem.corrections
+        bound = self.once(("bound", *world, plan, trainer.name), found)
         if isinstance(bound, ValueError):
             raise bound.with_traceback(None)
         return bound

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from scenarios.measure.trained_plans import devices_note
+from des.base.lazy import lazy
 
 if TYPE_CHECKING:
+    from scenarios.measure import trained_plans
     from scenarios.measure.targets.measurement_size import Scope
     from scenarios.measure.targets.results_store import KeptGroup
+else:
+    trained_plans = lazy("scenarios.measure.trained_plans")
 
 
 def scope_note(scope: Scope) -> str:
@@ -18,7 +21,7 @@ def scope_note(scope: Scope) -> str:
     where = f"the world {scope.world.name}" if scope.world else f"{sizes.num_worlds} worlds a suite"
     where += " of real sites" if scope.has_sites else ""
     note = f"{where}, {sizes.num_draws} draws each, {sizes.num_epochs} epochs a draw; "
-    note += devices_note(scope.trainer)
+    note += trained_plans.devices_note(scope.trainer)
     if scope.is_short:
         return f"{note}: too few draws to claim anything"
     return note
