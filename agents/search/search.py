@@ -23,7 +23,7 @@ from agents.search.chains import (
 )
 from agents.search.copies import copies_of
 from agents.search.desk import SearchDesk
-from agents.search.ranking import family_of_setting, ranked_settings, reaches_of
+from agents.search.ranking import SettingFamilies, family_of_setting, reaches_of
 from agents.search.settings import (
     GROUP_FACTORS,
     INTERLEAVED,
@@ -110,20 +110,26 @@ class FoundCandidates:
 
 
 def candidates_of(
-    request: PlanRequest, desk: SearchDesk, *, by_sites: bool = False
+    request: PlanRequest,
+    desk: SearchDesk,
+    settings: Sequence[BoundSetting],
+    *,
+    by_sites: bool = False,
 ) -> FoundCandidates:
     """Return the best candidates of each kind by their estimates.
 
     Parameters
     ----------
+    settings
+        Those of the request.
     by_sites
         Search every set of sites by itself, for objectives other than time.
     """
-    settings = list(bound_settings(request))
+    families = SettingFamilies(desk=desk, settings=settings)
     single = [(site,) for site in range(request.topology.num_domains)]
     groups = []
-    for chains in _apart(single, _chains(request, desk, settings), by_sites=by_sites):
-        found = _surveyed(desk, settings, chains)
+    for chains in _apart(single, _chains(request, families), by_sites=by_sites):
+        found = _surveyed(families, chains)
         if found and len(chains[0]) > 1 and len(single) > MOST_ENUMERATED and not by_sites:
             found = _walked(request, desk, found)
         groups.append(_improved(desk, found))
@@ -195,18 +201,16 @@ def _schedules(request: PlanRequest) -> Iterator[tuple[str, int, float]]:
             yield name, 1, 1.0
 
 
-def _chains(
-    request: PlanRequest, desk: SearchDesk, settings: Sequence[BoundSetting]
-) -> list[Chain]:
+def _chains(request: PlanRequest, families: SettingFamilies) -> list[Chain]:
     """Chains of several sites: all of few sites, one way round, those of near sites of many."""
     num_sites = request.topology.num_domains
     if num_sites <= MOST_ENUMERATED:
         return [chain for chain in all_chains(range(num_sites)) if chain[0] < chain[-1]]
-    _, first = next(ranked_settings(desk, settings, [tuple(range(num_sites))]), (np.inf, None))
+    _, first = next(families.ranked([tuple(range(num_sites))]), (np.inf, None))
     if first is None:
         return []
     workload = first.workload(request.job)
-    way_s = desk.tables.ways_s(workload.message_bytes).sum(axis=-1)
+    way_s = families.desk.tables.ways_s(workload.message_bytes).sum(axis=-1)
     near = near_chains(range(num_sites), way_s + way_s.T, _most_sites(request))
     return [chain for chain in near if len(chain) > 1]
 
@@ -215,18 +219,16 @@ def _most_sites(request: PlanRequest) -> int:
     return min(request.topology.num_domains, request.job.layer_count)
 
 
-def _surveyed(
-    desk: SearchDesk, settings: Sequence[BoundSetting], all_of: Sequence[Chain]
-) -> list[Candidate]:
+def _surveyed(families: SettingFamilies, all_of: Sequence[Chain]) -> list[Candidate]:
     """Candidates by quick splits, settings of the quickest bounds first.
 
     Larger groups of microbatches are tried where groups of the pipeline's size come near.
     """
-    chains = SiteChains.of(all_of)
+    desk, chains = families.desk, SiteChains.of(all_of)
     found: list[Candidate] = []
     known: dict[tuple[object, ...], float] = {}
     best_s = np.inf
-    for bound_s, setting in ranked_settings(desk, settings, reaches_of(desk, all_of)):
+    for bound_s, setting in families.ranked(reaches_of(desk, all_of)):
         if bound_s >= _SLACK * best_s:
             break
         family = family_of_setting(setting)
