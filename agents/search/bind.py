@@ -171,18 +171,22 @@ class PlanBinder:
         shape, found = whole_shape(self.workload), []
         known: dict[tuple[object, ...], float] = {}
         for each in bound_settings(self._request(plan), fits=False):
+            if each.recomputation != "flash" or not self._has_servers(plan, each):
+                continue
             setting = replace(
                 each,
                 recomputation=shape.recomputation,
                 gradient_precision=self.workload.gradient_precision,
                 num_replicas=len(given),
             )
-            if each.recomputation != "flash" or not self._has_servers(plan, setting):
-                continue
             family = setting.degrees, setting.schedule, setting.num_chunks
             if family not in known:  # the size of groups is no part of it
-                each_s = (self._desk.foreseen_s(setting, one.sites) for one in given)
-                known[family] = max(each_s)
+                foreseen, count = (
+                    self._desk.foreseen([setting]),
+                    [self._desk.num_microbatches(setting)],
+                )
+                each_s = (foreseen.at_s(one.sites, np.array(count)) for one in given)
+                known[family] = float(max(each_s)[0])
             found.append((known[family], setting))
         return sorted(found, key=lambda each: (each[0], each[1].group_factor))
 

@@ -22,7 +22,7 @@ from agents.search.desk import SearchDesk
 from agents.search.misfits import least_shortfall
 from agents.search.objective import PlanObjective
 from agents.search.search import PlanRequest, bound_settings, candidates_of
-from agents.search.settings import unpaced_schedules
+from agents.search.settings import BoundSetting, unpaced_schedules
 from des import EVERY_STEP, InfeasiblePlacementError
 
 _MOST_POLISHED = 8
@@ -90,7 +90,9 @@ def search_bound(
     aim = objective or PlanObjective()
     aim.require_prices(request.topology)
     desk = SearchDesk(topology=request.topology, job=request.job, corrections=request.corrections)
-    found = candidates_of(request, desk, by_sites=not aim.is_time_alone, among=among)
+    settings = list(bound_settings(request))
+    by_sites = not aim.is_time_alone
+    found = candidates_of(request, desk, settings, by_sites=by_sites, among=among)
     refusals: list[str] = []
     is_time_alone = aim.is_time_alone and aim.most_s == math.inf
     rows = [
@@ -102,18 +104,18 @@ def search_bound(
     kept = None if in_force is None else row_in_force(request, in_force)
     rows += [] if kept is None else [kept]
     if not rows:
-        settings = list(bound_settings(request, fits=False))
-        said = refusals[0] if refusals else least_shortfall(desk, settings, request.trainer.name)
+        every = list(bound_settings(request, fits=False))
+        said = refusals[0] if refusals else least_shortfall(desk, every, request.trainer.name)
         raise InfeasiblePlacementError(said)
     before = desk.num_judged[0]
     if among is None:
-        rows += _rows_of_sets(request, desk, _limit_s(aim, rows))
+        rows += _rows_of_sets(request, desk, settings, _limit_s(aim, rows))
     best = best_of_kinds(aim, _allowed(aim, rows))
     beyond = [row for row in rows if row.condition and aim.allows(row.figures)]
     return BoundFound(
         rows=best,
         num_judged=found.num_judged + desk.num_judged[0] - before,
-        bound_s=_bound_s(request, desk),
+        bound_s=_bound_s(request, desk, settings),
         conditional=tuple(
             row for row in best_of_kinds(aim, beyond) if row.figures.step_s < best[0].figures.loss_s
         ),
@@ -163,11 +165,11 @@ def _under(request: PlanRequest, candidate: Candidate, schedule: str) -> Candida
     return replace(candidate, setting=setting)
 
 
-def _bound_s(request: PlanRequest, desk: SearchDesk) -> float:
+def _bound_s(request: PlanRequest, desk: SearchDesk, settings: Sequence[BoundSetting]) -> float:
     """Proven bound of all plans of the trainer with the settings that are searched. [s]"""
     trainer = request.trainer
     is_common = trainer.equal_degrees and not outer_modes(trainer)
-    return work_bound_s(desk, list(bound_settings(request)), is_common=is_common)
+    return work_bound_s(desk, settings, is_common=is_common)
 
 
 def _limit_s(aim: PlanObjective, rows: Sequence[BoundRow]) -> float:
@@ -183,7 +185,9 @@ def best_of_kinds(aim: PlanObjective, rows: Sequence[BoundRow]) -> tuple[BoundRo
     return tuple(best_of.values())
 
 
-def _rows_of_sets(request: PlanRequest, desk: SearchDesk, limit_s: float) -> list[BoundRow]:
+def _rows_of_sets(
+    request: PlanRequest, desk: SearchDesk, settings: Sequence[BoundSetting], limit_s: float
+) -> list[BoundRow]:
     """Rows of copies that differ: that seldom exchange, or whose stages and shares differ."""
     trainer, found = request.trainer, list[list[CopySet]]()
     if request.topology.num_domains == 1:
@@ -191,7 +195,7 @@ def _rows_of_sets(request: PlanRequest, desk: SearchDesk, limit_s: float) -> lis
     search = CopySetSearch(
         desk=desk,
         trainer=trainer,
-        settings=[one for one in bound_settings(request) if one.num_chunks == 1],
+        settings=[one for one in settings if one.num_chunks == 1],
         limit_s=limit_s,
         token_factor=request.token_factor,
     )

@@ -29,32 +29,13 @@ def work_bound_s(desk: SearchDesk, settings: Sequence[BoundSetting], *, is_commo
         Whether all sites have the same setting; else each may have the one that is best there.
     """
     distinct = {(one.degrees, one.microbatch_size, one.recomputation): one for one in settings}
-    own = [(_layers_s(desk, one), one) for one in distinct.values()]
-    weights = [row for row in own[0][0] if np.isfinite(row).all()]
+    own = list(distinct.values())
+    work_s = np.array([desk.tables.least_work_s(one) for one in own])
+    devices = np.array([desk.tables.num_devices(one.degrees) * together_of(one) for one in own])
+    weights = {row.tobytes(): row for row in work_s[0] if np.isfinite(row).all()}
     bounds_s = []
-    for weight in weights:
-        rates = np.array([_rates(desk, each_s, one, weight) for each_s, one in own])
+    for weight in weights.values():
+        rates = devices * (weight / work_s).max(axis=2)
         total = rates.sum(axis=1) if is_common else rates.max(axis=0).sum(keepdims=True)
         bounds_s.append(desk.job.num_sequences * weight.sum() / total)
     return float(np.max(bounds_s, axis=0).min()) * _ROUNDING
-
-
-def _layers_s(desk: SearchDesk, setting: BoundSetting) -> np.ndarray:
-    """Least time of all passes of a microbatch in each layer, (sites, layers). [s]
-
-    Infinite at sites that have no stage.
-    """
-    figures = desk.figures(setting)
-    forward, whole, to_input, to_weights = np.diff(figures.passes_s, axis=-1).swapaxes(0, 1)
-    times_s: np.ndarray = forward + np.minimum(whole, to_input + to_weights)
-    times_s[figures.num_devices == 0] = np.inf
-    return times_s
-
-
-def _rates(
-    desk: SearchDesk, layers_s: np.ndarray, setting: BoundSetting, weight: np.ndarray
-) -> np.ndarray:
-    """Most that all devices of each site do, in weights of layers of sequences a second."""
-    devices = desk.figures(setting).num_devices * together_of(setting)
-    found: np.ndarray = devices * (weight / layers_s).max(axis=1)
-    return found

@@ -11,13 +11,16 @@ from agents.search.candidates import Candidate
 from agents.search.chains import Chain
 from agents.search.desk import SearchDesk
 from agents.search.kernels.pipeline_times import MISFIT
-from agents.search.settings import BoundSetting
+from agents.search.settings import BoundSetting, together_of
 from des import Workload
 from des.job.transformer import WEIGHT_BYTES
 from des.plan.plan import split_evenly
 
 _MOST_KEPT = 8
 """Most candidates with copies that are handed on."""
+
+_ROUNDING = 1.0 - 1e-9
+"""Part of a bound that is left for sums in another order."""
 
 _MOST_ORDERED = 3
 """Most sites of a group whose every order is tried."""
@@ -36,11 +39,16 @@ def copies_of(
     for one in settings:
         key = one.degrees, one.microbatch_size, one.recomputation, one.num_chunks
         alike.setdefault(key, []).append(one)
-    few = [(_least_s(desk, own[0]), at, own) for at, own in enumerate(alike.values())]
+    known: dict[tuple[object, ...], float] = {}
+    few = []
+    for at, (family, own) in enumerate(alike.items()):
+        if family[:3] not in known:  # chunks are no part of it
+            known[family[:3]] = _least_s(desk, own[0])
+        few.append((known[family[:3]], at, own))
     for least_s, _, own in sorted(few):
         if least_s >= best_s:
             break
-        for grouping in _groupings(desk, own[0]):
+        for grouping in _groupings(desk, own[0], best_s):
             for setting in own:
                 candidate = _candidate(desk, setting, grouping, best_s)
                 if candidate is not None:
@@ -107,28 +115,34 @@ class _Grouping(NamedTuple):
     least_s: float
 
 
-def _groupings(desk: SearchDesk, setting: BoundSetting) -> Iterator[_Grouping]:
+def _groupings(desk: SearchDesk, setting: BoundSetting, limit_s: float) -> Iterator[_Grouping]:
     """Groups of sites with equally many stages each, as many groups as divide the sequences.
+
+    Those are left out that take longer than the limit even if the ring of copies had two of them
+    and the best link alone.
 
     Sums begin when a stage has done its last microbatch, so no sooner than the work of the stage
     with fewest layers, if all devices were always busy.
     """
     num_layers = desk.job.layer_count
-    together = setting.microbatch_size * setting.degrees.data
+    together = together_of(setting)
     num_devices = desk.tables.num_devices(setting.degrees)
+    fluid_s, exchange_s = _fluid_s(desk, setting), least_exchange_s(desk, setting)
     ways_s = desk.tables.ways_s(setting.workload(desk.job).message_bytes)
     most = num_layers // setting.num_chunks
     for num_workers in sorted({count for count in num_devices.tolist() if 0 < count <= most}):
-        groups: list[Chain] = [(int(site),) for site in np.flatnonzero(num_devices >= num_workers)]
-        groups += _joined(num_devices, num_workers, ways_s)
         num_stages = num_workers * setting.num_chunks
         part = num_layers // num_stages * num_stages / num_layers
+        if (part * fluid_s + exchange_s) * _ROUNDING >= limit_s:
+            continue
+        groups: list[Chain] = [(int(site),) for site in np.flatnonzero(num_devices >= num_workers)]
+        groups += _joined(num_devices, num_workers, ways_s)
         for count in range(len(groups), 1, -1):
             if desk.job.num_sequences % (together * count) == 0:
                 own = tuple(groups[:count])
                 summed_s = ring_exchange_s(desk, setting, own)
                 if np.isfinite(summed_s):
-                    yield _Grouping(num_workers, own, part * _fluid_s(desk, setting) + summed_s)
+                    yield _Grouping(num_workers, own, part * fluid_s + summed_s)
                 break
 
 

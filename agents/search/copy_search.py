@@ -17,6 +17,7 @@ from agents.search.chains import Chain, SiteChains, near_chains
 from agents.search.copies import around_ring_s
 from agents.search.copy_sets import CopySet, partitions
 from agents.search.desk import SearchDesk
+from agents.search.foreseen import ForeseenTimes
 from agents.search.settings import BoundSetting, together_of
 from agents.trainers.trainer import Trainer
 from des import DiLoCo, StreamingDiLoCo
@@ -90,6 +91,7 @@ class CopySetSearch:
     limit_s: float
     token_factor: float | None
     _known: dict[tuple[object, ...], list[Candidate]] = field(default_factory=dict)
+    _copies_of: dict[tuple[object, ...], list[Candidate]] = field(default_factory=dict)
 
     def sets(self, mode: Synchronisation) -> list[CopySet]:
         """The quickest copies that synchronise in one way."""
@@ -138,9 +140,12 @@ class CopySetSearch:
             counts = split_evenly(count, len(groups))
             if not is_equal:
                 counts = _shares(count, rates)
-            copies = self._copies(groups, [one * common[0] for one in counts], is_seldom, common)
-            if copies:
-                yield from self._finished(copies if is_equal else self._levelled(copies), mode)
+            shares = tuple(one * common[0] for one in counts)
+            key = groups, shares, is_seldom, common
+            if key not in self._copies_of:
+                self._copies_of[key] = self._copies(groups, shares, is_seldom, common)
+            if self._copies_of[key]:
+                yield from self._finished(self._copies_of[key], mode)
 
     def _copies(
         self,
@@ -156,7 +161,7 @@ class CopySetSearch:
             if not own:
                 return []
             found.append(own[0])
-        return found
+        return found if self.trainer.equal_shares else self._levelled(found)
 
     def _candidates(
         self, group: Chain, sequences: int, is_seldom: bool, common: _Common | None = None
@@ -164,28 +169,46 @@ class CopySetSearch:
         """Pipelines of a group that do some sequences in less than the limit, quickest first."""
         key = group, sequences, is_seldom, common
         if key not in self._known:
-            settings = [
-                replace(one, own_sequences=sequences, has_outer_state=is_seldom)
-                for one in self.settings
-                if one.num_chunks == 1
-                and sequences % together_of(one) == 0
-                and common in (None, _common_of(one))
-            ]
-            self._known[key] = self._surveyed(group, settings)
+            self._known[key] = self._surveyed(group, sequences, is_seldom, common)
         return self._known[key]
 
-    def _surveyed(self, group: Chain, settings: Sequence[BoundSetting]) -> list[Candidate]:
-        desk = self.desk
-        bounds = [(desk.foreseen_s(one, group), at) for at, one in enumerate(settings)]
+    def _surveyed(
+        self, group: Chain, sequences: int, is_seldom: bool, common: _Common | None
+    ) -> list[Candidate]:
+        desk, settings = self.desk, self._settings[is_seldom]
+        counts, rests = np.divmod(sequences, self._together)
+        bounds_s = self._foreseen[is_seldom].at_s(group, counts)
+        bounds_s[rests > 0] = np.inf
         chains = SiteChains.of(self._orders(group))
         found: list[Candidate] = []
         best_s = _NEAR * self.limit_s / _SLACK
-        for bound_s, at in sorted(bounds):
+        order = np.argsort(bounds_s, kind="stable")
+        for bound_s, at in zip(bounds_s[order].tolist(), order.tolist(), strict=True):
             if not bound_s < _SLACK * best_s:
                 break
-            found += desk.survey(settings[at], chains, _SLACK * best_s)
+            if common not in (None, _common_of(settings[at])):
+                continue
+            setting = replace(settings[at], own_sequences=sequences)
+            found += desk.survey(setting, chains, _SLACK * best_s)
             best_s = min((one.estimate_s for one in found), default=best_s)
         return sorted(found, key=lambda one: one.estimate_s)
+
+    @cached_property
+    def _settings(self) -> tuple[list[BoundSetting], list[BoundSetting]]:
+        """Settings of one stage a device, of copies in step and of those that seldom exchange."""
+        own = [one for one in self.settings if one.num_chunks == 1]
+        return own, [replace(one, has_outer_state=True) for one in own]
+
+    @cached_property
+    def _foreseen(self) -> tuple[ForeseenTimes, ForeseenTimes]:
+        """Times without any wait under both kinds of settings."""
+        in_step, seldom = self._settings
+        return self.desk.foreseen(in_step), self.desk.foreseen(seldom)
+
+    @cached_property
+    def _together(self) -> np.ndarray:
+        """Sequences of a microbatch of each setting."""
+        return np.array([together_of(one) for one in self._settings[0]], np.int64)
 
     def _orders(self, group: Chain) -> list[Chain]:
         """Orders of the sites of a group, one way round."""
@@ -194,26 +217,29 @@ class CopySetSearch:
         near = near_chains(group, self._away_s, len(group))
         return [one for one in near if len(one) == len(group)]
 
-    def _levelled(self, copies: list[Candidate]) -> list[Candidate]:
+    def _levelled(self, copies: Sequence[Candidate]) -> list[Candidate]:
         """The copies with microbatches given from the slowest to the quickest while that helps."""
+        desk, each = self.desk, [together_of(one.setting) for one in copies]
+        sequences = [one.setting.own_sequences for one in copies]
+        times_s = [one.estimate_s for one in copies]
         for _ in range(_MOST_ROUNDS):
-            order = sorted(range(len(copies)), key=lambda at: copies[at].estimate_s)
+            order = sorted(range(len(copies)), key=times_s.__getitem__)
             taker, giver = order[0], order[-1]
-            less, more = self._with(copies[giver], -1), self._with(copies[taker], 1)
-            if less is None or more is None or more.estimate_s >= copies[giver].estimate_s:
+            if sequences[giver] <= each[giver]:
                 break
-            copies = list(copies)
-            copies[giver], copies[taker] = less, more
-        return copies
-
-    def _with(self, one: Candidate, change: int) -> Candidate | None:
-        """A pipeline with more or fewer microbatches; None where it has none left."""
-        sequences = one.setting.own_sequences + change * together_of(one.setting)
-        if sequences <= 0:
-            return None
-        setting = replace(one.setting, own_sequences=sequences)
-        changed = replace(one, setting=setting)
-        return replace(changed, estimate_s=self.desk.staged_s(changed))
+            more = sequences[taker] + each[taker]
+            more_s = desk.staged_s(copies[taker], more)
+            if more_s >= times_s[giver]:
+                break
+            less = sequences[giver] - each[giver]
+            sequences[taker], times_s[taker] = more, more_s
+            sequences[giver], times_s[giver] = less, desk.staged_s(copies[giver], less)
+        return [
+            one
+            if own == one.setting.own_sequences
+            else replace(one, setting=replace(one.setting, own_sequences=own), estimate_s=own_s)
+            for one, own, own_s in zip(copies, sequences, times_s, strict=True)
+        ]
 
     def _finished(self, copies: Sequence[Candidate], mode: Synchronisation) -> Iterator[CopySet]:
         """The copies in the order of their quickest ring, where they keep the limit."""

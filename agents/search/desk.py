@@ -10,13 +10,12 @@ from agents.decision.training_job import TrainingJob
 from agents.search.candidates import Candidate
 from agents.search.chains import Chain, SiteChains
 from agents.search.figure_tables import FigureTables
-from agents.search.kernels.held_levels import write_site_layers
-from agents.search.kernels.levels import foreseen_s
+from agents.search.foreseen import ForeseenTimes
 from agents.search.kernels.pipeline_times import MISFIT, staged_pipeline_s
-from agents.search.kernels.records import Room, SiteFigures, TimingRules, new_room
+from agents.search.kernels.records import Room, SiteFigures, SiteLevels, TimingRules, new_room
 from agents.search.kernels.splits import better_split, survey
 from agents.search.kernels.stages import better_counts
-from agents.search.settings import BoundSetting
+from agents.search.settings import BoundSetting, together_of
 from des import Corrections, Topology
 from des.plan.plan import split_evenly
 
@@ -79,13 +78,17 @@ class SearchDesk:
 
     def num_microbatches(self, setting: BoundSetting) -> int:
         """Microbatches of each replica."""
-        together = setting.microbatch_size * setting.degrees.data
         own = setting.own_sequences or self.job.num_sequences // setting.num_replicas
-        return own // together
+        return own // together_of(setting)
 
-    def foreseen_s(self, setting: BoundSetting, chain: Chain) -> float:
-        """Time of an iteration without any wait, see `levels.foreseen_s`. [s]"""
-        return float(foreseen_s(self.figures(setting), self.rules(setting), np.array(chain)))
+    def foreseen(self, settings: Sequence[BoundSetting]) -> ForeseenTimes:
+        """Times without any wait of some settings."""
+        schedules = [(one.num_chunks, one.pace.behind is not None) for one in settings]
+        return ForeseenTimes(
+            num_layers=self.job.layer_count,
+            levels=SiteLevels(*map(np.array, zip(*map(self.tables.levels, settings), strict=True))),
+            schedules=np.array(schedules, np.int64),
+        )
 
     def survey(
         self, setting: BoundSetting, chains: SiteChains, limit_s: float, *, ratio: float = 1.0
@@ -148,17 +151,16 @@ class SearchDesk:
         self.num_judged[0] += 1
         if not found_s < start_s:
             return replace(candidate, estimate_s=start_s)
-        if setting.num_chunks == 1:
-            write_site_layers(split, counts)
         return _candidate(setting, candidate.chains[0], split, float(found_s), counts)
 
-    def staged_s(self, candidate: Candidate) -> float:
-        """Time of a pipeline with its layers of each stage, by the recurrence. [s]"""
+    def staged_s(self, candidate: Candidate, own_sequences: int) -> float:
+        """Time of a pipeline with its layers of each stage that does some sequences. [s]"""
         setting, split = candidate.setting, np.array(candidate.splits[0], np.int64)
-        figures, rules = self.figures(setting), self.rules(setting)
+        figures, count = self.figures(setting), own_sequences // together_of(setting)
+        rules = self.rules(setting)._replace(num_microbatches=count)
         room, counts = self._room(figures, rules), np.array(candidate.stage_layers, np.int64)
         chain = np.array(candidate.chains[0])
-        return float(staged_pipeline_s(figures, rules, chain, split, counts, room))
+        return float(staged_pipeline_s(figures, rules, chain, split, counts, room, np.inf))
 
     def misfits(self, setting: BoundSetting, chains: SiteChains) -> list[Candidate]:
         """Chains whose devices all have equally many layers, fit or not."""

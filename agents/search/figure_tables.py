@@ -20,8 +20,8 @@ from agents.search.figures import (
     sums_and_update_s,
     wires_s,
 )
-from agents.search.kernels.records import SiteFigures
-from agents.search.settings import BoundSetting, Degrees, num_stages_of
+from agents.search.kernels.records import SiteFigures, SiteLevels
+from agents.search.settings import BoundSetting, Degrees, num_stages_of, together_of
 from des import Corrections, Topology
 from des.world.access import OPEN
 from des.world.domain import Domain
@@ -86,11 +86,63 @@ class FigureTables:
 
     def _fluid_s(self, setting: BoundSetting) -> np.ndarray:
         num_devices = self.num_devices(setting.degrees)
-        passes_s = self._by_site(self._passes_s, setting, num_devices)
-        together = setting.microbatch_size * setting.degrees.data
-        count = self.job.num_sequences / together
-        whole_s = count * (passes_s[:, 0, -1] + passes_s[:, 1, -1])
+        count = self.job.num_sequences / together_of(setting)
+        whole_s = count * self._by_site(self._both_s, setting, num_devices)
         return np.where(num_devices > 0, whole_s / np.maximum(num_devices, 1), np.inf)
+
+    def _both_s(self, setting: BoundSetting, kind: int, count: int) -> np.ndarray:
+        """Time of a forward and a whole backward pass of all layers."""
+        passes_s = self._passes_s(setting, kind, count)
+        both_s: np.ndarray = passes_s[0, -1] + passes_s[1, -1]
+        return both_s
+
+    def least_work_s(self, setting: BoundSetting) -> np.ndarray:
+        """Least time of all passes of a microbatch in each layer, (sites, layers). [s]
+
+        Infinite at sites that have no stage.
+        """
+        num_devices = self.num_devices(setting.degrees)
+        found = self._by_site(self._work_s, setting, num_devices)
+        found[num_devices == 0] = np.inf
+        return found
+
+    def _work_s(self, setting: BoundSetting, kind: int, count: int) -> np.ndarray:
+        passes_s = self._passes_s(setting, kind, count)
+        forward, whole, to_input, to_weights = np.diff(passes_s, axis=-1)
+        found: np.ndarray = forward + np.minimum(whole, to_input + to_weights)
+        return found
+
+    def levels(self, setting: BoundSetting) -> SiteLevels:
+        """Layers that devices of all sites can do in a time, and hold."""
+        degrees = setting.degrees
+        num_devices = self.num_devices(degrees)
+        both_s = self._by_site(self._both_s, setting, num_devices)
+        key = (
+            *("most layers", degrees, setting.microbatch_size, setting.recomputation),
+            *(setting.gradient_precision, setting.num_replicas, setting.has_outer_state),
+        )
+        return SiteLevels(
+            np.where(num_devices > 0, both_s / self.job.layer_count, np.inf),
+            num_devices,
+            self._part(key, lambda: self._most_layers(setting, num_devices)),
+        )
+
+    def _most_layers(self, setting: BoundSetting, num_devices: np.ndarray) -> np.ndarray:
+        """Most layers whose state and activations of a microbatch a device holds, (sites,)."""
+        kept_bytes = np.array(setting.workload(self.job).sums_before.activation_bytes, float)
+        room_bytes = self._memory_bytes * setting.degrees.num_gpus
+        needed_bytes = self._state_bytes(setting) + kept_bytes
+        most = np.searchsorted(needed_bytes, room_bytes, side="right") - 1
+        return np.where(num_devices > 0, most, 0)
+
+    def _state_bytes(self, setting: BoundSetting) -> np.ndarray:
+        """Model state of a device before each layer."""
+        parameters, parallelism = self._parameters(setting), setting.degrees.parallelism(1)
+        gradient_bytes = setting.workload(self.job).gradient_bytes
+        found = state_before_bytes(parameters, parallelism, gradient_bytes, setting.num_replicas)
+        if setting.has_outer_state:
+            found = found + outer_state_before_bytes(parameters, parallelism)
+        return found
 
     def representatives(self, sites: Iterable[int]) -> list[int]:
         """The first of some sites of each kind."""
@@ -112,28 +164,21 @@ class FigureTables:
         passes_s = self._by_site(self._passes_s, setting, num_devices)
         ends_s = self._by_site(self._ends_s, setting, num_devices)
         wires = self._by_site(self._wires_s, setting, num_devices)
-        parameters = self._parameters(setting)
-        state_bytes = state_before_bytes(
-            parameters, degrees.parallelism(1), workload.gradient_bytes, setting.num_replicas
-        )
-        if setting.has_outer_state:
-            state_bytes = state_bytes + outer_state_before_bytes(parameters, degrees.parallelism(1))
+        levels, state_bytes = self.levels(setting), self._state_bytes(setting)
         kept_bytes = np.array(sums.activation_bytes, float)
         room_bytes = np.where(is_there, self._memory_bytes * degrees.num_gpus, 1.0)
-        most_layers = np.searchsorted(state_bytes + kept_bytes, room_bytes, side="right") - 1
-        layer_s = (passes_s[:, 0, -1] + passes_s[:, 1, -1]) / workload.num_layers
         return SiteFigures(
             passes_s=passes_s,
             state_bytes=np.multiply.outer(is_there, state_bytes),
             kept_bytes=np.multiply.outer(is_there, kept_bytes),
             halved_bytes=np.multiply.outer(is_there, np.array(sums.weight_input_bytes, float)),
             room_bytes=room_bytes,
-            parameters=parameters,
+            parameters=self._parameters(setting),
             sums_s=ends_s[:, :8].reshape(-1, 2, 2, 2).copy(),
             update_s=np.ascontiguousarray(ends_s[:, 8:]),
             num_devices=num_devices,
-            layer_s=np.where(is_there, layer_s, np.inf),
-            most_layers=np.where(is_there, most_layers, 0),
+            layer_s=levels.layer_s,
+            most_layers=levels.most_layers,
             inner_s=np.ascontiguousarray(wires[:, 0]),
             back_s=np.ascontiguousarray(wires[:, 1]),
             outer_s=self.ways_s(workload.message_bytes),
@@ -162,7 +207,7 @@ class FigureTables:
             sizes = tuple(np.max([one.shape for one in own.values()], axis=0))
         found = np.zeros((len(kinds), *sizes))
         for kind, one in own.items():
-            found[kind][tuple(map(slice, one.shape))] = one
+            found[(kind, *map(slice, one.shape))] = one
         by_site: np.ndarray = found[kind_of]
         return by_site
 

@@ -1,47 +1,51 @@
 """Order in which settings are looked at: by the time that some sites take at least."""
 
 from collections.abc import Iterator, Sequence
-from heapq import heapify, heappop, heappush
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from agents.search.chains import Chain
 from agents.search.desk import SearchDesk
+from agents.search.foreseen import ForeseenTimes
 from agents.search.settings import BoundSetting
 
-_NO_RATE = 1e-300
-"""Speed of sites that have no device."""
 
+@dataclass(frozen=True, kw_only=True)
+class SettingFamilies:
+    """Settings in families that differ by the size of groups of microbatches alone."""
 
-def ranked_settings(
-    desk: SearchDesk, settings: Sequence[BoundSetting], reaches: Sequence[Chain]
-) -> Iterator[tuple[float, BoundSetting]]:
-    """Settings that some sites can run, the quickest bound first.
+    desk: SearchDesk
+    settings: Sequence[BoundSetting]
 
-    ``reaches`` are sets of sites, of which the quickest counts. The bound of a setting is looked at
-    once that of endless pipelines without memory is the least; the size of groups is no part of it.
-    """
-    families: dict[tuple[object, ...], list[BoundSetting]] = {}
-    for setting in settings:
-        families.setdefault(family_of_setting(setting), []).append(setting)
-    waiting: list[tuple[float, bool, int]] = []
-    alike = [sorted(one, key=lambda each: each.group_factor) for one in families.values()]
-    known: dict[tuple[object, ...], float] = {}
-    for at, (setting, *_) in enumerate(alike):
-        key = setting.degrees, setting.microbatch_size, setting.recomputation
-        if key not in known:
-            rates = 1.0 / desk.tables.fluid_s(setting)
-            known[key] = min(1.0 / (rates[list(reach)].sum() or _NO_RATE) for reach in reaches)
-        waiting.append((known[key], False, at))
-    heapify(waiting)
-    while waiting:
-        bound_s, is_known, at = heappop(waiting)
-        if is_known:
-            yield from ((bound_s, setting) for setting in alike[at])
-            continue
-        bound_s = min(desk.foreseen_s(alike[at][0], reach) for reach in reaches)
-        if bound_s < np.inf:
-            heappush(waiting, (bound_s, True, at))
+    @cached_property
+    def _families(self) -> list[list[BoundSetting]]:
+        families: dict[tuple[object, ...], list[BoundSetting]] = {}
+        for setting in self.settings:
+            families.setdefault(family_of_setting(setting), []).append(setting)
+        return [sorted(one, key=lambda each: each.group_factor) for one in families.values()]
+
+    @cached_property
+    def _foreseen(self) -> tuple[ForeseenTimes, np.ndarray]:
+        """Times of each family without any wait, and its microbatches."""
+        first = [one[0] for one in self._families]
+        counts = np.array([self.desk.num_microbatches(one) for one in first], np.int64)
+        return self.desk.foreseen(first), counts
+
+    def ranked(self, reaches: Sequence[Chain]) -> Iterator[tuple[float, BoundSetting]]:
+        """Settings that some sites can run, the quickest bound first.
+
+        ``reaches`` are sets of sites, of which the quickest counts. The size of groups is no part
+        of a bound.
+        """
+        if not self.settings:
+            return
+        foreseen, counts = self._foreseen
+        bounds_s = np.min([foreseen.at_s(reach, counts) for reach in reaches], axis=0)
+        order = np.argsort(bounds_s, kind="stable")
+        for at in order[: np.isfinite(bounds_s).sum()].tolist():
+            yield from ((float(bounds_s[at]), setting) for setting in self._families[at])
 
 
 def family_of_setting(setting: BoundSetting) -> tuple[object, ...]:

@@ -18,12 +18,11 @@ from agents.search.chains import (
     Chain,
     SiteChains,
     all_chains,
-    changed_chains,
     near_chains,
 )
 from agents.search.copies import copies_of
 from agents.search.desk import SearchDesk
-from agents.search.ranking import family_of_setting, ranked_settings, reaches_of
+from agents.search.ranking import SettingFamilies, family_of_setting, reaches_of
 from agents.search.settings import (
     GROUP_FACTORS,
     INTERLEAVED,
@@ -36,6 +35,7 @@ from agents.search.settings import (
     num_stages_of,
     surveyed_schedules,
 )
+from agents.search.walks import walk_chains
 from agents.trainers.trainer import Trainer
 from des import NO_CORRECTIONS, Corrections, Topology
 from des.costs.copy_collectives import shared_expert_parameters
@@ -51,17 +51,11 @@ _SLACK = 1.08
 _NEAR = 1.3
 """Estimates up to this multiple of the best let other sizes of groups be tried."""
 
-_LEAST_GAIN = 0.999
-"""Share of the time below which a changed chain must be for the search to go on from it."""
-
 _MOST_TURNED = 4
 """Most candidates whose chain is tried the other way round."""
 
 _MOST_IMPROVED = 12
 """Most candidates whose splits are improved."""
-
-_MOST_WALKED = 3
-"""Most candidates whose chain of sites is changed, where there are too many chains to try all."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,6 +107,7 @@ class FoundCandidates:
 def candidates_of(
     request: PlanRequest,
     desk: SearchDesk,
+    settings: Sequence[BoundSetting],
     *,
     by_sites: bool = False,
     among: Sequence[Chain] | None = None,
@@ -121,20 +116,22 @@ def candidates_of(
 
     Parameters
     ----------
+    settings
+        Those of the request.
     by_sites
         Search every set of sites by itself, for objectives other than time.
     among
         Pipelines of these chains alone, as they are or the other way round; None: all candidates.
     """
-    settings = list(bound_settings(request))
+    families = SettingFamilies(desk=desk, settings=settings)
     single = [(site,) for site in range(request.topology.num_domains)] if among is None else []
-    several = _chains(request, desk, settings) if among is None else among
-    groups = []
+    several = _chains(request, families) if among is None else among
+    is_large, groups = request.topology.num_domains > MOST_ENUMERATED, []
     for chains in _apart(single, several, by_sites=by_sites):
-        found = _surveyed(desk, settings, chains)
-        if found and len(chains[0]) > 1 and len(single) > MOST_ENUMERATED and not by_sites:
-            found = _walked(request, desk, found)
-        groups.append(_improved(desk, found, turns=len(single) > MOST_ENUMERATED))
+        found = _surveyed(families, chains)
+        if found and len(chains[0]) > 1 and is_large and among is None and not by_sites:
+            found = walk_chains(desk, found, _most_sites(request))
+        groups.append(_improved(desk, found, turns=is_large or among is not None))
     if among is not None:
         return FoundCandidates(groups=tuple(groups), num_judged=desk.num_judged[0])
     best_s = min((one.estimate_s for group in groups for one in group), default=np.inf)
@@ -228,9 +225,7 @@ def _schedules(request: PlanRequest) -> Iterator[tuple[str, int, float]]:
             yield name, 1, 1.0
 
 
-def _chains(
-    request: PlanRequest, desk: SearchDesk, settings: Sequence[BoundSetting]
-) -> list[Chain]:
+def _chains(request: PlanRequest, families: SettingFamilies) -> list[Chain]:
     """Chains of several sites: all of few sites, those of near sites of many.
 
     Both ways round: stages near the input hold more activations, so that sites divide the layers
@@ -239,11 +234,11 @@ def _chains(
     num_sites = request.topology.num_domains
     if num_sites <= MOST_ENUMERATED:
         return [chain for chain in all_chains(range(num_sites)) if len(chain) > 1]
-    _, first = next(ranked_settings(desk, settings, [tuple(range(num_sites))]), (np.inf, None))
+    _, first = next(families.ranked([tuple(range(num_sites))]), (np.inf, None))
     if first is None:
         return []
     workload = first.workload(request.job)
-    way_s = desk.tables.ways_s(workload.message_bytes).sum(axis=-1)
+    way_s = families.desk.tables.ways_s(workload.message_bytes).sum(axis=-1)
     near = near_chains(range(num_sites), way_s + way_s.T, _most_sites(request))
     return [chain for chain in near if len(chain) > 1]
 
@@ -252,18 +247,16 @@ def _most_sites(request: PlanRequest) -> int:
     return min(request.topology.num_domains, request.job.layer_count)
 
 
-def _surveyed(
-    desk: SearchDesk, settings: Sequence[BoundSetting], all_of: Sequence[Chain]
-) -> list[Candidate]:
+def _surveyed(families: SettingFamilies, all_of: Sequence[Chain]) -> list[Candidate]:
     """Candidates by quick splits, settings of the quickest bounds first.
 
     Larger groups of microbatches are tried where groups of the pipeline's size come near.
     """
-    chains = SiteChains.of(all_of)
+    desk, chains = families.desk, SiteChains.of(all_of)
     found: list[Candidate] = []
     known: dict[tuple[object, ...], float] = {}
     best_s = np.inf
-    for bound_s, setting in ranked_settings(desk, settings, reaches_of(desk, all_of)):
+    for bound_s, setting in families.ranked(reaches_of(desk, all_of)):
         if bound_s >= _SLACK * best_s:
             break
         family = family_of_setting(setting)
@@ -277,26 +270,6 @@ def _surveyed(
         found += own
         best_s = min(best_s, own_s)
     return [one for one in found if one.estimate_s <= _SLACK * best_s]
-
-
-def _walked(
-    request: PlanRequest, desk: SearchDesk, pipelines: Sequence[Candidate]
-) -> list[Candidate]:
-    """Chains of the best candidates changed site by site as long as that helps."""
-    found, most = list(pipelines), _most_sites(request)
-    starts = sorted(pipelines, key=lambda one: one.estimate_s)[:_MOST_WALKED]
-    sites = range(request.topology.num_domains)
-    for start in starts:
-        best = start
-        while True:
-            near = SiteChains.of(changed_chains(best.chains[0], sites, most))
-            own = desk.survey(best.setting, near, best.estimate_s)
-            nearest = min(own, key=lambda one: one.estimate_s, default=best)
-            if not nearest.estimate_s < _LEAST_GAIN * best.estimate_s:
-                break
-            best = nearest
-        found.append(best)
-    return found
 
 
 def _distinct(candidates: Sequence[Candidate]) -> list[Candidate]:

@@ -21,6 +21,7 @@ from numba.core import config
 from numba.extending import register_jitable
 
 from des.base.compiling import say_when_compiling
+from des.base.linking import InnerCompiler, KernelCompiler
 from des.base.private_folder import user_cache_folder
 from des.base.scalar import FunctionT, compile_scalars_by
 
@@ -76,6 +77,8 @@ def _compiled(
         options: dict[str, Any] = {"cache": base is not None, "nogil": True, "error_model": "numpy"}
         options |= {"inline": inline, "_nrt": is_counted, "no_cfunc_wrapper": True}
         options["no_cpython_wrapper"] = not is_for_python
+        options["pipeline_class"] = KernelCompiler if is_for_python else InnerCompiler
+        options["cache"] &= is_for_python
         compiled = numba.njit(**options)(function)
     finally:
         config.CACHE_DIR = before  # type: ignore[attr-defined]

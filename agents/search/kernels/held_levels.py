@@ -6,9 +6,9 @@ has arrived; so of two equal devices the one beside a link gets fewer layers.
 
 import numpy as np
 
-from agents.search.kernels.layouts import num_held
+from agents.search.kernels.layouts import num_devices_of, num_held
 from agents.search.kernels.records import Room, SiteFigures, TimingRules
-from des.base.jit import inner_kernel, lean_kernel
+from des.base.jit import inner_kernel
 
 _CLOSE = 1e-4
 """Share of the level by which it is known well enough."""
@@ -58,7 +58,7 @@ def write_held_counts(
     return True
 
 
-@lean_kernel
+@inner_kernel
 def write_site_layers(split: np.ndarray, counts: np.ndarray) -> None:
     """Write the layers of each site of a pipeline of single chunks."""
     worker = 0
@@ -78,9 +78,7 @@ def lay_loads(
     Returns the number of workers.
     """
     last = figures.passes_s.shape[2] - 1
-    num_workers, worker = 0, 0
-    for at in range(len(chain)):
-        num_workers += split[at, 0]
+    num_workers, worker = num_devices_of(split), 0
     for at in range(len(chain)):
         site = chain[at]
         for device in range(split[at, 0]):

@@ -5,13 +5,22 @@ import numpy as np
 from agents.search.kernels.orders import F, write_interleaved
 from agents.search.kernels.records import Room, SiteFigures, TimingRules
 from des.base.arithmetic import even_share
-from des.base.jit import inner_kernel, lean_kernel
+from des.base.jit import inner_kernel
 
 
-@lean_kernel
+@inner_kernel
 def group_size(rules: TimingRules, num_workers: int) -> int:
     """Microbatches of a group of the interleaved schedule."""
     return round(rules.group_factor * num_workers)
+
+
+@inner_kernel
+def num_devices_of(split: np.ndarray) -> int:
+    """Devices of all sites of a split."""
+    total: int = 0
+    for at in range(len(split)):
+        total += split[at, 0]
+    return total
 
 
 @inner_kernel
@@ -47,20 +56,21 @@ def lay_stages(
                 for kind in range(4):
                     sums = figures.passes_s[site, kind]
                     room.passes_s[stage, kind] = sums[layer + count] - sums[layer]
-                room.sums_s[stage] = _sum_s(figures, site, layer, layer + count)
+                room.sums_s[stage] = _sum_s(figures, room.places[stage])
                 layer += count
                 stage += 1
-    for here in range(stage - 1):
-        _lay_border(figures, room, here, num_workers)
+    num_stages = num_workers * num_chunks
+    for here in range(num_stages - 1):
+        _lay_border(figures, room, here)
     if num_chunks > 1:
-        _share_wires(room, num_workers, stage, split)
+        _share_wires(room, num_workers, num_stages, split)
         if len(chain) == 1:
-            _lay_back(figures, room, num_workers, stage)
+            _lay_back(figures, room, num_workers, num_stages)
     return _lack(figures, rules, num_workers, room)
 
 
 @inner_kernel
-def _lay_border(figures: SiteFigures, room: Room, here: int, num_workers: int) -> None:
+def _lay_border(figures: SiteFigures, room: Room, here: int) -> None:
     """Write the way between a stage and the next one down, there and back; wires are its own."""
     source, target = room.places[here, 0], room.places[here + 1, 0]
     room.wires[here, 0], room.wires[here, 1] = 2 * here, 2 * here + 1
@@ -161,7 +171,7 @@ def _peak_bytes(
     return most
 
 
-@lean_kernel
+@inner_kernel
 def num_held(rules: TimingRules, num_workers: int, worker: int) -> int:
     """Activations, of a chunk and microbatch each, that a worker holds at most."""
     after = num_workers - 1 - worker
@@ -173,9 +183,9 @@ def num_held(rules: TimingRules, num_workers: int, worker: int) -> int:
 
 
 @inner_kernel
-def _sum_s(figures: SiteFigures, site: int, layer: int, end: int) -> float:
-    """Time to sum up the gradients of layers over the copies of a device. [s]"""
-    total_s = 0.0
+def _sum_s(figures: SiteFigures, place: np.ndarray) -> float:
+    """Time to sum up the gradients of a stage's layers over the copies of its device. [s]"""
+    site, layer, end, total_s = place[0], place[2], place[2] + place[3], 0.0
     for group in range(2):
         count = figures.parameters[group, end] - figures.parameters[group, layer]
         ring, tree = figures.sums_s[site, group, 0], figures.sums_s[site, group, 1]

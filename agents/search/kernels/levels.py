@@ -2,31 +2,36 @@
 
 import numpy as np
 
-from agents.search.kernels.records import SiteFigures, TimingRules
+from agents.search.kernels.records import SiteFigures, SiteLevels, TimingRules
 from des.base.jit import inner_kernel, lean_kernel
 
 
 @inner_kernel
-def level_s(figures: SiteFigures, chain: np.ndarray, num_chunks: int) -> float:
+def levels_of(figures: SiteFigures) -> SiteLevels:
+    """Levels of all sites."""
+    return SiteLevels(figures.layer_s, figures.num_devices, figures.most_layers)
+
+
+@inner_kernel
+def level_s(levels: SiteLevels, num_layers: int, chain: np.ndarray, num_chunks: int) -> float:
     """Least time of the busiest device for one microbatch, links apart; infinite if too few. [s]
 
     Every device of a site has as many layers as it can do in that time, all sites together no fewer
     than the model has.
     """
-    num_layers = figures.passes_s.shape[2] - 1
     least_s = np.inf
     for at in range(len(chain)):
-        one_s = figures.layer_s[chain[at]]
+        one_s = levels.layer_s[chain[at]]
         if not one_s < np.inf:  # no device of the site has a stage
             continue
         low, high = num_chunks, num_layers
         if least_s < np.inf:
             high = min(high, int(np.ceil(least_s / one_s)) - 1)
-        if high < low or _num_held_by(figures, chain, high * one_s, num_chunks) < num_layers:
+        if high < low or _num_held_by(levels, chain, high * one_s, num_chunks) < num_layers:
             continue
         while low < high:
             count = (low + high) // 2
-            if _num_held_by(figures, chain, count * one_s, num_chunks) >= num_layers:
+            if _num_held_by(levels, chain, count * one_s, num_chunks) >= num_layers:
                 high = count
             else:
                 low = count + 1
@@ -58,38 +63,69 @@ def least_sent_s(figures: SiteFigures, rules: TimingRules, chain: np.ndarray) ->
 
 
 @lean_kernel
-def foreseen_s(figures: SiteFigures, rules: TimingRules, chain: np.ndarray) -> float:
+def write_foreseen_s(
+    levels: SiteLevels,
+    num_layers: int,
+    orders: np.ndarray,
+    chain: np.ndarray,
+    times_s: np.ndarray,
+) -> None:
+    """Write `foreseen_s` of the sites of a chain under each of some settings. [s]
+
+    Parameters
+    ----------
+    levels
+        Of every setting, (settings, sites) each.
+    orders
+        Microbatches, chunks, and whether weight gradients stay behind, (settings, 3).
+    """
+    for each in range(len(times_s)):
+        own = SiteLevels(levels.layer_s[each], levels.num_devices[each], levels.most_layers[each])
+        count, num_chunks, is_behind = orders[each, 0], orders[each, 1], orders[each, 2] > 0
+        times_s[each] = foreseen_s(own, num_layers, count, num_chunks, is_behind, chain)
+
+
+@inner_kernel
+def foreseen_s(
+    levels: SiteLevels,
+    num_layers: int,
+    num_microbatches: int,
+    num_chunks: int,
+    is_behind: bool,
+    chain: np.ndarray,
+) -> float:
     """Time of an iteration without any wait: one microbatch all the way, then the busiest device.
 
     The fastest site's layers stand for all of the way, and the time of several chunks is shared.
-    Where weight gradients stay behind they fill the time of the way.
+    Where weight gradients stay behind they fill the time of the way. Infinite where layers do not
+    fit, with a single microbatch too.
     """
     fastest_s = np.inf
     for at in range(len(chain)):
-        fastest_s = min(fastest_s, figures.layer_s[chain[at]])
-    way_s = (figures.passes_s.shape[2] - 1) * fastest_s / rules.num_chunks
-    if rules.pace[1] >= 0.0:
-        way_s = 0.0
-    busiest_s = level_s(figures, chain, rules.num_chunks)
-    found_s: float = (rules.num_microbatches - 1) * busiest_s + max(way_s, busiest_s)
+        fastest_s = min(fastest_s, levels.layer_s[chain[at]])
+    way_s = 0.0 if is_behind else num_layers * fastest_s / num_chunks
+    busiest_s = level_s(levels, num_layers, chain, num_chunks)
+    if busiest_s == np.inf:
+        return np.inf
+    found_s: float = (num_microbatches - 1) * busiest_s + max(way_s, busiest_s)
     return found_s
 
 
 @inner_kernel
-def _num_held_by(figures: SiteFigures, chain: np.ndarray, pace_s: float, num_chunks: int) -> int:
+def _num_held_by(levels: SiteLevels, chain: np.ndarray, pace_s: float, num_chunks: int) -> int:
     total: int = 0
     for at in range(len(chain)):
-        each: int = _layers_within(figures, chain[at], pace_s)
-        devices: int = figures.num_devices[chain[at]]
+        each: int = _layers_within(levels, chain[at], pace_s)
+        devices: int = levels.num_devices[chain[at]]
         if each >= num_chunks:
             total = total + devices * each
     return total
 
 
 @inner_kernel
-def _layers_within(figures: SiteFigures, site: int, pace_s: float) -> int:
-    count = int(pace_s / figures.layer_s[site] * (1.0 + 1e-12))
-    return int(min(count, figures.most_layers[site]))
+def _layers_within(levels: SiteLevels, site: int, pace_s: float) -> int:
+    count = int(pace_s / levels.layer_s[site] * (1.0 + 1e-12))
+    return int(min(count, levels.most_layers[site]))
 
 
 @inner_kernel
@@ -106,9 +142,9 @@ def write_level(
     Layers that devices have less than they could are taken from the slowest sites' devices first.
     Lean splits have no more devices than needed.
     """
-    num_layers, total = figures.passes_s.shape[2] - 1, 0
+    num_layers, total, levels = figures.passes_s.shape[2] - 1, 0, levels_of(figures)
     for at in range(len(chain)):
-        each = _layers_within(figures, chain[at], pace_s)
+        each = _layers_within(levels, chain[at], pace_s)
         if each < num_chunks:
             return False
         split[at, 0] = min(figures.num_devices[chain[at]], num_layers // num_chunks)
@@ -132,7 +168,7 @@ def write_level(
         total -= 1
     if is_lean:
         for at in range(len(chain)):
-            each = _layers_within(figures, chain[at], pace_s)
+            each = _layers_within(levels, chain[at], pace_s)
             split[at, 0] = min(split[at, 0], -(-split[at, 1] // each))
     return True
 

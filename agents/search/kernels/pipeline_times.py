@@ -7,7 +7,7 @@ messages that are ready for a link at one moment the one of the first worker goe
 import numpy as np
 
 from agents.search.kernels.bounds import least_s
-from agents.search.kernels.layouts import group_size, lay_stages, num_held
+from agents.search.kernels.layouts import group_size, lay_stages, num_devices_of, num_held
 from agents.search.kernels.orders import B, F, write_interleaved
 from agents.search.kernels.paced_times import paced_s
 from agents.search.kernels.records import Room, SiteFigures, TimingRules
@@ -18,13 +18,14 @@ MISFIT = 1e15
 
 
 @lean_kernel
-def pipeline_s(
+def staged_pipeline_s(
     figures: SiteFigures,
     rules: TimingRules,
     chain: np.ndarray,
     split: np.ndarray,
+    counts: np.ndarray,
     room: Room,
-    limit_s: float = np.inf,
+    limit_s: float,
 ) -> float:
     """Time of an iteration of one pipeline; at least `MISFIT` where it does not fit. [s]
 
@@ -34,26 +35,26 @@ def pipeline_s(
         Sites in the order of the model.
     split
         Devices and layers of each of them, (sites, 2).
+    counts
+        Layers of each stage; empty: even ones in each site.
     limit_s
         A pipeline that takes so long at least is not simulated; its time is infinite then.
     """
-    return staged_pipeline_s(figures, rules, chain, split, room.no_counts, room, limit_s)
+    return iteration_s(figures, rules, chain, split, counts, room, limit_s)
 
 
-@lean_kernel
-def staged_pipeline_s(
+@inner_kernel
+def iteration_s(
     figures: SiteFigures,
     rules: TimingRules,
     chain: np.ndarray,
     split: np.ndarray,
     counts: np.ndarray,
     room: Room,
-    limit_s: float = np.inf,
+    limit_s: float,
 ) -> float:
-    """`pipeline_s` of stages of ``counts`` layers each; empty: even ones in each site. [s]"""
-    num_workers = 0
-    for site in range(len(chain)):
-        num_workers += split[site, 0]
+    """`staged_pipeline_s` in other kernels. [s]"""
+    num_workers = num_devices_of(split)
     if not _has_order(rules, num_workers):
         return np.inf
     lack = lay_stages(figures, rules, chain, split, counts, num_workers, room)
@@ -178,10 +179,7 @@ def _run_in_order(rules: TimingRules, num_workers: int, num_rows: int, room: Roo
     for worker in range(num_workers):
         next_s[worker] = _end_s(rules, room, worker, num_workers)
     for _ in range(num_workers * num_rows):
-        first = 0
-        for worker in range(1, num_workers):
-            if next_s[worker] < next_s[first]:
-                first = worker
+        first = _first_of(next_s, num_workers)
         if next_s[first] == np.inf:
             return MISFIT
         longest_s = max(longest_s, next_s[first])
@@ -190,6 +188,16 @@ def _run_in_order(rules: TimingRules, num_workers: int, num_rows: int, room: Roo
             is_over = room.done[worker] == num_rows
             next_s[worker] = np.inf if is_over else _end_s(rules, room, worker, num_workers)
     return longest_s
+
+
+@inner_kernel
+def _first_of(next_s: np.ndarray, num_workers: int) -> int:
+    """Worker whose next operation ends first, of several the first one."""
+    first: int = 0
+    for worker in range(1, num_workers):
+        if next_s[worker] < next_s[first]:
+            first = worker
+    return first
 
 
 @inner_kernel

@@ -37,6 +37,14 @@ class SiteFigures(NamedTuple):
     outer_s: np.ndarray
 
 
+class SiteLevels(NamedTuple):
+    """What levels of sites follow from: see `SiteFigures`, (sites,), or (settings, sites)."""
+
+    layer_s: np.ndarray
+    num_devices: np.ndarray
+    most_layers: np.ndarray
+
+
 class TimingRules(NamedTuple):
     """Schedule of a setting and how it is reckoned.
 

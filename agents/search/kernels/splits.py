@@ -3,10 +3,21 @@
 import numpy as np
 
 from agents.search.kernels.held_levels import write_held_counts
-from agents.search.kernels.levels import foreseen_s, least_sent_s, level_s, write_even, write_level
-from agents.search.kernels.pipeline_times import staged_pipeline_s
+from agents.search.kernels.layouts import num_devices_of
+from agents.search.kernels.levels import (
+    foreseen_s,
+    least_sent_s,
+    level_s,
+    levels_of,
+    write_even,
+    write_level,
+)
+from agents.search.kernels.pipeline_times import iteration_s
 from agents.search.kernels.records import Room, SiteFigures, TimingRules
 from des.base.jit import inner_kernel, lean_kernel
+
+_NO_END = 1 << 30
+"""More proposals than there are."""
 
 _OVER, _NONE, _PLAIN, _COUNTED = range(4)
 """Outcomes of a proposal: no more, none this time, a split, a split with layers of each stage."""
@@ -62,18 +73,18 @@ def _write_next(
     The last two have layers of each stage, in the room's counts, and the devices of ``split``.
     """
     if attempt < 2:
-        pace_s = level_s(figures, chain, rules.num_chunks)
+        num_layers = figures.passes_s.shape[2] - 1
+        pace_s = level_s(levels_of(figures), num_layers, chain, rules.num_chunks)
         if not write_level(figures, chain, pace_s, rules.num_chunks, attempt == 1, scratch):
             return _NONE
         return _NONE if attempt == 1 and _has_same_devices(split, scratch) else _PLAIN
     if attempt == 4 or not rules.is_blocking:
         return _OVER
     _copy(split, scratch)
-    num_workers = 0
     for at in range(len(chain)):
         if attempt == 3:
             scratch[at, 0] = figures.num_devices[chain[at]]
-        num_workers += scratch[at, 0]
+    num_workers = num_devices_of(scratch)
     if num_workers > most_workers or num_workers < 1:
         return _NONE
     own = room.counts[:num_workers]
@@ -92,29 +103,26 @@ def _quick_split(
     limit_s: float,
 ) -> float:
     """Write the best split of those that are quick to find; its time, or the limit. [s]"""
-    best_s, attempt = limit_s, 0
+    best_s = limit_s
     most_workers = min(figures.passes_s.shape[2] - 1, len(counts))
-    while True:
+    for attempt in range(_NO_END):
         if rules.is_even:
             found = _write_next_even(figures, rules, chain, scratch, attempt)
         else:
             found = _write_next(figures, rules, chain, room, split, scratch, most_workers, attempt)
         if found == _OVER:
-            return best_s
-        attempt += 1
+            break
         if found == _NONE:
             continue
-        num_counts = 0
-        if found == _COUNTED:
-            for at in range(len(chain)):
-                num_counts += scratch[at, 0]
+        num_counts = num_devices_of(scratch) if found == _COUNTED else 0
         own = room.counts[:num_counts]
-        found_s = staged_pipeline_s(figures, rules, chain, scratch, own, room, best_s)
+        found_s = iteration_s(figures, rules, chain, scratch, own, room, best_s)
         if found_s < best_s or (found == _PLAIN and split[0, 0] == 0):
             best_s = min(best_s, found_s)
             _copy(scratch, split)
             for at in range(len(counts)):
                 counts[at] = own[at] if at < num_counts else 0
+    return best_s
 
 
 @lean_kernel
@@ -140,9 +148,7 @@ def better_split(
         for move in range(size * num_moves):
             giver, kind = move // num_moves, move % num_moves
             while _write_moved(figures, rules, chain, split, scratch, giver, kind):
-                found_s = staged_pipeline_s(
-                    figures, rules, chain, scratch, room.no_counts, room, best_s
-                )
+                found_s = iteration_s(figures, rules, chain, scratch, room.no_counts, room, best_s)
                 if not found_s < best_s:
                     break
                 best_s = found_s
@@ -224,7 +230,15 @@ def survey(
         least = figures.num_devices[chain[0]]
         for at in range(1, len(chain)):
             least = min(least, figures.num_devices[chain[at]])
-        if least < 1 or not foreseen_s(figures, rules, chain) < quickest_s:
+        own_s = foreseen_s(
+            levels_of(figures),
+            figures.passes_s.shape[2] - 1,
+            rules.num_microbatches,
+            rules.num_chunks,
+            rules.pace[1] >= 0.0,
+            chain,
+        )
+        if least < 1 or not own_s < quickest_s:
             continue
         kept_s = min(limit_s, ratio * quickest_s)
         if not least_sent_s(figures, rules, chain) < kept_s:

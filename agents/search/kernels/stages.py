@@ -6,8 +6,8 @@ layer less there and one more inside the site shortens every round.
 
 import numpy as np
 
-from agents.search.kernels.held_levels import lay_loads
-from agents.search.kernels.pipeline_times import staged_pipeline_s
+from agents.search.kernels.held_levels import lay_loads, write_site_layers
+from agents.search.kernels.pipeline_times import iteration_s
 from agents.search.kernels.records import Room, SiteFigures, TimingRules
 from des.base.jit import inner_kernel, lean_kernel
 
@@ -30,8 +30,8 @@ def better_counts(
 
     Parameters
     ----------
-    counts
-        Layers of each stage, which are written over. (stages,)
+    split, counts
+        Layers of each site, and of each stage, which are written over. (sites, 2), (stages,)
     start_s
         Time with the counts that come in. [s]
     is_thorough
@@ -55,7 +55,7 @@ def better_counts(
                         break
                     counts[giver] -= 1
                     counts[taker] += 1
-                    found_s = staged_pipeline_s(figures, rules, chain, split, counts, room, best_s)
+                    found_s = iteration_s(figures, rules, chain, split, counts, room, best_s)
                     if not found_s < best_s:
                         counts[giver] += 1
                         counts[taker] -= 1
@@ -65,6 +65,8 @@ def better_counts(
                     room.loads_s[device, 2] += room.loads_s[device, 1]
         if not best_s < before_s:
             break
+    if best_s < start_s and rules.num_chunks == 1:
+        write_site_layers(split, counts)
     return best_s
 
 

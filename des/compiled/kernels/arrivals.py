@@ -1,6 +1,6 @@
 """Arrivals of messages at the workers that wait for them, in a compiled simulation."""
 
-from des.base.jit import kernel
+from des.base.jit import inner_kernel
 from des.compiled.kernels.events import MESSAGE, push
 from des.compiled.kernels.intrinsics import at
 from des.compiled.kernels.program import LINKS
@@ -8,7 +8,7 @@ from des.compiled.kernels.records import ProgramRun
 from des.compiled.kernels.workers import advance
 
 
-@kernel
+@inner_kernel
 def arrive(run: ProgramRun, message: int, arrival_s: float) -> None:
     """Note when a message will arrive; what the order of events may matter to is queued."""
     header, flow = run.header, at(run.flows, at(run.flow_of, message).flow)
@@ -34,7 +34,7 @@ def arrive(run: ProgramRun, message: int, arrival_s: float) -> None:
         push(run, arrival_s, MESSAGE + message)
 
 
-@kernel
+@inner_kernel
 def unblock(run: ProgramRun, worker: int, arrival_s: float, rank: int) -> None:
     """Resume the worker whose message arrives."""
     own = at(run.worker_states, worker)
@@ -43,7 +43,7 @@ def unblock(run: ProgramRun, worker: int, arrival_s: float, rank: int) -> None:
     advance(run, worker, arrival_s, rank)
 
 
-@kernel
+@inner_kernel
 def meet_workers(run: ProgramRun, message: int, now_s: float) -> None:
     """Resume the receiver that waits for a message, then the sender; it arrives now."""
     flow, rank = at(run.flows, at(run.flow_of, message).flow), MESSAGE + message
@@ -54,7 +54,7 @@ def meet_workers(run: ProgramRun, message: int, now_s: float) -> None:
         unblock(run, flow.sender, now_s, rank)
 
 
-@kernel
+@inner_kernel
 def _is_awaited(run: ProgramRun, receiver: int, message: int) -> bool:
     """Whether a receiver is a worker that waits for a message."""
     if not 0 <= receiver < run.header.num_workers:
@@ -63,7 +63,7 @@ def _is_awaited(run: ProgramRun, receiver: int, message: int) -> bool:
     return waits
 
 
-@kernel
+@inner_kernel
 def _blocks(run: ProgramRun, sender: int, message: int) -> bool:
     """Whether the worker that has sent a message does nothing until it arrives."""
     if sender < 0:
@@ -72,7 +72,7 @@ def _blocks(run: ProgramRun, sender: int, message: int) -> bool:
     return blocks
 
 
-@kernel
+@inner_kernel
 def _finish(run: ProgramRun, arrival_s: float) -> None:
     """Count an initial message, for which no worker waits; the run ends with the last one."""
     outcome = run.outcome

@@ -4,7 +4,7 @@ The first event stays in its place until the next one is put there or requested:
 mostly queues another, which then needs one way down the heap instead of two.
 """
 
-from des.base.jit import kernel
+from des.base.jit import inner_kernel
 from des.compiled.kernels.intrinsics import at
 from des.compiled.kernels.records import ProgramRun
 
@@ -13,7 +13,7 @@ MESSAGE, WORKER, MEMBER, MEDIUM = (number << _SHIFT for number in range(4))
 """Ranks of number 0 of each class, see `des.clock`."""
 
 
-@kernel
+@inner_kernel
 def push(run: ProgramRun, time_s: float, rank: int) -> None:
     """Queue an event."""
     outcome = run.outcome
@@ -35,7 +35,7 @@ def push(run: ProgramRun, time_s: float, rank: int) -> None:
     at(run.events, place).rank = rank
 
 
-@kernel
+@inner_kernel
 def end_part(run: ProgramRun) -> None:
     """Note that a worker or member is done; the last of a step starts those that wait for all."""
     header, outcome = run.header, run.outcome
@@ -45,7 +45,7 @@ def end_part(run: ProgramRun) -> None:
             push(run, outcome.end_s + header.update_s, MEMBER + member)
 
 
-@kernel
+@inner_kernel
 def close_gap(run: ProgramRun) -> None:
     """Put the last event where the first one was."""
     outcome = run.outcome
@@ -56,7 +56,7 @@ def close_gap(run: ProgramRun) -> None:
         _place_down(run, last.time_s, last.rank)
 
 
-@kernel
+@inner_kernel
 def _place_down(run: ProgramRun, time_s: float, rank: int) -> None:
     """Put an event into the free place at the top and restore the order."""
     count = run.outcome.num_queued

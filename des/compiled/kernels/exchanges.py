@@ -2,7 +2,7 @@
 
 import math
 
-from des.base.jit import kernel
+from des.base.jit import inner_kernel
 from des.compiled.kernels.events import MEMBER, MESSAGE, end_part, push
 from des.compiled.kernels.intrinsics import at
 from des.compiled.kernels.messages import send
@@ -10,7 +10,7 @@ from des.compiled.kernels.records import ProgramRun
 from des.program.actions import REDUCE, SEND
 
 
-@kernel
+@inner_kernel
 def go_on_with_exchange(run: ProgramRun, member: int, now_s: float, rank: int) -> None:
     """Do the steps from the present one on, until one of them takes time."""
     given, own, outcome = at(run.members, member), at(run.member_states, member), run.outcome
@@ -30,7 +30,7 @@ def go_on_with_exchange(run: ProgramRun, member: int, now_s: float, rank: int) -
     end_part(run)
 
 
-@kernel
+@inner_kernel
 def receive_part(run: ProgramRun, message: int, now_s: float) -> None:
     """Resume a member that waits for a message; it arrives now."""
     member = at(run.flows, at(run.flow_of, message).flow).receiver - run.header.num_workers
@@ -41,7 +41,7 @@ def receive_part(run: ProgramRun, message: int, now_s: float) -> None:
     go_on_with_exchange(run, member, now_s, MESSAGE + message)
 
 
-@kernel
+@inner_kernel
 def _has_arrived(run: ProgramRun, message: int, now_s: float, rank: int) -> bool:
     """Whether a message has arrived; one whose arrival is known is queued for then."""
     arrival_s = at(run.arrivals, message).s
@@ -52,7 +52,7 @@ def _has_arrived(run: ProgramRun, message: int, now_s: float, rank: int) -> bool
     return False
 
 
-@kernel
+@inner_kernel
 def _reduce(run: ProgramRun, member: int, now_s: float) -> None:
     """Begin a collective inside the device, which does one at a time."""
     given = at(run.members, member)

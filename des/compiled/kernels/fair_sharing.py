@@ -5,7 +5,7 @@ The messages of a wire are a list in the order in which they leave, linked throu
 
 import math
 
-from des.base.jit import kernel
+from des.base.jit import inner_kernel
 from des.base.scalar import scalar
 from des.compiled.kernels.arrivals import arrive
 from des.compiled.kernels.events import MEDIUM, MESSAGE, push
@@ -17,7 +17,7 @@ from des.compiled.kernels.wires import record
 from des.costs.start_up import start_up_s
 
 
-@kernel
+@inner_kernel
 def come(run: ProgramRun, link: int, message: int, now_s: float) -> None:
     """Hand a message to a wire: first its overhead passes, if there is any."""
     own, parcel = at(run.link_states, link), at(run.parcels, message)
@@ -38,7 +38,7 @@ def come(run: ProgramRun, link: int, message: int, now_s: float) -> None:
         join(run, link, message, now_s)
 
 
-@kernel
+@inner_kernel
 def join(run: ProgramRun, link: int, message: int, now_s: float) -> None:
     """Begin to send a message that shares the link with others."""
     let_go(run, link, now_s)
@@ -55,7 +55,7 @@ def join(run: ProgramRun, link: int, message: int, now_s: float) -> None:
     _request(run, at(run.links, link).medium, now_s)
 
 
-@kernel
+@inner_kernel
 def let_go(run: ProgramRun, link: int, now_s: float) -> None:
     """Let messages leave whose last byte has, unless one has joined since the last division."""
     own = at(run.link_states, link)
@@ -79,7 +79,7 @@ def let_go(run: ProgramRun, link: int, now_s: float) -> None:
             push(run, arrival_s, MESSAGE + message)
 
 
-@kernel
+@inner_kernel
 def divide(run: ProgramRun, medium: int, now_s: float) -> None:
     """Let go what has left, set the rates of all wires of a medium, ask for the next division."""
     if run.header.num_gates:
@@ -104,7 +104,7 @@ def divide(run: ProgramRun, medium: int, now_s: float) -> None:
         _request(run, medium, until_s if until_s > now_s else now_s)
 
 
-@kernel
+@inner_kernel
 def _divide_all(run: ProgramRun, now_s: float) -> None:
     """Do the same for all links, which are one medium where links have gates in common."""
     at(run.medium_states, 0).due_s = math.inf
@@ -142,7 +142,7 @@ def equal_share(num: int, largest: float, num_others: int, largest_of_others: fl
     return 1.0
 
 
-@kernel
+@inner_kernel
 def _largest_part(run: ProgramRun, link: int, now_s: float) -> float:
     """Rate that one message of a wire can use of the medium; 0 where there is none."""
     own = at(run.link_states, link)
@@ -155,7 +155,7 @@ def _largest_part(run: ProgramRun, link: int, now_s: float) -> float:
     return part
 
 
-@kernel
+@inner_kernel
 def _rate_of(run: ProgramRun, link: int, part: float) -> float:
     """Rate of a message that has a part of the medium at most."""
     own = at(run.link_states, link)
@@ -163,7 +163,7 @@ def _rate_of(run: ProgramRun, link: int, part: float) -> float:
     return rate
 
 
-@kernel
+@inner_kernel
 def _set_rate(run: ProgramRun, link: int, rate: float, now_s: float) -> float:
     """Give each message of a wire another rate; returns until when it holds at most. [s]"""
     own = at(run.link_states, link)
@@ -181,7 +181,7 @@ def _set_rate(run: ProgramRun, link: int, rate: float, now_s: float) -> float:
     return min(end_s, until_s)
 
 
-@kernel
+@inner_kernel
 def _next_end_s(run: ProgramRun, link: int) -> float:
     """Time at which the next message will have left if the rate holds. [s]"""
     own = at(run.link_states, link)
@@ -192,14 +192,14 @@ def _next_end_s(run: ProgramRun, link: int) -> float:
     return end_s
 
 
-@kernel
+@inner_kernel
 def _level_at(run: ProgramRun, link: int, time_s: float) -> float:
     own = at(run.link_states, link)
     level_bytes: float = own.level_bytes + own.rate_bytes_per_s * (time_s - own.since_s)
     return level_bytes
 
 
-@kernel
+@inner_kernel
 def _line_up(run: ProgramRun, link: int, message: int) -> None:
     """Put a message into the list by (level, number); mostly it goes to the end."""
     own, parcel = at(run.link_states, link), at(run.parcels, message)
@@ -222,14 +222,14 @@ def _line_up(run: ProgramRun, link: int, message: int) -> None:
     at(run.parcels, ahead).following = message
 
 
-@kernel
+@inner_kernel
 def _is_before(run: ProgramRun, message: int, other: int) -> bool:
     level_bytes = at(run.parcels, message).level_bytes
     other_bytes = at(run.parcels, other).level_bytes
     return level_bytes < other_bytes or (level_bytes == other_bytes and message < other)
 
 
-@kernel
+@inner_kernel
 def _request(run: ProgramRun, medium: int, time_s: float) -> None:
     """Ask for a division; of several times the earliest counts."""
     own = at(run.medium_states, medium)

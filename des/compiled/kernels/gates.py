@@ -5,7 +5,7 @@ first served, and `des.engine.filling`, fair.
 import math
 
 from des.base.arithmetic import serialisation_end_s
-from des.base.jit import kernel
+from des.base.jit import inner_kernel
 from des.base.scalar import scalar
 from des.compiled.kernels.intrinsics import at
 from des.compiled.kernels.offers import give_up, goodput_at, refresh_offer
@@ -13,7 +13,7 @@ from des.compiled.kernels.program import FULL, LINKS
 from des.compiled.kernels.records import ProgramRun
 
 
-@kernel
+@inner_kernel
 def begin_gates(run: ProgramRun) -> None:
     """Let nothing be taken of any gate."""
     for gate in range(run.header.num_gates):
@@ -25,7 +25,7 @@ def begin_gates(run: ProgramRun) -> None:
         _list_used_links(run)
 
 
-@kernel
+@inner_kernel
 def _list_used_links(run: ProgramRun) -> None:
     """Note which links any message uses: fair rates are found among those."""
     for link in range(run.header.num_links):
@@ -41,7 +41,7 @@ def _list_used_links(run: ProgramRun) -> None:
             run.outcome.num_used += 1
 
 
-@kernel
+@inner_kernel
 def pass_gates(
     run: ProgramRun, link: int, start_s: float, num_bytes: float, ready_s: float
 ) -> float:
@@ -79,7 +79,7 @@ def least_at(where: tuple[ProgramRun, int], time_s: float) -> tuple[float, float
     return rate, until_s
 
 
-@kernel
+@inner_kernel
 def fill(run: ProgramRun, now_s: float) -> None:
     """Find the max-min fair rate of a message on each link that sends, through all gates."""
     num_left = 0
@@ -110,7 +110,7 @@ def fill(run: ProgramRun, now_s: float) -> None:
                 num_left -= 1
 
 
-@kernel
+@inner_kernel
 def _sum_up(run: ProgramRun) -> None:
     """Count what links that have their rates leave of each gate, and the messages of the others."""
     for gate in range(run.header.num_gates):
@@ -129,7 +129,7 @@ def _sum_up(run: ProgramRun) -> None:
                 gate.left_bytes_per_s -= own.num_sending * own.fair_bytes_per_s
 
 
-@kernel
+@inner_kernel
 def _limit(run: ProgramRun, link: int) -> float:
     """Rate at which a message of a link meets a limit if all others rise with it."""
     own = at(run.link_states, link)
@@ -140,7 +140,7 @@ def _limit(run: ProgramRun, link: int) -> float:
     return limit
 
 
-@kernel
+@inner_kernel
 def _piece_at(run: ProgramRun, gate: int, time_s: float) -> int:
     """Number of the piece that holds a time, among those of a gate."""
     first, low = gate * run.outcome.gate_room, 0
@@ -154,7 +154,7 @@ def _piece_at(run: ProgramRun, gate: int, time_s: float) -> int:
     return low
 
 
-@kernel
+@inner_kernel
 def _forget(run: ProgramRun, gate: int, time_s: float) -> None:
     """Drop the pieces that end by a time."""
     past = _piece_at(run, gate, time_s)
@@ -162,7 +162,7 @@ def _forget(run: ProgramRun, gate: int, time_s: float) -> None:
         _shift(run, gate, past, -past)
 
 
-@kernel
+@inner_kernel
 def _take(run: ProgramRun, gate: int, start_s: float, end_s: float, rate: float) -> None:
     """Use a rate for some time."""
     first, end = _cut(run, gate, start_s), _cut(run, gate, end_s)
@@ -173,7 +173,7 @@ def _take(run: ProgramRun, gate: int, start_s: float, end_s: float, rate: float)
     _join(run, gate, first)
 
 
-@kernel
+@inner_kernel
 def _cut(run: ProgramRun, gate: int, time_s: float) -> int:
     """Let a piece begin at a time; returns its number."""
     found, pieces = _piece_at(run, gate, time_s), gate * run.outcome.gate_room
@@ -189,7 +189,7 @@ def _cut(run: ProgramRun, gate: int, time_s: float) -> int:
     return found + 1
 
 
-@kernel
+@inner_kernel
 def _join(run: ProgramRun, gate: int, piece: int) -> None:
     """Make one of a piece and the one before where equal rates are left."""
     if piece == 0:
@@ -200,7 +200,7 @@ def _join(run: ProgramRun, gate: int, piece: int) -> None:
         _shift(run, gate, piece + 1, -1)
 
 
-@kernel
+@inner_kernel
 def _shift(run: ProgramRun, gate: int, first: int, by: int) -> None:
     """Move all pieces from one on."""
     own, pieces = at(run.gate_states, gate), gate * run.outcome.gate_room

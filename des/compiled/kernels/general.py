@@ -7,7 +7,7 @@ them.
 
 import math
 
-from des.base.jit import inlined, kernel
+from des.base.jit import inlined, inner_kernel, kernel
 from des.compiled.kernels.arrivals import meet_workers
 from des.compiled.kernels.events import MEDIUM, MEMBER, MESSAGE, WORKER, close_gap, push
 from des.compiled.kernels.exchanges import go_on_with_exchange, receive_part
@@ -72,7 +72,7 @@ def first_records(program: ProgramArrays, state: State) -> ProgramRun:
     )
 
 
-@kernel
+@inner_kernel
 def simulate_run(run: ProgramRun) -> int:
     """Simulate a program on a state, both given by their first records."""
     begin(run)
@@ -93,7 +93,7 @@ def simulate_run(run: ProgramRun) -> int:
     return status
 
 
-@kernel
+@inner_kernel
 def handle(run: ProgramRun, now_s: float, rank: int) -> None:
     """Let the present event happen."""
     if rank >= MEDIUM:
@@ -114,7 +114,7 @@ def handle(run: ProgramRun, now_s: float, rank: int) -> None:
         receive_part(run, message, now_s)
 
 
-@kernel
+@inner_kernel
 def _end_operation(run: ProgramRun, worker: int, now_s: float) -> None:
     """Send the output of an operation and start the next one."""
     own = at(run.worker_states, worker)
@@ -133,7 +133,7 @@ def _end_operation(run: ProgramRun, worker: int, now_s: float) -> None:
     advance(run, worker, now_s, WORKER + worker)
 
 
-@kernel
+@inner_kernel
 def begin(run: ProgramRun) -> None:
     """Set the state up for a new run."""
     header, outcome = run.header, run.outcome
@@ -159,7 +159,7 @@ def begin(run: ProgramRun) -> None:
     begin_offers(run)
 
 
-@kernel
+@inner_kernel
 def _begin_stages(run: ProgramRun) -> None:
     header = run.header
     for group in range(header.num_groups):
@@ -176,7 +176,7 @@ def _begin_stages(run: ProgramRun) -> None:
         own.step, own.waits_for = at(run.members, member).first_step, -1
 
 
-@kernel
+@inner_kernel
 def _begin_links(run: ProgramRun) -> None:
     header = run.header
     for medium in range(header.num_media):

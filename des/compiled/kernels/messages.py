@@ -1,6 +1,6 @@
 """Messages on their way in a compiled simulation, see `des.engine.network`."""
 
-from des.base.jit import kernel
+from des.base.jit import inner_kernel
 from des.compiled.kernels.arrivals import arrive
 from des.compiled.kernels.events import MESSAGE, push
 from des.compiled.kernels.fair_sharing import come, join
@@ -10,7 +10,7 @@ from des.compiled.kernels.records import ProgramRun
 from des.compiled.kernels.wires import carry
 
 
-@kernel
+@inner_kernel
 def send(run: ProgramRun, message: int, now_s: float) -> None:
     """Pass a message on: within the device, within the domain, or over links."""
     flow = at(run.flows, at(run.flow_of, message).flow)
@@ -29,7 +29,7 @@ def send(run: ProgramRun, message: int, now_s: float) -> None:
             go_on(run, message, now_s)
 
 
-@kernel
+@inner_kernel
 def go_on(run: ProgramRun, message: int, now_s: float) -> None:
     """Take a message over its next hop, from the domain where it is."""
     flow, parcel = at(run.flows, at(run.flow_of, message).flow), at(run.parcels, message)
@@ -50,7 +50,7 @@ def go_on(run: ProgramRun, message: int, now_s: float) -> None:
         push(run, arrival_s, MESSAGE + message)
 
 
-@kernel
+@inner_kernel
 def leave_endpoint(run: ProgramRun, message: int, now_s: float) -> None:
     """Let the next message leave an endpoint when the one before has arrived."""
     device = at(run.device_states, at(run.flows, at(run.flow_of, message).flow).endpoint)
@@ -62,7 +62,7 @@ def leave_endpoint(run: ProgramRun, message: int, now_s: float) -> None:
         go_on(run, device.message, now_s)
 
 
-@kernel
+@inner_kernel
 def _takes_turn(run: ProgramRun, endpoint: int, message: int) -> bool:
     """Whether a message may leave now; else it waits behind the others."""
     device = at(run.device_states, endpoint)

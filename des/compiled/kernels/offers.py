@@ -3,7 +3,7 @@
 import math
 
 from des.base.arithmetic import goodput
-from des.base.jit import kernel
+from des.base.jit import inner_kernel
 from des.base.scalar import scalar
 from des.compiled.kernels.intrinsics import at
 from des.compiled.kernels.program import BEYOND, OK, STARVED, STEADY, UNIFORM
@@ -11,7 +11,7 @@ from des.compiled.kernels.records import ProgramRun
 from des.dynamics.uniform_course import segment_ruling, uniform_factors
 
 
-@kernel
+@inner_kernel
 def begin_offers(run: ProgramRun) -> None:
     """Let no offer be known yet; links that stand still have one for ever."""
     header = run.header
@@ -23,7 +23,7 @@ def begin_offers(run: ProgramRun) -> None:
             _offer(run, link, 1.0, 1.0, math.inf)
 
 
-@kernel
+@inner_kernel
 def refresh_offer(run: ProgramRun, link: int, time_s: float) -> None:
     """Let a link offer what it does at a time."""
     own = at(run.link_states, link)
@@ -32,7 +32,7 @@ def refresh_offer(run: ProgramRun, link: int, time_s: float) -> None:
         _look_up(run, link, time_s)
 
 
-@kernel
+@inner_kernel
 def _look_up(run: ProgramRun, link: int, time_s: float) -> None:
     header, own = run.header, at(run.link_states, link)
     if header.weather == UNIFORM:
@@ -65,7 +65,7 @@ def goodput_at(where: tuple[ProgramRun, int], time_s: float) -> tuple[float, flo
     return own.goodput_bytes_per_s, own.until_s
 
 
-@kernel
+@inner_kernel
 def give_up(run: ProgramRun, status: int, link: int, time_s: float) -> None:
     """Record why the run cannot continue; the first reason counts."""
     outcome = run.outcome
@@ -73,13 +73,13 @@ def give_up(run: ProgramRun, status: int, link: int, time_s: float) -> None:
         outcome.status, outcome.link, outcome.time_s = status, link, time_s
 
 
-@kernel
+@inner_kernel
 def starve(run: ProgramRun, link: int) -> None:
     """A message waits for a link that is down for ever."""
     give_up(run, STARVED, link, math.inf)
 
 
-@kernel
+@inner_kernel
 def _offer(
     run: ProgramRun,
     link: int,

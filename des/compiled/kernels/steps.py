@@ -6,7 +6,7 @@ from `des.compiled.kernels.general`, which is the quicker the less it can do.
 
 import math
 
-from des.base.jit import kernel
+from des.base.jit import inner_kernel, kernel
 from des.compiled.kernels.events import (
     MEDIUM,
     MEMBER,
@@ -52,7 +52,7 @@ def run_steps(program: ProgramArrays, state: State) -> int:
     return status
 
 
-@kernel
+@inner_kernel
 def _handle(run: ProgramRun, now_s: float, rank: int) -> None:
     """Let the present event happen."""
     if rank >= MEDIUM:
@@ -69,7 +69,7 @@ def _handle(run: ProgramRun, now_s: float, rank: int) -> None:
         receive_part(run, rank - MESSAGE, now_s)
 
 
-@kernel
+@inner_kernel
 def do_steps(run: ProgramRun, worker: int, now_s: float) -> None:
     """Do the steps of a worker from the present one on, until one of them takes time."""
     end_step, own = at(run.workers, worker).end_step, at(run.worker_states, worker)
@@ -89,7 +89,7 @@ def do_steps(run: ProgramRun, worker: int, now_s: float) -> None:
     end_part(run)
 
 
-@kernel
+@inner_kernel
 def _send_or_hold(run: ProgramRun, message: int, now_s: float) -> None:
     """Send a message, or hold it until its notice has come."""
     to_notice = at(run.flows, at(run.flow_of, message).flow).to_notice
@@ -99,7 +99,7 @@ def _send_or_hold(run: ProgramRun, message: int, now_s: float) -> None:
         send(run, message, now_s)
 
 
-@kernel
+@inner_kernel
 def meet_steps(run: ProgramRun, message: int, now_s: float) -> None:
     """Note an arrival: what is held for it leaves, then who waits for it goes on."""
     at(run.parcels, message).has_arrived = 1

@@ -1,12 +1,12 @@
 """Windows of the hosts' connections in a compiled simulation, see `des.engine.wire.Window`."""
 
-from des.base.jit import kernel
+from des.base.jit import inner_kernel
 from des.compiled.kernels.intrinsics import at
 from des.compiled.kernels.records import ProgramRun
 from des.costs.connection_window import window_after_idle, windowed_delay_s
 
 
-@kernel
+@inner_kernel
 def begin_window(run: ProgramRun, link: int) -> None:
     """Open the window of a link, or count its times from the end of the step before."""
     header, own, figures = run.header, at(run.link_states, link), at(run.links, link)
@@ -19,7 +19,7 @@ def begin_window(run: ProgramRun, link: int) -> None:
         own.used_bytes = own.left_s = 0.0
 
 
-@kernel
+@inner_kernel
 def window_delay_s(run: ProgramRun, link: int, start_s: float, num_bytes: float) -> float:
     """Delay of a message that begins to leave. [s]"""
     own, figures = at(run.link_states, link), at(run.links, link)

@@ -5,7 +5,7 @@
 import math
 
 from des.base.arithmetic import serialisation_end_s
-from des.base.jit import kernel
+from des.base.jit import inner_kernel
 from des.compiled.kernels.gates import pass_gates
 from des.compiled.kernels.intrinsics import at
 from des.compiled.kernels.offers import goodput_at, refresh_offer, starve
@@ -15,7 +15,7 @@ from des.compiled.kernels.windows import window_delay_s
 from des.costs.start_up import rested_bytes, start_up_s
 
 
-@kernel
+@inner_kernel
 def carry(run: ProgramRun, link: int, message: int, num_bytes: float, ready_s: float) -> float:
     """Send a message that is ready; returns when it has arrived, inf where it never does. [s]"""
     header, own = run.header, at(run.link_states, link)
@@ -62,7 +62,7 @@ def carry(run: ProgramRun, link: int, message: int, num_bytes: float, ready_s: f
     return arrival_s
 
 
-@kernel
+@inner_kernel
 def record(
     run: ProgramRun,
     message: int,

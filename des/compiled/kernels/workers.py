@@ -7,13 +7,13 @@ notice is the output, so only operations that send one are queued.
 
 import math
 
-from des.base.jit import kernel
+from des.base.jit import inner_kernel
 from des.compiled.kernels.events import MEMBER, MESSAGE, WORKER, end_part, push
 from des.compiled.kernels.intrinsics import at
 from des.compiled.kernels.records import ProgramRun
 
 
-@kernel
+@inner_kernel
 def advance(run: ProgramRun, worker: int, now_s: float, rank: int) -> None:
     """Begin the next operation, or wait for its input."""
     given, own = at(run.workers, worker), at(run.worker_states, worker)
@@ -40,7 +40,7 @@ def advance(run: ProgramRun, worker: int, now_s: float, rank: int) -> None:
     end_part(run)
 
 
-@kernel
+@inner_kernel
 def compute(run: ProgramRun, worker: int, start_s: float) -> float:
     """Do an operation as soon as the device is free; returns its end. [s]"""
     given, own, outcome = at(run.workers, worker), at(run.worker_states, worker), run.outcome
@@ -63,7 +63,7 @@ def compute(run: ProgramRun, worker: int, start_s: float) -> float:
     return end_s
 
 
-@kernel
+@inner_kernel
 def _made(run: ProgramRun, stage: int, start_s: float, end_s: float) -> None:
     """Note a pass that makes gradients of a stage; the last one of a group releases its members."""
     own = at(run.stage_states, stage)
@@ -78,7 +78,7 @@ def _made(run: ProgramRun, stage: int, start_s: float, end_s: float) -> None:
         _release(run, group_number, start_s, group.end_s)
 
 
-@kernel
+@inner_kernel
 def _release(run: ProgramRun, group: int, start_s: float, end_s: float) -> None:
     """Let each bucket of a group be ready when the pass has come down to its first layer."""
     given = at(run.groups, group)
