@@ -9,7 +9,9 @@ from agents.answer.sections import as_text
 from agents.decision.plan_document import read_document
 from agents.decision.training_job import TrainingJob
 from des import NO_CORRECTIONS, InfeasiblePlacementError, Placement, Plan, simulate
+from des.base.jit import is_cached
 from des.plan.plan_texts import PERFECT_DEVICES
+from scenarios.train.east_west import plans_ahead
 from scenarios.train.east_west.config import HiPpoConfig
 from scenarios.train.east_west.episodes import Case
 from scenarios.train.east_west.plan_sections import drawn_plan, plan_sections
@@ -69,3 +71,9 @@ def test_a_trainer_without_a_plan_that_fits_is_named_below_the_plan(case):
 
     (section,) = plan_sections(case, PLAN, refused.value)
     assert section.notes[-1] == str(refused.value)
+
+
+def test_the_second_process_fills_the_cache_by_which_it_is_left_out():
+    plans_ahead.main()
+
+    assert is_cached("agents.search.kernels.splits", "survey")

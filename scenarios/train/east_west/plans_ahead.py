@@ -25,7 +25,8 @@ def main() -> None:
     )
     desk = SearchDesk(topology=request.topology, job=request.job, corrections=request.corrections)
     for candidates in candidates_of(request, desk).groups:
-        desk.polished(candidates[0])
+        for best in candidates[:1]:
+            desk.polished(best)
 
 
 if __name__ == "__main__":
