@@ -21,6 +21,7 @@ from bench.timing import Contestant, Effort, race, speed_ratio
 from bench.worlds import MODEL, SEED
 from des import NO_CORRECTIONS, Domain, Link, Topology
 from des.compiled.simulate import makespan_compiled_s
+from des.program.lowering import lower
 from des.world.nodes import Nodes
 
 NUMBERS_OF_SITES, NUM_SEQUENCES = (4, 10, 32, 64), 512
@@ -116,7 +117,7 @@ def _rates(effort: Effort) -> list[RateRow]:
 
     def simulate_all() -> None:
         for plan in plans:
-            makespan_compiled_s(topology, workload, plan)
+            makespan_compiled_s(topology, lower(topology, workload, plan))
 
     arrays = figures, rules, np.array(chain), splits, room, times_s
     calls = [

@@ -3,6 +3,9 @@
 from dataclasses import replace
 from itertools import permutations
 
+from agents.decision.bound_plan import BoundPlan
+from agents.search.bind import PlanBinder
+from agents.trainers.trainer import Trainer
 from des import Domain, Link, Parallelism, Placement, Plan, Topology, Workload, build_workload
 from des.world.nodes import Nodes
 
@@ -51,3 +54,8 @@ def bound_plan(placement: str = "0*16,1*16", each: str = "8x1x2", **changes: obj
         sends="blocking",
     )
     return replace(plan, **changes)  # type: ignore[arg-type]
+
+
+def bind_plan(topology: Topology, workload: Workload, plan: Plan, trainer: Trainer) -> BoundPlan:
+    """Complete a plan of domains to the quickest one that a trainer runs."""
+    return PlanBinder(topology=topology, workload=workload, trainer=trainer).bind(plan)

@@ -12,6 +12,7 @@ from des import Topology
 from des.compiled.many.each import NetworkFigures
 from des.compiled.many.layout import Real
 from des.compiled.simulate import makespan_compiled_s
+from des.program.lowering import lower
 
 
 def steps_s(
@@ -31,7 +32,11 @@ def steps_s(
     """
     if not setting.trainer.is_ideal:
         known = {
-            key: makespan_compiled_s(key[0], setting.workload, key[1].plan, setting.corrections)
+            key: makespan_compiled_s(
+                key[0],
+                lower(key[0], setting.workload, key[1].plan, setting.corrections),
+                setting.corrections,
+            )
             for key in dict.fromkeys(zip(topologies, plans, strict=True))
         }
         return np.array([known[key] for key in zip(topologies, plans, strict=True)])

@@ -9,7 +9,7 @@ from agents.decision.plan_space import PlanSpace
 from agents.decision.trained_workload import trained_workload
 from agents.decision.world import DecisionWorld
 from agents.scheduling.known_plan import PlanBook
-from agents.search.bind import bind_plan
+from agents.search.bind import PlanBinder
 from agents.trainers.ideal import IDEAL
 from agents.trainers.trainer import Trainer
 from des import EVERY_STEP, NO_CORRECTIONS, Corrections, Plan, Topology, Workload
@@ -67,7 +67,13 @@ class Setting:
         """
         if self.trainer.is_ideal:
             return plan
-        return bind_plan(topology, self.workload, plan, self.trainer, self.corrections).plan
+        binder = PlanBinder(
+            topology=topology,
+            workload=self.workload,
+            trainer=self.trainer,
+            corrections=self.corrections,
+        )
+        return binder.bind(plan).plan
 
     @property
     def workload(self) -> Workload:

@@ -28,6 +28,7 @@ from des.compiled.simulate import makespan_compiled_s
 from des.costs.feasibility import domain_memory
 from des.plan.plan_texts import pipelines_text
 from des.plan.synchronisation import agree_every_step
+from des.program.lowering import lower
 from des.schedules import has_pace
 
 _MOST_EXACT = 3
@@ -38,20 +39,6 @@ _EQUAL = 1.01
 
 _NEAR = 1.3
 """Times up to this multiple of the best let other sizes of groups be tried."""
-
-
-def bind_plan(
-    topology: Topology,
-    workload: Workload,
-    plan: Plan,
-    trainer: Trainer,
-    corrections: Corrections = NO_CORRECTIONS,
-) -> BoundPlan:
-    """Complete a plan of domains to the quickest one that a trainer runs, see `PlanBinder`."""
-    binder = PlanBinder(
-        topology=topology, workload=workload, trainer=trainer, corrections=corrections
-    )
-    return binder.bind(plan)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -265,12 +252,13 @@ class PlanBinder:
                 f"trainer {self.trainer.name}: replicas of a plan that is bound must exchange "
                 f"after every step; got {plan.synchronisation}"
             )
+        program = lower(self.topology, self.workload, plan, self.corrections)
         return BoundPlan(
             topology=self.topology,
             workload=self.workload,
             plan=plan,
             trainer=self.trainer.name,
-            step_s=makespan_compiled_s(self.topology, self.workload, plan, self.corrections),
+            step_s=makespan_compiled_s(self.topology, program, self.corrections),
             corrections=self.corrections,
         )
 

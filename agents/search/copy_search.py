@@ -133,7 +133,9 @@ class CopySetSearch:
         if not is_equal:
             share = _rounded(num_sequences * rates[slowest] / sum(rates))
         proposed = self._candidates(groups[slowest], share, is_seldom)
-        for common in list(dict.fromkeys(_common(one) for one in proposed))[:_MOST_COMMON]:
+        for common in list(dict.fromkeys(_common_of(one.setting) for one in proposed))[
+            :_MOST_COMMON
+        ]:
             count, rest = divmod(num_sequences, common[0])
             if rest or count < len(groups):
                 continue
@@ -268,10 +270,6 @@ def _mean_s(step_s: float, exchange_s: float, mode: Synchronisation, num_layers:
     count = len(mode.fragments(num_layers))
     late_s = max(0.0, exchange_s / count - mode.overlap_steps * step_s)
     return max(step_s + count * late_s / mode.steps_between, exchange_s / mode.steps_between)
-
-
-def _common(one: Candidate) -> _Common:
-    return _common_of(one.setting)
 
 
 def _common_of(setting: BoundSetting) -> _Common:

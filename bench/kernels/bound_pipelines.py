@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from agents.search.kernels.pipeline_times import iteration_s
+from agents.search.kernels.pipeline_times import staged_iteration_s
 from agents.search.kernels.records import Room, SiteFigures, TimingRules
 from des.base.jit import lean_kernel
 
@@ -18,6 +18,6 @@ def write_times_s(
 ) -> None:
     """Write the time of an iteration of each split, (plans, sites, 2). [s]"""
     for each in range(len(splits)):
-        times_s[each] = iteration_s(
+        times_s[each] = staged_iteration_s(
             figures, rules, chain, splits[each], room.no_counts, room, np.inf
         )

@@ -7,7 +7,6 @@ is linked as it is into the kernels that Python calls, which are optimised once.
 
 from typing import Any, cast
 
-from llvmlite import binding  # type: ignore[import-untyped]
 from numba import _dynfunc  # type: ignore[attr-defined]
 from numba.core import codegen, compiler, compiler_machinery, environment, typed_passes
 
@@ -17,7 +16,7 @@ _registered: Any = cast(Any, compiler_machinery).register_pass(
 )
 _environment_named: Any = environment.lookup_environment
 _passes_of: Any = compiler.DefaultPassBuilder.define_nopython_pipeline
-_ENVIRONMENT = "_ZN08NumbaEnv"
+_ENVIRONMENT, _ANYWHERE = "_ZN08NumbaEnv", "linkonce_odr"
 
 
 class _Library(codegen.JITCodeLibrary):
@@ -25,9 +24,14 @@ class _Library(codegen.JITCodeLibrary):
 
     def _optimize_final_module(self) -> None:
         for function in self._final_module.functions:
-            if not function.is_declaration and function.linkage == binding.Linkage.linkonce_odr:
+            if not function.is_declaration and function.linkage.name == _ANYWHERE:
                 function.linkage = "internal"  # what is written out where it is called is dropped
         super()._optimize_final_module()  # type: ignore[no-untyped-call]
+
+    def environments(self) -> list[str]:
+        """Names of the environments of all functions."""
+        names = [each.name for each in self._final_module.global_variables]
+        return [name for name in names if name.startswith(_ENVIRONMENT)]
 
 
 class _InnerLibrary(codegen.JITCodeLibrary):
@@ -40,6 +44,10 @@ class _InnerLibrary(codegen.JITCodeLibrary):
         self._finalize_dynamic_globals()  # type: ignore[no-untyped-call]
         self._finalized = True
 
+    def reloads(self) -> list[Any]:
+        """What has to be done before the code is used again."""
+        return list(self._reload_init)
+
 
 @_registered
 class _Lowering(typed_passes.NativeLowering):
@@ -50,10 +58,10 @@ class _Lowering(typed_passes.NativeLowering):
     def run_pass(self, state: Any) -> bool:
         _open_library(state, _Library)
         changed: bool = super().run_pass(state)  # type: ignore[no-untyped-call]
-        for each in state.library._final_module.global_variables:
-            if each.name.startswith(_ENVIRONMENT):
-                own = _environment_named(each.name)
-                state.targetctx.codegen().set_env(each.name, own)
+        for name in state.library.environments():
+            own = _environment_named(name)
+            if own is not None:  # else nothing in the code reads it
+                state.targetctx.codegen().set_env(name, own)
         return changed
 
 
@@ -71,7 +79,7 @@ class _InnerLowering(typed_passes.NativeLowering):
         name, module = known.fndesc.qualname, known.fndesc.lookup_module()
         unique = _dynfunc.make_function(module, name, name, 0, known.env, (state.library,))
         state.targetctx.insert_user_function(unique, known.fndesc, [state.library])
-        state.reload_init.extend(state.library._reload_init)
+        state.reload_init.extend(state.library.reloads())
         state.cr = known._replace(cfunc=unique)
         return changed
 

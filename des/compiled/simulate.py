@@ -55,15 +55,9 @@ def simulate_program(
 
 
 def makespan_compiled_s(
-    topology: Topology,
-    workload: Workload,
-    plan: Plan,
-    corrections: Corrections = NO_CORRECTIONS,
-    *,
-    step: int = 0,
+    topology: Topology, program: Program, corrections: Corrections = NO_CORRECTIONS
 ) -> float:
-    """Time of an iteration of a plan, that of `simulate_compiled` without all else. [s]"""
-    program = lower(topology, workload, plan, corrections, step=step)
+    """Time of the program of an iteration, that of `simulate_program` without all else. [s]"""
     state = run_to_end(topology, pack(topology, program, corrections, is_recorded=False))
     if state is None:
         return run_alone(topology, program, corrections).result().makespan_s

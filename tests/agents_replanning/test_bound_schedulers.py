@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from bound_cases import bound_plan, job, sites
+from bound_cases import bind_plan, bound_plan, job, sites
 
 from agents.decision.problem import PlanningProblem
 from agents.decision.situation import Decision, Situation
@@ -19,7 +19,6 @@ from agents.replanning.bound_schedulers import (
 )
 from agents.replanning.pool import Pool
 from agents.scheduling.job_world import JobWorld
-from agents.search.bind import bind_plan
 from agents.search.sketches import quickest_bound, sketch_of
 from agents.trainers.plan_checks import check_plan
 from agents.trainers.table import trainer_named

@@ -2,13 +2,12 @@
 
 import numpy as np
 import pytest
-from bound_cases import job, sites
+from bound_cases import bind_plan, job, sites
 
 from agents.decision.load import LoadLaw
 from agents.scheduling.env import SchedulingEnv
 from agents.scheduling.make_task import make_scheduling_task
 from agents.scheduling.plan_action import DESCRIBED, FIRST_KNOWN, Described
-from agents.search.bind import bind_plan
 from agents.trainers.table import trainer_named
 from des import Placement, Plan, simulate
 

@@ -4,14 +4,14 @@ from dataclasses import replace
 from itertools import pairwise, product
 
 import pytest
-from bound_cases import bound_plan, job, site, sites
+from bound_cases import bind_plan, bound_plan, job, site, sites
 from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from search_candidates import sites_of_servers
 
 from agents.decision.trained_workload import trained_workload
-from agents.search.bind import PlanBinder, bind_plan
+from agents.search.bind import PlanBinder
 from agents.trainers.table import TRAINERS, trainer_named
 from agents.trainers.trainer import base_schedule
 from des import (

@@ -8,6 +8,7 @@ from search_candidates import candidates, fits
 
 from agents.search.kernels.pipeline_times import MISFIT
 from des.compiled.simulate import makespan_compiled_s
+from des.program.lowering import lower
 
 
 @pytest.mark.parametrize("is_whole", [True, False])
@@ -26,7 +27,7 @@ def test_moved_layers_take_no_longer_and_the_time_is_the_simulator_s(case, is_wh
     assert sum(found.stage_layers) == desk.job.layer_count
     assert fits(desk, found)
     workload, plan = found.setting.workload(desk.job), found.plan(desk.topology)
-    exact_s = makespan_compiled_s(desk.topology, workload, plan)
+    exact_s = makespan_compiled_s(desk.topology, lower(desk.topology, workload, plan))
     assert found.estimate_s == pytest.approx(exact_s, rel=1e-12)
     layers = tuple(stage.num_layers for stage in plan.stages)
     assert layers == found.stage_layers

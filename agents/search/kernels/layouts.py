@@ -5,7 +5,7 @@ import numpy as np
 from agents.search.kernels.orders import F, write_interleaved
 from agents.search.kernels.records import Room, SiteFigures, TimingRules
 from des.base.arithmetic import even_share
-from des.base.jit import inner_kernel
+from des.base.jit import inner_kernel, lean_kernel
 
 
 @inner_kernel
@@ -171,7 +171,7 @@ def _peak_bytes(
     return most
 
 
-@inner_kernel
+@lean_kernel
 def num_held(rules: TimingRules, num_workers: int, worker: int) -> int:
     """Activations, of a chunk and microbatch each, that a worker holds at most."""
     after = num_workers - 1 - worker

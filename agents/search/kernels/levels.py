@@ -7,7 +7,7 @@ from des.base.jit import inner_kernel, lean_kernel
 
 
 @inner_kernel
-def levels_of(figures: SiteFigures) -> SiteLevels:
+def levels_of_sites(figures: SiteFigures) -> SiteLevels:
     """Levels of all sites."""
     return SiteLevels(figures.layer_s, figures.num_devices, figures.most_layers)
 
@@ -142,7 +142,7 @@ def write_level(
     Layers that devices have less than they could are taken from the slowest sites' devices first.
     Lean splits have no more devices than needed.
     """
-    num_layers, total, levels = figures.passes_s.shape[2] - 1, 0, levels_of(figures)
+    num_layers, total, levels = figures.passes_s.shape[2] - 1, 0, levels_of_sites(figures)
     for at in range(len(chain)):
         each = _layers_within(levels, chain[at], pace_s)
         if each < num_chunks:

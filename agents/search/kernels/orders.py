@@ -5,13 +5,13 @@ A row of a worker is kind (`F` or `B` by number), chunk and microbatch.
 
 import numpy as np
 
-from des.base.jit import inner_kernel
+from des.base.jit import inner_kernel, lean_kernel
 
 F, B = range(2)
 """Kinds of passes by number: forward and whole backward."""
 
 
-@inner_kernel
+@lean_kernel
 def write_interleaved(
     orders: np.ndarray, num_workers: int, num_chunks: int, num_microbatches: int, group_size: int
 ) -> int:

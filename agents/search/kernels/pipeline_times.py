@@ -40,11 +40,11 @@ def staged_pipeline_s(
     limit_s
         A pipeline that takes so long at least is not simulated; its time is infinite then.
     """
-    return iteration_s(figures, rules, chain, split, counts, room, limit_s)
+    return staged_iteration_s(figures, rules, chain, split, counts, room, limit_s)
 
 
 @inner_kernel
-def iteration_s(
+def staged_iteration_s(
     figures: SiteFigures,
     rules: TimingRules,
     chain: np.ndarray,

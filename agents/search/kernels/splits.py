@@ -8,11 +8,11 @@ from agents.search.kernels.levels import (
     foreseen_s,
     least_sent_s,
     level_s,
-    levels_of,
+    levels_of_sites,
     write_even,
     write_level,
 )
-from agents.search.kernels.pipeline_times import iteration_s
+from agents.search.kernels.pipeline_times import staged_iteration_s
 from agents.search.kernels.records import Room, SiteFigures, TimingRules
 from des.base.jit import inner_kernel, lean_kernel
 
@@ -74,7 +74,7 @@ def _write_next(
     """
     if attempt < 2:
         num_layers = figures.passes_s.shape[2] - 1
-        pace_s = level_s(levels_of(figures), num_layers, chain, rules.num_chunks)
+        pace_s = level_s(levels_of_sites(figures), num_layers, chain, rules.num_chunks)
         if not write_level(figures, chain, pace_s, rules.num_chunks, attempt == 1, scratch):
             return _NONE
         return _NONE if attempt == 1 and _has_same_devices(split, scratch) else _PLAIN
@@ -116,7 +116,7 @@ def _quick_split(
             continue
         num_counts = num_devices_of(scratch) if found == _COUNTED else 0
         own = room.counts[:num_counts]
-        found_s = iteration_s(figures, rules, chain, scratch, own, room, best_s)
+        found_s = staged_iteration_s(figures, rules, chain, scratch, own, room, best_s)
         if found_s < best_s or (found == _PLAIN and split[0, 0] == 0):
             best_s = min(best_s, found_s)
             _copy(scratch, split)
@@ -148,7 +148,9 @@ def better_split(
         for move in range(size * num_moves):
             giver, kind = move // num_moves, move % num_moves
             while _write_moved(figures, rules, chain, split, scratch, giver, kind):
-                found_s = iteration_s(figures, rules, chain, scratch, room.no_counts, room, best_s)
+                found_s = staged_iteration_s(
+                    figures, rules, chain, scratch, room.no_counts, room, best_s
+                )
                 if not found_s < best_s:
                     break
                 best_s = found_s
@@ -231,7 +233,7 @@ def survey(
         for at in range(1, len(chain)):
             least = min(least, figures.num_devices[chain[at]])
         own_s = foreseen_s(
-            levels_of(figures),
+            levels_of_sites(figures),
             figures.passes_s.shape[2] - 1,
             rules.num_microbatches,
             rules.num_chunks,

@@ -7,7 +7,7 @@ layer less there and one more inside the site shortens every round.
 import numpy as np
 
 from agents.search.kernels.held_levels import lay_loads, write_site_layers
-from agents.search.kernels.pipeline_times import iteration_s
+from agents.search.kernels.pipeline_times import staged_iteration_s
 from agents.search.kernels.records import Room, SiteFigures, TimingRules
 from des.base.jit import inner_kernel, lean_kernel
 
@@ -55,7 +55,7 @@ def better_counts(
                         break
                     counts[giver] -= 1
                     counts[taker] += 1
-                    found_s = iteration_s(figures, rules, chain, split, counts, room, best_s)
+                    found_s = staged_iteration_s(figures, rules, chain, split, counts, room, best_s)
                     if not found_s < best_s:
                         counts[giver] += 1
                         counts[taker] -= 1

@@ -18,6 +18,7 @@ from des.job.workload import Workload
 from des.plan.corrections import NO_CORRECTIONS, Corrections
 from des.plan.placement import Placement
 from des.plan.plan import Plan
+from des.program.lowering import lower
 from des.schedules import has_pace
 from des.simulation.iteration import exchange_behind_s
 from des.world.domain import Domain
@@ -205,9 +206,10 @@ def simulate_many(
     of_plans = list(steps) or [0] * len(plans)
     times_s = family_times_s(topologies, workload, plans, corrections, of_plans)
     for number, column in np.argwhere(np.isnan(times_s)).tolist():
-        times_s[number, column] = makespan_compiled_s(
+        program = lower(
             topologies[number], workload, plans[column], corrections, step=of_plans[column]
         )
+        times_s[number, column] = makespan_compiled_s(topologies[number], program, corrections)
     return times_s
 
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from agents.search.kernels.layouts import num_held
-from agents.search.kernels.pipeline_times import pipeline_s
+from agents.search.kernels.pipeline_times import staged_iteration_s
 from agents.search.kernels.records import Room, SiteFigures, TimingRules
 from des.base.jit import lean_kernel
 from scenarios.measure.enumeration.bounds import Least, interleaved_bound_s, plain_bound_s
@@ -137,7 +137,10 @@ def _try(
     if bound_s >= limit_s:
         return limit_s
     case.counts[1] += 1
-    found_s = pipeline_s(case.figures, rules, chain, scratch[: len(chain), :2], case.room)
+    split, room = scratch[: len(chain), :2], case.room
+    found_s: float = staged_iteration_s(
+        case.figures, rules, chain, split, room.no_counts, room, np.inf
+    )
     if found_s < limit_s:
         for at in range(len(chain)):
             case.found[at, 0], case.found[at, 1] = scratch[at, 0], scratch[at, 1]

@@ -24,6 +24,7 @@ from des import (
 from des.compiled.simulate import makespan_compiled_s
 from des.job.transformer import WEIGHT_BYTES
 from des.plan.plan import split_evenly
+from des.program.lowering import lower
 from scenarios.measure.enumeration.bounds import Least, plain_bound_s
 
 Blocks = tuple[tuple[int, ...], ...]
@@ -237,4 +238,5 @@ def _time_s(desk: SearchDesk, trainer: Trainer, setting: BoundSetting, plan: Pla
         check_plan(trainer, desk.topology, workload, plan)
     except ValueError:  # the trainer refuses it
         return inf
-    return makespan_compiled_s(desk.topology, workload, plan, desk.corrections)
+    program = lower(desk.topology, workload, plan, desk.corrections)
+    return makespan_compiled_s(desk.topology, program, desk.corrections)
