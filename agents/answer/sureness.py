@@ -13,7 +13,7 @@ from agents.search.bound_rows import BoundRow
 from agents.search.bound_search import search_bound
 from agents.search.objective import PlanObjective
 from agents.search.search import PlanRequest
-from des import Corrections, Topology
+from des import Corrections, Topology, lower
 from des.compiled.simulate import makespan_compiled_s
 from des.dynamics import STEADY
 from des.plan.synchronisation import agree_every_step
@@ -204,7 +204,11 @@ def _spread(request: PlanRequest, bound: BoundPlan) -> CourseSpread | None:
         return None
     return CourseSpread.of(
         [
-            makespan_compiled_s(one, bound.workload, bound.plan, request.corrections)
+            makespan_compiled_s(
+                one,
+                lower(one, bound.workload, bound.plan, request.corrections),
+                request.corrections,
+            )
             for one in courses
         ]
     )

@@ -21,7 +21,7 @@ from agents.search.objective import PlanObjective
 from agents.search.search import PlanRequest
 from agents.trainers.table import trainer_named
 from des import Corrections, Topology
-from des.compiled.simulate import makespan_compiled_s
+from des.compiled.simulate import simulate_compiled
 from des.dynamics import UniformLaw
 
 JOB = TrainingJob(model="llama2_7b", num_sequences=64)
@@ -78,7 +78,7 @@ def test_no_case_is_contradicted_by_a_search_that_knows_nothing_of_the_answer(ba
         assert case.row is not None
         assert case.row.figures.step_s <= fresh.figures.step_s
         if topology.num_domains == 3:
-            present_s = makespan_compiled_s(topology, bound.workload, bound.plan, off)
+            present_s = simulate_compiled(topology, bound.workload, bound.plan, off).makespan_s
             assert case.present_s == present_s >= case.row.figures.step_s
         else:
             assert case.present_s is None
@@ -95,7 +95,7 @@ def test_what_the_plan_takes_lies_in_its_range_wherever_each_link_is_in_it():
     for _ in range(50):
         drawn = world.scaled(rng.uniform(LEAST, MOST, len(world.links)), np.ones(len(world.links)))
         off = Corrections(compute_time_factor=rng.uniform(LEAST, MOST))
-        step_s = makespan_compiled_s(drawn, bound.workload, bound.plan, off)
+        step_s = simulate_compiled(drawn, bound.workload, bound.plan, off).makespan_s
         assert known.least_s <= step_s <= known.most_s
 
 
@@ -120,7 +120,7 @@ def test_steps_on_drawn_links_are_told_by_their_median_and_95th_percentile():
     best = search_bound(asked).best
     spread = sureness_of(asked, TIME, best).spread
     drawn = [
-        makespan_compiled_s(world.epoch_of(seed), best.bound.workload, best.bound.plan)
+        simulate_compiled(world.epoch_of(seed), best.bound.workload, best.bound.plan).makespan_s
         for seed in range(32)
     ]
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from bound_cases import job, site, sites
+from bound_cases import bind_plan, job, site, sites
 from small_policies import coordinator, placement_policy, policies, situation_on
 
 from agents.decision.run_epochs import run_course
@@ -16,7 +16,6 @@ from agents.judge.look_ahead import LookAhead
 from agents.judge.step_times import mean_step
 from agents.replanning.bound_schedulers import BoundScheduler, bound_scheduler
 from agents.scheduling.job_world import JobWorld
-from agents.search.bind import bind_plan
 from agents.search.sketches import quickest_bound
 from agents.trainers.plan_checks import check_plan
 from agents.trainers.table import trainer_named

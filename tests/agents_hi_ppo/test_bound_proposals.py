@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from bound_cases import site, sites
+from bound_cases import bind_plan, site, sites
 from small_policies import placement_policy, situation_on
 
 from agents.decision.training_job import TrainingJob
@@ -14,7 +14,6 @@ from agents.hi_ppo.bound_proposals import (
 )
 from agents.hi_ppo.placement.proposals import Proposer
 from agents.judge.look_ahead import LookAhead
-from agents.search.bind import bind_plan
 from agents.search.bound_search import search_bound
 from agents.search.objective import PlanObjective
 from agents.search.search import PlanRequest

@@ -11,7 +11,7 @@ from agents.search.bound_search import search_bound
 from agents.search.objective import PlanObjective
 from agents.search.search import PlanRequest
 from agents.trainers.table import trainer_named
-from des import Corrections, InfeasiblePlacementError, Topology
+from des import Corrections, InfeasiblePlacementError, Topology, lower
 from des.compiled.simulate import makespan_compiled_s
 
 _ROUNDING = 1e-9
@@ -81,4 +81,4 @@ def _drawn_s(rng: np.random.Generator, bound: BoundPlan) -> float:
     factors = rng.uniform(*OFF_FACTORS, num_links)
     off = Corrections(compute_time_factor=float(rng.uniform(*OFF_FACTORS)))
     world = bound.topology.scaled(factors, np.ones(num_links))
-    return makespan_compiled_s(world, bound.workload, bound.plan, off)
+    return makespan_compiled_s(world, lower(world, bound.workload, bound.plan, off), off)
