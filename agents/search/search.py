@@ -5,6 +5,7 @@ by level splits, quickest bounds first; the best are improved layer by layer; wh
 simulated as a whole plan, and of equal times the one that needs least memory is taken.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -250,7 +251,8 @@ def _most_sites(request: PlanRequest) -> int:
 def _surveyed(families: SettingFamilies, all_of: Sequence[Chain]) -> list[Candidate]:
     """Candidates by quick splits, settings of the quickest bounds first.
 
-    Larger groups of microbatches are tried where groups of the pipeline's size come near.
+    Larger groups of microbatches are tried where groups of the pipeline's size come near, or where
+    these leave a last group that the trainer cannot run.
     """
     desk, chains = families.desk, SiteChains.of(all_of)
     found: list[Candidate] = []
@@ -260,22 +262,29 @@ def _surveyed(families: SettingFamilies, all_of: Sequence[Chain]) -> list[Candid
         if bound_s >= _SLACK * best_s:
             break
         family = family_of_setting(setting)
-        if setting.group_factor > 1.0 and known.get(family, np.inf) > _NEAR * best_s:
+        if setting.group_factor > 1.0 and known.get(family, 0.0) > _NEAR * best_s:
             continue
-        is_first = setting.num_chunks > 1 and setting.group_factor == 1.0
+        is_first = setting.num_chunks > 1 and family not in known
         ratio = _NEAR if is_first else _SLACK
         own = desk.survey(setting, chains, ratio * best_s, ratio=ratio)
         own_s = min((one.estimate_s for one in own), default=np.inf)
-        known.setdefault(family, own_s)
+        if own_s < np.inf or not setting.whole_groups:
+            known.setdefault(family, own_s)
         found += own
         best_s = min(best_s, own_s)
     return [one for one in found if one.estimate_s <= _SLACK * best_s]
 
 
 def _distinct(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """The first of those that are alike but for sites of equal figures."""
-    alike = {(one.setting, one.splits, one.estimate_s): one for one in reversed(candidates)}
-    return list(reversed(alike.values()))
+    """The first two of those that are alike but for their sites, which may be any two of many."""
+    counts: Counter[tuple[object, ...]] = Counter()
+    found = []
+    for one in candidates:
+        key = one.setting, one.splits, one.estimate_s
+        counts[key] += 1
+        if counts[key] <= 2:
+            found.append(one)
+    return found
 
 
 def _improved(
