@@ -1,4 +1,4 @@
-"""How sure an answer is: what a fresh search answers where figures are off, or a part is lost."""
+"""Doubt of an answer: what a fresh search answers where figures are off, or a part is lost."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -74,7 +74,7 @@ class CourseSpread:
 
 @dataclass(frozen=True, kw_only=True)
 class Sureness:
-    """What is known of an answer beside its time.
+    """Knowledge of an answer beside its time.
 
     Attributes
     ----------

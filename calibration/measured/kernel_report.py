@@ -15,8 +15,10 @@ UNITS = ("of the peak", "of the bandwidth", "s a layer", "s an iteration", "s a 
 
 
 def constants_of(figures: LayerTimeFigures) -> dict[str, float]:
-    """The constants by name, in the order of the fit."""
-    return asdict(figures.kernels) | {"step_latency_s": figures.step_latency_s}
+    """The constants that are fitted by name, in the order of the fit."""
+    kernels = asdict(figures.kernels)
+    del kernels["attention_share"]
+    return kernels | {"step_latency_s": figures.step_latency_s}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

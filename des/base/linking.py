@@ -45,7 +45,7 @@ class _InnerLibrary(codegen.JITCodeLibrary):
         self._finalized = True
 
     def reloads(self) -> list[Any]:
-        """What has to be done before the code is used again."""
+        """Return what has to be done before the code is used again."""
         return list(self._reload_init)
 
 

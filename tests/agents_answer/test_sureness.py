@@ -1,4 +1,4 @@
-"""What would change an answer: fresh searches, the plan's own range, and drawn courses."""
+"""Doubt of an answer: fresh searches, the plan's own range, and drawn courses."""
 
 from dataclasses import replace
 

@@ -41,7 +41,7 @@ def test_both_checkers_are_content(arguments):
 
 @pytest.mark.parametrize(
     ("arguments", "trainer", "iterations"),
-    [({}, "megatron", 198), ({"trainer": "ideal"}, "ideal", 388)],
+    [({}, "megatron", 206), ({"trainer": "ideal"}, "ideal", 388)],
 )
 def test_defaults_are_as_documented(arguments, trainer, iterations):
     """Iterations are those of the quickest plan in 1,200 s: as bound, and of perfect devices."""

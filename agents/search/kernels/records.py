@@ -38,7 +38,7 @@ class SiteFigures(NamedTuple):
 
 
 class SiteLevels(NamedTuple):
-    """What levels of sites follow from: see `SiteFigures`, (sites,), or (settings, sites)."""
+    """Figures of the levels of sites: see `SiteFigures`, (sites,), or (settings, sites)."""
 
     layer_s: np.ndarray
     num_devices: np.ndarray
