@@ -197,7 +197,7 @@ class CopySetSearch:
 
     @cached_property
     def _settings(self) -> tuple[list[BoundSetting], list[BoundSetting]]:
-        """Settings with a stage a device, of copies in step and of those that seldom exchange."""
+        """Settings that give each device one stage, of copies in step and of those seldom so."""
         own = [one for one in self.settings if one.num_chunks == 1]
         return own, [replace(one, has_outer_state=True) for one in own]
 
