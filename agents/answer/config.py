@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from agents.answer.run_terms import GPU_HOURS_PER_INTERRUPTION
+from agents.answer.run_terms import CHECKPOINT_S, GPU_HOURS_PER_INTERRUPTION
 from agents.trainers.table import DEFAULT_TRAINER, TRAINERS, trainer_named
 from des.base.flags import option, required
 from des.job.models import MODEL_HELP, PRECISION_HELP
@@ -51,7 +51,7 @@ class Config:
         GPU_HOURS_PER_INTERRUPTION,
         "GPU hours of the whole run between interruptions; by default as Llama 3 405B had them",
     )
-    checkpoint_s: float = option(3600.0, "time between checkpoints of the whole run [s]")
+    checkpoint_s: float = option(CHECKPOINT_S, "time between checkpoints of the whole run [s]")
     trainer: str = option(
         DEFAULT_TRAINER,
         f"program that runs the plan, one of {', '.join(TRAINERS)}; under ideal a domain is one "

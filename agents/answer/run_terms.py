@@ -2,14 +2,18 @@
 
 from dataclasses import dataclass
 
-from des.base.checks import require_count, require_positive
+from des.base.checks import require_count, require_non_negative, require_positive
 
-MOST_TOKENS = 10**18
+MOST_RUN_TOKENS = 10**18
 """Most tokens of a run accepted; more is taken for a typing error."""
 
-GPU_HOURS_PER_INTERRUPTION = 50_676.0
+GPU_HOURS_PER_INTERRUPTION = 16_384 * 54 * 24 / 419
 """GPU hours between interruptions that were not planned: 419 of them in 54 days on 16,384 H100 (The
 Llama 3 Herd of Models, arXiv 2407.21783, section 3.3.4)."""
+
+
+CHECKPOINT_S = 3600.0
+"""Time between checkpoints unless given; a choice, not a measurement. [s]"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,10 +34,11 @@ class RunTerms:
 
     num_tokens: int
     gpu_hours_per_interruption: float = GPU_HOURS_PER_INTERRUPTION
-    checkpoint_s: float = 3600.0
+    checkpoint_s: float = CHECKPOINT_S
     restart_s: float = 0.0
 
     def __post_init__(self) -> None:
-        require_count("run", "num_tokens", self.num_tokens, MOST_TOKENS)
+        require_count("run", "num_tokens", self.num_tokens, MOST_RUN_TOKENS)
         require_positive("run", "gpu_hours_per_interruption", self.gpu_hours_per_interruption)
         require_positive("run", "checkpoint_s", self.checkpoint_s)
+        require_non_negative("run", "restart_s", self.restart_s)

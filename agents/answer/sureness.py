@@ -17,7 +17,7 @@ from des import Corrections, Topology, lower
 from des.compiled.simulate import makespan_compiled_s
 from des.dynamics import STEADY
 from des.plan.synchronisation import agree_every_step
-from des.world.topology import Link
+from des.world.lost_parts import without_domain, without_links
 
 OFF_FACTORS = (0.8, 1.25)
 """Factors on bandwidths and on times of layers that the answer is tried at."""
@@ -33,10 +33,12 @@ class OtherCase:
     Attributes
     ----------
     row
-        Best plan of the search, of which the plan chosen is a candidate; None where nothing fits,
-        and ``misfit`` says why.
+        Best plan of the search, of which the plan chosen is a candidate; None where nothing fits.
     present_s
         Time of a step of the plan chosen; None where it cannot run. [s]
+    misfit
+        Reason why nothing fits, or else why the plan chosen cannot run; empty where its site is
+        lost.
     """
 
     title: str
@@ -138,24 +140,6 @@ def _off(corrections: Corrections, bandwidth: float, layers: float) -> Correctio
         wan_bandwidth_factor=corrections.wan_bandwidth_factor * bandwidth,
         compute_time_factor=corrections.compute_time_factor * layers,
     )
-
-
-def without_domain(topology: Topology, name: str) -> Topology:
-    """Return the world without a domain and its links."""
-    links = [one for one in topology.links if name not in (one.source, one.target)]
-    return _kept(topology, links, lost=name)
-
-
-def without_links(topology: Topology, source: str, target: str) -> Topology:
-    """Return the world without the links of two domains, there and back."""
-    lost = {source, target}
-    return _kept(topology, [one for one in topology.links if {one.source, one.target} != lost])
-
-
-def _kept(topology: Topology, links: Sequence[Link], lost: str | None = None) -> Topology:
-    """The world with some of its links, which stand still at the figures given."""
-    domains = [one for one in topology.domains if one.name != lost]
-    return Topology.of(domains, links, transport=topology.transport)
 
 
 def _ways_in_use(topology: Topology, best: BoundRow) -> list[tuple[str, str]]:

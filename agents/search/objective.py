@@ -109,8 +109,8 @@ class PlanObjective:
         names = [one.name for one in topology.domains if one.gpu_price_usd_per_hour is None]
         if names:
             raise ValueError(
-                "objective: prices of GPUs and links must be given in the network for a cost in "
-                f"USD, got none for GPUs of {', '.join(names)}"
+                "objective: prices of GPUs must be given in the network for a cost in USD, "
+                f"got none for {', '.join(names)}"
             )
 
     def allows(self, figures: ComparedFigures) -> bool:

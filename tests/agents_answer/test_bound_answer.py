@@ -206,7 +206,7 @@ def test_a_limit_is_kept_or_refused_with_what_can_be_had():
     assert kept.step_s <= 1.001 * quick.step_s
     with pytest.raises(ValueError, match=f"at_most: must be at least {quick.step_s:.4g} s"):
         decide(world, JOB, objective=PlanObjective.parse("time", "1e-3 s"))
-    with pytest.raises(ValueError, match="prices of GPUs and links must be given"):
+    with pytest.raises(ValueError, match="prices of GPUs must be given in the network"):
         decide(TWO, JOB, objective=PlanObjective.parse("cost"))
 
 

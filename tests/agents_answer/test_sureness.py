@@ -9,12 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agents.answer.bound_answer import answer_bound
-from agents.answer.sureness import (
-    OFF_FACTORS,
-    sureness_of,
-    without_domain,
-    without_links,
-)
+from agents.answer.sureness import OFF_FACTORS, sureness_of
 from agents.decision.training_job import TrainingJob
 from agents.search.bound_search import search_bound
 from agents.search.objective import PlanObjective
@@ -23,6 +18,7 @@ from agents.trainers.table import trainer_named
 from des import Corrections, Topology
 from des.compiled.simulate import simulate_compiled
 from des.dynamics import UniformLaw
+from des.world.lost_parts import without_domain, without_links
 
 JOB = TrainingJob(model="llama2_7b", num_sequences=64)
 SMALL = sites(*(site(name, 8) for name in "ABC"))

@@ -15,7 +15,7 @@ from agents.search.bound_search import search_bound
 from agents.search.objective import PlanObjective
 from agents.search.search import PlanRequest
 from agents.trainers.table import trainer_named
-from des import Topology, read_topology
+from des import Topology
 from des.views.prices import notes_on_prices
 
 JOB = TrainingJob(model="llama2_7b", num_sequences=4)
@@ -140,7 +140,3 @@ def test_missing_prices_are_noted_and_their_links_are_free(gpus, links, said):
     assert len(notes) == len(said)
     assert all(part in note for note, part in zip(notes, said, strict=True))
     assert (best_row(world).figures.usd is None) == (len(gpus) < 2)
-
-
-def test_the_shipped_world_has_nothing_to_note():
-    assert notes_on_prices(read_topology("east_central_west")) == ()

@@ -75,5 +75,5 @@ def test_bad_objectives_and_limits_are_refused():
     for text in ("90", "0 s", "5 EUR", "-1 s"):
         with pytest.raises(ValueError, match="at_most: must be a time or a cost of a step above 0"):
             PlanObjective.parse("time", text)
-    with pytest.raises(ValueError, match="objective: prices of GPUs and links must be given"):
+    with pytest.raises(ValueError, match="objective: prices of GPUs must be given in the network"):
         PlanObjective.parse("cost").require_prices(sites())
