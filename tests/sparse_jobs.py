@@ -62,12 +62,14 @@ def shared_copies(draw: st.DrawFn) -> Parallelism:
     context, data = draw(st.sampled_from([1, 2, 4])), draw(st.sampled_from([1, 2]))
     expert = draw(st.sampled_from([1, 2, context * data]))
     expert = expert if (context * data) % expert == 0 else 1
+    tensor = draw(st.sampled_from([1, 2]))
     return Parallelism(
-        tensor=draw(st.sampled_from([1, 2])),
+        tensor=tensor,
         data=data,
         context=context,
         expert=expert,
         expert_skew=draw(st.floats(1.0, expert)),
+        whole_experts=tensor > 1 and expert > 1 and draw(st.booleans()),
         sharding=draw(st.sampled_from(["none", "optimiser", "gradients", "parameters"])),
     )
 
@@ -77,7 +79,7 @@ def two_replicas(draw: st.DrawFn, workload: Workload, num_domains: int) -> Plan:
     """Even parts over all domains but the last, which may be a replica; each shared in its way."""
     shared = [draw(shared_copies()) for _ in range(num_domains)]
     if workload.shape.architecture.experts is None:
-        shared = [replace(one, expert=1, expert_skew=1.0) for one in shared]
+        shared = [replace(one, expert=1, expert_skew=1.0, whole_experts=False) for one in shared]
     last = Placement(domain_of_layer=(num_domains - 1,) * workload.num_layers)
     return Plan(
         placement=Placement.even(num_domains - 1, workload.num_layers),
@@ -98,7 +100,7 @@ def noded_worlds(draw: st.DrawFn, topology: Topology, plan: Plan) -> Topology:
     domains = []
     for domain, shared in zip(found.domains, plan.parallelism, strict=True):
         size = 16 if domain.nodes is None else domain.nodes.gpus_per_node
-        blocks = (shared.tensor * shared.context, shared.tensor * shared.expert)
+        blocks = (shared.tensor * shared.context, shared.expert_parts)
         fits = all(size % block == 0 or block % size == 0 for block in blocks)
         domains.append(domain if fits else replace(domain, nodes=wide))
     return replace(found, domains=tuple(domains))

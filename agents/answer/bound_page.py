@@ -93,7 +93,8 @@ def where_section(row: BoundRow) -> Section:
             last = max(stage.device for stage in own)
             gpus = f"{bound.gpus_of(site, 0)[0]}-{bound.gpus_of(site, last)[-1]}"
             more = f" x context {shared.context}" if shared.context > 1 else ""
-            more += f", experts over {shared.expert}" if shared.expert > 1 else ""
+            kind = "whole experts" if shared.whole_experts else "experts"
+            more += f", {kind} over {shared.expert}" if shared.expert > 1 else ""
             memory = next(one for one in row.memory if one.domain == domain.name)
             prefix = f"{number + 1} " if bound.plan.replicas else ""
             rows.append(

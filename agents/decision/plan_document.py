@@ -214,6 +214,7 @@ def _sites(bound: BoundPlan) -> list[dict[str, object]]:
                     degree: getattr(own, degree)
                     for degree in ("tensor", "data", "pipeline", "context", "expert")
                 },
+                **({"whole_experts": True} if own.whole_experts else {}),
                 "microbatch_size": bound.rank_sequences(index),
                 "stages": list(_stages(bound, index)),
             }

@@ -85,8 +85,9 @@ def parameters_before(workload: Workload, parallelism: Parallelism) -> np.ndarra
 def outer_state_before_bytes(parameters: np.ndarray, parallelism: Parallelism) -> np.ndarray:
     """State of an outer optimiser before each layer, of a device, (L + 1,). [bytes]"""
     common, experts = parameters
-    copies = 1 if parallelism.shards("optimiser") else parallelism.copies
-    expert_copies = 1 if copies == 1 else copies // parallelism.expert
+    is_sharded = parallelism.shards("optimiser")
+    copies = 1 if is_sharded else parallelism.copies
+    expert_copies = 1 if is_sharded else parallelism.expert_copies
     found: np.ndarray = OUTER_STATE_BYTES * (copies * common + expert_copies * experts)
     return found
 
@@ -116,8 +117,7 @@ def sums_and_update_s(
     sums_s[:, 1, 0] = np.inf
     groups = [(data_group(inside, parallelism, 0), parallelism.tensor)]
     if parallelism.expert > 1:
-        degree = parallelism.tensor * parallelism.expert
-        groups.append((expert_data_group(inside, parallelism, 0), degree))
+        groups.append((expert_data_group(inside, parallelism, 0), parallelism.expert_parts))
     else:
         sums_s[1, 1] = 0.0
     for place, (group, num_parts) in enumerate(groups):
@@ -129,7 +129,7 @@ def sums_and_update_s(
     each_s, floor_s = update_figures(gradient_bytes, domain, parallelism, corrections)
     is_sharded = parallelism.shards("optimiser")
     each_s /= num_replicas if is_sharded else 1
-    of_expert_s = each_s if is_sharded else each_s / parallelism.expert
+    of_expert_s = each_s if is_sharded else each_s / (parallelism.expert_parts / parallelism.tensor)
     return np.array([*sums_s.ravel(), floor_s, each_s, of_expert_s])
 
 

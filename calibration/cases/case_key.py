@@ -38,6 +38,7 @@ _LEFT_OUT_AT = {
     "context": 1,
     "expert": 1,
     "expert_skew": 1.0,
+    "whole_experts": False,
     "sequence_parallel": True,
     "gradient_precision": "bf16",
     "precision": "bf16",

@@ -70,6 +70,6 @@ def over_copies_s(
     own_bytes = parameter_bytes * held.common / parallelism.tensor
     found_s = collective_s(own_bytes, data_group(domain, parallelism, device))
     if held.experts:
-        own_bytes = parameter_bytes * held.experts / (parallelism.tensor * parallelism.expert)
+        own_bytes = parameter_bytes * held.experts / parallelism.expert_parts
         found_s += collective_s(own_bytes, expert_data_group(domain, parallelism, device))
     return found_s

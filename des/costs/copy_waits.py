@@ -8,7 +8,8 @@ reach their owner after the last block.
 **Experts.** Each of ``e`` GPUs has ``1 / e`` of the routed experts of every sparse layer. Tokens go
 to their experts and back by two all-to-alls forward, and their gradients by two backward [2]_.
 Nothing hides them. The fullest GPU has ``expert_skew`` times the mean of the tokens, and so of the
-work. GPUs of a tensor group each have a part of every expert, so each sends all tokens of its copy.
+work. GPUs of a tensor group each have a part of every expert, so each sends all tokens of its copy;
+where experts are whole it sends those that sequence parallelism leaves it.
 
 What is recomputed is exchanged once more: attention with ``selective`` or ``full`` recomputation,
 experts with ``full``.
@@ -28,7 +29,7 @@ from des.costs.layer_products import Spread, layer_work
 from des.costs.layer_times import product_s, speed_of
 from des.costs.message_times import corrected_inside
 from des.costs.node_collectives import group_all_to_all_s, group_shift_s
-from des.costs.node_groups import block_group
+from des.costs.node_groups import block_group, expert_group
 from des.job.layer_sizes import LayerSizes, own_layer_sizes
 from des.job.workload import ModelShape
 from des.plan.corrections import Corrections
@@ -137,8 +138,9 @@ def _waits_of_layer(
     ring = _ring_waits_s(shape, layer, inside, parallelism, rate_flops_per_s)
     forward_s = backward_s = weights_s = 0.0
     if sizes.routed_bytes and parallelism.expert > 1:
-        payload_bytes = parallelism.expert_skew * sizes.routed_bytes / parallelism.copies
-        group = block_group(inside, parallelism, parallelism.expert)
+        senders = parallelism.copies * (parallelism.tensor if parallelism.whole_experts else 1)
+        payload_bytes = parallelism.expert_skew * sizes.routed_bytes / senders
+        group = expert_group(inside, parallelism)
         forward_s = backward_s = 2.0 * group_all_to_all_s(payload_bytes, group)
         if inside.kernels is None:  # times from shapes have it in their products
             weights_s = (parallelism.expert_skew - 1.0) * sizes.expert_flops / rate_flops_per_s

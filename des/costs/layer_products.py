@@ -53,7 +53,8 @@ class MatrixProduct(NamedTuple):
 class Spread(NamedTuple):
     """GPUs that share a sequence, those that share routed experts, and the load of their fullest.
 
-    The load is in those of the mean; it repeats products, with as many tokens each. With
+    The load is in those of the mean; it repeats products, with as many tokens each. Experts are cut
+    over the tensor group of each, or with ``whole_experts`` shared by GPUs of any group. With
     ``sequence_parallel`` a tensor group divides norms and residual additions by tokens; else every
     GPU of it does them for all tokens.
     """
@@ -62,6 +63,7 @@ class Spread(NamedTuple):
     expert: int = 1
     expert_skew: float = 1.0
     sequence_parallel: bool = True
+    whole_experts: bool = False
 
 
 NO_SPREAD = Spread()
@@ -141,15 +143,18 @@ def _products(
 ) -> Iterator[MatrixProduct]:
     """Products of tokens with the parts of matrices that one GPU of a group has.
 
-    Of routed experts it has some, with the tokens that all GPUs which share them send there.
+    Of routed experts it has some, with the tokens that all GPUs which share them send there: those
+    of their copies, or where experts are whole those that the tensor group divides.
     """
     for (inputs, copies, is_replicated, takes_parts), same in groupby(matrices, key=_kind):
         group = tuple(same)
         outputs = sum(one.outputs for one in group)
         rows, repeats = tokens * group[0].copies_per_token / copies, float(copies)
+        share = 1 if is_replicated else tensor
         if group[0].is_routed:
             rows, repeats = rows * spread.expert, repeats / spread.expert * spread.expert_skew
-        share = 1 if is_replicated else tensor
+            if spread.whole_experts:
+                rows, share = rows / tensor, 1
         in_bf16 = group[0].name == "router"
         if takes_parts:
             yield MatrixProduct(rows, outputs, inputs / share, repeats, in_bf16)

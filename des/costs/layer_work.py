@@ -179,7 +179,11 @@ def work_before(
             data=shared.data,
             exchange_s=exchange_s,
             spread=Spread(
-                shared.context, shared.expert, shared.expert_skew, shared.sequence_parallel
+                shared.context,
+                shared.expert,
+                shared.expert_skew,
+                shared.sequence_parallel,
+                shared.whole_experts,
             ),
         )
     except ValueError as error:

@@ -77,7 +77,8 @@ def bytes_per_parameter(
 ) -> ParameterBytes:
     """Model state of a device: once a copy, but once for all of them what these shard [1]_.
 
-    There is one copy for each of ``data`` x ``context``, of experts fewer by ``expert``.
+    There is one copy for each of ``data`` x ``context``; of experts see
+    `Parallelism.expert_copies`.
 
     References
     ----------
@@ -92,7 +93,7 @@ def bytes_per_parameter(
     ParameterBytes(weight=2, gradient=2, optimiser=12)
     """
     shared = parallelism or UNSHARED
-    num_copies = shared.copies // (shared.expert if of_experts else 1)
+    num_copies = shared.expert_copies if of_experts else shared.copies
 
     def copies(state: Sharding) -> int:
         return 1 if shared.shards(state) else num_copies

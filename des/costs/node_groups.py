@@ -3,7 +3,8 @@
 A device of ``tensor x context x data`` GPUs takes them in the order of their numbers, device by
 device; its tensor groups are ``tensor`` GPUs in a row, and its data groups hold one GPU of each of
 them (the order of Megatron-LM: tensor within context within data within pipeline). Of the copies in
-that order ``context`` in a row share a sequence, and ``expert`` in a row the experts. Groups of one
+that order ``context`` in a row share a sequence, and ``expert`` in a row the experts; whole experts
+lie on as many GPUs in a row. Groups of one
 device communicate at the same time and share the cards of their nodes; different devices of a node
 do not see each other. All counts are of the first, the last and the full nodes of a device, so no
 cost grows with the number of replicas.
@@ -21,7 +22,19 @@ from des.world.nodes import Nodes
 @lru_cache(maxsize=4096)
 def tensor_group(domain: Domain, parallelism: Parallelism) -> RankGroup:
     """One replica's GPUs, which share every layer."""
-    size, nodes = parallelism.tensor, domain.nodes
+    return _in_a_row(domain, parallelism.tensor)
+
+
+def expert_group(domain: Domain, parallelism: Parallelism) -> RankGroup:
+    """GPUs that share routed experts: of copies in a row, or where experts are whole in a row."""
+    if parallelism.whole_experts:
+        return _in_a_row(domain, parallelism.expert)
+    return block_group(domain, parallelism, parallelism.expert)
+
+
+def _in_a_row(domain: Domain, size: int) -> RankGroup:
+    """GPUs in a row, which are a part of a node or fill whole ones."""
+    nodes = domain.nodes
     if nodes is None or size <= nodes.gpus_per_node:
         return _on_one_node(domain, size)
     return _on_nodes(
@@ -42,7 +55,7 @@ def data_group(domain: Domain, parallelism: Parallelism, device: int) -> RankGro
 @lru_cache(maxsize=4096)
 def expert_data_group(domain: Domain, parallelism: Parallelism, device: int) -> RankGroup:
     """GPUs of a device with the same experts: those that sum up their gradients."""
-    return _apart(domain, parallelism, device, parallelism.tensor * parallelism.expert)
+    return _apart(domain, parallelism, device, parallelism.expert_parts)
 
 
 def _apart(domain: Domain, parallelism: Parallelism, device: int, stride: int) -> RankGroup:

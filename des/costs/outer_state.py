@@ -34,5 +34,5 @@ def outer_state_bytes(held: HeldParameters, parallelism: Parallelism | None) -> 
     shared = parallelism or Parallelism()
     if shared.shards("optimiser"):
         return OUTER_STATE_BYTES * (held.common + held.experts)
-    of_experts = shared.copies // shared.expert * held.experts
+    of_experts = shared.expert_copies * held.experts
     return OUTER_STATE_BYTES * (shared.copies * held.common + of_experts)

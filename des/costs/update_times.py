@@ -64,7 +64,7 @@ def update_s(workload: Workload, stages: Sequence[BoundStage], corrections: Corr
         shared = first.parallelism
         if shared is not None and not shared.shards("optimiser"):
             routed = shared_expert_parameters(workload, runs_of(own), shared)
-            others = routed * (1.0 - 1.0 / shared.expert)
+            others = routed * (1.0 - shared.tensor / shared.expert_parts)
         updated = (device_parameters(workload, own) - others) / first.optimiser_shards
         longest_s = max(longest_s, updated * parameter_s + overhead_s)
     return longest_s

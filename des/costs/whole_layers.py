@@ -30,7 +30,8 @@ def whole_layers_bytes(
             held_parameters(workload, layer, 1, parallelism)
             for layer in range(first_layer, first_layer + num_layers)
         )
-        counts = [one.common + one.experts / parallelism.expert for one in held]
+        apart = parallelism.expert_parts / parallelism.tensor
+        counts = [one.common + one.experts / apart for one in held]
         most = max(most, max((a + b for a, b in pairwise(counts)), default=counts[0]))
     is_gathered = parallelism.shards("parameters")
     return parallelism.copies * (workload.gradient_bytes + is_gathered * WEIGHT_BYTES) * most

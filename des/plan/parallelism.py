@@ -32,6 +32,8 @@ class Parallelism:
     ``context`` GPUs split every sequence of a replica, with a copy of its weights each. Of all the
     copies, ``expert`` in a row share the routed experts of every sparse layer among them;
     ``expert_skew`` is the load of the fullest of them over the mean, of tokens and work alike.
+    Each expert is cut over a tensor group; with ``whole_experts`` (expert tensor parallel degree 1
+    of Megatron-LM) it is whole on a GPU, and ``expert`` GPUs in a row share the experts.
 
     With ``sequence_parallel`` the GPUs that split a layer also split what is between its matrix
     products, norms, dropout and residual sums, by tokens [1]_; without it each does that whole and
@@ -57,6 +59,7 @@ class Parallelism:
     context: int = 1
     expert: int = 1
     expert_skew: float = 1.0
+    whole_experts: bool = False
 
     def __post_init__(self) -> None:
         for field in ("tensor", "data", "pipeline", "chunks", "context", "expert"):
@@ -66,10 +69,15 @@ class Parallelism:
             raise ValueError(
                 f"parallelism: sharding must be one of {', '.join(_LEVELS)}; got {self.sharding!r}"
             )
-        if not isinstance(self.sequence_parallel, bool):
+        for field in ("sequence_parallel", "whole_experts"):
+            if not isinstance(getattr(self, field), bool):
+                raise ValueError(
+                    f"parallelism: {field} must be True or False, got {getattr(self, field)!r}"
+                )
+        if self.whole_experts and (1 in (self.tensor, self.expert) or not self.sequence_parallel):
             raise ValueError(
-                "parallelism: sequence_parallel must be True or False, "
-                f"got {self.sequence_parallel!r}"
+                "parallelism: whole_experts needs tensor and expert above 1 and sequence "
+                f"parallelism; got {self}"
             )
         if self.chunk_order not in get_args(ChunkOrder):
             raise ValueError(
@@ -83,10 +91,13 @@ class Parallelism:
             )
 
     def _check_experts(self) -> None:
-        """Refuse groups of copies that leave some over, and loads that cannot be."""
-        if self.copies % self.expert:
+        """Refuse groups that leave copies or GPUs over, and loads that cannot be."""
+        if self.gpus_per_device % self.expert_parts:
+            among = self.gpus_per_device if self.whole_experts else self.copies
+            tensor = "tensor x " if self.whole_experts else ""
             raise ValueError(
-                f"parallelism: expert must divide data x context, {self.copies}; got {self.expert}"
+                f"parallelism: expert must divide {tensor}data x context, {among}; "
+                f"got {self.expert}"
             )
         require_positive("parallelism", "expert_skew", self.expert_skew)
         if not 1.0 <= self.expert_skew <= self.expert:
@@ -100,7 +111,8 @@ class Parallelism:
         """Read ``"2x4x1"``: tensor, data and pipeline; ``"8x1x4v3"`` has 3 chunks a device.
 
         The letter before the number of chunks is ``v`` for a loop and ``w`` for a wave. Behind it
-        may stand ``c2`` for a context and ``e8`` for an expert parallelism.
+        may stand ``c2`` for a context and ``e8`` for an expert parallelism, ``e8t1`` for one of
+        whole experts.
 
         Raises
         ------
@@ -113,15 +125,18 @@ class Parallelism:
         (0, 1, 2, 3, 3, 2, 1, 0)
         >>> str(Parallelism.parse("1x4x1c2e8"))
         'tensor 1 x data 4 x pipeline 1 x context 2, experts over 8'
+        >>> str(Parallelism.parse("2x4x1e8t1"))
+        'tensor 2 x data 4 x pipeline 1, whole experts over 8'
         """
         number = "([0-9]{1,9})"
-        more = f"(?:([vw]){number})?(?:c{number})?(?:e{number})?"
+        more = f"(?:([vw]){number})?(?:c{number})?(?:e{number}(t1)?)?"
         match = re.fullmatch(rf"\s*{number}x{number}x{number}{more}\s*", text)
         if match is None:
             raise ValueError(
                 "parallelism: must be TENSORxDATAxPIPELINE, such as 2x4x1, with vCHUNKS or wCHUNKS "
                 "behind it for several chunks a device in a loop or a wave, such as 8x1x4v3, then "
-                f"cCONTEXT and eEXPERT, such as 1x4x1c2e8; got {reprlib.repr(text)}"
+                "cCONTEXT and eEXPERT, such as 1x4x1c2e8, and t1 for whole experts; "
+                f"got {reprlib.repr(text)}"
             )
         tensor, data, pipeline = map(int, match.groups()[:3])
         return cls(
@@ -132,6 +147,7 @@ class Parallelism:
             chunk_order=_LETTERS[match[4] or "v"],
             context=int(match[6] or 1),
             expert=int(match[7] or 1),
+            whole_experts=match[8] is not None,
         )
 
     @property
@@ -143,6 +159,16 @@ class Parallelism:
     def gpus_per_device(self) -> int:
         """GPUs that work as one stage of the pipeline."""
         return self.tensor * self.copies
+
+    @property
+    def expert_parts(self) -> int:
+        """GPUs in a row over which the routed experts of a layer lie, each with another part."""
+        return self.expert if self.whole_experts else self.tensor * self.expert
+
+    @property
+    def expert_copies(self) -> int:
+        """GPUs of a device with the same part of the routed experts."""
+        return self.gpus_per_device // self.expert_parts
 
     @property
     def num_gpus(self) -> int:
@@ -171,7 +197,8 @@ class Parallelism:
         whole = "" if self.sequence_parallel else ", no sequence parallelism"
         chunks = f" of {self.chunks} chunks in a {self.chunk_order}" if self.chunks > 1 else ""
         context = f" x context {self.context}" if self.context > 1 else ""
-        experts = f", experts over {self.expert}" if self.expert > 1 else ""
+        kind = "whole experts" if self.whole_experts else "experts"
+        experts = f", {kind} over {self.expert}" if self.expert > 1 else ""
         skewed = f" of load {self.expert_skew:g}" if self.expert_skew > 1.0 else ""
         return (
             f"tensor {self.tensor} x data {self.data} x pipeline {self.pipeline}{chunks}{context}"

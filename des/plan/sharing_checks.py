@@ -37,12 +37,14 @@ def check_sharing(owner: str, parallelism: Parallelism, domain: Domain, workload
 def _check_nodes(owner: str, parallelism: Parallelism, nodes: Nodes) -> None:
     """Refuse context and expert groups that would straddle nodes."""
     size = nodes.gpus_per_node
-    for field in ("context", "expert"):
-        count = getattr(parallelism, field)
-        block = parallelism.tensor * count
+    whole = parallelism.whole_experts
+    for field, count, block in (
+        ("tensor x context", parallelism.context, parallelism.tensor * parallelism.context),
+        ("expert" if whole else "tensor x expert", parallelism.expert, parallelism.expert_parts),
+    ):
         if count > 1 and parallelism.num_gpus > size and size % block and block % size:
             raise ValueError(
-                f"{owner}: tensor x {field} must divide the {size} GPUs of a node or be a multiple "
+                f"{owner}: {field} must divide the {size} GPUs of a node or be a multiple "
                 f"of them, got {block}"
             )
 

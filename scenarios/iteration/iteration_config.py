@@ -50,8 +50,9 @@ class Config(JsonFlag):
     parallelism: str | None = option(
         None,
         "tensor x data x pipeline, such as 2x4x1, with c2 behind it for 2 GPUs that share "
-        "sequences, e4 for 4 that share experts, for all domains or one for each, with commas; "
-        "8x1x4v3 has 3 chunks a device in a loop, 8x1x4w2 has 2 there and back; "
+        "sequences, e4 for 4 that share experts, e4t1 for whole ones, for all "
+        "domains or one for each, with commas; 8x1x4v3 has 3 chunks a device in "
+        "a loop, 8x1x4w2 has 2 there and back; "
         "none: the GPUs of a domain are one device",
     )
     sharding: Sharding = option(

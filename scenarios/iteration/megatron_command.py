@@ -13,7 +13,6 @@ from scenarios.iteration.shell_flags import flags_of_text
 _UNREAD = (
     "account-for-embedding-in-pipeline-split",
     "account-for-loss-in-pipeline-split",
-    "expert-tensor-parallel-size",
     "hierarchical-context-parallel-sizes",
     "hybrid-override-pattern",
     "mtp-num-layers",
@@ -40,6 +39,8 @@ class MegatronCommand:
         Layers of each stage, in the order of the model: chunk by chunk over the ranks.
     group_size
         Microbatches of a group of the interleaved schedule; None: as many as ranks.
+    whole_experts
+        Whether each expert is whole on a GPU; else it is cut over a tensor group.
     replica_order
         Whether consecutive ranks form a replica; else a stage of all replicas.
     num_gpus
@@ -52,6 +53,7 @@ class MegatronCommand:
     pipeline: int
     context: int
     expert: int
+    whole_experts: bool
     micro_batch_size: int
     global_batch_size: int
     sequence_length: int
@@ -133,12 +135,15 @@ def read_megatron(text: str) -> MegatronCommand:
             raise ValueError(f"--{name}: must be left out, as it is not simulated; got it")
     num_layers = flags.needed("num-layers")
     pipeline = flags.count("pipeline-model-parallel-size") or 1
+    tensor = flags.count("tensor-model-parallel-size") or 1
+    expert = flags.count("expert-model-parallel-size") or 1
     started = flags.count("nnodes"), flags.count("nproc-per-node")
     return MegatronCommand(
-        tensor=flags.count("tensor-model-parallel-size") or 1,
+        tensor=tensor,
         pipeline=pipeline,
         context=flags.count("context-parallel-size") or 1,
-        expert=flags.count("expert-model-parallel-size") or 1,
+        expert=expert,
+        whole_experts=_has_whole_experts(flags, tensor, expert),
         micro_batch_size=flags.needed("micro-batch-size"),
         global_batch_size=flags.needed("global-batch-size"),
         sequence_length=flags.needed("seq-length"),
@@ -157,6 +162,19 @@ def read_megatron(text: str) -> MegatronCommand:
         precision=_precision(flags),
         architecture=_architecture(flags, num_layers),
     )
+
+
+def _has_whole_experts(flags: _Flags, tensor: int, expert: int) -> bool:
+    """Whether experts are not cut as other layers are; by default they are."""
+    degree = flags.count("expert-tensor-parallel-size") or tensor
+    if degree == tensor:
+        return False
+    if degree != 1 or expert == 1:
+        raise ValueError(
+            f"--expert-tensor-parallel-size: must be the tensor-parallel size {tensor}, or 1 with "
+            f"an --expert-model-parallel-size above 1; got {degree}"
+        )
+    return True
 
 
 def _stage_layers(flags: _Flags, num_layers: int, num_ranks: int) -> tuple[int, ...]:

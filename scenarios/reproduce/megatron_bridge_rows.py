@@ -2,7 +2,8 @@
 
 The world of a row is its system, the job its model, precision and batch, the plan its degrees.
 Assumed, as no row says it: gradients in BF16, a sharded optimiser, sums of gradients that hide
-behind the backward pass, no recomputation, no layers that predict further tokens.
+behind the backward pass, no recomputation, no layers that predict further tokens, experts whole on
+a GPU (``expert_tensor_parallel_size`` 1 in Megatron-Bridge's recipes of DeepSeek and Qwen).
 """
 
 import csv
@@ -116,8 +117,8 @@ class BridgeRow(BaseModel):
         """Reason why the row is not predicted; empty where it is."""
         if self.preset is None:
             return "the model has no preset"
-        if self.ep > 1 and (self.data * self.cp) % self.ep:
-            return "experts are spread over tensor ranks, too"
+        if (self.tp * self.data * self.cp) % self.ep:
+            return "experts do not divide the GPUs of a stage"
         return ""
 
     @property
@@ -179,6 +180,7 @@ def step_s(row: BridgeRow) -> float:
         chunks=row.vp if is_interleaved else 1,
         context=row.cp,
         expert=row.ep,
+        whole_experts=row.tp > 1 and row.ep > 1,
         sharding="parameters" if row.fsdp else "optimiser" if row.data * row.cp > 1 else "none",
     )
     plan = Plan(

@@ -103,6 +103,18 @@ PLANS = {
         ),
         topology=sites(*(replace(site(name), gpu_memory_bytes=1e13) for name in "ABC")),
     ),
+    "whole experts": bound(
+        bound_plan("0*4,1*4", "2x2x1e4t1", schedule="1f1b"),
+        workload=build_workload(
+            "mixtral_8x7b",
+            num_layers=8,
+            num_microbatches=4,
+            microbatch_size=2,
+            sequence_length=512,
+            gradient_precision="fp32",
+        ),
+        topology=sites(*(replace(site(name), gpu_memory_bytes=1e13) for name in "ABC")),
+    ),
     "a model of one's own": bound(
         workload=architecture_workload(
             replace(architecture_named("llama2_7b"), name="own", ffn_size=11264),

@@ -12,11 +12,13 @@ from des.costs.copy_collectives import held_parameters
 from des.costs.copy_waits import RingWaits, ring_waits_s
 from des.costs.inner_sums import half_sum_s
 from des.costs.node_collectives import RankGroup
-from des.costs.node_groups import block_group, expert_data_group
+from des.costs.node_groups import block_group, expert_data_group, expert_group
 from des.costs.stage_times import stage_times_s
+from des.costs.update_times import update_s
 from des.job.layer_sizes import expert_parameters, own_layer_sizes
 from des.plan.buckets import buckets_of
 from des.plan.corrections import NO_CORRECTIONS
+from des.world.kernel_figures import FITTED_KERNELS
 
 TOKENS = 2 * 16
 DENSE, SPARSE = small(), small(experts=EXPERTS)
@@ -109,6 +111,20 @@ def test_tokens_go_to_experts_and_back_by_hand():
     assert shared["B"] == pytest.approx(alone["B"] + 4 * one_s)
 
 
+def test_whole_experts_get_tokens_that_the_tensor_group_divides():
+    """4 GPUs send 256 bytes each, of which 3 / 4 leave; cut experts 512, of which a half leaves."""
+    workload = small_job(SPARSE)
+    domain = gpus("A", 4, (2.0, 0.5))
+    alone, cut, whole = (
+        passes(domain, workload, tensor=2, data=2, **one)
+        for one in ({}, {"expert": 2}, {"expert": 4, "whole_experts": True})
+    )
+
+    for kind, count in (("F", 2), ("B", 2), ("D", 2), ("W", 0)):
+        assert cut[kind] == pytest.approx(alone[kind] + count * (0.5 + 512 / 2 / 2.0))
+        assert whole[kind] == pytest.approx(alone[kind] + count * 3 * (0.5 + 256 / 4 / 2.0))
+
+
 def test_the_fullest_gpu_gets_more_tokens_and_work():
     """1.5 times the mean: half again of 6 x 8 x 16 x 2 FLOPs a token over 2 GPUs, and of bytes."""
     workload = small_job(SPARSE)
@@ -135,6 +151,9 @@ def test_experts_are_held_once_by_those_that_share_them():
         return found.model_state_bytes
 
     assert state(data=4, expert=2) == 16 * (4 * common + 2 * routed)
+    whole = {"tensor": 2, "data": 2, "expert": 4, "whole_experts": True}
+    assert state(**whole) == state(tensor=2, data=2, expert=2) == 16 * (2 * common + routed)
+    assert state(**whole | {"expert": 2}) == 16 * (2 * common + 2 * routed)
     assert state(data=2, context=2, expert=4) == 16 * (4 * common + routed)
     sharded = state(data=4, expert=2, sharding="optimiser")
     assert sharded == (4 * 4 + 12) * common + (2 * 4 + 12) * routed
@@ -179,9 +198,47 @@ def test_groups_of_copies_on_nodes():
     assert same.outer_bandwidth_bytes_per_s == 4 * 3.0 / 8
 
 
+def test_whole_experts_fill_nodes_in_a_row():
+    """32 GPUs, nodes of 8 with 4 cards: 16 experts' GPUs are 2 nodes, and 2 such groups."""
+    nodes = Nodes(
+        gpus_per_node=8, nics_per_node=4, nic_bandwidth_bytes_per_s=3.0, nic_latency_s=1.0
+    )
+    domain = replace(gpus("A", 32, (7.0, 0.5)), nodes=nodes)
+    shared = Parallelism(tensor=2, data=16, expert=16, whole_experts=True)
+    found = expert_group(domain, shared)
+    assert (found.num_ranks, found.num_nodes, found.most_per_node) == (16, 2, 8)
+    assert found.outer_bandwidth_bytes_per_s == 4 * 3.0
+    same = expert_data_group(domain, shared, 0)
+    assert (same.num_ranks, same.num_nodes, same.most_per_node) == (2, 2, 1)
+    assert same.outer_bandwidth_bytes_per_s == 4 * 3.0 / 8
+    assert expert_group(domain, replace(shared, expert=8)).one_level == (7.0, 0.5)
+
+
+@pytest.mark.parametrize("sharding", ["none", "optimiser", "parameters"])
+def test_equal_parts_of_experts_make_equal_sums_and_updates(sharding):
+    """On one level 4 GPUs hold a quarter each, cut or whole: gradients, buffers and updates."""
+    topology = Topology.of([replace(gpus("A", 8, (2.0, 0.0)), kernels=FITTED_KERNELS)], [])
+    workload = small_job(SPARSE)
+    ends = []
+    for one in ({"expert": 2}, {"expert": 4, "whole_experts": True}):
+        plan = whole_plan(workload, tensor=2, data=4, sharding=sharding, **one)
+        stages = bound_stages(topology, plan)
+        sums_s = [
+            half_sum_s(workload, stages[0], bucket, NO_CORRECTIONS)
+            for bucket in buckets_of(workload, plan, 0)
+        ]
+        memory = domain_memory(topology, workload, plan)
+        ends.append((sums_s, update_s(workload, stages, NO_CORRECTIONS), memory))
+    assert ends[0] == ends[1]
+
+
 @pytest.mark.parametrize(
     ("parallelism", "message"),
     [
+        (
+            {"tensor": 2, "data": 4, "expert": 4, "whole_experts": True},
+            "expert must divide the 6 GPUs of a node or be a multiple of them, got 4",
+        ),
         ({"data": 4, "context": 3}, "context must divide the 16 tokens of a sequence, got 3"),
         ({"data": 3, "expert": 3}, "expert must divide the 8 experts of a layer of small, got 3"),
         (
@@ -217,6 +274,17 @@ def test_jobs_without_such_sizes_are_refused(field):
     [
         ({"data": 4, "expert": 3}, "expert must divide data x context, 4; got 3"),
         ({"data": 4, "expert": 2, "expert_skew": 2.5}, "expert_skew must be 1 to expert, 2"),
+        (
+            {"tensor": 2, "data": 4, "expert": 3, "whole_experts": True},
+            "expert must divide tensor x data x context, 8; got 3",
+        ),
+        ({"whole_experts": 1}, "whole_experts must be True or False, got 1"),
+        ({"data": 4, "expert": 2, "whole_experts": True}, "needs tensor and expert above 1"),
+        ({"tensor": 2, "whole_experts": True}, "needs tensor and expert above 1"),
+        (
+            {"tensor": 2, "expert": 2, "whole_experts": True, "sequence_parallel": False},
+            "sequence parallelism; got tensor 2 .*, whole experts over 2, no sequence",
+        ),
         ({"expert_skew": float("nan")}, "expert_skew must be positive"),
     ],
 )

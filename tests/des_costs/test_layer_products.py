@@ -1,10 +1,13 @@
 """Matrix products of a layer: FLOPs against the closed form, shares against the whole."""
 
+from dataclasses import replace
+
 import pytest
 from shapes import GATED, TINY
 
 from des import ARCHITECTURES
 from des.costs.layer_products import MatrixProduct, Spread, head_work, layer_work
+from des.job.architecture import MixtureOfExperts
 from des.job.transformer import head_forward_flops, layer_flops
 
 MODELS = [TINY, GATED, *ARCHITECTURES.values()]
@@ -47,6 +50,23 @@ def test_a_tensor_group_does_the_work_of_one_gpu(tensor):
 
     parts, wholes = shared.weights + shared.attention, alone.weights + alone.attention
     assert [tensor * part.flops for part in parts] == [whole.flops for whole in wholes]
+
+
+def test_whole_experts_do_the_work_of_cut_ones_in_larger_products():
+    """Experts over 8 GPUs: 2 tensor ranks each with a half of 8 / 4, or each with 8 / 8 whole."""
+    sizes = SIZES | {"tensor": 2, "scores": False, "layer": 0}
+    experts = MixtureOfExperts(num_experts=8, experts_per_token=2, expert_ffn_size=16)
+    architecture = replace(GATED, experts=experts)
+    cut = layer_work(architecture, spread=Spread(expert=4), **sizes)
+    whole = layer_work(architecture, spread=Spread(expert=8, whole_experts=True), **sizes)
+
+    assert sum(one.flops for one in whole.weights) == sum(one.flops for one in cut.weights)
+    assert whole.moved_bytes == cut.moved_bytes
+    changed = [pair for pair in zip(cut.weights, whole.weights, strict=True) if len(set(pair)) > 1]
+    (up, up_whole), (down, down_whole) = changed  # 2 experts a GPU in place of 1
+    assert (up.repeats, down.repeats, up_whole.repeats, down_whole.repeats) == (2, 2, 1, 1)
+    assert up_whole.rows == up.rows == 8 * 2 / 8 * 4
+    assert (up_whole.columns, down_whole.inner) == (2 * up.columns, 2 * down.inner) == (32, 16)
 
 
 def test_norms_and_residuals_are_shared_only_by_sequence_parallelism():

@@ -191,6 +191,13 @@ WRONG = {
     "--nnodes x --nproc-per-node must be at most the 48 GPUs of the sites; got 56": {"nnodes": "7"},
     "stage 0 of 32 GPUs must lie in one site; got A and B": {"pipeline_model_parallel_size": "1"},
     "--no-overlap-p2p-communication: must be left out": {"no_overlap_p2p_communication": ""},
+    "--expert-tensor-parallel-size: must be the tensor-parallel size 8, or 1 with an ": {
+        "expert_tensor_parallel_size": "2",
+        "expert_model_parallel_size": "2",
+    },
+    "or 1 with an --expert-model-parallel-size above 1; got 1": {
+        "expert_tensor_parallel_size": "1"
+    },
     "--recompute-granularity: must be selective, or full with": {
         "recompute_granularity": "full",
         "recompute_method": "block",
@@ -255,6 +262,22 @@ def test_the_kernel_of_attention_is_that_of_the_backend(backend, kernel):
 )
 def test_the_format_of_passes_is_that_of_the_flags(flags, precision):
     assert read_megatron(f"{TRAIN.rstrip()} {flags}").precision == precision
+
+
+@pytest.mark.parametrize(
+    ("flags", "is_whole"),
+    [
+        ({}, False),
+        ({"expert_tensor_parallel_size": "8"}, False),
+        ({"expert_tensor_parallel_size": "1", "sequence_parallel": ""}, True),
+    ],
+)
+def test_experts_are_cut_over_tensor_groups_unless_a_flag_says_that_they_are_whole(flags, is_whole):
+    plan, _ = plan_from_entry(
+        pipeline_model_parallel_size="2", expert_model_parallel_size="2", **flags
+    )
+
+    assert (plan.parallelism[0].expert, plan.parallelism[0].whole_experts) == (2, is_whole)
 
 
 @pytest.mark.parametrize(
