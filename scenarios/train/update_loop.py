@@ -1,4 +1,4 @@
-"""The loop of every training: a row of the log for each update, progress, checkpoints, a clean stop."""
+"""The loop of every training: rows of the log, progress, checkpoints, a clean stop."""
 
 from __future__ import annotations
 
