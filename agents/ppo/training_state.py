@@ -1,7 +1,9 @@
 """State of a training in a checkpoint: its update, and all that is needed to continue."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -42,3 +44,52 @@ def set_random_state(rng: np.random.Generator, state: object) -> None:
     if not isinstance(state, Mapping):
         raise TypeError(f"a random state must be a dict, got {type(state).__name__}")
     rng.bit_generator.state = dict(state)
+
+
+class Part(NamedTuple):
+    """A part of a training that a snapshot holds: how it is read, and how it is set."""
+
+    read: Callable[[], object]
+    set: Callable[[Any], object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """Form in which a checkpoint holds a training by updates.
+
+    Attributes
+    ----------
+    num_updates
+        Updates of the whole training.
+    identity
+        Settings that must agree before a snapshot can be continued.
+    parts
+        Random streams, queues and the optimiser, by name.
+    """
+
+    num_updates: int
+    identity: Mapping[str, object]
+    parts: Mapping[str, Part]
+
+    def state(self, update: int) -> dict[str, object]:
+        """Content that `load` continues from, after a number of updates."""
+        parts = {name: part.read() for name, part in self.parts.items()}
+        return {**self.identity, "update": update, **parts}
+
+    def load(self, state: Mapping[str, Any], *, source: Path, restore: Callable[[], object]) -> int:
+        """Set all parts, ``restore`` the policy, and return the number of updates.
+
+        Raises
+        ------
+        CheckpointError
+            If the content, of the file ``source``, is none of this training.
+        """
+        try:
+            update = update_of(state, most=self.num_updates)
+            require_same(state, self.identity)
+            restore()
+            for name, part in self.parts.items():
+                part.set(state[name])
+        except (LookupError, RuntimeError, TypeError, ValueError) as error:
+            raise CheckpointError(f"checkpoint {source}: {error}") from error
+        return update

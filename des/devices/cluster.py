@@ -95,7 +95,6 @@ class Block:
 
     name: str
     bandwidth_bytes_per_s: float | None = None
-    labels: Labels = ()
 
     def __post_init__(self) -> None:
         _require_name("block", self.name)

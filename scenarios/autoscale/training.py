@@ -13,6 +13,7 @@ from des.base.checks import require_count, require_seed
 from des.base.command import EXIT_CODES, exit_code_of
 from des.base.document import DOCUMENT
 from des.base.flags import JsonFlag, option, parse
+from des.base.interruption import INTERRUPTED
 from des.base.lazy import lazy
 from scenarios.frame.outputs import OutputChoice, figures_option, parquet_option
 
@@ -23,8 +24,9 @@ if TYPE_CHECKING:
     from agents.serving import autoscale_batch, autoscale_task, learnt_policy, rl_state, table
     from des.serving.fleet_world import World
     from scenarios.autoscale import comparison, equal_cost, fleet_outputs, seeds_summary
-    from scenarios.frame import ppo_training, repeat, rows_report, writing
+    from scenarios.frame import repeat, rows_report, writing
     from scenarios.frame.report import Report
+    from scenarios.train import ppo_training
 else:
     autoscale_batch = lazy("agents.serving.autoscale_batch")
     autoscale_task = lazy("agents.serving.autoscale_task")
@@ -35,7 +37,7 @@ else:
     comparison = lazy("scenarios.autoscale.comparison")
     equal_cost = lazy("scenarios.autoscale.equal_cost")
     fleet_outputs = lazy("scenarios.autoscale.fleet_outputs")
-    ppo_training = lazy("scenarios.frame.ppo_training")
+    ppo_training = lazy("scenarios.train.ppo_training")
     repeat = lazy("scenarios.frame.repeat")
     rows_report = lazy("scenarios.frame.rows_report")
     ppo_config = lazy("agents.ppo.ppo_config")
@@ -117,7 +119,8 @@ def _command(argv: Sequence[str] | None) -> int:
     if path is None:
         config.out.mkdir(parents=True, exist_ok=True)
         path = config.out / f"autoscale-{config.seed}.pt"
-        _train(config, path)
+        if not _train(config, path):
+            return INTERRUPTED
     rows = comparison.rows_on_days(
         path,
         config.days,
@@ -181,7 +184,8 @@ def _days(config: Config) -> Callable[..., World]:
     return autoscale_task.training_day if config.wide else autoscale_task.drawn_day
 
 
-def _train(config: Config, path: Path) -> None:
+def _train(config: Config, path: Path) -> bool:
+    """Train to the end or until Ctrl-C; returns whether the training is complete."""
     settings, executor = autoscaler_settings(), _actions(config)
     actions = {name: getattr(executor, name) for name in learnt_policy.ACTION_FLAGS}
     batch = autoscale_batch.AutoscaleBatch(
@@ -193,10 +197,11 @@ def _train(config: Config, path: Path) -> None:
     learner = trainer.PPOTrainer.local(batch, settings, config.seed, config.steps)
     files = ppo_training.TrainingFiles(
         checkpoint=path,
-        curve_name=f"curve-{config.seed}.csv",
+        curve=config.out / f"curve-{config.seed}.csv",
         extra={learnt_policy.ACTIONS: actions},
-        told_every=1,
     )
-    ppo_training.train_to_the_end(learner, files, resume=config.resume)
+    if not ppo_training.train_to_the_end(learner, files, resume=config.resume):
+        return False
     policy = {"policy": learner.state()["policy"], learnt_policy.ACTIONS: actions}
     checkpoint.save_checkpoint(config.out / f"policy-{config.seed}.pt", policy)
+    return True

@@ -15,9 +15,6 @@ FormatName = Literal[
     "slurm-block",
     "slurm-conf",
     "slurm-yaml",
-    "topograph",
-    "topograph-graph",
-    "kueue",
     "hypernodes",
     "node-labels",
 ]

@@ -35,11 +35,11 @@ features that --leave-out may name: {", ".join(FEATURES)}
 examples:
   python -m scenarios.devices labels --cluster topology.conf
   python -m scenarios.devices labels --cluster topology.conf --to tree
-  python -m scenarios.devices labels --cluster model.yaml --to slurm-tree --leave-out labels,blocks
-  python -m scenarios.devices labels --cluster topology.conf --to kueue \\
+  python -m scenarios.devices labels --cluster nodes.yaml --to slurm-tree --leave-out labels,blocks
+  python -m scenarios.devices labels --cluster topology.conf --to node-labels \\
     --label-keys spine=cloud.provider.com/topology-block,leaf=cloud.provider.com/topology-rack
   kubectl get nodes -o json >nodes.json; python -m scenarios.devices labels --cluster nodes.json \\
-    --to kueue --out kueue.yaml
+    --to hypernodes --leave-out labels,gpus --out hypernodes.yaml
   nvidia-smi topo -m >topo.txt; nvidia-smi --query-gpu=index,pci.bus_id --format=csv >pci.txt
   python -m scenarios.devices labels --file topo.txt,pci.txt --node gpu-a --to patch --out a.json
   kubectl patch node gpu-a --type merge --patch-file a.json

@@ -12,6 +12,7 @@ from des.base.checks import require_count, require_seed
 from des.base.command import EXIT_CODES, exit_code_of
 from des.base.document import DOCUMENT
 from des.base.flags import JsonFlag, option, parse
+from des.base.interruption import INTERRUPTED
 from des.base.lazy import lazy
 from scenarios.frame.outputs import OutputChoice, figures_option, parquet_option
 
@@ -20,12 +21,13 @@ if TYPE_CHECKING:
 
     from agents.cluster import queue_batch
     from agents.ppo import ppo_config, trainer
-    from scenarios.frame import ppo_training, repeat, rows_report, writing
+    from scenarios.frame import repeat, rows_report, writing
     from scenarios.frame.report import Report
     from scenarios.job_queue import rl_comparison
+    from scenarios.train import ppo_training
 else:
     ppo_config = lazy("agents.ppo.ppo_config")
-    ppo_training = lazy("scenarios.frame.ppo_training")
+    ppo_training = lazy("scenarios.train.ppo_training")
     repeat = lazy("scenarios.frame.repeat")
     rows_report = lazy("scenarios.frame.rows_report")
     queue_batch = lazy("agents.cluster.queue_batch")
@@ -81,7 +83,8 @@ def _command(argv: Sequence[str] | None) -> int:
     if not paths:
         paths = [config.out / f"queue-{config.seed}.pt"]
         config.out.mkdir(parents=True, exist_ok=True)
-        _train(config, paths[0])
+        if not _train(config, paths[0]):
+            return INTERRUPTED
     frame = rl_comparison.times_on_queues(paths, config.queues)
     lines = rl_comparison.comparison_lines(frame)
     for line in lines:
@@ -110,11 +113,13 @@ def _report(config: Config, frame: pd.DataFrame) -> Report:
     )
 
 
-def _train(config: Config, path: Path) -> None:
+def _train(config: Config, path: Path) -> bool:
+    """Train to the end or until Ctrl-C; returns whether the training is complete."""
     settings = ppo_config.PPOConfig(
         num_steps=64, discount=0.97, learning_rate=1e-3, entropy_coefficient=0.005
     )
     batch = queue_batch.QueueBatch(config.envs, config.seed)
     learner = trainer.PPOTrainer.local(batch, settings, config.seed, config.steps)
-    files = ppo_training.TrainingFiles(checkpoint=path, curve_name=f"curve-{config.seed}.csv")
-    ppo_training.train_to_the_end(learner, files, resume=config.resume)
+    curve = config.out / f"curve-{config.seed}.csv"
+    files = ppo_training.TrainingFiles(checkpoint=path, curve=curve)
+    return ppo_training.train_to_the_end(learner, files, resume=config.resume)

@@ -5,5 +5,3 @@ PLACEMENT_PT, PLACEMENT_CSV, POLICIES_PT = "placement.pt", "placement.csv", "hi_
 
 MOVES_PT, MOVES_CSV, TABLES = "moves.pt", "moves.csv", "tables"
 """The move policy, one row per update of it, and the folder of its episodes."""
-
-MOVE_UPDATES_PER_CHECKPOINT = 10

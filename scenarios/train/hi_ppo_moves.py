@@ -2,7 +2,7 @@
 
 import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -19,7 +19,7 @@ from agents.hi_ppo.moves.move_env import MoveGame, game_of
 from agents.hi_ppo.moves.move_policy import MovePolicy
 from agents.hi_ppo.moves.move_training import MoveTrainer, MoveTrainingConfig, MoveUpdate
 from agents.judge.steady_judge import SteadyJudge
-from agents.ppo.checkpoint import load_checkpoint, save_checkpoint
+from agents.ppo.checkpoint import load_checkpoint
 from agents.replanning.pool import candidate_pool
 from agents.replanning.tables import EpisodeTables, levels_of, tables_of
 from des import NO_CORRECTIONS, Corrections, Placement, Plan
@@ -27,10 +27,10 @@ from des.base.checks import require_count, require_seed
 from des.base.parallel_map import ParallelMap
 from scenarios.frame.files import write_bytes
 from scenarios.frame.run_folder import RunFolder
-from scenarios.frame.update_log import UpdateLog
 from scenarios.suites import SuiteWorld, suite
-from scenarios.train.hi_ppo_files import MOVE_UPDATES_PER_CHECKPOINT, MOVES_CSV, MOVES_PT, TABLES
+from scenarios.train.hi_ppo_files import MOVES_CSV, MOVES_PT, TABLES
 from scenarios.train.hi_ppo_networks import WorldOf
+from scenarios.train.update_loop import UpdateFiles, train_updates
 
 _LARGE_EVERY, _LARGE, _COMMON = 12, (8,), (3, 4, 5, 6)
 _MOST_JUDGED, _MOST_SEARCHED, _MOST_PLANS = 15_000, 24, 96
@@ -104,37 +104,32 @@ class MoveStage:
 
 def train_move_stage(
     stage: MoveStage, folder: RunFolder, console: Console, at_work: ParallelMap = map
-) -> MovePolicy:
+) -> MovePolicy | None:
     """Make episodes, train on them, and write the policy and the log into the folder.
 
     Episodes that the folder holds already are not made again, and a training that it holds a
     checkpoint of continues from there. The result is the same wherever episodes are made, to the
-    last bit.
+    last bit; None if it was stopped before its end.
     """
-    cache = folder.path / TABLES
     with _progress(console) as progress:
-        paths = move_tables(stage, cache, _counted(progress, "episodes of worlds", at_work))
+        tables = _counted(progress, "episodes of worlds", at_work)
+        paths = move_tables(stage, folder.path / TABLES, tables)
         games = move_games(stage, paths, _counted(progress, "what choices cost", at_work))
-        if not console.is_terminal:
-            console.print(f"moves: {len(games)} episodes of {len(paths)} worlds", soft_wrap=True)
-        task = progress.add_task("updates", total=stage.training.num_updates)
-        trainer = MoveTrainer(games, config=stage.training, seed=stage.seed)
-        checkpoint = folder.path / MOVES_PT
-        if checkpoint.exists():
-            trainer.load_state(load_checkpoint(checkpoint), source=checkpoint)
-        progress.update(task, completed=trainer.update)
-        columns = [one.name for one in fields(MoveUpdate)]
-        with UpdateLog(folder.path / MOVES_CSV, columns, num_updates=trainer.update) as log:
-            if log.note:
-                console.print(log.note, soft_wrap=True, markup=False)
-            for update in trainer.run():
-                log.append(asdict(update))
-                progress.advance(task)
-                is_last = trainer.update == stage.training.num_updates
-                if is_last or trainer.update % MOVE_UPDATES_PER_CHECKPOINT == 0:
-                    log.sync()
-                    save_checkpoint(checkpoint, trainer.state())
-    return MovePolicy(network=trainer.network.eval())
+    if not console.is_terminal:
+        console.print(f"moves: {len(games)} episodes of {len(paths)} worlds", soft_wrap=True)
+    trainer = MoveTrainer(games, config=stage.training, seed=stage.seed)
+    files = UpdateFiles(log=folder.path / MOVES_CSV, checkpoint=folder.path / MOVES_PT)
+    if files.checkpoint.exists():
+        trainer.load_state(load_checkpoint(files.checkpoint), source=files.checkpoint)
+    outcome = train_updates(
+        trainer,
+        files,
+        MoveUpdate,
+        name="moves",
+        tell=lambda report: f"{report.cost:.4f} times the time of the clairvoyant",
+        console=console,
+    )
+    return MovePolicy(network=trainer.network.eval()) if outcome.is_complete else None
 
 
 def move_tables(stage: MoveStage, cache: Path, at_work: ParallelMap = map) -> list[Path]:

@@ -15,12 +15,12 @@ from des.base.checks import require_count, require_seed
 from des.base.command import EXIT_CODES, exit_code_of
 from des.base.document import DOCUMENT
 from des.base.flags import JsonFlag, option, parse, to_dict
+from des.base.interruption import INTERRUPTED
 from des.base.lazy import lazy
 from scenarios.frame.run_folder import RunFolder
 from scenarios.suites import suite
 from scenarios.train import update_loop
 from scenarios.train.hi_ppo_files import (
-    MOVE_UPDATES_PER_CHECKPOINT,
     MOVES_CSV,
     MOVES_PT,
     PLACEMENT_CSV,
@@ -75,7 +75,7 @@ files written to --out:
   {PLACEMENT_PT}   the placement policy and the state of its training, every {{every}} updates
   tables/        episodes that the move policy is trained on; may be deleted afterwards
   {MOVES_CSV}      one row per update of the move policy
-  {MOVES_PT}       the move policy and the state of its training, every {{moves}} updates
+  {MOVES_PT}       the move policy and the state of its training, every {{every}} updates
   {POLICIES_PT}      both, and the range of the worlds: for scenarios.kpi, agents.decide and others
 
 --resume continues the run in --out from its checkpoints, to the same bytes as a run that was not
@@ -126,23 +126,24 @@ def main(argv: Sequence[str] | None = None) -> int:
     return exit_code_of(lambda: _command(argv))
 
 
-def _command(argv: Sequence[str] | None) -> None:
-    epilog = _EPILOG.format(
-        every=update_loop.UPDATES_PER_CHECKPOINT, moves=MOVE_UPDATES_PER_CHECKPOINT
-    )
+def _command(argv: Sequence[str] | None) -> int:
+    epilog = _EPILOG.format(every=update_loop.UPDATES_PER_CHECKPOINT)
     config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=epilog)
     devices.use_torch_threads(1)
     with workplace.workplace(config.workers, config.ray) as at_work, _folder(config) as folder:
-        _train(config, folder, base_console.FittedConsole(), at_work)
+        return _train(config, folder, base_console.FittedConsole(), at_work)
 
 
-def _train(config: Config, folder: RunFolder, console: Console, at_work: ParallelMap) -> None:
+def _train(config: Config, folder: RunFolder, console: Console, at_work: ParallelMap) -> int:
     """Train what is not trained yet, and put it together."""
     begin_s = time.perf_counter()
-    placement = _placement(config, folder, console, at_work)
-    moves = None
+    placement, moves = _placement(config, folder, console, at_work), None
+    if placement is None:
+        return INTERRUPTED
     if config.move_worlds:
         moves = hi_ppo_moves.train_move_stage(move_stage(config), folder, console, at_work)
+        if moves is None:
+            return INTERRUPTED
     policies = hi_ppo_policies.Policies(
         placement=placement,
         moves=moves,
@@ -156,6 +157,7 @@ def _train(config: Config, folder: RunFolder, console: Console, at_work: Paralle
         f"trained in {time.perf_counter() - begin_s:.0f} s\n"
         f"policies: {folder.path / POLICIES_PT}, SHA-256 {digest}\n"
     )
+    return 0
 
 
 def _folder(config: Config) -> AbstractContextManager[RunFolder]:
@@ -183,17 +185,21 @@ def _told(config: Config) -> dict[str, object]:
 
 def _placement(
     config: Config, folder: RunFolder, console: Console, at_work: ParallelMap
-) -> PlacementPolicy:
-    """Train the placement policy from where the folder has it; one that is finished is read."""
-    path = folder.path / PLACEMENT_PT
+) -> PlacementPolicy | None:
+    """Train the placement policy from where the folder has it; one that is finished is read.
+
+    None if the training was stopped before its end.
+    """
+    files = update_loop.UpdateFiles(
+        log=folder.path / PLACEMENT_CSV, checkpoint=folder.path / PLACEMENT_PT
+    )
+    path = files.checkpoint
     state = checkpoint.load_checkpoint(path) if path.exists() else None
     if state is not None and _update_of(state, config, path) == config.updates:
-        update_loop.open_log(
-            folder.path / PLACEMENT_CSV,
-            placement_training.PlacementReport,
-            num_updates=config.updates,
-            console=console,
-        ).close()
+        report = placement_training.PlacementReport
+        with files.opened(report, num_updates=config.updates) as log:
+            if log.note:
+                console.print(log.note, soft_wrap=True, markup=False)
         return placement_checkpoint.placement_from_payload(state, source=path)
     trainer = placement_training.PlacementTrainer(
         training_networks(config.seed),
@@ -207,19 +213,22 @@ def _placement(
     if state is not None:
         with console.status("drawing the worlds of the updates before the checkpoint"):
             trainer.load_state(state, source=path)
-    last = update_loop.run_updates(
+    outcome = update_loop.train_updates(
         trainer,
+        files,
+        placement_training.PlacementReport,
         name="placement",
-        log_path=folder.path / PLACEMENT_CSV,
-        checkpoint_path=path,
-        report_type=placement_training.PlacementReport,
+        tell=update_loop.told_costs,
         console=console,
     )
-    console.print(
-        f"placement: orders drawn cost {last.mean_cost - last.found_cost:.3f} more than the best "
-        "found from them, in logarithms of time",
-        soft_wrap=True,
-    )
+    if not outcome.is_complete:
+        return None
+    if (last := outcome.last) is not None:
+        console.print(
+            f"placement: orders drawn cost {last.mean_cost - last.found_cost:.3f} more than the "
+            "best found from them, in logarithms of time",
+            soft_wrap=True,
+        )
     return trainer.policy
 
 

@@ -12,6 +12,7 @@ from des.base.checks import require_count, require_seed
 from des.base.command import EXIT_CODES, exit_code_of
 from des.base.document import DOCUMENT
 from des.base.flags import JsonFlag, option, parse, to_dict
+from des.base.interruption import INTERRUPTED
 from des.base.lazy import lazy
 from scenarios.frame.run_folder import RunFolder
 from scenarios.train import update_loop
@@ -93,14 +94,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     return exit_code_of(lambda: _command(argv))
 
 
-def _command(argv: Sequence[str] | None) -> None:
+def _command(argv: Sequence[str] | None) -> int:
     epilog = _EPILOG.format(every=update_loop.UPDATES_PER_CHECKPOINT)
     config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=epilog)
     devices.use_torch_threads(1)
     with RunFolder.begun_or_resumed(
         config.out, _recorded(config), PROG, resume=config.resume
     ) as folder:
-        _train(config, folder, base_console.FittedConsole())
+        return _train(config, folder, base_console.FittedConsole())
 
 
 def _recorded(config: Config) -> dict[str, object]:
@@ -108,28 +109,34 @@ def _recorded(config: Config) -> dict[str, object]:
     return {name: plain[name] for name in plain if name not in ("out", "resume")}
 
 
-def _train(config: Config, folder: RunFolder, console: Console) -> None:
-    path = folder.path / TRAINING_PT
+def _train(config: Config, folder: RunFolder, console: Console) -> int:
+    files = update_loop.UpdateFiles(
+        log=folder.path / PLANS_CSV, checkpoint=folder.path / TRAINING_PT
+    )
     trainer = plan_training.PlanTrainer(
         plan_networks.plan_networks(config.seed),
         seed=config.seed,
         config=training_settings(config),
     )
+    path = files.checkpoint
     if path.exists():
         with console.status("drawing the networks of the updates before the checkpoint"):
             trainer.load_state(checkpoint.load_checkpoint(path), source=path)
-    if trainer.update < config.updates:
-        last = update_loop.run_updates(
-            trainer,
-            name="plans",
-            log_path=folder.path / PLANS_CSV,
-            checkpoint_path=path,
-            report_type=plan_training.PlanReport,
-            console=console,
-        )
+    outcome = update_loop.train_updates(
+        trainer,
+        files,
+        plan_training.PlanReport,
+        name="plans",
+        tell=update_loop.told_costs,
+        console=console,
+    )
+    if not outcome.is_complete:
+        return INTERRUPTED
+    if outcome.last is not None:
+        excess = outcome.last.mean_cost - outcome.last.found_cost
         console.print(
-            f"plans drawn cost {last.mean_cost - last.found_cost:.3f} more than the best found "
-            "from them, in logarithms of time",
+            f"plans drawn cost {excess:.3f} more than the best found from them, in logarithms of "
+            "time",
             soft_wrap=True,
         )
     found = folder.path / PLANS_PT
@@ -138,3 +145,4 @@ def _train(config: Config, folder: RunFolder, console: Console) -> None:
     digest = hi_ppo_policies.digest_of(found)
     DOCUMENT.add(policy=found, sha256=digest)
     sys.stdout.write(f"policy: {found}, SHA-256 {digest}\n")
+    return 0

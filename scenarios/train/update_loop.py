@@ -1,34 +1,119 @@
-"""The loop of a training by updates: progress, a row of the log an update, checkpoints."""
+"""The loop of every training: rows of the log, progress, checkpoints, a clean stop."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, fields
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
 from des.base.lazy import lazy
 from scenarios.frame.update_log import UpdateLog
+from scenarios.train.interrupts import interrupts
 
 if TYPE_CHECKING:
     from rich import progress as rich_progress
     from rich.console import Console
 
     from agents.ppo import checkpoint
+    from scenarios.frame.metrics_log import MetricsLog
 else:
     checkpoint = lazy("agents.ppo.checkpoint")
     rich_progress = lazy("rich.progress")
 
 UPDATES_PER_CHECKPOINT = 10
-_LINES_WITHOUT_TERMINAL = 10
+Report = TypeVar("Report")
+Report_co = TypeVar("Report_co", covariant=True)
+
+
+class RowLog(Protocol):
+    """Log with a row for each update, such as `UpdateLog` or `MetricsLog`."""
+
+    def append(self, row: Mapping[str, Any]) -> None:
+        """Write the row of an update."""
+
+    def sync(self) -> None:
+        """Let all rows reach the disk."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Training(Generic[Report]):
+    """A training by updates, with all that its loop needs.
+
+    Attributes
+    ----------
+    name
+        What is trained, in lines of progress.
+    num_updates
+        Updates of the whole training.
+    update
+        Gives the updates made.
+    step
+        Makes an update and returns its report.
+    row
+        Row of the log, of a report and the seconds that the update took.
+    tell
+        Figures of a report, for people.
+    save
+        Writes the checkpoint.
+    after
+        Does what is due after an update, before its checkpoint.
+    num_lines
+        Lines of progress of the whole training, where no bar can move.
+    """
+
+    name: str
+    num_updates: int
+    update: Callable[[], int]
+    step: Callable[[], Report]
+    row: Callable[[Report, float], Mapping[str, Any]]
+    tell: Callable[[Report], str]
+    save: Callable[[], None]
+    after: Callable[[], None] | None = None
+    num_lines: int = 10
+
+
+class TrainingEnd(NamedTuple, Generic[Report]):
+    """Whether a training is complete and was not stopped, and its last report in this process."""
+
+    is_complete: bool
+    last: Report | None
+
+
+def run_updates(
+    training: Training[Report], log: RowLog, console: Console, *, note: str = ""
+) -> TrainingEnd[Report]:
+    """Train to the end, or until Ctrl-C; then log and checkpoint agree.
+
+    ``note`` says what was cut from the log, as its updates are made again.
+    """
+    total, last = training.num_updates, None
+    if note:
+        console.print(note, soft_wrap=True, markup=False)
+    with _progress_bar(console) as progress, interrupts(console) as interrupted:
+        task = progress.add_task(
+            training.name, total=total, completed=training.update(), figures=""
+        )
+        while training.update() < total and not interrupted.is_set:
+            begin_s = time.perf_counter()
+            last = training.step()
+            log.append(training.row(last, time.perf_counter() - begin_s))
+            update, figures = training.update(), training.tell(last)
+            progress.update(task, completed=update, figures=figures)
+            if not console.is_terminal and _is_told(update, total, training.num_lines):
+                line = f"{training.name}: update {update} of {total}: {figures}"
+                console.print(line, soft_wrap=True)
+            if training.after is not None:
+                training.after()
+            if update % UPDATES_PER_CHECKPOINT == 0 or update == total or interrupted.is_set:
+                log.sync()
+                training.save()
+        return TrainingEnd(training.update() == total and not interrupted.is_set, last)
 
 
 class CostReport(Protocol):
-    """Report of an update, a dataclass whose fields are the columns of the log."""
-
-    @property
-    def update(self) -> int:
-        """Updates made."""
+    """Report on drawn plans, whose costs are logarithms of times."""
 
     @property
     def mean_cost(self) -> float:
@@ -39,11 +124,13 @@ class CostReport(Protocol):
         """Mean cost of the best found from it."""
 
 
-Report_co = TypeVar("Report_co", bound=CostReport, covariant=True)
+def told_costs(report: CostReport) -> str:
+    """Tell the costs of an update."""
+    return f"cost {report.mean_cost:.3f}, best found {report.found_cost:.3f}"
 
 
 class UpdateTrainer(Protocol[Report_co]):
-    """Training that goes update by update."""
+    """Trainer whose reports, dataclasses, are the rows of the log."""
 
     update: int
 
@@ -51,33 +138,64 @@ class UpdateTrainer(Protocol[Report_co]):
     def config(self) -> Any:
         """Settings, of which ``num_updates`` is read."""
 
-    def run(self) -> Iterator[Report_co]:
-        """Train to the end, update by update."""
+    def step(self) -> Report_co:
+        """Make one update."""
 
     def state(self) -> Mapping[str, object]:
         """Snapshot for a checkpoint."""
 
 
-def open_log(path: Path, report: type[Any], *, num_updates: int, console: Console) -> UpdateLog:
-    """Open the log of a training of that many updates, and say so if it had more."""
-    log = UpdateLog(path, [field.name for field in fields(report)], num_updates=num_updates)
-    if log.note:
-        console.print(log.note, soft_wrap=True, markup=False)
-    return log
+def rows_cut(log: MetricsLog, *, step: int, update: int) -> str:
+    """Cut what a log has after a checkpoint, and say so; empty if there is nothing."""
+    num_cut = log.resume_from(step)
+    if not num_cut:
+        return ""
+    return (
+        f"{log.csv_path}: {num_cut} rows after the checkpoint, which is of update {update}, are "
+        "cut; their updates are made again"
+    )
 
 
-def run_updates(
-    trainer: UpdateTrainer[Report_co],
+@dataclass(frozen=True, kw_only=True)
+class UpdateFiles:
+    """Log and checkpoint of a training by updates."""
+
+    log: Path
+    checkpoint: Path
+
+    def opened(self, report: type[Any], *, num_updates: int) -> UpdateLog:
+        """Open the log at a number of updates; its columns are the fields of reports."""
+        columns = [field.name for field in fields(report)]
+        return UpdateLog(self.log, columns, num_updates=num_updates)
+
+
+def train_updates(
+    trainer: UpdateTrainer[Report],
+    files: UpdateFiles,
+    report: type[Report],
     *,
     name: str,
-    log_path: Path,
-    checkpoint_path: Path,
-    report_type: type[Report_co],
+    tell: Callable[[Report], str],
     console: Console,
-) -> Report_co:
-    """Train to the end; returns the last report."""
-    total = trainer.config.num_updates
-    progress = rich_progress.Progress(
+) -> TrainingEnd[Report]:
+    """Run a trainer whose reports are the rows of the log."""
+    training = Training(
+        name=name,
+        num_updates=trainer.config.num_updates,
+        update=lambda: trainer.update,
+        step=trainer.step,
+        row=lambda made, _: asdict(made),  # type: ignore[call-overload]
+        tell=tell,
+        save=lambda: checkpoint.save_checkpoint(files.checkpoint, trainer.state()),
+    )
+    with files.opened(report, num_updates=trainer.update) as log:
+        return run_updates(training, log, console, note=log.note)
+
+
+def _progress_bar(console: Console) -> rich_progress.Progress:
+    """Bar of a training or of its preparation, where the console is a terminal."""
+    return rich_progress.Progress(
+        rich_progress.TextColumn("{task.description}"),
         rich_progress.BarColumn(bar_width=12),
         rich_progress.MofNCompleteColumn(),
         rich_progress.TextColumn("{task.fields[figures]}  ETA"),
@@ -85,21 +203,7 @@ def run_updates(
         console=console,
         disable=not console.is_terminal,
     )
-    log = open_log(log_path, report_type, num_updates=trainer.update, console=console)
-    with log, progress:
-        task = progress.add_task(name, total=total, completed=trainer.update, figures="")
-        for report in trainer.run():
-            log.append(asdict(report))  # type: ignore[call-overload]
-            figures = f"cost {report.mean_cost:.3f}, best found {report.found_cost:.3f}"
-            progress.update(task, completed=report.update, figures=figures)
-            if not console.is_terminal and _is_tenth(report.update, total):
-                console.print(f"update {report.update} of {total}: {figures}", soft_wrap=True)
-            if report.update % UPDATES_PER_CHECKPOINT == 0 or report.update == total:
-                log.sync()
-                checkpoint.save_checkpoint(checkpoint_path, trainer.state())
-    return report
 
 
-def _is_tenth(update: int, total: int) -> bool:
-    parts = _LINES_WITHOUT_TERMINAL
-    return update * parts // total > (update - 1) * parts // total
+def _is_told(update: int, total: int, num_lines: int) -> bool:
+    return update * num_lines // total > (update - 1) * num_lines // total

@@ -19,24 +19,18 @@ EXPECTED = {
     "hypernodes": ("hypernodes", 8, ("tier3", "tier2", "tier1"), True),
     "hypernodes-selectors": ("hypernodes", 3, ("tier1", "rack"), False),
     "kubectl-nodes": ("node-labels", 2, ("region", "zone", "nvlink"), False),
-    "kueue": ("kueue", 5, ("zone", "block", "rack"), True),
+    "node-labels": ("node-labels", 5, ("zone", "block", "rack"), True),
     "slurm-block": ("slurm-conf", 128, ("nvlink",), True),
     "slurm-topology": ("slurm-yaml", 16, ("spine", "leaf", "nvlink"), True),
     "slurm-tree": ("slurm-conf", 18, ("spine", "leaf"), True),
     "topograph-block": ("slurm-conf", 6, ("nvlink",), True),
-    "topograph-blocks": ("topograph", 3, ("spine", "leaf", "nvlink"), True),
-    "topograph-dual-level": ("topograph", 25, ("core", "spine", "leaf", "nvlink"), False),
     "topograph-fabric-labels": (
         "node-labels",
         1,
         ("fabric-tier-2", "fabric-tier-1", "fabric-tier-0", "nvlink"),
         True,
     ),
-    "topograph-graph": ("topograph-graph", 1, ("spine", "leaf", "nvlink"), True),
     "topograph-labels": ("node-labels", 1, ("core", "spine", "leaf", "nvlink"), True),
-    "topograph-lists": ("topograph", 8, ("core", "spine", "leaf", "nvlink"), False),
-    "topograph-orphan": ("topograph", 1, ("nvlink",), False),
-    "topograph-small-tree": ("topograph", 6, ("spine", "leaf", "nvlink"), False),
     "topograph-tree": ("slurm-conf", 6, ("spine", "leaf"), True),
 }
 """Format, nodes, levels, and whether the file is in normal form."""
@@ -70,8 +64,8 @@ def test_every_format_has_an_example_or_shares_its_reader():
     assert {row.read for row in CLUSTER_FORMATS.values()} == read
 
 
-def test_kueue_tells_racks_of_one_name_apart_by_the_path():
-    cluster = read_cluster(GOLDEN / "kueue.yaml")
+def test_racks_of_one_name_are_told_apart_by_the_path():
+    cluster = read_cluster(GOLDEN / "node-labels.yaml")
 
     assert Counter(
         cluster.level("rack").units[at] for at in cluster.level("rack").unit_of_node
@@ -101,15 +95,6 @@ def test_selectors_of_hypernodes_find_nodes():
         ("node-1", "s0"),
         ("worker-01", "rack-0"),
     ]
-
-
-def test_models_of_topograph_have_kinds_blocks_and_metadata():
-    cluster = read_cluster(GOLDEN / "topograph-lists.yaml")
-    node = cluster.node_named["n12-1"]
-
-    assert (node.switch, node.block, node.server) == ("sw12", "cb12", "GB200")
-    assert cluster.switch_named["sw3"].labels == (("region", "us-west"),)
-    assert cluster.blocks[1].labels == (("nvlink", "nvl2"),)
 
 
 @pytest.mark.parametrize("target", CLUSTER_FORMATS)

@@ -40,7 +40,7 @@ def test_expressible_parts_come_back(name, cluster):
     assert CLUSTER_FORMATS[format_of_text(text)].read is row.read
 
 
-@pytest.mark.parametrize("name", ["slurm-tree", "topograph", "node-labels"])
+@pytest.mark.parametrize("name", ["slurm-tree", "slurm-conf", "node-labels"])
 def test_a_thousand_nodes_come_back(name):
     cluster = regular_cluster(1000)
     cluster = leave_out(cluster, excess(name, cluster, CLUSTER_FORMATS[name].expresses))

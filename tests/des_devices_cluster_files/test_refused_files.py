@@ -12,7 +12,6 @@ from des.devices.cluster_files.table import (
 from des.devices.presets import simulated
 
 NODE = "{apiVersion: v1, kind: Node, metadata: {name: n1, labels: {%s}}}\n"
-TOPOLOGY = "{kind: Topology, metadata: {name: t}, spec: {levels: [%s]}}\n"
 HYPER = "{kind: HyperNode, metadata: {name: %s}, spec: {tier: %s, members: [%s]}}\n"
 MEMBER = "{type: %s, selector: {%s}}"
 
@@ -41,30 +40,6 @@ def hyper(*parts: str) -> str:
         ("slurm-yaml", "- {topology: a, tree: }\n- {topology: b, tree: }", "topologies a and b"),
         ("slurm-yaml", "- topology: [", "line 2: not YAML"),
         ("slurm-yaml", "a: 1\na: 2", "line 2: a is given twice"),
-        ("topograph", "switches: {s: {nodes: [n1]}}", "switch s: node n1 must be in nodes or"),
-        ("topograph", "nodes: {n: {}}\nswitches: {s: {node: [n]}}", "did you mean 'nodes'"),
-        (
-            "topograph",
-            "nodes: {n: {capacity_block: a}}\ncapacity_blocks: {b: {nodes: [n]}}",
-            "node n must be in one capacity block, got a and b",
-        ),
-        ("topograph", "nodes: {n: {id: m}}", "node n: id must be its name, got 'm'"),
-        ("topograph", "nodes: [n]", "nodes: must be a mapping"),
-        ("topograph-graph", '{"instances": [{"id": 1, "id": 2}]}', "key 'id' must be given once"),
-        ("topograph-graph", '{"instances": [{"type": "x"}]}', "instance: id: must be text"),
-        ("kueue", NODE % "", "Topology must be given once, got none"),
-        ("kueue", TOPOLOGY % "{nodeLabel: a/b}", "nodes must be given with the Topology"),
-        ("kueue", TOPOLOGY % "", "levels must be 1 to 16 different labels"),
-        (
-            "kueue",
-            f"{TOPOLOGY % '{nodeLabel: a/b}'}---\n{NODE % ''}",
-            "Node n1: label a/b, a level of t, must be given",
-        ),
-        (
-            "kueue",
-            TOPOLOGY % "{nodeLabel: kubernetes.io/hostname}, {nodeLabel: a/b}",
-            "kubernetes.io/hostname must be the last",
-        ),
         ("hypernodes", hyper("Pod", "exactMatch: {name: n}"), "type must be Node or HyperNode"),
         ("hypernodes", hyper("Node", "regexMatch: {pattern: n}"), "needs the nodes in the same"),
         ("hypernodes", hyper("HyperNode", "exactMatch: {name: t}"), "unknown HyperNode 't'"),
@@ -105,6 +80,22 @@ def test_texts_of_no_format_are_refused():
         format_of_text("domains: []")
 
 
+@pytest.mark.parametrize(
+    ("text", "form"),
+    [
+        (f"kind: Topology\nspec: {{}}\n---\n{NODE % ''}", "kind: Topology, an object of Kueue"),
+        ("switches: {s: {nodes: [n1]}}", "a model of topograph"),
+        ('{"instances": [{"id": "n1"}]}', "instances, a graph of topograph"),
+    ],
+)
+def test_known_forms_that_are_not_read_are_named(text, form, tmp_path):
+    path = tmp_path / "cluster.yaml"
+    path.write_text(text)
+
+    with pytest.raises(ValueError, match=rf"cluster\.yaml: format must be one of slurm.*{form}"):
+        read_cluster(path)
+
+
 def spine(**changes: object) -> Cluster:
     """One node below a leaf, with further fields."""
     node = ClusterNode(name="n", switch="s", **changes)  # type: ignore[arg-type]
@@ -116,7 +107,15 @@ def spine(**changes: object) -> Cluster:
     [
         ("slurm-block", spine(), "slurm-block cannot express unblocked|needs blocks"),
         ("slurm-tree", spine(num_gpus=8), r"cannot express gpus \(node n\); leave out gpus"),
-        ("topograph", spine(server=simulated("dgx-h100")), r"cannot express servers \(node n\)"),
+        (
+            "slurm-tree",
+            Cluster(
+                nodes=(ClusterNode(name="n", switch="s", server="GB200"),),
+                switches=(Switch(name="s", level="leaf", labels=(("region", "us-west"),)),),
+            ),
+            r"express kinds \(node n\), switch-labels \(switch s\); leave out kinds,switch-labels",
+        ),
+        ("slurm-conf", spine(server=simulated("dgx-h100")), r"cannot express servers \(node n\)"),
         ("node-labels", spine(uplink_bytes_per_s=1e9), r"cannot express bandwidths \(node n\)"),
         (
             "slurm-tree",

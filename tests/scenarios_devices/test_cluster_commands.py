@@ -19,14 +19,14 @@ def test_names_of_formats_are_those_of_the_table():
 
 
 def test_labels_are_printed_for_each_node(capsys):
-    assert main(["labels", "--cluster", str(GOLDEN / "topograph-blocks.yaml")]) == 0
+    assert main(["labels", "--cluster", str(GOLDEN / "slurm-topology.yaml")]) == 0
 
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == (
-        "n1 network.topology.nvidia.com/spine=core network.topology.nvidia.com/leaf=leaf "
-        "network.topology.nvidia.com/accelerator=cb1"
+        "node01 network.topology.nvidia.com/spine=sw_root network.topology.nvidia.com/leaf=s1 "
+        "network.topology.nvidia.com/accelerator=b1"
     )
-    assert len(lines) == 3
+    assert len(lines) == 16
 
 
 def test_the_tree_has_a_line_for_each_switch(capsys):
@@ -54,15 +54,15 @@ def test_a_cluster_is_converted_to_a_file(tmp_path, capsys):
 
 
 def test_features_that_get_lost_must_be_named(capsys):
-    model = str(GOLDEN / "topograph-lists.yaml")
-    argv = ["labels", "--cluster", model, "--to", "slurm-tree"]
+    argv = ["labels", "--cluster", str(GOLDEN / "slurm-topology.yaml"), "--to", "slurm-tree"]
 
     assert main(argv) == 2
     error = capsys.readouterr().err
     assert error.count("\n") == 1
-    assert "leave out blocks,kinds,switch-labels to write the rest" in error
-    assert main([*argv, "--leave-out", "blocks,kinds,switch-labels"]) == 0
-    assert "SwitchName=sw11 Nodes=n11-[1-2]" in capsys.readouterr().out
+    lost = "unswitched,empty,blocks,block-sizes,slurm-names"
+    assert f"leave out {lost} to write the rest" in error
+    assert main([*argv, "--leave-out", lost]) == 0
+    assert "SwitchName=s1 Nodes=node[01-02]" in capsys.readouterr().out
 
 
 def test_nodes_are_chosen_and_shown(capsys):
@@ -104,7 +104,10 @@ def test_nodes_as_json(capsys):
         (["nodes", "--count", "2", "--spread", "leaf"], "--spread must be LEVEL:NODES"),
         (["nodes", "--count", "2", "--taken", "x1"], "--taken: unknown node 'x1'"),
         (["nodes", "--count", "2", "--free", "dev[3-1]"], "hosts: a range must go up"),
-        (["labels", "--format", "kueue"], "slurm-tree.conf: not YAML|slurm-tree.conf: document 1"),
+        (
+            ["labels", "--format", "hypernodes"],
+            "slurm-tree.conf: not YAML|slurm-tree.conf: document 1",
+        ),
         (["labels", "--to", "slurm-block"], "slurm-block needs blocks"),
         (["labels", "--to", "xml"], "xml"),
     ],
@@ -141,7 +144,7 @@ def test_levels_get_other_labels(capsys):
 
 
 def test_levels_can_be_named_by_their_labels(capsys):
-    flags = ["nodes", "--cluster", str(GOLDEN / "kueue.yaml"), "--count", "2", "--json"]
+    flags = ["nodes", "--cluster", str(GOLDEN / "node-labels.yaml"), "--count", "2", "--json"]
 
     assert main([*flags, "--required", "cloud.provider.com/topology-rack"]) == 0
     assert json.loads(capsys.readouterr().out)["unit"] == "zone-a/block-1/rack-1"

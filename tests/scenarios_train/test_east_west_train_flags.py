@@ -31,7 +31,7 @@ def test_the_table_and_verdict_are_printed(tmp_path, capsys):
     for planner in ("policy", *reference_planners()):
         assert planner in shown
     assert "against exact" in shown
-    assert "training 256/256 steps" in shown
+    assert "training: update 2 of 2: 256/256 steps, " in shown
     assert f"Report: {tmp_path / 'run' / 'report.html'}" in shown
 
 

@@ -9,7 +9,7 @@ import torch
 from agents.ppo.checkpoint import load_checkpoint, save_checkpoint
 from des import NO_CORRECTIONS
 from scenarios.train.east_west.config import HiPpoConfig
-from scenarios.train.east_west.stages import MoveTraining, MoveWorkplace, PlacementStage
+from scenarios.train.east_west.stages import TrainingStage, moves_stage, placement_stage
 from scenarios.train.east_west.weights import new_policies
 from scenarios.train.east_west.worlds import WorldsAround, named_worlds
 
@@ -33,18 +33,19 @@ def around() -> WorldsAround:
     return WorldsAround(named=tuple(named_worlds(CONFIG).values()))
 
 
-def placement_stage(around: WorldsAround) -> PlacementStage:
-    return PlacementStage(CONFIG, around, None, map)
+def placements(around: WorldsAround) -> TrainingStage:
+    return placement_stage(CONFIG, around, None, map)
 
 
-def move_stage(around: WorldsAround, folder: Path) -> MoveTraining:
+def moves(around: WorldsAround, folder: Path) -> TrainingStage:
     policies = new_policies(CONFIG, around)
-    return MoveTraining(
+    return moves_stage(
         CONFIG,
         around,
         placement=policies.placement,
         start=None,
-        place=MoveWorkplace(folder=folder, at_work=map),
+        folder=folder,
+        at_work=map,
     )
 
 
@@ -62,39 +63,41 @@ def assert_same_state(one: dict, other: dict, folder: Path) -> None:
 
 def test_placements_are_judged_by_new_factors_from_the_next_update_on(around, tmp_path):
     """Two updates, then other factors: as a run that is resumed there under these factors."""
-    whole, without = placement_stage(around), placement_stage(around)
+    whole, without = placements(around), placements(around)
     for stage in (whole, without):
-        stage.advance()
-        stage.advance()
-    state = kept(whole.state(), tmp_path)
+        stage.step()
+        stage.step()
+    state = kept(whole.trainer.state(), tmp_path)
     whole.recalibrate(SLOWER)
-    resumed = placement_stage(around)
+    resumed = placements(around)
     resumed.recalibrate(SLOWER)
-    resumed.load_state(state, source=tmp_path / "placement.pt")
+    resumed.trainer.load_state(state, source=tmp_path / "placement.pt")
 
-    rows = [stage.advance() for stage in (whole, resumed, without)]
+    rows = [stage.step() for stage in (whole, resumed, without)]
 
     assert rows[0] == rows[1] != rows[2]
-    assert_same_state(whole.state(), resumed.state(), tmp_path)
+    assert_same_state(whole.trainer.state(), resumed.trainer.state(), tmp_path)
 
 
 def test_the_move_policy_continues_on_episodes_of_new_factors(around, tmp_path):
     """Its weights stay; its episodes are made again, once for each set of factors."""
-    whole = move_stage(around, tmp_path)
-    whole.advance()
-    trainer, state = whole.trainer, kept(whole.state(), tmp_path)
+    whole = moves(around, tmp_path)
+    whole.step()
+    trainer, state = whole.trainer, kept(whole.trainer.state(), tmp_path)
     whole.recalibrate(NO_CORRECTIONS)
     assert whole.trainer is trainer
 
+    weights = {name: one.clone() for name, one in trainer.network.state_dict().items()}
+
     whole.recalibrate(SLOWER)
 
-    assert whole.update == 1
+    assert whole.trainer.update == 1
     for name, tensor in whole.trainer.network.state_dict().items():
-        assert torch.equal(tensor, trainer.network.state_dict()[name]), name
+        assert torch.equal(tensor, weights[name]), name
     folders = sorted(one.name for one in tmp_path.iterdir() if one.is_dir())
     assert len(folders) == 2
-    resumed = move_stage(around, tmp_path)
+    resumed = moves(around, tmp_path)
     resumed.recalibrate(SLOWER)
-    resumed.load_state(state, source=tmp_path / "moves.pt")
-    assert whole.advance() == resumed.advance()
-    assert_same_state(whole.state(), resumed.state(), tmp_path)
+    resumed.trainer.load_state(state, source=tmp_path / "moves.pt")
+    assert whole.step() == resumed.step()
+    assert_same_state(whole.trainer.state(), resumed.trainer.state(), tmp_path)

@@ -20,11 +20,10 @@ from agents.hi_ppo.moves.move_network import (
     move_network_payload,
 )
 from agents.hi_ppo.moves.move_rules import PIPELINE_RULES, RuleSet
-from agents.ppo.checkpoint import CheckpointError
 from agents.ppo.normaliser import ObservationMoments
 from agents.ppo.policy_update import PolicyUpdate, TensorRows
 from agents.ppo.ppo_loss import gains_of
-from agents.ppo.training_state import random_state, require_same, set_random_state, update_of
+from agents.ppo.training_state import Part, Snapshot, random_state, set_random_state
 from agents.ppo.update_config import COUNT, NON_NEGATIVE, FieldRange, UpdateConfig
 from des.compiled.many.layout import Real
 
@@ -149,37 +148,52 @@ class MoveTrainer:
             minibatches=partial(_minibatches, config.minibatch_states, self._rng),
         )
         self._queue: list[int] = []
+        self._snapshot = Snapshot(
+            num_updates=config.num_updates,
+            identity={
+                "training_seed": seed,
+                "training": asdict(config),
+                "num_games": len(games),
+            },
+            parts={
+                "rng": Part(partial(random_state, self._rng), partial(set_random_state, self._rng)),
+                "queue": Part(lambda: list(self._queue), self._set_queue),
+                "optimiser": Part(self._optimiser.state_dict, self._optimiser.load_state_dict),
+            },
+        )
 
     def run(self) -> Iterator[MoveUpdate]:
         """Train to the end, update by update."""
-        count = self.config.episodes_per_update
         while self.update < self.config.num_updates:
-            while len(self._queue) < count:
-                self._queue += self._rng.permutation(len(self._games)).tolist()
-            drawn, self._queue = self._queue[:count], self._queue[count:]
-            cost, experience = _play(self.network, joined_games([self._games[at] for at in drawn]))
-            index = self.update
-            outcome = self._policy_update.descend(
-                experience, index=index, progress=index / self.config.num_updates
+            yield self.step()
+
+    def step(self) -> MoveUpdate:
+        """Make one update."""
+        count, index = self.config.episodes_per_update, self.update
+        while len(self._queue) < count:
+            self._queue += self._rng.permutation(len(self._games)).tolist()
+        drawn, self._queue[:] = self._queue[:count], self._queue[count:]
+        cost, experience = _play(self.network, joined_games([self._games[at] for at in drawn]))
+        outcome = self._policy_update.descend(
+            experience, index=index, progress=index / self.config.num_updates
+        )
+        self.update += 1
+        return MoveUpdate(
+            update_index=index, cost=cost, learning_rate=outcome.learning_rate, **outcome.figures
+        )
+
+    def play_on(self, games: Sequence[MoveGame]) -> None:
+        """Continue on as many other games."""
+        if len(games) != len(self._games):
+            raise ValueError(
+                f"move training: games must be {len(self._games)} as before, got {len(games)}"
             )
-            self.update += 1
-            yield MoveUpdate(
-                update_index=index,
-                cost=cost,
-                learning_rate=outcome.learning_rate,
-                **outcome.figures,
-            )
+        self._games = games
 
     def state(self) -> dict[str, object]:
         """Snapshot for `save_checkpoint`; also what `MovePolicy.load` reads."""
-        return {
-            "move_policy": move_network_payload(self.network),
-            **self._identity(),
-            "update": self.update,
-            "rng": random_state(self._rng),
-            "queue": list(self._queue),
-            "optimiser": self._optimiser.state_dict(),
-        }
+        policy = {"move_policy": move_network_payload(self.network)}
+        return policy | self._snapshot.state(self.update)
 
     def load_state(self, state: Mapping[str, Any], *, source: Path) -> None:
         """Continue from a snapshot of an equal training on the same games; ``source`` is its file.
@@ -189,22 +203,15 @@ class MoveTrainer:
         CheckpointError
             If it is none, or of another training.
         """
-        try:
-            update = update_of(state, most=self.config.num_updates)
-            require_same(state, self._identity())
+
+        def restore() -> None:
             network = move_network_from_payload(state["move_policy"])
             self.network.load_state_dict(network.state_dict())
-            self._optimiser.load_state_dict(state["optimiser"])
-            set_random_state(self._rng, state["rng"])
-            self._queue = [int(at) for at in state["queue"]]
-        except (LookupError, RuntimeError, TypeError, ValueError) as error:
-            raise CheckpointError(f"checkpoint {source}: {error}") from error
-        self.update = update
 
-    def _identity(self) -> dict[str, object]:
-        """Settings that must agree before a snapshot can be continued."""
-        settings = asdict(self.config)
-        return {"training_seed": self.seed, "training": settings, "num_games": len(self._games)}
+        self.update = self._snapshot.load(state, source=source, restore=restore)
+
+    def _set_queue(self, queue: Sequence[Any]) -> None:
+        self._queue[:] = [int(at) for at in queue]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,12 @@ import torch
 from torch import Tensor
 
 from agents.hi_ppo.placement.config import PlacementArchitecture, PlacementConfig
+from agents.hi_ppo.placement.group_loss import (
+    group_loss,
+    imitation_loss,
+    judged_choice_loss,
+    log_ratio,
+)
 from agents.hi_ppo.placement.placement_checkpoint import placement_from_payload, placement_payload
 from agents.hi_ppo.placement.placement_policy import PlacementPolicy
 from agents.hi_ppo.placement.placement_rollouts import (
@@ -20,16 +26,14 @@ from agents.hi_ppo.placement.placement_rollouts import (
 )
 from agents.hi_ppo.placement.pointer import log_probs_of
 from agents.ppo.annealing import cosine_annealing
-from agents.ppo.checkpoint import CheckpointError
 from agents.ppo.policy_update import PolicyUpdate, whole_batch
 from agents.ppo.ppo_loss import clipped_policy_loss
-from agents.ppo.training_state import require_same, update_of
+from agents.ppo.training_state import Part, Snapshot
 from des import Corrections
 from des.base.checks import require_seed
 from des.base.parallel_map import ParallelMap
 
-_LEAST_SPREAD = 0.01
-_MOST_LOG_RATIO = 10.0
+_LEAST_SPREAD = 1e-3
 _FIGURES = ("loss", "entropy", "clipped_fraction")
 
 
@@ -109,6 +113,19 @@ class PlacementTrainer:
             minibatches=whole_batch,
             learning_rate_law=cosine_annealing,
         )
+        self._snapshot = Snapshot(
+            num_updates=self.config.num_updates,
+            identity={
+                "training_seed": seed,
+                "training": asdict(self.config),
+                "architecture": placement_payload(self.policy)["architecture"],
+            },
+            parts={
+                "worlds": Part(self._worlds.state, self._worlds.load_state),
+                "generator": Part(self._generator.get_state, self._generator.set_state),
+                "optimiser": Part(self._optimiser.state_dict, self._optimiser.load_state_dict),
+            },
+        )
         self.update = 0
 
     def run(self) -> Iterator[PlacementReport]:
@@ -122,14 +139,7 @@ class PlacementTrainer:
 
     def state(self) -> dict[str, object]:
         """Snapshot for `save_checkpoint`; also what `load_placement` reads."""
-        return {
-            **placement_payload(self.policy),
-            **self._identity(),
-            "update": self.update,
-            "worlds": self._worlds.state(),
-            "generator": self._generator.get_state(),
-            "optimiser": self._optimiser.state_dict(),
-        }
+        return placement_payload(self.policy) | self._snapshot.state(self.update)
 
     def load_state(self, state: Mapping[str, Any], *, source: Path) -> None:
         """Before any update, continue a snapshot of an equal training; ``source`` is its file.
@@ -139,25 +149,10 @@ class PlacementTrainer:
         CheckpointError
             If it is none, or of another training.
         """
-        policy = placement_from_payload(state, source=source)
-        try:
-            update = update_of(state, most=self.config.num_updates)
-            require_same(state, self._identity())
-            self.policy.load_state_dict(policy.state_dict())
-            self._optimiser.load_state_dict(state["optimiser"])
-            self._generator.set_state(state["generator"])
-            self._worlds.load_state(state["worlds"])
-        except (LookupError, RuntimeError, TypeError, ValueError) as error:
-            raise CheckpointError(f"checkpoint {source}: {error}") from error
-        self.update = update
-
-    def _identity(self) -> dict[str, object]:
-        """Settings that must agree before a snapshot can be continued."""
-        return {
-            "training_seed": self.seed,
-            "training": asdict(self.config),
-            "architecture": placement_payload(self.policy)["architecture"],
-        }
+        weights = placement_from_payload(state, source=source).state_dict()
+        self.update = self._snapshot.load(
+            state, source=source, restore=lambda: self.policy.load_state_dict(weights)
+        )
 
     def step(self) -> PlacementReport:
         """Make one update."""
@@ -201,43 +196,31 @@ class PlacementTrainer:
         log_probs, entropies = log_probs_of(
             rollout.networks, scores, rollout.orders, rollout.most_stages
         )
-        centred = rollout.rewards - rollout.rewards.mean(dim=1, keepdim=True)
-        advantages = centred / (rollout.rewards.std(dim=1, keepdim=True) + _LEAST_SPREAD)
-        log_ratio = _log_ratio(log_probs, rollout.log_probs)
-        is_outside = (log_ratio.exp() - 1.0).abs() > config.clip_range
-        clipped = is_outside.float().mean()
-        loss = self._clipped(log_ratio, advantages) - entropy_weight * entropies.mean()
-
+        loss, clipped = group_loss(log_probs, rollout.log_probs, rollout.rewards, config.clip_range)
+        loss = loss - entropy_weight * entropies.mean()
         logits = heads.depth_logits(rollout.networks, encoded, rollout.orders).log_softmax(-1)
-        own = rollout.depths.unsqueeze(-1)
-        expected = (logits.exp().detach() * rollout.by_depth).sum(dim=-1)
-        depth_gain = rollout.by_depth.gather(-1, own).squeeze(-1) - expected
-        log_ratio = _log_ratio(logits.gather(-1, own).squeeze(-1), old[0])
-        depth_entropy = -(logits.exp() * logits).sum(dim=-1).mean()
-        depth_loss = self._clipped(log_ratio, _scaled(depth_gain)) - entropy_weight * depth_entropy
-        loss = loss + config.depth_weight * depth_loss
+        depth_loss, entropy = judged_choice_loss(
+            logits,
+            rollout.depths,
+            old[0],
+            rollout.by_depth,
+            clip_range=config.clip_range,
+            least_spread=_LEAST_SPREAD,
+        )
+        loss = loss + config.depth_weight * (depth_loss - entropy_weight * entropy)
 
-        tilts = heads.tilts(encoded, rollout.orders)
-        log_ratio = _log_ratio(heads.tilt_log_probs(tilts, rollout.tilts, rollout.orders), old[1])
-        loss = loss + config.tilt_weight * self._clipped(log_ratio, _scaled(rollout.gains))
+        means = heads.tilts(encoded, rollout.orders)
+        tilts = heads.tilt_log_probs(means, rollout.tilts, rollout.orders)
+        gains = rollout.gains / (rollout.gains.std() + _LEAST_SPREAD)
+        tilt_loss = clipped_policy_loss(log_ratio(tilts, old[1]), gains, config.clip_range)
+        loss = loss + config.tilt_weight * tilt_loss
 
         errors = heads.values(encoded) - rollout.rewards.mean(dim=1)
         loss = loss + config.value_coefficient * errors.square().mean()
         if config.imitation and rollout.found is not None:
             known, _ = log_probs_of(rollout.networks, scores, rollout.found, rollout.most_stages)
-            is_better = rollout.found_rewards > rollout.rewards.mean(dim=1) + 1e-4
-            loss = loss - config.imitation * (known.squeeze(1) * is_better).mean()
+            loss = loss + config.imitation * imitation_loss(
+                known, rollout.found_rewards, rollout.rewards
+            )
         figures = torch.stack((loss, entropies.mean(), clipped)).detach().double()
         return loss, figures
-
-    def _clipped(self, log_ratio: Tensor, advantages: Tensor) -> Tensor:
-        return clipped_policy_loss(log_ratio, advantages, self.config.clip_range)
-
-
-def _log_ratio(now: Tensor, then: Tensor) -> Tensor:
-    return (now - then).clamp(-_MOST_LOG_RATIO, _MOST_LOG_RATIO)
-
-
-def _scaled(gains: Tensor) -> Tensor:
-    """Gains over their spread in the whole batch."""
-    return gains / (gains.std() + 1e-3)

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from agents.hi_ppo.placement.config import PlacementArchitecture
+from agents.hi_ppo.placement.group_loss import group_loss, imitation_loss, judged_choice_loss
 from agents.hi_ppo.plans.group_pointer import trace_log_probs
 from agents.hi_ppo.plans.plan_checkpoint import plan_policy_from_payload, plan_policy_payload
 from agents.hi_ppo.plans.plan_config import PlanConfig
@@ -18,14 +19,11 @@ from agents.hi_ppo.plans.plan_rollouts import NetworkBatches, PlanRollout, colle
 from agents.hi_ppo.plans.plan_worlds import PlanNetworks
 from agents.hi_ppo.plans.sketch_judge import SKETCH_SCHEDULES
 from agents.ppo.annealing import cosine_annealing
-from agents.ppo.checkpoint import CheckpointError
 from agents.ppo.policy_update import PolicyUpdate, whole_batch
-from agents.ppo.ppo_loss import clipped_policy_loss
-from agents.ppo.training_state import require_same, update_of
+from agents.ppo.training_state import Part, Snapshot
 from des.base.checks import require_seed
 
 _LEAST_SPREAD = 0.01
-_MOST_LOG_RATIO = 10.0
 _FIGURES = ("loss", "entropy", "clipped_fraction")
 
 
@@ -90,6 +88,19 @@ class PlanTrainer:
             minibatches=whole_batch,
             learning_rate_law=cosine_annealing,
         )
+        self._snapshot = Snapshot(
+            num_updates=self.config.num_updates,
+            identity={
+                "training_seed": seed,
+                "training": asdict(self.config),
+                "architecture": asdict(self.policy.architecture),
+            },
+            parts={
+                "networks": Part(self._networks.state, self._networks.load_state),
+                "generator": Part(self._generator.get_state, self._generator.set_state),
+                "optimiser": Part(self._optimiser.state_dict, self._optimiser.load_state_dict),
+            },
+        )
         self.update = 0
 
     def run(self) -> Iterator[PlanReport]:
@@ -99,14 +110,7 @@ class PlanTrainer:
 
     def state(self) -> dict[str, object]:
         """Snapshot for `save_checkpoint`; also what `load_plan_policy` reads."""
-        return {
-            **plan_policy_payload(self.policy),
-            **self._identity(),
-            "update": self.update,
-            "networks": self._networks.state(),
-            "generator": self._generator.get_state(),
-            "optimiser": self._optimiser.state_dict(),
-        }
+        return plan_policy_payload(self.policy) | self._snapshot.state(self.update)
 
     def load_state(self, state: Mapping[str, Any], *, source: Path) -> None:
         """Before any update, continue a snapshot of an equal training; ``source`` is its file.
@@ -116,25 +120,10 @@ class PlanTrainer:
         CheckpointError
             If it is none, or of another training.
         """
-        policy = plan_policy_from_payload(state, source=source)
-        try:
-            update = update_of(state, most=self.config.num_updates)
-            require_same(state, self._identity())
-            self.policy.load_state_dict(policy.state_dict())
-            self._optimiser.load_state_dict(state["optimiser"])
-            self._generator.set_state(state["generator"])
-            self._networks.load_state(state["networks"])
-        except (LookupError, RuntimeError, TypeError, ValueError) as error:
-            raise CheckpointError(f"checkpoint {source}: {error}") from error
-        self.update = update
-
-    def _identity(self) -> dict[str, object]:
-        """Settings that must agree before a snapshot can be continued."""
-        return {
-            "training_seed": self.seed,
-            "training": asdict(self.config),
-            "architecture": asdict(self.policy.architecture),
-        }
+        weights = plan_policy_from_payload(state, source=source).state_dict()
+        self.update = self._snapshot.load(
+            state, source=source, restore=lambda: self.policy.load_state_dict(weights)
+        )
 
     def step(self) -> PlanReport:
         """Make one update."""
@@ -161,33 +150,24 @@ class PlanTrainer:
         config = self.config
         encoded, scores = self.policy(rollout.networks)
         log_probs, entropies = trace_log_probs(scores, rollout.traces)
-        centred = rollout.rewards - rollout.rewards.mean(dim=1, keepdim=True)
-        advantages = centred / (rollout.rewards.std(dim=1, keepdim=True) + _LEAST_SPREAD)
-        log_ratio = _log_ratio(log_probs, rollout.traces.log_probs)
-        clipped = ((log_ratio.exp() - 1.0).abs() > config.clip_range).float().mean()
-        loss = clipped_policy_loss(log_ratio, advantages, config.clip_range)
+        loss, clipped = group_loss(
+            log_probs, rollout.traces.log_probs, rollout.rewards, config.clip_range
+        )
         loss = loss - entropy_weight * entropies.mean()
-
         logits = self.policy.schedule_logits(rollout.networks, encoded, rollout.traces)
-        of_schedules = logits.log_softmax(dim=-1)
-        own = rollout.schedules.unsqueeze(-1)
-        expected = (of_schedules.exp().detach() * rollout.by_schedule).sum(dim=-1)
-        gain = rollout.by_schedule.gather(-1, own).squeeze(-1) - expected
-        log_ratio = _log_ratio(
-            of_schedules.gather(-1, own).squeeze(-1), rollout.old_schedule_log_probs
+        schedule_loss, entropy = judged_choice_loss(
+            logits.log_softmax(dim=-1),
+            rollout.schedules,
+            rollout.old_schedule_log_probs,
+            rollout.by_schedule,
+            clip_range=config.clip_range,
+            least_spread=_LEAST_SPREAD,
         )
-        schedule_loss = clipped_policy_loss(
-            log_ratio, gain / (gain.std() + _LEAST_SPREAD), config.clip_range
-        )
-        entropy = -(of_schedules.exp() * of_schedules).sum(dim=-1).mean()
         loss = loss + config.schedule_weight * (schedule_loss - entropy_weight * entropy)
         if config.imitation and rollout.found is not None:
             known, _ = trace_log_probs(scores, rollout.found)
-            is_better = rollout.found_rewards > rollout.rewards.mean(dim=1) + 1e-4
-            loss = loss - config.imitation * (known.squeeze(1) * is_better).mean()
+            loss = loss + config.imitation * imitation_loss(
+                known, rollout.found_rewards, rollout.rewards
+            )
         figures = torch.stack((loss, entropies.mean(), clipped)).detach().double()
         return loss, figures
-
-
-def _log_ratio(now: Tensor, then: Tensor) -> Tensor:
-    return (now - then).clamp(-_MOST_LOG_RATIO, _MOST_LOG_RATIO)

@@ -1,6 +1,5 @@
 """YAML and JSON documents whose every value is text, as names such as 0012 or on must stay."""
 
-import json
 import re
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -71,11 +70,6 @@ def write_documents(documents: Iterable[object]) -> str:
     return yaml.dump_all(
         documents, Dumper=_Dumper, sort_keys=False, default_flow_style=False, width=100
     )
-
-
-def write_json_document(document: object) -> str:
-    """Document as JSON, two blanks deep."""
-    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
 
 def mapping_in(owner: str, value: object, allowed: Sequence[str] | None = None) -> dict[str, Any]:

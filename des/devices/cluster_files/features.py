@@ -6,7 +6,6 @@ from types import MappingProxyType
 
 from des.devices.cluster import Cluster, ClusterNode, Labels
 from des.devices.cluster_files.hypernodes import TIER
-from des.devices.cluster_files.kueue import KUEUE_NAME
 from des.devices.cluster_files.label_keys import key_of_level
 from des.devices.cluster_files.node_labels import NVLINK_NAME
 from des.devices.cluster_files.slurm_conf import LINK_SPEED
@@ -197,16 +196,7 @@ FEATURES: Mapping[str, Feature] = MappingProxyType(
         "switch-labels": _switch_labels(lambda key: key not in (LINK_SPEED, TIER)),
         "link-speeds": _switch_labels(lambda key: key == LINK_SPEED),
         "tiers": _switch_labels(lambda key: key == TIER),
-        "block-labels": Feature(
-            find=lambda cluster: _first(
-                f"block {each.name}" for each in cluster.blocks if each.labels
-            ),
-            leave_out=lambda cluster: replace(
-                cluster, blocks=tuple(replace(each, labels=()) for each in cluster.blocks)
-            ),
-        ),
         "slurm-names": _name(NAME_PREFIX),
-        "kueue-names": _name(KUEUE_NAME),
         "nvlink-label": _name(NVLINK_NAME),
     }
 )

@@ -7,8 +7,6 @@ cloud providers as well.
 
 import re
 
-HOSTNAME = "kubernetes.io/hostname"
-
 LEVEL_OF_KEY = {
     "topology.kubernetes.io/region": "region",
     "topology.kubernetes.io/zone": "zone",

@@ -72,17 +72,11 @@ def labelled_node(item: Mapping[str, Any]) -> LabelledNode:
     )
 
 
-def cluster_of_labels(
-    nodes: Sequence[LabelledNode],
-    keys: Sequence[str],
-    *,
-    labels: Labels = (),
-    repeats: bool = False,
-) -> Cluster:
+def cluster_of_labels(nodes: Sequence[LabelledNode], keys: Sequence[str]) -> Cluster:
     """Cluster of nodes by labels, whose keys stand coarse to fine.
 
-    A node is below the unit of its finest key. With ``repeats`` every value may come again below
-    another unit and then is another unit, as Kueue counts; else racks and blocks alone may.
+    A node is below the unit of its finest key. Names of racks and blocks may come again below
+    another unit and are other units then.
 
     Raises
     ------
@@ -95,9 +89,10 @@ def cluster_of_labels(
         node.name: tuple((key, node.labels[key]) for key in keys if key in node.labels)
         for node in nodes
     }
-    units = _units(paths.values(), repeats)
+    units = _units(paths.values())
+    labels: Labels = ()
     if nvlink not in (None, NVLINK_KEYS[0]):
-        labels = (*labels, (NVLINK_NAME, str(nvlink)))
+        labels = ((NVLINK_NAME, str(nvlink)),)
     taken = {*keys, nvlink}
     names = {path: unit.name for path, unit in units.items()}
     return Cluster(
@@ -124,7 +119,7 @@ def cluster_of_labels(
 _Path = tuple[tuple[str, str], ...]
 
 
-def _units(paths: Iterable[_Path], repeats: bool) -> dict[_Path, Switch]:
+def _units(paths: Iterable[_Path]) -> dict[_Path, Switch]:
     """Units by the path of labels that leads to them."""
     all_paths = dict.fromkeys(path[:end] for path in paths for end in range(1, len(path) + 1))
     by_value: dict[str, list[_Path]] = {}
@@ -134,7 +129,7 @@ def _units(paths: Iterable[_Path], repeats: bool) -> dict[_Path, Switch]:
     for path in all_paths:
         key, value = path[-1]
         same = [each for each in by_value[value] if each[-1][0] == key]
-        if len(same) > 1 and not repeats and level_of_key(key) not in REPEATED:
+        if len(same) > 1 and level_of_key(key) not in REPEATED:
             above = ", ".join(
                 " of ".join(unit for _, unit in each[-2::-1]) or "none" for each in same
             )
@@ -153,13 +148,8 @@ def _units(paths: Iterable[_Path], repeats: bool) -> dict[_Path, Switch]:
 
 def write_node_labels(cluster: Cluster) -> str:
     """List of nodes with labels, coarse to fine."""
-    items = written_nodes(cluster)
+    items = [object_of_node(node, place_labels(cluster, node)) for node in cluster.nodes]
     return write_documents([{"apiVersion": "v1", "kind": "List", "items": items}])
-
-
-def written_nodes(cluster: Cluster) -> list[dict[str, Any]]:
-    """Nodes as objects of Kubernetes."""
-    return [object_of_node(node, place_labels(cluster, node)) for node in cluster.nodes]
 
 
 def object_of_node(node: ClusterNode, places: Mapping[str, str]) -> dict[str, Any]:

@@ -10,7 +10,6 @@ from des.base.text_files import read_text
 from des.devices.cluster import Cluster
 from des.devices.cluster_files.features import FEATURES, excess, leave_out
 from des.devices.cluster_files.hypernodes import read_hypernodes, write_hypernodes
-from des.devices.cluster_files.kueue import read_kueue, write_kueue
 from des.devices.cluster_files.node_labels import read_node_labels, write_node_labels
 from des.devices.cluster_files.slurm_conf import (
     read_slurm_conf,
@@ -19,8 +18,6 @@ from des.devices.cluster_files.slurm_conf import (
     write_slurm_tree,
 )
 from des.devices.cluster_files.slurm_yaml import read_slurm_yaml, write_slurm_yaml
-from des.devices.cluster_files.topograph_graph import read_topograph_graph, write_topograph_graph
-from des.devices.cluster_files.topograph_model import read_topograph, write_topograph
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,32 +69,6 @@ CLUSTER_FORMATS: Mapping[str, ClusterFormat] = MappingProxyType(
             expresses=frozenset(_PLACES | {"block-sizes", "slurm-names"}),
             sign=r"(?m)^\s*-\s+topology\s*:",
         ),
-        "topograph": ClusterFormat(
-            about="model of NVIDIA topograph (YAML)",
-            read=read_topograph,
-            write=write_topograph,
-            expresses=frozenset(
-                _PLACES
-                | {"loose", "empty", "kinds", "labels", "switch-labels", "link-speeds", "tiers"}
-                | {"block-labels"}
-            ),
-            sign=r"(?m)^(switches|nodes|capacity_blocks|blocks)\s*:",
-        ),
-        "topograph-graph": ClusterFormat(
-            about="graph output of NVIDIA topograph (JSON)",
-            read=read_topograph_graph,
-            write=write_topograph_graph,
-            expresses=frozenset(_PLACES | {"loose", "kinds", "labels"}),
-            sign=r'^\s*\{\s*"instances"\s*:',
-        ),
-        "kueue": ClusterFormat(
-            about="Kueue's Topology with the nodes (YAML)",
-            read=read_kueue,
-            write=write_kueue,
-            expresses=frozenset(_LABELLED - {"ragged", "unswitched"} | {"kueue-names"}),
-            needs="switches",
-            sign=r"""(?m)["']?kind["']?\s*:\s*["']?Topology\b""",
-        ),
         "hypernodes": ClusterFormat(
             about="Volcano's HyperNodes (YAML)",
             read=read_hypernodes,
@@ -120,6 +91,15 @@ CLUSTER_FORMATS: Mapping[str, ClusterFormat] = MappingProxyType(
 )
 """Formats by name; of several whose sign a text has, the first counts."""
 
+_NOT_READ: Mapping[str, str] = MappingProxyType(
+    {
+        r"""(?m)["']?kind["']?\s*:\s*["']?Topology\b""": "kind: Topology, an object of Kueue",
+        r"(?m)^(switches|nodes|capacity_blocks|blocks)\s*:": "a model of topograph",
+        r'^\s*\{\s*"instances"\s*:': "instances, a graph of topograph",
+    }
+)
+"""Texts that are known and not read, by their signs."""
+
 
 def format_of_text(text: str) -> str:
     """Name of the format that a text is in.
@@ -127,12 +107,17 @@ def format_of_text(text: str) -> str:
     Raises
     ------
     ValueError
-        If it has the sign of none; the message lists them.
+        If it has the sign of none, or of a known form that is not read; the message lists the
+        formats.
     """
+    formats = ", ".join(CLUSTER_FORMATS)
+    for sign, form in _NOT_READ.items():
+        if re.search(sign, text):
+            raise ValueError(f"format must be one of {formats}; got {form}, which is not read")
     for name, row in CLUSTER_FORMATS.items():
         if row.sign is not None and re.search(row.sign, text):
             return name
-    raise ValueError(f"format is not clear from the text: name one of {', '.join(CLUSTER_FORMATS)}")
+    raise ValueError(f"format is not clear from the text: name one of {formats}")
 
 
 def read_cluster(path: Path, format_name: str | None = None) -> Cluster:

@@ -10,7 +10,7 @@ from des.figures.figure import Axis, Figure, Panel
 from des.figures.marks import Line
 from des.figures.palette import BLUE
 from scenarios.frame.metrics_log import read_metrics
-from scenarios.train.east_west.stages import MoveTraining, PlacementStage
+from scenarios.train.east_west.stages import MOVES, PLACEMENT
 from scenarios.train.east_west.training import WALL_COLUMNS
 
 
@@ -22,8 +22,8 @@ def stage_curves(folder: Path) -> Figure:
     ValueError
         If a log is missing or corrupt.
     """
-    placement = _log(folder / PlacementStage.log, PlacementStage.columns)
-    moves = _log(folder / MoveTraining.log, MoveTraining.columns)
+    placement = _log(folder / PLACEMENT.log, PLACEMENT.columns)
+    moves = _log(folder / MOVES.log, MOVES.columns)
     excess = 100.0 * (placement["mean_cost"] - placement["found_cost"]).to_numpy(dtype=float)
     over = 100.0 * (moves["cost"].to_numpy(dtype=float) - 1.0)
     return Figure(

@@ -2,15 +2,17 @@
 
 import hashlib
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Generic, TypeVar
 
 from agents.decision.held import held_topology
 from agents.decision.run_epochs import epoch_situation
 from agents.hi_ppo.coordinator import QUICK
+from agents.hi_ppo.moves.move_env import MoveGame
+from agents.hi_ppo.moves.move_network import move_network_payload
 from agents.hi_ppo.moves.move_policy import MovePolicy
 from agents.hi_ppo.moves.move_training import MoveTrainer, MoveUpdate
 from agents.hi_ppo.placement.config import PlacementConfig
@@ -34,240 +36,187 @@ for placements."""
 
 _CHOICES = 32  # situations whose placements represent the policy to a calibration
 
+TrainerT = TypeVar("TrainerT", bound=PlacementTrainer | MoveTrainer)
 
-class TrainingStage(Protocol):
-    """A training by updates, with what its loop, its calibration and its files need."""
+
+@dataclass(frozen=True, kw_only=True)
+class StageKind(Generic[TrainerT]):
+    """Kind of a stage.
+
+    Attributes
+    ----------
+    name, log, checkpoint, columns
+        Its name, its files, and the columns of its log that a repeated run reproduces.
+    tell
+        Figures of a row of the log, for people.
+    payload
+        Content of a checkpoint of the policy alone.
+    """
 
     name: str
-    columns: tuple[str, ...]
     log: str
     checkpoint: str
-    first_step: int
+    columns: tuple[str, ...]
+    tell: Callable[[Mapping[str, float]], str]
+    payload: Callable[[TrainerT], Mapping[str, object]]
 
-    @property
-    def num_updates(self) -> int:
-        """Updates of the whole stage."""
 
-    @property
-    def update(self) -> int:
-        """Updates made."""
+PLACEMENT = StageKind[PlacementTrainer](
+    name="placement",
+    log=PLACEMENT_CSV,
+    checkpoint=PLACEMENT_PT,
+    columns=tuple(one.name for one in fields(PlacementReport) if one.name != "update"),
+    tell=lambda row: f"cost {row['mean_cost']:.3f}, best found {row['found_cost']:.3f}",
+    payload=lambda trainer: placement_payload(trainer.policy),
+)
+MOVES = StageKind[MoveTrainer](
+    name="moves",
+    log=MOVES_CSV,
+    checkpoint=MOVES_PT,
+    columns=tuple(one.name for one in fields(MoveUpdate) if one.name != "update_index"),
+    tell=lambda row: f"{row['cost']:.4f} times the time of the clairvoyant",
+    payload=lambda trainer: {"move_policy": move_network_payload(trainer.network)},
+)
+
+
+class TrainingStage(Generic[TrainerT]):
+    """A stage of a training, as its loop and its calibration see it.
+
+    Parameters
+    ----------
+    first_step
+        Updates of earlier stages.
+    make
+        Makes the trainer, which judges by the factors in force, when it is first needed.
+    adapt
+        Lets a trainer judge by other factors.
+    policy
+        Policy whose placements represent the stage to a calibration.
+    """
+
+    def __init__(
+        self,
+        kind: StageKind[TrainerT],
+        worlds: tuple[SuiteWorld, ...],
+        *,
+        first_step: int,
+        make: Callable[[Corrections], TrainerT],
+        adapt: Callable[[TrainerT, Corrections], None],
+        policy: Callable[[TrainerT], PlacementPolicy],
+    ) -> None:
+        self.kind, self.first_step = kind, first_step
+        self._worlds, self._make, self._adapt, self._policy = worlds, make, adapt, policy
+        self._corrections = NO_CORRECTIONS
+
+    @cached_property
+    def trainer(self) -> TrainerT:
+        """The trainer."""
+        return self._make(self._corrections)
 
     @property
     def step_count(self) -> int:
         """Updates made, those of earlier stages too."""
+        return self.first_step + self.trainer.update
 
-    def told(self, row: Mapping[str, float]) -> str:
-        """Tell the figures of an update."""
-
-    def payload(self) -> Mapping[str, object]:
-        """Content of a checkpoint of the policy alone."""
-
-    def advance(self) -> dict[str, float]:
-        """Make an update; returns its figures, ``columns``."""
-
-    def state(self) -> dict[str, object]:
-        """Snapshot for a checkpoint."""
-
-    def load_state(self, state: Mapping[str, Any], *, source: Path) -> None:
-        """Continue a snapshot of an equal stage; `CheckpointError` if it is none."""
+    def step(self) -> dict[str, float]:
+        """Make an update; returns its figures, the columns of the kind."""
+        report: Any = self.trainer.step()
+        return {name: getattr(report, name) for name in self.kind.columns}
 
     def choices(self) -> Choices:
-        """Placements that the policy proposes now, with how often it does."""
+        """Placements that the policy proposes for epochs of the worlds, most frequent first."""
+        proposer = Proposer(self._policy(self.trainer), look_ahead=QUICK)
+        counts = Counter[Placement]()
+        for index in range(_CHOICES):
+            world = self._worlds[index % len(self._worlds)]
+            topology = held_topology(world, index, index % world.num_epochs)
+            situation = epoch_situation(world, topology, 0, None, corrections=self._corrections)
+            counts[proposer.propose(situation, num_plans=1).plans[0].placement] += 1
+        return tuple(sorted(counts.items(), key=lambda each: (-each[1], each[0].domain_of_layer)))
 
     def recalibrate(self, corrections: Corrections) -> None:
-        """Judge plans with other factors from now on."""
+        """Judge by other factors from now on."""
+        if corrections == self._corrections:
+            return
+        self._corrections = corrections
+        if "trainer" in self.__dict__:
+            self._adapt(self.trainer, corrections)
 
 
-def proposed_now(
-    policy: PlacementPolicy, worlds: tuple[SuiteWorld, ...], corrections: Corrections
-) -> Choices:
-    """Placements that a policy proposes for epochs of worlds, most frequent first."""
-    proposer, counts = Proposer(policy, look_ahead=QUICK), Counter[Placement]()
-    for index in range(_CHOICES):
-        world = worlds[index % len(worlds)]
-        topology = held_topology(world, index, index % world.num_epochs)
-        situation = epoch_situation(world, topology, 0, None, corrections=corrections)
-        counts[proposer.propose(situation, num_plans=1).plans[0].placement] += 1
-    return tuple(sorted(counts.items(), key=lambda each: (-each[1], each[0].domain_of_layer)))
-
-
-class PlacementStage:
+def placement_stage(
+    config: HiPpoConfig,
+    around: WorldsAround,
+    start: PlacementPolicy | None,
+    at_work: ParallelMap,
+) -> TrainingStage[PlacementTrainer]:
     """Training of the placement policy on networks of the worlds."""
+    settings = PlacementConfig(
+        num_updates=config.updates,
+        worlds_per_update=config.worlds,
+        samples_per_world=config.samples,
+        curriculum=((around.named[0].num_domains, 0.0),),
+    )
+    if start is not None:
+        settings = replace(settings, learning_rate=_FINE_RATE, final_learning_rate=_FINEST_RATE)
 
-    name, log, checkpoint, first_step = "placement", PLACEMENT_CSV, PLACEMENT_PT, 0
-    columns = tuple(one.name for one in fields(PlacementReport) if one.name != "update")
-
-    def __init__(
-        self,
-        config: HiPpoConfig,
-        around: WorldsAround,
-        start: PlacementPolicy | None,
-        at_work: ParallelMap,
-    ) -> None:
-        self._worlds = around.named
-        self._corrections = NO_CORRECTIONS
-        settings = PlacementConfig(
-            num_updates=config.updates,
-            worlds_per_update=config.worlds,
-            samples_per_world=config.samples,
-            curriculum=((around.named[0].num_domains, 0.0),),
-        )
-        if start is not None:
-            settings = replace(settings, learning_rate=_FINE_RATE, final_learning_rate=_FINEST_RATE)
-        self.trainer = PlacementTrainer(
+    def make(corrections: Corrections) -> PlacementTrainer:
+        trainer = PlacementTrainer(
             training_networks(config.seed, around),
             seed=config.seed,
             config=settings,
             start=start,
             at_work=at_work,
         )
+        trainer.recalibrate(corrections)
+        return trainer
 
-    @property
-    def num_updates(self) -> int:
-        """Updates of the whole stage."""
-        return self.trainer.config.num_updates
-
-    @property
-    def update(self) -> int:
-        """Updates made."""
-        return self.trainer.update
-
-    @property
-    def step_count(self) -> int:
-        """Updates made."""
-        return self.trainer.update
-
-    def told(self, row: Mapping[str, float]) -> str:
-        """Tell what orders cost, in logarithms."""
-        return f"cost {row['mean_cost']:.3f}, best found {row['found_cost']:.3f}"
-
-    def payload(self) -> Mapping[str, object]:
-        """Content of a checkpoint of the policy alone."""
-        return placement_payload(self.trainer.policy)
-
-    def advance(self) -> dict[str, float]:
-        """Make an update."""
-        report = asdict(self.trainer.step())
-        del report["update"]
-        return report
-
-    def state(self) -> dict[str, object]:
-        """Snapshot for a checkpoint."""
-        return self.trainer.state()
-
-    def load_state(self, state: Mapping[str, Any], *, source: Path) -> None:
-        """Continue a snapshot."""
-        self.trainer.load_state(state, source=source)
-
-    def choices(self) -> Choices:
-        """Placements that the policy proposes now."""
-        return proposed_now(self.trainer.policy, self._worlds, self._corrections)
-
-    def recalibrate(self, corrections: Corrections) -> None:
-        """Judge plans with other factors from now on."""
-        self._corrections = corrections
-        self.trainer.recalibrate(corrections)
+    return TrainingStage(
+        PLACEMENT,
+        around.named,
+        first_step=0,
+        make=make,
+        adapt=PlacementTrainer.recalibrate,
+        policy=lambda trainer: trainer.policy,
+    )
 
 
-@dataclass(frozen=True, kw_only=True)
-class MoveWorkplace:
-    """Workers and folder for the episodes of the move policy."""
+def moves_stage(
+    config: HiPpoConfig,
+    around: WorldsAround,
+    *,
+    placement: PlacementPolicy,
+    start: MovePolicy | None,
+    folder: Path,
+    at_work: ParallelMap,
+) -> TrainingStage[MoveTrainer]:
+    """Training of the move policy on episodes of the worlds; new factors make new ones.
 
-    folder: Path
-    at_work: ParallelMap
+    Episodes are kept in the folder by what they are made of.
+    """
+    first = MoveStage(
+        seed=config.seed,
+        num_worlds=config.move_worlds,
+        num_draws=config.move_draws,
+        world_of=around,
+    )
+    training = replace(first.training, num_updates=config.move_updates)
 
-    def trainer(self, stage: MoveStage, start: MovePolicy | None) -> MoveTrainer:
-        """Make the trainer of a stage; its episodes are kept by what they are made of."""
-        calibrated = "" if stage.corrections == NO_CORRECTIONS else f"-{_short(stage)}"
-        paths = move_tables(stage, self.folder / f"{TABLES}{calibrated}", self.at_work)
-        games = move_games(stage, paths, self.at_work)
-        network = None if start is None else start.network
-        return MoveTrainer(games, config=stage.training, seed=stage.seed, start=network)
+    def games(corrections: Corrections) -> list[MoveGame]:
+        stage = replace(first, corrections=corrections)
+        digest = hashlib.sha256(stage.made_of.encode()).hexdigest()[:12]
+        name = TABLES if corrections == NO_CORRECTIONS else f"{TABLES}-{digest}"
+        return move_games(stage, move_tables(stage, folder / name, at_work), at_work)
 
-
-class MoveTraining:
-    """Training of the move policy on episodes of the worlds; new factors make new ones."""
-
-    name, log, checkpoint = "moves", MOVES_CSV, MOVES_PT
-    columns = tuple(one.name for one in fields(MoveUpdate) if one.name != "update_index")
-
-    def __init__(
-        self,
-        config: HiPpoConfig,
-        around: WorldsAround,
-        *,
-        placement: PlacementPolicy,
-        start: MovePolicy | None,
-        place: MoveWorkplace,
-    ) -> None:
-        self.first_step = config.updates
-        self._placement, self._start, self._place = placement, start, place
-        self._worlds = around.named
-        stage = MoveStage(
+    return TrainingStage(
+        MOVES,
+        around.named,
+        first_step=config.updates,
+        make=lambda corrections: MoveTrainer(
+            games(corrections),
+            config=training,
             seed=config.seed,
-            num_worlds=config.move_worlds,
-            num_draws=config.move_draws,
-            world_of=around,
-        )
-        training = replace(stage.training, num_updates=config.move_updates)
-        self._stage = replace(stage, training=training)
-
-    @cached_property
-    def trainer(self) -> MoveTrainer:
-        """The trainer, whose episodes are made when it is first needed."""
-        return self._place.trainer(self._stage, self._start)
-
-    @property
-    def num_updates(self) -> int:
-        """Updates of the whole stage."""
-        return self._stage.training.num_updates
-
-    @property
-    def update(self) -> int:
-        """Updates made."""
-        return self.trainer.update
-
-    @property
-    def step_count(self) -> int:
-        """Updates made, those of the placement policy too."""
-        return self.first_step + self.trainer.update
-
-    def told(self, row: Mapping[str, float]) -> str:
-        """Tell what episodes cost."""
-        return f"{row['cost']:.4f} times the time of the clairvoyant"
-
-    def payload(self) -> Mapping[str, object]:
-        """Content of a checkpoint of the policy alone."""
-        return {"move_policy": MovePolicy(network=self.trainer.network).payload()}
-
-    def advance(self) -> dict[str, float]:
-        """Make an update."""
-        report = asdict(next(self.trainer.run()))
-        del report["update_index"]
-        return report
-
-    def state(self) -> dict[str, object]:
-        """Snapshot for a checkpoint."""
-        return self.trainer.state()
-
-    def load_state(self, state: Mapping[str, Any], *, source: Path) -> None:
-        """Continue a snapshot."""
-        self.trainer.load_state(state, source=source)
-
-    def choices(self) -> Choices:
-        """Placements that the trained placement policy proposes."""
-        return proposed_now(self._placement, self._worlds, self._stage.corrections)
-
-    def recalibrate(self, corrections: Corrections) -> None:
-        """Make the episodes with other factors, and continue on them."""
-        if corrections == self._stage.corrections:
-            return
-        self._stage = replace(self._stage, corrections=corrections)
-        before = self.__dict__.pop("trainer", None)
-        if before is not None:
-            self.trainer.load_state(before.state(), source=Path(MOVES_PT))
-
-
-def _short(stage: MoveStage) -> str:
-    """A word that tells factors apart."""
-    return hashlib.sha256(stage.made_of.encode()).hexdigest()[:12]
+            start=None if start is None else start.network,
+        ),
+        adapt=lambda trainer, corrections: trainer.play_on(games(corrections)),
+        policy=lambda _: placement,
+    )

@@ -1,13 +1,11 @@
 """Loop of the stages of a training: logs, checkpoints, calibration, snapshots of weights."""
 
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from agents.hi_ppo.policies import Policies
 from agents.ppo.checkpoint import CheckpointError, load_checkpoint, save_checkpoint
@@ -15,16 +13,11 @@ from des.base.parallel_map import ParallelMap
 from scenarios.frame.metrics_log import MetricsLog
 from scenarios.frame.run_folder import RunFolder
 from scenarios.train.east_west.config import HiPpoConfig
-from scenarios.train.east_west.stages import (
-    MoveTraining,
-    MoveWorkplace,
-    PlacementStage,
-    TrainingStage,
-)
+from scenarios.train.east_west.stages import TrainingStage, moves_stage, placement_stage
 from scenarios.train.east_west.worlds import WorldsAround
 from scenarios.train.hi_ppo_files import MOVES_PT, PLACEMENT_PT
-from scenarios.train.interrupts import interrupts
 from scenarios.train.training_calibration import TrainingCalibration
+from scenarios.train.update_loop import Training, rows_cut, run_updates
 
 WALL_COLUMNS = ("wall_s",)
 """Columns of the logs that measure this machine."""
@@ -32,7 +25,6 @@ WALL_COLUMNS = ("wall_s",)
 CANDIDATES = "candidates"
 """Folder of weights to choose from, in a run folder."""
 
-_UPDATES_PER_CHECKPOINT = 10
 _LINES = 5  # of a stage, where no bar can move
 
 
@@ -72,19 +64,20 @@ def train_stages(run: StagedTraining) -> bool:
         found = newest.get("calibration")
         run.calibration.load_state(found, source=run.folder.path / last)
     start = run.start
-    placement = PlacementStage(
+    placement = placement_stage(
         run.config, run.around, None if start is None else start.placement, run.at_work
     )
     _restore(run, placement, states[PLACEMENT_PT])
     run.calibration.begin(placement)
     if not _train_stage(run, placement):
         return False
-    moves = MoveTraining(
+    moves = moves_stage(
         run.config,
         run.around,
         placement=placement.trainer.policy,
         start=None if start is None else start.moves,
-        place=MoveWorkplace(folder=run.folder.path, at_work=run.at_work),
+        folder=run.folder.path,
+        at_work=run.at_work,
     )
     with run.console.status("making episodes of the worlds"):
         _restore(run, moves, states[MOVES_PT])
@@ -108,72 +101,51 @@ def _state_in(path: Path) -> Mapping[str, Any] | None:
     return state
 
 
-def _restore(run: StagedTraining, stage: TrainingStage, state: Mapping[str, Any] | None) -> None:
+def _restore(
+    run: StagedTraining, stage: TrainingStage[Any], state: Mapping[str, Any] | None
+) -> None:
     """Continue a stage under the factors in force."""
     stage.recalibrate(run.calibration.in_force)
+    trainer = stage.trainer
     if state is not None:
-        stage.load_state(state, source=run.folder.path / stage.checkpoint)
+        trainer.load_state(state, source=run.folder.path / stage.kind.checkpoint)
 
 
-def _train_stage(run: StagedTraining, stage: TrainingStage) -> bool:
+def _train_stage(run: StagedTraining, stage: TrainingStage[Any]) -> bool:
     """Train a stage to its end, or until Ctrl-C; returns whether it is complete."""
-    console, total = run.console, stage.num_updates
-    with (
-        MetricsLog(
-            csv_path=run.folder.path / stage.log,
-            tensorboard_dir=run.folder.tensorboard / stage.name,
-            learning_columns=stage.columns,
-            wall_clock_columns=WALL_COLUMNS,
-        ) as log,
-        _progress(console) as progress,
-        interrupts(console) as interrupted,
-    ):
-        if num_cut := log.resume_from(stage.update):
-            console.print(
-                f"{log.csv_path}: {num_cut} rows after the checkpoint, which is of update "
-                f"{stage.update}, are cut; their updates are made again",
-                soft_wrap=True,
-                markup=False,
-            )
-        task = progress.add_task(stage.name, total=total, completed=stage.update, figures="")
-        while stage.update < total and not interrupted.is_set:
-            begin_s = time.perf_counter()
-            row = stage.advance()
-            wall_s = time.perf_counter() - begin_s
-            log.append({"step": stage.update, "update": stage.update, **row, "wall_s": wall_s})
-            progress.update(task, completed=stage.update, figures=stage.told(row))
-            if not console.is_terminal and _is_told(stage.update, total):
-                line = f"{stage.name}: update {stage.update} of {total}: {stage.told(row)}"
-                console.print(line, soft_wrap=True)
-            run.calibration.advance(stage)
-            _keep(run, stage, log, is_stopped=interrupted.is_set)
-    return stage.update == total and not interrupted.is_set
+    kind, trainer = stage.kind, stage.trainer
+    training = Training[dict[str, float]](
+        name=kind.name,
+        num_updates=trainer.config.num_updates,
+        update=lambda: trainer.update,
+        step=stage.step,
+        row=lambda row, wall_s: {
+            "step": trainer.update,
+            "update": trainer.update,
+            **row,
+            "wall_s": wall_s,
+        },
+        tell=kind.tell,
+        save=lambda: _save(run, stage),
+        after=lambda: run.calibration.advance(stage),
+        num_lines=_LINES,
+    )
+    with MetricsLog(
+        csv_path=run.folder.path / kind.log,
+        tensorboard_dir=run.folder.tensorboard / kind.name,
+        learning_columns=kind.columns,
+        wall_clock_columns=WALL_COLUMNS,
+    ) as log:
+        note = rows_cut(log, step=trainer.update, update=trainer.update)
+        return run_updates(training, log, run.console, note=note).is_complete
 
 
-def _keep(run: StagedTraining, stage: TrainingStage, log: MetricsLog, *, is_stopped: bool) -> None:
-    """Write the snapshots and the checkpoint that are due after an update."""
-    is_last = stage.update == stage.num_updates
-    if is_last:
+def _save(run: StagedTraining, stage: TrainingStage[Any]) -> None:
+    """Write the checkpoint, and after the last update the weights to choose from."""
+    kind, trainer = stage.kind, stage.trainer
+    if trainer.update == trainer.config.num_updates:
         folder = run.folder.path / CANDIDATES
         folder.mkdir(exist_ok=True)
-        save_checkpoint(folder / f"{stage.name}-{stage.update:05}.pt", stage.payload())
-    if is_last or is_stopped or stage.update % _UPDATES_PER_CHECKPOINT == 0:
-        log.sync()
-        calibrated = {"calibration": run.calibration.state()}
-        save_checkpoint(run.folder.path / stage.checkpoint, {**stage.state(), **calibrated})
-
-
-def _is_told(update: int, total: int) -> bool:
-    return update * _LINES // total > (update - 1) * _LINES // total
-
-
-def _progress(console: Console) -> Progress:
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=12),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[figures]}  ETA"),
-        TimeRemainingColumn(compact=True),
-        console=console,
-        disable=not console.is_terminal,
-    )
+        save_checkpoint(folder / f"{kind.name}-{trainer.update:05}.pt", kind.payload(trainer))
+    calibrated = {"calibration": run.calibration.state()}
+    save_checkpoint(run.folder.path / kind.checkpoint, {**trainer.state(), **calibrated})

@@ -9,14 +9,15 @@ from agents.cluster.queue_task import drawn_queue
 from agents.ppo.ppo_config import PPOConfig
 from agents.ppo.trainer import PPOTrainer
 from des.base.command import UsageError
-from scenarios.frame.ppo_training import SAVED_EVERY, TrainingFiles, train_to_the_end
+from scenarios.train.ppo_training import TrainingFiles, train_to_the_end
+from scenarios.train.update_loop import UPDATES_PER_CHECKPOINT
 
 
 class Interrupted(PPOTrainer):
     """A trainer that is interrupted after one more update than its first checkpoint has."""
 
     def update(self):
-        if self.update_count > SAVED_EVERY:
+        if self.update_count > UPDATES_PER_CHECKPOINT:
             raise KeyboardInterrupt
         return super().update()
 
@@ -33,16 +34,16 @@ def learner(kind=PPOTrainer):
 def files_in(folder, **changes):
     """Files of a training in a new folder."""
     folder.mkdir(exist_ok=True)
-    return TrainingFiles(checkpoint=folder / "queue.pt", curve_name="curve.csv", **changes)
+    return TrainingFiles(checkpoint=folder / "queue.pt", curve=folder / "curve.csv", **changes)
 
 
 def test_an_interrupted_training_is_resumed_to_the_same_bytes(tmp_path, capsys):
     whole, parts = files_in(tmp_path / "a"), files_in(tmp_path / "b", extra={"kind": "queue"})
     train_to_the_end(learner(), whole, resume=False)
-    assert capsys.readouterr().err.count("decisions: reward") == 2
+    assert capsys.readouterr().err.count(" decisions, reward ") == 10
     with pytest.raises(KeyboardInterrupt):
         train_to_the_end(learner(Interrupted), parts, resume=False)
-    assert len(parts.curve.read_text().splitlines()) == 1 + SAVED_EVERY
+    assert len(parts.curve.read_text().splitlines()) == 2 + UPDATES_PER_CHECKPOINT
     train_to_the_end(learner(), replace(parts, extra={}), resume=True)
 
     assert parts.curve.read_bytes() == whole.curve.read_bytes()
