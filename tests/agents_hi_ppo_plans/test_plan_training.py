@@ -1,7 +1,6 @@
 """Sketches judged as the simulator does, the plan policy's training, and its files."""
 
 import dataclasses
-from itertools import islice
 
 import numpy as np
 import pytest
@@ -78,14 +77,19 @@ def test_looking_ahead_is_never_worse_than_where_it_begins():
     assert cost == min(found.values()) == world.costs([groups]).min() <= least
 
 
+def trained(trainer: PlanTrainer, num_updates: int) -> list:
+    """Make updates, and return their reports."""
+    return [trainer.step() for _ in range(num_updates)]
+
+
 def test_a_training_continues_to_the_same_weights():
     whole = PlanTrainer(plan_networks(0), seed=5, config=SMALL)
-    list(whole.run())
+    trained(whole, SMALL.num_updates)
     first = PlanTrainer(plan_networks(0), seed=5, config=SMALL)
-    list(islice(first.run(), 2))
+    trained(first, 2)
     second = PlanTrainer(plan_networks(0), seed=5, config=SMALL)
     second.load_state(first.state(), source="memory")
-    list(second.run())
+    trained(second, SMALL.num_updates - 2)
     for name, weights in whole.policy.state_dict().items():
         assert torch.equal(weights, second.policy.state_dict()[name]), name
 
@@ -100,7 +104,7 @@ def test_training_on_one_network_finds_its_best_groups():
             yield topology, topology, workload
 
     trainer = PlanTrainer(networks(), seed=0, config=config)
-    reports = list(trainer.run())
+    reports = trained(trainer, config.num_updates)
     assert reports[-1].mean_cost < reports[0].mean_cost - 0.1
     (likeliest,) = proposing_groups(trainer.policy)(world, 1, np.random.default_rng(0))
     found = looked_ahead(world, [likeliest], budget=500, rng=np.random.default_rng(1))

@@ -1,6 +1,6 @@
 """Training of the placement policy by proximal policy optimisation with groups as baselines."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -127,11 +127,6 @@ class PlacementTrainer:
             },
         )
         self.update = 0
-
-    def run(self) -> Iterator[PlacementReport]:
-        """Train to the end, update by update."""
-        while self.update < self.config.num_updates:
-            yield self.step()
 
     def recalibrate(self, corrections: Corrections) -> None:
         """Judge plans with other factors from now on; they are no part of a snapshot."""

@@ -1,6 +1,6 @@
 """Training of the plan policy by proximal policy optimisation with groups as baselines."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -102,11 +102,6 @@ class PlanTrainer:
             },
         )
         self.update = 0
-
-    def run(self) -> Iterator[PlanReport]:
-        """Train to the end, update by update."""
-        while self.update < self.config.num_updates:
-            yield self.step()
 
     def state(self) -> dict[str, object]:
         """Snapshot for `save_checkpoint`; also what `load_plan_policy` reads."""
