@@ -1,12 +1,14 @@
 """The network of an epoch as it is held from the start of the epoch."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from agents.decision.world import DecisionWorld
 from des import Topology
 from des.compiled.many.layout import Whole
+from des.dynamics.link_course import Weather
 
 
 def held_topology(world: DecisionWorld, draw_seed: int, epoch: int) -> Topology:
@@ -14,9 +16,27 @@ def held_topology(world: DecisionWorld, draw_seed: int, epoch: int) -> Topology:
     return world.epoch_topology(draw_seed, epoch).at_start()
 
 
-def held_topologies(world: DecisionWorld, draw_seed: int) -> tuple[Topology, ...]:
-    """Return `held_topology` of all epochs of a draw."""
-    return tuple(held_topology(world, draw_seed, epoch) for epoch in range(world.num_epochs))
+def held_topologies(
+    world: DecisionWorld, draw_seed: int, num_epochs: int | None = None
+) -> tuple[Topology, ...]:
+    """Return `held_topology` of a draw's first epochs (None: all), its course drawn once."""
+    courses: dict[Hashable, Weather] = {}
+    count = world.num_epochs if num_epochs is None else num_epochs
+    epochs = (world.epoch_topology(draw_seed, epoch) for epoch in range(count))
+    return tuple(_held(topology, courses) for topology in epochs)
+
+
+def _held(topology: Topology, courses: dict[Hashable, Weather]) -> Topology:
+    """``topology.at_start()``, by the course of its links from 0 s on, which epochs share."""
+    movement, links = topology.movement, topology.links
+    if movement is None:
+        return topology
+    key = (movement.law, movement.seed, links)
+    if key not in courses:
+        courses[key] = Weather(replace(movement, start_s=0.0), links)
+    pieces = [courses[key].piece(link, movement.start_s) for link in range(len(links))]
+    bandwidth_factors, latency_factors, _ = np.array(pieces).T
+    return topology.scaled(bandwidth_factors, latency_factors)
 
 
 def distinct_networks(networks: Sequence[Topology]) -> tuple[list[Topology], Whole]:

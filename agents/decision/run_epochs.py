@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from agents.decision.held import held_topology
+from agents.decision.held import held_topologies
 from agents.decision.levels import LEVELS, MoveLevel, level_of
 from agents.decision.situation import TIME_ONLY, Decision, Preference, Scheduler, Situation
 from agents.decision.world import DecisionWorld
@@ -200,8 +200,7 @@ def run_course(
     name = str(getattr(scheduler, "name", type(scheduler).__name__))
     rows: list[CourseRow] = []
     last: Plan | None = None
-    for epoch in range(world.num_epochs if num_epochs is None else num_epochs):
-        topology = held_topology(world, draw_seed, epoch)
+    for epoch, topology in enumerate(held_topologies(world, draw_seed, num_epochs)):
         situation = epoch_situation(
             world, topology, epoch, last, preference=preference, corrections=corrections
         )

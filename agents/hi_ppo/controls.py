@@ -1,6 +1,7 @@
 """Controls of trained policies: the same schedulers, with a part that has learnt nothing."""
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
@@ -37,6 +38,7 @@ def untrained_policies(trained_range: TrainedRange, seed: int = 0) -> Policies:
     )
 
 
+@lru_cache(maxsize=4)  # drawing takes seconds
 def _untrained(seed: int) -> tuple[PlacementPolicy, MovePolicy]:
     generator = torch.Generator().manual_seed(seed)
     placement = PlacementPolicy(PlacementArchitecture(), generator)
@@ -96,8 +98,7 @@ def control_scheduler(
     ``most_slowdown`` is that of `agents.hi_ppo.coordinator.Coordinator`.
     """
     proposer = control_proposer(control)
-    is_untrained = control == "untrained"
-    moves = untrained_policies(policies.trained_range).moves if is_untrained else policies.moves
+    moves = _untrained(0)[1] if control == "untrained" else policies.moves
 
     def make() -> Scheduler:
         return Coordinator(

@@ -164,7 +164,7 @@ def network_from_payload(policy: object, *, source: Path) -> ActorCritic:
     try:
         architecture = NetworkArchitecture(**sizes)
         require_held(policy["parameters"], architecture.widths)
-        network = ActorCritic(architecture, torch.Generator())
+        network = ActorCritic(architecture, None)
         network.load_state_dict(policy["parameters"])
     except (KeyError, TypeError, ValueError, RuntimeError) as error:
         raise CheckpointError(

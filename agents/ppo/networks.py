@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from agents.ppo.action_head import ActionHead, JointAction
 from agents.ppo.dense import layers_of, num_parameters, tanh_layers
 from agents.ppo.devices import PRECISIONS
+from agents.ppo.first_weights import FirstWeights, fill_first
 from agents.ppo.normaliser import RunningNormaliser
 
 MOST_CHOICES = 1_000_000
@@ -78,7 +79,7 @@ class ActorCritic(nn.Module):
     All weights are one vector, ``parameter``, so that optimising takes a few operations.
     """
 
-    def __init__(self, architecture: NetworkArchitecture, generator: torch.Generator) -> None:
+    def __init__(self, architecture: NetworkArchitecture, generator: FirstWeights) -> None:
         super().__init__()
         self.architecture = architecture
         self.normaliser = RunningNormaliser(architecture.observation_size)
@@ -89,9 +90,9 @@ class ActorCritic(nn.Module):
         with torch.no_grad():
             *hidden_layers, last = layers_of(self.parameter, self._sizes)
             for layer in hidden_layers:
-                nn.init.orthogonal_(layer.weight, math.sqrt(2), generator=generator)
+                fill_first(layer.weight, math.sqrt(2), generator)
             for rows in torch.functional.split(last.weight, [num_outputs, 1]):
-                nn.init.orthogonal_(rows, _FIRST_OUTPUT_GAIN, generator=generator)
+                fill_first(rows, _FIRST_OUTPUT_GAIN, generator)
             last.bias[:-1] = self.head.first_outputs()
 
     def forward(self, inputs: Tensor) -> tuple[JointAction, Tensor]:

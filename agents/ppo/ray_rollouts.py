@@ -205,7 +205,7 @@ class _Host:
         here = self._at(worker, state)
         architecture, parameters = policy
         if self._network is None or self._network.architecture != architecture:
-            self._network = ActorCritic(architecture, torch.Generator())
+            self._network = ActorCritic(architecture, None)
         self._network.load_state_dict(
             {name: torch.from_numpy(array.copy()) for name, array in parameters.items()}
         )

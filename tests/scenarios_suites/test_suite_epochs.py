@@ -4,8 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agents.decision.held import held_topologies, held_topology
 from agents.decision.load import loaded
 from des import (
     STEADY,
@@ -98,6 +100,18 @@ def test_links_move_within_an_epoch_where_their_law_does(name, stands_still):
         assert isinstance(topology.movement, Movement)
         assert topology.movement.start_s == last * found.epoch_s
         assert topology.movement.law == found.topology.dynamics
+
+
+@pytest.mark.parametrize("name", ["uniform", "ou", "markov_fast", "markov_slow", "steady"])
+@given(seed=SEEDS)
+@settings(max_examples=3)
+def test_epochs_that_share_a_course_are_those_that_draw_their_own(name, seed):
+    found = replace(suite("hard").world(1, 6), num_epochs=12)
+    moving = replace(found, topology=replace(found.topology, dynamics=LAWS[name](found.epoch_s)))
+
+    together = held_topologies(moving, seed, 9)
+
+    assert together == tuple(held_topology(moving, seed, epoch) for epoch in range(9))
 
 
 def test_held_links_and_load_change_every_eighth_epoch_together():

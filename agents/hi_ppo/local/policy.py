@@ -16,6 +16,7 @@ from agents.ppo.checkpoint import (
     require_held,
     save_checkpoint,
 )
+from agents.ppo.first_weights import FirstWeights, fill_first
 
 _KIND = "local-agent"
 _FIRST_OUTPUT_GAIN = 0.01
@@ -64,7 +65,7 @@ class LocalPolicy(nn.Module):
     means: Tensor
     deviations: Tensor
 
-    def __init__(self, architecture: LocalArchitecture, generator: torch.Generator) -> None:
+    def __init__(self, architecture: LocalArchitecture, generator: FirstWeights) -> None:
         super().__init__()
         self.architecture = architecture
         num_context = len(architecture.context_features)
@@ -80,7 +81,7 @@ class LocalPolicy(nn.Module):
         for name, layer in self.named_children():
             assert isinstance(layer, nn.Linear)
             gain = _FIRST_OUTPUT_GAIN if name in {"score", "value"} else math.sqrt(2)
-            nn.init.orthogonal_(layer.weight, gain, generator=generator)
+            fill_first(layer.weight, gain, generator)
             if layer.bias is not None:
                 nn.init.zeros_(layer.bias)
         self.register_buffer("means", torch.zeros(num_inputs))
@@ -186,7 +187,7 @@ def load_policy(path: Path) -> LocalPolicy:
         architecture = LocalArchitecture(**found)
         hidden = architecture.hidden_size
         require_held(payload.get("parameters"), (hidden, hidden))
-        policy = LocalPolicy(architecture, torch.Generator())
+        policy = LocalPolicy(architecture, None)
         policy.load_state_dict(payload["parameters"])  # type: ignore[arg-type]
     except (KeyError, TypeError, ValueError, RuntimeError, AttributeError) as error:
         raise CheckpointError(

@@ -195,17 +195,13 @@ def _rows_of(costs: MoveCosts, epoch: int) -> Rows:
 def _part(view: MoveView, run: Real, epoch: int, plans: Whole, unit: float) -> MoveGame:
     """States of one epoch, which lead nowhere yet."""
     num_states = len(plans)
-    distinct = [np.unique(row, return_inverse=True) for row in view.targets]
-    most = max(len(choices) for choices, _ in distinct)
-    chosen = np.full((num_states, most), -1, dtype=np.int64)
-    for row, (choices, _) in enumerate(distinct):
-        chosen[row, : len(choices)] = choices
+    choice_of_rule, chosen = _choices(view.targets)
     price = np.take_along_axis(view.price, np.maximum(chosen, 0), axis=1) if epoch > 0 else 0.0
     return MoveGame(
         observation=view.observation,
         epoch=np.full(num_states, epoch),
         plan=plans,
-        choice_of_rule=np.stack([choice for _, choice in distinct]).astype(np.uint8),
+        choice_of_rule=choice_of_rule,
         chosen=chosen,
         cost=np.where(chosen >= 0, (price + run[np.maximum(chosen, 0)]) / unit, np.inf),
         following=np.zeros_like(chosen),
@@ -213,6 +209,22 @@ def _part(view: MoveView, run: Real, epoch: int, plans: Whole, unit: float) -> M
         num_epochs=np.array([1]),
         unit=np.array([unit]),
     )
+
+
+def _choices(targets: Whole) -> tuple[npt.NDArray[np.uint8], Whole]:
+    """Number of each rule's plan among those of its row, (P, R), and these in order, (P, U).
+
+    Rows of fewer plans end with -1.
+    """
+    order = np.argsort(targets, axis=1, kind="stable")
+    ranked = np.take_along_axis(targets, order, axis=1)
+    number = np.zeros_like(ranked)
+    number[:, 1:] = np.cumsum(ranked[:, 1:] != ranked[:, :-1], axis=1)
+    choice_of_rule = np.empty(targets.shape, dtype=np.uint8)
+    np.put_along_axis(choice_of_rule, order, number.astype(np.uint8), axis=1)
+    chosen = np.full((len(targets), int(number.max()) + 1), -1, dtype=np.int64)
+    np.put_along_axis(chosen, number, ranked, axis=1)
+    return choice_of_rule, chosen
 
 
 def _joined(

@@ -13,6 +13,7 @@ from agents.decision.levels import MoveLevel
 from agents.hi_ppo.moves.move_observation import observation_names
 from agents.hi_ppo.moves.move_rules import PIPELINE_RULES, WHOLE_RULES, RuleSet
 from agents.ppo.checkpoint import CheckpointError, require_held
+from agents.ppo.first_weights import FirstWeights, draw_linear
 from agents.ppo.normaliser import RunningNormaliser
 
 _FIRST_OUTPUT_GAIN = 0.01
@@ -73,16 +74,16 @@ class MoveNetwork(nn.Module):
     first policy is nearly the same everywhere: around the rule that the architecture names.
     """
 
-    def __init__(self, architecture: MoveArchitecture, generator: torch.Generator) -> None:
+    def __init__(self, architecture: MoveArchitecture, generator: FirstWeights) -> None:
         super().__init__()
         self.architecture = architecture
         self.normaliser = RunningNormaliser(architecture.observation_size)
         sizes = (architecture.observation_size, *architecture.hidden_sizes)
         layers: list[nn.Module] = []
         for num_in, num_out in itertools.pairwise(sizes):
-            layers += [_linear(num_in, num_out, math.sqrt(2), generator), nn.Tanh()]
+            layers += [draw_linear(num_in, num_out, generator, math.sqrt(2)), nn.Tanh()]
         num_rules = len(architecture.rule_set.rules)
-        last = _linear(sizes[-1], num_rules, _FIRST_OUTPUT_GAIN, generator)
+        last = draw_linear(sizes[-1], num_rules, generator, _FIRST_OUTPUT_GAIN)
         with torch.no_grad():
             last.bias.copy_(torch.tensor(_first_logits(architecture)))
         self.layers = nn.Sequential(*layers, last)
@@ -156,7 +157,7 @@ def move_network_from_payload(payload: object) -> MoveNetwork:
         architecture = MoveArchitecture(**{**sizes, "levels": _levels_of(payload)})
         widths = (architecture.observation_size, *architecture.hidden_sizes)
         require_held(payload["parameters"], widths)
-        network = MoveNetwork(architecture, torch.Generator())
+        network = MoveNetwork(architecture, None)
         _require_known(payload, move_network_payload(network))
         network.load_state_dict(payload["parameters"])
     except CheckpointError:
@@ -181,15 +182,6 @@ def _require_known(payload: Mapping[str, object], expected: Mapping[str, object]
         value = payload.get(name)
         if (list(value) if isinstance(value, Sequence) else value) != expected[name]:
             raise CheckpointError(f"move policy: {name} must be what this version has, got others")
-
-
-def _linear(num_in: int, num_out: int, gain: float, generator: torch.Generator) -> nn.Linear:
-    layer: nn.Linear = nn.utils.skip_init(  # type: ignore[no-untyped-call]
-        nn.Linear, num_in, num_out
-    )
-    nn.init.orthogonal_(layer.weight, gain, generator=generator)
-    nn.init.zeros_(layer.bias)
-    return layer
 
 
 def _first_logits(architecture: MoveArchitecture) -> list[float]:

@@ -158,7 +158,8 @@ def targets(rule_set: RuleSet, move: Real, levels: Levels, now: Real, expected: 
         allowed = np.where(levels[:, columns] <= reach, move[:, columns], np.inf)
         total = allowed[:, np.newaxis, :] + believed[np.newaxis, :, columns]
         best = total.argmin(axis=2)
-        stays = total[every, :, np.searchsorted(columns, present)] <= total.min(axis=2)
+        least = np.take_along_axis(total, best[:, :, np.newaxis], axis=2)[:, :, 0]
+        stays = total[every, :, np.searchsorted(columns, present)] <= least
         span = slice(1 + (reach - 1) * _RULES_OF_LEVEL, 1 + reach * _RULES_OF_LEVEL)
         chosen[:, span] = np.where(stays, present[:, np.newaxis], columns[best])
     return chosen

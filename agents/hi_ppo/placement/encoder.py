@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from agents.hi_ppo.placement.config import PlacementArchitecture
 from agents.hi_ppo.placement.features import EDGE_SIZE, GLOBAL_SIZE, NODE_SIZE, Features
+from agents.ppo.first_weights import FirstWeights, draw_linear
 
 
 class Networks(NamedTuple):
@@ -71,29 +72,16 @@ def networks_of(situations: Sequence[Features]) -> Networks:
     return Networks(nodes, edges, whole, present, can_follow, speed_share, memory_share, log_ratio)
 
 
-def drawn_linear(
-    num_inputs: int, num_outputs: int, generator: torch.Generator, gain: float = 1.0
-) -> nn.Linear:
-    """Make a layer with orthogonal weights of a gain and no bias to begin with."""
-    with torch.device("meta"):  # draws nothing
-        layer = nn.Linear(num_inputs, num_outputs)
-    layer = layer.to_empty(device="cpu")
-    with torch.no_grad():
-        nn.init.orthogonal_(layer.weight, gain, generator=generator)
-        layer.bias.zero_()
-    return layer
-
-
 class Round(nn.Module):
     """One round: every domain hears from those it has links with, the mean and the most of it."""
 
-    def __init__(self, architecture: PlacementArchitecture, generator: torch.Generator) -> None:
+    def __init__(self, architecture: PlacementArchitecture, generator: FirstWeights) -> None:
         super().__init__()
         width = architecture.width
-        self.sent = drawn_linear(width, 2 * width, generator)
-        self.by_edge = drawn_linear(architecture.edge_width, width, generator)
-        self.mixed = drawn_linear(4 * width, width, generator)
-        self.out = drawn_linear(width, width, generator, 0.5)
+        self.sent = draw_linear(width, 2 * width, generator)
+        self.by_edge = draw_linear(architecture.edge_width, width, generator)
+        self.mixed = draw_linear(4 * width, width, generator)
+        self.out = draw_linear(width, width, generator, 0.5)
         self.norm = nn.LayerNorm(width)
 
     def forward(self, encoded: Encoded, heard: Tensor) -> Encoded:
@@ -111,17 +99,17 @@ class Round(nn.Module):
 class Encoder(nn.Module):
     """Describes domains, pairs and networks; renumbering the domains renumbers that and no more."""
 
-    def __init__(self, architecture: PlacementArchitecture, generator: torch.Generator) -> None:
+    def __init__(self, architecture: PlacementArchitecture, generator: FirstWeights) -> None:
         super().__init__()
         width, edge_width = architecture.width, architecture.edge_width
-        self.node = drawn_linear(NODE_SIZE + GLOBAL_SIZE, width, generator)
-        self.edge = drawn_linear(EDGE_SIZE, edge_width, generator)
-        self.edge_out = drawn_linear(edge_width, edge_width, generator)
-        self.whole = drawn_linear(GLOBAL_SIZE, width, generator)
+        self.node = draw_linear(NODE_SIZE + GLOBAL_SIZE, width, generator)
+        self.edge = draw_linear(EDGE_SIZE, edge_width, generator)
+        self.edge_out = draw_linear(edge_width, edge_width, generator)
+        self.whole = draw_linear(GLOBAL_SIZE, width, generator)
         self.rounds = nn.ModuleList(
             Round(architecture, generator) for _ in range(architecture.num_rounds)
         )
-        self.gathered = drawn_linear(3 * width, width, generator)
+        self.gathered = draw_linear(3 * width, width, generator)
 
     def forward(self, networks: Networks) -> Encoded:
         """Descriptions of B networks."""

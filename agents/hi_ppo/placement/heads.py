@@ -7,8 +7,9 @@ from torch import Tensor, nn
 
 from agents.decision.depths import DEPTHS
 from agents.hi_ppo.placement.config import PlacementArchitecture
-from agents.hi_ppo.placement.encoder import Encoded, Networks, drawn_linear
+from agents.hi_ppo.placement.encoder import Encoded, Networks
 from agents.hi_ppo.placement.pointer import DomainOrders
+from agents.ppo.first_weights import FirstWeights, draw_linear
 
 MOST_TILT = 0.3
 """Most by which the logarithm of a stage's share departs from what is even in time."""
@@ -20,16 +21,16 @@ _NUM_ORDER_FACTS = 5
 class Heads(nn.Module):
     """Depth and shares of given orders, and the value of a network."""
 
-    def __init__(self, architecture: PlacementArchitecture, generator: torch.Generator) -> None:
+    def __init__(self, architecture: PlacementArchitecture, generator: FirstWeights) -> None:
         super().__init__()
         width = architecture.width
-        self.summed = drawn_linear(2 * width + _NUM_ORDER_FACTS, width, generator)
-        self.depth = drawn_linear(width, len(DEPTHS), generator, _FIRST_GAIN)
-        self.stage = drawn_linear(4 * width + 2, width, generator)
-        self.tilt = drawn_linear(width, 1, generator, _FIRST_GAIN)
+        self.summed = draw_linear(2 * width + _NUM_ORDER_FACTS, width, generator)
+        self.depth = draw_linear(width, len(DEPTHS), generator, _FIRST_GAIN)
+        self.stage = draw_linear(4 * width + 2, width, generator)
+        self.tilt = draw_linear(width, 1, generator, _FIRST_GAIN)
         self.log_std = nn.Parameter(torch.tensor(math.log(_FIRST_STD)))
-        self.valued = drawn_linear(width, width, generator)
-        self.value = drawn_linear(width, 1, generator, _FIRST_GAIN)
+        self.valued = draw_linear(width, width, generator)
+        self.value = draw_linear(width, 1, generator, _FIRST_GAIN)
 
     def values(self, encoded: Encoded) -> Tensor:
         """Expected reward of each network, (B,)."""

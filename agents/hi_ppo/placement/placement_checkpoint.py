@@ -4,8 +4,6 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 
-import torch
-
 from agents.decision.depths import DEPTHS
 from agents.hi_ppo.placement.config import PlacementArchitecture
 from agents.hi_ppo.placement.features import EDGE_SIZE, GLOBAL_SIZE, NODE_SIZE
@@ -47,7 +45,7 @@ def placement_from_payload(payload: Mapping[str, object], *, source: Path) -> Pl
             raise TypeError("architecture and parameters must be there")
         architecture = PlacementArchitecture(**sizes)
         require_held(parameters, *architecture.chains)
-        policy = PlacementPolicy(architecture, torch.Generator())
+        policy = PlacementPolicy(architecture, None)
         policy.load_state_dict(parameters)
     except (TypeError, ValueError, RuntimeError) as error:
         raise CheckpointError(

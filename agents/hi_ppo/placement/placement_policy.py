@@ -14,6 +14,7 @@ from agents.hi_ppo.placement.features import Features
 from agents.hi_ppo.placement.heads import Heads
 from agents.hi_ppo.placement.pointer import DomainOrders, Pointer, PointerScores
 from agents.judge.look_ahead import PlanJudge
+from agents.ppo.first_weights import FirstWeights
 from des.compiled.many.layout import Observations, Small
 from des.compiled.many.steady import Job, Plans
 
@@ -29,7 +30,7 @@ class DrawnOrders(NamedTuple):
 class PlacementPolicy(nn.Module):
     """Encoder, pointer and heads; weights are drawn from ``generator`` only."""
 
-    def __init__(self, architecture: PlacementArchitecture, generator: torch.Generator) -> None:
+    def __init__(self, architecture: PlacementArchitecture, generator: FirstWeights) -> None:
         super().__init__()
         self.architecture = architecture
         self.encoder = Encoder(architecture, generator)

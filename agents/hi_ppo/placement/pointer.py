@@ -8,7 +8,8 @@ from torch import Tensor, nn
 
 from agents.hi_ppo.placement.config import PlacementArchitecture
 from agents.hi_ppo.placement.decode import NUM_FACTS, NUM_PAIRS
-from agents.hi_ppo.placement.encoder import Encoded, Networks, drawn_linear
+from agents.hi_ppo.placement.encoder import Encoded, Networks
+from agents.ppo.first_weights import FirstWeights, draw_linear
 
 _FIRST_GAIN = 0.1
 
@@ -33,7 +34,7 @@ class DomainOrders(NamedTuple):
 class Pointer(nn.Module):
     """Scores what may come next by what came last, what came at all, and facts on that."""
 
-    def __init__(self, architecture: PlacementArchitecture, generator: torch.Generator) -> None:
+    def __init__(self, architecture: PlacementArchitecture, generator: FirstWeights) -> None:
         super().__init__()
         width = architecture.width
         self.start, self.stop = (
@@ -44,12 +45,12 @@ class Pointer(nn.Module):
             nn.Parameter(torch.randn(architecture.edge_width, generator=generator))
             for _ in range(2)
         )
-        self.ends = drawn_linear(width, 2 * width, generator)
-        self.by_edge = drawn_linear(architecture.edge_width, width, generator)
-        self.by_whole = drawn_linear(width, width, generator)
-        self.pair = drawn_linear(width, NUM_PAIRS, generator, _FIRST_GAIN)
-        self.keys = drawn_linear(width, 2 * width, generator)
-        self.drift = drawn_linear(2 * width, NUM_FACTS, generator, _FIRST_GAIN)
+        self.ends = draw_linear(width, 2 * width, generator)
+        self.by_edge = draw_linear(architecture.edge_width, width, generator)
+        self.by_whole = draw_linear(width, width, generator)
+        self.pair = draw_linear(width, NUM_PAIRS, generator, _FIRST_GAIN)
+        self.keys = draw_linear(width, 2 * width, generator)
+        self.drift = draw_linear(2 * width, NUM_FACTS, generator, _FIRST_GAIN)
         self.width = width
 
     def forward(self, encoded: Encoded) -> PointerScores:

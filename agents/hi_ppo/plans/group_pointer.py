@@ -9,8 +9,9 @@ import torch
 from torch import Tensor, nn
 
 from agents.hi_ppo.placement.config import PlacementArchitecture
-from agents.hi_ppo.placement.encoder import Encoded, drawn_linear
+from agents.hi_ppo.placement.encoder import Encoded
 from agents.hi_ppo.plans.group_decode import NUM_FACTS, NUM_PAIRS, GroupScores, GroupTrace
+from agents.ppo.first_weights import FirstWeights, draw_linear
 
 _FIRST_GAIN = 0.1
 
@@ -83,19 +84,19 @@ class GroupPointerScores(NamedTuple):
 class GroupPointer(nn.Module):
     """Scores what may come next by what came last, what the group has, and facts on that."""
 
-    def __init__(self, architecture: PlacementArchitecture, generator: torch.Generator) -> None:
+    def __init__(self, architecture: PlacementArchitecture, generator: FirstWeights) -> None:
         super().__init__()
         width, edge_width = architecture.width, architecture.edge_width
         self.ends = nn.Parameter(torch.randn(3, width, generator=generator) / math.sqrt(width))
         self.edges = nn.Parameter(torch.randn(3, edge_width, generator=generator))
-        self.here = drawn_linear(width, width, generator)
-        self.there = drawn_linear(width, width, generator)
-        self.by_edge = drawn_linear(edge_width, width, generator)
-        self.by_whole = drawn_linear(width, width, generator)
-        self.pair = drawn_linear(width, NUM_PAIRS, generator, _FIRST_GAIN)
-        self.query = drawn_linear(width, width, generator)
-        self.key = drawn_linear(width, width, generator)
-        self.drift = drawn_linear(2 * width, NUM_FACTS, generator, _FIRST_GAIN)
+        self.here = draw_linear(width, width, generator)
+        self.there = draw_linear(width, width, generator)
+        self.by_edge = draw_linear(edge_width, width, generator)
+        self.by_whole = draw_linear(width, width, generator)
+        self.pair = draw_linear(width, NUM_PAIRS, generator, _FIRST_GAIN)
+        self.query = draw_linear(width, width, generator)
+        self.key = draw_linear(width, width, generator)
+        self.drift = draw_linear(2 * width, NUM_FACTS, generator, _FIRST_GAIN)
         self.width = width
 
     def forward(self, encoded: Encoded) -> GroupPointerScores:

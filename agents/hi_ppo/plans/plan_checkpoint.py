@@ -4,8 +4,6 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 
-import torch
-
 from agents.hi_ppo.placement.config import PlacementArchitecture
 from agents.hi_ppo.placement.features import EDGE_SIZE, GLOBAL_SIZE, NODE_SIZE
 from agents.hi_ppo.plans.plan_policy import PlanPolicy
@@ -47,7 +45,7 @@ def plan_policy_from_payload(payload: Mapping[str, object], *, source: Path) -> 
             raise TypeError("architecture and parameters must be there")
         architecture = PlacementArchitecture(**sizes)
         require_held(parameters, *architecture.chains)
-        policy = PlanPolicy(architecture, SKETCH_SCHEDULES, torch.Generator())
+        policy = PlanPolicy(architecture, SKETCH_SCHEDULES, None)
         policy.load_state_dict(parameters)
     except (TypeError, ValueError, RuntimeError) as error:
         raise CheckpointError(

@@ -8,10 +8,11 @@ from torch import Tensor, nn
 
 from agents.hi_ppo.placement.config import PlacementArchitecture
 from agents.hi_ppo.placement.decode import Facts
-from agents.hi_ppo.placement.encoder import Encoded, Encoder, Networks, drawn_linear
+from agents.hi_ppo.placement.encoder import Encoded, Encoder, Networks
 from agents.hi_ppo.plans.group_decode import GroupScores, GroupTrace, decode_groups
 from agents.hi_ppo.plans.group_pointer import GroupPointer, GroupPointerScores, GroupTraces
 from agents.hi_ppo.plans.sketch_judge import SKETCH_SCHEDULES
+from agents.ppo.first_weights import FirstWeights, draw_linear
 from des.compiled.many.layout import Observations
 
 _FIRST_GAIN = 0.01
@@ -25,15 +26,15 @@ class PlanPolicy(nn.Module):
         self,
         architecture: PlacementArchitecture,
         schedules: Sequence[str],
-        generator: torch.Generator,
+        generator: FirstWeights,
     ) -> None:
         super().__init__()
         self.architecture, self.schedules = architecture, tuple(schedules)
         self.encoder = Encoder(architecture, generator)
         self.pointer = GroupPointer(architecture, generator)
         width = architecture.width
-        self.summed = drawn_linear(2 * width + _NUM_PLAN_FACTS, width, generator)
-        self.schedule = drawn_linear(width, len(self.schedules), generator, _FIRST_GAIN)
+        self.summed = draw_linear(2 * width + _NUM_PLAN_FACTS, width, generator)
+        self.schedule = draw_linear(width, len(self.schedules), generator, _FIRST_GAIN)
 
     def forward(self, networks: Networks) -> tuple[Encoded, GroupPointerScores]:
         """Descriptions and scores of B networks."""

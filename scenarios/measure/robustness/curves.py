@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from agents.decision.depths import DEPTHS
-from agents.decision.held import held_topology
+from agents.decision.held import held_topologies
 from agents.decision.problem import Planner, PlanningProblem
 from agents.decision.run_epochs import run_course
 from agents.decision.situation import MakeScheduler
@@ -176,7 +176,7 @@ def _totals_s(
         name: run_course(world, draw, make(), num_epochs=num_epochs, must_fit=False).total_s
         for name, make in study.schedulers.items()
     }
-    networks = [held_topology(world, draw, epoch) for epoch in range(num_epochs)]
+    networks = held_topologies(world, draw, num_epochs)
     iteration_s = held_times_s(world, networks, list(plans.values())).sum(axis=0)
     for name, time_s in zip(plans, iteration_s.tolist(), strict=True):
         totals_s[name] = world.iterations_per_epoch * time_s

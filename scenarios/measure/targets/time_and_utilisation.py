@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 
 from agents.decision.depths import DEPTHS
-from agents.decision.held import held_topology
+from agents.decision.held import held_topologies
 from des import NO_CORRECTIONS, Placement, Plan, Topology, Workload
 from des.compiled.simulate import simulate_compiled
 from scenarios.measure.targets.measurement_size import SchedulerColumn, Scope, by_world, misfits_of
@@ -89,7 +89,7 @@ def times_of(column: SchedulerColumn, world: SuiteWorld, draw: int) -> DrawTimes
 def reference_times(scope: Scope, world: SuiteWorld, draw: int, num_epochs: int) -> ReferenceTimes:
     """Work out the references of the first epochs of a draw, as the trainer runs them."""
     iterations, base = world.iterations_per_epoch, replace(world.topology, movement=None)
-    networks = [held_topology(world, draw, epoch) for epoch in range(num_epochs)]
+    networks = held_topologies(world, draw, num_epochs)
     alone = [in_one_domain(domain, world.workload) for domain in range(base.num_domains)]
     runs = [scope.plan_as_run(base, world.workload, plan) for plan in alone]
     plans = [plan for plan in runs if plan is not None]

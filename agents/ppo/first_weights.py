@@ -1,0 +1,29 @@
+"""First weights of networks: orthogonal ones, or none where trained ones are loaded next."""
+
+import torch
+from torch import Tensor, nn
+
+FirstWeights = torch.Generator | None
+"""Generator that draws first weights; None: others are loaded next, and drawing would take long."""
+
+
+def fill_first(weight: Tensor, gain: float, generator: FirstWeights) -> None:
+    """Fill a matrix with orthogonal weights of a gain, or with 0 where others are loaded next."""
+    with torch.no_grad():
+        if generator is None:
+            weight.zero_()
+        else:
+            nn.init.orthogonal_(weight, gain, generator=generator)
+
+
+def draw_linear(
+    num_inputs: int, num_outputs: int, generator: FirstWeights, gain: float = 1.0
+) -> nn.Linear:
+    """Make a layer of the first weights that `fill_first` gives, and no bias to begin with."""
+    with torch.device("meta"):  # draws nothing
+        layer = nn.Linear(num_inputs, num_outputs)
+    layer = layer.to_empty(device="cpu")
+    fill_first(layer.weight, gain, generator)
+    with torch.no_grad():
+        layer.bias.zero_()
+    return layer
