@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import calibration
 from calibration import FittedFor
 from des import NO_CORRECTIONS, build_workload, check_job_fits, read_topology
+from des.base.command import EXIT_CODES
 from des.base.flags import from_dict, parse_given
 from des.base.interruption import INTERRUPTED
 from des.base.lazy import lazy
@@ -56,16 +57,27 @@ else:
     training_calibration = lazy("scenarios.train.training_calibration")
     training_loop = lazy("scenarios.train.training_loop")
 
+_EPILOG = f"""\
+examples:
+  {PROG} flat --quick --out runs/try
+  {PROG} flat --actions per_layer --replacement full
+  {PROG} --resume
 
-def resolve(argv: Sequence[str] | None) -> tuple[Config, frozenset[str]]:
+exit codes: 0 done; 2 a flag or a file is wrong, or the folder is in use; {EXIT_CODES}
+"""
+
+
+def resolve(arguments: Sequence[str], prog: str = PROG) -> tuple[Config, frozenset[str]]:
     """Read the command line, ``--quick`` worked in; also return the names of the given fields."""
-    config, given = parse_given(Config, argv, prog=PROG, description=__doc__ or "")
+    config, given = parse_given(
+        Config, arguments, prog=prog, description=__doc__ or "", epilog=_EPILOG
+    )
     return (quick(config, given) if config.quick else config), given
 
 
-def train_by_flags(argv: Sequence[str]) -> int:
-    """Train as the flags say and return the exit code; bad input is a ``ValueError``."""
-    config, given = resolve(argv)
+def run(arguments: Sequence[str], prog: str) -> int:
+    """Train by the flags of the task and return the exit code; bad input is a ``ValueError``."""
+    config, given = resolve(arguments, prog)
     if config.resume:
         with RunFolder.opened(config.out or newest_run(PROG)) as folder:
             config = _begun(config, given, folder)

@@ -8,13 +8,14 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from des.base.command import EXIT_CODES, UsageError, exit_code_of
+from des.base.command import EXIT_CODES, UsageError
 from des.base.document import DOCUMENT
 from des.base.flags import JsonFlag, option, parse, to_dict
 from des.base.lazy import lazy
 from scenarios.frame.files import write_csv, write_json
 from scenarios.frame.outputs import OutputChoice, figures_option, parquet_option, write_outputs
 from scenarios.frame.run_folder import RunFolder
+from scenarios.train.training_config import PROG as TRAIN
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,7 +37,7 @@ else:
     rows_report = lazy("scenarios.frame.rows_report")
 
 
-PROG = "python -m scenarios.train_local"
+PROG = f"{TRAIN} local"
 _EPILOG = f"""\
 examples:
   {PROG} --seed 0 --out runs/local-0
@@ -95,13 +96,9 @@ class Config(JsonFlag):
         return training
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit code."""
-    return exit_code_of(lambda: _command(argv))
-
-
-def _command(argv: Sequence[str] | None) -> int:
-    config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EPILOG)
+def run(arguments: Sequence[str], prog: str) -> int:
+    """Train by the flags of the task and return the exit code."""
+    config = parse(Config, arguments, prog=prog, description=__doc__ or "", epilog=_EPILOG)
     training = config.training
     choice = OutputChoice(figures=config.figures, parquet=config.parquet)
     devices.use_torch_threads(1)
