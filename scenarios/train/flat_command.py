@@ -13,19 +13,19 @@ import calibration
 from calibration import FittedFor
 from des import NO_CORRECTIONS, build_workload, check_job_fits, read_topology
 from des.base.command import EXIT_CODES
-from des.base.flags import from_dict, parse_given
+from des.base.flags import parse_given, quickened
 from des.base.interruption import INTERRUPTED
 from des.base.lazy import lazy
 from des.worlds.reading import topology_path
 from scenarios.frame.outputs import OutputChoice
 from scenarios.frame.run_folder import RunFolder
+from scenarios.train.begun_config import begun_config
 from scenarios.train.numbered_runs import newest_run, next_run
 from scenarios.train.training_config import (
     PROG,
-    RUNTIME_FIELDS,
+    QUICK_STEPS,
     Config,
     ppo_config,
-    quick,
     recorded,
     replacement_of,
 )
@@ -72,7 +72,7 @@ def resolve(arguments: Sequence[str], prog: str = PROG) -> tuple[Config, frozens
     config, given = parse_given(
         Config, arguments, prog=prog, description=__doc__ or "", epilog=_EPILOG
     )
-    return (quick(config, given) if config.quick else config), given
+    return (quickened(config, given, QUICK_STEPS) if config.quick else config), given
 
 
 def run(arguments: Sequence[str], prog: str) -> int:
@@ -80,7 +80,7 @@ def run(arguments: Sequence[str], prog: str) -> int:
     config, given = resolve(arguments, prog)
     if config.resume:
         with RunFolder.opened(config.out or newest_run(PROG)) as folder:
-            config = _begun(config, given, folder)
+            config = begun_config(config, given, folder, recorded)
             task = make_scenario_task(config)
             subject = flat_calibration.flat_subject(config, task)
             return _run(config, task, subject, folder, base_console.FittedConsole())
@@ -210,24 +210,3 @@ def _inputs(config: Config) -> dict[str, Path]:
     """Input files of which the run folder keeps copies: it can be resumed and repeated alone."""
     inputs = {"network": topology_path(config.network)}
     return inputs if config.corrections is None else inputs | {"corrections": config.corrections}
-
-
-def _begun(config: Config, given: frozenset[str], folder: RunFolder) -> Config:
-    """Configuration that the run was begun with; given flags must not contradict it."""
-    path, record = folder.path, folder.read_config()
-    current = recorded(config)
-    fixed = given - RUNTIME_FIELDS - {"kpi"}
-    folder.require_begun_with(record, {name: current[name] for name in fixed}, PROG)
-    old = from_dict(Config, record, source=str(folder.config_json))
-    corrections = None if old.corrections is None else path / old.corrections
-    kept = replace(old, network=str(path / old.network), corrections=corrections)
-    kept = replace(kept, kpi=config.kpi if "kpi" in given else old.kpi)
-    return replace(
-        kept,
-        workers=config.workers,
-        ray=config.ray,
-        figures=config.figures,
-        parquet=config.parquet,
-        out=path,
-        resume=True,
-    )

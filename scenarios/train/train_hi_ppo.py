@@ -223,9 +223,6 @@ def _placement(
         config=placement_config(config),
         at_work=at_work,
     )
-    if state is not None:
-        with console.status("drawing the worlds of the updates before the checkpoint"):
-            trainer.load_state(state, source=path)
     outcome = update_loop.train_updates(
         trainer,
         files,

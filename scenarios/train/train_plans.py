@@ -114,10 +114,6 @@ def _train(config: Config, folder: RunFolder, console: Console) -> int:
         seed=config.seed,
         config=training_settings(config),
     )
-    path = files.checkpoint
-    if path.exists():
-        with console.status("drawing the networks of the updates before the checkpoint"):
-            trainer.load_state(checkpoint.load_checkpoint(path), source=path)
     outcome = update_loop.train_updates(
         trainer,
         files,

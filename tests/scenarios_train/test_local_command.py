@@ -17,6 +17,9 @@ def test_a_quick_run_writes_all_files_and_repeats_itself(tmp_path, capsys):
     for name in ("metrics.csv", "evaluation.csv", "policy.pt"):
         assert (one / name).read_bytes() == (other / name).read_bytes()
     load_policy(one / "policy.pt")
+    (one / "policy.pt").unlink()
+    assert main(["local", "--quick", "--seed", "3", "--resume", "--out", str(one)]) in {0, 1}
+    assert (one / "policy.pt").read_bytes() == (other / "policy.pt").read_bytes()
     summary = json.loads((one / "summary.json").read_text())
     for figures in summary.values():
         assert figures["gaps"]["exhaustive"]["worst_gap"] == 0.0
