@@ -17,7 +17,7 @@ from des.cluster.policy import View
 
 @dataclass(slots=True, kw_only=True)
 class LearntOrdering(HourlyWeights):
-    """Weights chosen every hour by a network of `python -m scenarios.train_queue`."""
+    """Weights chosen every hour by a network of `python -m scenarios.east_west_train queue`."""
 
     network: TrainedPolicy
 

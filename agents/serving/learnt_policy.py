@@ -58,7 +58,7 @@ class RandomActions:
 
 @cache
 def learnt_policy(checkpoint: Path) -> LearntPolicy:
-    """Load a network trained by `python -m scenarios.train_autoscaler`, with its actions.
+    """Load a network trained by `python -m scenarios.east_west_train autoscale`, with its actions.
 
     Raises
     ------

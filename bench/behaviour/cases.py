@@ -199,8 +199,9 @@ def learning(_: Path) -> Iterator[Case]:
     """Training of Hi-PPO's policies and of the local agent, a few updates each."""
     tiny = ("--updates", "2", "--worlds", "2", "--samples", "2", "--rounds", "1", "--workers", "1")
     moves = ("--move-worlds", "2", "--move-draws", "1", "--move-updates", "2", "--out", "out")
-    yield one("learning/hi_ppo", "scenarios.train_hi_ppo", "--seed", "7", *tiny, *moves)
-    yield one("learning/local", "scenarios.train_local", "--quick", "--seed", "3", "--out", "out")
+    train = "scenarios.east_west_train"
+    yield one("learning/hi_ppo", train, "moves", "--seed", "7", *tiny, *moves)
+    yield one("learning/local", train, "local", "--quick", "--seed", "3", "--out", "out")
 
 
 def others(_: Path) -> Iterator[Case]:

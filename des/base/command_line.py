@@ -163,7 +163,7 @@ def _values(
         raise
     if unknown:
         hint = nearest(unknown[0], [each.spelling for each in flags])
-        raise UsageError(f"unknown argument {unknown[0]!r}; {hint}")
+        raise UsageError(f"{prog}: unknown argument {unknown[0]!r}; {hint}")
     values = vars(found)
     return {each.name: values[each.name] for each in flags if values[each.name] is not each.absent}
 

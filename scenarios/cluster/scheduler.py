@@ -39,7 +39,7 @@ class Config:
 
     policy: str = option("las", "ordering, such as fifo, las, srtf, tiresias, priority, fair_share")
     policy_file: Path | None = option(
-        None, "file of scenarios.train_queue, for --policy ppo", is_file=True
+        None, "policy of eastwest train queue, for --policy ppo", is_file=True
     )
     placing: str = option("first_free", "placing, such as consolidated, best_fit, packed")
     admission: str = option("accept_all", "admission, such as load_1.2 or quota_8")

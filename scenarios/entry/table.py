@@ -54,7 +54,7 @@ def _row(name: str, module: str, about: str, extra: str = "") -> Command:
 COMMANDS: tuple[Command, ...] = (
     _row("simulate", "scenarios.simulate", "Simulate one training iteration of a plan"),
     _row("decide", "scenarios.decide", "Decide where to place what, and when to change a plan"),
-    _row("train", "scenarios.east_west_train", "Train the scheduler of a world and judge it"),
+    _row("train", "scenarios.east_west_train", "Train a policy: the scheduler of a world, or TASK"),
     _row("compare", "scenarios.compare", "Compare planners and rules of re-planning"),
     _row("kpi", "scenarios.kpi", "Measure every target, with a verdict on each"),
     _row("calibrate", "calibration", "Fit the simulator to ASTRA-sim or to measurements"),
@@ -103,14 +103,6 @@ COMMANDS: tuple[Command, ...] = (
         "scenarios.ablations.proposals",
         "Compare learned proposals of plans with random ones",
     ),
-    _row(
-        "train-hi-ppo", "scenarios.train_hi_ppo", "Train placement and moves on a suite of worlds"
-    ),
-    _row("train-plans", "scenarios.train_plans", "Train the plan policy for 2 to 64 sites"),
-    _row("train-local", "scenarios.train_local", "Train the local agent inside domains"),
-    _row("train-autoscaler", "scenarios.train_autoscaler", "Train a policy that scales a fleet"),
-    _row("train-queue", "scenarios.train_queue", "Train a policy that orders a queue of jobs"),
-    _row("train-scheduling", "scenarios.train_scheduling", "Train PPO of Stable-Baselines3"),
     _row("sweep", "scenarios.sweep", "Train over a grid of seeds and hyper-parameters"),
     _row("compare-seeds", "scenarios.compare_seeds", "Train several seeds and show their spread"),
     _row("curves", "scenarios.training_curves", "Draw the training curves of placement policies"),

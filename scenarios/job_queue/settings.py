@@ -39,7 +39,7 @@ class Config(JsonFlag):
         (), "quotas of tenants, such as a=64,b=32", default_text="equal parts"
     )
     policy_file: Path | None = option(
-        None, "file of scenarios.train_queue, for --policy ppo", is_file=True, default_text="none"
+        None, "policy of eastwest train queue, for --policy ppo", is_file=True, default_text="none"
     )
     quantum: float = option(0.0, "time between preemptions [s]", default_text="the policy's")
     network: str = option(

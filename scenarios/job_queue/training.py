@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from des.base.checks import require_count, require_seed
-from des.base.command import EXIT_CODES, exit_code_of
+from des.base.command import EXIT_CODES
 from des.base.document import DOCUMENT
 from des.base.flags import JsonFlag, option, parse
 from des.base.interruption import INTERRUPTED
 from des.base.lazy import lazy
 from scenarios.frame.outputs import OutputChoice, figures_option, parquet_option
+from scenarios.train.training_config import PROG as TRAIN
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,7 +36,7 @@ else:
     trainer = lazy("agents.ppo.trainer")
     writing = lazy("scenarios.frame.writing")
 
-PROG = "python -m scenarios.train_queue"
+PROG = f"{TRAIN} queue"
 _EPILOG = f"""\
 examples:
   {PROG} --seed 0 --out runs/queue
@@ -67,13 +68,9 @@ class Config(JsonFlag):
     parquet: bool = parquet_option()
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit code."""
-    return exit_code_of(lambda: _command(argv))
-
-
-def _command(argv: Sequence[str] | None) -> int:
-    config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EPILOG)
+def run(arguments: Sequence[str], prog: str) -> int:
+    """Train by the flags of the task and return the exit code."""
+    config = parse(Config, arguments, prog=prog, description=__doc__ or "", epilog=_EPILOG)
     require_seed("--seed", "value", config.seed)
     for name in ("steps", "envs", "queues"):
         require_count(f"--{name}", "value", getattr(config, name))

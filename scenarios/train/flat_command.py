@@ -12,19 +12,20 @@ from typing import TYPE_CHECKING
 import calibration
 from calibration import FittedFor
 from des import NO_CORRECTIONS, build_workload, check_job_fits, read_topology
-from des.base.flags import from_dict, parse_given
+from des.base.command import EXIT_CODES
+from des.base.flags import parse_given, quickened
 from des.base.interruption import INTERRUPTED
 from des.base.lazy import lazy
 from des.worlds.reading import topology_path
 from scenarios.frame.outputs import OutputChoice
 from scenarios.frame.run_folder import RunFolder
+from scenarios.train.begun_config import begun_config
 from scenarios.train.numbered_runs import newest_run, next_run
 from scenarios.train.training_config import (
     PROG,
-    RUNTIME_FIELDS,
+    QUICK_STEPS,
     Config,
     ppo_config,
-    quick,
     recorded,
     replacement_of,
 )
@@ -56,19 +57,30 @@ else:
     training_calibration = lazy("scenarios.train.training_calibration")
     training_loop = lazy("scenarios.train.training_loop")
 
+_EPILOG = f"""\
+examples:
+  {PROG} flat --quick --out runs/try
+  {PROG} flat --actions per_layer --replacement full
+  {PROG} --resume
 
-def resolve(argv: Sequence[str] | None) -> tuple[Config, frozenset[str]]:
+exit codes: 0 done; 2 a flag or a file is wrong, or the folder is in use; {EXIT_CODES}
+"""
+
+
+def resolve(arguments: Sequence[str], prog: str = PROG) -> tuple[Config, frozenset[str]]:
     """Read the command line, ``--quick`` worked in; also return the names of the given fields."""
-    config, given = parse_given(Config, argv, prog=PROG, description=__doc__ or "")
-    return (quick(config, given) if config.quick else config), given
+    config, given = parse_given(
+        Config, arguments, prog=prog, description=__doc__ or "", epilog=_EPILOG
+    )
+    return (quickened(config, given, QUICK_STEPS) if config.quick else config), given
 
 
-def train_by_flags(argv: Sequence[str]) -> int:
-    """Train as the flags say and return the exit code; bad input is a ``ValueError``."""
-    config, given = resolve(argv)
+def run(arguments: Sequence[str], prog: str) -> int:
+    """Train by the flags of the task and return the exit code; bad input is a ``ValueError``."""
+    config, given = resolve(arguments, prog)
     if config.resume:
         with RunFolder.opened(config.out or newest_run(PROG)) as folder:
-            config = _begun(config, given, folder)
+            config = begun_config(config, given, folder, recorded)
             task = make_scenario_task(config)
             subject = flat_calibration.flat_subject(config, task)
             return _run(config, task, subject, folder, base_console.FittedConsole())
@@ -198,24 +210,3 @@ def _inputs(config: Config) -> dict[str, Path]:
     """Input files of which the run folder keeps copies: it can be resumed and repeated alone."""
     inputs = {"network": topology_path(config.network)}
     return inputs if config.corrections is None else inputs | {"corrections": config.corrections}
-
-
-def _begun(config: Config, given: frozenset[str], folder: RunFolder) -> Config:
-    """Configuration that the run was begun with; given flags must not contradict it."""
-    path, record = folder.path, folder.read_config()
-    current = recorded(config)
-    fixed = given - RUNTIME_FIELDS - {"kpi"}
-    folder.require_begun_with(record, {name: current[name] for name in fixed}, PROG)
-    old = from_dict(Config, record, source=str(folder.config_json))
-    corrections = None if old.corrections is None else path / old.corrections
-    kept = replace(old, network=str(path / old.network), corrections=corrections)
-    kept = replace(kept, kpi=config.kpi if "kpi" in given else old.kpi)
-    return replace(
-        kept,
-        workers=config.workers,
-        ray=config.ray,
-        figures=config.figures,
-        parquet=config.parquet,
-        out=path,
-        resume=True,
-    )

@@ -19,7 +19,6 @@ from agents.hi_ppo.moves.move_env import MoveGame, game_of
 from agents.hi_ppo.moves.move_policy import MovePolicy
 from agents.hi_ppo.moves.move_training import MoveTrainer, MoveTrainingConfig, MoveUpdate
 from agents.judge.steady_judge import SteadyJudge
-from agents.ppo.checkpoint import load_checkpoint
 from agents.replanning.pool import candidate_pool
 from agents.replanning.tables import EpisodeTables, levels_of, tables_of
 from des import NO_CORRECTIONS, Corrections, Placement, Plan
@@ -119,8 +118,6 @@ def train_move_stage(
         console.print(f"moves: {len(games)} episodes of {len(paths)} worlds", soft_wrap=True)
     trainer = MoveTrainer(games, config=stage.training, seed=stage.seed)
     files = UpdateFiles(log=folder.path / MOVES_CSV, checkpoint=folder.path / MOVES_PT)
-    if files.checkpoint.exists():
-        trainer.load_state(load_checkpoint(files.checkpoint), source=files.checkpoint)
     outcome = train_updates(
         trainer,
         files,

@@ -11,10 +11,10 @@ from des.base.command import UsageError
 from des.base.fields import from_text, kinds_of
 from scenarios.frame.run_folder import RunFolder
 from scenarios.train import flat_command
-from scenarios.train.training_config import RUNTIME_FIELDS, Config
+from scenarios.train.training_config import WHERE_RUN, Config
 from scenarios.train.training_points import TrainingPoint
 
-NOT_VARIED = RUNTIME_FIELDS | {"policy", "seed", "quick"}
+NOT_VARIED = WHERE_RUN | {"policy", "seed", "quick"}
 """Fields of the scenario that are no settings: how a run is done, and what has its own flag."""
 
 _KINDS = {name: kind for name, kind in kinds_of(Config).items() if name not in NOT_VARIED}

@@ -1,18 +1,17 @@
-"""Train Hi-PPO on the training suite: the placement policy, then the move policy."""
+"""Train Hi-PPO on the training suite: the placement policy, then the move policy if asked."""
 
 from __future__ import annotations
 
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from des.base.checks import require_count, require_seed
-from des.base.command import EXIT_CODES, exit_code_of
+from des.base.command import EXIT_CODES
 from des.base.document import DOCUMENT
 from des.base.flags import JsonFlag, option, parse, to_dict
 from des.base.interruption import INTERRUPTED
@@ -28,6 +27,7 @@ from scenarios.train.hi_ppo_files import (
     POLICIES_PT,
 )
 from scenarios.train.hi_ppo_networks import training_networks
+from scenarios.train.training_config import PROG as TRAIN
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -58,24 +58,24 @@ else:
     workplace = lazy("scenarios.train.workplace")
 
 
-PROG = "python -m scenarios.train_hi_ppo"
-
+_EVERY = update_loop.UPDATES_PER_CHECKPOINT
 _EPILOG = f"""\
 Networks are those of suite("train"): at random epochs of random draws for the placement policy,
 whole draws for the move policy. The same seed gives the same weights to the last bit, whatever the
 number of workers, on the same machine and versions.
 
 examples:
-  {PROG} --seed 0 --out runs/hi_ppo-0
-  {PROG} --seed 0 --out runs/hi_ppo-0 --resume
+  {TRAIN} moves --seed 0 --out runs/hi_ppo-0
+  {TRAIN} placement --imitation 0 --out runs/pure-0
+  {TRAIN} moves --seed 0 --out runs/hi_ppo-0 --resume
 
 files written to --out:
   config.json    settings, versions and source revision
   {PLACEMENT_CSV}  one row per update of the placement policy
-  {PLACEMENT_PT}   the placement policy and the state of its training, every {{every}} updates
+  {PLACEMENT_PT}   the placement policy and the state of its training, every {_EVERY} updates
   tables/        episodes that the move policy is trained on; may be deleted afterwards
   {MOVES_CSV}      one row per update of the move policy
-  {MOVES_PT}       the move policy and the state of its training, every {{every}} updates
+  {MOVES_PT}       the move policy and the state of its training, every {_EVERY} updates
   {POLICIES_PT}      both, and the range of the worlds: for scenarios.kpi, agents.decide and others
 
 --resume continues the run in --out from its checkpoints, to the same bytes as a run that was not
@@ -90,8 +90,10 @@ _WHERE_RUN = frozenset({"out", "workers", "ray", "resume"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config(JsonFlag):
-    """Settings of a training of Hi-PPO; the fields are the flags."""
+class PlacementSettings(JsonFlag):
+    """Settings of a training of the placement policy."""
+
+    prog: ClassVar[str] = f"{TRAIN} placement"
 
     out: Path = option(Path("runs/hi_ppo"), "new or empty folder of the run")
     seed: int = option(0, "seed of everything")
@@ -103,9 +105,6 @@ class Config(JsonFlag):
     sees_preference: bool = option(
         True, "give the policy the preference as an input (it is always part of the cost)"
     )
-    move_worlds: int = option(200, "worlds that the move policy is trained on; 0: no move policy")
-    move_draws: int = option(3, "episodes of each of them")
-    move_updates: int = option(150, "updates of the move policy")
     workers: int = option(2, "processes that make episodes; they change nothing but the time")
     ray: str | None = option(
         None, "Ray that makes episodes: local, auto or HOST:PORT; none: processes of this machine"
@@ -113,24 +112,48 @@ class Config(JsonFlag):
     resume: bool = option(False, "continue the run in --out with its original flags")
 
     def __post_init__(self) -> None:
-        require_seed(PROG, "seed", self.seed)
-        for name in ("updates", "worlds", "samples", "move_draws", "move_updates", "workers"):
-            require_count(PROG, name, getattr(self, name))
-        if self.move_worlds:
-            require_count(PROG, "move_worlds", self.move_worlds)
+        require_seed(self.prog, "seed", self.seed)
+        for name in ("updates", "worlds", "samples", "workers"):
+            require_count(self.prog, name, getattr(self, name))
         placement_config(self)  # refuses what it cannot train with
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit code."""
-    return exit_code_of(lambda: _command(argv))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config(PlacementSettings):
+    """Settings of a training of both policies."""
+
+    prog: ClassVar[str] = f"{TRAIN} moves"
+
+    move_worlds: int = option(200, "worlds that the move policy is trained on; 0: no move policy")
+    move_draws: int = option(3, "episodes of each of them")
+    move_updates: int = option(150, "updates of the move policy")
+
+    def __post_init__(self) -> None:
+        PlacementSettings.__post_init__(self)
+        for name in ("move_draws", "move_updates"):
+            require_count(self.prog, name, getattr(self, name))
+        if self.move_worlds:
+            require_count(self.prog, "move_worlds", self.move_worlds)
 
 
-def _command(argv: Sequence[str] | None) -> int:
-    epilog = _EPILOG.format(every=update_loop.UPDATES_PER_CHECKPOINT)
-    config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=epilog)
+def run(arguments: Sequence[str], prog: str) -> int:
+    """Train by the flags of the task and return the exit code."""
+    kind = PlacementSettings if prog == PlacementSettings.prog else Config
+    config = parse(kind, arguments, prog=prog, description=__doc__ or "", epilog=_EPILOG)
+    if not isinstance(config, Config):  # no move policy
+        given = {one.name: getattr(config, one.name) for one in fields(config)}
+        config = Config(**given, move_worlds=0)
     devices.use_torch_threads(1)
-    with workplace.workplace(config.workers, config.ray) as at_work, _folder(config) as folder:
+    with (
+        workplace.workplace(config.workers, config.ray) as at_work,
+        RunFolder.begun_or_resumed(
+            config.out,
+            _recorded(config),
+            prog,
+            resume=config.resume,
+            unrecorded=_recorded(Config()),
+        ) as folder,
+    ):
         return _train(config, folder, base_console.FittedConsole(), at_work)
 
 
@@ -158,16 +181,6 @@ def _train(config: Config, folder: RunFolder, console: Console, at_work: Paralle
         f"policies: {folder.path / POLICIES_PT}, SHA-256 {digest}\n"
     )
     return 0
-
-
-def _folder(config: Config) -> AbstractContextManager[RunFolder]:
-    return RunFolder.begun_or_resumed(
-        config.out,
-        _recorded(config),
-        PROG,
-        resume=config.resume,
-        unrecorded=_recorded(Config()),
-    )
 
 
 def _recorded(config: Config) -> dict[str, object]:
@@ -210,9 +223,6 @@ def _placement(
         config=placement_config(config),
         at_work=at_work,
     )
-    if state is not None:
-        with console.status("drawing the worlds of the updates before the checkpoint"):
-            trainer.load_state(state, source=path)
     outcome = update_loop.train_updates(
         trainer,
         files,
@@ -256,7 +266,7 @@ def trained_range(seed: int) -> TrainedRange:
     )
 
 
-def placement_config(config: Config) -> PlacementConfig:
+def placement_config(config: PlacementSettings) -> PlacementConfig:
     """Settings of the trainer."""
     settings = replace(
         placement_settings.PlacementConfig(),

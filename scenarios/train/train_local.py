@@ -8,21 +8,27 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from des.base.command import EXIT_CODES, UsageError, exit_code_of
+from des.base.command import EXIT_CODES, UsageError
 from des.base.document import DOCUMENT
-from des.base.flags import JsonFlag, option, parse, to_dict
+from des.base.flags import JsonFlag, option, parse
+from des.base.interruption import INTERRUPTED
 from des.base.lazy import lazy
-from scenarios.frame.files import write_csv, write_json
+from scenarios.frame.files import write_json
 from scenarios.frame.outputs import OutputChoice, figures_option, parquet_option, write_outputs
+from scenarios.frame.repeat import repeated_settings
 from scenarios.frame.run_folder import RunFolder
+from scenarios.train import update_loop
+from scenarios.train.training_config import PROG as TRAIN
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from agents.hi_ppo.local import decide, policy
     from agents.hi_ppo.local import training as local_training
+    from agents.hi_ppo.local.policy import LocalPolicy
     from agents.hi_ppo.local.training import LocalTraining
     from agents.ppo import devices
+    from des.base import console as base_console
     from scenarios.frame import rows_report
     from scenarios.frame.report import Report
     from scenarios.train import local_evaluation
@@ -31,20 +37,21 @@ else:
     policy = lazy("agents.hi_ppo.local.policy")
     local_training = lazy("agents.hi_ppo.local.training")
     devices = lazy("agents.ppo.devices")
+    base_console = lazy("des.base.console")
     local_evaluation = lazy("scenarios.train.local_evaluation")
-    pd = lazy("pandas")
     rows_report = lazy("scenarios.frame.rows_report")
 
 
-PROG = "python -m scenarios.train_local"
+PROG = f"{TRAIN} local"
 _EPILOG = f"""\
 examples:
   {PROG} --seed 0 --out runs/local-0
+  {PROG} --seed 0 --out runs/local-0 --resume
   {PROG} --quick --out runs/try
 
-files in the folder: config.json; metrics.csv, one row per update; policy.pt; evaluation.csv, one
-  row per held-out case and method; timings.csv, one row per decision (--parquet: both also as
-  Parquet); summary.json; report.html and its picture (--figures)
+files in the folder: config.json; metrics.csv, one row per update; training.pt, what --resume needs;
+  policy.pt; evaluation.csv, one row per held-out case and method; timings.csv, one row per decision
+  (--parquet: both also as Parquet); summary.json; report.html and its picture (--figures)
 
 exit codes: 0 the mean gap is at most --largest-gap; 1 it is not; 2 a flag is wrong;
   {EXIT_CODES}
@@ -70,6 +77,7 @@ class Config(JsonFlag):
     num_proposals: int = option(16, "options that the agent binds, by policy and estimate in turn")
     sees_estimate: bool = option(True, "whether the policy sees an estimate of every option")
     largest_gap: float = option(0.01, "mean gap of either kind; above it the exit code is 1")
+    resume: bool = option(False, "continue the run in --out with its original flags")
     quick: bool = option(False, "a run of seconds that shows all steps and learns little")
     figures: tuple[str, ...] = figures_option()
     parquet: bool = parquet_option()
@@ -95,31 +103,45 @@ class Config(JsonFlag):
         return training
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit code."""
-    return exit_code_of(lambda: _command(argv))
-
-
-def _command(argv: Sequence[str] | None) -> int:
-    config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EPILOG)
+def run(arguments: Sequence[str], prog: str) -> int:
+    """Train by the flags of the task and return the exit code."""
+    config = parse(Config, arguments, prog=prog, description=__doc__ or "", epilog=_EPILOG)
     training = config.training
     choice = OutputChoice(figures=config.figures, parquet=config.parquet)
     devices.use_torch_threads(1)
-    with RunFolder.created(config.out) as folder:
-        folder.write_config(to_dict(config))
-        summary = _train(config, training, folder, choice)
+    with RunFolder.begun_or_resumed(
+        config.out, repeated_settings(config), PROG, resume=config.resume
+    ) as folder:
+        trained = _trained(training, folder)
+        if trained is None:
+            return INTERRUPTED
+        summary = _judge(config, trained, folder, choice)
     DOCUMENT.add(**summary, out=config.out)
     return _show(config, summary)
 
 
-def _train(
-    config: Config, training: LocalTraining, folder: RunFolder, choice: OutputChoice
-) -> dict[str, dict[str, object]]:
-    """Train, judge and write all files; returns what `summarise_local` does."""
+def _trained(training: LocalTraining, folder: RunFolder) -> LocalPolicy | None:
+    """Train from where the folder has it, and write the policy; None if that was stopped."""
     trainer = local_training.LocalTrainer(training)
-    write_csv(folder.metrics_csv, pd.DataFrame(list(trainer.updates())))
+    outcome = update_loop.train_updates(
+        trainer,
+        update_loop.UpdateFiles(log=folder.metrics_csv, checkpoint=folder.path / "training.pt"),
+        local_training.LocalReport,
+        name="local",
+        tell=lambda one: f"reward {one.mean_reward:.3f}, of the best {one.mean_best_reward:.3f}",
+        console=base_console.FittedConsole(),
+    )
+    if not outcome.is_complete:
+        return None
     policy.save_policy(folder.path / "policy.pt", trainer.policy, asdict(training))
-    agent = decide.LocalAgent(policy=trainer.policy, num_proposals=config.num_proposals)
+    return trainer.policy
+
+
+def _judge(
+    config: Config, trained: LocalPolicy, folder: RunFolder, choice: OutputChoice
+) -> dict[str, dict[str, object]]:
+    """Judge the policy and write the rows; returns what `summarise_local` does."""
+    agent = decide.LocalAgent(policy=trained, num_proposals=config.num_proposals)
     num_evaluated = 32 if config.quick else config.num_evaluated
     timings = local_evaluation.time_decisions(agent, num_evaluated)
     evaluation = local_evaluation.evaluate_local(agent, num_evaluated)

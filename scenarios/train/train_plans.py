@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from des.base.checks import require_count, require_seed
-from des.base.command import EXIT_CODES, exit_code_of
+from des.base.command import EXIT_CODES
 from des.base.document import DOCUMENT
 from des.base.flags import JsonFlag, option, parse, to_dict
 from des.base.interruption import INTERRUPTED
 from des.base.lazy import lazy
 from scenarios.frame.run_folder import RunFolder
 from scenarios.train import update_loop
+from scenarios.train.training_config import PROG as TRAIN
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -37,7 +38,7 @@ else:
     plan_networks = lazy("scenarios.train.plan_networks")
 
 
-PROG = "python -m scenarios.train_plans"
+PROG = f"{TRAIN} plans"
 TRAINING_PT, PLANS_PT, PLANS_CSV = "training.pt", "plans.pt", "plans.csv"
 
 _EPILOG = f"""\
@@ -52,7 +53,7 @@ examples:
 files written to --out:
   config.json  settings, versions and source revision
   {PLANS_CSV}   one row per update: costs are logarithms of step times over even work
-  {TRAINING_PT}  the state of the training, every {{every}} updates
+  {TRAINING_PT}  the state of the training, every {update_loop.UPDATES_PER_CHECKPOINT} updates
   {PLANS_PT}    the policy
 
 exit codes: 0 done; 2 a flag is wrong, or the folder holds files or cannot be written;
@@ -89,14 +90,9 @@ def training_settings(config: Config) -> PlanConfig:
     return settings if config.imitation else replace(settings, look_ahead_budget=0)
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit code."""
-    return exit_code_of(lambda: _command(argv))
-
-
-def _command(argv: Sequence[str] | None) -> int:
-    epilog = _EPILOG.format(every=update_loop.UPDATES_PER_CHECKPOINT)
-    config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=epilog)
+def run(arguments: Sequence[str], prog: str) -> int:
+    """Train by the flags of the task and return the exit code."""
+    config = parse(Config, arguments, prog=prog, description=__doc__ or "", epilog=_EPILOG)
     devices.use_torch_threads(1)
     with RunFolder.begun_or_resumed(
         config.out, _recorded(config), PROG, resume=config.resume
@@ -118,10 +114,6 @@ def _train(config: Config, folder: RunFolder, console: Console) -> int:
         seed=config.seed,
         config=training_settings(config),
     )
-    path = files.checkpoint
-    if path.exists():
-        with console.status("drawing the networks of the updates before the checkpoint"):
-            trainer.load_state(checkpoint.load_checkpoint(path), source=path)
     outcome = update_loop.train_updates(
         trainer,
         files,

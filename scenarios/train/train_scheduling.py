@@ -15,7 +15,7 @@ import numpy as np
 from agents.trainers.ideal import IDEAL
 from agents.trainers.table import trainer_named
 from des.base.checks import require_count, require_seed
-from des.base.command import EXIT_CODES, UsageError, exit_code_of
+from des.base.command import EXIT_CODES, UsageError
 from des.base.document import DOCUMENT
 from des.base.flags import JsonFlag, option, parse, to_dict
 from des.base.lazy import lazy
@@ -24,6 +24,7 @@ from des.figures.marks import Points
 from des.figures.palette import BLUE
 from scenarios.frame.outputs import OutputChoice, figures_option, parquet_option, write_outputs
 from scenarios.frame.run_folder import RunFolder
+from scenarios.train.training_config import PROG as TRAIN
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -54,7 +55,7 @@ else:
     pd = lazy("pandas")
     statistics = lazy("scenarios.frame.statistics")
 
-PROG = "python -m scenarios.train_scheduling"
+PROG = f"{TRAIN} scheduling"
 POLICIES_CSV = "policies.csv"
 HELD_OUT_SEED = 2**40
 """Draws that policies are judged on have seeds from here on; those of the training are below."""
@@ -128,13 +129,9 @@ class PolicyRow:
     training_cpu_s: float
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit code."""
-    return exit_code_of(lambda: _command(argv))
-
-
-def _command(argv: Sequence[str] | None) -> None:
-    config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EPILOG)
+def run(arguments: Sequence[str], prog: str) -> int:
+    """Train by the flags of the task and return the exit code."""
+    config = parse(Config, arguments, prog=prog, description=__doc__ or "", epilog=_EPILOG)
     choice = OutputChoice(figures=config.figures, parquet=config.parquet)
     devices.use_torch_threads(1)
     with RunFolder.created(config.out) as folder:
@@ -151,6 +148,7 @@ def _command(argv: Sequence[str] | None) -> None:
         frame = pd.DataFrame(list(map(asdict, rows)))
         write_outputs(folder.path, choice, _report(config, frame), {Path(POLICIES_CSV).stem: frame})
     DOCUMENT.add(rows=frame, out=config.out)
+    return 0
 
 
 def _report(config: Config, frame: pd.DataFrame) -> Report:

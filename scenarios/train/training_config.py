@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from des.base.checks import (
     MOST_ITEMS,
@@ -190,23 +190,20 @@ class Config(JsonFlag):
                 )
 
 
-RUNTIME_FIELDS = frozenset({"out", "resume", "workers", "ray", "figures", "parquet"})
+WHERE_RUN = frozenset({"out", "resume", "workers", "ray", "figures", "parquet"})
 """Fields on where a run is done: not recorded, as results do not depend on them."""
 
 
-def quick(config: Config, given: frozenset[str]) -> Config:
-    """Return a configuration of seconds; what was given stays."""
-    short = replace(
-        config,
-        steps=1024,
-        calibration_placements=10,
-        evaluation_draws=4,
-        num_envs=16,
-        steps_per_rollout=8,
-        workers=1,
-        kpi=False,
-    )
-    return replace(short, **{name: getattr(config, name) for name in given})
+QUICK_STEPS: dict[str, Any] = {
+    "steps": 1024,
+    "calibration_placements": 10,
+    "evaluation_draws": 4,
+    "num_envs": 16,
+    "steps_per_rollout": 8,
+    "workers": 1,
+    "kpi": False,
+}
+"""Sizes of a run of seconds, where the user gives none."""
 
 
 def replacement_of(config: Config) -> Replacement | None:
@@ -249,4 +246,4 @@ def recorded(config: Config) -> dict[str, object]:
         network=f"network{topology_path(config.network).suffix}",
         corrections=None if config.corrections is None else Path("corrections.json"),
     )
-    return {name: value for name, value in to_dict(kept).items() if name not in RUNTIME_FIELDS}
+    return {name: value for name, value in to_dict(kept).items() if name not in WHERE_RUN}

@@ -12,7 +12,7 @@ from des.base.command import UsageError, exit_code_of
 from scenarios.frame.run_folder import RunFolder
 from scenarios.train import flat_command
 from scenarios.train.outcome import POLICY
-from scenarios.train.training_config import recorded
+from scenarios.train.training_config import PROG, recorded
 
 REFERENCES = ("exact", "uniform", "single_domain")
 
@@ -61,7 +61,7 @@ def train_point(point: TrainingPoint) -> int:
         return 0
     begun = point.folder.config_json.exists()
     arguments = ["--resume", "--out", str(point.folder.path)] if begun else point.arguments
-    return exit_code_of(lambda: flat_command.train_by_flags([*arguments, "--no-kpi"]))
+    return exit_code_of(lambda: flat_command.run([*arguments, "--no-kpi"], PROG))
 
 
 def train_point_unseen(point: TrainingPoint) -> str | None:

@@ -144,6 +144,9 @@ class UpdateTrainer(Protocol[Report_co]):
     def state(self) -> Mapping[str, object]:
         """Snapshot for a checkpoint."""
 
+    def load_state(self, state: Mapping[str, Any], *, source: Path) -> None:
+        """Continue from a snapshot, of the file ``source``."""
+
 
 def rows_cut(log: MetricsLog, *, step: int, update: int) -> str:
     """Cut what a log has after a checkpoint, and say so; empty if there is nothing."""
@@ -178,7 +181,11 @@ def train_updates(
     tell: Callable[[Report], str],
     console: Console,
 ) -> TrainingEnd[Report]:
-    """Run a trainer whose reports are the rows of the log."""
+    """Run a trainer whose reports are the rows of the log, from the checkpoint if there is one."""
+    path = files.checkpoint
+    if path.exists():
+        with console.status("drawing what the updates before the checkpoint have learnt from"):
+            trainer.load_state(checkpoint.load_checkpoint(path), source=path)
     training = Training(
         name=name,
         num_updates=trainer.config.num_updates,
@@ -186,7 +193,7 @@ def train_updates(
         step=trainer.step,
         row=lambda made, _: asdict(made),  # type: ignore[call-overload]
         tell=tell,
-        save=lambda: checkpoint.save_checkpoint(files.checkpoint, trainer.state()),
+        save=lambda: checkpoint.save_checkpoint(path, trainer.state()),
     )
     with files.opened(report, num_updates=trainer.update) as log:
         return run_updates(training, log, console, note=log.note)

@@ -71,7 +71,8 @@ def test_policies_trained_before_there_were_several_servers_are_refused_by_name(
     save_checkpoint(tmp_path / "local-0.pt", payload)
 
     message = (
-        r"local-0\.pt: local policy must see domains of several servers.*scenarios.train_local"
+        r"local-0\.pt: local policy must see domains of several servers"
+        r".*scenarios\.east_west_train local"
     )
     with pytest.raises(CheckpointError, match=message):
         load_policy(tmp_path / "local-0.pt")

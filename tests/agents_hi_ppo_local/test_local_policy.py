@@ -1,6 +1,6 @@
 """The policy and its training: equal bytes, checkpoints, invariances, and decisions that fit."""
 
-from dataclasses import asdict, replace
+from dataclasses import asdict, astuple, replace
 
 import numpy as np
 import pytest
@@ -19,10 +19,16 @@ from agents.hi_ppo.local.policy import LocalArchitecture, LocalPolicy, save_poli
 from agents.hi_ppo.local.rules import least_estimate
 from agents.hi_ppo.local.shipped import shipped_local
 from agents.hi_ppo.local.times import seconds_per_sequence
-from agents.hi_ppo.local.training import LocalTrainer, LocalTraining
+from agents.hi_ppo.local.training import LocalReport, LocalTrainer, LocalTraining
+from agents.ppo.checkpoint import CheckpointError, load_checkpoint, save_checkpoint
 from des import InfeasiblePlacementError
 
 SHORT = LocalTraining(num_cases=12, num_server_cases=4, num_updates=3, cases_per_update=8)
+
+
+def trained(trainer: LocalTrainer) -> list[LocalReport]:
+    """Reports of all updates of a training."""
+    return [trainer.step() for _ in range(trainer.config.num_updates)]
 
 
 def fresh_policy(seed: int = 0, **changes: object) -> LocalPolicy:
@@ -40,12 +46,27 @@ def test_two_short_trainings_write_the_same_bytes(tmp_path):
     for name in ("one", "other"):
         torch.manual_seed(len(name))  # must not matter
         trainer = LocalTrainer(SHORT)
-        rows.append(list(trainer.updates()))
+        rows.append(trained(trainer))
         files.append(tmp_path / name)
         save_policy(files[-1], trainer.policy, asdict(SHORT))
 
     assert rows[0] == rows[1]
     assert files[0].read_bytes() == files[1].read_bytes()
+
+
+def test_a_training_that_is_continued_ends_with_the_same_weights(tmp_path):
+    whole, begun, continued = (LocalTrainer(SHORT) for _ in range(3))
+    expected = trained(whole)
+    begun.step()
+    save_checkpoint(tmp_path / "training.pt", begun.state())
+    continued.load_state(load_checkpoint(tmp_path / "training.pt"), source=tmp_path / "training.pt")
+
+    assert [continued.step() for _ in range(SHORT.num_updates - 1)] == expected[1:]
+    for name, tensor in whole.policy.state_dict().items():
+        assert torch.equal(tensor, continued.policy.state_dict()[name]), name
+    other = LocalTrainer(replace(SHORT, seed=1))
+    with pytest.raises(CheckpointError, match="training must be"):
+        other.load_state(begun.state(), source=tmp_path / "training.pt")
 
 
 def test_another_seed_trains_another_policy():
@@ -76,16 +97,16 @@ def test_training_comes_close_to_the_best_plans(sees_estimate):
         return float(np.mean(gaps))
 
     before = mean_gap()
-    figures = list(trainer.updates())
+    reports = trained(trainer)
     assert mean_gap() < (0.01 if sees_estimate else 0.1) < 0.3 < before
-    assert figures[-1]["mean_reward"] > figures[0]["mean_reward"] + 0.2
-    assert figures[-1]["entropy"] < 0.5 * figures[0]["entropy"]
+    assert reports[-1].mean_reward > reports[0].mean_reward + 0.2
+    assert reports[-1].entropy < 0.5 * reports[0].entropy
 
 
 def test_groups_of_one_learn_from_the_value():
     training = replace(SHORT, group_size=1, num_updates=2)
 
-    assert all(np.isfinite(list(row.values())).all() for row in LocalTrainer(training).updates())
+    assert all(np.isfinite(astuple(one)).all() for one in trained(LocalTrainer(training)))
 
 
 @pytest.mark.parametrize("field", ["context", "options"])

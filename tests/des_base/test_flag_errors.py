@@ -84,8 +84,9 @@ def test_words_are_chosen_and_a_place_needs_no_flag():
          "; did you mean 'high'?"),
         (["k", "--parts", "a,c"], "argument --parts: must be a list, each element one of a, b"),
         (["k", "--count", "0"], "argument --count: must be a whole number from 1 to 1000000000"),
-        (["k", "--count", "1", "2"], "unknown argument '2'; allowed are KEY, --level, --parts"),
-        (["k", "l"], "unknown argument 'l'; allowed are KEY, --level, --parts"),
+        (["k", "--count", "1", "2"],
+         "demo: unknown argument '2'; allowed are KEY, --level, --parts"),
+        (["k", "l"], "demo: unknown argument 'l'; allowed are KEY, --level, --parts"),
         (["--count", "--parts", "a"], "argument --count: expected one argument, got none"),
         (["k", "--count", "-1", "--parts"], "argument --parts: expected one argument, got none"),
         ([], "demo: key is required (KEY)"),
@@ -126,7 +127,7 @@ def test_a_command_is_taken_off_the_command_line(capsys):
     for argv, message in (
         ((), "demo: COMMAND must be one of run, show, got none"),
         (("rum",), "argument COMMAND: must be one of run, show, got 'rum'; did you mean 'run'?"),
-        (("--quick",), "unknown argument '--quick'; "),
+        (("--quick",), "demo: unknown argument '--quick'; "),
     ):
         with pytest.raises(UsageError) as caught:
             taken(*argv)

@@ -26,6 +26,7 @@ from scenarios.measure.pareto.names import TABLE_NAMES
 from scenarios.measure.pareto.study import TABLES
 from scenarios.measure.targets.names import GROUP_NAMES
 from scenarios.measure.targets.table import GROUPS
+from scenarios.train.tasks import TASKS
 
 ROOT = Path(__file__).resolve().parents[2]
 HEAVY = {
@@ -48,6 +49,7 @@ COMMANDS = [
     "scenarios.job_queue",
     "scenarios.autoscale",
     *(f"scenarios.autoscale {name}" for name in AUTOSCALE_SUBCOMMANDS),
+    *(f"scenarios.east_west_train {name}" for name in TASKS),
     "scenarios.cluster",
     *(f"scenarios.cluster {name}" for name in CLUSTER_SUBCOMMANDS.commands),
     "scenarios.devices",

@@ -60,9 +60,10 @@ COMMANDS = {
         assert_same=assert_same_results,
     ),
     "hi_ppo": Command(
-        module="scenarios.train_hi_ppo",
+        module="scenarios.east_west_train",
         flags=(
-            *("--seed", "7", "--updates", "12", "--worlds", "2", "--samples", "2", "--rounds", "1"),
+            *("moves", "--seed", "7", "--updates", "12", "--worlds", "2", "--samples", "2"),
+            *("--rounds", "1"),
             *("--move-worlds", "1", "--move-draws", "1", "--move-updates", "12", "--workers", "2"),
         ),
         resumes=True,

@@ -4,7 +4,7 @@ import pytest
 
 from agents.serving.table import RULES
 from scenarios.autoscale.comparison import cost_at_equal_attainment
-from scenarios.autoscale.training import main
+from scenarios.train.east_west.command import main
 
 HEAD = "day,policy,reward,attainment,usd,num_flaps\n"
 
@@ -22,7 +22,7 @@ def test_seeds_of_a_folder_are_put_together(tmp_path, capsys):
         curve = "step,mean_reward,entropy,explained_variance\n64,-0.9,1,0\n128,-0.5,1,0\n"
         (tmp_path / f"curve-{seed}.csv").write_text(curve)
 
-    assert main(["--summary", "--out", str(tmp_path)]) == 0
+    assert main(["autoscale", "--summary", "--out", str(tmp_path)]) == 0
     said = capsys.readouterr().out
     assert "2 seeds" in said
     assert "over that of predictive on the same day: +0.150" in said
@@ -48,5 +48,5 @@ def test_cost_at_equal_attainment_is_interpolated_between_margins():
 
 @pytest.mark.parametrize("flags", [["--summary"], ["--steps", "0"], ["--seed", "-1"]])
 def test_bad_folders_and_flags_give_one_line(tmp_path, capsys, flags):
-    assert main([*flags, "--out", str(tmp_path / "none")]) == 2
+    assert main(["autoscale", *flags, "--out", str(tmp_path / "none")]) == 2
     assert capsys.readouterr().err.count("\n") == 1

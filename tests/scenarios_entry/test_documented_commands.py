@@ -13,11 +13,12 @@ from des.base.command import UsageError
 from des.base.command_line import PRINT_FLAGS
 from scenarios.entry.command import command_named
 from scenarios.entry.table import COMMANDS, Command
+from scenarios.train.tasks import TASKS
 
 BEHIND = Command(name="agents.decide", module="agents.decide", about="Decide, without a report")
 """Module with a part of the flags of `eastwest decide`."""
 BY_MODULE = {command.module: command for command in (*COMMANDS, BEHIND)}
-OPTIONAL_SUBCOMMANDS = {"autoscale": {"capacity", "queues", "shared", "speed"}}
+OPTIONAL_SUBCOMMANDS = {"autoscale": {"capacity", "queues", "shared", "speed"}, "train": set(TASKS)}
 """Subcommands of commands that have flags of their own as well."""
 EXPLAINED = {"X", "NAME", "..."}
 """Words that stand for any command."""

@@ -26,15 +26,16 @@ def printed(command, arguments, capsys):
 
 
 def flags_of(command, path, capsys):
-    """Flags of a command or subcommand; names without dashes are subcommands."""
+    """Flags of a command or subcommand; names without dashes are its subcommands."""
     lines = printed(command, [*path, PRINT_FLAGS], capsys).splitlines()
     return [line.partition("\t")[0] for line in lines]
 
 
 def paths_of(command, capsys):
-    """Subcommands, each as a path of one word; the empty path of a command without any."""
+    """Subcommands, each as a path of one word; the empty path of a command with flags itself."""
     found = flags_of(command, [], capsys)
-    return [[]] if found[0].startswith("--") else [[name] for name in found]
+    subcommands = [[name] for name in found if name and not name.startswith("--")]
+    return [[], *subcommands] if any(name.startswith("--") for name in found) else subcommands
 
 
 @pytest.mark.parametrize("command", BUILT, ids=lambda each: each.name)

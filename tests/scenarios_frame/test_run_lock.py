@@ -19,8 +19,6 @@ from scenarios import (
     pareto,
     robustness,
     sweep,
-    train_hi_ppo,
-    train_local,
 )
 from scenarios.ablations import __main__ as ablations
 from scenarios.frame.run_folder import RunFolder
@@ -44,8 +42,8 @@ COMMANDS = [
     (pareto, ["--worlds", "1"]),
     (robustness, ["--num-worlds", "1"]),
     (sweep, ["--quick"]),
-    (train_hi_ppo, ["--updates", "1"]),
-    (train_local, ["--quick"]),
+    (east_west_train, ["moves", "--updates", "1"]),
+    (east_west_train, ["local", "--quick"]),
 ]
 
 
@@ -147,11 +145,17 @@ def test_every_command_with_a_run_folder_respects_the_lock(command, flags, tmp_p
     assert [path.name for path in tmp_path.iterdir()] in ([], [LOCK])
 
 
-@pytest.mark.parametrize("command", [east_west_train, kpi, train_hi_ppo])
-def test_a_run_that_is_under_way_cannot_be_resumed(command, tmp_path, capsys):
-    settings = '{"policy": "hi_ppo"}' if command is east_west_train else "{}"
+@pytest.mark.parametrize(
+    ("command", "task", "settings"),
+    [
+        (east_west_train, [], '{"policy": "hi_ppo"}'),
+        (kpi, [], "{}"),
+        (east_west_train, ["moves"], "{}"),
+    ],
+)
+def test_a_run_that_is_under_way_cannot_be_resumed(command, task, settings, tmp_path, capsys):
     (tmp_path / "config.json").write_text(f'{{"config": {settings}}}')
     with held_elsewhere(tmp_path) as other:
-        assert command.main(["--resume", "--out", str(tmp_path)]) == 2
+        assert command.main([*task, "--resume", "--out", str(tmp_path)]) == 2
 
     assert f"process {other.pid} is using it" in capsys.readouterr().err

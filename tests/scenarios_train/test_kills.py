@@ -10,7 +10,7 @@ from killed_runs import killed_after_rows, killed_at
 from training_runs import assert_same_results, interrupted
 
 from agents.ppo.checkpoint import load_checkpoint
-from scenarios import east_west_train, sweep, train_hi_ppo
+from scenarios import east_west_train, sweep
 from scenarios.frame.run_folder import RunFolder
 from scenarios.train.hi_ppo_files import (
     MOVES_CSV,
@@ -27,7 +27,8 @@ TRAIN = [
 """16 updates; checkpoints of the 10th and the last."""
 
 HI_PPO = [
-    *("--seed", "7", "--updates", "12", "--worlds", "2", "--samples", "2", "--rounds", "1"),
+    *("moves", "--seed", "7", "--updates", "12", "--worlds", "2", "--samples", "2"),
+    *("--rounds", "1"),
     *("--move-worlds", "0", "--workers", "1"),
 ]
 """12 updates; checkpoints of the 10th and the last."""
@@ -48,7 +49,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def undisturbed_hi_ppo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An undisturbed training of Hi-PPO."""
     folder = tmp_path_factory.mktemp("hi_ppo") / "run"
-    assert train_hi_ppo.main([*HI_PPO, "--out", str(folder)]) == 0
+    assert east_west_train.main([*HI_PPO, "--out", str(folder)]) == 0
     return folder
 
 
@@ -132,7 +133,7 @@ def assert_same_hi_ppo(one: Path, other: Path, names: tuple[str, ...] = HI_PPO_F
 def killed_hi_ppo(tmp_path) -> Path:
     """A training of Hi-PPO with a checkpoint of update 10 and 11 rows."""
     run = tmp_path / "run"
-    module, flags = "scenarios.train_hi_ppo", [*HI_PPO, "--out", str(run)]
+    module, flags = "scenarios.east_west_train", [*HI_PPO, "--out", str(run)]
     assert killed_after_rows(11, run / PLACEMENT_CSV, module, flags)
     if load_checkpoint(run / PLACEMENT_PT)["update"] != 10:
         pytest.skip("the last checkpoint was written before the process could be killed")
@@ -146,7 +147,7 @@ def test_a_training_of_hi_ppo_goes_on_from_the_update_of_its_checkpoint(
     shutil.copyfile(undisturbed_hi_ppo / PLACEMENT_CSV, killed_hi_ppo / PLACEMENT_CSV)
     capsys.readouterr()
 
-    assert train_hi_ppo.main([*HI_PPO, "--resume", "--out", str(killed_hi_ppo)]) == 0
+    assert east_west_train.main([*HI_PPO, "--resume", "--out", str(killed_hi_ppo)]) == 0
 
     said = " ".join(capsys.readouterr().out.split())
     assert "2 rows after the checkpoint, which is of update 10, are cut" in said
@@ -158,7 +159,7 @@ def test_a_log_that_ends_before_the_checkpoint_is_one_error(undisturbed_hi_ppo, 
     lines = (run / PLACEMENT_CSV).read_text().splitlines(keepends=True)
     (run / PLACEMENT_CSV).write_text("".join(lines[:9]))
 
-    assert train_hi_ppo.main([*HI_PPO, "--resume", "--out", str(run)]) == 2
+    assert east_west_train.main([*HI_PPO, "--resume", "--out", str(run)]) == 2
 
     assert capsys.readouterr().err == (
         f"error: {run / PLACEMENT_CSV}: must have a row for each of the 12 updates of the "
@@ -170,9 +171,9 @@ def test_a_log_that_ends_before_the_checkpoint_is_one_error(undisturbed_hi_ppo, 
 @pytest.mark.parametrize("place", range(1, 40))
 def test_a_training_of_hi_ppo_that_is_killed_anywhere_goes_on(place, undisturbed_hi_ppo, tmp_path):
     run = tmp_path / "run"
-    killed_at(place, "scenarios.train_hi_ppo", [*HI_PPO, "--out", str(run)], run)
+    killed_at(place, "scenarios.east_west_train", [*HI_PPO, "--out", str(run)], run)
 
-    assert train_hi_ppo.main(flags_for(run, HI_PPO, repeated=True)) == 0
+    assert east_west_train.main(flags_for(run, HI_PPO, repeated=True)) == 0
 
     assert_same_hi_ppo(undisturbed_hi_ppo, run)
 
@@ -180,12 +181,12 @@ def test_a_training_of_hi_ppo_that_is_killed_anywhere_goes_on(place, undisturbed
 @pytest.mark.soak
 def test_the_moves_of_hi_ppo_go_on_wherever_they_are_killed(tmp_path):
     whole, run = tmp_path / "whole", tmp_path / "run"
-    assert train_hi_ppo.main([*WITH_MOVES, "--out", str(whole)]) == 0
+    assert east_west_train.main([*WITH_MOVES, "--out", str(whole)]) == 0
     for place in (22, 14, 18, 10, 12):
         flags = flags_for(run, WITH_MOVES, repeated=True)
-        killed_at(place, "scenarios.train_hi_ppo", flags, run)
+        killed_at(place, "scenarios.east_west_train", flags, run)
 
-    assert train_hi_ppo.main(flags_for(run, WITH_MOVES, repeated=True)) == 0
+    assert east_west_train.main(flags_for(run, WITH_MOVES, repeated=True)) == 0
 
     assert_same_hi_ppo(whole, run, (*HI_PPO_FILES, MOVES_CSV, MOVES_PT))
 

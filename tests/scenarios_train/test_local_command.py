@@ -6,17 +6,20 @@ import pandas as pd
 from command_output import PAPER, assert_measurement_is_written
 
 from agents.hi_ppo.local.policy import load_policy
-from scenarios.train.train_local import main
+from scenarios.train.east_west.command import main
 
 
 def test_a_quick_run_writes_all_files_and_repeats_itself(tmp_path, capsys):
     for name in ("one", "other"):
-        assert main(["--quick", "--seed", "3", "--out", str(tmp_path / name)]) in {0, 1}
+        assert main(["local", "--quick", "--seed", "3", "--out", str(tmp_path / name)]) in {0, 1}
 
     one, other = tmp_path / "one", tmp_path / "other"
     for name in ("metrics.csv", "evaluation.csv", "policy.pt"):
         assert (one / name).read_bytes() == (other / name).read_bytes()
     load_policy(one / "policy.pt")
+    (one / "policy.pt").unlink()
+    assert main(["local", "--quick", "--seed", "3", "--resume", "--out", str(one)]) in {0, 1}
+    assert (one / "policy.pt").read_bytes() == (other / "policy.pt").read_bytes()
     summary = json.loads((one / "summary.json").read_text())
     for figures in summary.values():
         assert figures["gaps"]["exhaustive"]["worst_gap"] == 0.0
@@ -29,14 +32,14 @@ def test_a_quick_run_writes_all_files_and_repeats_itself(tmp_path, capsys):
 
 
 def test_a_gap_above_what_is_allowed_shows_in_the_exit_code(tmp_path):
-    flags = ["--quick", "--out", str(tmp_path / "run"), "--num-proposals", "1"]
+    flags = ["local", "--quick", "--out", str(tmp_path / "run"), "--num-proposals", "1"]
 
     assert main([*flags, "--largest-gap", "-1", *PAPER]) == 1
     assert_measurement_is_written(tmp_path / "run", rows="evaluation", figure="local_gaps")
 
 
 def test_bad_flags_are_one_line(tmp_path, capsys):
-    assert main(["--out", str(tmp_path), "--num-evaluated", "0"]) == 2
+    assert main(["local", "--out", str(tmp_path), "--num-evaluated", "0"]) == 2
     assert "num_evaluated must be at least 1, got 0" in capsys.readouterr().err
-    assert main(["--out", str(tmp_path), "--seed", "-1"]) == 2
+    assert main(["local", "--out", str(tmp_path), "--seed", "-1"]) == 2
     assert "seed must be a whole number within" in capsys.readouterr().err

@@ -9,11 +9,11 @@ from agents.hi_ppo.placement.config import PlacementArchitecture, PlacementConfi
 from agents.hi_ppo.placement.placement_training import PlacementTrainer
 from agents.ppo.checkpoint import save_checkpoint
 from des.base.parallel_map import ParallelMap
+from scenarios.train.east_west.command import main
 from scenarios.train.east_west.config import HiPpoConfig
 from scenarios.train.east_west.worlds import WorldsAround, named_worlds
 from scenarios.train.hi_ppo_moves import MoveStage, move_tables
 from scenarios.train.hi_ppo_networks import training_networks
-from scenarios.train.train_hi_ppo import main
 from scenarios.train.workplace import workplace
 
 CONFIG = HiPpoConfig(model="llama2_7b", num_layers=8, microbatches=4, num_epochs=4)
@@ -50,7 +50,7 @@ def test_ray_changes_nothing_and_hands_errors_on(tmp_path):
 
 @pytest.mark.skipif(find_spec("ray") is None, reason="the extra ray is not installed")
 def test_a_cluster_that_is_not_there_is_one_line(tmp_path, capsys):
-    assert main(["--ray", "127.0.0.1:1", "--out", str(tmp_path / "run")]) == 2
+    assert main(["moves", "--ray", "127.0.0.1:1", "--out", str(tmp_path / "run")]) == 2
 
     error = capsys.readouterr().err
     assert "ray: address must be local, auto or host:port of a running cluster" in error

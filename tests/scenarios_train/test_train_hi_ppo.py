@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 
 from agents.hi_ppo.policies import Policies
+from scenarios.train.east_west.command import main
 from scenarios.train.hi_ppo_files import PLACEMENT_CSV, PLACEMENT_PT, POLICIES_PT
-from scenarios.train.train_hi_ppo import main
 
 TINY = ("--seed", "7", "--updates", "2", "--worlds", "2", "--samples", "2", "--rounds", "1")
 
 
 def run(out: Path, *more: str) -> int:
-    return main([*TINY, "--move-worlds", "0", "--workers", "1", "--out", str(out), *more])
+    return main(["placement", *TINY, "--workers", "1", "--out", str(out), *more])
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +69,7 @@ def test_a_folder_of_another_training_is_not_gone_on_with(trained, capsys):
     ],
 )
 def test_wrong_flags_are_one_line_and_make_no_folder(tmp_path, capsys, flags, message):
-    assert main([*flags, "--out", str(tmp_path / "run")]) == 2
+    assert main(["moves", *flags, "--out", str(tmp_path / "run")]) == 2
     error = capsys.readouterr().err
     assert message in error
     assert error.count("\n") == 1

@@ -3,19 +3,19 @@
 import pytest
 
 from agents.hi_ppo.plans.plan_checkpoint import load_plan_policy
-from scenarios.train.train_plans import main
+from scenarios.train.east_west.command import main
 
 SMALL = ["--updates", "2", "--samples", "2"]
 
 
 def test_a_run_leaves_a_policy_that_resuming_does_not_change(tmp_path, capsys):
     out = tmp_path / "plans"
-    assert main(["--out", str(out), *SMALL]) == 0
+    assert main(["plans", "--out", str(out), *SMALL]) == 0
     assert "plans drawn cost" in capsys.readouterr().out
     before = (out / "plans.pt").read_bytes()
     load_plan_policy(out / "plans.pt")
     assert (out / "plans.csv").read_text().count("\n") == 3
-    assert main(["--out", str(out), *SMALL, "--resume"]) == 0
+    assert main(["plans", "--out", str(out), *SMALL, "--resume"]) == 0
     assert (out / "plans.pt").read_bytes() == before
 
 
@@ -28,7 +28,7 @@ def test_a_run_leaves_a_policy_that_resuming_does_not_change(tmp_path, capsys):
     ],
 )
 def test_bad_flags_are_one_line_and_exit_code_2(tmp_path, capsys, flags, message):
-    assert main(["--out", str(tmp_path / "plans"), *flags]) == 2
+    assert main(["plans", "--out", str(tmp_path / "plans"), *flags]) == 2
     error = capsys.readouterr().err
     assert message in error
     assert error.count("\n") == 1

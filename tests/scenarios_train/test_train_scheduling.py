@@ -6,14 +6,15 @@ import pytest
 from command_output import PAPER, assert_measurement_is_written
 
 from scenarios.frame.files import read_csv
-from scenarios.train.train_scheduling import POLICIES_CSV, main
+from scenarios.train.east_west.command import main
+from scenarios.train.train_scheduling import POLICIES_CSV
 
 SHORT = ["--epochs=12", "--seeds=0", "--actions=known", "--steps=64", "--num-envs=2", "--draws=2"]
 
 
 def test_policies_are_judged_on_the_same_draws(tmp_path, capsys):
     out = tmp_path / "run"
-    assert main([*SHORT, "--held-out", "2", "--out", str(out), *PAPER]) == 0
+    assert main(["scheduling", *SHORT, "--held-out", "2", "--out", str(out), *PAPER]) == 0
     assert_measurement_is_written(out, rows="policies", figure="policies")
 
     rows = read_csv(out / POLICIES_CSV).set_index("policy")
@@ -44,12 +45,12 @@ def test_policies_are_judged_on_the_same_draws(tmp_path, capsys):
     ],
 )
 def test_flags_out_of_range_are_refused(flags, message, tmp_path, capsys):
-    assert main([*flags, "--out", str(tmp_path / "run")]) == 2
+    assert main(["scheduling", *flags, "--out", str(tmp_path / "run")]) == 2
     assert message in capsys.readouterr().err
     assert not (tmp_path / "run").exists()
 
 
 def test_without_the_extra_the_command_says_what_to_install(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    assert main(["--out", str(tmp_path / "run")]) == 2
+    assert main(["scheduling", "--out", str(tmp_path / "run")]) == 2
     assert "needs the extra sb3: pip install 'eastwest[sb3]'" in capsys.readouterr().err

@@ -112,7 +112,10 @@ def test_a_run_from_scratch_keeps_what_it_has_trained_if_that_is_no_worse(tmp_pa
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        ("foreign", "calibration must be there, got none, as in those of scenarios.train_hi_ppo"),
+        (
+            "foreign",
+            "calibration must be there, got none, as in those of scenarios.east_west_train moves",
+        ),
         ("seed", "training_seed must be 5, got 0"),
         ("cut", "must be an intact eastwest-checkpoint"),
     ],

@@ -22,6 +22,11 @@ STORM = WORLD | {"dynamics": {"kind": "storm"}}
     ("flags", "message"),
     [
         (["--policy", "ppo"], "policy must be one of hi_ppo, flat; got 'ppo'"),
+        (["move"], "task must be one of main, flat, placement, moves, .*; got 'move'"),
+        (["plans", "--worlds", "3"], "east_west_train plans: unknown argument '--worlds'"),
+        (["flat", "--worlds", "3"], "east_west_train flat: unknown argument '--worlds'"),
+        (["placement", "--move-draws", "3"], "train placement: unknown argument '--move-draws'"),
+        (["flat", "--policy", "hi_ppo"], "policy must be flat here, got 'hi_ppo'"),
         (["--steps", "5"], "--steps is a flag of --policy flat, got it with --policy hi_ppo"),
         (["--no-pays-bytes", "--policy=flat"], "--pays-bytes is a flag of --policy hi_ppo"),
         (["--from", "best"], "from must be one of shipped, scratch; got 'best'"),
@@ -86,7 +91,7 @@ def test_help_shows_the_flags_of_hi_ppo_and_how_to_see_those_of_flat(capsys):
 
     assert "--from" in shown
     assert "--policy flat --help" in " ".join(shown.split())
-    assert len(examples_of(shown, "scenarios.east_west_train")) == 3
+    assert len(examples_of(shown, "scenarios.east_west_train")) == 4
     with pytest.raises(SystemExit):
         main(["--policy", "flat", "--help"])
     assert "--steps-per-rollout" in capsys.readouterr().out

@@ -179,7 +179,7 @@ def load_policy(path: Path) -> LocalPolicy:
     if isinstance(found, Mapping) and "servers" not in found.get("context_features", ("servers",)):
         raise CheckpointError(
             f"checkpoint {path}: local policy must see domains of several servers, got one of "
-            "before; train it with python -m scenarios.train_local"
+            "before; train it with python -m scenarios.east_west_train local"
         )
     try:
         if not isinstance(found, Mapping):

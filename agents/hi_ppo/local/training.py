@@ -1,9 +1,10 @@
 """Training of the local policy: PPO on one-step episodes, a case each."""
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import ClassVar, NamedTuple
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -19,6 +20,7 @@ from agents.hi_ppo.local.rules import largest_tensor
 from agents.ppo.annealing import weighted_mean_annealing
 from agents.ppo.policy_update import PolicyUpdate, ShuffledParts, TensorRows
 from agents.ppo.ppo_loss import FIGURES, Objective
+from agents.ppo.training_state import Part, Snapshot
 from agents.ppo.update_config import COUNT, NON_NEGATIVE, FieldRange, UpdateConfig
 from des.base.checks import require_seed
 
@@ -80,6 +82,20 @@ class LocalTraining(UpdateConfig):
                 f"{self.owner}: num_minibatches must be at most cases_per_update "
                 f"{self.cases_per_update}, got {self.num_minibatches}"
             )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalReport:
+    """One update: mean rewards of tried and of best options, and what `Objective` reports."""
+
+    update: int
+    mean_reward: float
+    mean_best_reward: float
+    policy_loss: float
+    value_loss: float
+    entropy: float
+    approximate_kl: float
+    clip_fraction: float
 
 
 class CasePool(NamedTuple):
@@ -155,7 +171,7 @@ class LocalTrainer:
     """Trains a policy update by update; the same settings give the same policy to the last bit."""
 
     def __init__(self, training: LocalTraining) -> None:
-        self.training = training
+        self.config, self.update = training, 0
         draws, first, tries = np.random.SeedSequence([training.seed, 0]).spawn(3)
         rng = np.random.default_rng(draws)
         cases = [draw_case(rng) for _ in range(training.num_cases)]
@@ -168,9 +184,10 @@ class LocalTrainer:
         self.policy = LocalPolicy(architecture, _generator(first))
         self.policy.standardise(self._pool.contexts, self._pool.options[self._pool.is_option])
         self._generator = _generator(tries)
+        optimiser = torch.optim.Adam(self.policy.parameters(), lr=training.learning_rate)
         self._policy_update = PolicyUpdate(
             config=training,
-            optimiser=torch.optim.Adam(self.policy.parameters(), lr=training.learning_rate),
+            optimiser=optimiser,
             loss=self._loss,
             figure_names=FIGURES,
             minibatches=ShuffledParts(
@@ -179,20 +196,44 @@ class LocalTrainer:
             learning_rate_law=weighted_mean_annealing,
             entropy_law=weighted_mean_annealing,
         )
+        self._snapshot = Snapshot(
+            num_updates=training.num_updates,
+            identity={"training": asdict(training)},
+            parts={
+                "generator": Part(self._generator.get_state, self._generator.set_state),
+                "optimiser": Part(optimiser.state_dict, optimiser.load_state_dict),
+            },
+        )
 
-    def updates(self) -> Iterator[dict[str, float]]:
-        """Train; yields the figures of every update: its rewards and what `Objective` reports."""
-        for update in range(self.training.num_updates):
-            samples = self._tried()
-            outcome = self._policy_update.descend(
-                samples, index=update, progress=update / self.training.num_updates
-            )
-            yield {
-                "update": float(update + 1),
-                "mean_reward": float(samples.rewards.mean()),
-                "mean_best_reward": float(self._best_rewards(samples.cases).mean()),
-                **outcome.figures,
-            }
+    def step(self) -> LocalReport:
+        """Make one update."""
+        samples = self._tried()
+        outcome = self._policy_update.descend(
+            samples, index=self.update, progress=self.update / self.config.num_updates
+        )
+        self.update += 1
+        return LocalReport(
+            update=self.update,
+            mean_reward=float(samples.rewards.mean()),
+            mean_best_reward=float(self._best_rewards(samples.cases).mean()),
+            **outcome.figures,
+        )
+
+    def state(self) -> dict[str, object]:
+        """Snapshot for `save_checkpoint`."""
+        return {"parameters": dict(self.policy.state_dict()), **self._snapshot.state(self.update)}
+
+    def load_state(self, state: Mapping[str, Any], *, source: Path) -> None:
+        """Before any update, continue a snapshot of an equal training; ``source`` is its file.
+
+        Raises
+        ------
+        CheckpointError
+            If it is none, or of another training.
+        """
+        self.update = self._snapshot.load(
+            state, source=source, restore=lambda: self.policy.load_state_dict(state["parameters"])
+        )
 
     def _best_rewards(self, cases: Tensor) -> Tensor:
         pool = self._pool
@@ -200,7 +241,7 @@ class LocalTrainer:
 
     @torch.no_grad()
     def _tried(self) -> Samples:
-        training, pool = self.training, self._pool
+        training, pool = self.config, self._pool
         cases = torch.randint(
             len(pool.contexts), (training.cases_per_update,), generator=self._generator
         )
@@ -224,7 +265,7 @@ class LocalTrainer:
         )
 
     def _loss(self, some: Samples, entropy_coefficient: float) -> tuple[Tensor, Tensor]:
-        training = self.training
+        training = self.config
         log_probs, values = self._log_probs(some.cases)
         probs = log_probs.exp()
         entropies = -(probs * log_probs.masked_fill(probs == 0.0, 0.0)).sum(dim=1)

@@ -85,9 +85,9 @@ and seeds, and so are the intervals.
 
 variants, each with the look-ahead and alone (the likeliest order, with its own depth and shares):
   hi_ppo         as it is trained
-  pure_ppo       trained without the best orders of a look-ahead: train_hi_ppo --imitation 0
-  no_encoder     trained without messages between domains: train_hi_ppo --rounds 0
-  no_preference  trained without the preference as an input: train_hi_ppo --no-sees-preference
+  pure_ppo       trained without the best orders of a look-ahead: train placement --imitation 0
+  no_encoder     trained without messages between domains: train placement --rounds 0
+  no_preference  trained without the preference as an input: train placement --no-sees-preference
 and
   untrained      hi_ppo with new weights, which have learnt nothing
   random         the look-ahead from orders drawn at random
@@ -127,9 +127,9 @@ class Config(JsonFlag):
     )
     resume: bool = option(False, "continue the run in --out, by the same flags")
     checkpoint: tuple[Path, ...] = option((), "trained policies by seed; none: those shipped")
-    pure_ppo: tuple[Path, ...] = option((), "files of train_hi_ppo --imitation 0, placement.pt")
-    no_encoder: tuple[Path, ...] = option((), "policies of train_hi_ppo --rounds 0")
-    no_preference: tuple[Path, ...] = option((), "policies of train_hi_ppo --no-sees-preference")
+    pure_ppo: tuple[Path, ...] = option((), "files of train placement --imitation 0, placement.pt")
+    no_encoder: tuple[Path, ...] = option((), "policies of train placement --rounds 0")
+    no_preference: tuple[Path, ...] = option((), "policies of train placement --no-sees-preference")
     num_domains: tuple[int, ...] = option((4, 5, 6, 10), "numbers of domains")
     num_worlds: int = option(32, "networks for each number of domains")
     seed: int = option(0, "seed of the worlds; the same for all variants")

@@ -87,7 +87,7 @@ class Config(JsonFlag):
     out: Path = option(Path("runs/ablations-preference"), "new or empty folder of the run")
     checkpoint: tuple[Path, ...] = option((), "trained policies by seed; none: those shipped")
     no_preference: tuple[Path, ...] = option(
-        (), "placement.pt of train_hi_ppo --no-sees-preference, by seed"
+        (), "placement.pt of train placement --no-sees-preference, by seed"
     )
     num_domains: tuple[int, ...] = option((5,), "numbers of domains of the worlds")
     worlds: int = option(4, "number of worlds")

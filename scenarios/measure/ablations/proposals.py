@@ -84,7 +84,7 @@ class Config(JsonFlag):
 
     out: Path = option(Path("runs/proposals"), "new or empty folder of the run")
     checkpoint: tuple[Path, ...] = option(
-        (), "policies of train_plans by seed, plans.pt; none: those shipped"
+        (), "policies of train plans by seed, plans.pt; none: those shipped"
     )
     num_domains: tuple[int, ...] = option((10, 16, 24, 32, 64), "numbers of domains")
     num_worlds: int = option(16, "networks for each number of domains")

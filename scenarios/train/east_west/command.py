@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
-from des.base.command_line import spelt
+from des.base.command_line import PRINT_FLAGS, spelt
 from des.base.flags import parse_given, quickened
 from des.base.lazy import lazy
 from des.base.spelling import own_arguments
 from des.base.text_files import read_json, read_yaml
 from scenarios.train.east_west.config import POLICIES, QUICK_SIZES, HiPpoConfig
 from scenarios.train.numbered_runs import newest_run
+from scenarios.train.tasks import TASKS
 from scenarios.train.training_config import PROG, Config
 
 if TYPE_CHECKING:
@@ -25,12 +27,17 @@ else:
     flat_command = lazy("scenarios.train.flat_command")
     hi_ppo_run = lazy("scenarios.train.east_west.hi_ppo_run")
 
+_TASK_LINES = "\n".join(f"  {name:10}  {task.about}" for name, task in TASKS.items())
 _EPILOG = f"""\
-The flags are those of --policy hi_ppo, the default; those of the flat policy, its environment and
-its learner: {PROG} --policy flat --help
+The flags are those of --policy hi_ppo, the default. Those of the flat policy, its environment and
+its learner: {PROG} flat --help
+
+The first argument may be a task, each with flags of its own ({PROG} TASK --help):
+{_TASK_LINES}
 
 examples:
   {PROG}
+  {PROG} plans --seed 0 --out runs/plans-0
   {PROG} --network my_world.yaml --model llama2_13b --from scratch
   {PROG} --resume
 
@@ -56,12 +63,24 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _command(argv: Sequence[str] | None) -> int:
     arguments = own_arguments(argv, PROG)
+    if arguments == [PRINT_FLAGS]:
+        sys.stdout.write("".join(f"{name}\t\n" for name in TASKS))  # those of main follow
+    if not arguments or arguments[0].startswith("-"):
+        return run(arguments, PROG)
+    name, *flags = arguments
+    if name not in TASKS:
+        raise UsageError(f"{PROG}: task must be one of {', '.join(TASKS)}; got {name!r}")
+    return TASKS[name].run(flags, f"{PROG} {name}")
+
+
+def run(arguments: Sequence[str], prog: str) -> int:
+    """Train the scheduler of a world, or its flat policy, and return the exit code."""
     policy = policy_of(arguments)
     _refuse_other_flags(policy, arguments)
     if policy == "flat":
-        return flat_command.train_by_flags(arguments)
+        return flat_command.run(arguments, prog)
     config, given = parse_given(
-        HiPpoConfig, arguments, prog=PROG, description=__doc__ or "", epilog=_EPILOG
+        HiPpoConfig, arguments, prog=prog, description=__doc__ or "", epilog=_EPILOG
     )
     if config.quick:
         config = quickened(config, given, QUICK_SIZES)

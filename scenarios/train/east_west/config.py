@@ -21,7 +21,7 @@ from des.plan.replacement import RESTART_S
 from des.world.domain_load import LOADS_HELP
 from des.worlds.reading import topology_path
 from scenarios.frame.outputs import figures_option, parquet_option
-from scenarios.train.training_config import CALIBRATIONS, PROG
+from scenarios.train.training_config import CALIBRATIONS, PROG, WHERE_RUN
 
 POLICIES = ("hi_ppo", "flat")
 STARTS = ("shipped", "scratch")
@@ -127,9 +127,6 @@ class HiPpoConfig(JsonFlag):
         """Whether the training begins from the shipped weights."""
         return self.from_ == "shipped"
 
-
-WHERE_RUN = frozenset({"out", "resume", "workers", "ray", "figures", "parquet"})
-"""Fields on where a run is done: not recorded, as results do not depend on them."""
 
 QUICK_SIZES: dict[str, Any] = {
     "updates": 4,

@@ -16,19 +16,15 @@ from calibration.loop import Subject, Timetable, default_interval_steps
 from des import NO_CORRECTIONS, Corrections
 from des.base.compiling_ahead import compiling_ahead
 from des.base.console import FittedConsole
-from des.base.flags import from_dict
 from des.base.interruption import INTERRUPTED
 from des.base.parallel_map import ParallelMap
 from des.worlds.reading import topology_path
 from scenarios.frame.outputs import OutputChoice
 from scenarios.frame.run_folder import RunFolder
 from scenarios.suites import SuiteWorld
+from scenarios.train.begun_config import begun_config
 from scenarios.train.calibration_subject import subject_of
-from scenarios.train.east_west.config import (
-    WHERE_RUN,
-    HiPpoConfig,
-    recorded_settings,
-)
+from scenarios.train.east_west.config import HiPpoConfig, recorded_settings
 from scenarios.train.east_west.episodes import episode_cases
 from scenarios.train.east_west.outcome import RunOutcome, judge_and_report
 from scenarios.train.east_west.training import StagedTraining, train_stages
@@ -203,23 +199,7 @@ def _inputs(config: HiPpoConfig) -> dict[str, Path]:
 
 
 def _begun(config: HiPpoConfig, given: frozenset[str], folder: RunFolder) -> HiPpoConfig:
-    """Configuration that the run was begun with; given flags must not contradict it."""
-    path, record = folder.path, folder.read_config()
-    current = recorded_settings(config)
-    fixed = given - WHERE_RUN - {"kpi"}
-    folder.require_begun_with(record, {name: current[name] for name in fixed}, PROG)
-    old = from_dict(HiPpoConfig, record, source=str(folder.config_json))
-    is_copied = old.loads is not None and (path / old.loads).is_file()
-    return replace(
-        old,
-        network=str(path / old.network),
-        loads=str(path / str(old.loads)) if is_copied else old.loads,
-        corrections=None if old.corrections is None else path / old.corrections,
-        workers=config.workers,
-        ray=config.ray,
-        figures=config.figures,
-        parquet=config.parquet,
-        kpi=config.kpi if "kpi" in given else old.kpi,
-        out=path,
-        resume=True,
-    )
+    """Configuration that the run was begun with, with the loads that its folder has a copy of."""
+    old = begun_config(config, given, folder, recorded_settings)
+    is_copied = old.loads is not None and (folder.path / old.loads).is_file()
+    return replace(old, loads=str(folder.path / str(old.loads))) if is_copied else old

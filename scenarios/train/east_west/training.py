@@ -96,7 +96,7 @@ def _state_in(path: Path) -> Mapping[str, Any] | None:
     if "calibration" not in state:
         raise CheckpointError(
             f"checkpoint {path}: calibration must be there, got none, as in those of "
-            "scenarios.train_hi_ppo"
+            "scenarios.east_west_train moves"
         )
     return state
 
