@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from des.base.checks import require_count
 from des.serving.requests import Request, require_in_order
-from scenarios.reproduce.serving_oracles.courses import Course
+from scenarios.reproduce.serving_oracles.courses import RequestCourse
 from scenarios.reproduce.serving_oracles.iteration_times import ContextTimes
 
 BLOCK_BATCHINGS = ("vllm", "sarathi", "orca", "faster_transformer")
@@ -76,7 +76,7 @@ class BlockWorld:
 
 
 @dataclass(slots=True, eq=False)
-class BlockRequest(Course):
+class BlockRequest(RequestCourse):
     """One request on a replica; a restart makes what it has processed its new prompt."""
 
     prompt: int = 0

@@ -12,7 +12,7 @@ RANK = 2
 
 
 @dataclass(slots=True, eq=False)
-class Course:
+class RequestCourse:
     """A request, and when it was begun, had its first token and had its last. [s]"""
 
     request: Request
@@ -48,7 +48,7 @@ def simulate_arrivals(
     clock.run_out()
 
 
-def course_columns(done: Sequence[Course]) -> dict[str, list[Any]]:
+def course_columns(done: Sequence[RequestCourse]) -> dict[str, list[Any]]:
     """Names and latencies of finished requests, by column."""
     latencies = [one.latencies_s() for one in done]
     return {
@@ -59,7 +59,7 @@ def course_columns(done: Sequence[Course]) -> dict[str, list[Any]]:
     }
 
 
-def course_totals(courses: Sequence[Course]) -> dict[str, float]:
+def course_totals(courses: Sequence[RequestCourse]) -> dict[str, float]:
     """Numbers of requests and of finished ones, and the end of the last. [s]"""
     ends_s = [one.end_s for one in courses if one.end_s is not None]
     return {

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from des.serving.requests import Request
-from scenarios.reproduce.serving_oracles.courses import Course
+from scenarios.reproduce.serving_oracles.courses import RequestCourse
 
 
 @dataclass(slots=True, eq=False)
@@ -37,7 +37,7 @@ class PhaseWork:
 
 
 @dataclass(slots=True, eq=False)
-class RequestState(Course):
+class RequestState(RequestCourse):
     """One request in the course of a simulation."""
 
     prompt: PhaseWork = field(init=False)

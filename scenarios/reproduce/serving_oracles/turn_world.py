@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from des.base.checks import require_count, require_non_negative
 from des.serving.requests import Request, require_in_order
-from scenarios.reproduce.serving_oracles.courses import Course
+from scenarios.reproduce.serving_oracles.courses import RequestCourse
 from scenarios.reproduce.serving_oracles.iteration_times import ContextTimes
 
 LAYOUTS = ("split", "colocated")
@@ -92,7 +92,7 @@ class TurnWorld:
 
 
 @dataclass(slots=True, eq=False)
-class TurnRequest(Course):
+class TurnRequest(RequestCourse):
     """One request: tokens of its prompt that are left, and decode steps that are done."""
 
     left: int = 0
