@@ -198,14 +198,6 @@ def main() -> None:
             marker.touch()
             crash([])
         run_engine("unaware")
-    elif way == "ns3":  # the analytical network stands in for the packets
-        here = Path.cwd()
-        for name in ("network-configuration", "logical-topology-configuration"):
-            (here / f"seen-{name}").write_bytes(Path(flag(name)).read_bytes())
-        (here / "seen-words").write_text("\n".join(sys.argv[1:]), "utf-8")
-        network = Path(flag("system-configuration")).with_name("network.yml")
-        sys.argv.append(f"--network-configuration={network}")
-        run_engine("unaware")
     else:
         MISBEHAVIOUR[way](lines())
 

@@ -12,7 +12,7 @@ from des.serving.fleet_settings import (
     StartDelay,
 )
 from des.serving.fleet_world import Decision, World
-from tests.pool_cases import request
+from des.serving.requests import Request
 
 SECOND = BatchTimes(
     base_s=1.0,
@@ -31,6 +31,13 @@ GROWING = BatchTimes(
     per_square_request_s=1e-6,
     per_mean_context_s=-5e-7,
 )
+
+
+def request(number: int, arrival_s: float, prompt: int = 100, output: int = 9) -> Request:
+    """One request."""
+    return Request(
+        request_id=number, arrival_s=arrival_s, prompt_tokens=prompt, output_tokens=output
+    )
 
 
 def engine(times=GROWING, **changes):

@@ -130,7 +130,6 @@ def run(config: Config) -> int:
     reference = Reference(
         aggregation="harmonic",
         binaries=None,
-        ns3=None,
         num_workers=config.workers,
         timeout_s=config.time_limit,
         store=store_of_flag(config.store),

@@ -10,12 +10,11 @@ from calibration.cases.case import Measurement, PlacementCase
 from calibration.commands.console import progress_bar
 from calibration.commands.flags import DEFAULT_STORE
 from calibration.commands.placements import SamplingFlags
-from calibration.measuring.environment import BINARIES_VARIABLE, NS3_PROGRAM
+from calibration.measuring.environment import BINARIES_VARIABLE
 from calibration.measuring.measure import TIMEOUT_S, ReferenceBackend, measure_all
 from calibration.packet.process import ns3_version
 from calibration.reference.astra_config import as_seen
 from calibration.reference.export import PROGRAMS
-from calibration.reference.ns3 import Ns3
 from calibration.runs.store import Store
 from des.base.checks import require_count, require_positive
 from des.base.command import UsageError
@@ -51,7 +50,6 @@ class Reference:
 
     aggregation: Aggregation
     binaries: Path | None
-    ns3: Ns3 | None
     num_workers: int
     timeout_s: float
     store: Store | None
@@ -60,7 +58,7 @@ class Reference:
         self, cases: Sequence[PlacementCase], backend: ReferenceBackend
     ) -> list[PlacementCase]:
         """Return the cases in the world that a backend can express, as `des` simulates them."""
-        if backend == "ns3" or backend == "astra-ns3":  # noqa: PLR1714 - narrows the type
+        if backend == "ns3":
             return list(cases)
         return [as_seen(case, backend, self.aggregation) for case in cases]
 
@@ -78,7 +76,6 @@ class Reference:
                 progress=lambda done, whole: progress.update(bar, completed=done, total=whole),
                 aggregation=self.aggregation,
                 binaries=self._binaries(backend),
-                ns3=self.ns3 if backend == "astra-ns3" else None,
                 timeout_s=self.timeout_s,
             )
 
@@ -89,8 +86,6 @@ class Reference:
         """Describe the reference, and the world that both simulators run."""
         ours = self._binaries(backend) is None
         by = "our ASTRA-sim engine" if ours else "the original's ASTRA-sim program"
-        if backend == "astra-ns3":
-            return "reference: ASTRA-sim's ns-3, on the physical topology that was given"
         if backend == "ns3":
             packets = cases[0].topology.transport.packets
             return (
@@ -127,17 +122,6 @@ class ReferenceFlags(SamplingFlags):
         "folder of the original's programs for unaware and aware; none: "
         f"${BINARIES_VARIABLE}, if set, else our own engine",
     )
-    ns3_bin: Path | None = option(None, "the program AstraSimNetwork, for the backend astra-ns3")
-    ns3_config: Path | None = option(None, "its text file of settings")
-    ns3_topology: Path | None = option(None, "its text file of the physical topology")
-    ns3_build_dir: Path | None = option(
-        None, f"folder of a build that holds {NS3_PROGRAM}, in place of --ns3-bin"
-    )
-    ns3_network_config: Path | None = option(None, "another name of --ns3-config")
-    ns3_comm_group_config: str = option(
-        "empty", "must be empty: communicator groups are those of the traces"
-    )
-    use_mock: bool = option(False, "must be False: runs are real")
     workers: int = workers_option()
     time_limit: float = time_limit_option()
     store: Path | None = kept_runs_option()
@@ -152,7 +136,6 @@ class ReferenceFlags(SamplingFlags):
         ReferenceRunError
             If the backend ``ns3`` is not installed.
         """
-        self._check_ns3_keys()
         if self.astra_bin is not None and not set(PROGRAMS) & set(backends):
             raise UsageError(f"--astra-bin has programs for {' and '.join(PROGRAMS)} only")
         variable = os.environ.get(BINARIES_VARIABLE)
@@ -164,7 +147,6 @@ class ReferenceFlags(SamplingFlags):
         return Reference(
             aggregation=self.network_aggregation,
             binaries=binaries,
-            ns3=self._ns3() if "astra-ns3" in backends else None,
             num_workers=self.workers,
             timeout_s=self.time_limit,
             store=store,
@@ -174,46 +156,12 @@ class ReferenceFlags(SamplingFlags):
         self, backends: Sequence[ReferenceBackend], binaries: Path | None
     ) -> None:
         """Refuse external programs where senders have more messages under way than they allow."""
-        by_programs = [
-            each
-            for each in backends
-            if each == "astra-ns3" or (binaries is not None and each in PROGRAMS)
-        ]
+        if binaries is None or not set(PROGRAMS) & set(backends):
+            return
         endpoints = self.read_topology().transport.endpoints
-        if by_programs and endpoints != "one_in_flight":
-            whose = (
-                "ASTRA-sim's ns-3"
-                if by_programs[0] == "astra-ns3"
-                else f"the programs in {binaries}"
-            )
+        if endpoints != "one_in_flight":
             raise UsageError(
-                f"{whose}: have one communication slot per NPU, for --endpoints one_in_flight, got "
-                f"{endpoints}; without --astra-bin and {BINARIES_VARIABLE} our own engine runs"
+                f"the programs in {binaries}: have one communication slot per NPU, for --endpoints "
+                f"one_in_flight, got {endpoints}; without --astra-bin and {BINARIES_VARIABLE} our "
+                "own engine runs"
             )
-
-    def _check_ns3_keys(self) -> None:
-        """Refuse values of a scenario file that ask for a run other than ours."""
-        if self.use_mock:
-            raise UsageError("--use-mock must be False, as runs are real; got True")
-        if self.ns3_comm_group_config != "empty":
-            raise UsageError(
-                "--ns3-comm-group-config must be empty, as groups are those of the traces; got "
-                f"{self.ns3_comm_group_config}"
-            )
-        for one, other in (("ns3_bin", "ns3_build_dir"), ("ns3_config", "ns3_network_config")):
-            if getattr(self, one) is not None and getattr(self, other) is not None:
-                names = " and ".join(f"--{name.replace('_', '-')}" for name in (one, other))
-                raise UsageError(f"only one of {names} may be given, got both")
-
-    def _ns3(self) -> Ns3:
-        folder = self.ns3_build_dir
-        flags = {
-            "--ns3-bin": self.ns3_bin if folder is None else folder / NS3_PROGRAM,
-            "--ns3-config": self.ns3_config or self.ns3_network_config,
-            "--ns3-topology": self.ns3_topology,
-        }
-        missing = [flag for flag, value in flags.items() if value is None]
-        if missing:
-            raise UsageError(f"backend astra-ns3 needs {' and '.join(missing)}")
-        binary, config, topology = (path for path in flags.values() if path is not None)
-        return Ns3(binary=binary, config=config, physical_topology=topology)

@@ -16,7 +16,7 @@ from calibration.packet.numbers import network_numbers
 from calibration.packet.process import ns3_version
 from calibration.reference.astra_config import Backend, network_config, require_queues
 from calibration.reference.export import why_only_ours
-from calibration.reference.reference_programs import check_program, program_in
+from calibration.reference.reference_programs import program_in
 from des.base.checks import require_count, require_seed
 from des.job.workload import Workload
 from des.plan.plan import Plan
@@ -84,7 +84,7 @@ class Subject:
             return
         network_config(case, self.backend, self.aggregation)
         if self.binaries is not None:
-            check_program(program_in(self.binaries, self.backend))
+            program_in(self.binaries, self.backend)
             why = why_only_ours(case, self.backend)
             if why is not None:
                 raise ValueError(f"{self.binaries}: the original cannot run what is trained: {why}")

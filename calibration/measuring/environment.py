@@ -1,7 +1,6 @@
 """ASTRA-sim as what judges the placements of an environment, found through entry points."""
 
 import os
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,10 +14,8 @@ from calibration.measuring.measure import TIMEOUT_S, measure_case
 from calibration.packet.numbers import network_numbers
 from calibration.packet.process import ns3_version
 from calibration.reference.astra_config import Backend, network_config, require_queues
-from calibration.reference.binaries import ReferenceRunError
 from calibration.reference.export import why_only_ours
-from calibration.reference.ns3 import Ns3
-from calibration.reference.reference_programs import check_program, program_in
+from calibration.reference.reference_programs import program_in
 from des.base.checks import require_positive
 from des.base.lazy import lazy
 from des.job.workload import Workload
@@ -32,8 +29,6 @@ else:
 
 BINARIES_VARIABLE = "ASTRA_SIM_BIN"
 """Environment variable with the folder of the original's programs; without it our engine runs."""
-
-NS3_PROGRAM = "AstraSimNetwork"
 
 
 class _CaseBackend(ABC):
@@ -95,32 +90,6 @@ class AnalyticalBackend(_CaseBackend):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AstraNs3Backend(_CaseBackend):
-    """The iterations of an environment measured by a user's packet-level program.
-
-    Its links are those of the user's physical topology, so those of the world must stand still.
-    """
-
-    ns3: Ns3
-
-    def __post_init__(self) -> None:
-        check_program(self.ns3.binary)
-        self.ns3.version()
-
-    def _run_of(self, case: PlacementCase) -> Callable[[], Measurement]:
-        """Refuse what the program cannot run, links that move, and messages that do not queue."""
-        topology = case.topology
-        require_queues(topology, "astra-ns3")
-        if any(topology.epoch_of(seed).links != topology.links for seed in (0, 1)):
-            raise ValueError(
-                "backend astra-ns3: topology.dynamics must leave the links as they are from epoch "
-                "to epoch, as those of the physical topology do; got links that move"
-            )
-        _check_original(case, "unaware", self.ns3.binary)
-        return partial(measure_case, case, "astra-ns3", ns3=self.ns3)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class PacketBackend(_CaseBackend):
     """The iterations of an environment simulated packet by packet, one host per domain.
 
@@ -162,13 +131,7 @@ def pairwise() -> AnalyticalBackend:
     return AnalyticalBackend(network="pairwise")
 
 
-def ns3(
-    *,
-    limit_s: float = TIMEOUT_S,
-    config: str | Path | None = None,
-    physical_topology: str | Path | None = None,
-    binary: str | Path | None = None,
-) -> PacketBackend | AstraNs3Backend:
+def ns3(*, limit_s: float = TIMEOUT_S) -> PacketBackend:
     """Packets of the world's own links, by the ns-3 of the extra ``ns3``.
 
     TCP's settings are those of the world, ``transport.packets``.
@@ -177,58 +140,13 @@ def ns3(
     ----------
     limit_s
         Most time that ns-3 may take until its next answer. [s]
-    config, physical_topology, binary
-        Options of the backend ``astra-ns3``, which had this name before: with any of them it is
-        made, and a warning says so.
 
     Raises
     ------
     ReferenceRunError
         If the extra is not installed.
     """
-    if (config, physical_topology, binary) == (None, None, None):
-        return PacketBackend(limit_s=limit_s)
-    warnings.warn(
-        "backend ns3: options config, physical_topology and binary are those of astra-ns3 now; "
-        "name that backend",
-        FutureWarning,
-        stacklevel=2,
-    )
-    return astra_ns3(config=config, physical_topology=physical_topology, binary=binary)
-
-
-def astra_ns3(
-    *,
-    config: str | Path | None = None,
-    physical_topology: str | Path | None = None,
-    binary: str | Path | None = None,
-) -> AstraNs3Backend:
-    """Packets on the links of a user's physical topology; see `Ns3` for the files.
-
-    Parameters
-    ----------
-    binary
-        Left out, it is `NS3_PROGRAM` in the folder that `BINARIES_VARIABLE` names.
-
-    Raises
-    ------
-    ReferenceRunError
-        If one of them is not given, or the program cannot be run.
-    ValueError
-        If a file cannot be read.
-    """
-    folder = _binaries()
-    if binary is None and folder is not None:
-        binary = folder / NS3_PROGRAM
-    if binary is None or config is None or physical_topology is None:
-        raise ReferenceRunError(
-            f"backend astra-ns3: needs ASTRA-sim's program {NS3_PROGRAM}, as option binary or in "
-            f"the folder {BINARIES_VARIABLE}, and options config and physical_topology; got "
-            f"{binary!r}, {config!r} and {physical_topology!r}"
-        )
-    return AstraNs3Backend(
-        ns3=Ns3(binary=Path(binary), config=Path(config), physical_topology=Path(physical_topology))
-    )
+    return PacketBackend(limit_s=limit_s)
 
 
 def _binaries() -> Path | None:

@@ -21,21 +21,14 @@ from calibration.reference.astra_config import (
     as_seen,
     network_config,
     network_options,
-    require_queues,
     system_config,
 )
 from calibration.reference.binaries import ReferenceRunError
 from calibration.reference.chakra_trace import build_traces
 from calibration.reference.finish_lines import Finish
 from calibration.reference.npu_layout import Layout
-from calibration.reference.ns3 import Ns3
 from calibration.reference.pool import map_in_processes
-from calibration.reference.reference_programs import (
-    check_program,
-    program_in,
-    run_ns3,
-    run_original,
-)
+from calibration.reference.reference_programs import program_in, run_original
 from calibration.reference.trace_set import TraceSet
 from calibration.runs.store import Store
 from des.base.checks import require_count, require_positive
@@ -46,7 +39,7 @@ if TYPE_CHECKING:
 else:
     measure_packets = lazy("calibration.packet.measure_packets")
 
-ReferenceBackend = Backend | Literal["ns3", "astra-ns3"]
+ReferenceBackend = Backend | Literal["ns3"]
 
 Progress = Callable[[int, int], None]
 """Called with the number of different runs done, and of all."""
@@ -64,7 +57,6 @@ class ReferenceOptions(TypedDict, total=False):
 
     aggregation: Aggregation
     binaries: Path | None
-    ns3: Ns3 | None
     timeout_s: float
     num_attempts: int
 
@@ -75,7 +67,6 @@ def measure_case(
     *,
     aggregation: Aggregation = "harmonic",
     binaries: Path | None = None,
-    ns3: Ns3 | None = None,
     timeout_s: float = TIMEOUT_S,
     num_attempts: int = NUM_ATTEMPTS,
 ) -> Measurement:
@@ -85,13 +76,11 @@ def measure_case(
     ----------
     backend
         ``unaware``, ``aware`` and ``pairwise`` see the world of `as_seen`; ``ns3`` simulates the
-        packets of the world, ``astra-ns3`` those of the user's physical topology.
+        packets of the world.
     aggregation
         Mean of unequal links, for backends that know equal ones only.
     binaries
         Folder of the original's programs; None means our own engine, in this process.
-    ns3
-        Settings of the backend ``astra-ns3``.
     timeout_s
         Limit for each attempt of a program; `measure_all` limits our own engine as well. [s]
     num_attempts
@@ -109,12 +98,6 @@ def measure_case(
     require_count("measure", "num_attempts", num_attempts)
     if backend == "ns3":
         return measure_packets.measure_packets(case, limit_s=timeout_s)
-    if backend == "astra-ns3":
-        require_queues(case.topology, backend)
-        seen, ours = case, _given(ns3)
-        traces = build_traces(seen)
-        finishes = run_ns3(seen, traces, ours, timeout_s=timeout_s, num_attempts=num_attempts)
-        return _measurement(seen, traces, finishes)
     seen = as_seen(case, backend, aggregation)
     traces = build_traces(seen)
     if binaries is None:
@@ -221,38 +204,23 @@ def _key(
     case: PlacementCase, backend: ReferenceBackend, options: ReferenceOptions, version: str
 ) -> RunKey:
     aggregation = options.get("aggregation", "harmonic")
-    keeps_figures = backend in ("ns3", "astra-ns3") or (
-        backend == "pairwise" and case.granularity == "domain"
-    )
+    keeps_figures = backend == "ns3" or (backend == "pairwise" and case.granularity == "domain")
     return case_key(case, backend, None if keeps_figures else aggregation, version)
 
 
 def _version(backend: ReferenceBackend, options: ReferenceOptions) -> str:
     if backend == "ns3":
         return measure_packets.packets_version()
-    if backend == "astra-ns3":
-        ns3 = _given(options.get("ns3"))
-        check_program(ns3.binary)
-        return ns3.version()
     binaries = options.get("binaries")
     if binaries is None:
         return engine_version()
     return binary_version(program_in(binaries, backend))
 
 
-def _given(ns3: Ns3 | None) -> Ns3:
-    if ns3 is None:
-        raise ReferenceRunError(
-            "backend astra-ns3: needs ASTRA-sim's program AstraSimNetwork, its configuration and a "
-            "physical topology, got none"
-        )
-    return ns3
-
-
 def _limit_s(backend: ReferenceBackend, options: ReferenceOptions) -> float:
     """Time limit of a case in a process."""
     limit_s = options.get("timeout_s", TIMEOUT_S)
-    if backend not in ("ns3", "astra-ns3") and options.get("binaries") is None:
+    if backend != "ns3" and options.get("binaries") is None:
         return limit_s
     return options.get("num_attempts", NUM_ATTEMPTS) * limit_s + _PREPARATION_LIMIT_S
 

@@ -138,15 +138,15 @@ def write_inputs(seen: PlacementCase, backend: Backend, traces: TraceSet, folder
     write_traces(traces, folder, _FILES["workload"])
 
 
-def input_flags(traces: TraceSet, folder: str = "") -> dict[str, str]:
-    """Flags of ASTRA-sim that name the files, with a folder before them if it is given.
+def input_flags(traces: TraceSet) -> dict[str, str]:
+    """Flags of ASTRA-sim that name the files of the current folder.
 
     Groups are named only if there are some. Relative names, which need the folder to be the current
     one, are safe: the original takes any path of groups that contains ``empty`` for none.
     """
-    flags = {f"{kind}-configuration": folder + name for kind, name in _FILES.items()}
+    flags = {f"{kind}-configuration": name for kind, name in _FILES.items()}
     if traces.groups:
-        flags["comm-group-configuration"] = folder + _GROUPS
+        flags["comm-group-configuration"] = _GROUPS
     return flags
 
 

@@ -1,4 +1,4 @@
-"""External programs as the reference: the original's analytical ones, and ns-3."""
+"""The original's analytical programs as the reference."""
 
 import os
 import signal
@@ -13,8 +13,6 @@ from calibration.reference.astra_config import Backend, system_config
 from calibration.reference.binaries import Ended, ReferenceRunError, run_reference_program
 from calibration.reference.export import PROGRAMS, input_flags, why_only_ours, write_inputs
 from calibration.reference.finish_lines import Finish, parse_finishes
-from calibration.reference.ns3 import Ns3, write_ns3_files
-from calibration.reference.ns3_folder import require_safe
 from calibration.reference.trace_set import TraceSet
 
 _CRASHES = frozenset(
@@ -41,18 +39,12 @@ def program_in(folder: Path, backend: Backend) -> Path:
             f"got {backend!r}"
         )
     program = folder / PROGRAMS[backend]
-    check_program(program)
+    _check_program(program)
     return program
 
 
-def check_program(program: Path) -> None:
-    """Refuse a program that is not there or may not be run.
-
-    Raises
-    ------
-    ReferenceRunError
-        Saying which of them.
-    """
+def _check_program(program: Path) -> None:
+    """Refuse a program that is not there or may not be run."""
     if not program.is_file():
         raise ReferenceRunError(f"{program}: must be a program, got no such file")
     if not os.access(program, os.X_OK):
@@ -85,7 +77,7 @@ def run_original(
         folder = Path(name)
         _write(seen, backend, traces, folder)
         flags = input_flags(traces) | {"logging-folder": "log"}
-        words = [str(program), *_words(flags)]
+        words = [str(program), *(f"--{name}={value}" for name, value in flags.items())]
         return _finishes(
             words,
             folder,
@@ -94,50 +86,6 @@ def run_original(
             timeout_s=timeout_s,
             num_attempts=num_attempts,
         )
-
-
-def run_ns3(
-    case: PlacementCase, traces: TraceSet, ns3: Ns3, *, timeout_s: float, num_attempts: int
-) -> tuple[Finish, ...]:
-    """Run the packet-level program of a user, in its own folder.
-
-    Raises
-    ------
-    ValueError
-        If senders need more than the one communication slot of the original, or a file of the user
-        cannot be read.
-    ReferenceRunError
-        If no attempt gave a result.
-    """
-    check_program(ns3.binary)
-    why = why_only_ours(case, "unaware")  # as many dimensions as anyone likes, but one slot
-    if why is not None:
-        raise ValueError(f"backend astra-ns3: {ns3.binary.name} cannot run this case: {why}")
-    require_safe(case, traces)
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name).resolve()
-        if traces.groups and "empty" in str(folder):
-            raise ReferenceRunError(
-                f"backend astra-ns3: the folder for temporary files must not contain 'empty', "
-                f"which ASTRA-sim takes for no communicator groups, got {folder}"
-            )
-        _write(case, "unaware", traces, folder)
-        flags = {"comm-group-configuration": "empty"} | input_flags(traces, f"{folder}/")
-        flags |= write_ns3_files(case, ns3, folder)
-        program = ns3.binary.resolve()
-        words = [str(program), *_words(flags)]
-        return _finishes(
-            words,
-            program.parent,
-            traces,
-            system_config(case),
-            timeout_s=timeout_s,
-            num_attempts=num_attempts,
-        )
-
-
-def _words(flags: dict[str, str]) -> list[str]:
-    return [f"--{name}={value}" for name, value in flags.items()]
 
 
 def _write(seen: PlacementCase, backend: Backend, traces: TraceSet, folder: Path) -> None:

@@ -1,14 +1,8 @@
-"""Course of a launch: its ranks are held, agree on an iteration, leave, end or fail."""
-
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+"""Course of a launch: its ranks are held, agree on an iteration, leave, end, fail or are lost."""
 
 from scenarios.cluster.job_state import JobState, LaunchState
+from scenarios.cluster.live_cluster import LiveCluster
 from scenarios.cluster.messages import RankReport
-
-if TYPE_CHECKING:
-    from scenarios.cluster.live_cluster import LiveCluster
 
 
 def rank_ended(
@@ -59,3 +53,43 @@ def advance_launch(cluster: LiveCluster, job: JobState, launch: LaunchState, now
         job.old = None
     cluster.wants_decision = True
     cluster.touch(job)
+
+
+def lose_silent_nodes(cluster: LiveCluster, now_s: float) -> bool:
+    """Take nodes for lost that have not reported for the time of their lease."""
+    silent = [
+        name
+        for name, node in cluster.nodes.items()
+        if node.is_there and now_s - cluster.contacts[name].at_s >= cluster.lease_s
+    ]
+    for name in silent:
+        lose_node(cluster, name, f"has not reported for {cluster.lease_s:g} s", now_s)
+    return bool(silent)
+
+
+def lose_node(cluster: LiveCluster, name: str, reason: str, now_s: float) -> None:
+    """Take a node for lost: its jobs wait again, and continue from their last checkpoint."""
+    if cluster.nodes[name].is_there:
+        cluster.set_presence(cluster.nodes[name], "lost", reason)
+    for job in cluster.jobs.values():
+        for launch in tuple(each for each in (job.old, job.current) if each is not None):
+            if launch.is_on(name):
+                _lose_launch(cluster, job, launch, name, now_s)
+
+
+def _lose_launch(
+    cluster: LiveCluster, job: JobState, launch: LaunchState, name: str, now_s: float
+) -> None:
+    if launch is job.current:
+        was_running = launch.phase == "running"
+        job.give_up_current(now_s)
+        if was_running:
+            job.state = "waiting"
+            job.failures += 1
+            cluster.say(f"job {job.job_id} lost node {name} and waits again")
+    launch.phase = "ending"
+    for rank in launch.ranks:
+        if rank.node == name:
+            rank.has_ended, rank.left = True, "lost"
+    cluster.touch(job)
+    advance_launch(cluster, job, launch, now_s)

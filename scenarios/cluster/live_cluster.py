@@ -1,4 +1,4 @@
-"""A real cluster without its wires: jobs, nodes, decisions of the policy, reports of nodes.
+"""State of a real cluster without its wires: jobs, nodes, what is to be stored and told.
 
 Nothing here waits or speaks: `scenarios.cluster.service` hands in reports and times, writes what
 `take_changes` gives, and sends orders.
@@ -8,9 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from des.cluster.policy import Policy
-from scenarios.cluster.job_state import JobState, LaunchState, queued_job
-from scenarios.cluster.launch_phases import advance_launch
-from scenarios.cluster.live_decisions import decide_jobs
+from scenarios.cluster.job_state import JobState, queued_job
 from scenarios.cluster.messages import JobForm, read_message
 from scenarios.cluster.node_state import Contact, NodeState, Presence
 
@@ -138,12 +136,6 @@ class LiveCluster:
 
     # Decisions
 
-    def decide(self, now_s: float, *, may_preempt: bool) -> None:
-        """Let the policy decide, and hold the ranks of jobs that are to leave."""
-        for job in decide_jobs(self, now_s, may_preempt=may_preempt):
-            self.touch(job)
-        self.wants_decision = False  # suspensions of this decision need no other
-
     def can_preempt(self) -> bool:
         """Whether time alone may change a decision: jobs wait while others run."""
         ordering, preempting = self.policy.ordering, self.policy.preempting
@@ -178,7 +170,7 @@ class LiveCluster:
             self.touch(job)
             self.say(f"job {job.job_id} starts on {launch.gpus_text()}")
 
-    # Jobs that leave, nodes that end
+    # Jobs that leave, nodes that come and go
 
     def suspend(self, job: JobState, now_s: float) -> None:
         """Take a job's GPUs; its ranks are held, and leave after the last iteration begun."""
@@ -190,45 +182,10 @@ class LiveCluster:
             job.suspensions += 1
             self.say(f"job {job.job_id} is to leave {launch.gpus_text()}")
 
-    def expire(self, now_s: float) -> bool:
-        """Take nodes for lost that have not reported for the time of their lease."""
-        silent = [
-            name
-            for name, node in self.nodes.items()
-            if node.is_there and now_s - self.contacts[name].at_s >= self.lease_s
-        ]
-        for name in silent:
-            self.lose(name, f"has not reported for {self.lease_s:g} s", now_s)
-        return bool(silent)
-
     def next_expiry_s(self) -> float | None:
         """Time at which the next node is lost if it does not report. [s]"""
         times = [self.contacts[name].at_s for name, node in self.nodes.items() if node.is_there]
         return min(times) + self.lease_s if times else None
-
-    def lose(self, name: str, reason: str, now_s: float) -> None:
-        """Take a node for lost: its jobs wait again, and continue from their last checkpoint."""
-        if self.nodes[name].is_there:
-            self.set_presence(self.nodes[name], "lost", reason)
-        for job in self.jobs.values():
-            for launch in tuple(each for each in (job.old, job.current) if each is not None):
-                if launch.is_on(name):
-                    self._lose_launch(job, launch, name, now_s)
-
-    def _lose_launch(self, job: JobState, launch: LaunchState, name: str, now_s: float) -> None:
-        if launch is job.current:
-            was_running = launch.phase == "running"
-            job.give_up_current(now_s)
-            if was_running:
-                job.state = "waiting"
-                job.failures += 1
-                self.say(f"job {job.job_id} lost node {name} and waits again")
-        launch.phase = "ending"
-        for rank in launch.ranks:
-            if rank.node == name:
-                rank.has_ended, rank.left = True, "lost"
-        self.touch(job)
-        advance_launch(self, job, launch, now_s)
 
     def set_presence(self, node: NodeState, presence: Presence, why: str) -> None:
         """Note that a node joins, leaves or is lost, and tell why."""

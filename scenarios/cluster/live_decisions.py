@@ -1,10 +1,7 @@
 """Decisions about real jobs: the policy and the decider of the simulated cluster, on live state."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from des.cluster.free_gpus import Allocation, FreeCounts, positions
 from des.cluster.live_job import LiveJob
@@ -12,27 +9,29 @@ from des.cluster.node_set import NodeSet
 from des.cluster.policy import Decision, View
 from des.cluster.queue_decider import QueueDecider
 from des.cluster.waiting_queue import WaitingQueue
-from scenarios.cluster.job_state import JobState, LaunchedRank, LaunchState, live_job
+from scenarios.cluster.job_state import LaunchedRank, LaunchState, live_job
+from scenarios.cluster.live_cluster import LiveCluster
 from scenarios.cluster.node_state import NodeState
 
-if TYPE_CHECKING:
-    from scenarios.cluster.live_cluster import LiveCluster
+
+def decide_jobs(cluster: LiveCluster, now_s: float, *, may_preempt: bool) -> None:
+    """Let the policy decide, and hold the ranks of jobs that are to leave."""
+    if cluster.nodes:
+        _decide(cluster, now_s, may_preempt=may_preempt)
+    cluster.wants_decision = False  # suspensions of this decision need no other
 
 
-def decide_jobs(cluster: LiveCluster, now_s: float, *, may_preempt: bool) -> list[JobState]:
-    """Decide about all jobs; returns those about which something was decided."""
+def _decide(cluster: LiveCluster, now_s: float, *, may_preempt: bool) -> None:
     names = tuple(sorted(cluster.nodes))
-    if not names:
-        return []
     free = _free_of([cluster.nodes[name] for name in names])
     view, arrived = _view(cluster, names, free, now_s)
-    admitted = _admit(cluster, view, arrived)
+    _admit(cluster, view, arrived)
     for live in view.waiting.values():
         live.key = cluster.policy.ordering.key(live, now_s)
     queue = WaitingQueue()
     queue.rebuild(view.waiting.values())
     decision = QueueDecider(cluster.policy, view, queue).decide(may_preempt=may_preempt)
-    return admitted + _apply(cluster, decision, names, now_s)
+    _apply(cluster, decision, names, now_s)
 
 
 def _free_of(nodes: Sequence[NodeState]) -> FreeCounts:
@@ -65,10 +64,9 @@ def _view(
     return view, arrived
 
 
-def _admit(cluster: LiveCluster, view: View, arrived: deque[LiveJob]) -> list[JobState]:
+def _admit(cluster: LiveCluster, view: View, arrived: deque[LiveJob]) -> None:
     """Number the jobs that are admitted now, and let them wait."""
     number = max((job.number for job in cluster.jobs.values()), default=-1)
-    found = []
     waiting = dict(view.waiting)
     for live in cluster.policy.admission.admit(view, arrived):
         number += 1
@@ -76,23 +74,18 @@ def _admit(cluster: LiveCluster, view: View, arrived: deque[LiveJob]) -> list[Jo
         job.number = live.number = number
         waiting[number] = live
         view.demand_gpus += live.width
-        found.append(job)
+        cluster.touch(job)
     view.waiting = waiting
-    return found
 
 
-def _apply(
-    cluster: LiveCluster, decision: Decision, names: Sequence[str], now_s: float
-) -> list[JobState]:
-    found = []
+def _apply(cluster: LiveCluster, decision: Decision, names: Sequence[str], now_s: float) -> None:
     for live in decision.suspended:
         cluster.suspend(cluster.jobs[live.job.job_id], now_s)
     for live, allocation in decision.launched:
         job = cluster.jobs[live.job.job_id]
         job.launches += 1
         job.current = LaunchState(number=job.launches, ranks=_ranks(allocation, names))
-        found.append(job)
-    return found
+        cluster.touch(job)
 
 
 def _ranks(allocation: Allocation, names: Sequence[str]) -> list[LaunchedRank]:

@@ -1,15 +1,9 @@
 """Reports of nodes: new nodes, lies, the course of ranks, nodes that want to leave."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
-from scenarios.cluster.launch_phases import advance_launch, rank_ended
+from scenarios.cluster.launch_phases import advance_launch, lose_node, rank_ended
+from scenarios.cluster.live_cluster import LiveCluster
 from scenarios.cluster.messages import NodeReport, RankReport
 from scenarios.cluster.node_state import Contact, NodeState, node_of
-
-if TYPE_CHECKING:
-    from scenarios.cluster.live_cluster import LiveCluster
 
 
 def take_report(cluster: LiveCluster, report: NodeReport, now_s: float) -> bool:
@@ -45,11 +39,11 @@ def _known(cluster: LiveCluster, report: NodeReport, now_s: float) -> NodeState:
     if node is not None and node.incarnation != report.incarnation:
         if not report.is_first and node.is_there:
             raise ValueError(f"node {name}: another process has joined under this name")
-        cluster.lose(name, "runs in a new process", now_s)
+        lose_node(cluster, name, "runs in a new process", now_s)
     elif node is not None:
         if report.num_gpus != node.num_gpus:
             message = f"num_gpus must stay {node.num_gpus}, got {report.num_gpus}"
-            cluster.lose(name, message, now_s)
+            lose_node(cluster, name, message, now_s)
             raise ValueError(f"node {name}: {message}")
         if node.presence == "lost" or (node.presence == "gone" and not report.is_leaving):
             cluster.set_presence(node, "up", "is back")
@@ -68,7 +62,7 @@ def _take(cluster: LiveCluster, node: NodeState, rank: RankReport, now_s: float)
     at = f"rank {rank.rank} of job {rank.job}"
     own = launch.ranks[rank.rank] if 0 <= rank.rank < len(launch.ranks) else None
     if own is None or own.node != node.name or launch.phase == "reserved":
-        cluster.lose(node.name, f"reports {at}, which it was never to have", now_s)
+        lose_node(cluster, node.name, f"reports {at}, which it was never to have", now_s)
         raise ValueError(f"node {node.name}: reports {at}, which it was never to have")
     if own.has_ended or own.incarnation != node.incarnation:
         return

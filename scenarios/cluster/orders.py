@@ -1,14 +1,8 @@
 """Orders of a real cluster: all ranks that a node is to have, at any moment."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from scenarios.cluster.job_state import JobState, LaunchedRank, LaunchState
+from scenarios.cluster.live_cluster import LiveCluster
 from scenarios.cluster.messages import NodeOrders, RankOrder
-
-if TYPE_CHECKING:
-    from scenarios.cluster.live_cluster import LiveCluster
 
 
 def node_orders(cluster: LiveCluster, name: str) -> NodeOrders:

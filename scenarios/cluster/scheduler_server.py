@@ -13,7 +13,7 @@ from des.base.speaking import SPEAKER
 from scenarios.cluster.access import token_of
 from scenarios.cluster.live_cluster import LiveCluster
 from scenarios.cluster.rpc import answers_of, bind, make_server, pem
-from scenarios.cluster.scheduler import Config
+from scenarios.cluster.scheduler_config import Config
 from scenarios.cluster.service import ClusterService
 from scenarios.cluster.store import SqliteStore, StateStore
 

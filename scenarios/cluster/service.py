@@ -8,7 +8,9 @@ from collections.abc import Mapping
 from contextlib import suppress
 
 from des.base.strict_forms import StrictForm
+from scenarios.cluster.launch_phases import lose_silent_nodes
 from scenarios.cluster.live_cluster import LiveCluster
+from scenarios.cluster.live_decisions import decide_jobs
 from scenarios.cluster.messages import (
     ClusterMessage,
     Done,
@@ -103,11 +105,12 @@ class ClusterService:
 
     def _pass_time(self) -> None:
         now_s = self.now_s()
-        has_lost = self._cluster.expire(now_s)
+        has_lost = lose_silent_nodes(self._cluster, now_s)
         is_tick = self._tick_due_s is not None and now_s >= self._tick_due_s
         if is_tick:
             self._tick_due_s = None
-            self._cluster.decide(now_s // self._tick_s * self._tick_s, may_preempt=True)
+            tick_at_s = now_s // self._tick_s * self._tick_s
+            decide_jobs(self._cluster, tick_at_s, may_preempt=True)
         if is_tick or has_lost:
             self._settle()
 
@@ -115,7 +118,7 @@ class ClusterService:
         """Decide where decisions are made at events; start what can; store; tell all who wait."""
         cluster, now_s = self._cluster, self.now_s()
         if cluster.wants_decision and not self._round_s:
-            cluster.decide(now_s, may_preempt=not self._tick_s)
+            decide_jobs(cluster, now_s, may_preempt=not self._tick_s)
         cluster.start_ready(now_s)
         changes, news = cluster.take_changes()
         if changes:

@@ -4,14 +4,10 @@ GPU numbers that it decides on bind the pod only through DRA (ResourceClaims): w
 plugin the kubelet chooses the GPUs itself. Then the numbers are a plan that the count obeys.
 """
 
-from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from des.base.checks import require_count, require_positive
-from des.base.command import UsageError
-from des.base.flags import option
 from des.base.lazy import lazy
+from scenarios.k8s.extender_config import Config
 
 if TYPE_CHECKING:
     from scenarios.k8s import running
@@ -38,77 +34,6 @@ state file (YAML or JSON; topologies are files next to it, or kinds of servers):
 
 weights file: {topology: 40, numa: 30, balance: 20, preference: 10}
 """
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
-    """Settings of the extender; the fields are the flags."""
-
-    state: Path | None = option(
-        None, "file with servers, free GPUs and pods, read again when it changes", is_file=True
-    )
-    kubeconfig: Path | None = option(
-        None,
-        "access to the API server: bindings are posted to it; without --state nodes and pods are "
-        "watched there",
-        is_file=True,
-    )
-    in_cluster: bool = option(False, "access to the API server by this pod's service account")
-    host: str = option("127.0.0.1", "address to listen at")
-    port: int = option(8888, "port; 0 takes a free one")
-    resources: tuple[str, ...] = option(
-        ("nvidia.com/gpu",), "extended resources that are GPUs, such as huawei.com/Ascend910B"
-    )
-    policy_annotation: str = option(
-        "topology.example.com/policy",
-        "annotation of pods with their NUMA policy; its prefix is that of gang, gang-size, "
-        "gang-gpus, preferred-nodes, gpus and topology",
-    )
-    default_policy: str = option("best-effort", "NUMA policy of pods without the annotation")
-    weights: Path | None = option(
-        None,
-        "YAML file with the weights of a score",
-        is_file=True,
-        default_text="topology 40, numa 30, balance 20, preference 10",
-    )
-    gang_timeout_s: float = option(
-        300.0, "time for which GPUs stay promised to the other pods of a gang [s]"
-    )
-    annotate_gpus: bool = option(
-        False, "bindings carry the GPU numbers as an annotation, which survives a restart"
-    )
-    gpu: str | None = option(None, "model of GPUs of which --state does not say it")
-    tls_cert: Path | None = option(None, "certificate of the server, PEM; turns TLS on")
-    tls_key: Path | None = option(None, "key of the server, PEM")
-    client_ca: Path | None = option(
-        None, "certificates that sign those of clients; clients without one are refused"
-    )
-    max_body_bytes: int = option(64 * 2**20, "largest body of a request [bytes]")
-    request_timeout_s: float = option(10.0, "time in which a request must arrive [s]")
-    idle_timeout_s: float = option(120.0, "time for which an unused connection stays open [s]")
-    max_connections: int = option(1024, "most connections at once")
-    api_timeout_s: float = option(10.0, "time for an answer of the API server [s]")
-    poll_s: float = option(1.0, "time between two looks at the state file [s]")
-
-    def __post_init__(self) -> None:
-        owner = "extender"
-        for name in (
-            *("gang_timeout_s", "request_timeout_s", "idle_timeout_s", "api_timeout_s"),
-            "poll_s",
-        ):
-            require_positive(owner, name, getattr(self, name))
-        for name in ("max_body_bytes", "max_connections"):
-            require_count(owner, name, getattr(self, name))
-        if not 0 <= self.port <= 65535:
-            raise UsageError(f"--port must be from 0 to 65535, got {self.port}")
-        if self.kubeconfig is not None and self.in_cluster:
-            raise UsageError("--kubeconfig and --in-cluster cannot both be given")
-        if self.state is None and self.kubeconfig is None and not self.in_cluster:
-            raise UsageError("one of --state, --kubeconfig and --in-cluster must be given")
-        if (self.tls_cert is None) != (self.tls_key is None):
-            raise UsageError("--tls-cert and --tls-key must be given together")
-        if self.client_ca is not None and self.tls_cert is None:
-            raise UsageError("--client-ca needs --tls-cert and --tls-key")
 
 
 def run(config: Config) -> int:

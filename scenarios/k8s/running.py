@@ -20,7 +20,7 @@ from des.base.text_files import read_yaml
 from des.devices.k8s.pods import PodKeys
 from des.devices.presets import simulated
 from scenarios.k8s.api_server import ApiServer, reach
-from scenarios.k8s.extender import Config
+from scenarios.k8s.extender_config import Config
 from scenarios.k8s.http_server import HttpServer, ServerLimits
 from scenarios.k8s.service import ExtenderService
 from scenarios.k8s.sources import ApiSource, FileSource

@@ -3,12 +3,13 @@
 from collections.abc import Mapping
 from typing import Any
 
-from des.serving.iteration_times import IterationTable
-from des.serving.pool_batches import BatchLimits
-from des.serving.pool_engine import run_pools
-from des.serving.pool_routers import RouterSettings
-from des.serving.pool_world import PoolHistory, PoolMember, PoolWorld
 from des.serving.requests import Request
+from scenarios.reproduce.serving_oracles.courses import course_columns, course_totals
+from scenarios.reproduce.serving_oracles.iteration_times import IterationTable
+from scenarios.reproduce.serving_oracles.pool_batches import BatchLimits
+from scenarios.reproduce.serving_oracles.pool_engine import run_pools
+from scenarios.reproduce.serving_oracles.pool_routers import RouterSettings
+from scenarios.reproduce.serving_oracles.pool_world import PoolMember, PoolWorld
 
 _MIXED_FACTOR = 1.1
 """Factor that splitwise-sim has for an iteration with prompts and tokens."""
@@ -56,37 +57,28 @@ def pool_world(config: Mapping[str, Any], requests: tuple[Request, ...]) -> Pool
 
 def pool_answer(config: Mapping[str, Any], requests: tuple[Request, ...]) -> dict[str, Any]:
     """Simulate a case and tell what its check reads."""
-    return _told(run_pools(pool_world(config, requests)), len(requests))
-
-
-def _told(history: PoolHistory, num_requests: int) -> dict[str, Any]:
-    served = history.served
-    columns: dict[str, list[Any]] = {
-        "request_id": [one.request.request_id for one in served],
-        "queue_s": [one.queue_s for one in served],
-        "ttft_s": [one.ttft_s for one in served],
-        "e2e_s": [one.e2e_s for one in served],
+    world = pool_world(config, requests)
+    history = run_pools(world)
+    served = [one for one in history.requests if one.end_s is not None]
+    columns = course_columns(served)
+    latencies = zip(columns["ttft_s"], columns["e2e_s"], served, strict=True)
+    columns |= {
         # The source divides by all tokens, though the first one has no gap before it.
-        "tbt_s": [(one.e2e_s - one.ttft_s) / one.request.output_tokens for one in served],
-        "prompt_instance": [one.prompt_place for one in served],
-        "token_instance": [one.token_place for one in served],
+        "tbt_s": [(e2e_s - ttft_s) / one.request.output_tokens for ttft_s, e2e_s, one in latencies],
+        "prompt_instance": [world.members[one.prompt_place].name for one in served],
+        "token_instance": [world.members[one.token_place].name for one in served],
+        "prompt_start_s": [one.start_s for one in served],
+        "prompt_end_s": [one.first_token_s for one in served],
+        "transfer_start_s": [one.transfer_start_s for one in served],
+        "transfer_end_s": [one.transfer_end_s for one in served],
+        "token_start_s": [one.token_start_s for one in served],
+        "token_end_s": [one.end_s for one in served],
+        "token_blocked_s": [one.token.blocked_s for one in served],
     }
-    for name in (
-        "prompt_start_s",
-        "prompt_end_s",
-        "transfer_start_s",
-        "transfer_end_s",
-        "token_start_s",
-        "token_end_s",
-        "token_blocked_s",
-    ):
-        columns[name] = [getattr(one, name) for one in served]
     return {
         "requests": columns,
-        "totals": {
-            "num_requests": num_requests,
-            "num_completed": len(served),
-            "end_s": history.end_s,
+        "totals": course_totals(history.requests)
+        | {
             "mean_ttft_s": sum(columns["ttft_s"]) / len(served),
             "mean_e2e_s": sum(columns["e2e_s"]) / len(served),
             "num_preempted_requests": sum(one.is_preempted for one in served),

@@ -3,12 +3,13 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from des.serving.block_engine import run_blocks
-from des.serving.block_world import BlockHistory, BlockSettings, BlockWorld
-from des.serving.iteration_times import ContextTimes
 from des.serving.requests import Request
-from des.serving.turn_engine import run_turns
-from des.serving.turn_world import DecodeTimes, PrefillTimes, TurnHistory, TurnSettings, TurnWorld
+from scenarios.reproduce.serving_oracles.block_engine import run_blocks
+from scenarios.reproduce.serving_oracles.block_world import BlockHistory, BlockSettings, BlockWorld
+from scenarios.reproduce.serving_oracles.courses import course_columns, course_totals
+from scenarios.reproduce.serving_oracles.iteration_times import ContextTimes
+from scenarios.reproduce.serving_oracles.turn_engine import run_turns
+from scenarios.reproduce.serving_oracles.turn_world import DecodeTimes, TurnSettings, TurnWorld
 
 _MS = 1e-3
 _PREFILL_OVERHEAD_MS, _TURN_OVERHEAD_MS, _PER_HELD_TOKEN_MS = 1.0, 2.0, 1e-4
@@ -43,24 +44,17 @@ def block_history(config: Mapping[str, Any], requests: tuple[Request, ...]) -> B
 def block_answer(config: Mapping[str, Any], requests: tuple[Request, ...]) -> dict[str, Any]:
     """Simulate a case of replicas and tell what its check reads."""
     history = block_history(config, requests)
-    done = [
-        (one, one.batched_s, one.first_token_s, one.end_s)
-        for one in history.requests
-        if one.batched_s is not None and one.first_token_s is not None and one.end_s is not None
-    ]
+    done = [one for one in history.requests if one.end_s is not None]
+    columns = course_columns(done)
     return {
         "requests": {
-            "request_id": [one.request.request_id for one, *_ in done],
-            "replica": [one.replica for one, *_ in done],
-            "queue_s": [start - one.request.arrival_s for one, start, _, _ in done],
-            "ttft_s": [first - one.request.arrival_s for one, _, first, _ in done],
-            "e2e_s": [end - one.request.arrival_s for one, _, _, end in done],
-            "num_restarts": [one.num_restarts for one, *_ in done],
+            "request_id": columns.pop("request_id"),
+            "replica": [one.replica for one in done],
+            **columns,
+            "num_restarts": [one.num_restarts for one in done],
         },
-        "totals": {
-            "num_requests": len(requests),
-            "num_completed": len(done),
-            "end_s": history.end_s,
+        "totals": course_totals(history.requests)
+        | {
             "num_batches": history.num_batches,
             "executed_tokens": history.executed_tokens,
             "num_restarts": sum(one.num_restarts for one in history.requests),
@@ -71,7 +65,20 @@ def block_answer(config: Mapping[str, Any], requests: tuple[Request, ...]) -> di
 def turn_answer(config: Mapping[str, Any], requests: tuple[Request, ...]) -> dict[str, Any]:
     """Simulate a case of instances that work in turns and tell what its check reads."""
     history = run_turns(_turn_world(config, requests))
-    return _told(history, len(requests))
+    done = [one for one in history.requests if one.end_s is not None]
+    return {
+        "requests": course_columns(done)
+        | {
+            "prompt_instance": [one.prompt_place for one in done],
+            "token_instance": [one.token_place for one in done],
+        },
+        "instances": {
+            "id": list(range(len(history.prompt_turns))),
+            "prompt_iterations": list(history.prompt_turns),
+            "token_iterations": list(history.token_turns),
+        },
+        "totals": course_totals(history.requests),
+    }
 
 
 def _turn_world(config: Mapping[str, Any], requests: Sequence[Request]) -> TurnWorld:
@@ -83,10 +90,10 @@ def _turn_world(config: Mapping[str, Any], requests: Sequence[Request]) -> TurnW
         prefill_max_tokens=config["prefill_max_tokens"],
         decode_max_requests=config["decode_max_requests"],
         decode_max_context_tokens=config["decode_max_context_tokens"],
-        prefill=PrefillTimes(
-            constant_s=config["prefill_ms"]["constant"] * _MS,
+        prefill=ContextTimes(
+            base_s=config["prefill_ms"]["constant"] * _MS,
             per_token_s=config["prefill_ms"]["per_token"] * _MS,
-            per_square_token_s=config["prefill_ms"]["per_square_token"] * _MS,
+            per_token_context_s=config["prefill_ms"]["per_square_token"] * _MS,
         ),
         decode_small=_decode_times(config["decode_small_ms"]),
         decode_large=_decode_times(config["decode_large_ms"]),
@@ -111,31 +118,3 @@ def _decode_times(costs_ms: Mapping[str, float]) -> DecodeTimes:
         per_context_token_s=costs_ms["per_context_token"] * _MS,
         per_request_s=costs_ms["per_request"] * _MS,
     )
-
-
-def _told(history: TurnHistory, num_requests: int) -> dict[str, Any]:
-    done = [
-        (one, one.start_s, one.first_token_s, one.end_s)
-        for one in history.requests
-        if one.start_s is not None and one.first_token_s is not None and one.end_s is not None
-    ]
-    return {
-        "requests": {
-            "request_id": [one.request.request_id for one, *_ in done],
-            "queue_s": [start - one.request.arrival_s for one, start, _, _ in done],
-            "ttft_s": [first - one.request.arrival_s for one, _, first, _ in done],
-            "e2e_s": [end - one.request.arrival_s for one, _, _, end in done],
-            "prompt_instance": [one.prompt_place for one, *_ in done],
-            "token_instance": [one.token_place for one, *_ in done],
-        },
-        "instances": {
-            "id": list(range(len(history.prompt_turns))),
-            "prompt_iterations": list(history.prompt_turns),
-            "token_iterations": list(history.token_turns),
-        },
-        "totals": {
-            "num_requests": num_requests,
-            "num_completed": len(done),
-            "end_s": history.end_s,
-        },
-    }

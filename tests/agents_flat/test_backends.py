@@ -19,7 +19,7 @@ from des.compiled.simulate import simulate_compiled
 from des.plan.replacement import Replacement
 from des.simulation.migration import migration_s
 
-INSTALLED = ("astra-aware", "astra-ns3", "astra-pairwise", "astra-unaware", "ns3")
+INSTALLED = ("astra-aware", "astra-pairwise", "astra-unaware", "ns3")
 PAIR = world("AB", {"AB": (8.0, 0.25), "BA": (2.0, 0.5)})
 JOB = unit_workload([(1, 2), (1, 2)], num_microbatches=2, message_bytes=4.0)
 SPLIT, TOGETHER = Placement(domain_of_layer=(0, 1)), Placement(domain_of_layer=(0, 0))
@@ -205,7 +205,7 @@ def test_des_is_the_default_and_nothing_judges_in_its_place():
 @pytest.mark.parametrize("make", [make_task, PlacementEnv])
 @pytest.mark.parametrize("name", ["astra", "DES", ""])
 def test_an_unknown_backend_is_refused_with_all_that_are_installed(make, name):
-    names = "des, astra-aware, astra-ns3, astra-pairwise, astra-unaware, ns3"
+    names = "des, astra-aware, astra-pairwise, astra-unaware, ns3"
     with pytest.raises(
         ValueError, match=f"backend must be one of those installed, {names}; got '{name}'"
     ):

@@ -23,8 +23,7 @@ from agents.serving.rl_state import (
 from agents.serving.table import scaling_policy
 from des.serving.fleet_engine import run
 from des.serving.fleet_settings import ScalingLimits
-from tests.fleet_cases import drawn_stream, fleet_world
-from tests.pool_cases import request
+from tests.fleet_cases import drawn_stream, fleet_world, request
 
 KEEP = np.zeros(3)
 

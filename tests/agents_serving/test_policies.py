@@ -9,8 +9,7 @@ from agents.serving.table import RULES, scaling_policy
 from des.serving.fleet_engine import run
 from des.serving.fleet_figures import run_figures
 from des.serving.fleet_settings import Slo
-from tests.fleet_cases import drawn_stream, engine, fleet_world
-from tests.pool_cases import request
+from tests.fleet_cases import drawn_stream, engine, fleet_world, request
 
 LAYOUTS = ({"mixed": 2}, {"prompt": 1, "token": 1})
 HIGH = drawn_stream(3, num=400, rate_per_s=40.0)

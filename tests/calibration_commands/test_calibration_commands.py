@@ -10,7 +10,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from calibration_command_runs import SMALL, check, content_of, fit
-from reference_programs import fake_program, fake_programs
+from reference_programs import fake_programs
 
 from calibration import read_corrections, write_corrections
 from calibration.commands.main import TABLE, main
@@ -170,22 +170,6 @@ def test_the_original_s_programs_are_run_where_they_are_given(tmp_path, monkeypa
 
     assert "the original's ASTRA-sim program, backend aware" in capsys.readouterr().out
     assert Path("ours.csv").read_bytes() == Path("theirs.csv").read_bytes()
-
-
-def test_a_packet_level_program_is_one_of_the_backends(tmp_path, capsys):
-    """The fake one ignores the physical topology and is the network ``unaware``."""
-    fake_program(tmp_path / "AstraSimNetwork", "ns3")
-    (tmp_path / "config.txt").write_text("TOPOLOGY_FILE old.txt\n", "utf-8")
-    (tmp_path / "topology.txt").write_text("3 0 3\n", "utf-8")
-    files = ("--ns3-bin", "AstraSimNetwork", "--ns3-config", "config.txt")
-    flags = ("--endpoints", "one_in_flight", "--store", "none", "--out", "rows.csv")
-    flags += ("--samples", "2", "--backends", "astra-ns3,unaware", "--worlds", "equal")
-
-    assert main(["compare", *SMALL, *flags, *files, "--ns3-topology", "topology.txt"]) == 0
-
-    assert "reference: ASTRA-sim's ns-3, on the physical topology" in capsys.readouterr().out
-    rows = pd.read_csv("rows.csv")
-    assert rows["astra-ns3: makespan_s"].tolist() == rows["unaware: makespan_s"].tolist()
 
 
 def test_an_exported_folder_runs_by_the_command_in_its_readme(capsys):

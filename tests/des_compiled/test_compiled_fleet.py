@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from des.compiled.fleet import run_compiled, simulate_fixed
 from des.serving.fleet_engine import run
 from des.serving.fleet_settings import ScalingLimits, StartDelay
-from tests.fleet_cases import GROWING, Drawn, Planned, drawn_stream, engine, fleet_world
-from tests.pool_cases import request
+from tests.fleet_cases import GROWING, Drawn, Planned, drawn_stream, engine, fleet_world, request
 
 LAYOUTS = ({"mixed": 2}, {"prompt": 2, "token": 2})
 

@@ -11,8 +11,16 @@ from des.serving.fleet_engine import run
 from des.serving.fleet_figures import run_figures
 from des.serving.fleet_settings import ScalingLimits, Slo
 from des.serving.fleet_world import admitted
-from tests.fleet_cases import GROWING, SECOND, Drawn, Planned, drawn_stream, engine, fleet_world
-from tests.pool_cases import request
+from tests.fleet_cases import (
+    GROWING,
+    SECOND,
+    Drawn,
+    Planned,
+    drawn_stream,
+    engine,
+    fleet_world,
+    request,
+)
 
 KEPT = Planned(({},))
 

@@ -15,8 +15,16 @@ from des.serving.fleet_routers import ROUTERS, RouterTurn
 from des.serving.fleet_settings import ScalingLimits
 from des.serving.prefix_cache import PrefixCache
 from des.serving.request_streams import moved_requests
-from tests.fleet_cases import GROWING, SECOND, Drawn, Planned, drawn_stream, engine, fleet_world
-from tests.pool_cases import request
+from tests.fleet_cases import (
+    GROWING,
+    SECOND,
+    Drawn,
+    Planned,
+    drawn_stream,
+    engine,
+    fleet_world,
+    request,
+)
 from tests.strategies import unit_links
 
 KEPT = Planned(({},))

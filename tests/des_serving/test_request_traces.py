@@ -5,6 +5,7 @@ import pytest
 
 from des.serving.request_streams import modulated_requests, poisson_requests, stretched, thinned
 from des.serving.trace_files import parse_trace, requests_of
+from tests.fleet_cases import request
 
 AZURE = "TIMESTAMP,ContextTokens,GeneratedTokens\r\n"
 
@@ -76,3 +77,10 @@ def per_second_variance(requests):
 def test_rates_must_be_positive(rate):
     with pytest.raises(ValueError, match="rate_per_s"):
         poisson_requests(rate, 10.0, seed=0)
+
+
+@pytest.mark.parametrize("tokens", [-1, 0, 2.5])
+@pytest.mark.parametrize("field", ["prompt", "output"])
+def test_requests_without_tokens_are_refused(field, tokens):
+    with pytest.raises(ValueError, match=f"{field}_tokens must be a whole number"):
+        request(0, 0.0, **{field: tokens})

@@ -5,8 +5,7 @@ import pytest
 from des.serving.fleet_engine import Fleet, run
 from des.serving.fleet_settings import ScalingLimits, StartDelay
 from des.serving.fleet_world import Decision
-from tests.fleet_cases import SECOND, Planned, engine, fleet_world
-from tests.pool_cases import request
+from tests.fleet_cases import SECOND, Planned, engine, fleet_world, request
 
 LONG = [request(0, 0.0, 10, 40), request(1, 0.0, 10, 40)]
 

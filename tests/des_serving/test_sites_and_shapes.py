@@ -12,8 +12,7 @@ from des.serving.fleet_settings import StartDelay
 from des.serving.shape_engines import kv_bytes_per_token, shape_engine
 from des.world.topology import Link, Topology
 from des.world.transport import Transport
-from tests.fleet_cases import SECOND, Planned, engine, fleet_world
-from tests.pool_cases import request
+from tests.fleet_cases import SECOND, Planned, engine, fleet_world, request
 from tests.strategies import unit_domain
 
 KEPT = Planned(({},))

@@ -7,8 +7,7 @@ from des.serving.fleet_figures import run_figures
 from des.serving.fleet_settings import ScalingLimits, StartDelay
 from des.serving.fleet_world import Decision
 from des.serving.scaling_steps import drain_s, to_remove
-from tests.fleet_cases import SECOND, Planned, engine, fleet_world
-from tests.pool_cases import request
+from tests.fleet_cases import SECOND, Planned, engine, fleet_world, request
 
 LATE = [request(0, 60.0, 10, 2)]
 

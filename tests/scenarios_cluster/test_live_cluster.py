@@ -7,7 +7,9 @@ from scripted_nodes import ScriptedNode, cluster_of, form, settle
 
 from agents.cluster.table import ORDERINGS
 from scenarios.cluster.job_state import JobState, LaunchedRank, LaunchState, live_job
+from scenarios.cluster.launch_phases import lose_silent_nodes
 from scenarios.cluster.live_cluster import LiveCluster
+from scenarios.cluster.live_decisions import decide_jobs
 from scenarios.cluster.node_reports import take_report
 from scenarios.cluster.orders import node_orders
 
@@ -34,7 +36,7 @@ def two_nodes(policy: str = "las") -> tuple[LiveCluster, list[ScriptedNode]]:
 
 def decided(cluster: LiveCluster, nodes: list[ScriptedNode], now_s: float) -> None:
     """Decide as at the end of a round, and let nodes do it."""
-    cluster.decide(now_s, may_preempt=True)
+    decide_jobs(cluster, now_s, may_preempt=True)
     cluster.start_ready(now_s)
     settle(cluster, nodes, now_s)
 
@@ -72,8 +74,8 @@ def test_a_node_that_is_lost_ends_its_job_everywhere_and_the_job_runs_again():
     cluster.submit(form(3), 0.0)
     decided(cluster, nodes, 0.0)
     nodes[0].report(90.0)
-    assert not cluster.expire(99.0)
-    assert cluster.expire(100.0)
+    assert not lose_silent_nodes(cluster, 99.0)
+    assert lose_silent_nodes(cluster, 100.0)
 
     assert cluster.nodes["b"].presence == "lost"
     assert {order.is_killed for order in node_orders(cluster, "a").ranks} == {True}
@@ -220,7 +222,7 @@ def test_whatever_happens_gpus_have_one_rank_and_all_jobs_end(data):
         if what == "submit" and len(cluster.jobs) < 4:
             cluster.submit(form(data.draw(st.integers(1, 4))), now_s)
         elif what == "decide":
-            cluster.decide(now_s, may_preempt=True)
+            decide_jobs(cluster, now_s, may_preempt=True)
             cluster.start_ready(now_s)
         elif what == "obey":
             node.obey()

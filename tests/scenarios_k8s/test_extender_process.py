@@ -30,7 +30,7 @@ from processes import python, wait_until
 
 from agents.devices.k8s.verbs import filter_answer, prioritize_answer
 from scenarios.k8s.command import main
-from scenarios.k8s.extender import Config
+from scenarios.k8s.extender_config import Config
 from scenarios.k8s.running import service_of
 from scenarios.k8s.sources import FileSource
 from scenarios.k8s.state_file import read_state

@@ -1,13 +1,14 @@
 """A cluster of prompt, token and mixed pools that reserve memory as a whole, and its history."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from des.base.checks import require_non_negative, require_positive
-from des.serving.iteration_times import IterationTable
-from des.serving.pool_batches import BatchLimits
-from des.serving.pool_routers import RouterSettings
 from des.serving.requests import Request, require_in_order
+from scenarios.reproduce.serving_oracles.iteration_times import IterationTable
+from scenarios.reproduce.serving_oracles.pool_batches import BatchLimits
+from scenarios.reproduce.serving_oracles.pool_routers import RouterSettings
+from scenarios.reproduce.serving_oracles.pool_works import RequestState
 
 POOLS = ("prompt", "token", None)
 DEFAULT_ROUTER = RouterSettings()
@@ -86,42 +87,8 @@ class PoolWorld:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ServedRequest:
-    """Course of one request: where and when its works ran. [s] from the start of the simulation."""
-
-    request: Request
-    prompt_place: int
-    token_place: int
-    prompt_start_s: float
-    prompt_end_s: float
-    transfer_start_s: float | None
-    transfer_end_s: float | None
-    token_start_s: float
-    token_end_s: float
-    token_blocked_s: float
-    is_preempted: bool
-
-    @property
-    def queue_s(self) -> float:
-        """Time until the prompt work starts."""
-        return self.prompt_start_s - self.request.arrival_s
-
-    @property
-    def ttft_s(self) -> float:
-        """Time to the first token."""
-        return self.prompt_end_s - self.request.arrival_s
-
-    @property
-    def e2e_s(self) -> float:
-        """Time to the last token."""
-        return self.token_end_s - self.request.arrival_s
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class PoolHistory:
-    """Courses of all finished requests, in order of arrival, and busy times of instances."""
+    """All requests in order of arrival, and busy times of instances by their names. [s]"""
 
-    served: tuple[ServedRequest, ...]
-    num_unfinished: int
-    busy_s: Mapping[int, float] = field(default_factory=dict)
-    end_s: float = 0.0
+    requests: tuple[RequestState, ...]
+    busy_s: Mapping[int, float]

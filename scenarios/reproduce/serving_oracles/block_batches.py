@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from des.serving.block_world import Batch, BlockRequest, BlockSettings
+from scenarios.reproduce.serving_oracles.block_world import Batch, BlockRequest, BlockSettings
 
 
 def _arrival_s(one: BlockRequest) -> float:

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from des.base.checks import require_count
-from des.serving.iteration_times import ContextTimes
 from des.serving.requests import Request, require_in_order
+from scenarios.reproduce.serving_oracles.courses import RequestCourse
+from scenarios.reproduce.serving_oracles.iteration_times import ContextTimes
 
 BLOCK_BATCHINGS = ("vllm", "sarathi", "orca", "faster_transformer")
 BLOCK_ROUTERS = ("round_robin", "least_outstanding")
@@ -75,19 +76,15 @@ class BlockWorld:
 
 
 @dataclass(slots=True, eq=False)
-class BlockRequest:
+class BlockRequest(RequestCourse):
     """One request on a replica; a restart makes what it has processed its new prompt."""
 
-    request: Request
     prompt: int = 0
     total: int = 0
     done: int = 0
     num_blocks: int = 0
     num_restarts: int = 0
     replica: int = -1
-    batched_s: float | None = None
-    first_token_s: float | None = None
-    end_s: float | None = None
 
     def __post_init__(self) -> None:
         self.prompt = self.request.prompt_tokens
@@ -132,4 +129,3 @@ class BlockHistory:
     executed_tokens: int
     first_batches: tuple[tuple[float, tuple[tuple[int, int], ...]], ...]
     """Time on the first stage [s], and names and tokens, of the first batches."""
-    end_s: float

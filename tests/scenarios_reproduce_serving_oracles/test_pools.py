@@ -6,41 +6,76 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from des.serving.iteration_times import IterationTable
-from des.serving.pool_engine import run_pools
-from des.serving.pool_routers import ROUTER_NAMES
 from des.serving.requests import Request
-from tests.pool_cases import FLAT, PROMPT_S, TOKEN_S, pools, request
+from scenarios.reproduce.serving_oracles.courses import course_totals
+from scenarios.reproduce.serving_oracles.iteration_times import IterationTable
+from scenarios.reproduce.serving_oracles.pool_batches import BatchLimits
+from scenarios.reproduce.serving_oracles.pool_engine import run_pools
+from scenarios.reproduce.serving_oracles.pool_routers import ROUTER_NAMES, RouterSettings
+from scenarios.reproduce.serving_oracles.pool_world import PoolMember, PoolWorld
+from tests.fleet_cases import request
+
+PROMPT_S, TOKEN_S = 0.25, 0.125
+FLAT = IterationTable(
+    name="flat",
+    batch_tokens=(1, 4096),
+    prompt_s=(PROMPT_S, PROMPT_S),
+    token_s=(TOKEN_S, TOKEN_S),
+    mixed_factor=1.0,
+)
+"""An iteration takes the same time whatever its size: exact in binary."""
+
+
+def pools(requests, *, router="mixed_pool", batching="splitwise", num=(1, 1), **changes):
+    """A cluster with a prompt pool and a token pool of those numbers of instances."""
+    names = ["prompt"] * num[0] + ["token"] * num[1]
+    settings = {
+        "requests": tuple(requests),
+        "members": tuple(
+            PoolMember(name=place, hardware="flat", pool=pool, memory_bytes=10_000)
+            for place, pool in enumerate(names)
+        ),
+        "tables": {"flat": FLAT},
+        "kv_bytes_per_token": 1,
+        "weights_bytes": 1000,
+        "batching": batching,
+        "limits": BatchLimits(max_batch_size=32, max_batch_tokens=512, max_preemptions=4),
+        "router": router,
+        "router_settings": RouterSettings(threshold_tokens=1000),
+        "kv_transfer_bytes_per_s": 400.0,
+    }
+    return PoolWorld(**(settings | changes))
 
 
 def test_a_request_is_read_sent_and_written():
     """Prompt 0.25 s, 100 bytes at 400 bytes/s, then 8 token iterations of 0.125 s."""
-    (served,) = run_pools(pools([request(0, 1.0)])).served
+    (served,) = run_pools(pools([request(0, 1.0)])).requests
+    _, ttft_s, e2e_s = served.latencies_s()
 
-    assert served.ttft_s == PROMPT_S
+    assert ttft_s == PROMPT_S
     assert served.transfer_end_s == 1.0 + PROMPT_S + 0.25
-    assert served.e2e_s == PROMPT_S + 0.25 + 8 * TOKEN_S
+    assert e2e_s == PROMPT_S + 0.25 + 8 * TOKEN_S
 
 
 def test_a_run_of_tokens_is_cut_at_the_end_of_an_iteration():
     """A prompt that comes within the third token iteration starts at that iteration's end."""
     history = run_pools(pools([request(0, 0.0), request(1, 0.55)], router="jsq", num=(1, 0)))
-    first, second = history.served
+    first, second = history.requests
 
-    assert second.prompt_start_s == PROMPT_S + 3 * TOKEN_S
-    assert first.token_end_s == second.prompt_end_s + 4 * TOKEN_S  # one token beside the prompt
-    assert history.busy_s[0] == history.end_s
+    assert second.start_s == PROMPT_S + 3 * TOKEN_S
+    assert first.end_s == second.first_token_s + 4 * TOKEN_S  # one token beside the prompt
+    assert history.busy_s[0] == course_totals(history.requests)["end_s"]
 
 
 def test_a_transfer_without_room_is_tried_again_a_second_later():
     """The second request finds 10 of its 901 bytes free until the first has left."""
     big = [request(0, 0.0, prompt=100, output=8000), request(1, 0.0, prompt=900, output=2)]
     history = run_pools(pools(big, router="kv_round_robin"))
-    first, second = history.served
+    first, second = history.requests
 
     assert second.transfer_start_s is not None
-    assert second.transfer_start_s >= second.prompt_end_s
-    assert (second.transfer_start_s - second.prompt_end_s) % 1.0 == 0.0
+    assert second.transfer_start_s >= second.first_token_s
+    assert (second.transfer_start_s - second.first_token_s) % 1.0 == 0.0
     assert first.transfer_end_s is not None
 
 
@@ -69,12 +104,12 @@ def test_requests_are_conserved_and_nothing_happens_before_its_cause(rows, route
     requests = drawn_requests(rows)
     history = run_pools(pools(requests, router=router, batching=batching, num=(2, 2)))
 
-    assert [one.request for one in history.served] == requests
-    assert history.num_unfinished == 0
-    for one in history.served:
-        assert one.request.arrival_s <= one.prompt_start_s < one.prompt_end_s <= one.token_start_s
+    assert [one.request for one in history.requests] == requests
+    assert all(one.end_s is not None for one in history.requests)
+    for one in history.requests:
+        assert one.request.arrival_s <= one.start_s < one.first_token_s <= one.token_start_s
         least_s = (one.request.output_tokens - 1) * TOKEN_S
-        assert one.token_end_s - one.token_start_s >= least_s - 1e-9
+        assert one.end_s - one.token_start_s >= least_s - 1e-9
         if one.prompt_place == one.token_place:
             assert one.transfer_start_s is None
         else:
@@ -104,7 +139,7 @@ def test_answers_do_not_depend_on_the_unit_of_time():
         pools(doubled, tables={"flat": slow}, kv_transfer_bytes_per_s=200.0, retry_s=2.0)
     )
 
-    assert [2 * one.token_end_s for one in once.served] == [one.token_end_s for one in twice.served]
+    assert [2 * one.end_s for one in once.requests] == [one.end_s for one in twice.requests]
 
 
 @pytest.mark.parametrize(
@@ -124,10 +159,3 @@ def test_bad_worlds_are_refused(changes, named):
     arguments = {"requests": [request(0, 0.0)]} | changes
     with pytest.raises(ValueError, match=named):
         run_pools(pools(**arguments))
-
-
-@pytest.mark.parametrize("tokens", [-1, 0, 2.5])
-@pytest.mark.parametrize("field", ["prompt", "output"])
-def test_requests_without_tokens_are_refused(field, tokens):
-    with pytest.raises(ValueError, match=f"{field}_tokens must be a whole number"):
-        request(0, 0.0, **{field: tokens})

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from des.serving.requests import Request
+from scenarios.reproduce.serving_oracles.courses import RequestCourse
 
 
 @dataclass(slots=True, eq=False)
@@ -25,16 +26,20 @@ class PhaseWork:
     in_batch: bool = False
     halted_at_s: float = 0.0
     blocked_s: float = 0.0
-    start_s: float = -1.0
-    end_s: float = -1.0
+
+    def start(self, now_s: float) -> None:
+        """Take note of the first iteration."""
+        self.is_started = True
+        if self.is_prompt:
+            self.state.start_s = now_s
+        else:
+            self.state.token_start_s = now_s
 
 
 @dataclass(slots=True, eq=False)
-class RequestState:
+class RequestState(RequestCourse):
     """One request in the course of a simulation."""
 
-    request: Request
-    arrival_s: float
     prompt: PhaseWork = field(init=False)
     token: PhaseWork = field(init=False)
     current: PhaseWork = field(init=False)
@@ -44,12 +49,13 @@ class RequestState:
     token_place: int = -1
     transfer_start_s: float | None = None
     transfer_end_s: float | None = None
+    token_start_s: float | None = None
     is_preempted: bool = False
 
 
 def request_state(request: Request, kv_bytes_per_token: int) -> RequestState:
     """Make the two works of a request, with the memory that each reserves when it starts."""
-    state = RequestState(request=request, arrival_s=request.arrival_s)
+    state = RequestState(request=request)
     state.prompt_bytes = kv_bytes_per_token * (request.prompt_tokens + 1)
     state.prompt = PhaseWork(
         state=state,

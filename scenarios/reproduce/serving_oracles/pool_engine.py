@@ -1,22 +1,18 @@
 """Simulation of a fixed cluster of pools: arrivals, placements, KV transfers between instances."""
 
-import simpy
-
 from des.clock import Clock
-from des.serving.pool_instance import PoolInstance
-from des.serving.pool_routers import make_router
-from des.serving.pool_works import PhaseWork, RequestState, request_state
-from des.serving.pool_world import PoolHistory, PoolWorld, ServedRequest
-
-_EVENT = 2
-"""Rank of arrivals and transfers, that of the end of a run."""
+from des.serving.requests import Request
+from scenarios.reproduce.serving_oracles.courses import call_at, simulate_arrivals
+from scenarios.reproduce.serving_oracles.pool_instance import PoolInstance
+from scenarios.reproduce.serving_oracles.pool_routers import make_router
+from scenarios.reproduce.serving_oracles.pool_works import PhaseWork, RequestState, request_state
+from scenarios.reproduce.serving_oracles.pool_world import PoolHistory, PoolWorld
 
 
 def run_pools(world: PoolWorld) -> PoolHistory:
     """Simulate until every request is finished or nothing can happen any more."""
     cluster = _Cluster(world)
-    cluster.clock.process(cluster.arrivals())
-    cluster.clock.run_out()
+    simulate_arrivals(cluster.clock, world.requests, cluster.arrive)
     return cluster.history()
 
 
@@ -44,17 +40,15 @@ class _Cluster:
             become_idle=self._become_idle,
         )
 
-    def arrivals(self) -> simpy.events.ProcessGenerator:
-        """Place each request when it comes, and let its works arrive at their instances."""
-        for request in self.world.requests:
-            yield self.clock.at(request.arrival_s, _EVENT)
-            state = request_state(request, self.world.kv_bytes_per_token)
-            first, second = self.router.place(state)
-            self.states.append(state)
-            state.prompt_place, state.token_place = first.number, second.number
-            first.arrive(state.prompt)
-            if first is second:
-                first.arrive(state.token)
+    def arrive(self, request: Request) -> None:
+        """Place a request that comes, and let its works arrive at their instances."""
+        state = request_state(request, self.world.kv_bytes_per_token)
+        first, second = self.router.place(state)
+        self.states.append(state)
+        state.prompt_place, state.token_place = first.number, second.number
+        first.arrive(state.prompt)
+        if first is second:
+            first.arrive(state.token)
 
     def _finish(self, instance: PoolInstance, work: PhaseWork) -> None:
         """Give back what a finished work held; after a prompt its KV cache moves on."""
@@ -74,16 +68,14 @@ class _Cluster:
         target = self.instances[state.token_place]
         now = self.clock.now
         if target.used_bytes + state.prompt_bytes > target.capacity_bytes:
-            event = self.clock.at(now + self.world.retry_s, _EVENT)
-            event.callbacks.append(lambda _: self._try_transfer(state))
+            call_at(self.clock, now + self.world.retry_s, lambda: self._try_transfer(state))
             return
         target.used_bytes += state.prompt_bytes
         state.transfer_start_s = now
         rate = self.world.kv_transfer_bytes_per_s
         assert rate is not None
         sent_bytes = self.world.kv_bytes_per_token * state.prompt.cost
-        event = self.clock.at(now + sent_bytes / rate, _EVENT)
-        event.callbacks.append(lambda _: self._end_transfer(state))
+        call_at(self.clock, now + sent_bytes / rate, lambda: self._end_transfer(state))
 
     def _end_transfer(self, state: RequestState) -> None:
         source = self.instances[state.prompt_place]
@@ -97,30 +89,9 @@ class _Cluster:
         self.router.release(instance)
 
     def history(self) -> PoolHistory:
-        """Collect the courses of finished requests."""
-        served = [
-            ServedRequest(
-                request=state.request,
-                prompt_place=self.world.members[state.prompt_place].name,
-                token_place=self.world.members[state.token_place].name,
-                prompt_start_s=state.prompt.start_s,
-                prompt_end_s=state.prompt.end_s,
-                transfer_start_s=state.transfer_start_s,
-                transfer_end_s=state.transfer_end_s,
-                token_start_s=state.token.start_s,
-                token_end_s=state.token.end_s,
-                token_blocked_s=state.token.blocked_s,
-                is_preempted=state.is_preempted,
-            )
-            for state in self.states
-            if state.token.end_s >= 0
-        ]
+        """Collect requests and busy times."""
+        members = zip(self.world.members, self.instances, strict=True)
         return PoolHistory(
-            served=tuple(served),
-            num_unfinished=len(self.world.requests) - len(served),
-            busy_s={
-                member.name: instance.busy_s
-                for member, instance in zip(self.world.members, self.instances, strict=True)
-            },
-            end_s=max((one.token_end_s for one in served), default=0.0),
+            requests=tuple(self.states),
+            busy_s={member.name: instance.busy_s for member, instance in members},
         )

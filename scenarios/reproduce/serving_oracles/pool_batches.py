@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from des.base.checks import require_count
-from des.serving.pool_works import PhaseWork, RequestState
+from scenarios.reproduce.serving_oracles.pool_works import PhaseWork, RequestState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,22 +9,10 @@ from dataclasses import dataclass
 
 from des.base.checks import require_count, require_non_negative
 from des.serving.requests import Request, require_in_order
+from scenarios.reproduce.serving_oracles.courses import RequestCourse
+from scenarios.reproduce.serving_oracles.iteration_times import ContextTimes
 
 LAYOUTS = ("split", "colocated")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PrefillTimes:
-    """Time of a turn with prompts, without overheads: linear in tokens and in their squares."""
-
-    constant_s: float
-    per_token_s: float
-    per_square_token_s: float
-
-    def turn_s(self, pieces: Sequence[int]) -> float:
-        """Time for pieces of prompts of these lengths. [s]"""
-        squares = sum(piece * piece for piece in pieces)
-        return self.constant_s + self.per_token_s * sum(pieces) + self.per_square_token_s * squares
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +45,7 @@ class TurnSettings:
     prefill_max_tokens: int
     decode_max_requests: int
     decode_max_context_tokens: int
-    prefill: PrefillTimes
+    prefill: ContextTimes
     decode_small: DecodeTimes
     decode_large: DecodeTimes
     decode_large_from_requests: int
@@ -104,17 +92,13 @@ class TurnWorld:
 
 
 @dataclass(slots=True, eq=False)
-class TurnRequest:
+class TurnRequest(RequestCourse):
     """One request: tokens of its prompt that are left, and decode steps that are done."""
 
-    request: Request
     left: int = 0
     steps: int = 0
     prompt_place: int = -1
     token_place: int = -1
-    start_s: float | None = None
-    first_token_s: float | None = None
-    end_s: float | None = None
 
     def __post_init__(self) -> None:
         self.left = self.request.prompt_tokens
@@ -132,4 +116,3 @@ class TurnHistory:
     requests: tuple[TurnRequest, ...]
     prompt_turns: tuple[int, ...]
     token_turns: tuple[int, ...]
-    end_s: float

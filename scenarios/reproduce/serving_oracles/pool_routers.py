@@ -7,33 +7,20 @@ Ties go to the first of a list. The rules follow splitwise-sim's schedulers (Pat
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import cycle
+from itertools import chain, cycle
 from operator import attrgetter
-from typing import Protocol
 
 import numpy as np
 
 from des.base.checks import nearest
-from des.serving.pool_instance import PoolInstance
-from des.serving.pool_works import RequestState
+from scenarios.reproduce.serving_oracles.pool_instance import PoolInstance
+from scenarios.reproduce.serving_oracles.pool_works import RequestState
 
 _DUE = attrgetter("due_tokens")
 _PROMISED = attrgetter("promised_bytes")
 Places = tuple[PoolInstance, PoolInstance]
 """Instances of the prompt and of the tokens."""
 Choose = Callable[[], PoolInstance]
-
-
-class PoolRouter(Protocol):
-    """A rule that places requests, with what it remembers."""
-
-    def place(self, state: RequestState) -> Places:
-        """Name the instance of the prompt and that of the tokens, and count what is due there."""
-        ...
-
-    def release(self, instance: PoolInstance) -> None:
-        """Take note of an instance at which nothing is present any more."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,20 +34,6 @@ class RouterSettings:
     threshold_tokens: int = 0
     counts_done_only: bool = False
     seed: int = 0
-
-
-def fewest_present(instances: Sequence[PoolInstance]) -> PoolInstance:
-    """Instance with the fewest requests."""
-    return min(instances, key=_num_present)
-
-
-def least_due(instances: Sequence[PoolInstance]) -> PoolInstance:
-    """Instance with the fewest tokens due."""
-    return min(instances, key=_DUE)
-
-
-def _num_present(instance: PoolInstance) -> int:
-    return len(instance.present)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -99,12 +72,11 @@ class MixedPoolRouter:
         need = state.prompt_bytes + state.token.memory_bytes
         first, second = self._prompt_place(cost), self._token_place(need)
         if first is None and self.tokens:
-            first = self._lend(self.tokens, least_due(self.tokens))
+            first = self._lend(self.tokens, min(self.tokens, key=_DUE))
         if second is None and self.prompts:
             second = self._lend(self.prompts, min(self.prompts, key=_PROMISED))
         if first is None or second is None:
-            lists = (self.tokens, self.prompts, self.mixed)
-            first = second = least_due([one for members in lists for one in members])
+            first = second = min(chain(self.tokens, self.prompts, self.mixed), key=_DUE)
         if first is second:
             first.promised_bytes += need
         else:
@@ -123,7 +95,7 @@ class MixedPoolRouter:
     def _prompt_place(self, cost: int) -> PoolInstance | None:
         for members in (self.prompts, self.mixed):
             if members:
-                one = least_due(members)
+                one = min(members, key=_DUE)
                 if not one.waiting or one.due_tokens + cost <= self.threshold_tokens:
                     return one
         return None
@@ -152,11 +124,11 @@ def _at_random(instances: Sequence[PoolInstance], settings: RouterSettings) -> C
 
 
 def _by_present(instances: Sequence[PoolInstance], _: RouterSettings) -> Choose:
-    return partial(fewest_present, instances)
+    return lambda: min(instances, key=lambda one: len(one.present))
 
 
 def _by_due(instances: Sequence[PoolInstance], _: RouterSettings) -> Choose:
-    return partial(least_due, instances)
+    return lambda: min(instances, key=_DUE)
 
 
 _CHOICES: Mapping[str, Callable[[Sequence[PoolInstance], RouterSettings], Choose]] = {
@@ -171,7 +143,7 @@ ROUTER_NAMES = (*_CHOICES, *(f"kv_{name}" for name in _CHOICES), "mixed_pool")
 
 def make_router(
     name: str, instances: Sequence[PoolInstance], settings: RouterSettings
-) -> PoolRouter:
+) -> PlainRouter | MixedPoolRouter:
     """Make a router over instances.
 
     Raises

@@ -3,20 +3,24 @@
 from collections import deque
 from itertools import islice
 
-import simpy
-
 from des.clock import Clock
-from des.serving.turn_world import TurnHistory, TurnRequest, TurnSettings, TurnWorld
+from des.serving.requests import Request
+from scenarios.reproduce.serving_oracles.courses import RANK, call_at, simulate_arrivals
+from scenarios.reproduce.serving_oracles.turn_world import (
+    TurnHistory,
+    TurnRequest,
+    TurnSettings,
+    TurnWorld,
+)
 
-_EVENT, _WAKE = 2, 3
-"""Ranks: an instance that sleeps wakes after all that comes at the same time."""
+_WAKE = RANK + 1
+"""Rank of an instance that wakes: after all that comes at the same time."""
 
 
 def run_turns(world: TurnWorld) -> TurnHistory:
     """Simulate until every request is finished or nothing can happen any more."""
     service = _TurnService(world)
-    service.clock.process(service.arrivals())
-    service.clock.run_out()
+    simulate_arrivals(service.clock, world.requests, service.arrive)
     return service.history()
 
 
@@ -61,16 +65,14 @@ class _TurnService:
         self.readers = self.instances[: world.num_prefill] if is_split else self.instances
         self.writers = self.instances[world.num_prefill :] if is_split else []
 
-    def arrivals(self) -> simpy.events.ProcessGenerator:
-        """Put each request at the end of the shortest prompt queue."""
-        for request in self.world.requests:
-            yield self.clock.at(request.arrival_s, _EVENT)
-            one = TurnRequest(request)
-            self.requests.append(one)
-            place = min(self.readers, key=lambda each: len(each.prompts) + len(each.reading))
-            one.prompt_place = place.number
-            place.prompts.append(one)
-            place.wake()
+    def arrive(self, request: Request) -> None:
+        """Put a request at the end of the shortest prompt queue."""
+        one = TurnRequest(request)
+        self.requests.append(one)
+        place = min(self.readers, key=lambda each: len(each.prompts) + len(each.reading))
+        one.prompt_place = place.number
+        place.prompts.append(one)
+        place.wake()
 
     def decode_at(self, one: TurnRequest, reader: "_TurnInstance") -> None:
         """Let a request whose prompt is complete join a decode queue."""
@@ -85,7 +87,6 @@ class _TurnService:
             requests=tuple(self.requests),
             prompt_turns=tuple(one.prompt_turns for one in self.instances),
             token_turns=tuple(one.token_turns for one in self.instances),
-            end_s=max((one.end_s for one in self.requests if one.end_s is not None), default=0.0),
         )
 
 
@@ -105,7 +106,7 @@ class _TurnInstance:
         if not self.is_awake:
             self.is_awake = True
             clock = self.service.clock
-            clock.at(clock.now, _WAKE).callbacks.append(lambda _: self.begin())
+            call_at(clock, clock.now, self.begin, _WAKE)
 
     def begin(self) -> None:
         """Begin the next turn, or sleep."""
@@ -127,15 +128,16 @@ class _TurnInstance:
             self.prompt_turns += 1
         else:
             self.token_turns += 1
-        event = clock.at(clock.now + self._turn_s(pieces, writing), _EVENT)
-        event.callbacks.append(lambda _: self._end(pieces, writing))
+        end_s = clock.now + self._turn_s(pieces, writing)
+        call_at(clock, end_s, lambda: self._end(pieces, writing))
 
     def _turn_s(self, pieces: list[int], writing: list[TurnRequest]) -> float:
         settings = self.settings
         context = sum(one.context for one in writing)
         held = sum(one.request.prompt_tokens for one in self.reading) + context
         if pieces:
-            time_s = settings.prefill.turn_s(pieces) + settings.prefill_overhead_s
+            time_s = settings.prefill.iteration_s([(piece, 0) for piece in pieces])
+            time_s += settings.prefill_overhead_s
         else:
             is_large = len(writing) >= settings.decode_large_from_requests
             times = settings.decode_large if is_large else settings.decode_small

@@ -6,16 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from operator import attrgetter
 
-import simpy
-
 from des.clock import Clock
-from des.serving.iteration_times import IterationTable
-from des.serving.pool_batches import BatchLimits, pick_orca, pick_splitwise
-from des.serving.pool_works import PhaseWork, RequestState
+from scenarios.reproduce.serving_oracles.courses import call_at
+from scenarios.reproduce.serving_oracles.iteration_times import IterationTable
+from scenarios.reproduce.serving_oracles.pool_batches import BatchLimits, pick_orca, pick_splitwise
+from scenarios.reproduce.serving_oracles.pool_works import PhaseWork, RequestState
 
-_ARRIVAL = attrgetter("arrival_s")
-RUN_END = 2
-"""Rank of the end of a run, behind what SimPy does by itself."""
+_ARRIVAL = attrgetter("request.arrival_s")
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -94,17 +91,12 @@ class PoolInstance:
                 self.become_idle(self)
             return
         now = self.clock.now
-        has_prompt = False
-        tokens = 0
-        num_prompts = 0
         for work in batch:
-            tokens += work.cost
-            if work.is_prompt:
-                num_prompts += 1
             if not work.is_started:
-                work.is_started = True
-                work.start_s = now
+                work.start(now)
                 self.used_bytes += work.memory_bytes
+        tokens = sum(work.cost for work in batch)
+        num_prompts = sum(work.is_prompt for work in batch)
         has_prompt = num_prompts > 0
         if not self.is_orca:
             self.load = tokens
@@ -136,7 +128,7 @@ class PoolInstance:
         return num_tokens > 0 and self.load - num_tokens + work.cost <= limits.max_batch_tokens
 
     def _key(self, work: PhaseWork) -> tuple[int, float]:
-        return self.waits(work), work.state.arrival_s
+        return self.waits(work), work.state.request.arrival_s
 
     def _join_waiting(self, work: PhaseWork) -> None:
         if self.is_orca:
@@ -185,12 +177,11 @@ class PoolInstance:
         self._num_iterations = num_iterations
         run = self._run
 
-        def end(_: simpy.Event) -> None:
+        def end() -> None:
             if run == self._run:
                 self._end()
 
-        event = self.clock.at(self._run_start_s + num_iterations * self._iteration_s, RUN_END)
-        event.callbacks.append(end)
+        call_at(self.clock, self._run_start_s + num_iterations * self._iteration_s, end)
 
     def _end(self) -> None:
         """Advance the batch; finished works leave in its order, then the next iteration begins."""
@@ -205,11 +196,13 @@ class PoolInstance:
             self.batch = [work for work in self.batch if work.left > 0]
         for work in finished:
             work.in_batch = False
-            work.end_s = now
             state = work.state
             if work.is_prompt:
+                state.first_token_s = now
                 state.current = state.token
                 state.token.counts_from = self.num_begun - state.token.waits
+            else:
+                state.end_s = now
             if not work.is_prompt or state.token_place != self.number:
                 self.present.remove(state)
             self.finish(self, work)

@@ -4,12 +4,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from des.serving.block_engine import run_blocks
-from des.serving.block_world import BLOCK_BATCHINGS, BlockSettings, BlockWorld
-from des.serving.iteration_times import ContextTimes
-from des.serving.turn_engine import run_turns
-from des.serving.turn_world import DecodeTimes, PrefillTimes, TurnSettings, TurnWorld
-from tests.pool_cases import request
+from scenarios.reproduce.serving_oracles.block_engine import run_blocks
+from scenarios.reproduce.serving_oracles.block_world import (
+    BLOCK_BATCHINGS,
+    BlockSettings,
+    BlockWorld,
+)
+from scenarios.reproduce.serving_oracles.iteration_times import ContextTimes
+from scenarios.reproduce.serving_oracles.turn_engine import run_turns
+from scenarios.reproduce.serving_oracles.turn_world import (
+    DecodeTimes,
+    TurnSettings,
+    TurnWorld,
+)
+from tests.fleet_cases import request
 
 SECOND = ContextTimes(base_s=1.0, per_token_s=0.0, per_token_context_s=0.0)
 
@@ -75,8 +83,8 @@ def test_run_to_completion_keeps_early_blocks_only_as_the_reference_program_does
     sound = run_blocks(blocks(requests, "faster_transformer", **sizes))
     kept = run_blocks(blocks(requests, "faster_transformer", keeps_early_blocks=True, **sizes))
 
-    assert [one.batched_s for one in sound.requests[3:]] == [30.0, 32.0, 32.0]
-    assert [one.batched_s for one in kept.requests[3:]] == [30.0, 32.0, 34.0]
+    assert [one.start_s for one in sound.requests[3:]] == [30.0, 32.0, 32.0]
+    assert [one.start_s for one in kept.requests[3:]] == [30.0, 32.0, 34.0]
 
 
 TURNS = {
@@ -85,7 +93,7 @@ TURNS = {
     "prefill_max_tokens": 512,
     "decode_max_requests": 8,
     "decode_max_context_tokens": 10_000,
-    "prefill": PrefillTimes(constant_s=1.0, per_token_s=0.0, per_square_token_s=0.0),
+    "prefill": SECOND,
     "decode_small": DecodeTimes(constant_s=0.5, per_context_token_s=0.0, per_request_s=0.0),
     "decode_large": DecodeTimes(constant_s=0.5, per_context_token_s=0.0, per_request_s=0.0),
     "decode_large_from_requests": 100,

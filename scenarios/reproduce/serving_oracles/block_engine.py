@@ -3,14 +3,17 @@
 from collections import deque
 from collections.abc import Callable
 
-import simpy
-
 from des.clock import Clock
-from des.serving.block_batches import NEXT_BATCH, BlockQueues
-from des.serving.block_world import Batch, BlockHistory, BlockRequest, BlockWorld
+from des.serving.requests import Request
+from scenarios.reproduce.serving_oracles.block_batches import NEXT_BATCH, BlockQueues
+from scenarios.reproduce.serving_oracles.block_world import (
+    Batch,
+    BlockHistory,
+    BlockRequest,
+    BlockWorld,
+)
+from scenarios.reproduce.serving_oracles.courses import call_at, simulate_arrivals
 
-_EVENT = 2
-"""Rank of all events: those at one time happen in the order in which they were created."""
 _NUM_FIRST = 200
 """Batches that a history keeps."""
 
@@ -18,8 +21,7 @@ _NUM_FIRST = 200
 def run_blocks(world: BlockWorld) -> BlockHistory:
     """Simulate until every request is finished or nothing can happen any more."""
     service = _Service(world)
-    service.clock.process(service.arrivals())
-    service.clock.run_out()
+    simulate_arrivals(service.clock, world.requests, service.arrive)
     return service.history()
 
 
@@ -34,16 +36,13 @@ class _Service:
 
     def soon(self, action: Callable[[], None], after_s: float = 0.0) -> None:
         """Create an event."""
-        event = self.clock.at(self.clock.now + after_s, _EVENT)
-        event.callbacks.append(lambda _: action())
+        call_at(self.clock, self.clock.now + after_s, action)
 
-    def arrivals(self) -> simpy.events.ProcessGenerator:
-        """Create the routing of each request when it comes."""
-        for request in self.world.requests:
-            yield self.clock.at(request.arrival_s, _EVENT)
-            one = BlockRequest(request)
-            self.requests.append(one)
-            self.soon(lambda one=one: self.route(one))  # type: ignore[misc]
+    def arrive(self, request: Request) -> None:
+        """Create the routing of a request that comes."""
+        one = BlockRequest(request)
+        self.requests.append(one)
+        self.soon(lambda: self.route(one))
 
     def route(self, one: BlockRequest) -> None:
         """Put a request at the end of a replica's queue."""
@@ -71,7 +70,6 @@ class _Service:
             num_batches=self.num_batches,
             executed_tokens=self.executed_tokens,
             first_batches=tuple(self.first),
-            end_s=max((one.end_s for one in self.requests if one.end_s is not None), default=0.0),
         )
 
 
@@ -98,8 +96,8 @@ class _Replica:
                 break
             self.num_out += 1
             for one, _ in batch:
-                if one.batched_s is None:
-                    one.batched_s = now
+                if one.start_s is None:
+                    one.start_s = now
             made.append(batch)
         for batch in made:
             self.service.soon(lambda batch=batch: self.enter(0, batch))  # type: ignore[misc]
