@@ -132,67 +132,27 @@ def _require_default(given: str, name: str, value: object, default: object) -> N
 class PlacementEnv(gymnasium.Env[np.ndarray, np.ndarray]):
     """Place all layers of a model on the domains, once per epoch of a moving network.
 
-    See `make_task` for the arguments, `PlacementTask` for observation and reward and
+    See `make_task` for ``task_arguments``, `PlacementTask` for observation and reward and
     `agents.ppo.actions` for the meaning of an action. ``info`` holds every figure of the epoch, its
     unit in its name; ``render()`` returns the Gantt picture of the last iteration, if simulated.
     """
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 1}  # noqa: RUF012
 
-    def __init__(
-        self,
-        num_domains: int = NUM_DOMAINS,
-        num_layers: int = NUM_LAYERS,
-        task_profile: str = TASK_PROFILE,
-        bandwidth_fluctuation: float = BANDWIDTH_FLUCTUATION,
-        *,
-        topology: Topology | None = None,
-        workload: Workload | None = None,
-        schedule: str = DEFAULT_SCHEDULE,
-        actions: str = "per_layer",
-        weights: RewardWeights | None = None,
-        epochs_per_episode: int = 32,
-        iterations_per_epoch: int = 1,
-        replacement: Replacement | None = None,
-        simulator: Simulator = simulate,
-        corrections: Corrections = NO_CORRECTIONS,
-        backend: str = DES,
-        backend_options: Mapping[str, object] | None = None,
-        render_mode: str | None = None,
-    ) -> None:
+    def __init__(self, *, render_mode: str | None = None, **task_arguments: Any) -> None:
         if render_mode not in (None, *self.metadata["render_modes"]):
             raise ValueError(
                 f"environment: render_mode must be rgb_array or None, got {render_mode!r}"
             )
         self.render_mode = render_mode
-        self.task = make_task(
-            num_domains,
-            num_layers,
-            task_profile,
-            bandwidth_fluctuation,
-            topology=topology,
-            workload=workload,
-            schedule=schedule,
-            actions=actions,
-            weights=weights,
-            epochs_per_episode=epochs_per_episode,
-            iterations_per_epoch=iterations_per_epoch,
-            replacement=replacement,
-            simulator=simulator,
-            corrections=corrections,
-            backend=backend,
-            backend_options=backend_options,
-        )
+        self.task = make_task(**task_arguments)
         if self.task.backend is not None and render_mode is not None:
             raise ValueError(
-                f"environment: render_mode must be None where backend is {backend}, which measures "
-                f"no spans to draw; got {render_mode!r}"
+                "environment: render_mode must be None where backend is "
+                f"{task_arguments['backend']}, which measures no spans to draw; got {render_mode!r}"
             )
         self._episode = Episode(self.task)
-        self.observation_space = gymnasium.spaces.Box(
-            0.0, 1.0, shape=(self.task.observation_size,), dtype=np.float32
-        )
-        self.action_space = gymnasium.spaces.MultiDiscrete(list(self.task.codec.sizes))
+        self.observation_space, self.action_space = placement_spaces(self.task)
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -222,3 +182,13 @@ class PlacementEnv(gymnasium.Env[np.ndarray, np.ndarray]):
         if self.render_mode is None:
             return None
         return gantt_rgb(self._episode.last_result())
+
+
+def placement_spaces(
+    task: PlacementTask,
+) -> tuple[gymnasium.spaces.Box, gymnasium.spaces.MultiDiscrete]:
+    """Return the spaces of one environment's observations and actions."""
+    return (
+        gymnasium.spaces.Box(0.0, 1.0, shape=(task.observation_size,), dtype=np.float32),
+        gymnasium.spaces.MultiDiscrete(list(task.codec.sizes)),
+    )
