@@ -9,7 +9,7 @@ from agents.flat.kernels.groups import sort_rows
 from agents.flat.kernels.programs import run_migrations, run_programs
 from des.compiled.kernels.program import ProgramArrays
 from des.compiled.lanes import no_record
-from des.compiled.many.layout import Epochs, Figures, Groups, Runs, Whole
+from des.compiled.many.layout import Epochs, Figures, RowGroups, Runs, Whole
 from des.plan.replacement import Replacement
 
 
@@ -28,7 +28,7 @@ class Simulation:
         self._state = tables.state(self._most_stages)
         self._num_foreseeable = len(tables.foreseeable.num_bytes) - 1
         num_groups = self._num_foreseeable + len(arrays.work.num_parameters)
-        self._groups = Groups(
+        self._groups = RowGroups(
             of_row=np.zeros(num_rows, np.int64),
             ordered=np.zeros(num_rows, np.int64),
             starts=np.zeros(num_groups + 2, np.int64),

@@ -69,9 +69,11 @@ class PlacementTask:
     decision is also one on what the next ones cost. An episode is cut after
     ``epochs_per_episode``: training continues, it does not end.
 
-    ``simulator``, with ``corrections``, judges the plans and answers planners. Where there is a
-    ``backend``, it judges in place of the simulator: iterations are measured and not corrected, and
-    communication costs exposed cycles instead of bytes. Changes cost what `des` says either way.
+    ``actions`` are ``"per_layer"``, a domain for each layer, or ``"order_split"``, order and split
+    points; see `agents.ppo.actions`. ``simulator``, with ``corrections``, judges the plans and
+    answers planners. Where there is a ``backend``, it judges in place of the simulator: iterations
+    are measured and not corrected, and communication costs exposed cycles instead of bytes. Changes
+    cost what `des` says either way.
     """
 
     world: WorldSource

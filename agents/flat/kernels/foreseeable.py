@@ -9,12 +9,12 @@ from des.base.jit import kernel
 from des.compiled.kernels.intrinsics import LANES
 from des.compiled.kernels.lanes import LATENCY, STAGE_BUSY, WIRE_TIME, Lanes, Record
 from des.compiled.kernels.recurrence import run_lanes
-from des.compiled.many.layout import Epochs, Groups, Tables, Whole
+from des.compiled.many.layout import Epochs, RowGroups, Tables, Whole
 
 
 @kernel
 def run_foreseeable(
-    lanes: Lanes, record: Record, tables: Tables, groups: Groups, epochs: Epochs
+    lanes: Lanes, record: Record, tables: Tables, groups: RowGroups, epochs: Epochs
 ) -> None:
     """Simulate the epochs of foreseeable groups, those of ``n`` stages in group ``n - 1``.
 

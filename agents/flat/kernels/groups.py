@@ -3,11 +3,13 @@
 import numpy as np
 
 from des.base.jit import kernel
-from des.compiled.many.layout import Groups, Links, Runs, Whole
+from des.compiled.many.layout import Links, RowGroups, Runs, Whole
 
 
 @kernel
-def sort_rows(rows: Whole, runs: Runs, links: Links, num_foreseeable: int, groups: Groups) -> None:
+def sort_rows(
+    rows: Whole, runs: Runs, links: Links, num_foreseeable: int, groups: RowGroups
+) -> None:
     """Put rows in order of how they are simulated.
 
     Placements of ``n`` stages are group ``n - 1`` if their course is foreseeable, which has at most

@@ -156,7 +156,7 @@ class Epochs(NamedTuple):
     outcome: Outcome
 
 
-class Groups(NamedTuple):
+class RowGroups(NamedTuple):
     """Rows of a slice by how they are simulated.
 
     ``of_row`` and ``ordered`` are (rows,); the rows of group ``g`` are ``ordered`` from
