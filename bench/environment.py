@@ -8,7 +8,7 @@ from bench.timing import Contestant, Effort, Timing, race, speed_ratio
 from bench.worlds import SIZES, SMALL, Size
 from des import Corrections, IterationResult, Plan, Topology, Workload, simulate
 
-LAWS = ("moving", "drawn")
+LAWS = ("drawn", "steady")
 BATCH_SIZES = (64, 1024)
 NUM_ENVS_ONE_BY_ONE = 16
 THREADS = {1: "1 thread", 2: "2 threads"}
@@ -28,7 +28,7 @@ class StepRow:
 
 
 def measure(effort: Effort) -> Section:
-    """Time steps with actions drawn at random, on moving links and on links drawn once an epoch."""
+    """Time steps with actions drawn at random, on links drawn once an epoch and on still ones."""
     sizes = SMALL if effort.is_quick else SIZES
     rows = [row for size in sizes for law in LAWS for row in _rows(size, law, effort)]
     return Section(

@@ -137,7 +137,7 @@ class Course:
 
 
 def measure(effort: Effort) -> Section:
-    """Time all series on one thread, moving links; fit the exponents; weigh the batches."""
+    """Time all series on one thread; fit the exponents; weigh the batches."""
     courses = [_course(each, effort) for each in (QUICK_SERIES if effort.is_quick else SERIES)]
     sizes, nums_envs = (SMALL, (4, 8)) if effort.is_quick else (SIZES, NUMS_ENVS_IN_MEMORY)
     return Section(
@@ -155,8 +155,8 @@ def measure(effort: Effort) -> Section:
             )
         ],
         notes=[
-            "One thread, moving links. Slope 1 is linear. Memory: what Python and numpy hold after "
-            "a step, by the difference of two batches."
+            "One thread; links move by events, and batches hold them. Slope 1 is linear. Memory: "
+            "what Python and numpy hold after a step, by the difference of two batches."
         ],
     )
 
@@ -176,7 +176,7 @@ def _call_s(timing: Timing) -> float:
 
 def _contestant(series: Series, point: Point) -> Contestant:
     if series.simulator == METRICS:
-        task = placement_task(point.size, "moving", point.num_domains)
+        task = placement_task(point.size, "drawn", point.num_domains)
         actions = even_split(point.size, task)[None, None].repeat(point.num_envs, axis=1)
         return Contestant(name=str(point), call=stepping(task, point.num_envs, 1, actions))
     workload = job(point.num_microbatches)
@@ -229,7 +229,7 @@ def _memory_row(size: Size, few: int, many: int) -> MemoryRow:
 
 def _held_bytes(size: Size, num_envs: int) -> int:
     """Return what a batch holds after its first step."""
-    task = placement_task(size, "moving")
+    task = placement_task(size, "drawn")
     actions = even_split(size, task)[None].repeat(num_envs, axis=0)
     tracemalloc.start()
     environment = BatchedPlacementEnv(task, num_envs=num_envs, seed=SEED)

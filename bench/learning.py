@@ -66,7 +66,7 @@ def measure(effort: Effort) -> Section:
     state = "installed, and not measured" if find_spec("pufferlib") else "not installed"
     return Section(
         name="learning",
-        tables=[Table(title="Learning on moving links, order_split", rows=rows)],
+        tables=[Table(title="Learning, links drawn once an epoch, order_split", rows=rows)],
         notes=[
             f"SB3 is Stable-Baselines3. Rollouts of {NUM_STEPS} steps, {NUM_EPOCHS} epochs of "
             f"{NUM_MINIBATCHES} minibatches. "
@@ -78,7 +78,7 @@ def measure(effort: Effort) -> Section:
 
 
 def _rows(size: Size, effort: Effort) -> list[LearningRow]:
-    task, network = placement_task(size, "moving"), NETWORKS[size]
+    task, network = placement_task(size, "drawn"), NETWORKS[size]
     num_slow, num_fast = (2, 4) if effort.is_quick else (NUM_ENVS_ONE_BY_ONE, NUM_ENVS)
     single = DummyVecEnv([_maker(task) for _ in range(num_slow)])
     entries: list[tuple[Contestant, float | None]] = [

@@ -49,12 +49,12 @@ class Kind:
     @property
     def is_foreseeable(self) -> bool:
         """Whether the batch without events can simulate it."""
-        return self.plan is straight and not self.is_fair
+        return self.plan is straight and not self.is_fair and self.law != "moving"
 
 
 KINDS = (
     Kind(title="Moving links", law="moving", has_targets=True),
-    Kind(title="Links drawn once an epoch", law="drawn"),
+    Kind(title="Links drawn once an epoch", law="drawn", has_targets=True),
     Kind(title="Links that stand still", law="steady"),
     Kind(title="Moving links, placements that come back", law="moving", plan=returning),
     Kind(title="Moving links shared fairly", law="moving", is_fair=True),
@@ -69,9 +69,10 @@ NOTE = (
     f'"{PLAIN_SIMPY}" gives the makespan only; "{ENGINE}" and "{TWIN}" all spans, transfers and '
     f'memory figures as Python values, equal to the last bit. "{EVENTS}": the queue of events in '
     f'compiled code, for any plan; makespan, use of stages and links. "{BATCH}": the same figures '
-    f'of 16 environments in step, for placements that need no queue. "{METRICS}": {BATCH_SIZE} '
-    "steps of the batched environment, which also draw the links, weigh the memory and give "
-    "metrics, reward and observation. A target with an x is a multiple of plain SimPy."
+    "of 16 environments in step, on links that stand still, for placements that need no queue. "
+    f'"{METRICS}": {BATCH_SIZE} steps of the batched environment, which also draw the links, weigh '
+    "the memory and give metrics, reward and observation. A target with an x is a multiple of "
+    "plain SimPy."
 )
 
 

@@ -13,7 +13,6 @@ from des.compiled.many.layer_sums import sums_table
 from des.compiled.many.layout import Course, Figures, Links, Outcome, Real, Runs, Small, Work
 from des.costs.memory import model_state_bytes
 from des.costs.stage_times import compute_rate_flops_per_s
-from des.dynamics.movement import LATEST_START_S
 
 
 def links_of(task: PlacementTask, world: Topology) -> Links:
@@ -70,12 +69,12 @@ def batch_work_of(task: PlacementTask, world: Topology) -> Work:
         rate_flops_per_s=_real(compute_rate_flops_per_s(one, corrections) for one in world.domains),
         capacity_bytes=_real(domain.memory_bytes for domain in world.domains),
         bytes_per_parameter=model_state_bytes(workload, 1.0, None),
+        message_bytes=float(workload.message_bytes),
         flops_per_iteration=float(workload.flops_per_iteration),
         tokens_per_iteration=float(workload.tokens_per_iteration),
         peak_flops_per_s=float(world.peak_flops_per_s),
         epochs_per_episode=int(task.epochs_per_episode),
         num_iterations=int(task.iterations_per_epoch),
-        latest_start_s=LATEST_START_S,
         time_weight=float(weights.time),
         utilisation_weight=float(weights.utilisation),
         communication_weight=float(weights.communication),
@@ -128,7 +127,6 @@ def new_batch_arrays(task: PlacementTask, num_envs: int) -> BatchArrays:
         number=np.full(num_envs, -1),
         epoch=np.zeros(num_envs, np.int64),
         seed=np.zeros(num_envs, np.int64),
-        epoch_seed=np.zeros(num_envs, np.int64),
         start_s=np.zeros(num_envs),
         base=_figures_of(world) if is_given else _new_figures(num_envs, num_links),
         now=_new_figures(num_envs, num_links),

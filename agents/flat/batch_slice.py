@@ -5,16 +5,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from agents.flat.batch_arrays import BatchArrays, pairs_of_links, write_runs
-from agents.flat.batch_simulation import RunError, Simulation
+from agents.flat.batch_simulation import Simulation
 from agents.flat.batch_tables import StageTables
-from agents.flat.episode import Episode
 from agents.flat.episode_batch import SeatState
 from agents.flat.kernels.courses import begin_courses, begin_episodes
 from agents.flat.kernels.judgement import judge_epochs
 from agents.flat.kernels.links import draw_epochs, draw_worlds, observe_links
-from agents.flat.kernels.placements import decode_layers, decode_order_and_splits, domains_of_layers
-from agents.flat.law_courses import LawCourses
-from agents.flat.piecewise_simulation import PiecewiseSimulation
+from agents.flat.kernels.placements import decode_layers, decode_order_and_splits
+from agents.flat.link_factors import LinkFactors
 from agents.flat.task import PlacementTask
 from agents.flat.worlds import (
     HIGHEST_BANDWIDTH_BYTES_PER_S,
@@ -22,9 +20,9 @@ from agents.flat.worlds import (
     LOWEST_BANDWIDTH_BYTES_PER_S,
     LOWEST_LATENCY_S,
     GivenWorld,
+    has_course,
 )
 from des import Placement, UniformLaw
-from des.compiled.kernels.program import STEADY, TABLE
 from des.compiled.many.layout import Observations, Verdict, Whole
 
 
@@ -43,12 +41,10 @@ class BatchSlice:
         self._task, self._arrays, self._tables = task, arrays, tables
         self._batch_seed = batch_seed
         self._simulation = Simulation(arrays, tables, len(rows))
-        self._law = task.world.dynamics
-        self._is_moving = tables.rules(is_moving=True).weather != STEADY
-        self._courses: LawCourses | None = None
-        if tables.rules(is_moving=True).weather == TABLE:
-            self._courses = LawCourses(task, rows, len(arrays.links.back))
-            self._piecewise = PiecewiseSimulation(arrays, tables, rows, self._courses)
+        self._factors: LinkFactors | None = None
+        law = task.world.dynamics
+        if type(law) is not UniformLaw or law.correlation:  # all else is drawn by kernels
+            self._factors = LinkFactors(task, rows, len(arrays.links.back))
         self._pairs = pairs_of_links(task.world.num_domains)
         self._bounds = np.array(
             [
@@ -58,11 +54,6 @@ class BatchSlice:
                 HIGHEST_LATENCY_S,
             ]
         )
-
-    @property
-    def num_bytes(self) -> int:
-        """Memory of the courses that are worked out beforehand. [bytes]"""
-        return 0 if self._courses is None else self._courses.num_bytes
 
     def begin(self, rows: Whole, observations: Observations) -> None:
         """Begin the next episodes of some environments and observe them."""
@@ -80,11 +71,7 @@ class BatchSlice:
         arrays, rows = self._arrays, self.rows
         first, end = int(rows[0]), int(rows[-1]) + 1
         self._decode(actions, first, end)
-        try:
-            self._run_epochs(first, end)
-        except RunError as error:
-            self._step_in_python(error.row, actions)  # says why
-            raise
+        self._run_epochs(first, end)
         self._tables.cover(
             np.flatnonzero(np.bincount(arrays.placed.num_stages[first:end])).tolist()
         )
@@ -98,7 +85,7 @@ class BatchSlice:
             verdict,
         )
         begin_courses(arrays.course, arrays.placed, rows)
-        if self._courses is not None and self._courses.is_of_episodes:
+        if has_course(self._task.world.dynamics):
             arrays.course.start_s[rows] += arrays.outcome.duration_s[rows]
         self._observe(rows, final_observations)
         observations[first:end] = final_observations[first:end]
@@ -126,22 +113,11 @@ class BatchSlice:
 
     def _run_epochs(self, first: int, end: int) -> None:
         arrays, costs = self._arrays, self._task.replacement
-        is_replaced = costs is not None and self._task.world.num_domains > 1
-        if self._courses is not None:
-            if costs is not None and is_replaced:
-                self._piecewise.migrate(self.rows, costs)
-            arrays.outcome.duration_s[first:end] = arrays.outcome.migration_s[first:end]
-            self._piecewise.run(self.rows)
-            return
-        figures = arrays.course.base if self._is_moving else arrays.course.now
-        if costs is not None and is_replaced:
-            self._simulation.migrate(self.rows, figures, is_moving=self._is_moving, costs=costs)
+        if costs is not None and self._task.world.num_domains > 1:
+            self._simulation.migrate(self.rows, costs)
         arrays.outcome.duration_s[first:end] = arrays.outcome.migration_s[first:end]
         self._simulation.run(
-            self.rows,
-            arrays.placed,
-            figures,
-            is_moving=self._is_moving,
+            *(self.rows, arrays.placed, arrays.course.now),
             num_iterations=self._task.iterations_per_epoch,
         )
 
@@ -151,9 +127,8 @@ class BatchSlice:
         begin_episodes(course, self._batch_seed, self._arrays.uniform, rows)
         self._draw_worlds(rows)
         course.start_s[rows] = 0.0
-        if self._courses is not None:
-            self._courses.begin(rows, course)
-            self._piecewise.begin(rows)
+        if self._factors is not None:
+            self._factors.begin(rows, course)
 
     def _draw_worlds(self, rows: Whole) -> None:
         """Judge the uniform placement in the worlds of episodes that begin."""
@@ -162,7 +137,7 @@ class BatchSlice:
         course, outcome = self._arrays.course, self._arrays.outcome
         draw_worlds(course.seed, self._pairs, self._bounds, rows, course.base)
         outcome.duration_s[rows] = 0.0
-        self._simulation.run(rows, course.last, course.base, is_moving=False, num_iterations=1)
+        self._simulation.run(rows, course.last, course.base, num_iterations=1)
         course.baseline_time_s[rows] = outcome.duration_s[rows]
         course.baseline_bytes[rows] = outcome.num_bytes[rows]
 
@@ -174,27 +149,10 @@ class BatchSlice:
         )
 
     def _draw_epochs(self, rows: Whole) -> None:
+        """Write down the links as they are when epochs begin, which then hold them."""
         course = self._arrays.course
-        if self._courses is not None:
-            self._courses.begin_epochs(rows, course)
-            return
         draw_epochs(course, self._arrays.links, rows)
-        assert isinstance(self._law, UniformLaw), "courses of other laws are worked out beforehand"
-        if type(self._law) is UniformLaw and not self._law.correlation:
-            return
-        num_links = len(self._arrays.links.back)
-        for row in rows.tolist():
-            factors = self._law.factors(num_links, int(course.epoch_seed[row]), 0)
-            course.now.bandwidth_bytes_per_s[row] *= factors[0]
-            course.now.latency_s[row] *= factors[1]
-
-    def _step_in_python(self, row: int, actions: Whole) -> None:
-        """Do the step of one environment with the readable engine."""
-        state = self._arrays.course
-        domains = np.empty(self._task.workload.num_layers, np.int32)
-        domains_of_layers(state.last, row, domains)
-        episode = Episode(self._task)
-        last = Placement(domain_of_layer=tuple(domains.tolist()))
-        start_s = float(state.start_s[row])
-        episode.resume(int(state.seed[row]), int(state.epoch[row]), last, start_s=start_s)
-        episode.step(self._task.codec.decode(actions[row].tolist()))
+        if self._factors is not None:
+            bandwidth_factors, latency_factors = self._factors.at_start(rows, course)
+            course.now.bandwidth_bytes_per_s[rows] *= bandwidth_factors
+            course.now.latency_s[rows] *= latency_factors

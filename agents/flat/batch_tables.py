@@ -1,7 +1,6 @@
 """Tables of compiled code by the number of stages of a placement."""
 
 from collections.abc import Iterable
-from dataclasses import replace
 from threading import Lock
 
 import numpy as np
@@ -9,9 +8,8 @@ import numpy as np
 from agents.flat.task import PlacementTask
 from des import Placement, Topology
 from des.compiled.eligibility import is_foreseeable
-from des.compiled.kernels.lanes import NUM_BYTES, OVERHEAD, LaneRules, Lanes
+from des.compiled.kernels.lanes import OVERHEAD, Lanes
 from des.compiled.kernels.program import HOP, ProgramArrays, State
-from des.compiled.lane_rules import rules_of
 from des.compiled.lanes import new_lanes
 from des.compiled.many.layout import HeldMoments, Small, Tables
 from des.compiled.many.programs import moments_of
@@ -61,7 +59,7 @@ class StageTables:
         self._task = task
         self._hops = np.zeros(max(len(hops), 1), HOP)
         self._hops["link"][: len(hops)] = hops
-        self._world = world.epoch_of(0)
+        self._world = world
         self.foreseeable = foreseeable_tables(task, world)
         self._lock = Lock()
         self._programs: dict[int, ProgramArrays] = {}
@@ -109,21 +107,16 @@ class StageTables:
             is_recorded=False,
         )
 
-    def lanes(self, num_pieces: int = 32) -> Lanes:
-        """Return lanes for all that is foreseeable, with room for some pieces of a wire."""
+    def lanes(self) -> Lanes:
+        """Return lanes for all that is foreseeable."""
         task, most = self._task, len(self.foreseeable.num_bytes) - 1
         num_slots = [
             operation_table(task.schedule, number, task.workload.num_microbatches).num_slots
             for number in range(1, most + 1)
         ]
-        lanes = new_lanes(max(most, 1), max(num_slots, default=1), num_pieces)
-        lanes.wires[:, NUM_BYTES] = task.workload.message_bytes
+        lanes = new_lanes(max(most, 1), max(num_slots, default=1))
         lanes.wires[:, OVERHEAD] = task.corrections.message_overhead_s
         return lanes
-
-    def rules(self, *, is_moving: bool) -> LaneRules:
-        """Return how links behave in lanes, which may stand still though their law moves them."""
-        return rules_of(self._world if is_moving else replace(self._world, movement=None))
 
     def _with_moments(self, num_stages: int) -> HeldMoments:
         before = self.moments

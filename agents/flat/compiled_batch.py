@@ -52,12 +52,8 @@ class CompiledBatch:
 
     @property
     def bytes_per_env(self) -> float:
-        """Memory of the arrays that have a row for each environment, per environment. [bytes]
-
-        Known courses of the links count, if they are worked out beforehand.
-        """
-        num_bytes = sum(part.num_bytes for part in self._slices)
-        return self._arrays.bytes_per_env + num_bytes / self._num_envs
+        """Memory of the arrays that have a row for each environment, per environment. [bytes]"""
+        return self._arrays.bytes_per_env
 
     def begin(self) -> Observations:
         """Begin the next episode in every environment."""

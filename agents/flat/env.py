@@ -7,22 +7,17 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-from agents.decision.simulator import Simulator
 from agents.flat.backends import DES, backend_named
 from agents.flat.episode import Episode
-from agents.flat.task import PlacementTask, RewardWeights
+from agents.flat.task import PlacementTask
 from agents.flat.worlds import DrawnWorld, GivenWorld, WorldSource
 from des import (
-    DEFAULT_SCHEDULE,
-    NO_CORRECTIONS,
-    Corrections,
     Topology,
     UniformLaw,
     Workload,
     build_workload,
     simulate,
 )
-from des.plan.replacement import Replacement
 from des.views.gantt import gantt_rgb
 
 NUM_DOMAINS = 3
@@ -41,16 +36,9 @@ def make_task(
     *,
     topology: Topology | None = None,
     workload: Workload | None = None,
-    schedule: str = DEFAULT_SCHEDULE,
-    actions: str = "per_layer",
-    weights: RewardWeights | None = None,
-    epochs_per_episode: int = 32,
-    iterations_per_epoch: int = 1,
-    replacement: Replacement | None = None,
-    simulator: Simulator = simulate,
-    corrections: Corrections = NO_CORRECTIONS,
     backend: str = DES,
     backend_options: Mapping[str, object] | None = None,
+    **settings: Any,
 ) -> PlacementTask:
     """Put a placement task together from the arguments of the environment.
 
@@ -63,23 +51,11 @@ def make_task(
         A model preset divided into that many layers. Left alone where ``workload`` is given.
     topology, workload
         A given world and job instead.
-    schedule
-        Name of the pipeline schedule, see `des.SCHEDULES`.
-    actions
-        ``"per_layer"``: a domain for each layer; ``"order_split"``: order and split points.
-    weights
-        Weights of the reward; 0.4, 0.3 and 0.3 by default.
-    epochs_per_episode
-        Decisions before an episode is truncated.
-    iterations_per_epoch
-        Iterations for which a placement is kept.
-    replacement
-        Price of a change of placement; None: it is free.
-    simulator, corrections
-        Simulator that judges the plans, and calibrated factors for it.
     backend, backend_options
-        Name of what judges the plans instead, see `agents.flat.backends`, and its keyword
-        arguments.
+        Name of what judges the plans in place of the simulator, see `agents.flat.backends`, and its
+        keyword arguments.
+    settings
+        Other fields of `agents.flat.task.PlacementTask`, each with its default there.
 
     Raises
     ------
@@ -92,29 +68,19 @@ def make_task(
         _require_default("topology", "bandwidth_fluctuation", fluctuation, BANDWIDTH_FLUCTUATION)
     judge = backend_named(backend, backend_options)
     if judge is not None:
-        _require_default(f"backend {backend}", "simulator", simulator, simulate)
+        given = settings.get("simulator", simulate)
+        _require_default(f"backend {backend}", "simulator", given, simulate)
     if workload is None:
         workload = build_workload(task_profile, num_layers=num_layers)
     else:
         _require_default("workload", "num_layers", num_layers, NUM_LAYERS)
         _require_default("workload", "task_profile", task_profile, TASK_PROFILE)
-    return PlacementTask(
-        world=(
-            _drawn_world(num_domains, bandwidth_fluctuation)
-            if topology is None
-            else GivenWorld(topology=topology)
-        ),
-        workload=workload,
-        schedule=schedule,
-        actions=actions,
-        weights=RewardWeights() if weights is None else weights,
-        epochs_per_episode=epochs_per_episode,
-        iterations_per_epoch=iterations_per_epoch,
-        replacement=replacement,
-        simulator=simulator,
-        corrections=corrections,
-        backend=judge,
+    world = (
+        _drawn_world(num_domains, bandwidth_fluctuation)
+        if topology is None
+        else GivenWorld(topology=topology)
     )
+    return PlacementTask(world=world, workload=workload, backend=judge, **settings)
 
 
 def _drawn_world(num_domains: int, bandwidth_fluctuation: float) -> WorldSource:
@@ -132,67 +98,27 @@ def _require_default(given: str, name: str, value: object, default: object) -> N
 class PlacementEnv(gymnasium.Env[np.ndarray, np.ndarray]):
     """Place all layers of a model on the domains, once per epoch of a moving network.
 
-    See `make_task` for the arguments, `PlacementTask` for observation and reward and
+    See `make_task` for ``task_arguments``, `PlacementTask` for observation and reward and
     `agents.ppo.actions` for the meaning of an action. ``info`` holds every figure of the epoch, its
     unit in its name; ``render()`` returns the Gantt picture of the last iteration, if simulated.
     """
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 1}  # noqa: RUF012
 
-    def __init__(
-        self,
-        num_domains: int = NUM_DOMAINS,
-        num_layers: int = NUM_LAYERS,
-        task_profile: str = TASK_PROFILE,
-        bandwidth_fluctuation: float = BANDWIDTH_FLUCTUATION,
-        *,
-        topology: Topology | None = None,
-        workload: Workload | None = None,
-        schedule: str = DEFAULT_SCHEDULE,
-        actions: str = "per_layer",
-        weights: RewardWeights | None = None,
-        epochs_per_episode: int = 32,
-        iterations_per_epoch: int = 1,
-        replacement: Replacement | None = None,
-        simulator: Simulator = simulate,
-        corrections: Corrections = NO_CORRECTIONS,
-        backend: str = DES,
-        backend_options: Mapping[str, object] | None = None,
-        render_mode: str | None = None,
-    ) -> None:
+    def __init__(self, *, render_mode: str | None = None, **task_arguments: Any) -> None:
         if render_mode not in (None, *self.metadata["render_modes"]):
             raise ValueError(
                 f"environment: render_mode must be rgb_array or None, got {render_mode!r}"
             )
         self.render_mode = render_mode
-        self.task = make_task(
-            num_domains,
-            num_layers,
-            task_profile,
-            bandwidth_fluctuation,
-            topology=topology,
-            workload=workload,
-            schedule=schedule,
-            actions=actions,
-            weights=weights,
-            epochs_per_episode=epochs_per_episode,
-            iterations_per_epoch=iterations_per_epoch,
-            replacement=replacement,
-            simulator=simulator,
-            corrections=corrections,
-            backend=backend,
-            backend_options=backend_options,
-        )
+        self.task = make_task(**task_arguments)
         if self.task.backend is not None and render_mode is not None:
             raise ValueError(
-                f"environment: render_mode must be None where backend is {backend}, which measures "
-                f"no spans to draw; got {render_mode!r}"
+                "environment: render_mode must be None where backend is "
+                f"{task_arguments['backend']}, which measures no spans to draw; got {render_mode!r}"
             )
         self._episode = Episode(self.task)
-        self.observation_space = gymnasium.spaces.Box(
-            0.0, 1.0, shape=(self.task.observation_size,), dtype=np.float32
-        )
-        self.action_space = gymnasium.spaces.MultiDiscrete(list(self.task.codec.sizes))
+        self.observation_space, self.action_space = placement_spaces(self.task)
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -222,3 +148,13 @@ class PlacementEnv(gymnasium.Env[np.ndarray, np.ndarray]):
         if self.render_mode is None:
             return None
         return gantt_rgb(self._episode.last_result())
+
+
+def placement_spaces(
+    task: PlacementTask,
+) -> tuple[gymnasium.spaces.Box, gymnasium.spaces.MultiDiscrete]:
+    """Return the spaces of one environment's observations and actions."""
+    return (
+        gymnasium.spaces.Box(0.0, 1.0, shape=(task.observation_size,), dtype=np.float32),
+        gymnasium.spaces.MultiDiscrete(list(task.codec.sizes)),
+    )

@@ -26,7 +26,8 @@ class Episode:
     The seed is within [0, 2**63). Under the uniform law epoch ``k`` of an episode is drawn from the
     seed and ``k`` alone (`agents.flat.kernels.seeds`). Under any other law the seed draws one
     course of the links, and every epoch begins at the time of it, ``start_s``, at which the one
-    before has ended. So an episode can be resumed at any epoch without replaying it.
+    before has ended, and holds the links that it finds then. So an episode can be resumed at any
+    epoch without replaying it.
     """
 
     def __init__(self, task: PlacementTask) -> None:

@@ -1,7 +1,7 @@
 """The batched environment as Stable-Baselines3's vector environment; needs the extra ``sb3``."""
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Protocol
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -10,24 +10,11 @@ from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import VecEnv
 
 from agents.flat.batched_env import BatchedPlacementEnv
+from agents.flat.env import placement_spaces
 from agents.flat.task import PlacementTask
-from agents.flat.vector_env import placement_spaces
-from agents.ppo.batch_step import BatchStep
+from agents.ppo.batch_step import BatchStep, SteppedBatch
 
 Indices = None | int | Iterable[int]
-
-
-class SteppedBatch(Protocol):
-    """N episodes stepped together: arrays in, arrays out."""
-
-    def reset(self) -> npt.NDArray[np.float32]:
-        """Begin the next episode everywhere."""
-
-    def step(self, actions: npt.NDArray[np.int64]) -> BatchStep:
-        """Apply actions (N, A)."""
-
-    def close(self) -> None:
-        """End the workers, if any."""
 
 
 class BatchSB3VecEnv(VecEnv):

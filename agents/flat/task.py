@@ -9,7 +9,7 @@ import numpy as np
 
 from agents.decision.simulator import Backend, Simulator
 from agents.flat.measured_epoch import MeasuredEpoch, exposed_cycles
-from agents.flat.worlds import WorldSource, highest_figures, path_matrices
+from agents.flat.worlds import WorldSource, highest_figures, path_matrices, require_bandwidth
 from agents.ppo.actions import ActionCodec, action_codec
 from des import (
     DEFAULT_SCHEDULE,
@@ -61,16 +61,19 @@ class Baseline:
 class PlacementTask:
     """Place the layers of a workload on the domains of a world, epoch after epoch.
 
-    Each epoch the links move, the policy sees them and the last placement, and places all
-    layers; ``iterations_per_epoch`` are simulated, see `des.training.epoch.simulate_epoch`. Without
+    Each epoch the links move, the policy sees them and the last placement, and places all layers;
+    the epoch holds its links, on which the change of placement and ``iterations_per_epoch`` are
+    simulated, see `des.training.epoch.simulate_epoch`. No link may ever be down. Without
     ``replacement`` a placement costs nothing to change, so it does not influence later epochs. With
     it, every change is paid for, that from the even split in the first epoch included, and a
     decision is also one on what the next ones cost. An episode is cut after
     ``epochs_per_episode``: training continues, it does not end.
 
-    ``simulator``, with ``corrections``, judges the plans and answers planners. Where there is a
-    ``backend``, it judges in place of the simulator: iterations are measured and not corrected, and
-    communication costs exposed cycles instead of bytes. Changes cost what `des` says either way.
+    ``actions`` are ``"per_layer"``, a domain for each layer, or ``"order_split"``, order and split
+    points; see `agents.ppo.actions`. ``simulator``, with ``corrections``, judges the plans and
+    answers planners. Where there is a ``backend``, it judges in place of the simulator: iterations
+    are measured and not corrected, and communication costs exposed cycles instead of bytes. Changes
+    cost what `des` says either way.
     """
 
     world: WorldSource
@@ -90,10 +93,11 @@ class PlacementTask:
         require_count("environment", "iterations_per_epoch", self.iterations_per_epoch, MOST_ITEMS)
         require_quick("environment", self.schedule)
         self.corrections.require_no_law("environment")
+        require_bandwidth(self.world)
         uniform = self.plan(self.uniform_placement)
         action_codec(self.actions, self.world.num_domains, self.workload.num_layers)
         if self.backend is not None:
-            self.backend.prepare(self.world.world(0).epoch_of(0), self.workload, uniform)
+            self.backend.prepare(self.world.world(0), self.workload, uniform)
 
     @cached_property
     def codec(self) -> ActionCodec:
@@ -213,7 +217,7 @@ class PlacementTask:
         (largest base latency x (1 + jitter)), share of layers per domain in the last placement.
         Laws other than the uniform one have `agents.flat.worlds.highest_figures` in place of both.
         """
-        bandwidth, latency = path_matrices(topology)
+        bandwidth, latency = path_matrices(topology.at_start())
         bandwidth_scale, latency_scale = self.observation_scales
         counts = np.bincount(last_placement.domain_of_layer, minlength=self.world.num_domains)
         parts = (

@@ -1,6 +1,6 @@
 """The batched environment as Gymnasium's vector environment, ``EastWest/Placement-v0``."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import gymnasium
@@ -10,43 +10,50 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from agents.flat.batched_env import BatchedPlacementEnv
-from agents.flat.env import make_task
-from agents.flat.task import PlacementTask
-from agents.ppo.batch_step import BatchStep
+from agents.flat.env import make_task, placement_spaces
+from agents.ppo.batch_step import BatchStep, SteppedBatch
 
 Observations = npt.NDArray[np.float32]
 Actions = npt.NDArray[np.int64]
 Infos = dict[str, Any]
 
 
-class PlacementVectorEnv(VectorEnv[Observations, Actions, npt.NDArray[Any]]):
-    """N placement environments stepped together: ``gymnasium.make_vec("EastWest/Placement-v0")``.
+class BatchVectorEnv(VectorEnv[Observations, Actions, npt.NDArray[Any]]):
+    """A batch of N environments as Gymnasium's vector environment.
 
     An environment whose episode ends begins its next one in the same step: observations are then
     the first of the new episode, ``infos["final_obs"]`` and ``infos["final_info"]`` what the old
     one ended with. Infos are arrays (N,) with a mask each, every figure of the epoch by its name.
-    Episodes are those of `BatchedPlacementEnv` with the seed of ``reset``; rewards are float32.
 
     Parameters
     ----------
+    make_batch
+        Makes the batch of a seed.
     num_envs
         Environments in the batch, N.
-    num_workers
-        Threads that simulate, as `BatchedPlacementEnv` has them.
-    task_arguments
-        Those of `agents.flat.env.make_task`.
+    observation_space, action_space
+        Of one environment.
+    num_seeds
+        Seeds from 0 on of which one is drawn where ``reset`` is given none.
     """
 
     metadata = {"render_modes": [], "autoreset_mode": AutoresetMode.SAME_STEP}  # noqa: RUF012
 
-    def __init__(self, num_envs: int = 1, *, num_workers: int = 1, **task_arguments: Any) -> None:
-        self.task = make_task(**task_arguments)
+    def __init__(
+        self,
+        make_batch: Callable[[int], SteppedBatch],
+        num_envs: int,
+        observation_space: gymnasium.spaces.Box,
+        action_space: gymnasium.spaces.MultiDiscrete,
+        *,
+        num_seeds: int,
+    ) -> None:
+        self._make_batch, self._num_seeds = make_batch, num_seeds
         self.num_envs = num_envs
-        self.num_workers = num_workers
-        self.single_observation_space, self.single_action_space = placement_spaces(self.task)
-        self.observation_space = batch_space(self.single_observation_space, num_envs)
-        self.action_space = batch_space(self.single_action_space, num_envs)
-        self._batch: BatchedPlacementEnv | None = None
+        self.single_observation_space, self.single_action_space = observation_space, action_space
+        self.observation_space = batch_space(observation_space, num_envs)
+        self.action_space = batch_space(action_space, num_envs)
+        self._batch: SteppedBatch | None = None
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -57,12 +64,8 @@ class PlacementVectorEnv(VectorEnv[Observations, Actions, npt.NDArray[Any]]):
         super().reset(seed=seed)
         if seed is not None or self._batch is None:
             self.close_extras()
-            self._batch = BatchedPlacementEnv(
-                self.task,
-                num_envs=self.num_envs,
-                seed=int(self.np_random.integers(2**63)) if seed is None else seed,
-                num_workers=self.num_workers,
-            )
+            first = int(self.np_random.integers(self._num_seeds)) if seed is None else seed
+            self._batch = self._make_batch(first)
         return self._batch.reset(), {}
 
     def step(
@@ -86,14 +89,28 @@ class PlacementVectorEnv(VectorEnv[Observations, Actions, npt.NDArray[Any]]):
             self._batch.close()
 
 
-def placement_spaces(
-    task: PlacementTask,
-) -> tuple[gymnasium.spaces.Box, gymnasium.spaces.MultiDiscrete]:
-    """Return the spaces of one environment's observations and actions."""
-    return (
-        gymnasium.spaces.Box(0.0, 1.0, shape=(task.observation_size,), dtype=np.float32),
-        gymnasium.spaces.MultiDiscrete(list(task.codec.sizes)),
-    )
+class PlacementVectorEnv(BatchVectorEnv):
+    """N placement environments stepped together: ``gymnasium.make_vec("EastWest/Placement-v0")``.
+
+    Episodes are those of `BatchedPlacementEnv` with the seed of ``reset``; rewards are float32.
+
+    Parameters
+    ----------
+    num_envs
+        Environments in the batch, N.
+    num_workers
+        Threads that simulate, as `BatchedPlacementEnv` has them.
+    task_arguments
+        Those of `agents.flat.env.make_task`.
+    """
+
+    def __init__(self, num_envs: int = 1, *, num_workers: int = 1, **task_arguments: Any) -> None:
+        self.task = task = make_task(**task_arguments)
+
+        def make_batch(first: int) -> BatchedPlacementEnv:
+            return BatchedPlacementEnv(task, num_envs=num_envs, seed=first, num_workers=num_workers)
+
+        super().__init__(make_batch, num_envs, *placement_spaces(task), num_seeds=2**63)
 
 
 def infos_of(step: BatchStep) -> Infos:

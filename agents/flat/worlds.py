@@ -11,7 +11,7 @@ import numpy as np
 
 from agents.flat.kernels.seeds import course_seed, epoch_seed
 from agents.flat.kernels.worlds import within
-from des import STEADY, Domain, Law, Link, Movement, Topology, UniformLaw, read_topology
+from des import Domain, Law, Link, Movement, Topology, UniformLaw, read_topology
 from des.base.checks import require_count, require_seed
 from des.base.random_numbers import uniform_pair
 from des.costs.message_times import hop_goodput_bytes_per_s
@@ -192,15 +192,26 @@ def has_course(law: Law) -> bool:
 
 
 def epoch_topology(base_world: Topology, seed: int, epoch: int, start_s: float) -> Topology:
-    """Return the world as an epoch of the episode of a seed finds it.
+    """Return the world as an epoch of the episode of a seed finds it, and holds it to its end.
 
     Under the uniform law an epoch is drawn from the seed and its number. Any other law draws one
     course from the seed, of which the epoch begins at ``start_s``.
     """
     if not has_course(base_world.dynamics):
-        return base_world.epoch_of(int(epoch_seed(seed, epoch)))
+        return base_world.epoch_of(int(epoch_seed(seed, epoch))).at_start()
     movement = Movement(law=base_world.dynamics, seed=int(course_seed(seed)), start_s=start_s)
-    return replace(base_world, movement=movement)
+    return replace(base_world, movement=movement).at_start()
+
+
+def require_bandwidth(source: WorldSource) -> None:
+    """Refuse a law under which a link may be down: an epoch that holds it would never end."""
+    for world in source.extreme_worlds():
+        for link in world.links:
+            if world.dynamics.extremes(link).least_bandwidth_factor <= 0.0:
+                raise ValueError(
+                    "environment: dynamics must leave every link some bandwidth, as an epoch holds "
+                    f"its links from start to end; {link} may be down under {world.dynamics!r}"
+                )
 
 
 def highest_figures(source: WorldSource) -> tuple[float, float]:
@@ -218,24 +229,19 @@ def highest_figures(source: WorldSource) -> tuple[float, float]:
             link.bandwidth_bytes_per_s * factor
             for link, factor in zip(world.links, factors[0].tolist(), strict=True)
         ]
-        slowest = _standing(world, np.ones(len(world.links)), factors[1])
+        slowest = world.scaled(np.ones(len(world.links)), factors[1])
         latencies_s.append(float(path_matrices(slowest)[1].max()))
     return max(bandwidths), max(latencies_s)
 
 
 def path_matrices(topology: Topology) -> tuple[np.ndarray, np.ndarray]:
-    """Bandwidth [bytes/s] and latency [s] between every two domains at time 0, each shaped (K, K).
+    """Bandwidth [bytes/s] and latency [s] between every two domains, each shaped (K, K).
 
-    The diagonal holds the figures inside the domain. A path of several hops has the sum of their
-    latencies and, as each hop stores the whole message, the inverse of the summed inverse
-    bandwidths: 0 where a hop is down. A TCP window limits the bandwidth of a hop.
+    The links stand still. The diagonal holds the figures inside the domain. A path of several hops
+    has the sum of their latencies and, as each hop stores the whole message, the inverse of the
+    summed inverse bandwidths. A TCP window limits the bandwidth of a hop.
     """
     size = topology.num_domains
-    now, is_down = topology, np.zeros(len(topology.links), dtype=np.bool_)
-    if topology.movement is not None:
-        bandwidth_factors, latency_factors = topology.factors_at_start()
-        is_down = bandwidth_factors == 0.0
-        now = _standing(topology, np.where(is_down, 1.0, bandwidth_factors), latency_factors)
     bandwidth, latency = np.empty((size, size)), np.empty((size, size))
     for source, domain in enumerate(topology.domains):
         for target in range(size):
@@ -243,17 +249,8 @@ def path_matrices(topology: Topology) -> tuple[np.ndarray, np.ndarray]:
                 bandwidth[source, target] = domain.intra_bandwidth_bytes_per_s
                 latency[source, target] = domain.intra_latency_s
                 continue
-            route = now.route(source, target)
-            rates = [hop_goodput_bytes_per_s(now, index) for index in route]
-            standstill = any(is_down[index] for index in route)
-            bandwidth[source, target] = 0.0 if standstill else 1.0 / sum(1.0 / x for x in rates)
-            latency[source, target] = sum(now.links[index].latency_s for index in route)
+            route = topology.route(source, target)
+            rates = [hop_goodput_bytes_per_s(topology, index) for index in route]
+            bandwidth[source, target] = 1.0 / sum(1.0 / rate for rate in rates)
+            latency[source, target] = sum(topology.links[index].latency_s for index in route)
     return bandwidth, latency
-
-
-def _standing(
-    topology: Topology, bandwidth_factors: np.ndarray, latency_factors: np.ndarray
-) -> Topology:
-    """Return the world with its links' figures times factors, which no law moves any more."""
-    still = replace(topology, dynamics=STEADY, movement=None)
-    return still.scaled(bandwidth_factors, latency_factors)

@@ -1,7 +1,8 @@
-"""Result of a step of a batch of environments; a module of its own that needs no torch."""
+"""A batch of environments and the result of its steps; a module that needs no torch."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -36,6 +37,19 @@ class BatchStep:
         _check_array("truncated", self.truncated, shape[:1], np.bool_)
         for name, values in self.metrics.items():
             _check_array(f"metric {name!r}", values, shape[:1], np.float64)
+
+
+class SteppedBatch(Protocol):
+    """N episodes stepped together: arrays in, arrays out."""
+
+    def reset(self) -> npt.NDArray[np.float32]:
+        """Begin the next episode everywhere."""
+
+    def step(self, actions: npt.NDArray[np.int64]) -> BatchStep:
+        """Apply actions (N, A)."""
+
+    def close(self) -> None:
+        """End the workers, if any."""
 
 
 def _check_array(

@@ -5,37 +5,18 @@ import math
 import numpy as np
 
 from des.compiled.kernels.intrinsics import LANES
-from des.compiled.kernels.lanes import (
-    LANE_ROWS,
-    PIECE_ROWS,
-    SEED,
-    STAGE_ROWS,
-    WIRE_ROWS,
-    Lanes,
-    Record,
-)
+from des.compiled.kernels.lanes import STAGE_ROWS, WIRE_ROWS, Lanes, Record
 
 _CACHE_LINE_BYTES = 64
 
 
-def new_lanes(num_stages: int, num_slots: int, num_pieces: int = 32) -> Lanes:
-    """Allocate tables of at most ``num_stages`` stages and ``num_slots`` arrival slots.
-
-    Parameters
-    ----------
-    num_pieces
-        Most pieces of a wire's course that are worked out for all lanes together. What comes later
-        takes more time, lane by lane; given pieces must not be more.
-    """
-    num_wires = max(1, 2 * (num_stages - 1))
-    own = aligned_zeros(LANE_ROWS, LANES)
+def new_lanes(num_stages: int, num_slots: int) -> Lanes:
+    """Allocate tables of at most ``num_stages`` stages and ``num_slots`` arrival slots."""
     return Lanes(
         stages=aligned_zeros(num_stages, STAGE_ROWS, LANES),
-        wires=aligned_zeros(num_wires, WIRE_ROWS, LANES),
+        wires=aligned_zeros(max(1, 2 * (num_stages - 1)), WIRE_ROWS, LANES),
         arrivals=aligned_zeros(num_slots, LANES),
-        pieces=aligned_zeros(num_wires, num_pieces, PIECE_ROWS, LANES),
-        own=own,
-        seed=own[SEED].view(np.int64),
+        makespan_s=aligned_zeros(1, LANES),
     )
 
 

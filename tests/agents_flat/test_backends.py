@@ -14,7 +14,7 @@ from agents.flat.env import PlacementEnv, make_task
 from agents.flat.episode import Episode
 from agents.flat.task import PlacementTask
 from agents.flat.worlds import GivenWorld
-from des import Corrections, Placement, Plan, Topology, Workload, simulate
+from des import Corrections, Placement, Plan, Topology, Transport, Workload, simulate
 from des.compiled.simulate import simulate_compiled
 from des.plan.replacement import Replacement
 from des.simulation.migration import migration_s
@@ -45,6 +45,8 @@ class Table:
     def prepare(self, topology: Topology, workload: Workload, plan: Plan) -> Callable[[], Figures]:
         if topology.movement is not None:
             raise ValueError("table: topology.movement must be None")
+        if topology.transport != Transport():
+            raise ValueError("table: topology.transport must be plain")
         return partial(dict(self.rows).__getitem__, plan.placement.domain_of_layer)
 
 
@@ -165,11 +167,17 @@ def test_tasks_of_other_backends_have_other_fingerprints():
 
 
 def test_what_a_backend_cannot_measure_is_refused_when_the_task_is_made():
-    law = dataclasses.replace(PAIR.dynamics, update_interval_s=1.0)
-    moving = GivenWorld(topology=dataclasses.replace(PAIR, dynamics=law))
+    shared = GivenWorld(topology=dataclasses.replace(PAIR, transport=Transport(sharing="fair")))
 
-    with pytest.raises(ValueError, match=r"table: topology\.movement must be None"):
-        task(world=moving)
+    with pytest.raises(ValueError, match=r"table: topology\.transport must be plain"):
+        task(world=shared)
+
+
+def test_a_backend_measures_the_links_that_an_epoch_holds_whatever_the_law():
+    law = dataclasses.replace(PAIR.dynamics, update_interval_s=1.0)
+    moving = task(world=GivenWorld(topology=dataclasses.replace(PAIR, dynamics=law)))
+
+    assert metrics_of(moving, SPLIT, TOGETHER) == metrics_of(task(), SPLIT, TOGETHER)
 
 
 def test_measured_iterations_are_no_simulated_ones():

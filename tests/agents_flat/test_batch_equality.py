@@ -9,7 +9,7 @@ from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from law_strategies import dynamics
-from strategies import STATIC_SCHEDULES, corrections, topologies, unit_workload, workloads, world
+from strategies import STATIC_SCHEDULES, corrections, topologies, workloads
 
 from agents.flat.batched_env import BatchedPlacementEnv
 from agents.flat.compiled_batch import is_compilable
@@ -211,26 +211,6 @@ def assert_state_is_all(task: PlacementTask) -> None:
         np.testing.assert_array_equal(one.rewards, other.rewards)
         for metric, values in one.metrics.items():
             np.testing.assert_array_equal(values, other.metrics[metric])
-
-
-@pytest.mark.parametrize("action", [(0, 1, 1, 1), (0, 1, 0, 1)], ids=["straight", "to and fro"])
-def test_run_that_has_no_end_is_refused_as_in_an_episode(action):
-    """Links have no weather after three centuries, where the second iteration would begin."""
-    law = dataclasses.replace(LAW, update_interval_s=1e9)
-    task = PlacementTask(
-        world=GivenWorld(topology=world("AB", {"AB": (1.0, 0.0), "BA": (1.0, 0.0)}, dynamics=law)),
-        workload=unit_workload([(1e10, 1e10)] * 4, num_microbatches=1),
-        iterations_per_epoch=2,
-    )
-    episode, environment = Episode(task), BatchedPlacementEnv(task, num_envs=2, seed=SEED)
-    episode.begin(0)
-    environment.reset()
-
-    message = "movement: start_s must be from 0 to 1e\\+10, got"
-    with pytest.raises(ValueError, match=message):
-        episode.step(task.codec.decode(action))
-    with pytest.raises(ValueError, match=message):
-        environment.step(np.array([(0, 0, 0, 0), action]))
 
 
 @st.composite

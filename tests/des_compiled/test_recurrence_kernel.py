@@ -6,9 +6,7 @@ from itertools import chain
 from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from law_strategies import movements
 from recurrence_cases import assert_foreseen
-from sending import courses, moving
 from sharing import FEW, parallel_cases
 from strategies import STATIC_SCHEDULES, cases, corrections, plan, unit_workload, world
 
@@ -49,18 +47,15 @@ def test_in_a_table_every_operation_finds_its_message_in_its_slot(
 @settings(max_examples=examples(3 * FEW))
 @given(
     case=cases(fully=True, single_visit=True),
-    movement=st.none() | movements(),
     window_bytes=st.none() | st.floats(1e5, 1e9),
     compression=st.sampled_from([1.0, 4.0]),
     corrected=corrections(),
 )
-def test_a_foreseeable_iteration_is_the_simulated_one(
-    case, movement, window_bytes, compression, corrected
-):
-    """Whatever the law of the links, the schedule, the TCP window and the overhead of messages."""
+def test_a_foreseeable_iteration_is_the_simulated_one(case, window_bytes, compression, corrected):
+    """Whatever the schedule, the TCP window and the overhead of messages."""
     topology, workload, chosen = case
     transport = dataclasses.replace(topology.transport, window_bytes=window_bytes)
-    topology = dataclasses.replace(topology, movement=movement, transport=transport)
+    topology = dataclasses.replace(topology, transport=transport)
     chosen = dataclasses.replace(chosen, activation_compression=compression)
 
     assert_foreseen(topology, workload, chosen, corrected)
@@ -69,40 +64,20 @@ def test_a_foreseeable_iteration_is_the_simulated_one(
 @settings(max_examples=examples(FEW))
 @given(
     case=parallel_cases(fully=True, single_visit=True, max_replicas=1),
-    movement=st.none() | movements(),
     corrected=corrections(),
 )
-def test_so_is_one_with_several_devices_in_a_domain(case, movement, corrected):
-    """Wires inside a domain stand still whatever the links do."""
+def test_so_is_one_with_several_devices_in_a_domain(case, corrected):
     topology, workload, chosen = case
-    topology = dataclasses.replace(topology, movement=movement)
     alone = tuple(dataclasses.replace(one, data=1) for one in chosen.parallelism)
 
     assert_foreseen(topology, workload, dataclasses.replace(chosen, parallelism=alone), corrected)
 
 
 @settings(max_examples=examples(2 * FEW))
-@given(
-    schedule=st.sampled_from(STATIC_SCHEDULES),
-    factors=st.lists(
-        st.tuples(st.sampled_from([0.0, 0.5, 1.0, 2.0]), st.integers(0, 2)), max_size=6
-    ),
-    num_bytes=st.integers(0, 4),
-)
-def test_so_is_one_whose_messages_end_just_when_links_change(schedule, factors, num_bytes):
-    """Whole seconds throughout, so that ends, starts and changes coincide; links come back."""
-    steps = [(float(second), *each) for second, each in enumerate(factors, start=1)]
-    topology = moving(
-        world("ABC", dict.fromkeys(("AB", "BC", "CB", "BA"), (1.0, 1.0))), *steps, (9.0, 1.0, 1.0)
-    )
+@given(schedule=st.sampled_from(STATIC_SCHEDULES), num_bytes=st.integers(0, 4))
+def test_so_is_one_whose_messages_end_just_when_passes_do(schedule, num_bytes):
+    """Whole seconds throughout, so that ends and starts coincide."""
+    topology = world("ABC", dict.fromkeys(("AB", "BC", "CB", "BA"), (1.0, 1.0)))
     workload = unit_workload([(1, 2)] * 3, num_microbatches=4, message_bytes=float(num_bytes))
 
     assert_foreseen(topology, workload, plan(0, 1, 2, schedule=schedule))
-
-
-@settings(max_examples=examples(FEW))
-@given(case=cases(min_domains=2, fully=True, single_visit=True), steps=courses())
-def test_so_is_one_with_outages_that_end(case, steps):
-    topology, workload, chosen = case
-
-    assert_foreseen(moving(topology, *steps), workload, chosen)

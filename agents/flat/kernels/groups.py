@@ -3,35 +3,29 @@
 import numpy as np
 
 from des.base.jit import kernel
-from des.compiled.many.layout import Links, Runs, Whole
+from des.compiled.many.layout import Links, RowGroups, Runs, Whole
 
 
 @kernel
 def sort_rows(
-    rows: Whole,
-    runs: Runs,
-    links: Links,
-    num_foreseeable: int,
-    groups: Whole,
-    ordered: Whole,
-    starts: Whole,
+    rows: Whole, runs: Runs, links: Links, num_foreseeable: int, groups: RowGroups
 ) -> None:
     """Put rows in order of how they are simulated.
 
     Placements of ``n`` stages are group ``n - 1`` if their course is foreseeable, which has at most
-    ``num_foreseeable`` stages, else group ``num_foreseeable + n - 1``. Group ``g`` ends up in
-    ``ordered`` from ``starts[g]`` to ``starts[g + 1]``.
+    ``num_foreseeable`` stages, else group ``num_foreseeable + n - 1``.
     """
-    mark_groups(rows, runs, links, num_foreseeable, groups)
+    of_row, ordered, starts = groups
+    mark_groups(rows, runs, links, num_foreseeable, of_row)
     starts[:] = 0
     for at in range(rows.size):
-        starts[groups[at] + 2] += 1
+        starts[of_row[at] + 2] += 1
     for group in range(2, starts.size):
         starts[group] += starts[group - 1]
     for at in range(rows.size):
-        place = starts[groups[at] + 1]
+        place = starts[of_row[at] + 1]
         ordered[place] = rows[at]
-        starts[groups[at] + 1] = place + 1
+        starts[of_row[at] + 1] = place + 1
 
 
 @kernel

@@ -31,18 +31,17 @@ def draw_worlds(
 @kernel
 def draw_epochs(course: Course, links: Links, rows: Whole) -> None:
     """Draw the links as they are at the start of the epochs at which environments stand."""
-    seeds, epochs, epoch_seeds = course.seed, course.epoch, course.epoch_seed
+    seeds, epochs = course.seed, course.epoch
     base_bandwidths, base_latencies = course.base.bandwidth_bytes_per_s, course.base.latency_s
     bandwidths, latencies = course.now.bandwidth_bytes_per_s, course.now.latency_s
     fluctuation, jitter = links.bandwidth_fluctuation, links.latency_jitter
     has_rows, num_links = base_latencies.shape[0] > 1, bandwidths.shape[1]
     for row in rows:
         origin = row if has_rows else 0
-        seed = int(epoch_seed(seeds[row], epochs[row]))
-        epoch_seeds[row] = seed
         if fluctuation == 0.0 and jitter == 0.0:
             bandwidths[row], latencies[row] = base_bandwidths[origin], base_latencies[origin]
             continue
+        seed = int(epoch_seed(seeds[row], epochs[row]))
         for link in range(num_links):
             bandwidth, latency = uniform_factors(seed, link, 0, fluctuation, jitter)
             bandwidths[row, link] = base_bandwidths[origin, link] * bandwidth

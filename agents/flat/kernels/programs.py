@@ -6,44 +6,26 @@ import numpy as np
 
 from des.base.jit import kernel
 from des.compiled.kernels.general import run_program
-from des.compiled.kernels.program import OK, STEADY, UNIFORM, ProgramArrays, State
-from des.compiled.many.layout import Figures, Links, Outcome, Runs, Small, Whole, Work
+from des.compiled.kernels.program import OK, ProgramArrays, State
+from des.compiled.many.layout import Epochs, Outcome, Runs, Small, Whole
 
 
 @kernel
-def run_programs(
-    program: ProgramArrays,
-    state: State,
-    rows: Whole,
-    seeds: Whole,
-    runs: Runs,
-    work: Work,
-    links: Links,
-    figures: Figures,
-    is_moving: bool,
-    num_iterations: int,
-    outcome: Outcome,
-) -> int:
+def run_programs(program: ProgramArrays, state: State, rows: Whole, epochs: Epochs) -> int:
     """Simulate epochs of placements that have as many stages as the program.
 
-    What the program has of a placement and of links is overwritten. Epochs begin at
-    ``outcome.duration_s`` and end there. Returns the first row whose run does not end well, -1 if
-    all do.
+    What the program has of a placement and of links is overwritten. Epochs begin at the outcome's
+    ``duration_s`` and end there. Returns the first row whose run does not end well, -1 if all do.
     """
-    header = program.header[0]
-    header.weather = UNIFORM if is_moving else STEADY
-    num_visits = np.zeros(work.rate_flops_per_s.size, np.int64)
+    outcome = epochs.outcome
+    num_visits = np.zeros(epochs.work.rate_flops_per_s.size, np.int64)
     for row in rows:
-        fill_links(program, links, figures, row)
-        fill_stages(program, runs, row, work, links, num_visits)
-        header.seed = seeds[row]
+        fill_links(program, row, epochs)
+        fill_stages(program, row, epochs, num_visits)
+        if run_program(program, state) != OK:
+            return int(row)
         outcome.busy_s[row] = outcome.num_bytes[row] = 0.0
-        for iteration in range(num_iterations):
-            if iteration == 0 or is_moving:  # what stands still takes the same time again
-                header.start_s = outcome.duration_s[row]
-                is_late = is_moving and header.start_s > work.latest_start_s
-                if is_late or run_program(program, state) != OK:
-                    return int(row)
+        for _ in range(epochs.num_iterations):  # what stands still takes the same time again
             add_iteration(program, state, row, outcome)
     return -1
 
@@ -66,25 +48,16 @@ def run_migrations(
     program: ProgramArrays,
     state: State,
     rows: Whole,
-    seeds: Whole,
     last: Runs,
-    runs: Runs,
-    work: Work,
-    links: Links,
-    figures: Figures,
-    is_moving: bool,
+    epochs: Epochs,
     restart_s: float,
     pays_bytes: bool,
-    outcome: Outcome,
 ) -> int:
     """Let epochs begin with the change from the last placement, see `des.program.moves`.
 
-    Returns the first row whose run does not end well, -1 if
-    all do.
+    Returns the first row whose run does not end well, -1 if all do.
     """
-    header = program.header[0]
-    header.weather = UNIFORM if is_moving else STEADY
-    header.start_s = 0.0
+    runs, outcome = epochs.runs, epochs.outcome
     for row in rows:
         outcome.migration_s[row] = outcome.moved_bytes[row] = 0.0
         if are_equal(last, runs, row):
@@ -92,9 +65,8 @@ def run_migrations(
         outcome.migration_s[row] = restart_s
         if not pays_bytes:
             continue
-        outcome.moved_bytes[row] = fill_moves(program, last, runs, row, work, links)
-        fill_links(program, links, figures, row)
-        header.seed = seeds[row]
+        outcome.moved_bytes[row] = fill_moves(program, last, row, epochs)
+        fill_links(program, row, epochs)
         if run_program(program, state) != OK:
             return int(row)
         outcome.migration_s[row] = state.outcome[0].end_s + restart_s
@@ -116,10 +88,9 @@ def are_equal(some: Runs, others: Runs, row: int) -> bool:
 
 
 @kernel
-def fill_moves(
-    program: ProgramArrays, last: Runs, runs: Runs, row: int, work: Work, links: Links
-) -> float:
+def fill_moves(program: ProgramArrays, last: Runs, row: int, epochs: Epochs) -> float:
     """Write down a message for every layer that goes elsewhere; returns their bytes."""
+    runs, work, links = epochs.runs, epochs.work, epochs.links
     old_domains, old_end_layers = last.domain, last.end_layer
     new_domains, new_end_layers = runs.domain, runs.end_layer
     flows, header = program.flows, program.header[0]
@@ -144,10 +115,11 @@ def fill_moves(
 
 
 @kernel
-def fill_links(program: ProgramArrays, links: Links, figures: Figures, row: int) -> None:
+def fill_links(program: ProgramArrays, row: int, epochs: Epochs) -> None:
     """Write down the links of an environment, corrected as `des.costs.message_times.corrected`
     does it.
     """
+    links, figures = epochs.links, epochs.figures
     back, found = links.back, program.links
     bandwidths_bytes_per_s, latencies_s = figures.bandwidth_bytes_per_s, figures.latency_s
     bandwidth_factor, latency_factor = links.wan_bandwidth_factor, links.wan_latency_factor
@@ -162,10 +134,9 @@ def fill_links(program: ProgramArrays, links: Links, figures: Figures, row: int)
 
 
 @kernel
-def fill_stages(
-    program: ProgramArrays, runs: Runs, row: int, work: Work, links: Links, num_visits: Whole
-) -> None:
+def fill_stages(program: ProgramArrays, row: int, epochs: Epochs, num_visits: Whole) -> None:
     """Write down the devices, durations and routes of a placement; a device is a domain."""
+    runs, work, links = epochs.runs, epochs.work, epochs.links
     domains, end_layers = runs.domain, runs.end_layer
     sums_before, rates, route_start = work.sums_before, work.rate_flops_per_s, links.route_start
     workers, durations_s, flows = program.workers, program.durations_s, program.flows

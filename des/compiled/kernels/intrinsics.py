@@ -26,7 +26,6 @@ from numba.core.typing.templates import AbstractTemplate, infer_global
 LANES = 16
 """Lanes of a vector: two of the widest registers, so that one is not waited for."""
 
-ALL_LANES = (1 << LANES) - 1
 Vector = Any
 Rows = Any
 Decorator = Callable[[Callable[..., Any]], Any]
@@ -222,12 +221,6 @@ def store(build: Any, rows: Any, row: Any, vector: Any) -> Any:
     return build.store(vector, build.gep(build.extract_value(rows, 0), [row]), align=8)
 
 
-@_instruction(types.int64, types.float64)
-def whole_number_in(build: Any, number: Any) -> Any:
-    """Return the whole number whose bits an array holds in the place of a real one."""
-    return build.bitcast(number, _WORD)
-
-
 @_instruction(_VECTOR, types.float64)
 def splat(build: Any, number: Any) -> Any:
     """Give all lanes the same number."""
@@ -248,34 +241,10 @@ def below(build: Any, left: Any, right: Any) -> Any:
     return _mask(build, "<", left, right)
 
 
-@_instruction(types.int64, _VECTOR, _VECTOR)
-def equal(build: Any, left: Any, right: Any) -> Any:
-    """Mask of the lanes in which both numbers are equal."""
-    return _mask(build, "==", left, right)
-
-
 @_instruction(_VECTOR, _VECTOR, _VECTOR)
 def larger(build: Any, left: Any, right: Any) -> Any:
     """Return the larger number in each lane, ``left if left > right else right``."""
     return build.select(build.fcmp_ordered(">", left, right), left, right)
-
-
-@_instruction(_VECTOR, types.int64, _VECTOR, _VECTOR)
-def choose(build: Any, mask: Any, one: Any, other: Any) -> Any:
-    """Take the lanes of a mask from one vector and the rest from the other."""
-    return build.select(build.bitcast(build.trunc(mask, ir.IntType(LANES)), _FLAGS), one, other)
-
-
-@_instruction(types.float64, _VECTOR, types.intp)
-def lane_of(build: Any, vector: Any, lane: Any) -> Any:
-    """Return the number in one lane."""
-    return build.extract_element(vector, lane)
-
-
-@_instruction(types.int64, types.int64)
-def first_lane(build: Any, mask: Any) -> Any:
-    """Return the first lane of a mask that is not empty."""
-    return build.cttz(mask, ir.Constant(ir.IntType(1), 1))
 
 
 def _overload_operator(function: Callable[..., Any], name: str) -> None:
@@ -297,4 +266,3 @@ def _overload_operator(function: Callable[..., Any], name: str) -> None:
 _overload_operator(operator.add, "fadd")
 _overload_operator(operator.sub, "fsub")
 _overload_operator(operator.mul, "fmul")
-_overload_operator(operator.truediv, "fdiv")

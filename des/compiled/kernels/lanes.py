@@ -15,66 +15,28 @@ it ended its last operation. [s]"""
 
 STAGE_ROWS = 6
 
-BANDWIDTH, BASE_LATENCY, ROUND_TRIP, NUM_BYTES, OVERHEAD, LINK = range(6)
-"""Rows of a wire that are given: bandwidth [bytes/s] and latency [s] at factors of 1, latency there
-and back for the TCP window [s], bytes of a message, overhead of a message [s], and the position of
-the link among those of the world, by which its factors are drawn. -1 is a wire that stands still.
-"""
+WIRE_TIME, LATENCY, OVERHEAD = range(3)
+"""Rows of a wire that are given: how long a message takes it, latency and overhead of a message.
+[s]"""
 
-WIRE_BUSY, WIRE_FREE, LAST_ARRIVAL = range(6, 9)
+WIRE_BUSY, WIRE_FREE, LAST_ARRIVAL = range(3, 6)
 """Rows of a wire that sum up its messages: how long they took, overheads included; when the last
 one left; when it arrived. [s]"""
 
-RATE, WIRE_TIME, LATENCY, UNTIL = range(4)
-"""Rows of a piece of a wire's course: rate of a message alone [bytes/s], how long a message takes
-at it, latency, and until when all that holds. [s]"""
-
-PIECE_ROWS = 4
-
-PRESENT = 9
-"""First row of the present piece of a wire."""
-
-PIECE, NUM_PIECES = 13, 14
-"""Rows of a wire: number of the present piece; how many are known (in lane 0)."""
-
-WIRE_ROWS = 15
-
-START, FIRST_SEGMENT, MAKESPAN, STATUS, SEED, SCRATCH, MORE_SCRATCH = range(7)
-"""Rows of the lanes themselves: time of the course of the links at which the iteration begins [s],
-segment that rules then, makespan [s], how it ended (`des.compiled.kernels.program`), seed of the
-course."""
-
-LANE_ROWS = 7
+WIRE_ROWS = 6
 
 
 class Lanes(NamedTuple):
     """Arrays of one thread, see `des.compiled.lanes.new_lanes`; there may be more than is used.
 
     ``stages`` (stages, STAGE_ROWS, LANES), ``wires`` (wires, WIRE_ROWS, LANES), ``arrivals``
-    (slots, LANES), ``pieces`` (wires, most pieces, PIECE_ROWS, LANES), ``own`` (LANE_ROWS, LANES).
-    ``seed`` (LANES,) are the whole numbers in their row of ``own``.
+    (slots, LANES), ``makespan_s`` (1, LANES).
     """
 
     stages: np.ndarray
     wires: np.ndarray
     arrivals: np.ndarray
-    pieces: np.ndarray
-    own: np.ndarray
-    seed: np.ndarray
-
-
-class LaneRules(NamedTuple):
-    """Settings of all lanes: the law of the links, and the window of a message (``inf``: none).
-
-    ``weather`` is one of `des.compiled.kernels.program`: links that stand still; factors drawn by
-    seed every ``interval_s``; or pieces that are given, NUM_PIECES of each wire in every lane.
-    """
-
-    weather: int
-    window_bytes: float
-    interval_s: float
-    bandwidth_fluctuation: float
-    latency_jitter: float
+    makespan_s: np.ndarray
 
 
 class Record(NamedTuple):

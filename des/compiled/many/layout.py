@@ -66,38 +66,21 @@ class Figures(NamedTuple):
 class Course(NamedTuple):
     """Current state of every environment.
 
-    ``number`` and ``epoch`` (N,) count episodes and epochs from 0, and have seeds (N,);
-    ``start_s`` (N,) is the time of the course of the links at which the epoch begins. ``base``
-    are the links of the episode, ``now`` those at the start of the epoch, ``last`` the last
+    ``number`` and ``epoch`` (N,) count episodes and epochs from 0, ``seed`` (N,) is that of the
+    episode; ``start_s`` (N,) is the time of the course of the links at which the epoch begins.
+    ``base`` are the links of the episode, ``now`` those that the epoch holds, ``last`` the last
     placements. The baseline is (N,).
     """
 
     number: Whole
     epoch: Whole
     seed: Whole
-    epoch_seed: Whole
     start_s: Real
     base: Figures
     now: Figures
     last: Runs
     baseline_time_s: Real
     baseline_bytes: Real
-
-
-class CoursePieces(NamedTuple):
-    """Courses of the links of neighbouring environments, as far as they were requested.
-
-    Row ``n`` of the batch is row ``n - first_row`` here. Its link ``e`` has ``num_pieces``
-    from ``first`` on, both (rows, E), one right after the other; each rules until ``end_s`` of the
-    course, ``inf`` for ever, and multiplies the base figures by its factors.
-    """
-
-    first_row: int
-    first: Whole
-    num_pieces: Whole
-    end_s: Real
-    bandwidth_factor: Real
-    latency_factor: Real
 
 
 class Work(NamedTuple):
@@ -113,12 +96,12 @@ class Work(NamedTuple):
     rate_flops_per_s: Real
     capacity_bytes: Real
     bytes_per_parameter: float
+    message_bytes: float
     flops_per_iteration: float
     tokens_per_iteration: float
     peak_flops_per_s: float
     epochs_per_episode: int
     num_iterations: int
-    latest_start_s: float
     time_weight: float
     utilisation_weight: float
     communication_weight: float
@@ -160,6 +143,29 @@ class Outcome(NamedTuple):
     duration_s: Real
     busy_s: Real
     num_bytes: Real
+
+
+class Epochs(NamedTuple):
+    """Epochs to simulate: placements, the links that they hold, iterations, and what comes out."""
+
+    runs: Runs
+    figures: Figures
+    num_iterations: int
+    work: Work
+    links: Links
+    outcome: Outcome
+
+
+class RowGroups(NamedTuple):
+    """Rows of a slice by how they are simulated.
+
+    ``of_row`` and ``ordered`` are (rows,); the rows of group ``g`` are ``ordered`` from
+    ``starts[g]`` to ``starts[g + 1]``.
+    """
+
+    of_row: Whole
+    ordered: Whole
+    starts: Whole
 
 
 class Verdict(NamedTuple):
