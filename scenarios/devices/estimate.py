@@ -99,7 +99,9 @@ def run(config: Config) -> int:
         for size in sizes
     ]
     if config.plot is not None:
-        write_atomically(config.plot, estimate_picture.times_picture(config, group, sizes))
+        write_atomically(
+            config.plot, estimate_picture.times_picture(config.collective, group, sizes)
+        )
     if config.json:
         sys.stdout.write(f"{json.dumps(_facts(group, found))}\n")
     else:

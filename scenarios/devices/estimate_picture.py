@@ -1,7 +1,5 @@
 """Picture of a collective: time against size, with the cells that were measured."""
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from calibration.measured.collective_table import (
@@ -10,13 +8,10 @@ from calibration.measured.collective_table import (
     read_measured_table,
     server_of_node,
 )
-from des.costs.device_collectives import all_reduce_time, collective_time
+from des.costs.device_collectives import Collective, all_reduce_time, collective_time
 from des.costs.device_groups import DeviceGroup
 from des.figures.palette import COLOURS, INK
 from scenarios.frame.drawings import laid_out, new_figure, png_bytes
-
-if TYPE_CHECKING:
-    from scenarios.devices.estimate import Config
 
 _LEAST_BYTES, _MOST_BYTES = 2.0**12, 2.0**30
 
@@ -40,16 +35,16 @@ def measured_cells(group: DeviceGroup) -> list[CollectiveCell]:
     return found
 
 
-def times_picture(config: "Config", group: DeviceGroup, sizes: list[float]) -> bytes:
+def times_picture(collective: Collective, group: DeviceGroup, sizes: list[float]) -> bytes:
     """Draw the times of all algorithms, and cells that were measured, as a PNG."""
-    cells = measured_cells(group) if config.collective == "all_reduce" else []
+    cells = measured_cells(group) if collective == "all_reduce" else []
     shown = [*sizes, *(float(cell.payload_bytes) for cell in cells)]
     least, most = min([_LEAST_BYTES, *shown]), max([_MOST_BYTES, *shown])
     payloads = np.geomspace(least, most, 200).tolist()
-    if config.collective == "all_reduce":
+    if collective == "all_reduce":
         times = [all_reduce_time(group, payload) for payload in payloads]
     else:
-        times = [collective_time(group, config.collective, payload) for payload in payloads]
+        times = [collective_time(group, collective, payload) for payload in payloads]
     figure = new_figure(width_inches=6.5, height_inches=4.0)
     axes = figure.subplots()
     for name, colour in zip(times[0].times_s, COLOURS, strict=False):
@@ -75,7 +70,7 @@ def times_picture(config: "Config", group: DeviceGroup, sizes: list[float]) -> b
     axes.set_ylabel("time [ms]", color=INK)
     server, places = group.parts[0]
     axes.set_title(
-        f"{config.collective}, {len(places)} GPUs of {server.name} x {len(group.parts)}",
+        f"{collective}, {len(places)} GPUs of {server.name} x {len(group.parts)}",
         color=INK,
         fontsize="medium",
     )
