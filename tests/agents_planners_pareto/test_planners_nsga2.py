@@ -19,7 +19,7 @@ from agents.planners.pareto.plan_objectives import (
     TIME_COST_USED_UTILISATION,
     TIME_COST_UTILISATION,
     WITH_ACTIVATIONS,
-    figures_of,
+    figures_of_plans,
     link_prices,
 )
 from agents.planners.search.search import search
@@ -43,10 +43,8 @@ def priced_case(seed, num_domains, num_layers):
 
 def every_front(topology, workload, objectives, schedules=FEW):
     """Points of the front by simulating every plan."""
-    figures = [
-        figures_of(topology, workload, plan)
-        for plan in all_plans(topology.num_domains, workload.num_layers, schedules)
-    ]
+    plans = all_plans(topology.num_domains, workload.num_layers, schedules)
+    figures = figures_of_plans(topology, workload, plans)
     points = np.array([one.point(objectives) for one in figures if one.fits_memory])
     return points[non_dominated(points)] if len(points) else points
 
@@ -206,7 +204,7 @@ def test_objectives_of_many_plans_are_those_of_each_simulated(data):
     judge.judge.fill(plans)
     points, _ = judge.points(plans, OBJECTIVES)
     for row in range(len(FEW)):
-        figures = figures_of(topology, workload, judge.judge.plan(plans, row))
+        (figures,) = figures_of_plans(topology, workload, [judge.judge.plan(plans, row)])
         if figures.fits_memory:
             assert points[row] == pytest.approx(figures.point(OBJECTIVES))
         else:
@@ -222,7 +220,7 @@ def test_communication_cost_is_what_the_links_charge(data):
     domains = tuple(replace(one, gpu_price_usd_per_hour=0.0) for one in topology.domains)
     topology = replace(topology, domains=domains)
     result = simulate(topology, workload, plan, NO_CORRECTIONS)
-    figures = figures_of(topology, workload, plan)
+    (figures,) = figures_of_plans(topology, workload, [plan])
 
     cost = cost_of(result, topology)
     assert figures.cost_per_token * workload.tokens_per_iteration == pytest.approx(cost.total_usd)
@@ -250,6 +248,6 @@ def test_figures_hold_for_plans_of_any_kind():
     plan = Plan(
         placement=Placement(domain_of_layer=(0, 0)), replicas=(Placement(domain_of_layer=(1, 1)),)
     )
-    figures = figures_of(joined([1.0, 1.0, 2.0]), workload, plan)
+    (figures,) = figures_of_plans(joined([1.0, 1.0, 2.0]), workload, [plan])
 
     assert figures.used_utilisation == pytest.approx(figures.utilisation * 2)
