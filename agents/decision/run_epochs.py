@@ -172,7 +172,6 @@ def run_course(
     must_fit: bool = True,
     num_epochs: int | None = None,
     mean_step: MeanStep | None = None,
-    clock: Callable[[], float] = time.perf_counter,
 ) -> CourseResult:
     """Let a scheduler decide all epochs of a draw, and judge what it decided.
 
@@ -188,8 +187,6 @@ def run_course(
     mean_step
         Judges plans whose copies of the model do not exchange after every step. None: each of
         their steps is simulated.
-    clock
-        For ``decision_s``.
 
     Raises
     ------
@@ -204,9 +201,9 @@ def run_course(
         situation = epoch_situation(
             world, topology, epoch, last, preference=preference, corrections=corrections
         )
-        begin_s = clock()
+        begin_s = time.perf_counter()
         decision = scheduler.decide(situation)
-        took_s = clock() - begin_s
+        took_s = time.perf_counter() - begin_s
         try:
             if must_fit:
                 decision.plan.check_against(topology, world.workload)

@@ -15,7 +15,7 @@ from des.compiled.many.layout import HeldMoments, Small, Tables
 from des.compiled.many.programs import moments_of
 from des.compiled.operation_table import operation_table
 from des.compiled.pack import pack
-from des.compiled.state import make_state
+from des.compiled.state import ProgramSizes, make_state
 from des.program.lowering import lower
 from des.program.moves import LayerMove, lower_moves
 from des.schedules import stage_orders
@@ -94,17 +94,19 @@ class StageTables:
         workload, num_domains = self._task.workload, self._world.num_domains
         num_messages = max(2 * num_stages * workload.num_microbatches, workload.num_layers)
         return make_state(
-            num_workers=num_stages,
-            num_operations=0,
-            num_stages=num_stages,
-            num_devices=num_domains,
-            num_groups=0,
-            num_messages=num_messages,
-            num_transfers=num_messages * num_domains,  # no route visits a domain twice
-            num_links=len(self._world.links),
-            num_local_wires=0,
-            num_members=0,
-            is_recorded=False,
+            ProgramSizes(
+                num_workers=num_stages,
+                num_operations=0,
+                num_stages=num_stages,
+                num_devices=num_domains,
+                num_groups=0,
+                num_messages=num_messages,
+                num_transfers=num_messages * num_domains,  # no route visits a domain twice
+                num_links=len(self._world.links),
+                num_local_wires=0,
+                num_members=0,
+                is_recorded=False,
+            )
         )
 
     def lanes(self) -> Lanes:

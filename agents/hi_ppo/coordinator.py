@@ -91,8 +91,6 @@ class Coordinator:
         uses has changed by more than this since the last decision. None: decides in every epoch.
     planner
         Plans for a situation and a seed, by default `agents.hi_ppo.fallback.planned`.
-    clock
-        For response times.
     """
 
     def __init__(
@@ -106,13 +104,12 @@ class Coordinator:
         most_slowdown: float | None = None,
         replan_threshold: ReplanThreshold | None = None,
         planner: Callable[[Situation, int], Plan] = planned,
-        clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         require_count("coordinator", "num_new", num_new)
         self.proposer, self.moves, self._trained_range = proposer, moves, trained_range
         self._chooser, self._planner = Chooser(moves, most_slowdown), planner
         self._threshold = replan_threshold
-        self._num_new, self._clock = num_new, clock
+        self._num_new = num_new
         self._validate = require_valid if validate is None else validate
         self.counts = Counts()
         self.begin()
@@ -128,7 +125,6 @@ class Coordinator:
             most_slowdown=self._chooser.most_slowdown,
             replan_threshold=self._threshold,
             planner=partial(planned_bound, trainer),
-            clock=self._clock,
         )
 
     def begin(self) -> None:
@@ -158,18 +154,18 @@ class Coordinator:
         ValueError
             If a figure of the situation is not a number, or the last plan is not one of the job.
         """
-        began_s = self._clock()
+        began_s = time.perf_counter()
         situation = self._of_these_domains(situation)
         last = situation.last_plan
         if last is not None and self._is_calm(situation, last):
             return self._unasked(last, began_s)
         self._asked = occupied(situation)
         known = self._remembered(situation)
-        proposed_s = self._clock()
+        proposed_s = time.perf_counter()
         plan, self._known = self._chooser.choose(situation, known)
-        chosen_s = self._clock()
+        chosen_s = time.perf_counter()
         plan, is_fallback = self._valid(situation, plan)
-        ended_s = self._clock()
+        ended_s = time.perf_counter()
         self.counts = replace(
             self.counts,
             decisions=self.counts.decisions + 1,
@@ -202,7 +198,7 @@ class Coordinator:
     def _unasked(self, last: Plan, began_s: float) -> Decision:
         self.counts = replace(self.counts, decisions=self.counts.decisions + 1)
         return Decision(
-            plan=last, level="nothing", response_s={"inter_domain": self._clock() - began_s}
+            plan=last, level="nothing", response_s={"inter_domain": time.perf_counter() - began_s}
         )
 
     def _of_these_domains(self, situation: Situation) -> Situation:

@@ -63,7 +63,6 @@ def candidate_pool(
     max_judged: int | None = None,
     max_searched: int | None = None,
     max_plans: int = 128,
-    seed: int = 0,
     networks: Sequence[Topology] | None = None,
 ) -> Pool:
     """Collect the plans among which all methods choose in the episode of a draw.
@@ -80,7 +79,7 @@ def candidate_pool(
     ----------
     judge
         One made for this job and these corrections; its schedules are those to choose from.
-    max_judged, seed
+    max_judged
         Of each search, see `agents.planners.search.search.search`. None: as there for up to 6
         domains, `MOST_JUDGED` for more.
     max_searched
@@ -123,13 +122,13 @@ def candidate_pool(
         range(len(distinct)) if max_searched is None else spread_places(len(distinct), max_searched)
     )
     whole = [one for one in networks if len(one.links) == len(topology.links)]
-    searched = [(_searched(judge, topology, max_judged, seed), 0)]
+    searched = [(_searched(judge, topology, max_judged), 0)]
     for one, epoch in (
         (mean_network(whole or [topology]), len(networks)),
         *((distinct[place], first_epochs[place]) for place in places),
     ):
         with suppress(InfeasiblePlacementError):
-            searched.append((_searched(judge, one, max_judged, seed), epoch))
+            searched.append((_searched(judge, one, max_judged), epoch))
     jobs = [judge.job_of(one) for one in distinct]
     base = judge.job_of(topology)
     plain = [(plan, 0) for plan in _plain_plans(judge, topology) if _fits(judge, base, plan)]
@@ -209,14 +208,13 @@ def spread_places(num: int, most: int | None) -> list[int]:
     return places
 
 
-def _searched(judge: SteadyJudge, topology: Topology, max_judged: int | None, seed: int) -> Plan:
+def _searched(judge: SteadyJudge, topology: Topology, max_judged: int | None) -> Plan:
     return search(
         topology,
         judge.workload,
         judge.corrections,
         schedules=judge.schedules,
         max_judged=max_judged,
-        seed=seed,
     ).plan
 
 

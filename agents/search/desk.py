@@ -145,9 +145,7 @@ class SearchDesk:
         split = np.array(candidate.splits[0], np.int64)
         counts = np.array(candidate.stage_layers, np.int64)
         start_s = float(staged_pipeline_s(figures, rules, chain, split, counts, room, np.inf))
-        found_s = better_counts(
-            *(figures, rules, chain, split, room, counts, start_s, _MOST_ROUNDS, is_whole)
-        )
+        found_s = better_counts(figures, rules, chain, split, room, counts, start_s, _MOST_ROUNDS)
         self.num_judged[0] += 1
         if not found_s < start_s:
             return replace(candidate, estimate_s=start_s)

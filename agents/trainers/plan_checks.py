@@ -1,7 +1,8 @@
 """Plans that a trainer cannot run, refused with the trainer's own numbers."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 
 from agents.trainers.trainer import Trainer, base_schedule, outer_exchange_of
 from des import Parallelism, Plan, Topology, Workload
@@ -23,9 +24,23 @@ def check_plan(trainer: Trainer, topology: Topology, workload: Workload, plan: P
     """
     trainer.require_schedules((plan.schedule,))
     trainer.require_precision(workload.precision)
-    for check in _IDEAL_CHECKS if trainer.is_ideal else _CHECKS:
-        for refusal in check(trainer, topology, workload, plan):
-            raise ValueError(f"trainer {trainer.name}: {refusal}")
+    checks = (
+        (_unbound(plan),)
+        if trainer.is_ideal
+        else (
+            _bound(topology, plan),
+            _degrees(trainer, topology, plan),
+            _stages(trainer, plan),
+            _groups(trainer, workload, plan),
+            _sequences(trainer, workload, plan),
+            _numbers(trainer, workload, plan),
+            _exchange(trainer, plan),
+            _sharded(trainer, topology, plan),
+            _hosts(trainer, topology, plan),
+        )
+    )
+    for refusal in chain.from_iterable(checks):
+        raise ValueError(f"trainer {trainer.name}: {refusal}")
 
 
 def domains_in_use(plan: Plan) -> tuple[int, ...]:
@@ -42,7 +57,7 @@ def launches_of(trainer: Trainer, plan: Plan) -> tuple[tuple[tuple[Stage, ...], 
     return (replicas,)
 
 
-def _unbound(trainer: Trainer, _1: Topology, _2: Workload, plan: Plan) -> Iterator[str]:
+def _unbound(plan: Plan) -> Iterator[str]:
     if plan.parallelism:
         yield (
             "parallelism must be left out, as a domain is one perfect device; "
@@ -50,7 +65,7 @@ def _unbound(trainer: Trainer, _1: Topology, _2: Workload, plan: Plan) -> Iterat
         )
 
 
-def _bound(trainer: Trainer, topology: Topology, _: Workload, plan: Plan) -> Iterator[str]:
+def _bound(topology: Topology, plan: Plan) -> Iterator[str]:
     """GPUs of every domain must be divided up, within a server where servers are not known."""
     if not plan.parallelism:
         yield "parallelism must say how each domain in use divides its GPUs, got none"
@@ -63,7 +78,7 @@ def _bound(trainer: Trainer, topology: Topology, _: Workload, plan: Plan) -> Ite
             )
 
 
-def _degrees(trainer: Trainer, topology: Topology, _: Workload, plan: Plan) -> Iterator[str]:
+def _degrees(trainer: Trainer, topology: Topology, plan: Plan) -> Iterator[str]:
     """One tensor, data, context and expert degree and one sharding in a launch."""
     for index in () if trainer.has_context else domains_in_use(plan):
         if plan.parallelism[index].context > 1:
@@ -91,7 +106,7 @@ def _degrees_text(own: Parallelism) -> str:
     return str(own).replace(" x pipeline 1", "")
 
 
-def _stages(trainer: Trainer, _1: Topology, _2: Workload, plan: Plan) -> Iterator[str]:
+def _stages(trainer: Trainer, plan: Plan) -> Iterator[str]:
     """Stages of each device, and layers of each stage."""
     for launch in launches_of(trainer, plan):
         layers = [tuple(stage.num_layers for stage in replica) for replica in launch]
@@ -126,7 +141,7 @@ def _device_stages(stages: Sequence[Stage], schedule: str) -> Iterator[str]:
         )
 
 
-def _groups(trainer: Trainer, _1: Topology, workload: Workload, plan: Plan) -> Iterator[str]:
+def _groups(trainer: Trainer, workload: Workload, plan: Plan) -> Iterator[str]:
     """Groups of microbatches under interleaving."""
     if not trainer.whole_groups or base_schedule(plan.schedule) != "interleaved_1f1b":
         return
@@ -144,7 +159,7 @@ def _groups(trainer: Trainer, _1: Topology, workload: Workload, plan: Plan) -> I
             )
 
 
-def _sequences(trainer: Trainer, _: Topology, workload: Workload, plan: Plan) -> Iterator[str]:
+def _sequences(trainer: Trainer, workload: Workload, plan: Plan) -> Iterator[str]:
     """Whole sequences a data rank, and as many microbatches in all replicas."""
     shape = workload.shape
     if not trainer.equal_shares or shape is None:
@@ -172,7 +187,7 @@ def _sequences(trainer: Trainer, _: Topology, workload: Workload, plan: Plan) ->
         )
 
 
-def _numbers(trainer: Trainer, _1: Topology, workload: Workload, plan: Plan) -> Iterator[str]:
+def _numbers(trainer: Trainer, workload: Workload, plan: Plan) -> Iterator[str]:
     """Types of gradients, activations made again, heads that divide, and blocking sends."""
     allowed = ", ".join(trainer.gradient_precisions)
     if workload.gradient_precision not in trainer.gradient_precisions:
@@ -194,7 +209,7 @@ def _numbers(trainer: Trainer, _1: Topology, workload: Workload, plan: Plan) -> 
             )
 
 
-def _exchange(trainer: Trainer, _1: Topology, _2: Workload, plan: Plan) -> Iterator[str]:
+def _exchange(trainer: Trainer, plan: Plan) -> Iterator[str]:
     """Exchange between replicas, and messages that shrink."""
     mode = plan.synchronisation
     kind = outer_exchange_of(mode)
@@ -216,7 +231,7 @@ def _exchange(trainer: Trainer, _1: Topology, _2: Workload, plan: Plan) -> Itera
             yield f"{field} must be the default, as it cannot be chosen; got another"
 
 
-def _sharded(trainer: Trainer, topology: Topology, _: Workload, plan: Plan) -> Iterator[str]:
+def _sharded(trainer: Trainer, topology: Topology, plan: Plan) -> Iterator[str]:
     """State that the data ranks spread over themselves."""
     for stages in plan.stages_of_replicas:
         allowed = trainer.pipeline_sharding if len(stages) > 1 else trainer.sharding
@@ -229,7 +244,7 @@ def _sharded(trainer: Trainer, topology: Topology, _: Workload, plan: Plan) -> I
                 )
 
 
-def _hosts(trainer: Trainer, topology: Topology, _: Workload, plan: Plan) -> Iterator[str]:
+def _hosts(trainer: Trainer, topology: Topology, plan: Plan) -> Iterator[str]:
     """Ranks over hosts where one launch has several replicas, see `HostOrder`."""
     if not trainer.host_orders:
         return
@@ -249,10 +264,3 @@ def _hosts(trainer: Trainer, topology: Topology, _: Workload, plan: Plan) -> Ite
                     f"ranks form a stage; got {own.gpus_per_device} GPUs a stage on servers of "
                     f"{size} in {domain.name}"
                 )
-
-
-_Check = Callable[[Trainer, Topology, Workload, Plan], Iterator[str]]
-_IDEAL_CHECKS: tuple[_Check, ...] = (_unbound,)
-_CHECKS: tuple[_Check, ...] = (
-    *(_bound, _degrees, _stages, _groups, _sequences, _numbers, _exchange, _sharded, _hosts),
-)

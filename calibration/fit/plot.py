@@ -4,9 +4,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from des.figures.figure import Axis, Figure, Panel
+from des.figures.figure import Figure
 from des.figures.marks import Line, Points, Symbol
 from des.figures.palette import BLUE, INK, VERMILION
+from des.figures.panels import Axis, Panel
 
 _SERIES: tuple[tuple[str, Symbol], ...] = ((VERMILION, "circle"), (BLUE, "x"))
 

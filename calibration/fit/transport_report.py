@@ -16,9 +16,10 @@ from calibration.fit.transport_grid import (
 )
 from des.base.csv_text import frame_csv
 from des.costs.start_up import start_up_on, start_up_s
-from des.figures.figure import Axis, Figure, Panel
+from des.figures.figure import Figure
 from des.figures.marks import Line
 from des.figures.palette import COLOURS
+from des.figures.panels import Axis, Panel
 from des.plan.corrections import Corrections
 from des.world.packet_transport import PacketTransport
 

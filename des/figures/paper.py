@@ -15,9 +15,9 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.patches import Patch
 from matplotlib.ticker import EngFormatter, LogLocator, MaxNLocator, NullLocator, StrMethodFormatter
 
-from des.figures.figure import Axis, Figure, Panel
 from des.figures.marks import Boxes
 from des.figures.palette import FAINT, INK
+from des.figures.panels import Axis, Panel, PanelGrid
 from des.figures.paper_boxes import draw_boxes
 from des.figures.paper_marks import SMALL, draw_mark
 
@@ -44,7 +44,7 @@ def require_formats(owner: str, formats: Sequence[str]) -> None:
             )
 
 
-def image_bytes(figure: Figure, image_format: str = "png", *, dpi: int = _DPI) -> bytes:
+def image_bytes(figure: PanelGrid, image_format: str = "png", *, dpi: int = _DPI) -> bytes:
     """Draw a figure and return the content of its file.
 
     Raises
@@ -65,7 +65,7 @@ def image_bytes(figure: Figure, image_format: str = "png", *, dpi: int = _DPI) -
     return content.getvalue()
 
 
-def draw(figure: Figure, *, size: tuple[float, float] | None = None, dpi: int = _DPI) -> Paper:
+def draw(figure: PanelGrid, *, size: tuple[float, float] | None = None, dpi: int = _DPI) -> Paper:
     """Draw a figure on paper as large as its panels need, or of a size in inches."""
     around = 0.95 + 0.16 * bool(figure.note) + 0.25 * _legend_rows(figure)
     height = min(_TALLEST_INCHES, around + sum(one + 0.55 for one in figure.row_heights))
@@ -105,12 +105,12 @@ def draw(figure: Figure, *, size: tuple[float, float] | None = None, dpi: int = 
     return paper
 
 
-def _legend_rows(figure: Figure) -> int:
+def _legend_rows(figure: PanelGrid) -> int:
     num = len(list(figure.labels()))
     return 0 if num < 2 else -(-num // _legend_columns(figure))
 
 
-def _legend_columns(figure: Figure) -> int:
+def _legend_columns(figure: PanelGrid) -> int:
     widest = max(map(len, figure.labels()), default=1)
     return max(1, min(6, int(figure.width * 12 / (widest + 6))))
 
@@ -168,7 +168,7 @@ def _draw_boxes(axes: Axes, panel: Panel) -> None:
         draw_boxes(axes, boxes)
 
 
-def _draw_legend(paper: Paper, figure: Figure, every: Sequence[Axes]) -> None:
+def _draw_legend(paper: Paper, figure: PanelGrid, every: Sequence[Axes]) -> None:
     """One legend below all panels, where there is more than one series."""
     found: dict[str, Artist] = {}
     for axes in every:

@@ -8,9 +8,10 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from des.figures.figure import Axis, Figure, Panel
+from des.figures.figure import Figure
 from des.figures.marks import Arrow, GuideLine, Mark, Stripe
 from des.figures.palette import BLUE, FAINT, GREY, INK
+from des.figures.panels import Axis, Panel
 from des.figures.web_traces import arrow_traces, escaped_label, plotly_traces_of
 
 Spec = dict[str, Any]

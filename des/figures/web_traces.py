@@ -6,7 +6,6 @@ from functools import singledispatch
 from html import escape
 from typing import Any
 
-from des.figures.figure import Panel
 from des.figures.marks import (
     Area,
     Arrow,
@@ -19,6 +18,7 @@ from des.figures.marks import (
     Text,
 )
 from des.figures.palette import SCALE
+from des.figures.panels import Panel
 
 Trace = dict[str, Any]
 

@@ -11,9 +11,10 @@ import numpy as np
 
 from des.base.lazy import lazy
 from des.engine.result import IterationResult, Span, Transfer
-from des.figures.figure import Axis, Figure, Panel
+from des.figures.figure import Figure
 from des.figures.marks import Boxes
 from des.figures.palette import AMBER, BLUE, GREEN, ORANGE, PURPLE, SKY
+from des.figures.panels import Axis, Panel
 
 if TYPE_CHECKING:
     from des.figures import paper

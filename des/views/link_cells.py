@@ -1,8 +1,9 @@
 """Heat map of the links: how busy every direction is in an iteration."""
 
 from des.engine.result import IterationResult
-from des.figures.figure import Axis, Figure, Panel
+from des.figures.figure import Figure
 from des.figures.marks import Cells
+from des.figures.panels import Axis, Panel
 from des.views.gantt import short_name
 from des.world.topology import Topology
 

@@ -1,8 +1,9 @@
 """Figure of the memory of every device over one iteration."""
 
-from des.figures.figure import Axis, Figure, Panel
+from des.figures.figure import Figure
 from des.figures.marks import Area, GuideLine, Mark
 from des.figures.palette import BLUE, FAINT, GREY, VERMILION
+from des.figures.panels import Axis, Panel
 from des.views.memory_timeline import DeviceMemory, MemoryTimeline
 
 # Model state in tints of one colour, what comes and goes in another.

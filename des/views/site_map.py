@@ -6,9 +6,10 @@ from typing import Literal
 import numpy as np
 
 from des.engine.result import IterationResult
-from des.figures.figure import Axis, Figure, Panel
+from des.figures.figure import Figure
 from des.figures.marks import Arrow, Mark, Points, Text
 from des.figures.palette import BLUE, GREY, VERMILION
+from des.figures.panels import Axis, Panel
 from des.views.gantt import short_name
 from des.world.topology import Link, Topology
 

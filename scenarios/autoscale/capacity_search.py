@@ -9,9 +9,10 @@ from des.base.checks import require_count, require_fraction
 from des.base.command import UsageError
 from des.base.document import DOCUMENT
 from des.compiled.fleet import simulate_fixed
-from des.figures.figure import Axis, Figure, Panel
+from des.figures.figure import Figure
 from des.figures.marks import Line, Points
 from des.figures.palette import BLUE, GREY, VERMILION
+from des.figures.panels import Axis, Panel
 from des.serving.request_streams import stretched
 from des.serving.requests import Request
 from scenarios.autoscale.command_configs import PROG, CapacityConfig

@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping
 
-from des.figures.figure import Axis, Figure, Panel
+from des.figures.figure import Figure
 from des.figures.marks import Boxes, Line
 from des.figures.palette import AMBER, BLUE, COLOURS, GREEN, GREY, PURPLE
+from des.figures.panels import Axis, Panel
 from des.serving.fleet_world import History
 from des.serving.instance_life import ACTIVE, DRAINING, SLEEPING, STARTING, STATES, WARM
 

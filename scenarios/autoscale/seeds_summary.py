@@ -5,9 +5,10 @@ from pathlib import Path
 
 from agents.serving.table import LEARNT, RULES
 from des.base.command import UsageError
-from des.figures.figure import Axis, Figure, Panel
+from des.figures.figure import Figure
 from des.figures.marks import Line
 from des.figures.palette import COLOURS
+from des.figures.panels import Axis, Panel
 from scenarios.autoscale.comparison import cost_at_equal_attainment, summary_lines
 from scenarios.frame.files import read_csv
 from scenarios.frame.statistics import mean_and_interval

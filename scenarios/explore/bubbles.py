@@ -5,9 +5,10 @@ from dataclasses import replace
 
 import pandas as pd
 
-from des.figures.figure import Axis, Figure, Panel
+from des.figures.figure import Figure
 from des.figures.marks import Line
 from des.figures.palette import GREY, colour
+from des.figures.panels import Axis, Panel
 from scenarios.explore.scene import Settings, scene_of
 
 _FREE = "free links"

@@ -12,9 +12,10 @@ from agents.answer.judging import judged_plan
 from agents.decision.families import FAMILIES, Family
 from agents.decision.plan_space import PlanSpace
 from agents.decision.whole_plan import WholeProblem
-from des.figures.figure import Axis, Figure, Panel
+from des.figures.figure import Figure
 from des.figures.marks import Cells, Line
 from des.figures.palette import colour
+from des.figures.panels import Axis, Panel
 from scenarios.explore.scene import Settings, scene_of
 
 FACTORS = tuple(float(factor) for factor in 2.0 ** np.arange(-4.0, 4.5, 0.5))

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from des.figures.figure import Axis, Figure, Panel
+from des.figures.figure import Figure
 from des.figures.marks import GuideLine, Line, Points, Symbol
 from des.figures.palette import BLUE, COLOURS, INK, SKY
+from des.figures.panels import Axis, Panel
 from scenarios.frame.statistics import mean_and_interval
 
 LOG_SCALE_FROM = 10.0  # a linear axis hides the small one of two times this far apart

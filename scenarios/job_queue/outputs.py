@@ -8,9 +8,10 @@ import numpy as np
 import pandas as pd
 
 from des.cluster.domain_loads import domain_loads
-from des.figures.figure import Axis, Figure, Panel
+from des.figures.figure import Figure
 from des.figures.marks import Boxes, Line, Symbol
 from des.figures.palette import COLOURS
+from des.figures.panels import Axis, Panel
 from scenarios.job_queue.job_pricing import queue_nodes
 from scenarios.job_queue.metrics import METRICS
 from scenarios.job_queue.runs import QueueRun

@@ -14,9 +14,10 @@ from des.base.command import EXIT_CODES, UsageError, exit_code_of
 from des.base.document import DOCUMENT
 from des.base.flags import JsonFlag, option, parse
 from des.base.lazy import lazy
-from des.figures.figure import Axis, Figure, Panel
+from des.figures.figure import Figure
 from des.figures.marks import Line
 from des.figures.palette import BLUE, SKY
+from des.figures.panels import Axis, Panel
 from scenarios.frame.files import write_bytes
 
 if TYPE_CHECKING:

@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING
 from des.base.command import UsageError, exit_code_of
 from des.base.flags import JsonFlag, option, parse
 from des.base.lazy import lazy
-from des.figures.figure import Axis, Figure, Panel
+from des.figures.figure import Figure
 from des.figures.marks import Points, Symbol
 from des.figures.palette import COLOURS
+from des.figures.panels import Axis, Panel
 from scenarios.frame.outputs import figures_option, parquet_option
 from scenarios.reproduce.cases import PUBLISHED, CaseFile, read_cases, require_judged
 

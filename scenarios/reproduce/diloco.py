@@ -21,9 +21,10 @@ from pydantic import AfterValidator, Field, model_validator
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
 from des.base.flags import JsonFlag, option, parse
 from des.base.lazy import lazy
-from des.figures.figure import Axis, Figure, Panel
+from des.figures.figure import Figure
 from des.figures.marks import Line, Mark, Points
 from des.figures.palette import COLOURS
+from des.figures.panels import Axis, Panel
 from des.plan.synchronisation import (
     DiLoCo,
     ReplicatedModel,

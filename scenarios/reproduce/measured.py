@@ -19,9 +19,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
 from des.base.flags import JsonFlag, option, parse
 from des.base.lazy import lazy
-from des.figures.figure import Axis, Figure, Panel
+from des.figures.figure import Figure
 from des.figures.marks import Line, Points
 from des.figures.palette import BLUE, GREY, INK
+from des.figures.panels import Axis, Panel
 from scenarios.frame.outputs import figures_option, parquet_option
 from scenarios.reproduce.cases import PUBLISHED, existing_cases
 

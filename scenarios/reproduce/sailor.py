@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING
 from des.base.command import EXIT_CODES, exit_code_of
 from des.base.flags import JsonFlag, option, parse
 from des.base.lazy import lazy
-from des.figures.figure import Axis, Figure, Panel
+from des.figures.figure import Figure
 from des.figures.marks import Boxes, Points
 from des.figures.palette import BLUE, COLOURS
+from des.figures.panels import Axis, Panel
 from scenarios.frame.outputs import figures_option, parquet_option
 from scenarios.reproduce.bound import Bound
 from scenarios.reproduce.cases import PUBLISHED

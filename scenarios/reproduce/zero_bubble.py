@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING
 from des.base.command import EXIT_CODES, exit_code_of
 from des.base.flags import JsonFlag, option, parse
 from des.base.lazy import lazy
-from des.figures.figure import Axis, Figure, Panel
+from des.figures.figure import Figure
 from des.figures.marks import Boxes, Points
 from des.figures.palette import INK, SKY
+from des.figures.panels import Axis, Panel
 from des.schedules import Orders, Pipeline, check_order_memory
 from des.schedules.automatic import automatic_zero_bubble
 from des.schedules.flush import one_f_one_b

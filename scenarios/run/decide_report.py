@@ -10,9 +10,10 @@ from agents.answer.figures import duration, figure
 from agents.answer.page import sections_of
 from agents.search.bound_rows import KIND_TITLES
 from des import Corrections, Plan, Topology, Workload, lower
-from des.figures.figure import Axis, Figure, Panel
+from des.figures.figure import Figure
 from des.figures.marks import Boxes, GuideLine
 from des.figures.palette import BLUE, VERMILION
+from des.figures.panels import Axis, Panel
 from des.plan.plan_texts import pipelines_text
 from des.views.plan_views import PlanViews, plan_views
 from scenarios.frame.report import Report

@@ -3,9 +3,10 @@
 import math
 from collections.abc import Iterator
 
-from des.figures.figure import Axis, Figure, Panel
+from des.figures.figure import Figure
 from des.figures.marks import Line, Mark, Points, Stripe
 from des.figures.palette import BLUE, COLOURS, colour
+from des.figures.panels import Axis, Panel
 from des.training.training_history import TrainingHistory
 
 

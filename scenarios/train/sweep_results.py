@@ -7,9 +7,10 @@ import pandas as pd
 from rich import box
 from rich.table import Table
 
-from des.figures.figure import Axis, Figure, Panel
+from des.figures.figure import Figure
 from des.figures.marks import Points
 from des.figures.palette import BLUE, INK
+from des.figures.panels import Axis, Panel
 from scenarios.frame.files import read_csv
 from scenarios.frame.metrics_log import read_metrics
 from scenarios.frame.plots import seed_curves

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from search_cases import all_plans, drawn_case, joined, with_memory
 from strategies import cases, priced_topologies, unit_workload, workloads
 
+from agents.decision.depths import DEPTHS
 from agents.planners.pareto.exact_front import exact_front
 from agents.planners.pareto.fronts import steady_judge
 from agents.planners.pareto.indicators import coverage, non_dominated
@@ -19,7 +20,7 @@ from agents.planners.pareto.plan_objectives import (
     TIME_COST_USED_UTILISATION,
     TIME_COST_UTILISATION,
     WITH_ACTIVATIONS,
-    figures_of,
+    figures_of_plans,
     link_prices,
 )
 from agents.planners.search.search import search
@@ -41,12 +42,14 @@ def priced_case(seed, num_domains, num_layers):
     return priced(topology, seed), replace(workload, num_microbatches=4)
 
 
+def judge_of(topology, workload, schedules=DEPTHS):
+    return steady_judge(topology, workload, NO_CORRECTIONS, schedules)
+
+
 def every_front(topology, workload, objectives, schedules=FEW):
     """Points of the front by simulating every plan."""
-    figures = [
-        figures_of(topology, workload, plan)
-        for plan in all_plans(topology.num_domains, workload.num_layers, schedules)
-    ]
+    plans = all_plans(topology.num_domains, workload.num_layers, schedules)
+    figures = figures_of_plans(topology, workload, plans)
     points = np.array([one.point(objectives) for one in figures if one.fits_memory])
     return points[non_dominated(points)] if len(points) else points
 
@@ -128,7 +131,7 @@ def test_too_many_domains_are_refused():
 def test_nsga2_covers_most_of_a_small_front_and_never_beats_it(seed):
     topology, workload = priced_case(seed, 4, 10)
     exact = exact_front(topology, workload)
-    front = nsga2(topology, workload, num_evaluations=4000, population_size=100)
+    front = nsga2(judge_of(topology, workload), num_evaluations=4000, population_size=100)
 
     assert coverage(front.points, exact.points) >= 0.8
     assert coverage(exact.points, front.points, 1e-9) == 1.0
@@ -137,7 +140,7 @@ def test_nsga2_covers_most_of_a_small_front_and_never_beats_it(seed):
 def test_a_world_of_few_plans_comes_to_an_end_and_its_front_is_complete():
     """Two domains and four layers: 8 placements, far fewer plans than evaluations."""
     topology, workload = priced_case(1, 2, 4)
-    front = nsga2(topology, workload, schedules=FEW, population_size=50)
+    front = nsga2(judge_of(topology, workload, FEW), population_size=50)
 
     assert front.num_judged < 20_000
     assert front.figures == exact_front(topology, workload, schedules=FEW).figures
@@ -149,8 +152,7 @@ def test_equal_seeds_give_equal_fronts_and_the_evaluations_are_counted():
 
     def front(seed):
         return nsga2(
-            topology,
-            workload,
+            judge_of(topology, workload),
             num_evaluations=500,
             population_size=50,
             seed=seed,
@@ -166,8 +168,9 @@ def test_equal_seeds_give_equal_fronts_and_the_evaluations_are_counted():
 
 def test_exploring_adds_to_a_front_and_takes_nothing_away():
     topology, workload = priced_case(4, 5, 20)
-    plain = nsga2(topology, workload, num_evaluations=200, population_size=50)
-    explored = nsga2(topology, workload, num_evaluations=200, population_size=50, explores=True)
+    few = {"num_evaluations": 200, "population_size": 50}
+    plain = nsga2(judge_of(topology, workload), **few)
+    explored = nsga2(judge_of(topology, workload), **few, explores=True)
     exact = exact_front(topology, workload)
 
     assert coverage(explored.points, plain.points, 1e-9) == 1.0
@@ -178,7 +181,8 @@ def test_plans_of_a_front_fit_where_memory_is_tight():
     """A domain holds the state and all microbatches of two of four layers, no more."""
     workload = unit_workload([(1.0, 2.0)] * 4, num_microbatches=4)
     topology = with_memory(joined([1.0, 1.0, 1.0]), [2 * (16.0 + 4.0)] * 3)
-    front = nsga2(topology, workload, schedules=("gpipe",), num_evaluations=200, population_size=20)
+    judge = judge_of(topology, workload, ("gpipe",))
+    front = nsga2(judge, num_evaluations=200, population_size=20)
 
     assert all(one.fits_memory for one in front.figures)
     assert {len(one.plan.placement.stages) for one in front.figures} <= {2, 3}
@@ -188,9 +192,10 @@ def test_a_job_that_nothing_holds_is_refused():
     workload = unit_workload([(1.0, 2.0)] * 4, num_microbatches=4)
     topology = with_memory(joined([1.0, 1.0]), [10.0] * 2)
 
-    for make in (exact_front, nsga2):
-        with pytest.raises(InfeasiblePlacementError, match="no plan was found"):
-            make(topology, workload)
+    with pytest.raises(InfeasiblePlacementError, match="no plan was found"):
+        exact_front(topology, workload)
+    with pytest.raises(InfeasiblePlacementError, match="no plan was found"):
+        nsga2(judge_of(topology, workload))
 
 
 @settings(max_examples=examples(25), deadline=None)
@@ -206,7 +211,7 @@ def test_objectives_of_many_plans_are_those_of_each_simulated(data):
     judge.judge.fill(plans)
     points, _ = judge.points(plans, OBJECTIVES)
     for row in range(len(FEW)):
-        figures = figures_of(topology, workload, judge.judge.plan(plans, row))
+        (figures,) = figures_of_plans(topology, workload, [judge.judge.plan(plans, row)])
         if figures.fits_memory:
             assert points[row] == pytest.approx(figures.point(OBJECTIVES))
         else:
@@ -222,7 +227,7 @@ def test_communication_cost_is_what_the_links_charge(data):
     domains = tuple(replace(one, gpu_price_usd_per_hour=0.0) for one in topology.domains)
     topology = replace(topology, domains=domains)
     result = simulate(topology, workload, plan, NO_CORRECTIONS)
-    figures = figures_of(topology, workload, plan)
+    (figures,) = figures_of_plans(topology, workload, [plan])
 
     cost = cost_of(result, topology)
     assert figures.cost_per_token * workload.tokens_per_iteration == pytest.approx(cost.total_usd)
@@ -250,6 +255,6 @@ def test_figures_hold_for_plans_of_any_kind():
     plan = Plan(
         placement=Placement(domain_of_layer=(0, 0)), replicas=(Placement(domain_of_layer=(1, 1)),)
     )
-    figures = figures_of(joined([1.0, 1.0, 2.0]), workload, plan)
+    (figures,) = figures_of_plans(joined([1.0, 1.0, 2.0]), workload, [plan])
 
     assert figures.used_utilisation == pytest.approx(figures.utilisation * 2)

@@ -20,7 +20,7 @@ from des.compiled.kernels.program import OK, State
 from des.compiled.links import Pieces
 from des.compiled.pack import pack
 from des.compiled.simulate import simulate_compiled
-from des.compiled.state import make_state, new_state
+from des.compiled.state import ProgramSizes, make_state, new_state
 from des.costs.feasibility import assign
 from des.engine.fair_wire import equal_part as equal_part_of_any
 from des.program.lowering import lower
@@ -90,7 +90,7 @@ def figures(state: State) -> tuple[float, list[float], list[float]]:
 def test_one_state_serves_programs_in_turn(data, topology, workload):
     """Nothing is left from the program before, and nothing changes where no record is kept."""
     topology = replace(topology, transport=data.draw(transports()))
-    state = make_state(**SIZES, is_recorded=False)
+    state = make_state(ProgramSizes(**SIZES, is_recorded=False))
     for _ in range(3):
         plans = any_plans(topology, workload)
         chosen = data.draw(plans.filter(partial(can_be_scheduled, topology, workload)))

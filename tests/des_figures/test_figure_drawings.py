@@ -9,9 +9,10 @@ from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from des.figures.figure import Axis, Figure, Panel
+from des.figures.figure import Figure
 from des.figures.marks import Area, Arrow, Boxes, Cells, GuideLine, Line, Points, Stripe, Text
 from des.figures.palette import BLUE, COLOURS, FAINT, INK
+from des.figures.panels import Axis, Panel
 from des.figures.paper import FORMATS, draw, image_bytes, require_formats
 from des.figures.web import web_spec
 from des.figures.web_traces import MOST_BARS

@@ -4,7 +4,7 @@ from bench.passage import START, stays_of_plan, takers_of_three
 
 MOST_STAYS = 30
 """Stays of a plan on its way through `des.simulate`; see `bench.passage`."""
-MOST_TAKERS = 20
+MOST_TAKERS = 15
 """Functions that take topology, workload and plan: entries, and lowering."""
 
 

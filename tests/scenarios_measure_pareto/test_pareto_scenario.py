@@ -13,9 +13,13 @@ from agents.decision.situation import Preference
 from agents.hi_ppo.placement.proposals import Proposer
 from agents.hi_ppo.proposing import proposing
 from agents.planners.pareto.exact_front import exact_front
-from agents.planners.pareto.fronts import figures_of_plans, front_of_figures
-from agents.planners.pareto.plan_objectives import TIME_COST_UTILISATION, WITH_ACTIVATIONS
-from des import NO_CORRECTIONS, Plan
+from agents.planners.pareto.fronts import front_of_figures
+from agents.planners.pareto.plan_objectives import (
+    TIME_COST_UTILISATION,
+    WITH_ACTIVATIONS,
+    figures_of_plans,
+)
+from des import Plan
 from scenarios.measure.pareto.command import main
 from scenarios.measure.pareto.fronts import merged, metrics_of, preference_grid, swept
 from scenarios.measure.pareto.methods import methods_of
@@ -62,7 +66,7 @@ def test_worlds_are_those_that_have_a_front():
 def front_of_policy(propose, world, reference):
     """Front of one sweep of a policy, and its distance from the reference."""
     plans = swept(propose)(world, preference_grid()).plans
-    figures = figures_of_plans(world.topology, world.workload, plans, NO_CORRECTIONS)
+    figures = figures_of_plans(world.topology, world.workload, plans)
     front = front_of_figures(figures, reference.objectives, num_judged=len(figures))
     return front, metrics_of(front, merged([reference, front]))
 

@@ -7,6 +7,7 @@ from functools import partial
 import pytest
 from command_output import assert_refused
 
+from agents.decision.problem import PlanningProblem
 from agents.replanning.search_schedulers import HoldPlan
 from agents.trainers.plan_checks import check_plan
 from agents.trainers.table import TRAINERS
@@ -72,10 +73,11 @@ def test_perfect_devices_are_the_default_of_a_scope_and_change_nothing():
     given = scope(trainer=TRAINERS["ideal"])
     world = world_of(given, 0)
     plan = in_one_domain(0, world.workload)
+    problem = PlanningProblem(topology=world.topology, workload=world.workload)
 
     assert given == scope(trainer=Scope(sizes=SHORT).trainer)
     assert given.as_run(HoldPlan) is HoldPlan
-    assert given.plan_as_run(world.topology, world.workload, plan) is plan
+    assert given.plan_as_run(problem, plan) is plan
     assert given.on_perfect_devices() is given
     assert world == suite("eval_calm").with_domains(4, 5, 6).world(0)
 
@@ -83,14 +85,14 @@ def test_perfect_devices_are_the_default_of_a_scope_and_change_nothing():
 def test_a_plan_is_bound_once_a_network_whatever_its_schedule():
     given = scope()
     world = world_of(given, 0)
-    network = world.topology.at_start()
+    problem = PlanningProblem(topology=world.topology.at_start(), workload=world.workload)
     plan = in_one_domain(0, world.workload)
 
-    first = given.plan_as_run(network, world.workload, plan)
+    first = given.plan_as_run(problem, plan)
 
     deeper = replace(plan, schedule="1f1b_4x")
     assert first is not None
-    assert given.plan_as_run(network, world.workload, deeper) is first
+    assert given.plan_as_run(problem, deeper) is first
 
 
 def test_a_first_plan_that_beats_all_that_is_known_has_no_gap():

@@ -7,9 +7,10 @@ import pandas as pd
 import pytest
 
 from des.base.command import UsageError
-from des.figures.figure import Axis, Figure, Panel
+from des.figures.figure import Figure
 from des.figures.marks import Line
 from des.figures.palette import BLUE
+from des.figures.panels import Axis, Panel
 from scenarios.frame.outputs import OutputChoice
 from scenarios.reproduce.bound import Bound
 from scenarios.reproduce.cases import CaseForm, Count, PositiveNumber, existing_cases, read_cases

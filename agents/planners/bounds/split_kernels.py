@@ -1,24 +1,51 @@
 """Compiled part of bounds on pipelines of whole layers."""
 
+from typing import NamedTuple
+
 import numpy as np
 
 from agents.planners.bounds.set_kernels import Real
 from des.base.jit import inlined, kernel
 
 
+class SplitFigures(NamedTuple):
+    """Figures of K domains and L layers.
+
+    Attributes
+    ----------
+    passes_s
+        Sums before each layer of both passes, the forward pass, and it with the input gradient,
+        (3, K, L + 1). [s]
+    updates_s
+        Sums before each layer of the update, the overhead of an iteration first, (K, L + 1). [s]
+    state_bytes, kept_bytes
+        Sums before each layer of its state and of the activations of a microbatch, (L + 1,).
+    memory_bytes
+        Of each domain, (K,).
+    borders_s
+        Message down and up again, and its slowest wire either way, from row to column, (3, K, K).
+    rest_s
+        Least time of the forward pass and the input gradient from each layer on, (L + 1,). [s]
+    halved
+        Whether weight gradients may wait.
+    """
+
+    passes_s: Real
+    updates_s: Real
+    state_bytes: Real
+    kept_bytes: Real
+    memory_bytes: Real
+    borders_s: Real
+    rest_s: Real
+    halved: bool
+
+
 @kernel
 def holds_split(
     time_s: float,
     num_microbatches: int,
-    passes_s: Real,
-    updates_s: Real,
-    state_bytes: Real,
-    kept_bytes: Real,
-    memory_bytes: Real,
-    borders_s: Real,
-    rest_s: Real,
+    figures: SplitFigures,
     most_layers: Real,
-    halved: bool,
     head_s: Real,
     trip_s: Real,
 ) -> bool:
@@ -30,21 +57,11 @@ def holds_split(
 
     Parameters
     ----------
-    passes_s
-        Sums before each layer of both passes, the forward pass, and it with the input gradient,
-        (3, K, L + 1). [s]
-    updates_s
-        Sums before each layer of the update, the overhead of an iteration first, (K, L + 1). [s]
-    state_bytes, kept_bytes
-        Sums before each layer of its state and of the activations of a microbatch, (L + 1,).
-    borders_s
-        Message down and up again, and its slowest wire either way, from row to column, (3, K, K).
-    rest_s
-        Least time of the forward pass and the input gradient from each layer on, (L + 1,). [s]
     most_layers
         Layers that each domain can do by a second at most, (K,).
     """
-    size, num_layers = memory_bytes.size, kept_bytes.size - 1
+    borders_s = figures.borders_s
+    size, num_layers = figures.memory_bytes.size, figures.kept_bytes.size - 1
     is_used = np.zeros(1 << size, np.bool_)
     is_used[0] = True
     for before in range(1 << size):
@@ -71,7 +88,7 @@ def holds_split(
                     down = borders_s[0, last, domain] if before else 0.0
                     both = down + borders_s[1, last, domain] if before else 0.0
                     wire = borders_s[2, last, domain] if before else 0.0
-                    least = max(trip + both, rest_s[0] + both)
+                    least = max(trip + both, figures.rest_s[0] + both)
                     if not (num_microbatches - 1) * wire + least <= time_s:
                         continue
                     after = before | 1 << domain
@@ -82,15 +99,10 @@ def holds_split(
                     found = _end_stages(
                         time_s,
                         num_microbatches,
-                        passes_s[:, domain],
-                        updates_s[domain],
-                        state_bytes,
-                        kept_bytes,
-                        memory_bytes[domain],
+                        figures,
+                        domain,
                         (head + down, trip + both),
-                        rest_s,
                         start,
-                        halved,
                         head_s[after, domain],
                         trip_s[after, domain],
                     )
@@ -103,19 +115,17 @@ def holds_split(
 def _end_stages(
     time_s: float,
     num_microbatches: int,
-    passes_s: Real,
-    updates_s: Real,
-    state_bytes: Real,
-    kept_bytes: Real,
-    memory_bytes: float,
+    figures: SplitFigures,
+    domain: int,
     begin_s: tuple[float, float],
-    rest_s: Real,
     start: int,
-    halved: bool,
     head_s: Real,
     trip_s: Real,
 ) -> bool:
     """End a stage behind each layer that it may have, and say whether it may have all the rest."""
+    state_bytes, kept_bytes, halved = figures.state_bytes, figures.kept_bytes, figures.halved
+    passes_s, updates_s = figures.passes_s[:, domain], figures.updates_s[domain]
+    memory_bytes, rest_s = figures.memory_bytes[domain], figures.rest_s
     num_layers = kept_bytes.size - 1
     head, trip = begin_s
     for end in range(start + 1, num_layers + 1):

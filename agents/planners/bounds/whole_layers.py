@@ -6,7 +6,7 @@ from functools import cached_property
 import numpy as np
 
 from agents.planners.bounds.job_figures import JobFigures, Real
-from agents.planners.bounds.split_kernels import holds_split
+from agents.planners.bounds.split_kernels import SplitFigures, holds_split
 
 _ROUNDING = 1e-9
 
@@ -18,42 +18,29 @@ class WholeLayers:
     figures: JobFigures
 
     @cached_property
-    def passes_s(self) -> Real:
-        """Sums before each layer, see `holds_split`, (3, K, L + 1). [s]"""
+    def split_figures(self) -> SplitFigures:
+        """Figures of the job, summed over layers."""
         figures = self.figures
         early_s = figures.forward_s + figures.input_gradient_s
-        return _before(np.array([figures.layer_s, figures.forward_s, early_s]))
-
-    @cached_property
-    def updates_s(self) -> Real:
-        """Sums of updates before each layer, the overhead first, (K, L + 1). [s]"""
-        return _before(self.figures.update_s) + self.figures.overhead_s[:, None]
-
-    @cached_property
-    def borders_s(self) -> Real:
-        """Messages down and up between two domains, and the slower of their wires, (3, K, K)."""
-        message_s, wire_s = self.figures.message_s, self.figures.wire_s
-        return np.array([message_s, message_s.T, np.maximum(wire_s, wire_s.T)])
-
-    @cached_property
-    def rest_s(self) -> Real:
-        """Least time of the passes F and D from each layer on, (L + 1,). [s]"""
-        figures = self.figures
-        quickest_s = (figures.forward_s + figures.input_gradient_s).min(axis=0)
-        sums: Real = quickest_s.sum() - _before(quickest_s)
-        return sums * (1.0 - _ROUNDING)
+        message_s, wire_s = figures.message_s, figures.wire_s
+        quickest_s = early_s.min(axis=0)
+        rest_s: Real = quickest_s.sum() - _before(quickest_s)
+        return SplitFigures(
+            passes_s=_before(np.array([figures.layer_s, figures.forward_s, early_s])),
+            updates_s=_before(figures.update_s) + figures.overhead_s[:, None],
+            state_bytes=_before(figures.layer_bytes - figures.kept_bytes),
+            kept_bytes=_before(figures.kept_bytes),
+            memory_bytes=figures.memory_bytes,
+            borders_s=np.array([message_s, message_s.T, np.maximum(wire_s, wire_s.T)]),
+            rest_s=rest_s * (1.0 - _ROUNDING),
+            halved=figures.halved,
+        )
 
     @cached_property
     def room(self) -> tuple[Real, Real]:
         """Arrays that `holds_split` writes its times into."""
-        size, count = self.passes_s.shape[1:]
+        size, count = self.split_figures.updates_s.shape
         return np.empty((1 << size, size, count)), np.empty((1 << size, size, count))
-
-    @cached_property
-    def sums(self) -> tuple[Real, Real]:
-        """State, and activations of a microbatch, before each layer, (L + 1,) each. [bytes]"""
-        figures = self.figures
-        return _before(figures.layer_bytes - figures.kept_bytes), _before(figures.kept_bytes)
 
     @cached_property
     def least_layer_s(self) -> Real:
@@ -66,24 +53,13 @@ class WholeLayers:
 
         ``num_microbatches`` is its share of the microbatches; None: all.
         """
-        figures = self.figures
-        head_s, trip_s = self.room
-        count = figures.num_microbatches if num_microbatches is None else num_microbatches
-        state_bytes, kept_bytes = self.sums
+        count = self.figures.num_microbatches if num_microbatches is None else num_microbatches
         found: bool = holds_split(
             time_s * (1.0 + _ROUNDING),
             count,
-            self.passes_s,
-            self.updates_s,
-            state_bytes,
-            kept_bytes,
-            figures.memory_bytes,
-            self.borders_s,
-            self.rest_s,
+            self.split_figures,
             1.0 / (count * self.least_layer_s),
-            figures.halved,
-            head_s,
-            trip_s,
+            *self.room,
         )
         return found
 

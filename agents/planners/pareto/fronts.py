@@ -9,7 +9,7 @@ import numpy as np
 from agents.judge.search_judge import Judge
 from agents.judge.steady_judge import MISFIT
 from agents.planners.pareto.indicators import Points, non_dominated
-from agents.planners.pareto.plan_objectives import ObjectiveJudge, PlanFigures, figures_of
+from agents.planners.pareto.plan_objectives import ObjectiveJudge, PlanFigures, figures_of_plans
 from agents.planners.search.search_moves import (
     Order,
     all_orders,
@@ -19,7 +19,7 @@ from agents.planners.search.search_moves import (
     plans_of_orders,
     resplits,
 )
-from des import Corrections, InfeasiblePlacementError, Plan, Topology, Workload
+from des import Corrections, InfeasiblePlacementError, Topology, Workload
 from des.compiled.many.layout import Real
 from des.compiled.many.simulation import plan_rows
 from des.compiled.many.steady import Plans
@@ -155,16 +155,13 @@ class Archive:
         if self.plans is None:
             raise InfeasiblePlacementError("front: no plan was found that fits into memory")
         judge, plans = self.judge.judge, self.plans
-        figures = [
-            figures_of(
-                judge.topology,
-                judge.workload,
-                judge.plan(plans, row),
-                judge.corrections,
-                simulator=simulate_compiled,
-            )
-            for row in range(len(plans.num_stages))
-        ]
+        figures = figures_of_plans(
+            judge.topology,
+            judge.workload,
+            (judge.plan(plans, row) for row in range(len(plans.num_stages))),
+            judge.corrections,
+            simulator=simulate_compiled,
+        )
         return front_of_figures(
             figures, self.objectives, num_judged=judge.num_judged, is_proven=is_proven
         )
@@ -234,13 +231,3 @@ def every_split(judge: Judge, order: Order) -> Iterator[Plans]:
         some = ends[begin : begin + _MOST_AT_ONCE]
         plans = plans_of_orders([order] * len(some), range(num_schedules), most)
         yield plans._replace(end_layer=np.repeat(some, num_schedules, axis=0))
-
-
-def figures_of_plans(
-    topology: Topology, workload: Workload, plans: Iterable[Plan], corrections: Corrections
-) -> list[PlanFigures]:
-    """Judge any plans one by one, each once; plans without figures are an error."""
-    return [
-        figures_of(topology, workload, plan, corrections, simulator=simulate_compiled)
-        for plan in dict.fromkeys(plans)
-    ]

@@ -12,11 +12,9 @@ from pymoo.core.mutation import Mutation  # type: ignore[import-untyped]
 from pymoo.core.problem import Problem  # type: ignore[import-untyped]
 from pymoo.core.sampling import Sampling  # type: ignore[import-untyped]
 
-from agents.decision.depths import DEPTHS
-from agents.planners.pareto.fronts import Archive, Front, steady_judge
+from agents.planners.pareto.fronts import Archive, Front
 from agents.planners.pareto.plan_objectives import TIME_COST_UTILISATION, ObjectiveJudge
 from agents.planners.search.search_moves import STEPS
-from des import NO_CORRECTIONS, Corrections, Topology, Workload
 from des.base.checks import require_count, require_seed
 from des.compiled.many.steady import FITS, Plans, overflows
 
@@ -33,11 +31,8 @@ layers of each domain. Layers of domains that are not in use wait for their turn
 
 
 def nsga2(
-    topology: Topology,
-    workload: Workload,
-    corrections: Corrections = NO_CORRECTIONS,
+    judge: ObjectiveJudge,
     *,
-    schedules: Sequence[str] = DEPTHS,
     objectives: Sequence[str] = TIME_COST_UTILISATION,
     num_evaluations: int = NUM_EVALUATIONS,
     population_size: int = POPULATION_SIZE,
@@ -45,7 +40,7 @@ def nsga2(
     explores: bool = False,
     each_generation: Callable[[int], None] = lambda _: None,
 ) -> Front:
-    """Search for the non-dominated plans with one stage per domain, by NSGA-II [1]_ of pymoo.
+    """Search a judge's plans for the non-dominated ones, by NSGA-II [1]_ of pymoo.
 
     The front is that of all plans that were judged, not of the last population alone. Equal
     arguments give equal results.
@@ -87,7 +82,6 @@ def nsga2(
     require_count("nsga2", "num_evaluations", num_evaluations)
     require_count("nsga2", "population_size", population_size)
     require_seed("nsga2", "seed", seed)
-    judge = steady_judge(topology, workload, corrections, schedules)
     archive = Archive(judge, objectives)
     algorithm = NSGA2(
         pop_size=population_size,

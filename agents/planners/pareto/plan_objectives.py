@@ -1,7 +1,7 @@
 """Objectives of plans besides time: link charges, utilisation, activations."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -74,34 +74,41 @@ def link_prices(topology: Topology) -> tuple[float, ...]:
     return tuple(known) if known else (1.0,) * len(prices)
 
 
-def figures_of(
+def figures_of_plans(
     topology: Topology,
     workload: Workload,
-    plan: Plan,
+    plans: Iterable[Plan],
     corrections: Corrections = NO_CORRECTIONS,
     *,
     simulator: Simulator = simulate,
-) -> PlanFigures:
-    """Simulate an iteration of any plan and return what it is judged by."""
-    result = simulator(topology, workload, plan, corrections)
-    charges = [
-        link.num_bytes * price
-        for link, price in zip(result.links, link_prices(topology), strict=True)
-    ]
-    used = {stage.domain for stage in result.stages}
-    used_flops_per_s = math.fsum(
-        domain.peak_flops_per_s for domain in topology.domains if domain.name in used
-    )
+) -> list[PlanFigures]:
+    """Simulate an iteration of any plans, each once, and return what they are judged by.
+
+    Plans without figures are an error.
+    """
     num_tokens = workload.tokens_per_iteration
-    return PlanFigures(
-        plan=plan,
-        time_s_per_token=result.makespan_s / num_tokens,
-        cost_per_token=math.fsum(charges) / num_tokens,
-        utilisation=result.utilisation,
-        used_utilisation=workload.flops_per_iteration / (used_flops_per_s * result.makespan_s),
-        activation_bytes=max(memory.activation_bytes for memory in result.memory),
-        fits_memory=result.fits_memory,
-    )
+    found = []
+    for plan in dict.fromkeys(plans):
+        result = simulator(topology, workload, plan, corrections)
+        charges = [
+            link.num_bytes * price
+            for link, price in zip(result.links, link_prices(topology), strict=True)
+        ]
+        used = {stage.domain for stage in result.stages}
+        peaks = (one.peak_flops_per_s for one in topology.domains if one.name in used)
+        used_flops = math.fsum(peaks) * result.makespan_s
+        found.append(
+            PlanFigures(
+                plan=plan,
+                time_s_per_token=result.makespan_s / num_tokens,
+                cost_per_token=math.fsum(charges) / num_tokens,
+                utilisation=result.utilisation,
+                used_utilisation=workload.flops_per_iteration / used_flops,
+                activation_bytes=max(memory.activation_bytes for memory in result.memory),
+                fits_memory=result.fits_memory,
+            )
+        )
+    return found
 
 
 class ObjectiveJudge:

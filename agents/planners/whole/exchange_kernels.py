@@ -1,6 +1,7 @@
 """Times of exchanges between groups of domains, of many partitions at once."""
 
 import math
+from typing import NamedTuple
 
 from des.base.jit import lean_kernel
 from des.compiled.many.layout import Real, Whole
@@ -10,15 +11,25 @@ MOST_FOR_ALL_RINGS = 6
 """Most groups of which all rings are looked at: 120."""
 
 
+class GradientWays(NamedTuple):
+    """What gradients of L layers take between K domains.
+
+    Attributes
+    ----------
+    s_per_byte, flight_s
+        Of a byte a parameter, and latency, from the domain of a row to that of a column, (K, K).
+    parameters_before
+        Of all layers before one, (L + 1,).
+    """
+
+    s_per_byte: Real
+    flight_s: Real
+    parameters_before: Real
+
+
 @lean_kernel
 def write_edges(
-    s_per_byte: Real,
-    flight_s: Real,
-    parameters_before: Real,
-    plans: Plans,
-    rows: Whole,
-    cost_s: Real,
-    latency_s: Real,
+    ways: GradientWays, plans: Plans, rows: Whole, cost_s: Real, latency_s: Real
 ) -> None:
     """Write what a byte a parameter takes from every group to every other, and its latency. [s]
 
@@ -26,10 +37,6 @@ def write_edges(
 
     Parameters
     ----------
-    s_per_byte, flight_s
-        From the domain of a row to that of a column, (K, K). [s]
-    parameters_before
-        Of all layers before one, (L + 1,).
     rows
         Pipelines of the groups in ``plans``, (R,).
     cost_s, latency_s
@@ -44,13 +51,14 @@ def write_edges(
             while here < plans.num_stages[rows[one]] and there < plans.num_stages[rows[other]]:
                 ends = plans.end_layer[rows[one], here], plans.end_layer[rows[other], there]
                 end = min(ends[0], ends[1])
-                passed = parameters_before[end] - parameters_before[begin]
+                passed = ways.parameters_before[end] - ways.parameters_before[begin]
                 if passed > 0.0:
                     source = plans.domain[rows[one], here]
                     target = plans.domain[rows[other], there]
-                    byte_s = passed * s_per_byte[source, target]
+                    byte_s = passed * ways.s_per_byte[source, target]
                     cost_s[one, other] = max(cost_s[one, other], byte_s)
-                    latency_s[one, other] = max(latency_s[one, other], flight_s[source, target])
+                    own_s = ways.flight_s[source, target]
+                    latency_s[one, other] = max(latency_s[one, other], own_s)
                 begin = end
                 here += ends[0] == end
                 there += ends[1] == end
@@ -58,9 +66,7 @@ def write_edges(
 
 @lean_kernel
 def exchanges_s(
-    s_per_byte: Real,
-    flight_s: Real,
-    parameters_before: Real,
+    ways: GradientWays,
     plans: Plans,
     rows: Whole,
     sizes: Whole,
@@ -84,7 +90,7 @@ def exchanges_s(
     for partition in range(sizes.size):
         size = sizes[partition]
         own = rows[partition, :size]
-        write_edges(s_per_byte, flight_s, parameters_before, plans, own, cost_s, latency_s)
+        write_edges(ways, plans, own, cost_s, latency_s)
         for one in range(size):
             for other in range(size):
                 step_s[one, other] = cost_s[one, other] / size + latency_s[one, other]

@@ -7,6 +7,7 @@ import numpy as np
 
 from agents.planners.whole.exchange_kernels import (
     MOST_FOR_ALL_RINGS,
+    GradientWays,
     exchanges_s,
     grown_ring,
     write_edges,
@@ -36,9 +37,11 @@ class ExchangeTimes:
 
     def __init__(self, topology: Topology, workload: Workload, corrections: Corrections) -> None:
         job = job_on(topology, replace(workload, message_bytes=_PROBE_BYTES), corrections)
-        self._s_per_byte: Real = job.wire_s / _PROBE_BYTES
-        self._latency_s: Real = job.latency_s
-        self._parameters_before: Real = np.cumsum([0.0, *workload.num_parameters])
+        self._ways = GradientWays(
+            s_per_byte=job.wire_s / _PROBE_BYTES,
+            flight_s=job.latency_s,
+            parameters_before=np.cumsum([0.0, *workload.num_parameters]),
+        )
 
     def rings_and_stars_s(
         self, plans: Plans, rows: Whole, sizes: Whole, num_bytes: float = 1.0
@@ -57,9 +60,9 @@ class ExchangeTimes:
         size = rows.shape[1]
         ring_s, star_s = np.empty((2, len(sizes)))
         room = np.zeros((4, max(size, _ROOM[0]), max(size, _ROOM[1])))
-        job = self._s_per_byte * num_bytes, self._latency_s, self._parameters_before
-        num_layers = len(self._parameters_before) - 1
-        exchanges_s(*job, plans, rows, sizes, num_layers, room, ring_s, star_s)
+        ways = self._ways._replace(s_per_byte=self._ways.s_per_byte * num_bytes)
+        num_layers = len(ways.parameters_before) - 1
+        exchanges_s(ways, plans, rows, sizes, num_layers, room, ring_s, star_s)
         return ring_s, star_s
 
     def ring(self, plans: Plans, bits: float) -> tuple[int, ...]:
@@ -76,8 +79,7 @@ class ExchangeTimes:
         """Times of a byte a parameter between groups, and latencies, (R, R) each. [s]"""
         size = len(plans.num_stages)
         cost_s, latency_s = np.zeros((2, size, size))
-        job = self._s_per_byte, self._latency_s, self._parameters_before
-        write_edges(*job, plans, np.arange(size), cost_s, latency_s)
+        write_edges(self._ways, plans, np.arange(size), cost_s, latency_s)
         return cost_s, latency_s
 
 

@@ -22,11 +22,11 @@ def better_counts(
     counts: np.ndarray,
     start_s: float,
     most_rounds: int,
-    is_thorough: bool,
 ) -> float:
     """Move layers from stage to stage, one at a time, as long as it helps; returns the time.
 
-    They go to stages of the same site and, with one chunk, of those beside it.
+    They go to stages of the same site and, with one chunk, of those beside it. Where rules simulate
+    all microbatches, moves are tried too that leave the taker more to do than the giver had.
 
     Parameters
     ----------
@@ -34,8 +34,6 @@ def better_counts(
         Layers of each site, and of each stage, which are written over. (sites, 2), (stages,)
     start_s
         Time with the counts that come in. [s]
-    is_thorough
-        Whether moves are tried that leave the taker more to do than the giver had.
     """
     best_s = start_s
     num_workers = lay_loads(figures, rules, chain, split, room)
@@ -51,7 +49,8 @@ def better_counts(
             for device in range(first, end):
                 taker = giver - giver % num_workers + device
                 while counts[giver] > 1 and taker != giver:
-                    if not (is_thorough or _lightens(room, giver % num_workers, device)):
+                    is_part = rules.most_microbatches > 0
+                    if is_part and not _lightens(room, giver % num_workers, device):
                         break
                     counts[giver] -= 1
                     counts[taker] += 1

@@ -1,7 +1,7 @@
 """Cases of a comparison: a world of a suite and a draw of it, under all methods."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from agents.decision.families import SYNCHRONOUS, Family
@@ -110,35 +110,16 @@ class ComparedDraw:
 
 
 def compared_draws(
-    suites: Sequence[str],
-    *,
-    num_worlds: int,
-    num_draws: int,
-    seed: int,
-    planners: Sequence[str],
-    rules: Sequence[str],
-    num_domains: Sequence[int] = (),
-    max_judged: int | None = None,
-    num_epochs: int | None = None,
-    families: Sequence[Family] = SYNCHRONOUS,
-    trainer: str = IDEAL.name,
+    firsts: Sequence[ComparedDraw], *, num_worlds: int, num_draws: int
 ) -> list[ComparedDraw]:
-    """List all cases, suite by suite and world by world; parts without a method are left out."""
-    cases = [
-        ComparedDraw(
-            suite=name,
-            seed=seed,
-            index=index,
-            draw=seed + draw,
-            methods=tuple(planners if name in STATIC_SUITES else rules),
-            num_domains=tuple(num_domains),
-            max_judged=max_judged,
-            num_epochs=None if name in STATIC_SUITES else num_epochs,
-            families=tuple(families),
-            trainer=trainer,
-        )
-        for name in suites
+    """List all cases, suite by suite and world by world; parts without a method are left out.
+
+    ``firsts`` are the first draws of the first worlds of all suites.
+    """
+    return [
+        replace(first, index=index, draw=first.draw + draw)
+        for first in firsts
         for index in range(num_worlds)
         for draw in range(num_draws)
+        if first.methods
     ]
-    return [case for case in cases if case.methods]

@@ -216,19 +216,11 @@ def _cases(config: Config) -> list[ComparedDraw]:
     if config.planners:
         planners = tuple(name for name in static_part.compared_names() if name in config.planners)
         rules = tuple(name for name in (*rules, *dynamic_part.DECIDERS) if name in config.planners)
-    cases = compared_draws(
-        config.suite,
-        num_worlds=config.num_worlds,
-        num_draws=config.num_draws,
-        seed=config.seed,
-        planners=planners,
-        rules=rules,
-        num_domains=config.num_domains,
-        max_judged=config.max_judged,
-        num_epochs=config.num_epochs,
-        families=_FAMILIES[config.families],
-        trainer=config.trainer,
-    )
+    firsts = [
+        _first_draw(config, name, planners if name in STATIC_SUITES else rules)
+        for name in config.suite
+    ]
+    cases = compared_draws(firsts, num_worlds=config.num_worlds, num_draws=config.num_draws)
     if not cases:
         raise UsageError(f"{PROG}: planners must hold one that the suites compare, got none")
     if any(case.part == "dynamic" for case in cases) and not set(rules) & set(
@@ -241,6 +233,21 @@ def _cases(config: Config) -> list[ComparedDraw]:
     for case in {case.suite: case for case in cases}.values():
         case.world()  # a suite that has no such worlds says so before anything is measured
     return cases
+
+
+def _first_draw(config: Config, suite: str, methods: Sequence[str]) -> ComparedDraw:
+    return ComparedDraw(
+        suite=suite,
+        seed=config.seed,
+        index=0,
+        draw=config.seed,
+        methods=tuple(methods),
+        num_domains=tuple(config.num_domains),
+        max_judged=config.max_judged,
+        num_epochs=None if suite in STATIC_SUITES else config.num_epochs,
+        families=_FAMILIES[config.families],
+        trainer=config.trainer,
+    )
 
 
 @contextmanager

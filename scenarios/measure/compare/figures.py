@@ -4,9 +4,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from des.figures.figure import Axis, Figure, Panel
+from des.figures.figure import Figure
 from des.figures.marks import Boxes, Points
 from des.figures.palette import INK, SKY
+from des.figures.panels import Axis, Panel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,9 +2,10 @@
 
 import pandas as pd
 
-from des.figures.figure import Axis, Figure, Panel
+from des.figures.figure import Figure
 from des.figures.marks import SYMBOLS, Line
 from des.figures.palette import COLOURS
+from des.figures.panels import Axis, Panel
 
 
 def levels_figure(rows: pd.DataFrame) -> Figure:

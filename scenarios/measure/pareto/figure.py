@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 
 from agents.planners.pareto.fronts import Front
-from des.figures.figure import Axis, Figure, Panel
+from des.figures.figure import Figure
 from des.figures.marks import SYMBOLS, Line, Points
 from des.figures.palette import INK, colour
+from des.figures.panels import Axis, Panel
 from des.plan.plan_texts import pipelines_text
 from scenarios.measure.pareto.study import WorldFronts
 

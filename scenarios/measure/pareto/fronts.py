@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from agents.decision.depths import DEPTHS
 from agents.decision.situation import Preference
 from agents.planners.pareto.exact_front import MOST_ENUMERATED, exact_front
-from agents.planners.pareto.fronts import Front, front_of_figures
+from agents.planners.pareto.fronts import Front, front_of_figures, steady_judge
 from agents.planners.pareto.indicators import (
     FrontMetrics,
     front_metrics,
@@ -99,10 +99,7 @@ def reference_front(
     is_large = topology.num_domains > MOST_DOMAINS_FOR_ALL_ORDERS
     fronts = [
         nsga2(
-            topology,
-            workload,
-            corrections,
-            schedules=schedules,
+            steady_judge(topology, workload, corrections, schedules),
             objectives=objectives,
             num_evaluations=num_evaluations,
             seed=seed,

@@ -8,11 +8,12 @@ import numpy as np
 from agents.decision.depths import DEPTHS
 from agents.decision.problem import PlanningProblem
 from agents.decision.situation import Preference
+from agents.planners.pareto.fronts import steady_judge
 from agents.planners.pareto.nsga2 import nsga2
 from agents.planners.pareto.proposals import Proposals, Propose
 from agents.planners.rules.crosspipe import crosspipe
 from agents.planners.table import reference_planners
-from des import Plan
+from des import NO_CORRECTIONS, Plan
 from des.compiled.simulate import simulate_compiled
 from scenarios.measure.pareto.fronts import Sweep, swept
 from scenarios.measure.pareto.search_sweep import SearchSweep
@@ -43,8 +44,7 @@ def methods_of(
     def nsga2_once(world: PricedWorld, preferences: Sequence[Preference]) -> Proposals:
         """Make one front, whatever the preferences."""
         front = nsga2(
-            world.topology,
-            world.workload,
+            steady_judge(world.topology, world.workload, NO_CORRECTIONS, DEPTHS),
             objectives=objectives,
             num_evaluations=NUM_EVALUATIONS,
             seed=seed + 1,  # not the beginning of the reference's search

@@ -9,15 +9,16 @@ from types import MappingProxyType
 import pandas as pd
 
 from agents.decision.situation import Preference
-from agents.planners.pareto.fronts import Front, figures_of_plans, front_of_figures
+from agents.planners.pareto.fronts import Front, front_of_figures
 from agents.planners.pareto.indicators import FrontMetrics
 from agents.planners.pareto.plan_objectives import (
     OBJECTIVES,
     TIME_COST_USED_UTILISATION,
     TIME_COST_UTILISATION,
     WITH_ACTIVATIONS,
+    figures_of_plans,
 )
-from des import NO_CORRECTIONS
+from des.compiled.simulate import simulate_compiled
 from scenarios.frame.statistics import mean_and_interval
 from scenarios.measure.pareto.fronts import Sweep, merged, metrics_of, reference_front
 from scenarios.measure.pareto.worlds import PricedWorld
@@ -102,7 +103,9 @@ def fronts_of_methods(
         begin_s = clock()
         proposals = sweep(world, preferences)
         timing_s = clock() - begin_s
-        figures = figures_of_plans(world.topology, world.workload, proposals.plans, NO_CORRECTIONS)
+        figures = figures_of_plans(
+            world.topology, world.workload, proposals.plans, simulator=simulate_compiled
+        )
         front = front_of_figures(figures, objectives, num_judged=len(figures))
         num_misfits = sum(not one.fits_memory for one in figures)
         found.append((name, front, num_misfits, timing_s, proposals.notes))

@@ -3,9 +3,10 @@
 import pandas as pd
 
 from agents.planners.names import POLICY
-from des.figures.figure import Axis, Figure, Panel
+from des.figures.figure import Figure
 from des.figures.marks import SYMBOLS, Line
 from des.figures.palette import BLUE, COLOURS
+from des.figures.panels import Axis, Panel
 from scenarios.measure.robustness.methods import replanning
 
 _COLUMNS = 3

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from agents.decision.held import held_topology
+from agents.decision.problem import PlanningProblem
 from des import Plan, Topology, Workload
 from scenarios.measure.compare.saved import EDGES
 from scenarios.measure.targets.measurement_size import SchedulerColumn, Scope, by_world, misfits_of
@@ -117,7 +118,8 @@ def _reference(
     make: Callable[[Topology, Workload], Plan],
 ) -> Communication | None:
     """A step of a reference as the trainer runs it; None where it cannot."""
-    plan = scope.plan_as_run(
-        replace(world.topology, movement=None), world.workload, make(world.topology, world.workload)
+    problem = PlanningProblem(
+        topology=replace(world.topology, movement=None), workload=world.workload
     )
+    plan = scope.plan_as_run(problem, make(world.topology, world.workload))
     return None if plan is None else communication_of(topology, world.workload, plan)

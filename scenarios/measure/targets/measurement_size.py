@@ -15,7 +15,7 @@ from agents.planners.pareto.proposals import Propose
 from agents.replanning.bound_schedulers import BoundScheduler, completed_plan, without_schedule
 from agents.trainers.ideal import IDEAL
 from agents.trainers.trainer import Trainer
-from des import STEADY, Plan, Topology, Workload
+from des import STEADY, Plan, Topology
 from scenarios.measure.targets.sizes import FULL, Sizes
 from scenarios.measure.targets.world_file import MOVING_CELLS, as_in_suite
 from scenarios.measure.trained_plans import trained_world
@@ -77,12 +77,11 @@ class Scope:
             return make
         return lambda: BoundScheduler(make(), self.trainer, self.bind)
 
-    def plan_as_run(self, topology: Topology, workload: Workload, plan: Plan) -> Plan | None:
+    def plan_as_run(self, problem: PlanningProblem, plan: Plan) -> Plan | None:
         """Complete a plan to what the trainer runs; None where it cannot."""
         if self.trainer.is_ideal:
             return plan
         try:
-            problem = PlanningProblem(topology=topology, workload=workload)
             return self.bind(problem, plan, self.trainer)
         except ValueError:
             return None

@@ -129,7 +129,7 @@ def best_known_plan(scope: Scope, topology: Topology, workload: Workload) -> Pla
     if scope.trainer.is_ideal:
         return plan
     bound = quickest_bound(topology, workload, scope.trainer)
-    other = scope.plan_as_run(topology, workload, plan)
+    other = scope.plan_as_run(PlanningProblem(topology=topology, workload=workload), plan)
     if other is None or bound.step_s <= simulate_compiled(topology, workload, other).makespan_s:
         return bound.plan
     return other

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, replace
 
 from agents.decision.depths import DEPTHS
 from agents.decision.held import held_topologies
+from agents.decision.problem import PlanningProblem
 from des import NO_CORRECTIONS, Placement, Plan, Topology, Workload
 from des.compiled.simulate import simulate_compiled
 from scenarios.measure.targets.measurement_size import SchedulerColumn, Scope, by_world, misfits_of
@@ -91,11 +92,12 @@ def reference_times(scope: Scope, world: SuiteWorld, draw: int, num_epochs: int)
     iterations, base = world.iterations_per_epoch, replace(world.topology, movement=None)
     networks = held_topologies(world, draw, num_epochs)
     alone = [in_one_domain(domain, world.workload) for domain in range(base.num_domains)]
-    runs = [scope.plan_as_run(base, world.workload, plan) for plan in alone]
+    problem = PlanningProblem(topology=base, workload=world.workload)
+    runs = [scope.plan_as_run(problem, plan) for plan in alone]
     plans = [plan for plan in runs if plan is not None]
     single = best_single_domain(world, networks, plans) if plans else None
     even = even_split_plan(world.topology, world.workload)
-    uniform = scope.plan_as_run(base, world.workload, even)
+    uniform = scope.plan_as_run(problem, even)
     uniform_s = math.nan
     if uniform is not None:
         uniform_s = float(iteration_times_s(networks, world.workload, uniform).sum())

@@ -6,9 +6,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from des.figures.figure import Axis, Figure, Panel
+from des.figures.figure import Figure
 from des.figures.marks import Line
 from des.figures.palette import BLUE
+from des.figures.panels import Axis, Panel
 from scenarios.frame.metrics_log import read_metrics
 from scenarios.train.east_west.stages import MOVES, PLACEMENT
 from scenarios.train.east_west.training import WALL_COLUMNS

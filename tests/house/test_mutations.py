@@ -1,0 +1,92 @@
+"""Mutation check: which mutations a module has, and which of them tests kill."""
+
+import subprocess
+
+import pytest
+
+from bench.mutations import ROOT, folders_of_tests, main, mutated, mutations_of
+
+DOUBLING = "SPARE = True\n\n\ndef double(number):\n    return number * 2\n"
+TEST = "from des.room.doubling import double\n\n\ndef test():\n    assert double(3) == 6\n"
+
+
+@pytest.fixture
+def project(tmp_path):
+    """A room of a module with three mutations, and a test that two of them fail."""
+    files = {
+        "des/__init__.py": "",
+        "des/room/__init__.py": "",
+        "des/room/doubling.py": DOUBLING,
+        "tests/des_room/test_doubling.py": TEST,
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text, "utf-8")
+    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
+    subprocess.run(["git", "add", "."], cwd=tmp_path, check=True)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ("a = b + c", ["(b - c)"]),
+        ("a = b < c <= d", ["(b <= c <= d)"]),
+        ("a = b and c", ["(b or c)"]),
+        ("a = 0.5", ["(1.5)"]),
+        ("a = b if c else d", ["(not c)"]),
+        ("while a:\n    pass", ["(not a)"]),
+        ('a: int | None = f"{b + 1}"', []),
+        ("def a(b: 'c' = 1) -> d[2]: ...", ["(2)"]),
+        ("é = 'é' * 3", ["('é' / 3)", "(4)"]),
+    ],
+)
+def test_operators_constants_and_branches_change_but_no_types_and_texts(source, found):
+    mutations = list(mutations_of("a.py", source))
+
+    assert [one.after for one in mutations] == found
+    for one in mutations:
+        assert mutated(source, one) == source.replace(one.before, one.after, 1)
+
+
+def test_a_mutation_of_another_source_is_refused():
+    (one,) = mutations_of("a.py", "a = 1")
+
+    with pytest.raises(ValueError, match=r"a\.py: byte 4 must begin '1'"):
+        mutated("bc = 2", one)
+
+
+def test_tests_of_the_own_room_come_first():
+    names = [one.name for one in folders_of_tests(ROOT, "des/world/files/a.py")]
+
+    assert names[:2] == ["des_world_files", "des_world"]
+    assert "des_engine" in names[2:]
+    assert not any(name.startswith("agents") for name in names)
+
+
+def test_what_no_test_kills_survives_and_is_not_run_again(project, capsys):
+    rows = project / "rows.jsonl"
+    arguments = ["--count", "5", "--out", str(rows)]
+
+    assert main(arguments, project) == 0
+    first, kept = capsys.readouterr().out, rows.read_bytes()
+    assert main(arguments, project) == 0
+
+    assert "survived  des/room/doubling.py:1 True -> (False)" in first
+    assert "killed    des/room/doubling.py:5 2 -> (3)" in first
+    assert first.endswith("2 killed, 1 survived, 0 timed out of 5\n")
+    assert (capsys.readouterr().out, rows.read_bytes()) == (first, kept)
+    assert (project / "des" / "room" / "doubling.py").read_text("utf-8") == DOUBLING
+
+
+def test_a_test_that_fails_anyway_kills_nothing(project):
+    (project / "tests" / "des_room" / "test_doubling.py").write_text("assert 1 == 2", "utf-8")
+
+    with pytest.raises(ValueError, match=r"test_doubling\.py: must pass without a mutation"):
+        main(["--out", str(project / "rows.jsonl")], project)
+
+
+def test_without_time_nothing_is_run(project, capsys):
+    assert main(["--minutes", "0", "--out", str(project / "rows.jsonl")], project) == 0
+
+    assert capsys.readouterr().out == "0 killed, 0 survived, 0 timed out of 40\n"
