@@ -8,13 +8,12 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from des.base.checks import LARGEST_COUNT, nearest
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
 from des.base.document import DOCUMENT
 from des.base.flags import JsonFlag, option, parse_given, quickened, to_dict
-from des.base.lazy import lazy
+from des.base.lazy import lazy_imports
 from des.plan.plan_texts import PERFECT_DEVICES
 from scenarios.frame.files import write_json
 from scenarios.frame.outputs import (
@@ -27,7 +26,7 @@ from scenarios.frame.repeat import repeat_command, repeated_settings
 from scenarios.frame.run_folder import RunFolder
 from scenarios.suites import suite
 
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     import pandas as pd
 
     from agents.hi_ppo import schedulers as hi_ppo_schedulers
@@ -36,13 +35,6 @@ if TYPE_CHECKING:
     from scenarios.measure.robustness import methods, robustness_page
     from scenarios.measure.robustness.curves import LeftOut
     from scenarios.measure.targets import measurement_size
-else:
-    hi_ppo_schedulers = lazy("agents.hi_ppo.schedulers")
-    names = lazy("agents.planners.names")
-    robustness_curves = lazy("scenarios.measure.robustness.curves")
-    methods = lazy("scenarios.measure.robustness.methods")
-    robustness_page = lazy("scenarios.measure.robustness.robustness_page")
-    measurement_size = lazy("scenarios.measure.targets.measurement_size")
 
 
 PROG = "python -m scenarios.robustness"

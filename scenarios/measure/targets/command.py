@@ -5,14 +5,13 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from agents.trainers.ideal import IDEAL
 from des.base.command import EXIT_CODES, exit_code_of
 from des.base.document import DOCUMENT
 from des.base.flags import from_dict, parse_given, to_dict
 from des.base.interruption import INTERRUPTED
-from des.base.lazy import lazy
+from des.base.lazy import lazy_imports
 from scenarios.frame.outputs import OutputChoice
 from scenarios.frame.run_folder import RunFolder
 from scenarios.measure.targets.config import (
@@ -29,7 +28,7 @@ from scenarios.measure.targets.names import GROUP_NAMES, MEASURED
 from scenarios.measure.targets.notes import revisions_note, scope_note
 from scenarios.measure.training_curves import read_log, shipped_logs, training_curves
 
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     from rich.console import Console
 
     from agents.hi_ppo import controls
@@ -42,15 +41,6 @@ if TYPE_CHECKING:
     from scenarios.measure.targets import table as targets_table
     from scenarios.measure.targets.measurement_size import SchedulerColumn
     from scenarios.measure.targets.results_store import Key, Origin
-else:
-    controls = lazy("agents.hi_ppo.controls")
-    devices = lazy("agents.ppo.devices")
-    base_console = lazy("des.base.console")
-    example_plan = lazy("scenarios.measure.example_plan")
-    column_processes = lazy("scenarios.measure.targets.column_processes")
-    target_columns = lazy("scenarios.measure.targets.columns")
-    targets_table = lazy("scenarios.measure.targets.table")
-    target_table = lazy("scenarios.measure.targets.target_table")
 
 
 _EXAMPLES = f"""\
