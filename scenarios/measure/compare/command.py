@@ -195,7 +195,7 @@ def _compare(
     }
     result = outputs.write_comparison(folder, parts)
     devices = trained_plans.devices_note(TRAINERS[config.trainer])
-    DOCUMENT.add(**outputs.plain_comparison(result), devices=devices, out=config.out)
+    DOCUMENT.add(**outputs.comparison_content(result), devices=devices, out=config.out)
     outputs.show_comparison(console, result, devices)
     return result
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -11,7 +10,7 @@ from pathlib import Path
 
 from des.base.checks import LARGEST_COUNT, nearest
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
-from des.base.document import DOCUMENT
+from des.base.document import DOCUMENT, plain_json
 from des.base.flags import JsonFlag, option, parse_given, quickened, to_dict
 from des.base.lazy import lazy_imports
 from des.plan.plan_texts import PERFECT_DEVICES
@@ -149,26 +148,19 @@ def _command(argv: Sequence[str] | None) -> int:
                 f"{PROG}: planners must hold one that has a plan, got {config.planners}"
             )
         means = robustness_curves.means_of(frame)
-        write_json(folder.path / "robustness.json", _summary(means, left_out, policy is not None))
+        summary = {
+            "has_policy": policy is not None,
+            "curves": means,
+            "left_out": [asdict(one) for one in left_out],
+        }
+        write_json(folder.path / "robustness.json", plain_json(summary))
         page = robustness_page.robustness_report(
             frame, worlds[0], repeated_settings(config), repeat_command(PROG, config)
         )
         write_outputs(folder.path, choice, page, {"robustness": frame})
-    summary = _summary(means, left_out, policy is not None)
     DOCUMENT.add(**summary, devices=PERFECT_DEVICES, out=config.out)
     _show(config, means, left_out, has_policy=policy is not None)
     return 0
-
-
-def _summary(means: pd.DataFrame, left_out: list[LeftOut], has_policy: bool) -> dict[str, object]:
-    curves = means.to_dict("records")
-    for row in curves:
-        row["half_width"] = None if math.isnan(row["half_width"]) else row["half_width"]
-    return {
-        "has_policy": has_policy,
-        "curves": curves,
-        "left_out": [asdict(one) for one in left_out],
-    }
 
 
 def _show(
