@@ -1,19 +1,22 @@
 """Modules that are loaded when one of their names is first read.
 
-Some libraries take longer to load than most commands run. A module that rarely needs one says::
+Some libraries take longer to load than most commands run. A module that rarely needs them says::
 
-    if TYPE_CHECKING:
+    with lazy_imports(__name__):
         import pandas as pd
-    else:
-        pd = lazy("pandas")
+        from agents.planners import table
 
-so type checkers see the library itself, and what loads it is the first ``pd.something``.
+so type checkers see the libraries themselves, and what loads one is the first ``pd.something``.
 """
 
+import builtins
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib import import_module
+from threading import RLock
 from types import ModuleType
+from typing import Any
 
 
 class LazyModule:
@@ -39,6 +42,58 @@ class LazyModule:
 def lazy(name: str) -> LazyModule:
     """Return a stand-in for a module, by its full name."""
     return LazyModule(name)
+
+
+class _Package:
+    """A stand-in for a package, whose names are modules that are loaded late, or types."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> LazyModule:
+        return LazyModule(f"{self._name}.{name}")
+
+
+_ONE_AT_A_TIME = RLock()  # threads that import share the function that imports
+
+
+@contextmanager
+def lazy_imports(importer: str) -> Iterator[None]:
+    """Import modules when one of their names is first read, and types for annotations alone.
+
+    Parameters
+    ----------
+    importer
+        ``__name__`` of the module that imports; imports of others are as ever.
+
+    Examples
+    --------
+    >>> with lazy_imports(__name__):
+    ...     from xml.sax import saxutils
+    >>> saxutils
+    <lazy module 'xml.sax.saxutils'>
+    >>> saxutils.escape("<")
+    '&lt;'
+    """
+
+    def stand_in(
+        name: str,
+        globals: Mapping[str, object] | None = None,
+        locals: Mapping[str, object] | None = None,
+        fromlist: Sequence[str] | None = (),
+        level: int = 0,
+    ) -> Any:
+        if globals is None or globals.get("__name__") != importer:
+            return load(name, globals, locals, fromlist or (), level)
+        return _Package(name) if fromlist else LazyModule(name)
+
+    with _ONE_AT_A_TIME:
+        load = builtins.__import__
+        builtins.__import__ = stand_in
+        try:
+            yield
+        finally:
+            builtins.__import__ = load
 
 
 def lazy_names(

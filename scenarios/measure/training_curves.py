@@ -6,31 +6,25 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
 from des.base.document import DOCUMENT
 from des.base.flags import JsonFlag, option, parse
-from des.base.lazy import lazy
+from des.base.lazy import lazy_imports
 from des.figures.figure import Figure
 from des.figures.marks import Line
 from des.figures.palette import BLUE, SKY
 from des.figures.panels import Axis, Panel
 from scenarios.frame.files import write_bytes
 
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     import pandas as pd
 
     from agents.ppo import shipped_weights
     from des.figures import paper
     from scenarios.frame import statistics
-else:
-    shipped_weights = lazy("agents.ppo.shipped_weights")
-    pd = lazy("pandas")
-    paper = lazy("des.figures.paper")
-    statistics = lazy("scenarios.frame.statistics")
 
 
 PROG = "python -m scenarios.training_curves"

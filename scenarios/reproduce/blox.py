@@ -6,41 +6,22 @@ included; the column ``sound_change`` says by how much the mean time changes wit
 bound: no difference in any figure.
 """
 
-from __future__ import annotations
-
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from des.base.command import EXIT_CODES, exit_code_of
-from des.base.flags import JsonFlag, option, parse
-from des.base.lazy import lazy
+import pandas as pd
+
+from des.cluster.history import History
+from des.cluster.running import run
+from des.cluster.world import BloxRules
 from des.figures.figure import Figure
 from des.figures.marks import Points, Symbol
 from des.figures.palette import COLOURS, INK, SKY
 from des.figures.panels import Axis, Panel
-from scenarios.frame.outputs import figures_option, parquet_option
+from scenarios.reproduce.blox_cases import BloxCase, read_blox_cases
 from scenarios.reproduce.bound import Bound
-from scenarios.reproduce.cases import PUBLISHED
+from scenarios.reproduce.report import Reproduction
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from des.cluster import running, world
-    from des.cluster.history import History
-    from scenarios.reproduce import blox_cases, report
-    from scenarios.reproduce.blox_cases import BloxCase
-    from scenarios.reproduce.report import Reproduction
-else:
-    pd = lazy("pandas")
-    running = lazy("des.cluster.running")
-    world = lazy("des.cluster.world")
-    blox_cases = lazy("scenarios.reproduce.blox_cases")
-    report = lazy("scenarios.reproduce.report")
-
-
-PROG = "python -m scenarios.reproduce blox"
 SHOWN = ("case", "jobs", "rounds", "blox_jct_s", "our_jct_s", "unequal_jobs", "unequal_rounds")
 _NOTES = (
     "Computed by Blox, github.com/msr-fiddle/blox, commit c8851b2; the source of each case says "
@@ -51,39 +32,11 @@ _NOTES = (
     "whole free nodes make the exact number, and suspensions that stay although they did not "
     "help) over that with them, less 1.",
 )
-_EXAMPLES = f"""\
-examples:
-  {PROG}
-  {PROG} --cases my-cases --out runs/blox
-
---cases is a folder of cases (*.json); without it those that come with EastWest are run.
-files written to --out: table.csv, table.md, report.html, picture.png
-
-exit codes: 0 every case is equal; 1 one is not; 2 a flag or a case is wrong;
-  {EXIT_CODES}
-"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Config(JsonFlag):
-    """Settings of the reproduction of Blox; the fields are the flags."""
-
-    cases: Path = option(PUBLISHED / "blox", "folder of cases")
-    out: Path = option(Path("runs/reproduce/blox"), "folder for table and picture")
-    figures: tuple[str, ...] = figures_option()
-    parquet: bool = parquet_option()
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit code."""
-    return exit_code_of(lambda: _command(argv))
-
-
-def _command(argv: Sequence[str] | None) -> int:
-    config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES)
-    frame_of_run = report.run_frame(config, PROG)
-    cases = blox_cases.read_blox_cases(config.cases)
-    return report.publish(reproduce(cases), config.out, frame_of_run)
+def reproduce_cases(folder: Path) -> Reproduction:
+    """Reproduce the cases of a folder."""
+    return reproduce(read_blox_cases(folder))
 
 
 def reproduce(cases: Mapping[str, BloxCase]) -> Reproduction:
@@ -97,7 +50,7 @@ def reproduce(cases: Mapping[str, BloxCase]) -> Reproduction:
             (f"unequal totals of {len(frame)} cases", "unequal_totals"),
         )
     ]
-    return report.Reproduction(
+    return Reproduction(
         title="Job queues as Blox simulates them",
         frame=frame,
         bounds=tuple(bounds),
@@ -111,11 +64,11 @@ def compare(cases: Mapping[str, BloxCase]) -> pd.DataFrame:
     """One row per case: figures of Blox, ours, and how many of them differ."""
     rows = []
     for name, case in cases.items():
-        history = running.run(case.world(), case.scheduler())
-        sound_rules = world.BloxRules(
+        history = run(case.world(), case.scheduler())
+        sound_rules = BloxRules(
             rate=case.policy.service_rate_multiplier, takes_exactly=False, keeps_vain=False
         )
-        sound = running.run(case.world(sound_rules), case.scheduler())
+        sound = run(case.world(sound_rules), case.scheduler())
         rows.append(
             {
                 "case": name,

@@ -48,6 +48,7 @@ class CaseForm(BaseModel):
 
 
 RowT = TypeVar("RowT", bound=CaseForm)
+SetupT = TypeVar("SetupT", bound=BaseModel)
 FigureT = TypeVar("FigureT")
 FileT = TypeVar("FileT", bound=BaseModel)
 
@@ -65,6 +66,38 @@ class CaseFile(BaseModel, Generic[RowT]):
     targets: dict[str, PositiveNumber] = {}
     recorded: dict[str, PositiveNumber] = {}
     rows: Annotated[tuple[RowT, ...], Field(min_length=1)]
+
+
+class SetupFile(BaseModel, Generic[RowT, SetupT]):
+    """A file whose rows were measured on one setup; without one it takes that of another file."""
+
+    model_config = ConfigDict(extra="ignore", strict=True, allow_inf_nan=False, frozen=True)
+
+    source: str
+    setup: SetupT | None = None
+    rows: Annotated[tuple[RowT, ...], Field(min_length=1)]
+
+
+def read_measured(
+    path: Path, shipped: Path, row_form: type[RowT], setup_form: type[SetupT]
+) -> tuple[tuple[RowT, ...], SetupT]:
+    """Read the rows of a file, and their setup, which the ``shipped`` file lends to all others.
+
+    Raises
+    ------
+    UsageError
+        If there is no such file.
+    ValueError
+        If it is not JSON, or a field is missing or wrong; naming file, row, field, what is
+        allowed and what came.
+    """
+    form = SetupFile[row_form, setup_form]  # type: ignore[valid-type]
+    content = read_form(path, form)
+    setup = content.setup or read_form(shipped, form).setup
+    if setup is None:
+        known = ", ".join(setup_form.model_fields)
+        raise ValueError(f"{shipped}: setup must be given ({known}), got none")
+    return content.rows, setup
 
 
 def read_cases(path: Path, row_form: type[RowT], shipped: Path) -> CaseFile[RowT]:

@@ -8,45 +8,42 @@ with the stall, over each of the other groups of columns; and the ranking of tho
 greedy_2x wherever published figures differ by more than 3 %.
 """
 
-from __future__ import annotations
-
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from des.base.command import UsageError, exit_code_of
-from des.base.flags import JsonFlag, option, parse
-from des.base.lazy import lazy
+import pandas as pd
+
 from des.figures.figure import Figure
 from des.figures.marks import Points, Symbol
 from des.figures.palette import COLOURS
 from des.figures.panels import Axis, Panel
-from scenarios.frame.outputs import figures_option, parquet_option
 from scenarios.reproduce.cases import PUBLISHED, CaseFile, read_cases, require_judged
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from scenarios.reproduce import (
-        crosspipe_assumptions,
-        crosspipe_runs,
-        crosspipe_verdicts,
-        report,
-    )
-    from scenarios.reproduce.crosspipe_runs import DelayRow, Effort, ScheduleColumn
-    from scenarios.reproduce.crosspipe_verdicts import Compared
-    from scenarios.reproduce.report import Reproduction
-else:
-    pd = lazy("pandas")
-    crosspipe_assumptions = lazy("scenarios.reproduce.crosspipe_assumptions")
-    crosspipe_runs = lazy("scenarios.reproduce.crosspipe_runs")
-    crosspipe_verdicts = lazy("scenarios.reproduce.crosspipe_verdicts")
-    report = lazy("scenarios.reproduce.report")
-
+from scenarios.reproduce.crosspipe_assumptions import (
+    ERROR_COLUMNS,
+    judged_columns,
+    share_notes,
+    stall_notes,
+)
+from scenarios.reproduce.crosspipe_runs import (
+    BLOCKING,
+    COLUMNS,
+    OUR_COLUMNS,
+    CrossPipeRun,
+    DelayRow,
+    Effort,
+    ScheduleColumn,
+    make_orders,
+)
+from scenarios.reproduce.crosspipe_verdicts import (
+    Compared,
+    delayed_notes,
+    error_bounds,
+    ranking_notes,
+    unjudged,
+)
+from scenarios.reproduce.report import Reproduction
 
 SHIPPED = PUBLISHED / "crosspipe.json"
-PROG = "python -m scenarios.reproduce crosspipe"
 _DRAWN: tuple[tuple[str, str, Symbol], ...] = (
     ("published_s", "published", "x"),
     ("plain_s", "plain", "circle"),
@@ -61,55 +58,15 @@ _NOTES = (
     "zb_v has orders found by search, and in waves the last device's two stages are one.",
     "stalled_s is none where the stall is off; the model with the stall then has plain_s.",
 )
-_EXAMPLES = """\
-examples:
-  python -m scenarios.reproduce crosspipe
-      the exact schedules get a little work each, the same in every run
-  python -m scenarios.reproduce crosspipe --exact-work inf --exact-seconds 300
-      300 s each, about an hour and a half for five rows
-
-A figure that is null was not published. A bound is judged over the figures that there are.
-
-files written to --out: table.csv, table.md, picture.png
-
-exit codes: 0 all bounds are met; 1 one is not; 2 a flag or the file of cases is wrong
-"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Config(JsonFlag):
-    """Settings of the reproduction of CrossPipe; the fields are the flags."""
-
-    cases: Path = option(SHIPPED, "file of published rows")
-    out: Path = option(Path("runs/reproduce/crosspipe"), "folder for table and picture")
-    exact_work: float = option(
-        1.0, "limit of an exact search in its deterministic time, a unit is 3 to 10 s; or inf"
-    )
-    exact_seconds: float = option(300.0, "limit in seconds; a search it ends can vary")
-    figures: tuple[str, ...] = figures_option()
-    parquet: bool = parquet_option()
-
-    def __post_init__(self) -> None:
-        for flag in ("exact_work", "exact_seconds"):
-            if not getattr(self, flag) >= 0.0:
-                raise UsageError(f"{flag}: must be at least 0, got {getattr(self, flag)!r}")
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit code."""
-    return exit_code_of(lambda: _command(argv))
-
-
-def _command(argv: Sequence[str] | None) -> int:
-    config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES)
-    frame_of_run = report.run_frame(config, PROG)
-    cases = read_cases(config.cases, crosspipe_runs.DelayRow, SHIPPED)
-    judged = any(crosspipe_assumptions.judged_columns(row.published) for row in cases.rows)
-    require_judged(
-        config.cases, judged, f"a figure of {', '.join(crosspipe_assumptions.ERROR_COLUMNS)}"
-    )
-    effort = crosspipe_runs.Effort(work=config.exact_work, seconds=config.exact_seconds)
-    return report.publish(reproduce(cases, effort), config.out, frame_of_run)
+def reproduce_cases(path: Path, *, exact_work: float, exact_seconds: float) -> Reproduction:
+    """Reproduce the rows of a file."""
+    effort = Effort(work=exact_work, seconds=exact_seconds)
+    cases = read_cases(path, DelayRow, SHIPPED)
+    judged = any(judged_columns(row.published) for row in cases.rows)
+    require_judged(path, judged, f"a figure of {', '.join(ERROR_COLUMNS)}")
+    return reproduce(cases, effort)
 
 
 def reproduce(cases: CaseFile[DelayRow], effort: Effort) -> Reproduction:
@@ -117,21 +74,21 @@ def reproduce(cases: CaseFile[DelayRow], effort: Effort) -> Reproduction:
     rows = {at: row for at, row in enumerate(cases.rows) if row.published}
     frame = compare(rows, effort)
     compared = beside_ours(rows, frame)
-    return report.Reproduction(
+    return Reproduction(
         title="Seconds per microbatch of pipeline schedules between data centres",
         frame=frame,
-        bounds=tuple(crosspipe_verdicts.error_bounds(compared, cases)),
+        bounds=tuple(error_bounds(compared, cases)),
         figure=draw(rows, frame),
         notes=(
             f"Published: {cases.source}",
             *_NOTES,
             *search_notes(frame, effort),
-            *crosspipe_assumptions.stall_notes(list(rows.values())),
-            *crosspipe_assumptions.share_notes(list(rows.values())),
-            *crosspipe_verdicts.ranking_notes(compared),
-            *crosspipe_verdicts.delayed_notes(compared),
+            *stall_notes(list(rows.values())),
+            *share_notes(list(rows.values())),
+            *ranking_notes(compared),
+            *delayed_notes(compared),
         ),
-        unjudged=tuple(crosspipe_verdicts.unjudged(compared)),
+        unjudged=tuple(unjudged(compared)),
     )
 
 
@@ -139,13 +96,9 @@ def compare(rows: Mapping[int, DelayRow], effort: Effort) -> pd.DataFrame:
     """One row per cell: published and ours, both models, and the bound of an exact search. [s]"""
     cells = []
     for at, row in rows.items():
-        scales = {crosspipe_runs.COLUMNS[name].scale for name in row.published}
-        ours = {
-            name: each for name, each in crosspipe_runs.OUR_COLUMNS.items() if each.scale in scales
-        }
-        for name, column in (
-            {each: crosspipe_runs.COLUMNS[each] for each in row.published} | ours
-        ).items():
+        scales = {COLUMNS[name].scale for name in row.published}
+        ours = {name: each for name, each in OUR_COLUMNS.items() if each.scale in scales}
+        for name, column in ({each: COLUMNS[each] for each in row.published} | ours).items():
             labels = {
                 "row": at,
                 "latency_over_forward": row.latency_over_forward,
@@ -163,12 +116,12 @@ def _figures(
 ) -> dict[str, float | None]:
     """Published figure of a cell, if there is one, and ours."""
     published_s = row.published.get(name)
-    run = crosspipe_runs.CrossPipeRun.of(row.delay, column)
-    made = crosspipe_runs.make_orders(run, column, effort)
+    run = CrossPipeRun.of(row.delay, column)
+    made = make_orders(run, column, effort)
     plain_s = run.seconds_per_microbatch(made.orders)
     stalled_s = bound_s = None
     if column.from_elsewhere:
-        stalled_s = run.seconds_per_microbatch(made.orders, crosspipe_runs.BLOCKING)
+        stalled_s = run.seconds_per_microbatch(made.orders, BLOCKING)
     if made.lower_bound_s is not None:
         bound_s = made.lower_bound_s / column.num_microbatches
     return {
@@ -196,7 +149,7 @@ def beside_ours(rows: Mapping[int, DelayRow], frame: pd.DataFrame) -> list[Compa
             "plain": _by_schedule(cells["plain_s"]),
             "with the stall": _by_schedule(cells["with_stall_s"]),
         }
-        compared.append(crosspipe_verdicts.Compared(number=at, row=row, ours=ours))
+        compared.append(Compared(number=at, row=row, ours=ours))
     return compared
 
 

@@ -145,6 +145,11 @@ class Effort:
     work: float
     seconds: float
 
+    def __post_init__(self) -> None:
+        for field, value in (("exact_work", self.work), ("exact_seconds", self.seconds)):
+            if not value >= 0.0:  # NaN fails too
+                raise ValueError(f"{field}: must be at least 0, got {value!r}")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Made:

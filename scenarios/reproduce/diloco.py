@@ -7,20 +7,16 @@ table: 95 % of the cells on the published grid point or a neighbouring one, and 
 at most 0.3 grid steps.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Self
+from typing import Annotated, Self
 
 import numpy as np
+import pandas as pd
 from pydantic import AfterValidator, Field, model_validator
 
-from des.base.command import EXIT_CODES, UsageError, exit_code_of
-from des.base.flags import JsonFlag, option, parse
-from des.base.lazy import lazy
+from des.base.command import UsageError
 from des.figures.figure import Figure
 from des.figures.marks import Line, Mark, Points
 from des.figures.palette import COLOURS
@@ -33,7 +29,6 @@ from des.plan.synchronisation import (
     compute_utilisation,
     lowest_bandwidth_bytes_per_s,
 )
-from scenarios.frame.outputs import figures_option, parquet_option
 from scenarios.reproduce.bound import Bound
 from scenarios.reproduce.cases import (
     PUBLISHED,
@@ -45,20 +40,9 @@ from scenarios.reproduce.cases import (
     require_judged,
     without_null,
 )
+from scenarios.reproduce.report import Reproduction
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from scenarios.reproduce import report
-    from scenarios.reproduce.report import Reproduction
-else:
-    pd = lazy("pandas")
-    report = lazy("scenarios.reproduce.report")
-
-
-PROG = "python -m scenarios.reproduce diloco"
 SHIPPED = PUBLISHED / "diloco.json"
-SCALING_LAWS = PUBLISHED / "diloco_scaling.json"
 GRID_GBIT_PER_S = np.logspace(-1, 3, 50)
 BYTES_PER_GBIT = 1e9 / 8.0
 MODES: dict[str, Callable[[int], Synchronisation]] = {
@@ -76,18 +60,6 @@ _NOTES = (
     "usual.",
     "A grid step is a factor of 1.21.",
 )
-_EXAMPLES = f"""\
-examples:
-  python -m scenarios.reproduce diloco
-  python -m scenarios.reproduce diloco --cases my_rows.json --out runs/my_rows
-
-files written to --out: table.csv, table.md, picture.png
-
-A figure that is null was not published.
-
-exit codes: 0 every bound is met; 1 one is not; 2 a flag or a file of cases is wrong;
-  {EXIT_CODES}
-"""
 
 
 def _on_the_grid(gbit_per_s: float) -> float:
@@ -150,42 +122,26 @@ class DiLoCoRow(CaseForm):
         return MODES[name](self.steps_between_synchronisations)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Config(JsonFlag):
-    """Settings of the reproduction of Streaming DiLoCo; the fields are the flags."""
-
-    cases: tuple[Path, ...] = option((SHIPPED, SCALING_LAWS), "files of published rows")
-    out: Path = option(Path("runs/reproduce/diloco"), "folder for table and picture")
-    figures: tuple[str, ...] = figures_option()
-    parquet: bool = parquet_option()
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit code."""
-    return exit_code_of(lambda: _command(argv))
-
-
-def _command(argv: Sequence[str] | None) -> int:
-    config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES)
-    frame_of_run = report.run_frame(config, PROG)
-    if not config.cases:
+def reproduce_cases(paths: Sequence[Path]) -> Reproduction:
+    """Reproduce the rows of some files, a table each."""
+    if not paths:
         raise UsageError("cases: must be at least one file, got none")
     tables = {}
-    for path in config.cases:
+    for path in paths:
         cases = tables[path.stem] = read_cases(path, DiLoCoRow, SHIPPED)
         judged = any(cells for row in cases.rows for cells in row.published.values())
         require_judged(path, judged, "a figure in bandwidth_gbit_per_s")
-    if len(tables) < len(config.cases):
-        names = ", ".join(path.stem for path in config.cases)
+    if len(tables) < len(paths):
+        names = ", ".join(path.stem for path in paths)
         raise UsageError(f"cases: names of files must differ, got {names}")
-    return report.publish(reproduce(tables), config.out, frame_of_run)
+    return reproduce(tables)
 
 
 def reproduce(tables: Mapping[str, CaseFile[DiLoCoRow]]) -> Reproduction:
     """Compute every published cell and judge each table: how many are right, and the bias."""
     frames = {name: compare(cases.rows) for name, cases in tables.items()}
     rows = [row for cases in tables.values() for row in cases.rows]
-    return report.Reproduction(
+    return Reproduction(
         title="Bandwidth that reaches a compute utilisation, per synchronisation mode",
         frame=pd.concat(frames, names=["table"]).reset_index(level="table"),
         bounds=tuple(

@@ -9,47 +9,33 @@ best published error stands next to it. The five constants of layer times were f
 rows of vTrain that come with EastWest; other rows, in --cases, were not seen.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from des.base.command import EXIT_CODES, UsageError, exit_code_of
-from des.base.flags import JsonFlag, option, parse
-from des.base.lazy import lazy
+from des.base.command import UsageError
 from des.figures.figure import Figure
 from des.figures.marks import Line, Points
 from des.figures.palette import BLUE, GREY, INK
 from des.figures.panels import Axis, Panel
-from scenarios.frame.outputs import figures_option, parquet_option
+from scenarios.reproduce import (
+    measured_iterations,
+    measured_korthikanti,
+    measured_outer_steps,
+    measured_sharded,
+    measured_zero_bubble,
+)
 from scenarios.reproduce.cases import PUBLISHED, existing_cases
+from scenarios.reproduce.measured_pairs import ranked_otherwise
+from scenarios.reproduce.measured_tables import (
+    MeasuredTable,
+    TableKind,
+    regime_lines,
+    table_bounds,
+    table_frame,
+)
+from scenarios.reproduce.report import Reproduction
 
-if TYPE_CHECKING:
-    from scenarios.reproduce import (
-        measured_iterations,
-        measured_korthikanti,
-        measured_outer_steps,
-        measured_pairs,
-        measured_sharded,
-        measured_tables,
-        measured_zero_bubble,
-        report,
-    )
-    from scenarios.reproduce.measured_tables import MeasuredTable, TableKind
-    from scenarios.reproduce.report import Reproduction
-else:
-    measured_iterations = lazy("scenarios.reproduce.measured_iterations")
-    measured_korthikanti = lazy("scenarios.reproduce.measured_korthikanti")
-    measured_outer_steps = lazy("scenarios.reproduce.measured_outer_steps")
-    measured_pairs = lazy("scenarios.reproduce.measured_pairs")
-    measured_sharded = lazy("scenarios.reproduce.measured_sharded")
-    measured_tables = lazy("scenarios.reproduce.measured_tables")
-    measured_zero_bubble = lazy("scenarios.reproduce.measured_zero_bubble")
-    report = lazy("scenarios.reproduce.report")
-
-PROG = "python -m scenarios.reproduce measured"
 SHIPPED = PUBLISHED / "measured"
 
 
@@ -79,37 +65,11 @@ FITTED = (
     "Times with profiled layers have one more for each place, from its other public runs. "
     "Everything else is a data sheet's or the file's."
 )
-_EXAMPLES = f"""\
---cases is a folder of files whose names begin with {", ".join(TABLES)};
-a file without setup takes that of the shipped file of the same table
-
-examples:
-  {PROG}
-  {PROG} --cases unseen_rows --out runs/unseen
-
-exit codes: 0 every bound is met; 1 one is not; 2 a flag or a file is wrong; {EXIT_CODES}
-"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Config(JsonFlag):
-    """Settings of the reproduction of measured runs; the fields are the flags."""
-
-    cases: Path = option(SHIPPED, "folder of tables of measured runs")
-    out: Path = option(Path("runs/reproduce/measured"), "folder for table and picture")
-    figures: tuple[str, ...] = figures_option()
-    parquet: bool = parquet_option()
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit code."""
-    return exit_code_of(lambda: _command(argv))
-
-
-def _command(argv: Sequence[str] | None) -> int:
-    config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES)
-    frame_of_run = report.run_frame(config, PROG)
-    return report.publish(reproduce(predict_folder(config.cases)), config.out, frame_of_run)
+def reproduce_cases(folder: Path) -> Reproduction:
+    """Reproduce the tables of a folder."""
+    return reproduce(predict_folder(folder))
 
 
 def predict_folder(folder: Path) -> list[MeasuredTable]:
@@ -135,17 +95,17 @@ def predict_folder(folder: Path) -> list[MeasuredTable]:
 
 def reproduce(tables: Sequence[MeasuredTable]) -> Reproduction:
     """Judge the mean absolute error of each quantity of each table."""
-    bounds, unjudged = measured_tables.table_bounds(tables)
-    return report.Reproduction(
+    bounds, unjudged = table_bounds(tables)
+    return Reproduction(
         title="Figures of measured runs, from shapes of layers",
-        frame=measured_tables.table_frame(tables),
+        frame=table_frame(tables),
         bounds=bounds,
         unjudged=unjudged,
         shown=SHOWN,
         figure=draw(tables),
         notes=(
-            *measured_tables.regime_lines(tables),
-            *measured_pairs.ranked_otherwise(tables),
+            *regime_lines(tables),
+            *ranked_otherwise(tables),
             *(note for table in tables for note in table.notes),
             FITTED,
         ),

@@ -6,7 +6,12 @@ from pathlib import Path
 
 from calibration.measured import runs, solved_layers
 from calibration.measured.runs import MeasuredRun, RunTable, Setup
-from scenarios.reproduce.measured_tables import ErrorTarget, MeasuredCell, MeasuredTable
+from scenarios.reproduce.measured_tables import (
+    RUN_COLUMNS,
+    ErrorTarget,
+    MeasuredCell,
+    MeasuredTable,
+)
 
 QUANTITY = "iteration_s"
 PROFILED = "iteration_s_profiled"
@@ -82,15 +87,6 @@ def _cell(run: MeasuredRun, table: RunTable) -> MeasuredCell:
         quantity=QUANTITY,
         measured=run.measured_iteration_s,
         predicted=found.predicted_s,
-        columns={
-            "num_gpus": run.num_gpus,
-            "hidden_size": run.hidden_size,
-            "num_layers": run.num_layers,
-            "global_batch": run.global_batch,
-            "tensor": run.tensor,
-            "data": run.data,
-            "pipeline": run.pipeline,
-            "microbatch_size": run.microbatch_size,
-        },
+        columns={name: getattr(run, name) for name in RUN_COLUMNS},
         job=(run.num_gpus, run.hidden_size, run.num_layers, run.global_batch),
     )

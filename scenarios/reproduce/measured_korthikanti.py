@@ -5,9 +5,9 @@ it; the latter's memory is held against that of no recomputation and no sequence
 """
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field
 
 from calibration.measured.runs import (
     FITTED_FIGURES,
@@ -17,14 +17,16 @@ from calibration.measured.runs import (
     SimulatedRun,
 )
 from des import domain_memory
-from des.base.strict_forms import first_error
-from des.base.strict_json import parse_json
-from des.base.text_files import read_text
 from des.costs.bound_stages import bound_stages
 from des.costs.memory import model_state_bytes
 from des.job.transformer import layer_parameters
-from scenarios.reproduce.cases import CaseForm, Count, PositiveNumber
-from scenarios.reproduce.measured_tables import ErrorTarget, MeasuredCell, MeasuredTable
+from scenarios.reproduce.cases import CaseForm, Count, PositiveNumber, read_measured
+from scenarios.reproduce.measured_tables import (
+    RUN_COLUMNS,
+    ErrorTarget,
+    MeasuredCell,
+    MeasuredTable,
+)
 
 GIB = 2.0**30
 KEPT = {
@@ -84,14 +86,6 @@ class KorthikantiRow(CaseForm):
         )
 
 
-class _File(BaseModel):
-    model_config = ConfigDict(strict=True, allow_inf_nan=False, frozen=True, extra="ignore")
-
-    source: str
-    setup: KorthikantiSetup | None = None
-    rows: Annotated[tuple[KorthikantiRow, ...], Field(min_length=1)]
-
-
 def predict_table(path: Path, shipped: Path) -> MeasuredTable:
     """Read a table and predict it; a file without setup takes the shipped one's.
 
@@ -101,13 +95,9 @@ def predict_table(path: Path, shipped: Path) -> MeasuredTable:
         If a file is not JSON, a field is missing or wrong, or a run is impossible; naming file,
         row, field, what is allowed and what came.
     """
-    content = _read(path)
-    setup = content.setup or _read(shipped).setup
-    if setup is None:
-        known = ", ".join(KorthikantiSetup.model_fields)
-        raise ValueError(f"{shipped}: setup must be given ({known}), got none")
+    rows, setup = read_measured(path, shipped, KorthikantiRow, KorthikantiSetup)
     cells: list[MeasuredCell] = []
-    for index, row in enumerate(content.rows):
+    for index, row in enumerate(rows):
         try:
             row.sizes.check()
             cells += _cells(row, setup)
@@ -120,7 +110,7 @@ def predict_table(path: Path, shipped: Path) -> MeasuredTable:
             ErrorTarget(quantity=quantity, noun=noun, target=setup.target_errors.get(quantity))
             for quantity, noun in NOUNS.items()
         ),
-        notes=(*(_state_note(path.stem, row, setup) for row in content.rows), _MEMORY_NOTE),
+        notes=(*(_state_note(path.stem, row, setup) for row in rows), _MEMORY_NOTE),
     )
 
 
@@ -128,17 +118,6 @@ _MEMORY_NOTE = (
     "Korthikanti: the published memory is that of the paper's formulas to all digits, not of a "
     "measurement; layer_state is without embedding and head, as there."
 )
-
-
-def _read(path: Path) -> _File:
-    text = read_text(path)
-    try:
-        parse_json(text)  # names the line and refuses a key given twice; pydantic does neither
-        return _File.model_validate_json(text)
-    except ValidationError as error:
-        raise ValueError(f"{path}: {first_error(error)}") from error
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from error
 
 
 def _cells(row: KorthikantiRow, setup: KorthikantiSetup) -> list[MeasuredCell]:
@@ -156,16 +135,7 @@ def _cells(row: KorthikantiRow, setup: KorthikantiSetup) -> list[MeasuredCell]:
             quantity=quantity,
             measured=measured,
             predicted=_predicted(simulated_row(row, setup, kept), quantity),
-            columns={
-                "num_gpus": row.sizes.num_gpus,
-                "hidden_size": row.hidden_size,
-                "num_layers": row.num_layers,
-                "global_batch": row.global_batch,
-                "tensor": row.tensor,
-                "data": row.data,
-                "pipeline": row.pipeline,
-                "microbatch_size": row.microbatch_size,
-            },
+            columns={name: getattr(row.sizes, name) for name in RUN_COLUMNS},
             job=(row.model,) if quantity == "iteration_s" else None,
         )
         for kept, quantity, measured in wanted

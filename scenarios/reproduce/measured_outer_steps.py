@@ -11,7 +11,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 
 from des.plan.synchronisation import DiLoCo, ReplicatedModel
-from scenarios.reproduce.cases import CaseForm, Count, PositiveNumber, read_form
+from scenarios.reproduce.cases import CaseForm, Count, PositiveNumber, read_measured
 from scenarios.reproduce.measured_tables import ErrorTarget, MeasuredCell, MeasuredTable
 
 UTILISATION = "compute_utilisation_percent"
@@ -38,14 +38,6 @@ class OuterRow(CaseForm):
     util: Annotated[float, Field(gt=0, le=100)]
 
 
-class _File(BaseModel):
-    model_config = ConfigDict(extra="ignore", strict=True, allow_inf_nan=False, frozen=True)
-
-    source: str
-    setup: OuterSetup | None = None
-    rows: Annotated[tuple[OuterRow, ...], Field(min_length=1)]
-
-
 def predict_table(path: Path, shipped: Path) -> MeasuredTable:
     """Read a table of scenarios and predict it; a file without setup takes the shipped one's.
 
@@ -54,12 +46,10 @@ def predict_table(path: Path, shipped: Path) -> MeasuredTable:
     ValueError
         If a file is wrong; naming file, row, field, what is allowed and what came.
     """
-    content = read_form(path, _File)
-    setup = content.setup or read_form(shipped, _File).setup
-    assert setup is not None  # the shipped file has one
+    rows, setup = read_measured(path, shipped, OuterRow, OuterSetup)
     return MeasuredTable(
         name=path.stem,
-        cells=tuple(_cells(content.rows, setup)),
+        cells=tuple(_cells(rows, setup)),
         targets=(ErrorTarget(quantity=UTILISATION, noun="scenarios", target=setup.target_error),),
         notes=(
             f"{path.stem}: utilisation only, from measured inner steps and all-reduces, as no "

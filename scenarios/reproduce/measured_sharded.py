@@ -8,9 +8,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict
 
 from calibration.measured.runs import FITTED_FIGURES
 from des import (
@@ -28,7 +27,7 @@ from des.compiled.simulate import simulate_compiled
 from des.devices.gpu_kinds import gpu_kind_named
 from des.job.transformer import Recomputation
 from des.plan.parallelism import Sharding
-from scenarios.reproduce.cases import CaseForm, Count, PositiveNumber, read_form
+from scenarios.reproduce.cases import CaseForm, Count, PositiveNumber, read_measured
 from scenarios.reproduce.measured_tables import ErrorTarget, MeasuredCell, MeasuredTable
 
 THROUGHPUT = "tokens_per_gpu_s"
@@ -68,14 +67,6 @@ class ShardedRow(CaseForm):
     memory_gib: PositiveNumber | None = None
 
 
-class _File(BaseModel):
-    model_config = ConfigDict(extra="ignore", strict=True, allow_inf_nan=False, frozen=True)
-
-    source: str
-    setup: ShardedSetup | None = None
-    rows: Annotated[tuple[ShardedRow, ...], Field(min_length=1)]
-
-
 def predict_table(path: Path, shipped: Path) -> MeasuredTable:
     """Read a table of runs and predict it; a file without setup takes the shipped one's.
 
@@ -84,10 +75,8 @@ def predict_table(path: Path, shipped: Path) -> MeasuredTable:
     ValueError
         If a file is wrong; naming file, row, field, what is allowed and what came.
     """
-    content = read_form(path, _File)
-    setup = content.setup or read_form(shipped, _File).setup
-    assert setup is not None  # the shipped file has one
-    for number, row in enumerate(content.rows):
+    rows, setup = read_measured(path, shipped, ShardedRow, ShardedSetup)
+    for number, row in enumerate(rows):
         if row.schedule not in setup.chunks:
             raise ValueError(
                 f"{path}: rows[{number}].schedule must be one of {', '.join(setup.chunks)}; "
@@ -95,7 +84,7 @@ def predict_table(path: Path, shipped: Path) -> MeasuredTable:
             )
     return MeasuredTable(
         name=path.stem,
-        cells=tuple(_cells(content.rows, setup)),
+        cells=tuple(_cells(rows, setup)),
         targets=(
             ErrorTarget(quantity=THROUGHPUT, noun="throughputs", target=None),
             ErrorTarget(quantity=MEMORY, noun="peaks of memory", target=None),

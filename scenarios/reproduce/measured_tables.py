@@ -9,6 +9,18 @@ import pandas as pd
 
 from scenarios.reproduce.bound import Bound
 
+RUN_COLUMNS = (
+    "num_gpus",
+    "hidden_size",
+    "num_layers",
+    "global_batch",
+    "tensor",
+    "data",
+    "pipeline",
+    "microbatch_size",
+)
+"""Sizes of a run and the way it was shared, as columns of its row."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredCell:

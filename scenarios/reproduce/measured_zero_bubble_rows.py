@@ -9,12 +9,11 @@ from calibration.measured.runs import Setup
 from des.devices.gpu_kinds import gpu_kind_named
 from des.job.architecture import Architecture
 from scenarios.reproduce.cases import (
-    CaseFile,
     CaseForm,
     Count,
     NonNegativeNumber,
     PositiveNumber,
-    read_form,
+    read_measured,
     without_null,
 )
 
@@ -116,12 +115,6 @@ class ThroughputRow(CaseForm):
         )
 
 
-class ThroughputFile(CaseFile[ThroughputRow]):
-    """A whole file; without a setup it takes that of the shipped one."""
-
-    setup: Setup | None = None
-
-
 def read_throughputs(path: Path, shipped: Path) -> tuple[tuple[ThroughputRow, ...], Setup]:
     """Read rows, and the setup that they were measured on.
 
@@ -130,10 +123,6 @@ def read_throughputs(path: Path, shipped: Path) -> tuple[tuple[ThroughputRow, ..
     ValueError
         If a file is wrong; naming file, row, field, what is allowed and what came.
     """
-    content = read_form(path, ThroughputFile)
-    setup = content.setup or read_form(shipped, ThroughputFile).setup
-    if setup is None:
-        known = ", ".join(Setup.model_fields)
-        raise ValueError(f"{path}: setup must be given ({known}), got none")
+    rows, setup = read_measured(path, shipped, ThroughputRow, Setup)
     gpu_kind_named(f"of {path}", setup.gpu)
-    return content.rows, setup
+    return rows, setup

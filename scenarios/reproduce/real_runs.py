@@ -6,33 +6,20 @@ comes (default). Each column of the table has a bound for its mean absolute erro
 percentile. Nothing is fitted to a row.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from des.base.command import EXIT_CODES, UsageError, exit_code_of
-from des.base.flags import JsonFlag, option, parse
-from des.base.lazy import lazy
-from scenarios.frame.outputs import figures_option, parquet_option
+from des.base.command import UsageError
 from scenarios.reproduce.bound import Bound
 from scenarios.reproduce.cases import PUBLISHED, existing_cases, read_form
 from scenarios.reproduce.measured import SHOWN, draw
+from scenarios.reproduce.measured_tables import MeasuredCell, MeasuredTable, table_frame
+from scenarios.reproduce.real_runs_rows import RealRunRow, RealRunRows
+from scenarios.reproduce.report import Reproduction
 
-if TYPE_CHECKING:
-    from scenarios.reproduce import measured_tables, real_runs_rows, report
-    from scenarios.reproduce.measured_tables import MeasuredCell, MeasuredTable
-    from scenarios.reproduce.report import Reproduction
-else:
-    measured_tables = lazy("scenarios.reproduce.measured_tables")
-    real_runs_rows = lazy("scenarios.reproduce.real_runs_rows")
-    report = lazy("scenarios.reproduce.report")
-
-PROG = "python -m scenarios.reproduce real_runs"
 SHIPPED = PUBLISHED / "real_runs"
 
 
@@ -58,37 +45,11 @@ _NOTES = (
     "pass takes 2.5 ms over its slept time. Constants of gloo, TCP and Linux are in "
     "des.program.rendezvous and des.costs.connection_window.",
 )
-_EXAMPLES = f"""\
---cases is a folder of files pipelines*.json of the form of the shipped one
-
-examples:
-  {PROG}
-  {PROG} --cases unseen_runs --out runs/unseen
-
-exit codes: 0 every bound is met; 1 one is not; 2 a flag or a file is wrong; {EXIT_CODES}
-"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Config(JsonFlag):
-    """Settings of the reproduction of real runs; the fields are the flags."""
-
-    cases: Path = option(SHIPPED, "folder of measured pipelines")
-    out: Path = option(Path("runs/reproduce/real_runs"), "folder for table and picture")
-    figures: tuple[str, ...] = figures_option()
-    parquet: bool = parquet_option()
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit code."""
-    return exit_code_of(lambda: _command(argv))
-
-
-def _command(argv: Sequence[str] | None) -> int:
-    config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES)
-    frame_of_run = report.run_frame(config, PROG)
-    found = reproduce(predict_pipelines(config.cases), is_shipped=config.cases == SHIPPED)
-    return report.publish(found, config.out, frame_of_run)
+def reproduce_cases(folder: Path) -> Reproduction:
+    """Reproduce the pipelines of a folder."""
+    return reproduce(predict_pipelines(folder), is_shipped=folder == SHIPPED)
 
 
 def predict_pipelines(folder: Path) -> MeasuredTable:
@@ -106,16 +67,16 @@ def predict_pipelines(folder: Path) -> MeasuredTable:
         raise UsageError(f"cases: must be a folder with pipelines*.json; {folder} has none")
     cells = []
     for path in paths:
-        for row in read_form(path, real_runs_rows.RealRunRows).root:
+        for row in read_form(path, RealRunRows).root:
             try:
                 cells += [_cell(row, key) for key in AIMS if key in row.measured]
             except ValueError as error:
                 raise ValueError(f"{path}: {error}") from error
-    return measured_tables.MeasuredTable(name="real_runs", cells=tuple(cells), targets=())
+    return MeasuredTable(name="real_runs", cells=tuple(cells), targets=())
 
 
-def _cell(row: real_runs_rows.RealRunRow, key: str) -> MeasuredCell:
-    return measured_tables.MeasuredCell(
+def _cell(row: RealRunRow, key: str) -> MeasuredCell:
+    return MeasuredCell(
         run=row.name,
         quantity=key,
         measured=row.measured[key].median_s,
@@ -134,9 +95,9 @@ def reproduce(table: MeasuredTable, *, is_shipped: bool) -> Reproduction:
         for key in AIMS
         if (cells := [cell for cell in table.cells if cell.quantity == key])
     }
-    return report.Reproduction(
+    return Reproduction(
         title="Steps of real PyTorch pipelines over emulated WAN links",
-        frame=measured_tables.table_frame([table]),
+        frame=table_frame([table]),
         bounds=tuple(
             bound for key, cells in columns.items() for bound in _bounds(key, cells, is_shipped)
         ),

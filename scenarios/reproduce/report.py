@@ -4,7 +4,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,9 +15,8 @@ from rich.table import Table
 from des.base.document import DOCUMENT
 from des.figures.figure import Figure
 from scenarios.frame.outputs import OutputChoice
-from scenarios.frame.repeat import repeat_command, repeated_settings
 from scenarios.frame.report import PageTable, Report
-from scenarios.frame.writing import require_no_run, write_files
+from scenarios.frame.writing import write_files
 from scenarios.iteration.iteration_tables import plain_console
 from scenarios.reproduce.bound import Bound
 
@@ -74,45 +73,6 @@ class RunFrame:
     choice: OutputChoice
     configuration: Mapping[str, object]
     command: str
-
-
-def run_frame(config: "ReproductionConfig", prog: str) -> RunFrame:
-    """Return the frame of a command with flags for its output files.
-
-    Raises
-    ------
-    UsageError
-        If a format is unknown or its package is missing.
-    ValueError
-        If the folder for the files is that of a run.
-    """
-    require_no_run(config.out)
-    return RunFrame(
-        choice=OutputChoice(figures=config.figures, parquet=config.parquet),
-        configuration=repeated_settings(config),
-        command=repeat_command(prog, config),
-    )
-
-
-class ReproductionConfig(Protocol):
-    """Settings that every reproduction has."""
-
-    __dataclass_fields__: ClassVar[dict[str, Any]]
-
-    @property
-    def out(self) -> Path:
-        """Folder for the files."""
-        ...
-
-    @property
-    def figures(self) -> tuple[str, ...]:
-        """Formats of figures."""
-        ...
-
-    @property
-    def parquet(self) -> bool:
-        """Whether rows are written as Parquet too."""
-        ...
 
 
 def _page(reproduction: Reproduction, frame: RunFrame) -> Report:

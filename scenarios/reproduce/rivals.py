@@ -6,47 +6,33 @@ on the placement that it was given. The bounds: no planner weaker on the mean, n
 anywhere.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
-from des.base.command import EXIT_CODES, exit_code_of
-from des.base.flags import JsonFlag, option, parse
-from des.base.lazy import lazy
+from agents.planners.sailor.sailor_lists import quickest_of
+from agents.planners.table import PLANNERS
 from des.figures.figure import Figure
 from des.figures.marks import GuideLine, Points
 from des.figures.palette import BLUE, INK
 from des.figures.panels import Axis, Panel
-from scenarios.frame.outputs import figures_option, parquet_option
+from des.schedules.greedy import greedy
+from des.schedules.recurrence import timing_of
 from scenarios.reproduce.bound import Bound
-from scenarios.reproduce.cases import PUBLISHED, require_judged
+from scenarios.reproduce.cases import require_judged
+from scenarios.reproduce.report import Reproduction
+from scenarios.reproduce.rivals_cases import (
+    PipelineRow,
+    RivalWorld,
+    plan_of,
+    read_pipelines,
+    read_worlds,
+    text_of,
+)
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from agents.planners import table
-    from agents.planners.sailor import sailor_lists
-    from des.schedules import greedy, recurrence
-    from scenarios.reproduce import report, rivals_cases
-    from scenarios.reproduce.report import Reproduction
-    from scenarios.reproduce.rivals_cases import PipelineRow, RivalWorld
-else:
-    pd = lazy("pandas")
-    table = lazy("agents.planners.table")
-    sailor_lists = lazy("agents.planners.sailor.sailor_lists")
-    greedy = lazy("des.schedules.greedy")
-    recurrence = lazy("des.schedules.recurrence")
-    report = lazy("scenarios.reproduce.report")
-    rivals_cases = lazy("scenarios.reproduce.rivals_cases")
-
-
-PROG = "python -m scenarios.reproduce rivals"
-SHIPPED = PUBLISHED / "rivals"
 ORIGINALS = {"sailor": "sailor", "sailor_overlapped": "sailor", "dtfm": "dtfm"}
 """Program whose plans a planner is held against."""
 
@@ -62,41 +48,14 @@ _NOTES = (
     "Not held against code: sailor_with_parallelism (no plan of the program here), mast and atlas "
     "(no published code).",
 )
-_EXAMPLES = f"""\
-examples:
-  python -m scenarios.reproduce rivals
-  python -m scenarios.reproduce rivals --cases my_worlds --out runs/my_worlds
-
-files read from --cases: world_NN.yaml with world_NN.json, crosspipe_pipelines.json
-files written to --out: table.csv, table.md, picture.png
-
-exit codes: 0 the bounds are met; 1 one is not; 2 a flag or the folder of cases is wrong;
-  {EXIT_CODES}
-"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Config(JsonFlag):
-    """Settings of the comparison with programs of rivals; the fields are the flags."""
-
-    cases: Path = option(SHIPPED, "folder of worlds, jobs with original plans, and pipelines")
-    out: Path = option(Path("runs/reproduce/rivals"), "folder for table and picture")
-    figures: tuple[str, ...] = figures_option()
-    parquet: bool = parquet_option()
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit code."""
-    return exit_code_of(lambda: _command(argv))
-
-
-def _command(argv: Sequence[str] | None) -> int:
-    config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES)
-    frame_of_run = report.run_frame(config, PROG)
-    worlds = rivals_cases.read_worlds(config.cases)
-    frame = compare(worlds, rivals_cases.read_pipelines(config.cases))
-    require_judged(config.cases, len(frame) > 0, "a plan of some original")
-    return report.publish(reproduce(frame), config.out, frame_of_run)
+def reproduce_cases(folder: Path) -> Reproduction:
+    """Reproduce the worlds and pipelines of a folder."""
+    worlds = read_worlds(folder)
+    frame = compare(worlds, read_pipelines(folder))
+    require_judged(folder, len(frame) > 0, "a plan of some original")
+    return reproduce(frame)
 
 
 def compare(worlds: Sequence[RivalWorld], pipelines: Sequence[PipelineRow]) -> pd.DataFrame:
@@ -135,7 +94,7 @@ def reproduce(frame: pd.DataFrame) -> Reproduction:
                     shown=".2f",
                 )
             )
-    return report.Reproduction(
+    return Reproduction(
         title="Planners against the published programs that they are named after",
         frame=frame,
         bounds=tuple(bounds),
@@ -178,31 +137,31 @@ def _on_world(world: RivalWorld) -> Iterator[dict[str, object]]:
         chosen = getattr(world.originals, original)
         if chosen is None:
             continue
-        theirs = sailor_lists.quickest_of(world.problem, [rivals_cases.plan_of(chosen.plan)])
+        theirs = quickest_of(world.problem, [plan_of(chosen.plan)])
         if theirs is None:
             continue
-        planner = table.PLANNERS[name].over_depths
+        planner = PLANNERS[name].over_depths
         ours = planner(world.problem, np.random.default_rng(_SEED))
         yield {
             "planner": name,
             "case": world.name,
             "original": theirs[1],
             "ours": world.problem.judge(ours).makespan_s,
-            "original_plan": rivals_cases.text_of(theirs[0]),
-            "our_plan": rivals_cases.text_of(ours),
+            "original_plan": text_of(theirs[0]),
+            "our_plan": text_of(ours),
         }
     orders = world.originals.crosspipe_greedy
     if orders is not None:
-        plan = replace(rivals_cases.plan_of(orders.placement_of), schedule="greedy")
+        plan = replace(plan_of(orders.placement_of), schedule="greedy")
         yield {
             "planner": "crosspipe",
             "case": world.name,
             "original": orders.iteration_s_whole_passes,
             "ours": world.problem.judge(plan).makespan_s,
-            "our_plan": rivals_cases.text_of(plan),
+            "our_plan": text_of(plan),
         }
 
 
 def _greedy_makespan(row: PipelineRow) -> float:
     pipeline = row.pipeline
-    return recurrence.timing_of(greedy.greedy(pipeline), pipeline).makespan_s
+    return timing_of(greedy(pipeline), pipeline).makespan_s

@@ -8,36 +8,20 @@ a measured iteration time.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from des.base.command import EXIT_CODES, exit_code_of
-from des.base.flags import JsonFlag, option, parse
-from des.base.lazy import lazy
+import pandas as pd
+
 from des.figures.figure import Figure
 from des.figures.marks import Boxes, Points
 from des.figures.palette import BLUE, COLOURS
 from des.figures.panels import Axis, Panel
-from scenarios.frame.outputs import figures_option, parquet_option
 from scenarios.reproduce.bound import Bound
-from scenarios.reproduce.cases import PUBLISHED
+from scenarios.reproduce.report import Reproduction
+from scenarios.reproduce.sailor_cases import Cases, MeasuredIteration, read_folder
+from scenarios.reproduce.sailor_model import MODEL, NAIVE, STEPS, predict_s
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from scenarios.reproduce import report, sailor_cases, sailor_model
-    from scenarios.reproduce.report import Reproduction
-    from scenarios.reproduce.sailor_cases import Cases, MeasuredIteration
-else:
-    pd = lazy("pandas")
-    report = lazy("scenarios.reproduce.report")
-    sailor_cases = lazy("scenarios.reproduce.sailor_cases")
-    sailor_model = lazy("scenarios.reproduce.sailor_model")
-
-PROG = "python -m scenarios.reproduce sailor"
 SHOWN = ("short_name", "cluster", "measured_s", "predicted_s", "error_percent")
 """Columns for a terminal of 80 characters."""
 
@@ -87,50 +71,18 @@ _NOT_MODELLED = (
     "differ by 5.0 % on average (median 2.6 %), as the README.md of the public runs says, so "
     "differences below about 3 % mean nothing."
 )
-_EXAMPLES = f"""\
-examples:
-  python -m scenarios.reproduce sailor
-  python -m scenarios.reproduce sailor --cases my_runs --out runs/my_runs
-
-files read from --cases: real_runs.csv (rows whose usable is 1), real_runs_stages.csv,
-  layer_memory.csv, network_profiles.csv
-  est_NAME_s of real_runs.csv is the estimate of a published simulator; blank, n/a or nan: none
-  ar_c2, ar_c1, ar_c0 may be blank where dp is 1, p2p_c2, p2p_c1, p2p_c0 for the last stage
-files written to --out: table.csv, table.md, report.html, picture.png
-bound on the mean absolute error of each cluster: that of the best published simulator with an
-  estimate of every run; without one, the cluster is not judged
-
-exit codes: 0 every bound that applies is met; 1 one is not; 2 bad input; {EXIT_CODES}
-"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Config(JsonFlag):
-    """Settings of the reproduction of Sailor; the fields are the flags."""
-
-    cases: Path = option(PUBLISHED / "sailor", "folder of runs and profiles")
-    out: Path = option(Path("runs/reproduce/sailor"), "folder for table and picture")
-    figures: tuple[str, ...] = figures_option()
-    parquet: bool = parquet_option()
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit code."""
-    return exit_code_of(lambda: _command(argv))
-
-
-def _command(argv: Sequence[str] | None) -> int:
-    config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES)
-    frame_of_run = report.run_frame(config, PROG)
-    cases = sailor_cases.read_folder(config.cases)
-    return report.publish(reproduce(cases), config.out, frame_of_run)
+def reproduce_cases(folder: Path) -> Reproduction:
+    """Reproduce the runs of a folder."""
+    return reproduce(read_folder(folder))
 
 
 def reproduce(cases: Cases) -> Reproduction:
     """Predict every usable run and judge the mean absolute error of each set of runs."""
     frame = compare(cases)
     bounds, unjudged = error_bounds_of(frame)
-    return report.Reproduction(
+    return Reproduction(
         title="Iteration times of measured runs, from profiles alone",
         frame=frame,
         bounds=bounds,
@@ -165,8 +117,8 @@ def compare(cases: Cases) -> pd.DataFrame:
     """One row per run: measured, predicted, and the signed errors of ours and of the others. [%]"""
     rows = []
     for run, measured in zip(cases.runs, cases.measurements, strict=True):
-        predicted_s = sailor_model.predict_s(run, cases.network, sailor_model.MODEL)
-        naive_s = sailor_model.predict_s(run, cases.network, sailor_model.NAIVE)
+        predicted_s = predict_s(run, cases.network, MODEL)
+        naive_s = predict_s(run, cases.network, NAIVE)
         published = {
             f"{name}_error_percent": error_percent(estimate_s, measured)
             for name, estimate_s in measured.published_s.items()
@@ -227,10 +179,10 @@ def effects(cases: Cases) -> list[str]:
     """Mean absolute error of each set under one rule after another, the last being the model."""
     lines: list[str] = []
     clusters = pd.Series([measured.cluster for measured in cases.measurements])
-    for name, rules in sailor_model.STEPS:
+    for name, rules in STEPS:
         errors = pd.Series(
             [
-                error_percent(sailor_model.predict_s(run, cases.network, rules), measured)
+                error_percent(predict_s(run, cases.network, rules), measured)
                 for run, measured in zip(cases.runs, cases.measurements, strict=True)
             ]
         )

@@ -12,15 +12,15 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
 from des.base.document import DOCUMENT
 from des.base.flags import JsonFlag, option, parse
-from des.base.lazy import lazy
+from des.base.lazy import lazy_imports
 from scenarios.frame.outputs import OutputChoice, parquet_option
 
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     import pandas as pd
 
     from scenarios.frame import repeat, rows_report, writing
@@ -33,17 +33,6 @@ if TYPE_CHECKING:
         serving_traces,
     )
     from scenarios.reproduce.serving_cases import Files
-else:
-    pd = lazy("pandas")
-    repeat = lazy("scenarios.frame.repeat")
-    rows_report = lazy("scenarios.frame.rows_report")
-    writing = lazy("scenarios.frame.writing")
-    serving_agreement = lazy("scenarios.reproduce.serving_agreement")
-    serving_autoscalers = lazy("scenarios.reproduce.serving_autoscalers")
-    serving_cases = lazy("scenarios.reproduce.serving_cases")
-    serving_pools = lazy("scenarios.reproduce.serving_pools")
-    serving_replicas = lazy("scenarios.reproduce.serving_replicas")
-    serving_traces = lazy("scenarios.reproduce.serving_traces")
 
 PROG = "python -m scenarios.reproduce serving"
 _EXAMPLES = f"""\

@@ -6,17 +6,13 @@ bounds: 1F1B, ZB-H1 and ZB-H2 to the four decimals published, interleaved 1F1B w
 automatic schedule in twice the memory of 1F1B (ZB-2p) within 0.01.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from des.base.command import EXIT_CODES, exit_code_of
-from des.base.flags import JsonFlag, option, parse
-from des.base.lazy import lazy
+import pandas as pd
+
 from des.figures.figure import Figure
 from des.figures.marks import Boxes, Points
 from des.figures.palette import INK, SKY
@@ -26,26 +22,14 @@ from des.schedules.automatic import automatic_zero_bubble
 from des.schedules.flush import one_f_one_b
 from des.schedules.interleaved import interleaved_1f1b
 from des.schedules.zero_bubble import zb_h1, zb_h2
-from scenarios.frame.outputs import figures_option, parquet_option
 from scenarios.reproduce.bound import Bound
 from scenarios.reproduce.cases import PUBLISHED, CaseFile, read_cases, require_judged
+from scenarios.reproduce.report import Reproduction
 from scenarios.reproduce.stage_worlds import simulate_stages
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from scenarios.reproduce import report, zero_bubble_cases
-    from scenarios.reproduce.report import Reproduction
-    from scenarios.reproduce.zero_bubble_cases import BubbleRow
-else:
-    pd = lazy("pandas")
-    report = lazy("scenarios.reproduce.report")
-    zero_bubble_cases = lazy("scenarios.reproduce.zero_bubble_cases")
-
+from scenarios.reproduce.zero_bubble_cases import COLUMNS, BubbleRow
 
 SHIPPED = PUBLISHED / "zero_bubble.json"
 _ROUNDING = 1.0 + 1e-9  # of a difference of two decimal fractions
-PROG = "python -m scenarios.reproduce zero_bubble"
 _NOTE = (
     "Ours: orders run by the discrete-event simulation on a chain of devices, each hop with the "
     "latency given and no bytes."
@@ -66,52 +50,21 @@ _NOTES = {
 }
 """Remarks on the table, by the schedule that they concern."""
 
-_EXAMPLES = f"""\
-examples:
-  python -m scenarios.reproduce zero_bubble
-  python -m scenarios.reproduce zero_bubble --cases my_rates.json --out runs/my_rates
 
-files written to --out: table.csv, table.md, picture.png
-
-A row of a model that is not in the paper has to give chunks_per_device where it has a figure for
-interleaved_1f1b, and weight_input_fraction where it has one for zb_2p. A figure that is null was
-not published.
-
-exit codes: 0 the bounds are met; 1 one is not; 2 a flag or the file of cases is wrong;
-  {EXIT_CODES}
-"""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Config(JsonFlag):
-    """Settings of the reproduction of Zero Bubble; the fields are the flags."""
-
-    cases: Path = option(SHIPPED, "file of published rows")
-    out: Path = option(Path("runs/reproduce/zero_bubble"), "folder for table and picture")
-    figures: tuple[str, ...] = figures_option()
-    parquet: bool = parquet_option()
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit code."""
-    return exit_code_of(lambda: _command(argv))
-
-
-def _command(argv: Sequence[str] | None) -> int:
-    config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES)
-    frame_of_run = report.run_frame(config, PROG)
-    cases = read_cases(config.cases, zero_bubble_cases.BubbleRow, SHIPPED)
+def reproduce_cases(path: Path) -> Reproduction:
+    """Reproduce the rows of a file."""
+    cases = read_cases(path, BubbleRow, SHIPPED)
     judged = any(row.published for row in cases.rows)
-    require_judged(config.cases, judged, "a bubble_rate of some schedule")
-    return report.publish(reproduce(cases), config.out, frame_of_run)
+    require_judged(path, judged, "a bubble_rate of some schedule")
+    return reproduce(cases)
 
 
 def reproduce(cases: CaseFile[BubbleRow]) -> Reproduction:
     """Compute every published cell and judge each schedule."""
     allowed = {name: target * _ROUNDING for name, target in cases.targets.items()}
     frame = compare(cases.rows, allowed)
-    by_schedule = {name: frame[frame["schedule"] == name] for name in zero_bubble_cases.COLUMNS}
-    return report.Reproduction(
+    by_schedule = {name: frame[frame["schedule"] == name] for name in COLUMNS}
+    return Reproduction(
         title="Bubble rates of pipeline schedules",
         frame=frame,
         bounds=tuple(

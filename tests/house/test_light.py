@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -16,7 +17,7 @@ from agents.hi_ppo.proposing import SWEEP
 from agents.planners.names import PLANNER_NAMES, RULE_NAMES, SCHEDULER_NAMES
 from agents.planners.table import PLANNERS
 from agents.replanning.table import RULES, SCHEDULERS
-from des.base.lazy import lazy
+from des.base.lazy import lazy, lazy_imports
 from scenarios.autoscale.command import SUBCOMMANDS as AUTOSCALE_SUBCOMMANDS
 from scenarios.cluster.command import TABLE as CLUSTER_SUBCOMMANDS
 from scenarios.devices.command import TABLE as SUBCOMMANDS
@@ -179,6 +180,28 @@ def test_a_lazy_module_is_loaded_by_its_first_name():
     assert module.escape("<") == "&lt;"  # type: ignore[operator]
     with pytest.raises(AttributeError, match="nothing"):
         module.nothing  # noqa: B018
+
+
+def test_late_imports_are_those_of_the_importer_alone():
+    own, other = {"__name__": "own"}, {"__name__": "other"}
+    with lazy_imports("own"):
+        exec("import colorsys\nfrom xml.sax import saxutils, Nothing", own)
+        exec("import colorsys\nfrom xml.sax import saxutils", other)
+
+    assert repr(own["colorsys"]) == "<lazy module 'colorsys'>"
+    assert own["saxutils"].escape is other["saxutils"].escape
+    assert isinstance(other["colorsys"], ModuleType)
+    with pytest.raises(ImportError, match="Nothing"):
+        own["Nothing"].field  # noqa: B018
+
+
+def test_late_imports_end_with_their_block():
+    names = {"__name__": "own"}
+    with pytest.raises(ZeroDivisionError), lazy_imports("own"):
+        exec("1 / 0", names)
+    exec("import colorsys", names)
+
+    assert isinstance(names["colorsys"], ModuleType)
 
 
 def lazy_modules(tree: ast.Module) -> Iterator[tuple[str, str]]:

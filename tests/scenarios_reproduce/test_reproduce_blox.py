@@ -12,9 +12,10 @@ from agents.cluster.key_orderings import LeastAttained
 from des.cluster.node_set import ClusterPlace, NodeSet
 from des.cluster.running import run
 from des.cluster.world import BloxRules, World
-from scenarios.reproduce.blox import compare, main
+from scenarios.reproduce.blox import compare
 from scenarios.reproduce.blox_cases import read_blox_cases
 from scenarios.reproduce.cases import PUBLISHED
+from scenarios.reproduce.command import main
 
 FOLDER = PUBLISHED / "blox"
 
@@ -60,7 +61,7 @@ def test_a_changed_figure_is_found(tmp_path, capsys):
     case["expected"]["series"][9]["free_gpus"] += 1
     (tmp_path / "las.json").write_text(json.dumps(case), "utf-8")
 
-    assert main(["--cases", str(tmp_path), "--out", str(tmp_path / "out")]) == 1
+    assert main(["blox", "--cases", str(tmp_path), "--out", str(tmp_path / "out")]) == 1
     shown = capsys.readouterr().out
     assert "FAILED: unequal jobs of 40: 1, allowed at most 0" in shown
     assert "FAILED: unequal rounds of 103: 1, allowed at most 0" in shown
@@ -81,13 +82,13 @@ def test_a_wrong_case_is_one_line(tmp_path, capsys, field, value, message):
     (tmp_path / "las.json").write_text(json.dumps(case), "utf-8")
     out = tmp_path / "out"
 
-    argv = ["--cases", str(tmp_path), "--out", str(out)]
+    argv = ["blox", "--cases", str(tmp_path), "--out", str(out)]
     assert_refused(main, argv, message, capsys, unwritten=out)
 
 
 def test_an_empty_folder_is_refused(tmp_path, capsys):
     out = tmp_path / "out"
-    argv = ["--cases", str(tmp_path), "--out", str(out)]
+    argv = ["blox", "--cases", str(tmp_path), "--out", str(out)]
     assert_refused(main, argv, "must hold cases", capsys, unwritten=out)
 
 

@@ -6,7 +6,8 @@ import pandas as pd
 import pytest
 
 from scenarios.reproduce.cases import PUBLISHED
-from scenarios.reproduce.crosspipe import compare, draw, main
+from scenarios.reproduce.command import main
+from scenarios.reproduce.crosspipe import compare, draw
 from scenarios.reproduce.crosspipe_assumptions import ERROR_COLUMNS
 from scenarios.reproduce.crosspipe_runs import (
     BLOCKING,
@@ -45,7 +46,7 @@ def write_rows(folder, *rows):
 
 def run(path, out, *flags):
     flags = ("--exact-work", "0", "--figures", "", *flags)
-    code = main(["--cases", str(path), "--out", str(out), *flags])
+    code = main(["crosspipe", "--cases", str(path), "--out", str(out), *flags])
     return code, pd.read_csv(out / "table.csv") if (out / "table.csv").exists() else None
 
 
@@ -243,7 +244,7 @@ def test_equal_cases_give_equal_bytes(tmp_path):
     written = []
     for name in ("one", "two"):
         flags = ["--cases", str(path), "--out", str(tmp_path / name), "--exact-work", "0.05"]
-        main(flags)
+        main(["crosspipe", *flags])
         written.append({each.name: each.read_bytes() for each in (tmp_path / name).iterdir()})
 
     assert written[0] == written[1]

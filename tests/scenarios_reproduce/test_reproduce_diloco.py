@@ -6,18 +6,18 @@ import math
 import pandas as pd
 import pytest
 
-from scenarios.reproduce.cases import read_cases
+from scenarios.reproduce.cases import PUBLISHED, read_cases
+from scenarios.reproduce.command import main
 from scenarios.reproduce.diloco import (
     GRID_GBIT_PER_S,
-    SCALING_LAWS,
     SHIPPED,
     DiLoCoRow,
     compare,
-    main,
     nearest_grid_point,
     reproduce,
 )
 
+SCALING_LAWS = PUBLISHED / "diloco_scaling.json"
 GRID_STEP = GRID_GBIT_PER_S[1] / GRID_GBIT_PER_S[0]
 
 
@@ -55,7 +55,7 @@ def write_rows(folder, *rows, **targets):
 
 def run(folder, *rows, **targets):
     path = write_rows(folder, *rows, **targets)
-    code = main(["--cases", str(path), "--figures", "", "--out", str(folder / "out")])
+    code = main(["diloco", "--cases", str(path), "--figures", "", "--out", str(folder / "out")])
     return code, pd.read_csv(folder / "out" / "table.csv")
 
 
@@ -125,7 +125,7 @@ def test_tables_of_several_files_are_judged_one_by_one(tmp_path, capsys):
     write_rows(tmp_path, row()).rename(right)
     write_rows(tmp_path, row(bandwidth_gbit_per_s={"diloco_h100": [cell(9)] * 2})).rename(wrong)
 
-    assert main(["--cases", f"{right},{wrong}", "--out", str(tmp_path / "out")]) == 1
+    assert main(["diloco", "--cases", f"{right},{wrong}", "--out", str(tmp_path / "out")]) == 1
     printed = capsys.readouterr().out
     assert "met: right, cells" in printed
     assert "FAILED: wrong, cells" in printed
@@ -137,7 +137,7 @@ def test_tables_of_several_files_are_judged_one_by_one(tmp_path, capsys):
 def test_files_of_one_name_end_with_code_two(tmp_path, capsys):
     path = write_rows(tmp_path, row())
 
-    assert main(["--cases", f"{path},{path}", "--out", str(tmp_path / "out")]) == 2
+    assert main(["diloco", "--cases", f"{path},{path}", "--out", str(tmp_path / "out")]) == 2
     assert "cases: names of files must differ, got rows, rows" in capsys.readouterr().err
 
 
@@ -178,7 +178,7 @@ def test_nothing_of_cells_that_no_grid_point_reaches_is_averaged(tmp_path, capsy
 def test_a_file_without_any_figure_ends_with_code_two(figures, tmp_path, capsys):
     path = write_rows(tmp_path, row(bandwidth_gbit_per_s={"streaming": figures}))
 
-    assert main(["--cases", str(path), "--out", str(tmp_path / "out")]) == 2
+    assert main(["diloco", "--cases", str(path), "--out", str(tmp_path / "out")]) == 2
     assert f"{path}: rows must have a figure in bandwidth_gbit_per_s" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
@@ -254,7 +254,7 @@ def test_altered_published_figures_fail_the_bound(tmp_path):
 def test_the_same_cases_give_the_same_bytes(tmp_path):
     written = []
     for name in ("one", "two"):
-        assert main(["--cases", str(SHIPPED), "--out", str(tmp_path / name)]) == 0
+        assert main(["diloco", "--cases", str(SHIPPED), "--out", str(tmp_path / name)]) == 0
         written.append({path.name: path.read_bytes() for path in (tmp_path / name).iterdir()})
 
     assert written[0] == written[1]
@@ -277,7 +277,7 @@ def test_the_same_cases_give_the_same_bytes(tmp_path):
 def test_bad_rows_end_with_code_two_and_leave_no_files(changes, message, tmp_path, capsys):
     path = write_rows(tmp_path, row(**changes))
 
-    assert main(["--cases", str(path), "--out", str(tmp_path / "out")]) == 2
+    assert main(["diloco", "--cases", str(path), "--out", str(tmp_path / "out")]) == 2
 
     error = capsys.readouterr().err
     assert str(path) in error

@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from scenarios.reproduce import megatron_bridge
-from scenarios.reproduce.megatron_bridge import DENSE, SHIPPED, SPARSE, predict_bridge
+from scenarios.reproduce.command import main
+from scenarios.reproduce.megatron_bridge import DENSE, SHIPPED, SPARSE, predict_bridge, reproduce
 from scenarios.reproduce.megatron_bridge_rows import BridgeRow, read_bridge_rows, step_s
 
 HEAD = ",".join(BridgeRow.model_fields)
@@ -71,7 +71,7 @@ def test_a_table_tells_kinds_apart_and_names_what_it_leaves_out(tmp_path):
     written(tmp_path, SMALL, MOE, UNKNOWN, SPREAD, TOO_FAR)
 
     table = predict_bridge(tmp_path)
-    judged = megatron_bridge.reproduce(table)
+    judged = reproduce(table)
 
     assert [cell.quantity for cell in table.cells] == [DENSE, SPARSE, SPARSE]
     assert [target.recorded for target in table.targets] == [None, None]
@@ -100,5 +100,5 @@ def test_rows_that_cannot_be_are_named(row, message, tmp_path):
 def test_a_folder_without_known_models_is_bad_input(tmp_path, capsys):
     written(tmp_path, UNKNOWN)
 
-    assert megatron_bridge.main(["--cases", str(tmp_path), "--out", str(tmp_path / "out")]) == 2
+    assert main(["megatron_bridge", "--cases", str(tmp_path), "--out", str(tmp_path / "out")]) == 2
     assert "must be a folder with rows of known models" in capsys.readouterr().err

@@ -7,6 +7,7 @@ import pytest
 from des import Operation
 from scenarios.reproduce import real_runs
 from scenarios.reproduce.cases import read_form
+from scenarios.reproduce.command import main
 from scenarios.reproduce.real_runs_rows import (
     PASS_OVERHEAD_S,
     PAYLOAD_SHARE,
@@ -121,6 +122,6 @@ def test_a_wrong_row_is_refused_with_its_file(tmp_path, change, message):
 
 
 def test_a_folder_without_pipelines_is_refused(tmp_path, capsys):
-    assert real_runs.main(["--cases", str(tmp_path)]) == 2
+    assert main(["real_runs", "--cases", str(tmp_path)]) == 2
     assert "must be a folder with pipelines*.json" in capsys.readouterr().err
     assert len(read_form(folder_of(tmp_path, ROW) / "pipelines.json", RealRunRows).root) == 1

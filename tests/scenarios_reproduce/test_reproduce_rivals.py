@@ -9,9 +9,12 @@ from des import Plan
 from des.schedules import timing_of
 from des.schedules.greedy import greedy
 from des.schedules.list_scheduling import DispatchRule, list_schedule
-from scenarios.reproduce.rivals import SHIPPED, compare, main, reproduce
+from scenarios.reproduce.cases import PUBLISHED
+from scenarios.reproduce.command import main
+from scenarios.reproduce.rivals import compare, reproduce
 from scenarios.reproduce.rivals_cases import plan_of, read_pipelines, read_worlds, text_of
 
+SHIPPED = PUBLISHED / "rivals"
 WORLDS = {world.name: world for world in read_worlds(SHIPPED)}
 PIPELINES = read_pipelines(SHIPPED)
 
@@ -62,12 +65,12 @@ def test_a_plan_is_read_as_it_is_written():
 
 
 def test_a_folder_without_worlds_or_with_a_wrong_job_is_refused(tmp_path, capsys):
-    assert main(["--cases", str(tmp_path), "--out", str(tmp_path / "out")]) == 2
+    assert main(["rivals", "--cases", str(tmp_path), "--out", str(tmp_path / "out")]) == 2
     assert "must hold files world_*.yaml" in capsys.readouterr().err
 
     job = json.loads((SHIPPED / "world_00.json").read_text())
     job["originals"]["sailor"]["plan"] = "zero"
     (tmp_path / "world_00.yaml").write_text((SHIPPED / "world_00.yaml").read_text())
     (tmp_path / "world_00.json").write_text(json.dumps(job))
-    assert main(["--cases", str(tmp_path), "--out", str(tmp_path / "out")]) == 2
+    assert main(["rivals", "--cases", str(tmp_path), "--out", str(tmp_path / "out")]) == 2
     assert "originals" in capsys.readouterr().err

@@ -5,7 +5,7 @@ import pytest
 from sailor_folder import FILES, FIRST_STAGE, LAYERS, LINKS, RUN, STAGES, predicted_s, write_folder
 
 from des.base.command import UsageError
-from scenarios.reproduce.sailor import main
+from scenarios.reproduce.command import main
 from scenarios.reproduce.sailor_cases import read_folder
 
 
@@ -124,7 +124,7 @@ def test_a_row_with_too_many_cells_is_refused(tmp_path):
 def test_bad_input_is_one_line_and_exit_code_2(tmp_path, capsys):
     write_folder(tmp_path, with_cell("real_runs_stages.csv", 0, "fwd_s", "fast"))
 
-    assert main(["--cases", str(tmp_path), "--out", str(tmp_path / "out")]) == 2
+    assert main(["sailor", "--cases", str(tmp_path), "--out", str(tmp_path / "out")]) == 2
     assert capsys.readouterr().err.count("\n") == 1
     assert not (tmp_path / "out").exists()
 
@@ -133,7 +133,7 @@ def test_a_set_is_held_against_the_best_published(tmp_path, capsys):
     """Good is 2.3 % too slow on the toy; ours is exact."""
     write_folder(tmp_path)
 
-    assert main(["--cases", str(tmp_path), "--out", str(tmp_path / "out")]) == 0
+    assert main(["sailor", "--cases", str(tmp_path), "--out", str(tmp_path / "out")]) == 0
     assert (
         "met: mean absolute error [%] of 1 runs on toy cluster (Good is the best published "
         "simulator of these runs): 0.00, allowed at most 2.31\n"
@@ -143,7 +143,7 @@ def test_a_set_is_held_against_the_best_published(tmp_path, capsys):
 def test_a_missed_bound_is_exit_code_1_and_the_table_is_written_all_the_same(tmp_path, capsys):
     write_folder(tmp_path, with_cell("real_runs.csv", 0, "measured_iter_s", "60"))
 
-    assert main(["--cases", str(tmp_path), "--out", str(tmp_path / "out")]) == 1
+    assert main(["sailor", "--cases", str(tmp_path), "--out", str(tmp_path / "out")]) == 1
     assert "FAILED: mean absolute error" in capsys.readouterr().out
     assert len(pd.read_csv(tmp_path / "out" / "table.csv")) == 1
 
@@ -156,7 +156,7 @@ def test_a_set_that_no_published_simulator_covers_is_not_judged(tmp_path, capsys
     alone = with_cell("real_runs.csv", 0, "est_Good_s", "n/a")
     write_folder(tmp_path, alone)
 
-    assert main(["--cases", str(tmp_path), "--out", str(tmp_path / "out")]) == 0
+    assert main(["sailor", "--cases", str(tmp_path), "--out", str(tmp_path / "out")]) == 0
     shown = capsys.readouterr().out
     assert f"{UNJUDGED} toy cluster: 0.00; no published simulator covers these runs\n" in shown
     assert "nothing was judged" in shown
@@ -171,7 +171,7 @@ def test_a_set_that_no_published_simulator_covers_is_not_judged(tmp_path, capsys
         | {"real_runs.csv": [*alone["real_runs.csv"], other]}
         | {"real_runs_stages.csv": [*STAGES, *stages]},
     )
-    assert main(["--cases", str(tmp_path), "--out", str(tmp_path / "out")]) == 1
+    assert main(["sailor", "--cases", str(tmp_path), "--out", str(tmp_path / "out")]) == 1
     shown = capsys.readouterr().out
     assert f"{UNJUDGED} toy cluster" in shown
     assert "FAILED: mean absolute error [%] of 1 runs on other" in shown

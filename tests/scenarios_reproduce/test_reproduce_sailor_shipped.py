@@ -12,7 +12,8 @@ import pytest
 from sailor_folder import exact_blocking_s
 
 from scenarios.reproduce.cases import PUBLISHED
-from scenarios.reproduce.sailor import main, reproduce
+from scenarios.reproduce.command import main
+from scenarios.reproduce.sailor import reproduce
 from scenarios.reproduce.sailor_cases import read_folder
 from scenarios.reproduce.sailor_model import NAIVE, ModelledEffects, predict_s, simulated_s
 
@@ -24,7 +25,7 @@ def written(tmp_path_factory):
     """Folder of files of the shipped runs, and what was printed."""
     folder, shown = tmp_path_factory.mktemp("sailor"), io.StringIO()
     with contextlib.redirect_stdout(shown):
-        assert main(["--cases", str(SHIPPED), "--out", str(folder)]) == 0
+        assert main(["sailor", "--cases", str(SHIPPED), "--out", str(folder)]) == 0
     return folder, shown.getvalue()
 
 
@@ -130,7 +131,7 @@ def test_each_rule_alone_moves_some_prediction():
 
 
 def test_two_runs_write_the_same_bytes(written, tmp_path, capsys):
-    assert main(["--cases", str(SHIPPED), "--out", str(tmp_path)]) == 0
+    assert main(["sailor", "--cases", str(SHIPPED), "--out", str(tmp_path)]) == 0
     names = sorted(path.name for path in tmp_path.iterdir())
 
     assert names == ["picture.png", "report.html", "table.csv", "table.md"]

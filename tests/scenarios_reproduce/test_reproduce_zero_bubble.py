@@ -15,7 +15,8 @@ from des.schedules.automatic import automatic_zero_bubble
 from des.schedules.flush import one_f_one_b
 from des.schedules.interleaved import interleaved_1f1b
 from des.schedules.zero_bubble import zb_h1, zb_h2
-from scenarios.reproduce.zero_bubble import longest_device_s, main
+from scenarios.reproduce.command import main
+from scenarios.reproduce.zero_bubble import longest_device_s
 from scenarios.reproduce.zero_bubble_cases import MODELS, BubbleRow
 
 BY_HAND = {
@@ -47,7 +48,9 @@ def row(**changes):
 def run(folder, *rows, figures=""):
     path = folder / "rows.json"
     path.write_text(json.dumps({"source": "by hand", "rows": rows}), encoding="utf-8")
-    return main(["--cases", str(path), "--figures", figures, "--out", str(folder / "out")])
+    return main(
+        ["zero_bubble", "--cases", str(path), "--figures", figures, "--out", str(folder / "out")]
+    )
 
 
 def table_of(folder):
@@ -149,7 +152,9 @@ def test_bad_rows_are_refused(tmp_path, capsys, changes, message):
 
 
 def test_a_missing_file_is_exit_code_2(tmp_path, capsys):
-    assert main(["--cases", str(tmp_path / "none.json"), "--out", str(tmp_path)]) == 2
+    assert (
+        main(["zero_bubble", "--cases", str(tmp_path / "none.json"), "--out", str(tmp_path)]) == 2
+    )
     assert "give --cases FILE" in capsys.readouterr().err
 
 

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from agents.trainers.ideal import IDEAL
 from agents.trainers.table import trainer_named
@@ -19,7 +18,7 @@ from des.base.checks import require_count, require_seed
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
 from des.base.document import DOCUMENT
 from des.base.flags import JsonFlag, option, parse, to_dict
-from des.base.lazy import lazy
+from des.base.lazy import lazy_imports
 from scenarios.frame.files import read_csv, write_csv
 from scenarios.frame.outputs import (
     OutputChoice,
@@ -31,7 +30,7 @@ from scenarios.frame.repeat import repeat_command, repeated_settings
 from scenarios.frame.run_folder import RunFolder
 from scenarios.suites import suite
 
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     import pandas as pd
     from rich import progress as rich_progress
     from rich.console import Console
@@ -49,22 +48,7 @@ if TYPE_CHECKING:
     from scenarios.measure.ablations import worth as ablations_worth
     from scenarios.measure.ablations.variants import Decide, Variant
 
-    RowsOf = Callable[[str, Situation], list[dict[str, object]]]
-else:
-    held = lazy("agents.decision.held")
-    run_epochs = lazy("agents.decision.run_epochs")
-    policies = lazy("agents.hi_ppo.policies")
-    search = lazy("agents.planners.search.search")
-    devices = lazy("agents.ppo.devices")
-    simulate = lazy("des.compiled.simulate")
-    pd = lazy("pandas")
-    base_console = lazy("des.base.console")
-    rich_progress = lazy("rich.progress")
-    ablations_page = lazy("scenarios.measure.ablations.ablations_page")
-    bound_variants = lazy("scenarios.measure.ablations.bound_variants")
-    ablations_variants = lazy("scenarios.measure.ablations.variants")
-    ablations_worth = lazy("scenarios.measure.ablations.worth")
-
+RowsOf = Callable[[str, "Situation"], list[dict[str, object]]]
 
 PROG = "python -m scenarios.ablations"
 

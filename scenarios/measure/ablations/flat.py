@@ -6,14 +6,13 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from des.base.checks import require_count, require_seed
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
 from des.base.document import DOCUMENT
 from des.base.flags import JsonFlag, option, parse, to_dict
 from des.base.help_text import terminal_width
-from des.base.lazy import lazy
+from des.base.lazy import lazy_imports
 from scenarios.frame.files import write_csv
 from scenarios.frame.outputs import OutputChoice, figures_option, parquet_option, write_outputs
 from scenarios.frame.run_folder import RunFolder
@@ -26,7 +25,7 @@ from scenarios.measure.ablations.flat_training import (
 )
 from scenarios.suites import SuiteWorld, suite
 
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     import pandas as pd
 
     from agents.decision import run_epochs
@@ -37,16 +36,6 @@ if TYPE_CHECKING:
     from agents.ppo import devices
     from agents.replanning import search_schedulers
     from scenarios.measure.ablations import intervals, rows_page
-else:
-    run_epochs = lazy("agents.decision.run_epochs")
-    policies = lazy("agents.hi_ppo.policies")
-    schedulers = lazy("agents.hi_ppo.schedulers")
-    search = lazy("agents.planners.search.search")
-    devices = lazy("agents.ppo.devices")
-    search_schedulers = lazy("agents.replanning.search_schedulers")
-    pd = lazy("pandas")
-    intervals = lazy("scenarios.measure.ablations.intervals")
-    rows_page = lazy("scenarios.measure.ablations.rows_page")
 
 
 PROG = "python -m scenarios.ablations.flat"

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from agents.decision.situation import Decision, Situation
 from des import Link
-from des.base.lazy import lazy
+from des.base.lazy import lazy_imports
 from scenarios.suites import LoadLaw, SuiteWorld
 from scenarios.suites.laws import uniform_law
 from scenarios.train.training_config import DISCOUNT_OF_COSTLY_CHANGES
 
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     from agents.flat import batched_env, policy_planner, worlds
     from agents.flat import task as flat_task_settings
     from agents.flat.policy_planner import PolicyPlanner
@@ -21,15 +20,6 @@ if TYPE_CHECKING:
     from agents.ppo import trainer as ppo_trainer
     from agents.ppo.trainer import UpdateReport
     from scenarios.measure.targets import flat_policy
-else:
-    batched_env = lazy("agents.flat.batched_env")
-    policy_planner = lazy("agents.flat.policy_planner")
-    flat_task_settings = lazy("agents.flat.task")
-    worlds = lazy("agents.flat.worlds")
-    checkpoint = lazy("agents.ppo.checkpoint")
-    ppo_config = lazy("agents.ppo.ppo_config")
-    ppo_trainer = lazy("agents.ppo.trainer")
-    flat_policy = lazy("scenarios.measure.targets.flat_policy")
 
 
 NUM_ENVS, STEPS_PER_ROLLOUT = 512, 16

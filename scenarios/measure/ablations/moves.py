@@ -6,17 +6,16 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from des.base.checks import require_count, require_seed
 from des.base.command import EXIT_CODES, exit_code_of
 from des.base.flags import JsonFlag, option, parse, to_dict
-from des.base.lazy import lazy
+from des.base.lazy import lazy_imports
 from scenarios.frame.files import write_csv
 from scenarios.frame.outputs import OutputChoice, figures_option, parquet_option, write_outputs
 from scenarios.frame.run_folder import RunFolder
 
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     import pandas as pd
     from rich import progress as rich_progress
     from rich import table as rich_table
@@ -30,17 +29,6 @@ if TYPE_CHECKING:
     from des.base.parallel_map import ParallelMap
     from scenarios.measure.ablations import intervals, move_games, rows_page
     from scenarios.train import workplace
-else:
-    pd = lazy("pandas")
-    base_console = lazy("des.base.console")
-    rich_progress = lazy("rich.progress")
-    rich_table = lazy("rich.table")
-    move_policy = lazy("agents.hi_ppo.moves.move_policy")
-    devices = lazy("agents.ppo.devices")
-    intervals = lazy("scenarios.measure.ablations.intervals")
-    move_games = lazy("scenarios.measure.ablations.move_games")
-    rows_page = lazy("scenarios.measure.ablations.rows_page")
-    workplace = lazy("scenarios.train.workplace")
 
 
 PROG = "python -m scenarios.ablations.moves"

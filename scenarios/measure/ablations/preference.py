@@ -6,7 +6,6 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,11 +15,11 @@ from des.base.command import EXIT_CODES, exit_code_of
 from des.base.document import DOCUMENT
 from des.base.flags import JsonFlag, option, parse, to_dict
 from des.base.help_text import terminal_width
-from des.base.lazy import lazy
+from des.base.lazy import lazy_imports
 from scenarios.frame.outputs import OutputChoice, figures_option, parquet_option, write_outputs
 from scenarios.frame.run_folder import RunFolder
 
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     import pandas as pd
 
     from agents.decision import situation as decision_situation
@@ -36,20 +35,6 @@ if TYPE_CHECKING:
     from scenarios.measure.pareto import worlds as pareto_worlds
     from scenarios.measure.pareto.fronts import Sweep
     from scenarios.measure.pareto.worlds import PricedWorld
-else:
-    decision_situation = lazy("agents.decision.situation")
-    drawn_plans = lazy("agents.hi_ppo.placement.drawn_plans")
-    proposals = lazy("agents.hi_ppo.placement.proposals")
-    proposing = lazy("agents.hi_ppo.proposing")
-    pareto_proposals = lazy("agents.planners.pareto.proposals")
-    devices = lazy("agents.ppo.devices")
-    pd = lazy("pandas")
-    intervals = lazy("scenarios.measure.ablations.intervals")
-    rows_page = lazy("scenarios.measure.ablations.rows_page")
-    variants = lazy("scenarios.measure.ablations.variants")
-    fronts = lazy("scenarios.measure.pareto.fronts")
-    study = lazy("scenarios.measure.pareto.study")
-    pareto_worlds = lazy("scenarios.measure.pareto.worlds")
 
 
 PROG = "python -m scenarios.ablations.preference"

@@ -5,19 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from des.base.checks import require_count, require_seed
 from des.base.command import EXIT_CODES, exit_code_of
 from des.base.flags import JsonFlag, option, parse, to_dict
-from des.base.lazy import lazy
+from des.base.lazy import lazy_imports
 from scenarios.frame.outputs import OutputChoice, figures_option, parquet_option, write_outputs
 from scenarios.frame.run_folder import RunFolder
 from scenarios.suites import suite
 
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     import pandas as pd
     from rich import progress as rich_progress
     from rich import table as rich_table
@@ -37,20 +36,6 @@ if TYPE_CHECKING:
     from agents.ppo import devices
     from des.base import console as base_console
     from scenarios.measure.ablations import intervals, rows_page
-else:
-    pd = lazy("pandas")
-    base_console = lazy("des.base.console")
-    rich_progress = lazy("rich.progress")
-    rich_table = lazy("rich.table")
-    plan_checkpoint = lazy("agents.hi_ppo.plans.plan_checkpoint")
-    plan_policy = lazy("agents.hi_ppo.plans.plan_policy")
-    plan_proposals = lazy("agents.hi_ppo.plans.plan_proposals")
-    plan_worlds = lazy("agents.hi_ppo.plans.plan_worlds")
-    simple_proposals = lazy("agents.hi_ppo.plans.simple_proposals")
-    sketch_judge = lazy("agents.hi_ppo.plans.sketch_judge")
-    devices = lazy("agents.ppo.devices")
-    intervals = lazy("scenarios.measure.ablations.intervals")
-    rows_page = lazy("scenarios.measure.ablations.rows_page")
 
 
 PROG = "python -m scenarios.ablations.proposals"

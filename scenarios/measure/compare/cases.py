@@ -2,17 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from agents.decision.families import SYNCHRONOUS, Family
 from agents.trainers.ideal import IDEAL
-from des.base.lazy import lazy
+from des.base.lazy import lazy_imports
 from scenarios.suites import EXAMPLES_NAME, SITE_NAMES, SuiteWorld, suite
 
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     from scenarios.suites import examples
-else:
-    examples = lazy("scenarios.suites.examples")
 
 Part = Literal["static", "dynamic"]
 """One plan for a network that stands still, or one plan per epoch for one that moves."""

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from agents.decision.families import FAMILIES, SYNCHRONOUS
 from agents.planners.names import MOVING_NAMES, SCHEDULER_NAMES, SEARCH_BOUND
@@ -15,7 +14,7 @@ from des.base.checks import LARGEST_COUNT, nearest
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
 from des.base.document import DOCUMENT
 from des.base.flags import JsonFlag, option, parse_given, quickened, to_dict
-from des.base.lazy import lazy
+from des.base.lazy import lazy_imports
 from des.base.speaking import SPEAKER
 from scenarios.frame.outputs import (
     OutputChoice,
@@ -34,7 +33,7 @@ from scenarios.measure.compare.cases import (
 )
 from scenarios.suites import EVALUATION_NAMES, EXAMPLES_NAME, SITE_NAMES
 
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     from rich.console import Console
 
     from des.base import console as base_console
@@ -47,14 +46,6 @@ if TYPE_CHECKING:
         static_part,
     )
     from scenarios.measure.compare.outputs import ComparisonSummary
-else:
-    base_console = lazy("des.base.console")
-    compare_page = lazy("scenarios.measure.compare.compare_page")
-    dynamic_part = lazy("scenarios.measure.compare.dynamic_part")
-    outputs = lazy("scenarios.measure.compare.outputs")
-    running = lazy("scenarios.measure.compare.running")
-    static_part = lazy("scenarios.measure.compare.static_part")
-    trained_plans = lazy("scenarios.measure.trained_plans")
 
 
 PROG = "python -m scenarios.compare"
@@ -204,7 +195,7 @@ def _compare(
     }
     result = outputs.write_comparison(folder, parts)
     devices = trained_plans.devices_note(TRAINERS[config.trainer])
-    DOCUMENT.add(**outputs.plain_comparison(result), devices=devices, out=config.out)
+    DOCUMENT.add(**outputs.comparison_content(result), devices=devices, out=config.out)
     outputs.show_comparison(console, result, devices)
     return result
 

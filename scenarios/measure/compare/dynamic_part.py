@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -29,16 +28,14 @@ from agents.replanning.training_schedulers import SAMPLE_SHIFT
 from agents.replanning.whole_pool import whole_pool
 from agents.trainers.table import trainer_named
 from des import NO_CORRECTIONS, Corrections
-from des.base.lazy import lazy
+from des.base.lazy import lazy_imports
 from des.compiled.many.layout import Whole
 from scenarios.measure.compare.cases import FORESEEN, ComparedDraw
 from scenarios.measure.trained_plans import trained_world
 from scenarios.suites import SuiteWorld
 
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     from agents.hi_ppo import whole_schedulers
-else:
-    whole_schedulers = lazy("agents.hi_ppo.whole_schedulers")
 
 CLAIRVOYANT = "clairvoyant"
 """Knows the whole draw; the bound that the others are compared with."""

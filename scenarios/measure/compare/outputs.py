@@ -8,6 +8,7 @@ import pandas as pd
 from rich.console import Console
 from rich.table import Table
 
+from des.base.document import plain_json
 from des.figures.figure import Figure
 from scenarios.frame.files import write_json
 from scenarios.frame.run_folder import RunFolder
@@ -108,20 +109,18 @@ def write_comparison(
         frames=tables,
         figures=tuple(figures),
     )
-    write_json(folder.path / "summary.json", plain_comparison(result))
+    write_json(folder.path / "summary.json", plain_json(comparison_content(result)))
     return result
 
 
-def plain_comparison(result: ComparisonSummary) -> dict[str, object]:
+def comparison_content(result: ComparisonSummary) -> dict[str, object]:
     """Return the content of summary.json."""
-    static, saved, dynamic = result.static, result.saved, result.dynamic
-    tightness = result.tightness
     return {
-        "static": None if static is None else _records(static),
-        "saved_by_tokens": None if saved is None else _records(saved),
-        "tightness": None if tightness is None else _records(tightness),
+        "static": result.static,
+        "saved_by_tokens": result.saved,
+        "tightness": result.tightness,
         "left_out": result.left_out,
-        "dynamic": None if dynamic is None else _records(dynamic),
+        "dynamic": result.dynamic,
         "rules": result.rules,
     }
 
@@ -247,7 +246,7 @@ def _rules_of(rows: pd.DataFrame) -> dict[str, object]:
         "best_single_rule": best,
         "best_single_excess": float((own["time_s"] / own["best_s"] - 1.0).mean()),
         "hindsight_excess": hindsight.mean,
-        "hindsight_half_width": _or_none(hindsight.half_width),
+        "hindsight_half_width": hindsight.half_width,
     }
 
 
@@ -257,14 +256,3 @@ def _bars(summary: pd.DataFrame, figure: str) -> list[Bar]:
         for row in summary.to_dict("records")
         if np.isfinite(row[figure]) and row["method"] != CLAIRVOYANT
     ]
-
-
-def _records(summary: pd.DataFrame) -> list[dict[str, object]]:
-    return [
-        {str(name): _or_none(value) for name, value in row.items()}
-        for row in summary.to_dict("records")
-    ]
-
-
-def _or_none(value: object) -> object:
-    return None if isinstance(value, float) and not np.isfinite(value) else value

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,13 +16,10 @@ from agents.planners.choice.microbatches import best_grouping
 from agents.planners.whole.family_search import FamilySearch, default_budget
 from agents.planners.whole.search_whole import search_whole
 from des import Corrections, Plan, Topology, Workload
-from des.base.lazy import lazy
+from des.base.lazy import lazy_imports
 
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     from agents.hi_ppo.plans import plan_checkpoint, plan_proposals
-else:
-    plan_checkpoint = lazy("agents.hi_ppo.plans.plan_checkpoint")
-    plan_proposals = lazy("agents.hi_ppo.plans.plan_proposals")
 
 SEARCH_ALONE = "decide_search"
 """The answer of ``--deciders search``, without the plan policy."""

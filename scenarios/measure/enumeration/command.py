@@ -9,7 +9,6 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from agents.trainers.table import trainer_named
 from des import InfeasiblePlacementError, Topology, read_topology
@@ -17,20 +16,13 @@ from des.base.checks import require_seed
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
 from des.base.document import DOCUMENT
 from des.base.flags import JsonFlag, option, parse
-from des.base.lazy import lazy
+from des.base.lazy import lazy_imports
 
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     from agents.decision import job_files
     from agents.decision.training_job import TrainingJob
     from agents.search import bound_search, search
     from scenarios.measure.enumeration import drawn_worlds, exhaustive, sure_answers
-else:
-    job_files = lazy("agents.decision.job_files")
-    bound_search = lazy("agents.search.bound_search")
-    search = lazy("agents.search.search")
-    drawn_worlds = lazy("scenarios.measure.enumeration.drawn_worlds")
-    exhaustive = lazy("scenarios.measure.enumeration.exhaustive")
-    sure_answers = lazy("scenarios.measure.enumeration.sure_answers")
 
 PROG = "python -m scenarios.enumerate_plans"
 _EXAMPLES = f"""\

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, cast, get_args
+from typing import cast, get_args
 
 from calibration import ReferenceRunError
 from calibration.packet.process import ns3_version
@@ -15,22 +15,18 @@ from des.base.checks import require_count, require_seed
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
 from des.base.document import DOCUMENT
 from des.base.flags import JsonFlag, option, parse, to_dict
-from des.base.lazy import lazy
+from des.base.lazy import lazy_imports
 from des.job.models import MODEL_HELP
 from des.world.packet_transport import Congestion, Connections
 from scenarios.frame.outputs import OutputChoice, figures_option, parquet_option, write_outputs
 from scenarios.frame.repeat import repeat_command, repeated_settings
 from scenarios.frame.run_folder import RunFolder
 
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     from calibration.cases.case import PlacementCase
     from scenarios.measure.fidelity import comparison, fidelity_page, levels
     from scenarios.measure.fidelity.comparison import Results
     from scenarios.measure.fidelity.levels import DetailLevel
-else:
-    comparison = lazy("scenarios.measure.fidelity.comparison")
-    fidelity_page = lazy("scenarios.measure.fidelity.fidelity_page")
-    levels = lazy("scenarios.measure.fidelity.levels")
 
 PROG = "python -m scenarios.fidelity"
 TRANSPORTS: tuple[str, ...] = get_args(Congestion)

@@ -6,14 +6,13 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from des.base.checks import require_count, require_seed
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
 from des.base.document import DOCUMENT
 from des.base.flags import JsonFlag, option, parse_given, quickened, to_dict
 from des.base.help_text import terminal_width
-from des.base.lazy import lazy
+from des.base.lazy import lazy_imports
 from des.plan.plan_texts import PERFECT_DEVICES
 from scenarios.frame.files import write_json
 from scenarios.frame.outputs import (
@@ -26,7 +25,7 @@ from scenarios.frame.repeat import repeat_command, repeated_settings
 from scenarios.frame.run_folder import RunFolder
 from scenarios.measure.pareto.names import NUM_DOMAINS, NUM_PREFERENCES, TABLE_NAMES
 
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     import pandas as pd
 
     from agents.hi_ppo import policies as hi_ppo_policies
@@ -36,14 +35,6 @@ if TYPE_CHECKING:
     from scenarios.measure.pareto import worlds as pareto_worlds
     from scenarios.measure.pareto.study import WorldFronts
     from scenarios.measure.pareto.worlds import PricedWorld
-else:
-    hi_ppo_policies = lazy("agents.hi_ppo.policies")
-    proposing = lazy("agents.hi_ppo.proposing")
-    fronts = lazy("scenarios.measure.pareto.fronts")
-    methods = lazy("scenarios.measure.pareto.methods")
-    pareto_page = lazy("scenarios.measure.pareto.pareto_page")
-    study = lazy("scenarios.measure.pareto.study")
-    pareto_worlds = lazy("scenarios.measure.pareto.worlds")
 
 
 PROG = "python -m scenarios.pareto"

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from des.base.checks import LARGEST_COUNT, nearest
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
-from des.base.document import DOCUMENT
+from des.base.document import DOCUMENT, plain_json
 from des.base.flags import JsonFlag, option, parse_given, quickened, to_dict
-from des.base.lazy import lazy
+from des.base.lazy import lazy_imports
 from des.plan.plan_texts import PERFECT_DEVICES
 from scenarios.frame.files import write_json
 from scenarios.frame.outputs import (
@@ -27,7 +25,7 @@ from scenarios.frame.repeat import repeat_command, repeated_settings
 from scenarios.frame.run_folder import RunFolder
 from scenarios.suites import suite
 
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     import pandas as pd
 
     from agents.hi_ppo import schedulers as hi_ppo_schedulers
@@ -36,13 +34,6 @@ if TYPE_CHECKING:
     from scenarios.measure.robustness import methods, robustness_page
     from scenarios.measure.robustness.curves import LeftOut
     from scenarios.measure.targets import measurement_size
-else:
-    hi_ppo_schedulers = lazy("agents.hi_ppo.schedulers")
-    names = lazy("agents.planners.names")
-    robustness_curves = lazy("scenarios.measure.robustness.curves")
-    methods = lazy("scenarios.measure.robustness.methods")
-    robustness_page = lazy("scenarios.measure.robustness.robustness_page")
-    measurement_size = lazy("scenarios.measure.targets.measurement_size")
 
 
 PROG = "python -m scenarios.robustness"
@@ -157,26 +148,19 @@ def _command(argv: Sequence[str] | None) -> int:
                 f"{PROG}: planners must hold one that has a plan, got {config.planners}"
             )
         means = robustness_curves.means_of(frame)
-        write_json(folder.path / "robustness.json", _summary(means, left_out, policy is not None))
+        summary = {
+            "has_policy": policy is not None,
+            "curves": means,
+            "left_out": [asdict(one) for one in left_out],
+        }
+        write_json(folder.path / "robustness.json", plain_json(summary))
         page = robustness_page.robustness_report(
             frame, worlds[0], repeated_settings(config), repeat_command(PROG, config)
         )
         write_outputs(folder.path, choice, page, {"robustness": frame})
-    summary = _summary(means, left_out, policy is not None)
     DOCUMENT.add(**summary, devices=PERFECT_DEVICES, out=config.out)
     _show(config, means, left_out, has_policy=policy is not None)
     return 0
-
-
-def _summary(means: pd.DataFrame, left_out: list[LeftOut], has_policy: bool) -> dict[str, object]:
-    curves = means.to_dict("records")
-    for row in curves:
-        row["half_width"] = None if math.isnan(row["half_width"]) else row["half_width"]
-    return {
-        "has_policy": has_policy,
-        "curves": curves,
-        "left_out": [asdict(one) for one in left_out],
-    }
 
 
 def _show(

@@ -21,13 +21,13 @@ from agents.replanning.table import HORIZON_EPOCHS, scheduler_makers
 from agents.trainers.table import trainer_named
 from des.base.command import UsageError
 from des.worlds.reading import topology_path
+from scenarios.frame.repeat import repeated_settings
 from scenarios.measure.targets.config import (
     METHOD_NAMES,
     PROG,
     Config,
     column_methods,
     control_columns,
-    recorded_flags,
     targets_of,
 )
 from scenarios.measure.targets.measurement_size import SchedulerColumn, Scope
@@ -138,7 +138,7 @@ def origins_of(config: Config, columns: Sequence[SchedulerColumn]) -> dict[Key, 
     checkpoints = {path.stem: {"checkpoint": path} for path in paths}
     if control_columns(config):
         checkpoints |= {name: {"checkpoint": paths[0]} for name in controls.CONTROLS}
-    flags, origins = recorded_flags(config), dict[Key, Origin]()
+    flags, origins = repeated_settings(config), dict[Key, Origin]()
     for column in columns:
         origin = Origin.of(flags, checkpoints.get(column.name, {}) | shared)
         origins |= {(column.name, group): origin for group in targets_of(config)}

@@ -5,31 +5,28 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from agents.trainers.ideal import IDEAL
 from des.base.command import EXIT_CODES, exit_code_of
 from des.base.document import DOCUMENT
 from des.base.flags import from_dict, parse_given, to_dict
 from des.base.interruption import INTERRUPTED
-from des.base.lazy import lazy
+from des.base.lazy import lazy_imports
 from scenarios.frame.outputs import OutputChoice
+from scenarios.frame.repeat import repeat_command, repeated_settings
 from scenarios.frame.run_folder import RunFolder
 from scenarios.measure.targets.config import (
     METHOD_NAMES,
-    NOT_RECORDED,
     PROG,
     Config,
     column_methods,
-    command_text,
     control_columns,
-    recorded_flags,
 )
 from scenarios.measure.targets.names import GROUP_NAMES, MEASURED
 from scenarios.measure.targets.notes import revisions_note, scope_note
 from scenarios.measure.training_curves import read_log, shipped_logs, training_curves
 
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     from rich.console import Console
 
     from agents.hi_ppo import controls
@@ -42,15 +39,6 @@ if TYPE_CHECKING:
     from scenarios.measure.targets import table as targets_table
     from scenarios.measure.targets.measurement_size import SchedulerColumn
     from scenarios.measure.targets.results_store import Key, Origin
-else:
-    controls = lazy("agents.hi_ppo.controls")
-    devices = lazy("agents.ppo.devices")
-    base_console = lazy("des.base.console")
-    example_plan = lazy("scenarios.measure.example_plan")
-    column_processes = lazy("scenarios.measure.targets.column_processes")
-    target_columns = lazy("scenarios.measure.targets.columns")
-    targets_table = lazy("scenarios.measure.targets.table")
-    target_table = lazy("scenarios.measure.targets.target_table")
 
 
 _EXAMPLES = f"""\
@@ -131,8 +119,8 @@ def _run(
         note,
         choice=OutputChoice(figures=config.figures, parquet=config.parquet),
         frame=targets_table.TargetFrame(
-            command=command_text(config),
-            configuration=recorded_flags(config),
+            command=repeat_command(PROG, config),
+            configuration=repeated_settings(config),
             views=example_plan.example_views(columns[0].scope.worlds("eval_static")[0]),
             figures=_figures(config),
         ),
@@ -148,13 +136,13 @@ def _run(
 def _begun(config: Config, given: frozenset[str]) -> Config:
     """Flags that the run in the folder was begun with; those given again must be the same."""
     folder = RunFolder.open_existing(config.out)
-    former = recorded_flags(Config()) | {"trainer": IDEAL.name}  # before the flag was there
+    former = repeated_settings(Config()) | {"trainer": IDEAL.name}  # before the flag was there
     record = former | folder.read_config()
-    current = recorded_flags(config)
+    current = repeated_settings(config)
     flags = {name: current[name] for name in given & current.keys()}
     folder.require_begun_with(record, flags, PROG)
     present = to_dict(config) | {"resume": True}
-    here = {name: present[name] for name in NOT_RECORDED}
+    here = {name: value for name, value in present.items() if name not in current}
     return from_dict(Config, record | here, source=str(folder.config_json))
 
 
@@ -166,7 +154,7 @@ def _folder(config: Config) -> Iterator[RunFolder]:
             yield folder
     else:
         with RunFolder.created(config.out) as folder:
-            folder.write_config(recorded_flags(config))
+            folder.write_config(repeated_settings(config))
             yield folder
 
 

@@ -7,7 +7,7 @@ from agents.planners.names import MOVING_NAMES, PLANNER_NAMES, SCHEDULER_NAMES, 
 from agents.trainers.table import DEFAULT_TRAINER, TRAINER_HELP, TRAINERS
 from des.base.checks import LARGEST_COUNT, nearest
 from des.base.command import UsageError
-from des.base.flags import JsonFlag, option, to_dict
+from des.base.flags import JsonFlag, option
 from des.job.models import MODEL_HELP
 from scenarios.frame.outputs import figures_option, parquet_option
 from scenarios.measure.targets.names import EPISODE_GROUPS, GROUP_NAMES, PERFECT_GROUPS, SITE_GROUPS
@@ -157,16 +157,6 @@ class Config(JsonFlag):
                 )
 
 
-NOT_RECORDED = frozenset({"out", "resume", "workers", "figures", "parquet"})
-"""Flags on where and how results are written, and by how many processes."""
-
-
-def recorded_flags(config: Config) -> dict[str, object]:
-    """Settings that determine the figures; not where they are written."""
-    plain = to_dict(config)
-    return {name: plain[name] for name in plain if name not in NOT_RECORDED}
-
-
 def targets_of(config: Config) -> tuple[str, ...]:
     """Groups of targets that are measured, in their order."""
     known = SITE_GROUPS if config.sites else GROUP_NAMES
@@ -183,25 +173,3 @@ def control_columns(config: Config) -> bool:
     has_policies = bool(config.checkpoint) or not column_methods(config)
     wanted = config.controls == "all" or (config.controls == "auto" and not config.quick)
     return wanted and has_policies
-
-
-def command_text(config: Config) -> str:
-    """Command that measures the same."""
-    flags = [f"--targets {','.join(targets_of(config))}", f"--seed {config.seed}"]
-    flags += [f"--checkpoint {','.join(map(str, config.checkpoint))}"] if config.checkpoint else []
-    flags += [f"--method {','.join(config.method)}"] if config.method else []
-    flags += [f"--trainer {config.trainer}"] if config.trainer != DEFAULT_TRAINER else []
-    flags += [f"--local {config.local}"] if config.local else []
-    flags += [f"--network {config.network} --model {config.model}"] if config.network else []
-    if config.sequence_length != 4096:
-        flags += [f"--sequence-length {config.sequence_length}"]
-    flags += ["--sites"] if config.sites else []
-    flags += ["--quick"] if config.quick else []
-    flags += [f"--controls {config.controls}"] if config.controls != "auto" else []
-    flags += (
-        [f"--num-domains {','.join(map(str, config.num_domains))}"] if config.num_domains else []
-    )
-    for name in ("num_worlds", "num_draws", "num_epochs"):
-        if getattr(config, name) is not None:
-            flags.append(f"--{name.replace('_', '-')} {getattr(config, name)}")
-    return f"{PROG} {' '.join(flags)}"

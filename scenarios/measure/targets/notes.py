@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from des.base.lazy import lazy
+from des.base.lazy import lazy_imports
 
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     from scenarios.measure import trained_plans
     from scenarios.measure.targets.measurement_size import Scope
     from scenarios.measure.targets.results_store import KeptGroup
-else:
-    trained_plans = lazy("scenarios.measure.trained_plans")
 
 
 def scope_note(scope: Scope) -> str:
