@@ -115,7 +115,7 @@ def layer_work(
     """
     own_sequence = sequence / spread.context
     tokens, heads = batch_size * own_sequence, architecture.num_heads / tensor
-    seen = min(sequence, architecture.attention_window or sequence)
+    seen = min(sequence, architecture.window_of(layer) or sequence)
     attention = (
         MatrixProduct(own_sequence, seen, architecture.query_head_size, batch_size * heads, True),
         MatrixProduct(own_sequence, architecture.value_head_size, seen, batch_size * heads, True),

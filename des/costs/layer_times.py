@@ -134,7 +134,7 @@ def layer_seconds(
         spread=spread,
         layer=layer,
     )
-    if shape.attention_kernel == "flash" and shape.architecture.attention_window is None:
+    if shape.attention_kernel == "flash" and shape.architecture.window_of(layer) is None:
         share = gpu.kernels.attention_share
         done = (one._replace(repeats=share * one.repeats) for one in work.attention)
         work = replace(work, attention=tuple(done))

@@ -107,10 +107,16 @@ class Architecture:
     biases
         What adds a bias (default: nothing with a gated feed-forward, as Llama has it; everything
         with a plain one, as GPT-3).
-    qk_norm
-        Queries and keys of a head are normed (Qwen3).
-    attention_window
-        Tokens that attention looks back at most (default: all).
+    num_norms
+        Norms of a layer: before attention and feed-forward, before and behind them (4, Gemma 2), or
+        before both at once (1, Command R).
+    qk_norm, whole_qk_norm
+        Queries and keys of a head are normed (Qwen3), or those of all heads together (OLMo 2).
+    attention_sinks
+        Each head has a learnt score that no token has (gpt-oss).
+    attention_window, full_attention_layers
+        Tokens that attention looks back at most (default: all); indices of the layers in which it
+        looks at all.
     latent_attention, experts
         Latent attention in place of full keys and values; mixture of experts in place of dense
         feed-forwards.
@@ -128,8 +134,12 @@ class Architecture:
     num_positions: int = 0
     head_size: int | None = None
     biases: tuple[Bias, ...] | None = None
+    num_norms: int = 2
     qk_norm: bool = False
+    whole_qk_norm: bool = False
+    attention_sinks: bool = False
     attention_window: int | None = None
+    full_attention_layers: tuple[int, ...] = ()
     latent_attention: LatentAttention | None = None
     experts: MixtureOfExperts | None = None
 
@@ -149,11 +159,18 @@ class Architecture:
             if bias not in get_args(Bias):
                 allowed = ", ".join(get_args(Bias))
                 raise ValueError(f"{owner}: biases must be of {allowed}; got {bias!r}")
-        for layer in self.experts.dense_layers if self.experts else ():
+        require_count(owner, "num_norms", self.num_norms, 4)
+        if self.full_attention_layers and self.attention_window is None:
+            raise ValueError(f"{owner}: full_attention_layers need an attention_window, got none")
+        self._check_layers(owner, "full_attention_layers", self.full_attention_layers)
+        if self.experts:
+            self._check_layers(owner, "experts.dense_layers", self.experts.dense_layers)
+
+    def _check_layers(self, owner: str, field: str, layers: tuple[int, ...]) -> None:
+        for layer in layers:
             if isinstance(layer, bool) or layer not in range(self.num_layers):
                 raise ValueError(
-                    f"{owner}: experts.dense_layers must be from 0 to {self.num_layers - 1}, "
-                    f"got {layer!r}"
+                    f"{owner}: {field} must be from 0 to {self.num_layers - 1}, got {layer!r}"
                 )
 
     def _check_heads(self, owner: str) -> None:
@@ -170,7 +187,7 @@ class Architecture:
                     f"head_size is given, got {self.num_heads}"
                 )
             return
-        for field in ("head_size", "qk_norm"):
+        for field in ("head_size", "qk_norm", "whole_qk_norm"):
             if getattr(self, field):
                 raise ValueError(
                     f"{owner}: {field} must not be given with latent_attention, "
@@ -202,6 +219,15 @@ class Architecture:
     def key_value_size(self) -> int:
         """Width of the keys, and of the values, with grouped-query attention."""
         return self.query_head_size * self.num_key_value_heads
+
+    def window_of(self, layer: int) -> int | None:
+        """Tokens that attention of a layer, by its index, looks back at most; None for all."""
+        return None if layer in self.full_attention_layers else self.attention_window
+
+    @property
+    def norm_elements(self) -> int:
+        """Elements a token that norms of a layer read, and that what follows them reads."""
+        return self.hidden_size * (self.num_norms + min(self.num_norms, 2))
 
     def adds_bias(self, part: Bias) -> bool:
         """Whether a part of a layer adds a bias."""

@@ -1,239 +1,96 @@
-"""Architectures from the ``config.json`` of Hugging Face's models, by family.
+"""Architectures from the ``config.json`` of Hugging Face's models, by the table of kinds.
 
-Keys that say nothing of sizes are skipped. Layers that predict further tokens
-(``num_nextn_predict_layers``) are no part of an architecture.
+Keys that say nothing of sizes are skipped; a missing one has the default of the kind's own class.
+Layers that predict further tokens (``num_nextn_predict_layers``) are no part of an architecture.
 """
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from importlib.util import find_spec
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from des.job.architecture import Architecture, LatentAttention, MixtureOfExperts
+from des.job import transformers_library
+from des.job.architecture import Architecture, Bias, LatentAttention, MixtureOfExperts
+from des.job.model_kinds import KINDS, OTHER_LAYERS, SHAPE_KEYS, TEXT_KINDS, ModelKind
 
-_PROJECTIONS = ("qkv", "output")
+_SAME: Mapping[str, str] = {
+    "n_layer": "num_hidden_layers",
+    "n_embd": "hidden_size",
+    "n_head": "num_attention_heads",
+    "n_inner": "intermediate_size",
+    "_sliding_window_pattern": "sliding_window_pattern",
+    "num_local_experts": "num_experts",
+    "n_routed_experts": "num_experts",
+    "moe_num_experts": "num_experts",
+    "moe_k": "num_experts_per_tok",
+    "moe_num_shared_experts": "n_shared_experts",
+    "moe_layer_start_index": "first_k_dense_replace",
+}
+"""Keys that mean the same; the second is the one of the table."""
+
+_PARTS = ("text_config", "llm_config", "language_config")
+_OF_KEY: Mapping[str, tuple[Bias, ...]] = {
+    "attention_bias": ("qkv", "output"),
+    "attention_out_bias": ("output",),
+    "mlp_bias": ("ffn",),
+    "qkv_bias": ("qkv",),
+    "use_bias": ("qkv", "output", "ffn"),
+    "use_qkv_bias": ("qkv",),
+}
+_WHOLE = ("full_attention", "attention")
+_WINDOWED = ("sliding_attention", "chunked_attention")
 
 
-class _Form(BaseModel, ABC):
-    """Keys of a family; those with a default may be left out, as in the family's own class."""
+class _Keys(BaseModel):
+    """Values of all keys that some kind has; where a kind has none they mean nothing."""
 
     model_config = ConfigDict(extra="ignore", strict=True, allow_inf_nan=False)
 
     num_hidden_layers: int
     hidden_size: int
     num_attention_heads: int
-    intermediate_size: int
+    intermediate_size: int | None
     vocab_size: int
-    tie_word_embeddings: bool = False
-
-    @abstractmethod
-    def to_architecture(self, name: str) -> Architecture:
-        """Make the value."""
-
-    def shape(self, name: str, **further: Any) -> Architecture:
-        """Make the value of the keys of all families and further fields."""
-        return Architecture(
-            name=name,
-            num_layers=self.num_hidden_layers,
-            hidden_size=self.hidden_size,
-            num_heads=self.num_attention_heads,
-            ffn_size=self.intermediate_size,
-            vocabulary_size=self.vocab_size,
-            gated_ffn=True,
-            tied_embeddings=self.tie_word_embeddings,
-            **further,
-        )
-
-
-class _LlamaForm(_Form):
-    """Llama 1 to 3; configurations before grouped-query attention lack its key."""
-
+    n_positions: int = 0
     num_key_value_heads: int | None = None
     head_dim: int | None = None
+    tie_word_embeddings: bool = False
     attention_bias: bool = False
+    attention_out_bias: bool = False
     mlp_bias: bool = False
-
-    def to_architecture(self, name: str) -> Architecture:
-        heads = self.num_key_value_heads
-        return self.shape(
-            name,
-            num_key_value_heads=self.num_attention_heads if heads is None else heads,
-            head_size=self.head_dim,
-            biases=(*(_PROJECTIONS * self.attention_bias), *(("ffn",) * self.mlp_bias)),
-        )
-
-
-class _MistralForm(_Form):
-    num_key_value_heads: int
-    head_dim: int | None = None
+    qkv_bias: bool = False
+    use_bias: bool = False
+    use_qkv_bias: bool = False
+    use_qk_norm: bool = True
     sliding_window: int | None = None
-
-    def to_architecture(self, name: str) -> Architecture:
-        return self.shape(
-            name,
-            num_key_value_heads=self.num_key_value_heads,
-            head_size=self.head_dim,
-            attention_window=self.sliding_window,
-        )
-
-
-class _MixtralForm(_MistralForm):
-    num_local_experts: int
-    num_experts_per_tok: int
-
-    def to_architecture(self, name: str) -> Architecture:
-        return self.shape(
-            name,
-            num_key_value_heads=self.num_key_value_heads,
-            head_size=self.head_dim,
-            attention_window=self.sliding_window,
-            experts=MixtureOfExperts(
-                num_experts=self.num_local_experts,
-                experts_per_token=self.num_experts_per_tok,
-                expert_ffn_size=self.intermediate_size,
-            ),
-        )
-
-
-class _QwenForm(_Form):
-    """Keys of Qwen2 and Qwen3; their windows, which some layers have, are not read."""
-
-    num_key_value_heads: int
-    use_sliding_window: Literal[False] = False
-
-
-class _Qwen2Form(_QwenForm):
-    def to_architecture(self, name: str) -> Architecture:
-        return self.shape(name, num_key_value_heads=self.num_key_value_heads, biases=("qkv",))
-
-
-class _Qwen3Form(_QwenForm):
-    head_dim: int
-    attention_bias: bool = False
-
-    def to_architecture(self, name: str) -> Architecture:
-        return self.shape(name, **self.attention())
-
-    def attention(self) -> dict[str, Any]:
-        """Fields of attention."""
-        return {
-            "num_key_value_heads": self.num_key_value_heads,
-            "head_size": self.head_dim,
-            "biases": _PROJECTIONS * self.attention_bias,
-            "qk_norm": True,
-        }
-
-
-class _QwenExpertsForm(_QwenForm):
-    """Keys of the experts of Qwen2 and Qwen3: every ``decoder_sparse_step``-th layer has them."""
-
-    num_experts: int
-    num_experts_per_tok: int
-    moe_intermediate_size: int
-    decoder_sparse_step: int = 1
-    mlp_only_layers: list[int] = []
-
-    def experts(self, **shared: Any) -> MixtureOfExperts:
-        """Make the mixture of experts."""
-        if self.decoder_sparse_step < 1:
-            raise ValueError(
-                f"decoder_sparse_step: must be at least 1, got {self.decoder_sparse_step}"
-            )
-        return MixtureOfExperts(
-            num_experts=self.num_experts,
-            experts_per_token=self.num_experts_per_tok,
-            expert_ffn_size=self.moe_intermediate_size,
-            dense_layers=tuple(
-                layer
-                for layer in range(self.num_hidden_layers)
-                if layer in self.mlp_only_layers or (layer + 1) % self.decoder_sparse_step
-            ),
-            **shared,
-        )
-
-
-class _Qwen2ExpertsForm(_QwenExpertsForm):
-    shared_expert_intermediate_size: int
-    qkv_bias: bool = True
-
-    def to_architecture(self, name: str) -> Architecture:
-        return self.shape(
-            name,
-            num_key_value_heads=self.num_key_value_heads,
-            biases=("qkv",) * self.qkv_bias,
-            experts=self.experts(
-                shared_ffn_size=self.shared_expert_intermediate_size, shared_scale=True
-            ),
-        )
-
-
-class _Qwen3ExpertsForm(_QwenExpertsForm, _Qwen3Form):
-    def to_architecture(self, name: str) -> Architecture:
-        return self.shape(name, **self.attention(), experts=self.experts())
-
-
-class _DeepSeekForm(_Form):
-    """Keys of DeepSeek-V2 and V3; ``noaux_tc`` chooses experts by scores that have a bias."""
-
-    q_lora_rank: int | None
-    kv_lora_rank: int
-    qk_nope_head_dim: int
-    qk_rope_head_dim: int
-    v_head_dim: int
-    n_routed_experts: int
-    num_experts_per_tok: int
-    moe_intermediate_size: int
+    attention_chunk_size: int | None = None
+    use_sliding_window: bool = True
+    max_window_layers: int = 0
+    sliding_window_pattern: int | str | None = None
+    no_rope_layer_interval: int | None = None
+    layer_types: list[str] | None = None
+    q_lora_rank: int | None = None
+    kv_lora_rank: int | None = None
+    qk_nope_head_dim: int = 0
+    qk_rope_head_dim: int = 0
+    v_head_dim: int = 0
+    topk_method: str = ""
+    num_experts: int | None = None
+    num_experts_per_tok: int | None = None
+    moe_intermediate_size: int | None = None
+    shared_expert_intermediate_size: int | None = None
+    intermediate_size_mlp: int | None = None
     n_shared_experts: int | None = None
-    first_k_dense_replace: int
+    mlp_only_layers: list[int] | None = None
+    first_k_dense_replace: int = 0
     moe_layer_freq: int = 1
-    topk_method: str = "greedy"
+    decoder_sparse_step: int = 1
+    interleave_moe_layer_step: int = 1
+
+
+class _LatentKeys(_Keys):
     attention_bias: Literal[False] = False
-
-    def to_architecture(self, name: str) -> Architecture:
-        if self.moe_layer_freq < 1:
-            raise ValueError(f"moe_layer_freq: must be at least 1, got {self.moe_layer_freq}")
-        return self.shape(
-            name,
-            num_key_value_heads=self.num_attention_heads,
-            latent_attention=LatentAttention(
-                query_rank=self.q_lora_rank,
-                key_value_rank=self.kv_lora_rank,
-                plain_head_size=self.qk_nope_head_dim,
-                rotary_head_size=self.qk_rope_head_dim,
-                value_head_size=self.v_head_dim,
-            ),
-            experts=MixtureOfExperts(
-                num_experts=self.n_routed_experts,
-                experts_per_token=self.num_experts_per_tok,
-                expert_ffn_size=self.moe_intermediate_size,
-                shared_ffn_size=self.moe_intermediate_size * (self.n_shared_experts or 0),
-                router_bias=self.topk_method == "noaux_tc",
-                dense_layers=tuple(
-                    layer
-                    for layer in range(self.num_hidden_layers)
-                    if layer < self.first_k_dense_replace or layer % self.moe_layer_freq
-                ),
-            ),
-        )
-
-
-class _DeepSeekV3Form(_DeepSeekForm):
-    topk_method: str = "noaux_tc"
-
-
-FAMILIES: Mapping[str, type[_Form]] = {
-    "llama": _LlamaForm,
-    "mistral": _MistralForm,
-    "mixtral": _MixtralForm,
-    "qwen2": _Qwen2Form,
-    "qwen2_moe": _Qwen2ExpertsForm,
-    "qwen3": _Qwen3Form,
-    "qwen3_moe": _Qwen3ExpertsForm,
-    "deepseek_v2": _DeepSeekForm,
-    "deepseek_v3": _DeepSeekV3Form,
-}
-"""Forms by ``model_type``."""
 
 
 def from_config(content: object, name: str) -> Architecture:
@@ -242,23 +99,171 @@ def from_config(content: object, name: str) -> Architecture:
     Raises
     ------
     ValueError
-        If the family is unknown or a key is missing or wrong; the message names the key, what is
+        If the kind is unknown or a key is missing or wrong; the message names the key, what is
         allowed and what came, or it is a ``pydantic.ValidationError`` that does.
     """
     if not isinstance(content, Mapping):
         raise ValueError(f"file: must be an object of keys, got {type(content).__name__}")
-    known = ", ".join(FAMILIES)
+    known = ", ".join((*KINDS, *TEXT_KINDS))
     if "model_type" not in content:
         raise ValueError(f"model_type: must be given, one of {known}")
-    family = content["model_type"]
-    form = FAMILIES.get(family) if isinstance(family, str) else None
-    if form is None:
-        raise ValueError(f"model_type: must be one of {known}; got {family!r}")
-    missing = [
-        key
-        for key, field in form.model_fields.items()
-        if field.is_required() and key not in content
-    ]
-    if missing:
-        raise ValueError(f"{', '.join(missing)}: must be given for model_type {family}")
-    return form.model_validate(content).to_architecture(name)
+    model_type = content["model_type"]
+    part = next((content[key] for key in _PARTS if isinstance(content.get(key), Mapping)), None)
+    if part is not None:
+        outer = {key: content[key] for key in ("tie_word_embeddings",) if key in content}
+        inner = part.get("model_type", TEXT_KINDS.get(str(model_type), model_type))
+        defaults = _shape_of(KINDS[inner]) if isinstance(inner, str) and inner in KINDS else {}
+        return from_config(defaults | _renamed(part) | outer | {"model_type": inner}, name)
+    kind = TEXT_KINDS.get(str(model_type), model_type)
+    if isinstance(kind, str) and kind in KINDS:
+        return architecture_of(KINDS[kind], content, name, kind)
+    if str(model_type) in OTHER_LAYERS:
+        raise ValueError(
+            f"model_type: {model_type} has layers of {OTHER_LAYERS[model_type]}; only layers of "
+            "attention and a feed-forward are counted"
+        )
+    refusal = f"model_type: must be one of {known}; got {model_type!r}"
+    if not isinstance(model_type, str) or find_spec("transformers") is None:
+        raise ValueError(f"{refusal}; where the extra hf is installed, transformers reads others")
+    try:
+        return transformers_library.architecture_by_library(
+            content, lambda kind, keys: architecture_of(kind, keys, name, model_type)
+        )
+    except ValueError as error:
+        raise ValueError(f"{refusal}; {error}") from error
+
+
+def _shape_of(kind: ModelKind) -> dict[str, object]:
+    return dict(zip(SHAPE_KEYS, kind.shape, strict=True))
+
+
+def _renamed(content: Mapping[str, Any]) -> dict[str, Any]:
+    return {_SAME.get(key, key): value for key, value in content.items()}
+
+
+def architecture_of(
+    kind: ModelKind, content: Mapping[str, Any], name: str, model_type: str
+) -> Architecture:
+    """Make the architecture of a file's keys by the row of its kind.
+
+    Raises
+    ------
+    ValueError
+        As `from_config`.
+    """
+    given = _renamed(content)
+    read = {key: given.get(key, default) for key, default in kind.defaults.items()}
+    shape = {key: given[key] for key in SHAPE_KEYS if key in given}
+    values = read | shape | {"layer_types": given.get("layer_types")}
+    needed = [key for key in SHAPE_KEYS if key not in values]
+    needed += [key for key in ("num_experts", "num_experts_per_tok")
+               if key in kind.defaults and values[key] is None]  # fmt: skip
+    if needed:
+        raise ValueError(f"{', '.join(needed)}: must be given for model_type {model_type}")
+    keys = (_LatentKeys if "kv_lora_rank" in read else _Keys).model_validate(values)
+    window, whole = _window(keys)
+    heads = keys.num_attention_heads
+    latent = _latent_attention(keys)
+    has_norms = keys.use_qk_norm and latent is None
+    return Architecture(
+        name=name,
+        num_layers=keys.num_hidden_layers,
+        hidden_size=keys.hidden_size,
+        num_heads=heads,
+        num_key_value_heads=heads if latent else keys.num_key_value_heads or heads,
+        ffn_size=keys.intermediate_size_mlp or keys.intermediate_size or 4 * keys.hidden_size,
+        vocabulary_size=keys.vocab_size,
+        gated_ffn=kind.gated_ffn,
+        tied_embeddings=keys.tie_word_embeddings,
+        num_positions=keys.n_positions,
+        head_size=None if latent else keys.head_dim,
+        biases=_biases(kind, keys),
+        num_norms=kind.num_norms,
+        qk_norm=has_norms and kind.qk_norm == "head",
+        whole_qk_norm=has_norms and kind.qk_norm == "all",
+        attention_sinks=kind.attention_sinks,
+        attention_window=window,
+        full_attention_layers=whole,
+        latent_attention=latent,
+        experts=_experts(kind, keys),
+    )
+
+
+def _biases(kind: ModelKind, keys: _Keys) -> tuple[Bias, ...]:
+    found = dict.fromkeys(kind.biases)
+    for key, parts in _OF_KEY.items():
+        if getattr(keys, key):
+            found |= dict.fromkeys(parts)
+    if not kind.output_bias and not keys.attention_out_bias:
+        found.pop("output", None)
+    order: tuple[Bias, ...] = ("qkv", "output", "ffn", "norm")
+    return tuple(part for part in order if part in found)
+
+
+def _window(keys: _Keys) -> tuple[int | None, tuple[int, ...]]:
+    """Window of attention, and the layers without it."""
+    window = keys.attention_chunk_size or keys.sliding_window
+    layers, types = range(keys.num_hidden_layers), keys.layer_types
+    every = keys.sliding_window_pattern or keys.no_rope_layer_interval
+    if types is None:
+        number = len(every) if isinstance(every, str) else every
+        whole = tuple(
+            layer
+            for layer in layers
+            if layer < keys.max_window_layers or (number and not (layer + 1) % number)
+        )
+        if not keys.use_sliding_window:
+            return None, ()
+    else:
+        for layer, each in enumerate(types):
+            if each not in (*_WHOLE, *_WINDOWED):
+                raise ValueError(
+                    f"layer_types: must be of {', '.join((*_WHOLE, *_WINDOWED))}; got {each!r} "
+                    f"for layer {layer}"
+                )
+        if len(types) != len(layers):
+            raise ValueError(
+                f"layer_types: must be one for each of {len(layers)} layers, got {len(types)}"
+            )
+        whole = tuple(layer for layer in layers if types[layer] in _WHOLE)
+    return (window, whole) if window and len(whole) < len(layers) else (None, ())
+
+
+def _latent_attention(keys: _Keys) -> LatentAttention | None:
+    if keys.kv_lora_rank is None:
+        return None
+    return LatentAttention(
+        query_rank=keys.q_lora_rank,
+        key_value_rank=keys.kv_lora_rank,
+        plain_head_size=keys.qk_nope_head_dim,
+        rotary_head_size=keys.qk_rope_head_dim,
+        value_head_size=keys.v_head_dim,
+    )
+
+
+def _experts(kind: ModelKind, keys: _Keys) -> MixtureOfExperts | None:
+    if keys.num_experts is None or keys.num_experts_per_tok is None:
+        return None
+    steps = ("moe_layer_freq", "decoder_sparse_step", "interleave_moe_layer_step")
+    for key in steps:
+        if getattr(keys, key) < 1:
+            raise ValueError(f"{key}: must be at least 1, got {getattr(keys, key)}")
+    own = keys.moe_intermediate_size or keys.intermediate_size or 4 * keys.hidden_size
+    shared = keys.shared_expert_intermediate_size
+    return MixtureOfExperts(
+        num_experts=keys.num_experts,
+        experts_per_token=keys.num_experts_per_tok,
+        expert_ffn_size=own,
+        shared_ffn_size=own * (keys.n_shared_experts or 0) if shared is None else shared,
+        shared_scale=bool(shared),
+        router_bias=kind.router_bias or keys.topk_method == "noaux_tc",
+        dense_layers=tuple(
+            layer
+            for layer in range(keys.num_hidden_layers)
+            if layer in (keys.mlp_only_layers or ())
+            or layer < keys.first_k_dense_replace
+            or layer % keys.moe_layer_freq
+            or (layer + 1) % keys.decoder_sparse_step
+            or (layer + 1) % keys.interleave_moe_layer_step
+        ),
+    )

@@ -16,7 +16,8 @@ def is_like_gpt(architecture: Architecture) -> bool:
     """
     query = architecture.num_heads * architecture.query_head_size
     parts = (architecture.experts, architecture.latent_attention)
-    return parts == (None, None) and not architecture.qk_norm and query == architecture.hidden_size
+    norms = (architecture.num_norms, architecture.qk_norm, architecture.whole_qk_norm)
+    return (*parts, *norms, query) == (None, None, 2, False, False, architecture.hidden_size)
 
 
 def kept_elements(architecture: Architecture, layer: int = 0) -> int:
@@ -39,7 +40,7 @@ def kept_elements(architecture: Architecture, layer: int = 0) -> int:
     """
     h, experts = architecture.hidden_size, architecture.experts
     width = 4 if architecture.gated_ffn else 2
-    kept = 2 * h + _attention_elements(architecture) + 2 * h
+    kept = architecture.norm_elements + _attention_elements(architecture)
     if experts is None or not architecture.is_sparse(layer):
         return kept + width * architecture.ffn_size
     routed = experts.experts_per_token * (2 * h + width * experts.expert_ffn_size)
@@ -90,7 +91,7 @@ def replicated_elements(architecture: Architecture, layer: int = 0) -> int:
     4.0
     """
     h, experts = architecture.hidden_size, architecture.experts
-    kept = 4 * h + _latent_vectors(architecture)
+    kept = architecture.norm_elements + _latent_vectors(architecture)
     if experts is None or not architecture.is_sparse(layer):
         return kept
     routed = 2 * experts.experts_per_token * h + 2 * experts.num_experts
@@ -139,7 +140,8 @@ def _attention_elements(architecture: Architecture) -> int:
     heads, latent = architecture.num_heads, architecture.latent_attention
     query, output = heads * architecture.query_head_size, heads * architecture.value_head_size
     if latent is None:
-        normed = query + architecture.key_value_size if architecture.qk_norm else 0
+        has_norms = architecture.qk_norm or architecture.whole_qk_norm
+        normed = query + architecture.key_value_size if has_norms else 0
         return normed + query + 2 * architecture.key_value_size + output
     return _latent_vectors(architecture) + query + query + output + output
 

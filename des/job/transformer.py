@@ -42,14 +42,17 @@ ACTIVATION_BYTES = 2
 def layer_parameters(architecture: Architecture, layer: int = 0) -> int:
     """All parameters of one layer, by its index: all experts, norms and biases included."""
     matrices = layer_matrices(architecture, layer)
-    return sum(matrix.parameters for matrix in matrices) + _norm_parameters(architecture)
+    sinks = architecture.num_heads if architecture.attention_sinks else 0
+    return sum(matrix.parameters for matrix in matrices) + _norm_parameters(architecture) + sinks
 
 
 def _norm_parameters(architecture: Architecture) -> int:
-    """Norms of a layer: before attention and feed-forward, of heads, and of latent vectors."""
-    sizes = 2 * architecture.hidden_size
+    """Norms of a layer: around attention and feed-forward, of heads, and of latent vectors."""
+    sizes = architecture.num_norms * architecture.hidden_size
     if architecture.qk_norm:
         sizes += 2 * architecture.query_head_size
+    if architecture.whole_qk_norm:
+        sizes += architecture.num_heads * architecture.query_head_size + architecture.key_value_size
     latent = architecture.latent_attention
     if latent is not None:
         sizes += (latent.query_rank or 0) + latent.key_value_rank
@@ -150,7 +153,7 @@ def layer_flops(
     tokens = batch_size * sequence
     matrices = layer_matrices(architecture, layer)
     head_sizes = architecture.query_head_size + architecture.value_head_size
-    seen = min(sequence, architecture.attention_window or sequence)
+    seen = min(sequence, architecture.window_of(layer) or sequence)
     return PassFlops(
         matrix_flops=float(tokens * sum(matrix.flops_per_token for matrix in matrices)),
         attention_flops=float(2 * tokens * seen * architecture.num_heads * head_sizes),

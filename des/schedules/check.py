@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise
-from typing import NamedTuple
+from typing import NamedTuple, cast, get_args
 
-from des.schedules.operations import MESSAGE_OF, Operation, Order, Orders
+from des.schedules.operations import MESSAGE_OF, Operation, Order, Orders, Pass
 from des.schedules.pipeline import Pipeline
 
 
@@ -14,8 +14,38 @@ class DeadlockError(ValueError):
     """Workers wait for each other for ever, as orders or receives ask them to."""
 
 
+def check_schedule(
+    name: str, orders: object, device_of_stage: Sequence[int], num_microbatches: int
+) -> Orders:
+    """Return the orders that a schedule's maker gave; refuse those that no workers can execute.
+
+    Raises
+    ------
+    ValueError
+        As `check_orders`, or if there is anything but tuples of operations, at least one each.
+    DeadlockError
+        As `completion_order`.
+    """
+    owner = f"schedule {name}"
+    for worker, order in enumerate(orders if isinstance(orders, tuple) else (orders,)):
+        for one in order if isinstance(order, tuple) and order else (order,):
+            if not isinstance(one, Operation):
+                raise ValueError(
+                    f"{owner}: must give a tuple of orders, each a tuple of operations, at least "
+                    f"one; got {one!r:.80} in order {worker}"
+                )
+    found = cast(Orders, orders)
+    check_orders(found, device_of_stage, num_microbatches, owner)
+    for _ in completion_order(found, len(device_of_stage), owner):
+        pass
+    return found
+
+
 def check_orders(
-    orders: Sequence[Order], device_of_stage: Sequence[int], num_microbatches: int
+    orders: Sequence[Order],
+    device_of_stage: Sequence[int],
+    num_microbatches: int,
+    owner: str = "schedule",
 ) -> None:
     """Refuse orders that do not do every pass of every microbatch once, or do one too early.
 
@@ -33,64 +63,65 @@ def check_orders(
         for operation in order:
             first_of_stage.setdefault(operation.stage, operation)
         for operation in first_of_stage.values():
-            if not 0 <= operation.stage < len(device_of_stage):
+            if operation.stage not in range(len(device_of_stage)):
                 raise ValueError(
-                    f"schedule: stages must be numbered 0 to {len(device_of_stage) - 1}, "
+                    f"{owner}: stages must be numbered 0 to {len(device_of_stage) - 1}, "
                     f"got {operation}"
                 )
             if worker_of_stage.setdefault(operation.stage, worker) != worker:
-                raise ValueError(f"schedule: a stage must be in one order, got {operation} in two")
+                raise ValueError(f"{owner}: a stage must be in one order, got {operation} in two")
         if len({device_of_stage[stage] for stage in first_of_stage}) > 1:
             raise ValueError(
-                f"schedule: an order must hold stages of one device, got several in order {worker}"
+                f"{owner}: an order must hold stages of one device, got several in order {worker}"
             )
     for stage in range(len(device_of_stage)):
         order = orders[worker_of_stage[stage]] if stage in worker_of_stage else ()
         own = [operation for operation in order if operation.stage == stage]
-        _check_stage(stage, own, num_microbatches)
+        _check_stage(owner, stage, own, num_microbatches)
 
 
-def _check_stage(stage: int, order: Sequence[Operation], num_microbatches: int) -> None:
+def _check_stage(owner: str, stage: int, order: Sequence[Operation], num_microbatches: int) -> None:
     position: dict[tuple[str, int], int] = {
         (kind, microbatch): at for at, (kind, microbatch, _) in enumerate(order)
     }
-    if _is_halved_in_turn(position, len(order), num_microbatches):
+    if _is_in_turn(position, len(order), num_microbatches):
         return
     for (kind, microbatch), count in Counter((one.kind, one.microbatch) for one in order).items():
-        if count > 1 or kind not in "FBDW" or not 0 <= microbatch < num_microbatches:
+        is_known = kind in get_args(Pass) and microbatch in range(num_microbatches)
+        if count > 1 or not is_known:
             raise ValueError(
-                f"schedule: every pass of each of {num_microbatches} microbatches must be done "
+                f"{owner}: every pass of each of {num_microbatches} microbatches must be done "
                 f"once, got {Operation(kind, microbatch, stage)} {count}x"
             )
     for microbatch in range(num_microbatches):
         passes = [kind for kind in "FBDW" if (kind, microbatch) in position]
         if passes not in (["F", "B"], ["F", "D", "W"]):
             raise ValueError(
-                f"schedule: stage {stage} must do F and B, or F, D and W, of microbatch "
+                f"{owner}: stage {stage} must do F and B, or F, D and W, of microbatch "
                 f"{microbatch}; got {', '.join(passes) or 'nothing'}"
             )
         for early, late in pairwise(passes):
             if position[late, microbatch] < position[early, microbatch]:
                 raise ValueError(
-                    f"schedule: stage {stage} must do {early}{microbatch} before "
+                    f"{owner}: stage {stage} must do {early}{microbatch} before "
                     f"{late}{microbatch}, got the reverse"
                 )
 
 
-def _is_halved_in_turn(
+def _is_in_turn(
     position: Mapping[tuple[str, int], int], num_operations: int, num_microbatches: int
 ) -> bool:
-    """Whether a stage does F, D and W of every microbatch, in turn, and nothing else.
+    """Whether a stage does F and B, or F, D and W, of every microbatch, in turn, and nothing else.
 
-    The usual case is recognised by its arrays; any other is checked pass by pass.
+    The usual cases are recognised by their positions; any other is checked pass by pass.
     """
-    if not len(position) == num_operations == 3 * num_microbatches:
+    passes = "FDW" if ("D", 0) in position else "FB"
+    if not len(position) == num_operations == len(passes) * num_microbatches:
         return False
     nowhere = len(position)
     return all(
-        position.get(("F", each), nowhere)
-        < position.get(("D", each), -1)
-        < position.get(("W", each), -1)
+        position.get((early, each), nowhere) < position.get((late, each), -1)
+        for early, late in pairwise(passes)
         for each in range(num_microbatches)
     )
 
@@ -108,7 +139,9 @@ def input_of(operation: Operation, num_stages: int) -> tuple[str, int, int] | No
     return ("B", microbatch, stage + 1)
 
 
-def completion_order(orders: Sequence[Order], num_stages: int) -> Iterator[tuple[int, Operation]]:
+def completion_order(
+    orders: Sequence[Order], num_stages: int, owner: str = "schedule"
+) -> Iterator[tuple[int, Operation]]:
     """Yield (worker, operation) so that everything comes after what it waits for.
 
     Raises
@@ -140,7 +173,7 @@ def completion_order(orders: Sequence[Order], num_stages: int) -> Iterator[tuple
         position[worker] = at
     stuck = [str(order[at]) for order, at in zip(orders, position, strict=True) if at < len(order)]
     if stuck:
-        raise DeadlockError(f"schedule: deadlock, waiting for their inputs: {', '.join(stuck)}")
+        raise DeadlockError(f"{owner}: deadlock, waiting for their inputs: {', '.join(stuck)}")
 
 
 @lru_cache(maxsize=1024)

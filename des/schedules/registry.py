@@ -10,7 +10,7 @@ from des.base.checks import MOST_ITEMS
 from des.base.lazy import lazy
 from des.base.offers import OfferedRows
 from des.schedules.automatic import automatic_zero_bubble
-from des.schedules.check import check_order_memory, check_orders
+from des.schedules.check import check_order_memory, check_schedule
 from des.schedules.deep_1f1b import deep_1f1b
 from des.schedules.flush import gpipe, one_f_one_b
 from des.schedules.greedy import greedy
@@ -231,10 +231,21 @@ def has_pace(name: str) -> bool:
 
 @lru_cache(maxsize=1024)
 def stage_orders(name: str, num_stages: int, num_microbatches: int) -> Orders:
-    """Orders of all stages under a static schedule, remembered for the next call."""
+    """Orders of all stages under a static schedule, checked and remembered for the next call.
+
+    Raises
+    ------
+    ValueError
+        If the orders cannot be executed, one stage each; it names schedule, stage and operation.
+    """
     schedule, factor = schedule_named(name)
     assert schedule.static is not None, f"{name} looks at the pipeline"
-    return schedule.static(num_stages, num_microbatches, factor)
+    orders = schedule.static(num_stages, num_microbatches, factor)
+    checked = check_schedule(name, orders, range(num_stages), num_microbatches)
+    for stage, order in enumerate(checked):
+        if order[0].stage != stage:
+            raise ValueError(f"schedule {name}: order {stage} must be of its stage, got {order[0]}")
+    return checked
 
 
 @lru_cache(maxsize=256)
@@ -249,8 +260,12 @@ def schedule_orders(name: str, pipeline: Pipeline) -> Orders:
     schedule, factor = schedule_named(name)
     if schedule.of_pipeline is None:
         return stage_orders(name, pipeline.num_stages, pipeline.num_microbatches)
-    orders = schedule.of_pipeline(pipeline, factor)
-    check_orders(orders, pipeline.device_of_stage, pipeline.num_microbatches)
+    orders = check_schedule(
+        name,
+        schedule.of_pipeline(pipeline, factor),
+        pipeline.device_of_stage,
+        pipeline.num_microbatches,
+    )
     if schedule.factor is not None and schedule.limits_memory:
         check_order_memory(orders, with_memory(pipeline, factor))
     return orders

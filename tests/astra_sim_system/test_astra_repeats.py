@@ -82,6 +82,62 @@ def test_a_run_is_the_same_with_every_phase_simulated(case, backend, num_queues)
     assert simulated(case, backend, num_queues) == simulated(in_full(case), backend, num_queues)
 
 
+@st.composite
+def met_again(draw: st.DrawFn) -> Case:
+    """Phases of which all start at one tick, each time some positions further round.
+
+    Every NPU computes for 20 us between collectives, in two parts: the shorter the first one, the
+    earlier the NPU comes in the order of the tick.
+    """
+    topology = draw(st.sampled_from(["Ring", "FullyConnected", "Switch"]))
+    num_npus = draw(st.sampled_from([4, 8]))
+    algorithm = draw(st.sampled_from([*["halvingDoubling"] * 4, *ALGORITHMS]))
+    kinds = [ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER]
+    kinds += [] if algorithm == "halvingDoubling" else [ALL_TO_ALL]
+    kind, sizes = draw(st.sampled_from(kinds)), draw(st.sampled_from([[2**20], [4096, 2**20]]))
+    ranks = [[] for _ in range(num_npus)]
+    parts = draw(st.permutations(range(1, num_npus + 1)))
+    for number in range(draw(st.integers(2, 4))):
+        first, further = 3 * number, draw(st.integers(0, num_npus - 1))
+        for nodes, part in zip(ranks, parts[further:] + parts[:further], strict=True):
+            nodes.append(compute(first, part, [first - 1] if first else []))
+            nodes.append(compute(first + 1, 20 - part, [first]))
+            nodes.append(collective(first + 2, kind, sizes[number % len(sizes)], [first + 1]))
+    system = system_file(
+        algorithm,
+        scheduling_policy=draw(st.sampled_from(["LIFO", "FIFO"])),
+        preferred_dataset_splits=draw(st.integers(1, 2)),
+    )
+    return Case(ranks=ranks, network=network_file(topology, num_npus), system=system)
+
+
+@settings(max_examples=examples(60))
+@given(case=met_again(), backend=st.sampled_from(["unaware", "aware"]))
+def test_phases_met_again_in_another_order_of_members_are_as_with_every_phase_simulated(
+    case, backend
+):
+    assert simulated(case, backend) == simulated(in_full(case), backend)
+
+
+@pytest.mark.parametrize("kind", [ALL_GATHER, REDUCE_SCATTER])
+@pytest.mark.parametrize("topology", ["Ring", "Switch", "FullyConnected"])
+def test_halving_and_doubling_begun_by_another_member_ends_in_its_own_order(kind, topology):
+    """NPU 0 starts first, then NPU 1: partners are not the same positions further on."""
+    ranks = [
+        [
+            compute(0, 1),
+            collective(1, kind, 2**20, [0]),
+            compute(2, part, [1]),
+            compute(3, 5 - part, [2]),
+            collective(4, kind, 2**20, [3]),
+        ]
+        for part in (4, 1, 2, 3)
+    ]
+    case = Case(ranks=ranks, network=network_file(topology), system=system_file("halvingDoubling"))
+
+    assert simulated(case, "aware") == simulated(in_full(case), "aware")
+
+
 @pytest.mark.parametrize("backend", ["unaware", "aware"])
 @pytest.mark.parametrize("topology", ["Ring", "Switch", "FullyConnected"])
 @pytest.mark.parametrize("algorithm", ["ring", "direct", "halvingDoubling"])

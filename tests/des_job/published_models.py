@@ -102,7 +102,7 @@ PUBLISHED = (
     PublishedModel("mistralai/Mistral-7B-v0.3", _config(
         "mistral", (32, 4096, 32, 8, 14336, 32768), sliding_window=None), 7_248_023_552),
     PublishedModel("mistralai/Mistral-Nemo-Base-2407", _config(
-        "mistral", (40, 5120, 32, 8, 14336, 131072), head_dim=128),
+        "mistral", (40, 5120, 32, 8, 14336, 131072), head_dim=128, sliding_window=None),
         12_247_782_400, "mistral_nemo_12b"),
     PublishedModel("Qwen/Qwen2.5-0.5B", _config(
         "qwen2", (24, 896, 14, 2, 4864, 151936), tied=True, use_sliding_window=False),

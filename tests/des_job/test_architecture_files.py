@@ -15,7 +15,7 @@ from published_models import DEEPSEEK_V3, PUBLISHED
 from des import ARCHITECTURES, build_workload
 from des.job.architecture import Architecture, LatentAttention, MixtureOfExperts
 from des.job.architecture_files import read_architecture
-from des.job.hugging_face import FAMILIES
+from des.job.model_kinds import KINDS, TEXT_KINDS
 from des.job.models import architecture_named
 from des.job.transformer import model_parameters
 
@@ -160,14 +160,15 @@ def test_a_missing_field_is_named(tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (LLAMA | {"model_type": "gpt2"}, f"model_type: must be one of {', '.join(FAMILIES)}; got"),
+        (LLAMA | {"model_type": "bert"},
+         f"model_type: must be one of {', '.join((*KINDS, *TEXT_KINDS))}; got"),
         (LLAMA | {"model_type": ["llama"]}, "model_type: must be one of llama, "),
         ({"topology": "hierarchical"}, "model_type: must be given, one of llama, mistral, "),
         ([], "file: must be an object of keys, got list"),
         (LLAMA | {"hidden_size": "4096"}, "hidden_size: Input should be a valid integer"),
         (LLAMA | {"num_attention_heads": 33}, "num_key_value_heads must divide the 33 num_heads"),
-        (LLAMA | {"model_type": "qwen2", "use_sliding_window": True},
-         "use_sliding_window: Input should be False, got True"),
+        (LLAMA | {"model_type": "qwen2", "use_sliding_window": 1},
+         "use_sliding_window: Input should be a valid boolean, got 1"),
         (QWEN_EXPERTS | {"decoder_sparse_step": 0}, "decoder_sparse_step: must be at least 1"),
         (DEEPSEEK_V3 | {"moe_layer_freq": 0}, "moe_layer_freq: must be at least 1, got 0"),
         (DEEPSEEK_V3 | {"num_experts_per_tok": 257}, "experts: experts_per_token must be a whole"),

@@ -4,6 +4,8 @@ Where all NPUs of a network of one dimension start the same phase at one tick an
 under way, what happens until its end depends on the phase and the order of its members alone: all
 times are whole nanoseconds from its start on, and every place of the network is like every other.
 The first such phase is simulated and its end is kept: how much later, in which order of members.
+Members of rings and direct exchanges meet others at fixed distances, so only how the members stand
+to the first one matters; those of halving-doubling meet others that depend on their own position.
 """
 
 from typing import Any
@@ -16,7 +18,10 @@ from astra_sim.system.phases import PhaseRun
 Pattern = tuple[Any, ...]
 """Key of a phase: kind, algorithm, direction, bytes, and the order of its members."""
 
-ROUND = ("ring", "direct", "halvingDoubling")
+TURNING = ("ring", "direct")
+"""Algorithms whose phases are the same if every member stands so many positions further on."""
+
+ROUND = (*TURNING, "halvingDoubling")
 """Algorithms that treat all members alike."""
 
 
@@ -29,8 +34,8 @@ class _Course:
         self, pattern: Pattern, first: PhaseRun, *, start_ns: int, num_events: int
     ) -> None:
         self.pattern = pattern
-        self.first = first.phase.plan.position
-        """Position of the member that starts first."""
+        self.first = _first_position(first)
+        """Position that those of the pattern are counted from."""
         self.tag = first.tag
         self.start_ns = start_ns
         self.end_ns = start_ns
@@ -113,7 +118,7 @@ class RepeatedPhases:
         }
         if len(phases) > 1 or len({run.tag for run in runs}) > 1:
             return None
-        first, n = runs[0].phase.plan.position, len(runs)
+        first, n = _first_position(runs[0]), len(runs)
         return *phases.pop(), tuple((run.phase.plan.position - first) % n for run in runs)
 
     def _foresee(self, course: _Course, runs: list[PhaseRun]) -> None:
@@ -125,10 +130,17 @@ class RepeatedPhases:
         queue.due[queue.now].clear()
         queue.num_events += course.num_events
         of_position = {run.phase.plan.position: run for run in runs}
+        further = _first_position(runs[0]) - course.first
         for position in course.order:
-            run = of_position[(position - course.first + runs[0].phase.plan.position) % n]
+            run = of_position[(position + further) % n]
             run.npu.timers.forget(queue.now)
             queue.insert(end_ns, run.npu.timers.batch_of(end_ns, run.end_now, None))
+
+
+def _first_position(run: PhaseRun) -> int:
+    """Position of the member that starts first, where members may turn; else 0."""
+    plan = run.phase.plan
+    return plan.position if plan.algorithm.name in TURNING else 0
 
 
 def _ends_in_no_time(run: PhaseRun) -> bool:
