@@ -11,11 +11,13 @@ from agents.search.candidates import Candidate
 from agents.search.chains import Chain, SiteChains
 from agents.search.figure_tables import FigureTables
 from agents.search.foreseen import ForeseenTimes
+from agents.search.kernels.levels import write_least_s
 from agents.search.kernels.pipeline_times import MISFIT, staged_pipeline_s
 from agents.search.kernels.records import Room, SiteFigures, SiteLevels, TimingRules, new_room
 from agents.search.kernels.splits import better_split, survey
 from agents.search.kernels.stages import better_counts
 from agents.search.settings import BoundSetting, together_of
+from agents.search.shared_parts import SharedParts
 from des import Corrections, Topology
 from des.plan.plan import split_evenly
 
@@ -29,12 +31,21 @@ _MOST_PASSES = 30_000
 """Most passes of an iteration of which every change of a split is simulated to its end."""
 
 
+LeastTimes = tuple[np.ndarray, float]
+"""Bounds of some chains, see `levels.write_least_s`, and the least of them. [s]"""
+
+_Tools = tuple[SiteFigures, TimingRules, Room]
+"""Figures, rules and room for pipelines of a setting."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class SearchDesk:
     """Room and figures by which times of candidates are worked out.
 
     Attributes
     ----------
+    shared
+        Figures and room that this search has in common with others.
     num_judged
         Pipelines simulated so far, a list of one number.
     """
@@ -42,25 +53,23 @@ class SearchDesk:
     topology: Topology
     job: TrainingJob
     corrections: Corrections
+    shared: SharedParts = field(default_factory=SharedParts)
     num_judged: list[int] = field(default_factory=lambda: [0])
-    _figures: dict[tuple[object, ...], SiteFigures] = field(default_factory=dict)
-    _rooms: dict[tuple[int, int, int, int], Room] = field(default_factory=dict)
+    _tools: dict[tuple[BoundSetting, bool], _Tools] = field(default_factory=dict)
 
     def figures(self, setting: BoundSetting) -> SiteFigures:
-        """Figures of all sites under a setting, looked up once."""
-        key = (
-            *(setting.degrees, setting.microbatch_size, setting.recomputation),
-            *(setting.gradient_precision, setting.num_replicas, setting.has_outer_state),
-        )
-        known = self._figures.get(key)
-        if known is None:
-            known = self._figures[key] = self.tables.figures(setting)
-        return known
+        """Figures of all sites under a setting."""
+        return self.tables.figures(setting)
 
     @cached_property
     def tables(self) -> FigureTables:
         """Parts of figures that settings share."""
-        return FigureTables(topology=self.topology, job=self.job, corrections=self.corrections)
+        return FigureTables(
+            topology=self.topology,
+            job=self.job,
+            corrections=self.corrections,
+            shared=self.shared,
+        )
 
     def rules(self, setting: BoundSetting, *, is_whole: bool = False) -> TimingRules:
         """Rules of a setting; whole ones simulate all microbatches of a replica."""
@@ -84,25 +93,48 @@ class SearchDesk:
     def foreseen(self, settings: Sequence[BoundSetting]) -> ForeseenTimes:
         """Times without any wait of some settings."""
         schedules = [(one.num_chunks, one.pace.behind is not None) for one in settings]
+        levels = map(self.tables.levels, settings)
         return ForeseenTimes(
             num_layers=self.job.layer_count,
-            levels=SiteLevels(*map(np.array, zip(*map(self.tables.levels, settings), strict=True))),
+            levels=SiteLevels(*map(np.array, zip(*levels, strict=True))),
             schedules=np.array(schedules, np.int64),
         )
 
+    def least_s(self, setting: BoundSetting, chains: SiteChains) -> LeastTimes:
+        """Bounds of the times of chains, and the least of them; sizes of groups are no part."""
+        outer_s = self.tables.ways_s(setting.workload(self.job).message_bytes)
+        levels, of_chains_s = self.tables.levels(setting), np.zeros((len(chains.all), 2))
+        least_s = write_least_s(
+            *(levels, outer_s, self.job.layer_count, self.rules(setting)),
+            *(chains.rows, chains.lengths, of_chains_s),
+        )
+        return of_chains_s, least_s
+
     def survey(
-        self, setting: BoundSetting, chains: SiteChains, limit_s: float, *, ratio: float = 1.0
+        self,
+        setting: BoundSetting,
+        chains: SiteChains,
+        limit_s: float,
+        *,
+        ratio: float = 1.0,
+        least: LeastTimes | None = None,
     ) -> list[Candidate]:
-        """Quick splits of chains below a limit, and below this multiple of the quickest."""
+        """Quick splits of chains below a limit, and below this multiple of the quickest.
+
+        ``least`` are `least_s` of them, if they are known.
+        """
+        of_chains_s, least_s = least or self.least_s(setting, chains)
+        if not least_s < limit_s:
+            return []
         rows, lengths = chains.rows, chains.lengths
         splits = np.zeros((*rows.shape, 2), np.int64)
         counts = np.zeros((len(rows), self.job.layer_count), np.int64)
         times_s = np.zeros(len(rows))
-        figures, rules = self.figures(setting), self.rules(setting)
-        room = self._room(figures, rules)
+        figures, rules, room = self._tools_of(setting)
         scratch = np.zeros((rows.shape[1], 2), np.int64)
         self.num_judged[0] += survey(
-            *(figures, rules, rows, lengths, room, limit_s, ratio, splits, counts, times_s, scratch)
+            *(figures, rules, rows, lengths, of_chains_s, room, limit_s, ratio),
+            *(splits, counts, times_s, scratch),
         )
         return [
             _candidate(
@@ -116,8 +148,7 @@ class SearchDesk:
         if candidate.counts:
             return self.levelled(candidate, is_whole=is_whole)
         setting, chain = candidate.setting, np.array(candidate.chains[0])
-        figures, rules = self.figures(setting), self.rules(setting, is_whole=is_whole)
-        room = self._room(figures, rules)
+        figures, rules, room = self._tools_of(setting, is_whole=is_whole)
         split = np.array(candidate.splits[0], np.int64)
         start_s = candidate.estimate_s
         if is_whole:
@@ -140,8 +171,8 @@ class SearchDesk:
     def levelled(self, candidate: Candidate, *, is_whole: bool) -> Candidate:
         """The candidate with layers moved between stages of a site, and of sites side by side."""
         setting = candidate.setting
-        figures, rules = self.figures(setting), self.rules(setting, is_whole=is_whole)
-        room, chain = self._room(figures, rules), np.array(candidate.chains[0])
+        figures, rules, room = self._tools_of(setting, is_whole=is_whole)
+        chain = np.array(candidate.chains[0])
         split = np.array(candidate.splits[0], np.int64)
         counts = np.array(candidate.stage_layers, np.int64)
         start_s = float(staged_pipeline_s(figures, rules, chain, split, counts, room, np.inf))
@@ -197,8 +228,7 @@ class SearchDesk:
         self, setting: BoundSetting, chain: Chain, split: Sequence[tuple[int, int]]
     ) -> float:
         """Time of one replica's pipeline, all of its microbatches simulated. [s]"""
-        figures, rules = self.figures(setting), self.rules(setting, is_whole=True)
-        room = self._room(figures, rules)
+        figures, rules, room = self._tools_of(setting, is_whole=True)
         self.num_judged[0] += 1
         own = np.array(chain), np.array(split, np.int64), room.no_counts
         return float(staged_pipeline_s(figures, rules, *own, room, np.inf))
@@ -208,9 +238,17 @@ class SearchDesk:
     ) -> tuple[float, np.ndarray]:
         """`time_s` of a replica, and when the last gradients of each of its stages are made. [s]"""
         own_s = self.time_s(setting, chain, split)
-        room = self._room(self.figures(setting), self.rules(setting, is_whole=True))
+        _, _, room = self._tools_of(setting, is_whole=True)
         num_stages = sum(devices for devices, _ in split) * setting.num_chunks
         return own_s, room.made_s[:num_stages] + room.sums_s[:num_stages]
+
+    def _tools_of(self, setting: BoundSetting, *, is_whole: bool = False) -> _Tools:
+        """All that a kernel reads of a setting."""
+        known = self._tools.get((setting, is_whole))
+        if known is None:
+            figures, rules = self.figures(setting), self.rules(setting, is_whole=is_whole)
+            known = self._tools[setting, is_whole] = figures, rules, self._room(figures, rules)
+        return known
 
     def _room(self, figures: SiteFigures, rules: TimingRules) -> Room:
         """Room for the longest pipeline that there can be."""
@@ -223,9 +261,9 @@ class SearchDesk:
             held = min(ahead + depth * most + 1, rules.num_microbatches)
             short = min(short, max(rules.most_microbatches, 3 * step, int(2 * held) + step) + step)
         sizes = (max(most, 1), rules.num_chunks, 3 * rules.num_chunks * short, short)
-        if sizes not in self._rooms:
-            self._rooms[sizes] = new_room(*sizes)
-        return self._rooms[sizes]
+        if sizes not in self.shared.rooms:
+            self.shared.rooms[sizes] = new_room(*sizes)
+        return self.shared.rooms[sizes]
 
 
 def _candidate(

@@ -39,26 +39,56 @@ def level_s(levels: SiteLevels, num_layers: int, chain: np.ndarray, num_chunks: 
     return least_s
 
 
+@lean_kernel
+def write_least_s(
+    levels: SiteLevels,
+    outer_s: np.ndarray,
+    num_layers: int,
+    rules: TimingRules,
+    chains: np.ndarray,
+    lengths: np.ndarray,
+    times_s: np.ndarray,
+) -> float:
+    """Write `foreseen_s` and `_least_sent_s` of chains, (chains, 2); returns the least bound. [s]
+
+    Both are infinite where a site of the chain has no device.
+    """
+    least_s = np.inf
+    for each in range(len(chains)):
+        chain = chains[each, : lengths[each]]
+        fewest = levels.num_devices[chain[0]]
+        for at in range(1, len(chain)):
+            fewest = min(fewest, levels.num_devices[chain[at]])
+        times_s[each, 0] = times_s[each, 1] = np.inf
+        if fewest < 1:
+            continue
+        count, num_chunks, is_behind = rules.num_microbatches, rules.num_chunks, rules.pace[1] >= 0
+        times_s[each, 0] = foreseen_s(levels, num_layers, count, num_chunks, is_behind, chain)
+        times_s[each, 1] = _least_sent_s(levels, outer_s, num_layers, rules, chain)
+        least_s = min(least_s, max(times_s[each, 0], times_s[each, 1]))
+    return least_s
+
+
 @inner_kernel
-def least_sent_s(figures: SiteFigures, rules: TimingRules, chain: np.ndarray) -> float:
+def _least_sent_s(
+    levels: SiteLevels, outer_s: np.ndarray, num_layers: int, rules: TimingRules, chain: np.ndarray
+) -> float:
     """Least time of an iteration by the messages between the sites of a chain. [s]
 
     A link carries those of all chunks. Where sends block they hold up the first and last device of
     a site, so that all devices together have less time for the layers of the model.
     """
-    size, last = len(chain), figures.passes_s.shape[2] - 1
-    longest_s, rate, held_layers = 0.0, 0.0, 0.0
+    size, longest_s, rate, held_layers = len(chain), 0.0, 0.0, 0.0
     for at in range(size):
-        one_s = figures.layer_s[chain[at]]
-        rate += figures.num_devices[chain[at]] / one_s
+        one_s = levels.layer_s[chain[at]]
+        rate += levels.num_devices[chain[at]] / one_s
         if at + 1 < size:
-            down = figures.outer_s[chain[at], chain[at + 1]]
-            up = figures.outer_s[chain[at + 1], chain[at]]
+            down, up = outer_s[chain[at], chain[at + 1]], outer_s[chain[at + 1], chain[at]]
             longest_s = max(longest_s, rules.num_chunks * max(down[0], up[0]))
             held_layers += (down[0] + down[1]) / one_s
-            held_layers += (up[0] + up[1]) / figures.layer_s[chain[at + 1]]
+            held_layers += (up[0] + up[1]) / levels.layer_s[chain[at + 1]]
     if rules.is_blocking and rules.num_chunks == 1:
-        longest_s = max(longest_s, (last + held_layers) / rate)
+        longest_s = max(longest_s, (num_layers + held_layers) / rate)
     return (rules.num_microbatches - 1) * longest_s
 
 
