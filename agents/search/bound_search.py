@@ -21,8 +21,8 @@ from agents.search.copy_sets import CopySet
 from agents.search.desk import SearchDesk
 from agents.search.misfits import least_shortfall
 from agents.search.objective import PlanObjective
-from agents.search.search import PlanRequest, bound_settings, candidates_of
-from agents.search.settings import BoundSetting, unpaced_schedules
+from agents.search.search import PlanRequest, bound_settings, candidates_of, settings_of
+from agents.search.settings import unpaced_schedules
 from agents.search.shared_parts import SharedParts
 from des import EVERY_STEP, InfeasiblePlacementError
 
@@ -92,9 +92,7 @@ def search_bound(
     aim = objective or PlanObjective()
     aim.require_prices(request.topology)
     desk = _desk(request, shared)
-    settings = list(bound_settings(request))
-    by_sites = not aim.is_time_alone
-    found = candidates_of(request, desk, settings, by_sites=by_sites, among=among)
+    found = candidates_of(request, desk, by_sites=not aim.is_time_alone, among=among)
     refusals: list[str] = []
     is_time_alone = aim.is_time_alone and aim.most_s == math.inf
     rows = [
@@ -111,7 +109,7 @@ def search_bound(
         raise InfeasiblePlacementError(said)
     before = desk.num_judged[0]
     if among is None:
-        rows += _rows_of_sets(request, desk, settings, _limit_s(aim, rows))
+        rows += _rows_of_sets(request, desk, _limit_s(aim, rows))
     best = best_of_kinds(aim, _allowed(aim, rows))
     beyond = [row for row in rows if row.condition and aim.allows(row.figures)]
     return BoundFound(
@@ -170,7 +168,8 @@ def proven_bound_s(request: PlanRequest, shared: SharedParts | None = None) -> f
     """Bound of `work_bound_s` for all plans that a search chooses from. [s]"""
     trainer = request.trainer
     is_common = trainer.equal_degrees and not outer_modes(trainer)
-    return work_bound_s(_desk(request, shared), list(bound_settings(request)), is_common=is_common)
+    desk = _desk(request, shared)
+    return work_bound_s(desk, settings_of(request, desk).settings, is_common=is_common)
 
 
 def _desk(request: PlanRequest, shared: SharedParts | None) -> SearchDesk:
@@ -195,9 +194,7 @@ def best_of_kinds(aim: PlanObjective, rows: Sequence[BoundRow]) -> tuple[BoundRo
     return tuple(best_of.values())
 
 
-def _rows_of_sets(
-    request: PlanRequest, desk: SearchDesk, settings: Sequence[BoundSetting], limit_s: float
-) -> list[BoundRow]:
+def _rows_of_sets(request: PlanRequest, desk: SearchDesk, limit_s: float) -> list[BoundRow]:
     """Rows of copies that differ: that seldom exchange, or whose stages and shares differ."""
     trainer, found = request.trainer, list[list[CopySet]]()
     if request.topology.num_domains == 1:
@@ -205,7 +202,7 @@ def _rows_of_sets(
     search = CopySetSearch(
         desk=desk,
         trainer=trainer,
-        settings=[one for one in settings if one.num_chunks == 1],
+        table=settings_of(request, desk),
         limit_s=limit_s,
         token_factor=request.token_factor,
     )

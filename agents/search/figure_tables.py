@@ -21,8 +21,14 @@ from agents.search.figures import (
     sums_and_update_s,
     wires_s,
 )
-from agents.search.kernels.records import SiteFigures, SiteLevels
-from agents.search.settings import BoundSetting, Degrees, num_stages_of, together_of
+from agents.search.kernels.records import SiteFigures, SiteLevels, SiteMemory
+from agents.search.settings import (
+    BoundSetting,
+    Degrees,
+    differences,
+    num_stages_of,
+    together_of,
+)
 from agents.search.shared_parts import SharedParts
 from des import Corrections, Topology
 from des.world.access import OPEN
@@ -49,10 +55,19 @@ class FigureTables:
         return self.shared.number((self.job, inside))
 
     @cached_property
+    def _job_number(self) -> int:
+        return self.shared.number(self.job)
+
+    @cached_property
+    def bare_number(self) -> int:
+        """Number of the job and of the sites, corrections and links apart."""
+        kinds, kind_of = self._kinds
+        return self.shared.number((self._job_number, kinds, kind_of.tobytes()))
+
+    @cached_property
     def sites_number(self) -> int:
         """Number of the sites with all that counts inside them."""
-        kinds, kind_of = self._kinds
-        return self.shared.number((self._inside, kinds, kind_of.tobytes()))
+        return self.shared.number((self._inside, self.bare_number))
 
     @cached_property
     def _numbers(self) -> list[int]:
@@ -70,10 +85,6 @@ class FigureTables:
         return tuple(number), np.array([number[domain] for domain in bare], np.int64)
 
     @cached_property
-    def _memory_bytes(self) -> np.ndarray:
-        return np.array([domain.gpu_memory_bytes for domain in self.topology.domains])
-
-    @cached_property
     def _hops(self) -> tuple[np.ndarray, np.ndarray]:
         return hops_between(self.topology, self.corrections)
 
@@ -84,17 +95,11 @@ class FigureTables:
             self._ways[num_bytes] = message_ways(self._hops, num_bytes, each_s)
         return self._ways[num_bytes]
 
-    def least_way_s(self, num_bytes: float) -> float:
-        """Transfer of a message on the quickest way between two sites; infinite if none. [s]"""
-        ways_s = self.ways_s(num_bytes)[..., 0]
-        apart = ~np.eye(len(ways_s), dtype=bool)
-        return float(np.min(ways_s, where=apart, initial=np.inf))
-
     def num_devices(self, degrees: Degrees) -> np.ndarray:
         """Stages of some degrees that each site holds, (sites,)."""
         kinds, kind_of = self._kinds
         return self.shared.part(
-            ("devices", self.sites_number, degrees),
+            ("devices", self.bare_number, degrees),
             lambda: np.array([num_stages_of(kind, degrees) for kind in kinds], np.int64)[kind_of],
         )
 
@@ -137,27 +142,32 @@ class FigureTables:
         found: np.ndarray = forward + np.minimum(whole, to_input + to_weights)
         return found
 
-    def levels(self, setting: BoundSetting) -> SiteLevels:
-        """Layers that devices of all sites can do in a time, and hold."""
-        key = "levels", self.sites_number, *_differences(setting)
+    def levels(self, setting: BoundSetting) -> tuple[SiteLevels, SiteMemory]:
+        """Layers that devices of all sites can do in a time, and hold; their memory."""
+        key = "levels", self.sites_number, *differences(setting)
         return self.shared.part(key, lambda: self._levels(setting))
 
-    def _levels(self, setting: BoundSetting) -> SiteLevels:
+    def _levels(self, setting: BoundSetting) -> tuple[SiteLevels, SiteMemory]:
         num_devices = self.num_devices(setting.degrees)
         both_s = self._by_site(self._both_s, setting, num_devices)
-        return SiteLevels(
-            np.where(num_devices > 0, both_s / self.job.layer_count, np.inf),
-            num_devices,
-            self._most_layers(setting, num_devices),
-        )
-
-    def _most_layers(self, setting: BoundSetting, num_devices: np.ndarray) -> np.ndarray:
-        """Most layers whose state and activations of a microbatch a device holds, (sites,)."""
-        kept_bytes = np.array(setting.workload(self.job).sums_before.activation_bytes, float)
-        room_bytes = self._memory_bytes * setting.degrees.num_gpus
-        needed_bytes = self._state_bytes(setting) + kept_bytes
+        layer_s = np.where(num_devices > 0, both_s / self.job.layer_count, np.inf)
+        each_bytes = [domain.gpu_memory_bytes for domain in self.topology.domains]
+        room_bytes = np.array(each_bytes) * setting.degrees.num_gpus
+        _, needed_bytes, least_bytes = self._layer_bytes(setting)
         most = np.searchsorted(needed_bytes, room_bytes, side="right") - 1
-        return np.where(num_devices > 0, most, 0)
+        levels = SiteLevels(layer_s, num_devices, np.where(num_devices > 0, most, 0))
+        return levels, SiteMemory(room_bytes, least_bytes)
+
+    def _layer_bytes(self, setting: BoundSetting) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """State before each layer, also with a microbatch's activations; least of a layer, (2,)."""
+
+        def work_out() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+            kept_bytes = np.array(setting.workload(self.job).sums_before.activation_bytes, float)
+            state_bytes = self._state_bytes(setting)
+            least_bytes = np.diff([state_bytes, kept_bytes]).min(axis=1)
+            return state_bytes, state_bytes + kept_bytes, least_bytes
+
+        return self.shared.part(("bytes", self._job_number, *differences(setting)), work_out)
 
     def _state_bytes(self, setting: BoundSetting) -> np.ndarray:
         """Model state of a device before each layer."""
@@ -182,7 +192,7 @@ class FigureTables:
             If the layers of a domain have no times for the workload, such as a profile without a
             point.
         """
-        own = _differences(setting)
+        own = differences(setting)
         if own not in self._figures:
             inside = self.shared.part(
                 ("figures", self.sites_number, *own), lambda: self._inner(setting)
@@ -199,15 +209,14 @@ class FigureTables:
         passes_s = self._by_site(self._passes_s, setting, num_devices)
         ends_s = self._by_site(self._ends_s, setting, num_devices)
         wires = self._by_site(self._wires_s, setting, num_devices)
-        levels, state_bytes = self.levels(setting), self._state_bytes(setting)
+        (levels, memory), (state_bytes, _, _) = self.levels(setting), self._layer_bytes(setting)
         kept_bytes = np.array(sums.activation_bytes, float)
-        room_bytes = np.where(is_there, self._memory_bytes * degrees.num_gpus, 1.0)
         return SiteFigures(
             passes_s=passes_s,
             state_bytes=np.multiply.outer(is_there, state_bytes),
             kept_bytes=np.multiply.outer(is_there, kept_bytes),
             halved_bytes=np.multiply.outer(is_there, np.array(sums.weight_input_bytes, float)),
-            room_bytes=room_bytes,
+            room_bytes=np.where(is_there, memory.room_bytes, 1.0),
             parameters=self._parameters(setting),
             sums_s=ends_s[:, :8].reshape(-1, 2, 2, 2).copy(),
             update_s=np.ascontiguousarray(ends_s[:, 8:]),
@@ -281,14 +290,6 @@ class FigureTables:
         """Parameters before each layer, see `SiteFigures`."""
         degrees = setting.degrees
         return self.shared.part(
-            ("parameters", self._inside, degrees.expert, degrees.copies),
+            ("parameters", self._job_number, degrees.expert, degrees.copies),
             lambda: parameters_before(setting.workload(self.job), degrees.parallelism(1)),
         )
-
-
-def _differences(setting: BoundSetting) -> tuple[Hashable, ...]:
-    """All of a setting that its figures depend on."""
-    return (
-        *(setting.degrees, setting.microbatch_size, setting.recomputation),
-        *(setting.gradient_precision, setting.num_replicas, setting.has_outer_state),
-    )

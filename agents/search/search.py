@@ -21,7 +21,8 @@ from agents.search.chains import (
 )
 from agents.search.copies import copies_of
 from agents.search.desk import SearchDesk
-from agents.search.ranking import SettingFamilies
+from agents.search.ranking import ranked_families
+from agents.search.setting_table import SettingTable
 from agents.search.settings import (
     GROUP_FACTORS,
     INTERLEAVED,
@@ -98,7 +99,6 @@ class FoundCandidates:
 def candidates_of(
     request: PlanRequest,
     desk: SearchDesk,
-    settings: Sequence[BoundSetting],
     *,
     by_sites: bool = False,
     among: Sequence[Chain] | None = None,
@@ -107,29 +107,27 @@ def candidates_of(
 
     Parameters
     ----------
-    settings
-        Those of the request.
     by_sites
         Search every set of sites by itself, for objectives other than time.
     among
         Pipelines of these chains alone, as they are or the other way round; None: all candidates.
     """
-    families = SettingFamilies(desk=desk, settings=settings)
+    table = settings_of(request, desk)
     single = [(site,) for site in range(request.topology.num_domains)] if among is None else []
-    several = _chains(request, families) if among is None else among
+    several = _chains(request, desk, table) if among is None else among
     is_large, groups = request.topology.num_domains > MOST_ENUMERATED, []
     for chains in _apart(single, several, by_sites=by_sites):
         if len(chains[0]) == 1:
-            groups.append(_single(request, families, chains))
+            groups.append(_single(desk, table, chains))
             continue
-        found = surveyed(families, chains)
+        found = surveyed(desk, table, chains)
         if found and is_large and among is None and not by_sites:
             found = walk_chains(desk, found, _most_sites(request))
         groups.append(improved(desk, found, turns=is_large or among is not None))
     if among is not None:
         return FoundCandidates(groups=tuple(groups), num_judged=desk.num_judged[0])
     best_s = min((one.estimate_s for group in groups for one in group), default=np.inf)
-    copies = copies_of(desk, settings, np.inf if by_sites else _NEAR * best_s)
+    copies = copies_of(desk, table, np.inf if by_sites else _NEAR * best_s)
     return FoundCandidates(groups=(*groups, tuple(copies)), num_judged=desk.num_judged[0])
 
 
@@ -141,6 +139,15 @@ def _apart(
     for chain in (*single, *several):
         groups.setdefault(frozenset(chain) if by_sites else len(chain) > 1, []).append(chain)
     return list(groups.values())
+
+
+def settings_of(request: PlanRequest, desk: SearchDesk) -> SettingTable:
+    """Return the settings of `bound_settings` as a table that searches share."""
+    asked = request.trainer, request.schedules, request.microbatch_sizes
+    return desk.shared.part(
+        ("settings", desk.tables.bare_number, asked),
+        lambda: SettingTable(settings=tuple(bound_settings(request))),
+    )
 
 
 def bound_settings(request: PlanRequest, *, fits: bool = True) -> Iterator[BoundSetting]:
@@ -220,7 +227,7 @@ def _schedules(request: PlanRequest) -> Iterator[tuple[str, int, float, bool]]:
             yield name, 1, 1.0, is_blocking
 
 
-def _chains(request: PlanRequest, families: SettingFamilies) -> list[Chain]:
+def _chains(request: PlanRequest, desk: SearchDesk, table: SettingTable) -> list[Chain]:
     """Chains of several sites: all of few sites, those of near sites of many.
 
     Both ways round: stages near the input hold more activations, so that sites divide the layers
@@ -229,11 +236,11 @@ def _chains(request: PlanRequest, families: SettingFamilies) -> list[Chain]:
     num_sites = request.topology.num_domains
     if num_sites <= MOST_ENUMERATED:
         return [chain for chain in all_chains(range(num_sites)) if len(chain) > 1]
-    _, first = next(families.ranked([tuple(range(num_sites))]), (np.inf, None))
+    _, first = next(ranked_families(desk, table, [tuple(range(num_sites))]), (np.inf, None))
     if first is None:
         return []
-    workload = first.workload(request.job)
-    way_s = families.desk.tables.ways_s(workload.message_bytes).sum(axis=-1)
+    workload = table.smallest[first].workload(request.job)
+    way_s = desk.tables.ways_s(workload.message_bytes).sum(axis=-1)
     near = near_chains(range(num_sites), way_s + way_s.T, _most_sites(request))
     return [chain for chain in near if len(chain) > 1]
 
@@ -243,19 +250,17 @@ def _most_sites(request: PlanRequest) -> int:
 
 
 def _single(
-    request: PlanRequest, families: SettingFamilies, chains: Sequence[Chain]
+    desk: SearchDesk, table: SettingTable, chains: Sequence[Chain]
 ) -> tuple[Candidate, ...]:
     """The best candidates of single sites, which are the same whatever the links."""
-    desk = families.desk
 
     def work_out() -> tuple[tuple[Candidate, ...], int]:
         before = desk.num_judged[0]
-        found = improved(desk, surveyed(families, chains), turns=False)
+        found = improved(desk, surveyed(desk, table, chains), turns=False)
         count, desk.num_judged[0] = desk.num_judged[0] - before, before
         return found, count
 
-    asked = request.trainer, request.schedules, request.microbatch_sizes
-    key = "single", desk.tables.sites_number, asked, tuple(chains)
+    key = "single", desk.tables.sites_number, table, tuple(chains)
     found, num_judged = desk.shared.part(key, work_out)
     desk.num_judged[0] += num_judged
     return found

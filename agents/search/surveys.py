@@ -7,8 +7,9 @@ import numpy as np
 
 from agents.search.candidates import Candidate
 from agents.search.chains import Chain, SiteChains
-from agents.search.desk import LeastTimes, SearchDesk
-from agents.search.ranking import SettingFamilies, family_of_setting, reaches_of
+from agents.search.desk import SearchDesk
+from agents.search.ranking import ranked_families, reaches_of
+from agents.search.setting_table import SettingTable
 
 _SLACK = 1.08
 """Estimates up to this multiple of the best are improved."""
@@ -23,34 +24,31 @@ _MOST_IMPROVED = 12
 """Most candidates whose splits are improved."""
 
 
-def surveyed(families: SettingFamilies, all_of: Sequence[Chain]) -> list[Candidate]:
+def surveyed(desk: SearchDesk, table: SettingTable, all_of: Sequence[Chain]) -> list[Candidate]:
     """Candidates by quick splits, settings of the quickest bounds first.
 
     Larger groups of microbatches are tried where groups of the pipeline's size come near, or where
     these leave a last group that the trainer cannot run.
     """
-    desk, chains = families.desk, SiteChains.of(all_of)
-    found: list[Candidate] = []
-    known: dict[tuple[object, ...], float] = {}
-    least: dict[tuple[object, ...], LeastTimes] = {}
-    best_s = np.inf
-    for bound_s, setting in families.ranked(reaches_of(desk, all_of)):
+    chains, found, best_s = SiteChains.of(all_of), list[Candidate](), np.inf
+    for bound_s, at in ranked_families(desk, table, reaches_of(desk, all_of)):
         if bound_s >= _SLACK * best_s:
             break
-        family = family_of_setting(setting)
-        if setting.group_factor > 1.0 and known.get(family, 0.0) > _NEAR * best_s:
-            continue
-        is_first = setting.num_chunks > 1 and family not in known
-        ratio = _NEAR if is_first else _SLACK
-        if family not in least:
-            least[family] = desk.least_s(setting, chains)
-        limit_s = ratio * best_s
-        own = desk.survey(setting, chains, limit_s, ratio=ratio, least=least[family])
-        own_s = min((one.estimate_s for one in own), default=np.inf)
-        if own_s < np.inf or not setting.whole_groups:
-            known.setdefault(family, own_s)
-        found += own
-        best_s = min(best_s, own_s)
+        family, known_s = table.families[at], None
+        least = desk.least_s(family[0], chains)
+        for setting in family:
+            if bound_s >= _SLACK * best_s:
+                break
+            if known_s is not None and known_s > _NEAR * best_s:
+                break
+            is_first = setting.num_chunks > 1 and known_s is None
+            ratio = _NEAR if is_first else _SLACK
+            own = desk.survey(setting, chains, ratio * best_s, ratio=ratio, least=least)
+            own_s = min((one.estimate_s for one in own), default=np.inf)
+            if known_s is None and (own_s < np.inf or not setting.whole_groups):
+                known_s = own_s
+            found += own
+            best_s = min(best_s, own_s)
     return [one for one in found if one.estimate_s <= _SLACK * best_s]
 
 

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from agents.search.kernels.records import SiteFigures, SiteLevels, TimingRules
+from agents.search.kernels.capacity import has_memory
+from agents.search.kernels.records import SiteFigures, SiteLevels, SiteMemory, TimingRules
 from des.base.jit import inner_kernel, lean_kernel
 
 
@@ -42,6 +43,7 @@ def level_s(levels: SiteLevels, num_layers: int, chain: np.ndarray, num_chunks: 
 @lean_kernel
 def write_least_s(
     levels: SiteLevels,
+    memory: SiteMemory,
     outer_s: np.ndarray,
     num_layers: int,
     rules: TimingRules,
@@ -51,7 +53,7 @@ def write_least_s(
 ) -> float:
     """Write `foreseen_s` and `_least_sent_s` of chains, (chains, 2); returns the least bound. [s]
 
-    Both are infinite where a site of the chain has no device.
+    Both are infinite where a site of the chain has no device, or no quick split fits.
     """
     least_s = np.inf
     for each in range(len(chains)):
@@ -60,10 +62,9 @@ def write_least_s(
         for at in range(1, len(chain)):
             fewest = min(fewest, levels.num_devices[chain[at]])
         times_s[each, 0] = times_s[each, 1] = np.inf
-        if fewest < 1:
+        if fewest < 1 or not has_memory(memory, levels.num_devices, num_layers, rules, chain):
             continue
-        count, num_chunks, is_behind = rules.num_microbatches, rules.num_chunks, rules.pace[1] >= 0
-        times_s[each, 0] = foreseen_s(levels, num_layers, count, num_chunks, is_behind, chain)
+        times_s[each, 0] = foreseen_s(levels, num_layers, rules, chain)
         times_s[each, 1] = _least_sent_s(levels, outer_s, num_layers, rules, chain)
         least_s = min(least_s, max(times_s[each, 0], times_s[each, 1]))
     return least_s
@@ -95,35 +96,39 @@ def _least_sent_s(
 @lean_kernel
 def write_foreseen_s(
     levels: SiteLevels,
+    memory: SiteMemory,
     num_layers: int,
     orders: np.ndarray,
+    paces: np.ndarray,
     chain: np.ndarray,
     times_s: np.ndarray,
 ) -> None:
     """Write `foreseen_s` of the sites of a chain under each of some settings. [s]
 
+    Infinite too where no quick split of them fits.
+
     Parameters
     ----------
-    levels
+    levels, memory
         Of every setting, (settings, sites) each.
     orders
-        Microbatches, chunks, and whether weight gradients stay behind, (settings, 3).
+        Microbatches, chunks, forwards ahead, and whether sends block, (settings, 4).
+    paces
+        Depth, how far weight gradients stay behind, and size of groups, (settings, 3).
     """
     for each in range(len(times_s)):
         own = SiteLevels(levels.layer_s[each], levels.num_devices[each], levels.most_layers[each])
-        count, num_chunks, is_behind = orders[each, 0], orders[each, 1], orders[each, 2] > 0
-        times_s[each] = foreseen_s(own, num_layers, count, num_chunks, is_behind, chain)
+        held = SiteMemory(memory.room_bytes[each], memory.layer_bytes[each])
+        pace = (paces[each, 0], paces[each, 1], orders[each, 2])
+        count, chunks, blocks = orders[each, 0], orders[each, 1], orders[each, 3] > 0
+        rules = TimingRules(pace, chunks, paces[each, 2], blocks, False, False, count, 0)
+        times_s[each] = np.inf
+        if has_memory(held, own.num_devices, num_layers, rules, chain):
+            times_s[each] = foreseen_s(own, num_layers, rules, chain)
 
 
 @inner_kernel
-def foreseen_s(
-    levels: SiteLevels,
-    num_layers: int,
-    num_microbatches: int,
-    num_chunks: int,
-    is_behind: bool,
-    chain: np.ndarray,
-) -> float:
+def foreseen_s(levels: SiteLevels, num_layers: int, rules: TimingRules, chain: np.ndarray) -> float:
     """Time of an iteration without any wait: one microbatch all the way, then the busiest device.
 
     The fastest site's layers stand for all of the way, and the time of several chunks is shared.
@@ -133,11 +138,11 @@ def foreseen_s(
     fastest_s = np.inf
     for at in range(len(chain)):
         fastest_s = min(fastest_s, levels.layer_s[chain[at]])
-    way_s = 0.0 if is_behind else num_layers * fastest_s / num_chunks
-    busiest_s = level_s(levels, num_layers, chain, num_chunks)
+    way_s = 0.0 if rules.pace[1] >= 0.0 else num_layers * fastest_s / rules.num_chunks
+    busiest_s = level_s(levels, num_layers, chain, rules.num_chunks)
     if busiest_s == np.inf:
         return np.inf
-    found_s: float = (num_microbatches - 1) * busiest_s + max(way_s, busiest_s)
+    found_s: float = (rules.num_microbatches - 1) * busiest_s + max(way_s, busiest_s)
     return found_s
 
 
