@@ -15,9 +15,10 @@ from agents.decision.bound_plan import BoundPlan
 from agents.decision.plan_document import write_document
 from agents.judge.step_times import mean_step
 from agents.search.bound_rows import BoundRow
-from agents.search.bound_search import BoundFound, best_of_kinds, search_bound
+from agents.search.bound_search import BoundFound, best_of_kinds, proven_bound_s, search_bound
 from agents.search.objective import PlanObjective
 from agents.search.search import PlanRequest
+from agents.search.shared_parts import SharedParts
 from agents.trainers.table import TRAINERS
 from des import migration_s, moved_bytes
 from des.plan.replacement import Replacement
@@ -103,8 +104,9 @@ def answer_bound(
         If none keeps the limits of the objective.
     """
     found: dict[Decider, BoundFound] = {}
+    shared = SharedParts()
     if searches:
-        found["search"] = search_bound(request, objective, in_force=in_force)
+        found["search"] = search_bound(request, objective, in_force=in_force, shared=shared)
     if propose is not None:
         try:
             found["hi_ppo"] = propose()
@@ -118,21 +120,25 @@ def answer_bound(
         request=request,
         objective=objective,
         rows=rows,
-        others=() if is_alone else tuple(_others(request, objective)),
+        others=() if is_alone else tuple(_others(request, objective, shared)),
         num_judged=sum(one.num_judged for one in found.values()),
-        bound_s=first.bound_s,
+        bound_s=proven_bound_s(request, shared),
         change=None if in_force is None else _change(request, rows[0], in_force, replacement),
         notes=tuple(notes),
         conditional=tuple(
             row for row in first.conditional if row.figures.step_s < rows[0].figures.loss_s
         ),
         rows_of={name: one.rows for name, one in found.items()},
-        sureness=sureness_of(request, objective, rows[0]) if searches and not is_alone else None,
+        sureness=(
+            sureness_of(request, objective, rows[0], shared) if searches and not is_alone else None
+        ),
         run=None if terms is None else whole_run(rows[0], terms),
     )
 
 
-def _others(request: PlanRequest, objective: PlanObjective) -> list[OtherTrainer]:
+def _others(
+    request: PlanRequest, objective: PlanObjective, shared: SharedParts
+) -> list[OtherTrainer]:
     found = []
     for trainer in TRAINERS.values():
         if trainer.is_ideal or trainer.name == request.trainer.name:
@@ -140,7 +146,7 @@ def _others(request: PlanRequest, objective: PlanObjective) -> list[OtherTrainer
         factor = None if trainer.synchronisations == ("every_step",) else request.token_factor
         asked = replace(request, trainer=trainer, schedules=(), token_factor=factor)
         try:
-            row = search_bound(asked, objective).best
+            row = search_bound(asked, objective, shared=shared).best
         except ValueError as error:
             misfit = str(error).removeprefix(f"trainer {trainer.name}: ")
             found.append(OtherTrainer(title=trainer.title, row=None, misfit=misfit))

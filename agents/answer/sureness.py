@@ -13,6 +13,7 @@ from agents.search.bound_rows import BoundRow
 from agents.search.bound_search import search_bound
 from agents.search.objective import PlanObjective
 from agents.search.search import PlanRequest
+from agents.search.shared_parts import SharedParts
 from des import Corrections, Topology, lower
 from des.compiled.simulate import makespan_compiled_s
 from des.dynamics import STEADY
@@ -93,22 +94,33 @@ class Sureness:
     spread: CourseSpread | None = None
 
 
-def sureness_of(request: PlanRequest, objective: PlanObjective, best: BoundRow) -> Sureness:
+def sureness_of(
+    request: PlanRequest,
+    objective: PlanObjective,
+    best: BoundRow,
+    shared: SharedParts | None = None,
+) -> Sureness:
     """Search again with figures off and with each site and link in use lost.
+
+    Parameters
+    ----------
+    shared
+        Parts that the search of the answer has worked out, see `search_bound`.
 
     Raises
     ------
     ValueError
         If the plan cannot run with its figures off, which a plan that fits can.
     """
-    bound = best.bound
+    bound, shared = best.bound, shared or SharedParts()
     corners = [
         _present_s(bound, request.topology, _off(request.corrections, bandwidth, layers))
         for bandwidth, layers in product(OFF_FACTORS, OFF_FACTORS)
     ]
     return Sureness(
         cases=tuple(
-            _case(title, asked, objective, bound) for title, asked in other_requests(request, best)
+            _case(title, asked, objective, bound, shared)
+            for title, asked in other_requests(request, best)
         ),
         least_s=min(corners),
         most_s=max(corners),
@@ -151,7 +163,13 @@ def _ways_in_use(topology: Topology, best: BoundRow) -> list[tuple[str, str]]:
     return sorted(pairs, key=lambda pair: (place[pair[0]], place[pair[1]]))
 
 
-def _case(title: str, asked: PlanRequest, objective: PlanObjective, bound: BoundPlan) -> OtherCase:
+def _case(
+    title: str,
+    asked: PlanRequest,
+    objective: PlanObjective,
+    bound: BoundPlan,
+    shared: SharedParts,
+) -> OtherCase:
     """Search again; the plan chosen is a candidate where all its sites are there."""
     in_force, present_s, misfit = None, None, ""
     if asked.topology.num_domains == bound.topology.num_domains:
@@ -163,7 +181,7 @@ def _case(title: str, asked: PlanRequest, objective: PlanObjective, bound: Bound
         except ValueError as error:
             misfit = str(error)
     try:
-        row = search_bound(asked, objective, in_force=in_force).best
+        row = search_bound(asked, objective, in_force=in_force, shared=shared).best
     except ValueError as error:
         return OtherCase(title=title, row=None, present_s=present_s, misfit=str(error))
     return OtherCase(title=title, row=row, present_s=present_s, misfit=misfit)

@@ -168,12 +168,7 @@ class PlanBinder:
             )
             family = setting.degrees, setting.schedule, setting.num_chunks
             if family not in known:  # the size of groups is no part of it
-                foreseen, count = (
-                    self._desk.foreseen([setting]),
-                    [self._desk.num_microbatches(setting)],
-                )
-                each_s = (foreseen.at_s(one.sites, np.array(count)) for one in given)
-                known[family] = float(max(each_s)[0])
+                known[family] = max(self._desk.foreseen_s(setting, one.sites) for one in given)
             found.append((known[family], setting))
         return sorted(found, key=lambda each: (each[0], each[1].group_factor))
 

@@ -21,8 +21,9 @@ from agents.search.copy_sets import CopySet
 from agents.search.desk import SearchDesk
 from agents.search.misfits import least_shortfall
 from agents.search.objective import PlanObjective
-from agents.search.search import PlanRequest, bound_settings, candidates_of
-from agents.search.settings import BoundSetting, unpaced_schedules
+from agents.search.search import PlanRequest, bound_settings, candidates_of, settings_of
+from agents.search.settings import unpaced_schedules
+from agents.search.shared_parts import SharedParts
 from des import EVERY_STEP, InfeasiblePlacementError
 
 _MOST_POLISHED = 8
@@ -49,13 +50,11 @@ _NEAR = 1.3
 class BoundFound:
     """Result of a search: the best row first, then the best of every other kind.
 
-    ``conditional`` are quicker plans whose price in tokens is beyond what is published; ``bound_s``
-    is the proven bound of `work_bound_s` for all plans that were chosen from. [s]
+    ``conditional`` are quicker plans whose price in tokens is beyond what is published.
     """
 
     rows: tuple[BoundRow, ...]
     num_judged: int
-    bound_s: float
     conditional: tuple[BoundRow, ...] = ()
 
     @property
@@ -70,6 +69,7 @@ def search_bound(
     *,
     in_force: BoundPlan | None = None,
     among: Sequence[Chain] | None = None,
+    shared: SharedParts | None = None,
 ) -> BoundFound:
     """Search the plans that a trainer can run, and rank them.
 
@@ -79,6 +79,8 @@ def search_bound(
         A plan of the job that is ranked with those that are found, if it can run.
     among
         Pipelines of these chains of sites alone, as `candidates_of` takes them; None: all plans.
+    shared
+        What searches of other worlds, jobs or trainers have worked out; None: all is worked out.
 
     Raises
     ------
@@ -89,10 +91,8 @@ def search_bound(
     """
     aim = objective or PlanObjective()
     aim.require_prices(request.topology)
-    desk = SearchDesk(topology=request.topology, job=request.job, corrections=request.corrections)
-    settings = list(bound_settings(request))
-    by_sites = not aim.is_time_alone
-    found = candidates_of(request, desk, settings, by_sites=by_sites, among=among)
+    desk = _desk(request, shared)
+    found = candidates_of(request, desk, by_sites=not aim.is_time_alone, among=among)
     refusals: list[str] = []
     is_time_alone = aim.is_time_alone and aim.most_s == math.inf
     rows = [
@@ -109,13 +109,12 @@ def search_bound(
         raise InfeasiblePlacementError(said)
     before = desk.num_judged[0]
     if among is None:
-        rows += _rows_of_sets(request, desk, settings, _limit_s(aim, rows))
+        rows += _rows_of_sets(request, desk, _limit_s(aim, rows))
     best = best_of_kinds(aim, _allowed(aim, rows))
     beyond = [row for row in rows if row.condition and aim.allows(row.figures)]
     return BoundFound(
         rows=best,
         num_judged=found.num_judged + desk.num_judged[0] - before,
-        bound_s=_bound_s(request, desk, settings),
         conditional=tuple(
             row for row in best_of_kinds(aim, beyond) if row.figures.step_s < best[0].figures.loss_s
         ),
@@ -165,11 +164,21 @@ def _under(request: PlanRequest, candidate: Candidate, schedule: str) -> Candida
     return replace(candidate, setting=setting)
 
 
-def _bound_s(request: PlanRequest, desk: SearchDesk, settings: Sequence[BoundSetting]) -> float:
-    """Proven bound of all plans of the trainer with the settings that are searched. [s]"""
+def proven_bound_s(request: PlanRequest, shared: SharedParts | None = None) -> float:
+    """Bound of `work_bound_s` for all plans that a search chooses from. [s]"""
     trainer = request.trainer
     is_common = trainer.equal_degrees and not outer_modes(trainer)
-    return work_bound_s(desk, settings, is_common=is_common)
+    desk = _desk(request, shared)
+    return work_bound_s(desk, settings_of(request, desk).settings, is_common=is_common)
+
+
+def _desk(request: PlanRequest, shared: SharedParts | None) -> SearchDesk:
+    return SearchDesk(
+        topology=request.topology,
+        job=request.job,
+        corrections=request.corrections,
+        shared=shared or SharedParts(),
+    )
 
 
 def _limit_s(aim: PlanObjective, rows: Sequence[BoundRow]) -> float:
@@ -185,9 +194,7 @@ def best_of_kinds(aim: PlanObjective, rows: Sequence[BoundRow]) -> tuple[BoundRo
     return tuple(best_of.values())
 
 
-def _rows_of_sets(
-    request: PlanRequest, desk: SearchDesk, settings: Sequence[BoundSetting], limit_s: float
-) -> list[BoundRow]:
+def _rows_of_sets(request: PlanRequest, desk: SearchDesk, limit_s: float) -> list[BoundRow]:
     """Rows of copies that differ: that seldom exchange, or whose stages and shares differ."""
     trainer, found = request.trainer, list[list[CopySet]]()
     if request.topology.num_domains == 1:
@@ -195,7 +202,7 @@ def _rows_of_sets(
     search = CopySetSearch(
         desk=desk,
         trainer=trainer,
-        settings=[one for one in settings if one.num_chunks == 1],
+        table=settings_of(request, desk),
         limit_s=limit_s,
         token_factor=request.token_factor,
     )

@@ -11,6 +11,7 @@ from agents.search.candidates import Candidate
 from agents.search.chains import Chain
 from agents.search.desk import SearchDesk
 from agents.search.kernels.pipeline_times import MISFIT
+from agents.search.setting_table import SettingTable
 from agents.search.settings import BoundSetting, together_of
 from des import Workload
 from des.job.transformer import WEIGHT_BYTES
@@ -26,30 +27,21 @@ _MOST_ORDERED = 3
 """Most sites of a group whose every order is tried."""
 
 
-def copies_of(
-    desk: SearchDesk, settings: Sequence[BoundSetting], limit_s: float
-) -> list[Candidate]:
+def copies_of(desk: SearchDesk, table: SettingTable, limit_s: float) -> list[Candidate]:
     """Candidates of two copies or more, the quickest first, whatever the limit if none is below.
 
     All copies have the same stages; layers are divided evenly over them.
     """
     found: list[Candidate] = []
     best_s = limit_s
-    alike: dict[tuple[object, ...], list[BoundSetting]] = {}
-    for one in settings:
-        key = one.degrees, one.microbatch_size, one.recomputation, one.num_chunks
-        alike.setdefault(key, []).append(one)
-    known: dict[tuple[object, ...], float] = {}
-    few = []
-    for at, (family, own) in enumerate(alike.items()):
-        if family[:3] not in known:  # chunks are no part of it
-            known[family[:3]] = _least_s(desk, own[0])
-        few.append((known[family[:3]], at, own))
-    for least_s, _, own in sorted(few):
-        if least_s >= best_s:
+    if not table.settings:
+        return []
+    alike, least_s = table.of_copies, _least_s(desk, table)
+    for at in np.argsort(least_s, kind="stable").tolist():
+        if least_s[at] >= best_s:
             break
-        for grouping in _groupings(desk, own[0], best_s):
-            for setting in own:
+        for grouping in _groupings(desk, alike[at][0], best_s):
+            for setting in alike[at]:
                 candidate = _candidate(desk, setting, grouping, best_s)
                 if candidate is not None:
                     found.append(candidate)
@@ -60,13 +52,35 @@ def copies_of(
 def least_exchange_s(desk: SearchDesk, setting: BoundSetting) -> float:
     """Time that two copies need at least to sum up over the best link. [s]"""
     workload = setting.workload(desk.job)
-    quickest_s = desk.tables.least_way_s(workload.message_bytes)
+    quickest_s = _least_way_s(desk, workload.message_bytes)
     return 0.5 * _bytes_round(setting, workload) * quickest_s / workload.message_bytes
 
 
-def _least_s(desk: SearchDesk, setting: BoundSetting) -> float:
-    """Time that copies take at least, for passes or for sums over links. [s]"""
-    return max(_fluid_s(desk, setting), least_exchange_s(desk, setting))
+def _least_s(desk: SearchDesk, table: SettingTable) -> np.ndarray:
+    """Time that copies of each group of settings take at least, for passes or for sums. [s]"""
+    first = [own[0] for own in table.of_copies]
+
+    def work_out() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        whole_s = np.array([desk.tables.fluid_s(one) for one in first])
+        with np.errstate(divide="ignore"):
+            fluid_s = 1.0 / (1.0 / whole_s).sum(axis=1)
+        workloads = [one.workload(desk.job) for one in first]
+        rounds = [_bytes_round(*each) for each in zip(first, workloads, strict=True)]
+        return fluid_s, np.array(rounds), np.array([one.message_bytes for one in workloads])
+
+    key = "copies", desk.tables.sites_number, table
+    fluid_s, rounds, message_bytes = desk.shared.part(key, work_out)
+    sizes, size_of = np.unique(message_bytes, return_inverse=True)
+    quickest_s = np.array([_least_way_s(desk, size) for size in sizes.tolist()])[size_of]
+    least_s: np.ndarray = np.maximum(fluid_s, 0.5 * rounds * quickest_s / message_bytes)
+    return least_s
+
+
+def _least_way_s(desk: SearchDesk, num_bytes: float) -> float:
+    """Transfer of a message on the quickest way between two sites; infinite if none. [s]"""
+    ways_s = desk.tables.ways_s(num_bytes)[..., 0]
+    apart = ~np.eye(len(ways_s), dtype=bool)
+    return float(np.min(ways_s, where=apart, initial=np.inf))
 
 
 def _fluid_s(desk: SearchDesk, setting: BoundSetting) -> float:

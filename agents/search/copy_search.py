@@ -17,7 +17,7 @@ from agents.search.chains import Chain, SiteChains, near_chains
 from agents.search.copies import around_ring_s
 from agents.search.copy_sets import CopySet, partitions
 from agents.search.desk import SearchDesk
-from agents.search.foreseen import ForeseenTimes
+from agents.search.setting_table import SettingTable
 from agents.search.settings import BoundSetting, together_of
 from agents.trainers.trainer import Trainer
 from des import DiLoCo, StreamingDiLoCo
@@ -77,8 +77,8 @@ class CopySetSearch:
 
     Attributes
     ----------
-    settings
-        Those to choose from; of them the ones with one stage on each device are taken.
+    table
+        Settings to choose from; of them the ones with one stage on each device are taken.
     limit_s
         Time of a step above which copies are left out. [s]
     token_factor
@@ -87,7 +87,7 @@ class CopySetSearch:
 
     desk: SearchDesk
     trainer: Trainer
-    settings: Sequence[BoundSetting]
+    table: SettingTable
     limit_s: float
     token_factor: float | None
     _known: dict[tuple[object, ...], list[Candidate]] = field(default_factory=dict)
@@ -177,9 +177,9 @@ class CopySetSearch:
     def _surveyed(
         self, group: Chain, sequences: int, is_seldom: bool, common: _Common | None
     ) -> list[Candidate]:
-        desk, settings = self.desk, self._settings[is_seldom]
+        desk, settings = self.desk, self._settings(is_seldom)
         counts, rests = np.divmod(sequences, self._together)
-        bounds_s = self._foreseen[is_seldom].at_s(group, counts)
+        bounds_s = desk.foreseen(self.table, settings).at_s(group, counts)
         bounds_s[rests > 0] = np.inf
         chains = SiteChains.of(self._orders(group))
         found: list[Candidate] = []
@@ -190,27 +190,19 @@ class CopySetSearch:
                 break
             if common not in (None, _common_of(settings[at])):
                 continue
-            setting = replace(settings[at], own_sequences=sequences)
-            found += desk.survey(setting, chains, _SLACK * best_s)
+            limit_s = _SLACK * best_s
+            found += desk.survey(settings[at], chains, limit_s, own_sequences=sequences)
             best_s = min((one.estimate_s for one in found), default=best_s)
         return sorted(found, key=lambda one: one.estimate_s)
 
-    @cached_property
-    def _settings(self) -> tuple[list[BoundSetting], list[BoundSetting]]:
-        """Settings that give each device one stage, of copies in step and of those seldom so."""
-        own = [one for one in self.settings if one.num_chunks == 1]
-        return own, [replace(one, has_outer_state=True) for one in own]
-
-    @cached_property
-    def _foreseen(self) -> tuple[ForeseenTimes, ForeseenTimes]:
-        """Times without any wait under both kinds of settings."""
-        in_step, seldom = self._settings
-        return self.desk.foreseen(in_step), self.desk.foreseen(seldom)
+    def _settings(self, is_seldom: bool) -> tuple[BoundSetting, ...]:
+        """Settings that give each device one stage, of copies in step or seldom so."""
+        return self.table.seldom if is_seldom else self.table.unchunked
 
     @cached_property
     def _together(self) -> np.ndarray:
         """Sequences of a microbatch of each setting."""
-        return np.array([together_of(one) for one in self._settings[0]], np.int64)
+        return np.array([together_of(one) for one in self.table.unchunked], np.int64)
 
     def _orders(self, group: Chain) -> list[Chain]:
         """Orders of the sites of a group, one way round."""

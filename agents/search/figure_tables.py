@@ -1,6 +1,7 @@
 """Figures of all sites under a setting, as the compiled loops of the search read them.
 
-Sites that are alike share them, and settings share what does not depend on their differences.
+Sites that are alike share them, and settings share what does not depend on their differences; so
+do searches of several worlds, such as a world and the same without one of its links.
 """
 
 from collections.abc import Callable, Hashable, Iterable
@@ -20,8 +21,15 @@ from agents.search.figures import (
     sums_and_update_s,
     wires_s,
 )
-from agents.search.kernels.records import SiteFigures, SiteLevels
-from agents.search.settings import BoundSetting, Degrees, num_stages_of, together_of
+from agents.search.kernels.records import SiteFigures, SiteLevels, SiteMemory
+from agents.search.settings import (
+    BoundSetting,
+    Degrees,
+    differences,
+    num_stages_of,
+    together_of,
+)
+from agents.search.shared_parts import SharedParts
 from des import Corrections, Topology
 from des.world.access import OPEN
 from des.world.domain import Domain
@@ -34,7 +42,37 @@ class FigureTables:
     topology: Topology
     job: TrainingJob
     corrections: Corrections
-    _parts: dict[Hashable, np.ndarray] = field(default_factory=dict)
+    shared: SharedParts
+    _ways: dict[float, np.ndarray] = field(default_factory=dict)
+    _figures: dict[Hashable, SiteFigures] = field(default_factory=dict)
+
+    @cached_property
+    def _inside(self) -> int:
+        """Number of the job and of the corrections that count inside sites."""
+        inside = replace(
+            self.corrections, wan_bandwidth_factor=1.0, wan_latency_factor=1.0, transport=None
+        )
+        return self.shared.number((self.job, inside))
+
+    @cached_property
+    def _job_number(self) -> int:
+        return self.shared.number(self.job)
+
+    @cached_property
+    def bare_number(self) -> int:
+        """Number of the job and of the sites, corrections and links apart."""
+        kinds, kind_of = self._kinds
+        return self.shared.number((self._job_number, kinds, kind_of.tobytes()))
+
+    @cached_property
+    def sites_number(self) -> int:
+        """Number of the sites with all that counts inside them."""
+        return self.shared.number((self._inside, self.bare_number))
+
+    @cached_property
+    def _numbers(self) -> list[int]:
+        """Number of each kind of site with all that counts inside it."""
+        return [self.shared.number((self._inside, kind)) for kind in self._kinds[0]]
 
     @cached_property
     def _kinds(self) -> tuple[tuple[Domain, ...], np.ndarray]:
@@ -47,29 +85,21 @@ class FigureTables:
         return tuple(number), np.array([number[domain] for domain in bare], np.int64)
 
     @cached_property
-    def _memory_bytes(self) -> np.ndarray:
-        return np.array([domain.gpu_memory_bytes for domain in self.topology.domains])
-
-    @cached_property
     def _hops(self) -> tuple[np.ndarray, np.ndarray]:
         return hops_between(self.topology, self.corrections)
 
     def ways_s(self, num_bytes: float) -> np.ndarray:
         """Transfer and latency of a message between all sites, see `message_ways`. [s]"""
-        each_s = self.corrections.message_overhead_s
-        return self._part(("ways", num_bytes), lambda: message_ways(self._hops, num_bytes, each_s))
-
-    def least_way_s(self, num_bytes: float) -> float:
-        """Transfer of a message on the quickest way between two sites; infinite if none. [s]"""
-        ways_s = self.ways_s(num_bytes)[..., 0]
-        apart = ~np.eye(len(ways_s), dtype=bool)
-        return float(np.min(ways_s, where=apart, initial=np.inf))
+        if num_bytes not in self._ways:
+            each_s = self.corrections.message_overhead_s
+            self._ways[num_bytes] = message_ways(self._hops, num_bytes, each_s)
+        return self._ways[num_bytes]
 
     def num_devices(self, degrees: Degrees) -> np.ndarray:
         """Stages of some degrees that each site holds, (sites,)."""
         kinds, kind_of = self._kinds
-        return self._part(
-            ("devices", degrees),
+        return self.shared.part(
+            ("devices", self.bare_number, degrees),
             lambda: np.array([num_stages_of(kind, degrees) for kind in kinds], np.int64)[kind_of],
         )
 
@@ -79,8 +109,8 @@ class FigureTables:
         Infinite where a site has no device.
         """
         degrees = setting.degrees
-        return self._part(
-            ("fluid", degrees, setting.microbatch_size, setting.recomputation),
+        return self.shared.part(
+            ("fluid", self.sites_number, degrees, setting.microbatch_size, setting.recomputation),
             lambda: self._fluid_s(setting),
         )
 
@@ -112,28 +142,32 @@ class FigureTables:
         found: np.ndarray = forward + np.minimum(whole, to_input + to_weights)
         return found
 
-    def levels(self, setting: BoundSetting) -> SiteLevels:
-        """Layers that devices of all sites can do in a time, and hold."""
-        degrees = setting.degrees
-        num_devices = self.num_devices(degrees)
-        both_s = self._by_site(self._both_s, setting, num_devices)
-        key = (
-            *("most layers", degrees, setting.microbatch_size, setting.recomputation),
-            *(setting.gradient_precision, setting.num_replicas, setting.has_outer_state),
-        )
-        return SiteLevels(
-            np.where(num_devices > 0, both_s / self.job.layer_count, np.inf),
-            num_devices,
-            self._part(key, lambda: self._most_layers(setting, num_devices)),
-        )
+    def levels(self, setting: BoundSetting) -> tuple[SiteLevels, SiteMemory]:
+        """Layers that devices of all sites can do in a time, and hold; their memory."""
+        key = "levels", self.sites_number, *differences(setting)
+        return self.shared.part(key, lambda: self._levels(setting))
 
-    def _most_layers(self, setting: BoundSetting, num_devices: np.ndarray) -> np.ndarray:
-        """Most layers whose state and activations of a microbatch a device holds, (sites,)."""
-        kept_bytes = np.array(setting.workload(self.job).sums_before.activation_bytes, float)
-        room_bytes = self._memory_bytes * setting.degrees.num_gpus
-        needed_bytes = self._state_bytes(setting) + kept_bytes
+    def _levels(self, setting: BoundSetting) -> tuple[SiteLevels, SiteMemory]:
+        num_devices = self.num_devices(setting.degrees)
+        both_s = self._by_site(self._both_s, setting, num_devices)
+        layer_s = np.where(num_devices > 0, both_s / self.job.layer_count, np.inf)
+        each_bytes = [domain.gpu_memory_bytes for domain in self.topology.domains]
+        room_bytes = np.array(each_bytes) * setting.degrees.num_gpus
+        _, needed_bytes, least_bytes = self._layer_bytes(setting)
         most = np.searchsorted(needed_bytes, room_bytes, side="right") - 1
-        return np.where(num_devices > 0, most, 0)
+        levels = SiteLevels(layer_s, num_devices, np.where(num_devices > 0, most, 0))
+        return levels, SiteMemory(room_bytes, least_bytes)
+
+    def _layer_bytes(self, setting: BoundSetting) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """State before each layer, also with a microbatch's activations; least of a layer, (2,)."""
+
+        def work_out() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+            kept_bytes = np.array(setting.workload(self.job).sums_before.activation_bytes, float)
+            state_bytes = self._state_bytes(setting)
+            least_bytes = np.diff([state_bytes, kept_bytes]).min(axis=1)
+            return state_bytes, state_bytes + kept_bytes, least_bytes
+
+        return self.shared.part(("bytes", self._job_number, *differences(setting)), work_out)
 
     def _state_bytes(self, setting: BoundSetting) -> np.ndarray:
         """Model state of a device before each layer."""
@@ -158,21 +192,31 @@ class FigureTables:
             If the layers of a domain have no times for the workload, such as a profile without a
             point.
         """
+        own = differences(setting)
+        if own not in self._figures:
+            inside = self.shared.part(
+                ("figures", self.sites_number, *own), lambda: self._inner(setting)
+            )
+            outer_s = self.ways_s(setting.workload(self.job).message_bytes)
+            self._figures[own] = inside._replace(outer_s=outer_s)
+        return self._figures[own]
+
+    def _inner(self, setting: BoundSetting) -> SiteFigures:
+        """Figures without the ways between sites."""
         degrees, workload = setting.degrees, setting.workload(self.job)
         num_devices = self.num_devices(degrees)
         is_there, sums = num_devices > 0, workload.sums_before
         passes_s = self._by_site(self._passes_s, setting, num_devices)
         ends_s = self._by_site(self._ends_s, setting, num_devices)
         wires = self._by_site(self._wires_s, setting, num_devices)
-        levels, state_bytes = self.levels(setting), self._state_bytes(setting)
+        (levels, memory), (state_bytes, _, _) = self.levels(setting), self._layer_bytes(setting)
         kept_bytes = np.array(sums.activation_bytes, float)
-        room_bytes = np.where(is_there, self._memory_bytes * degrees.num_gpus, 1.0)
         return SiteFigures(
             passes_s=passes_s,
             state_bytes=np.multiply.outer(is_there, state_bytes),
             kept_bytes=np.multiply.outer(is_there, kept_bytes),
             halved_bytes=np.multiply.outer(is_there, np.array(sums.weight_input_bytes, float)),
-            room_bytes=room_bytes,
+            room_bytes=np.where(is_there, memory.room_bytes, 1.0),
             parameters=self._parameters(setting),
             sums_s=ends_s[:, :8].reshape(-1, 2, 2, 2).copy(),
             update_s=np.ascontiguousarray(ends_s[:, 8:]),
@@ -181,15 +225,8 @@ class FigureTables:
             most_layers=levels.most_layers,
             inner_s=np.ascontiguousarray(wires[:, 0]),
             back_s=np.ascontiguousarray(wires[:, 1]),
-            outer_s=self.ways_s(workload.message_bytes),
+            outer_s=np.zeros(0),
         )
-
-    def _part(self, key: Hashable, work_out: Callable[[], np.ndarray]) -> np.ndarray:
-        """Look a part up, or work it out."""
-        known = self._parts.get(key)
-        if known is None:
-            known = self._parts[key] = work_out()
-        return known
 
     def _by_site(
         self,
@@ -222,7 +259,8 @@ class FigureTables:
             domain, parallelism = self._kinds[0][kind], degrees.parallelism(count)
             return passes_before_s(workload, domain, parallelism, self.corrections)
 
-        return self._part(("passes", kind, degrees, size, setting.recomputation), work_out)
+        key = "passes", self._numbers[kind], count, degrees, size, setting.recomputation
+        return self.shared.part(key, work_out)
 
     def _ends_s(self, setting: BoundSetting, kind: int, count: int) -> np.ndarray:
         degrees, num_replicas = setting.degrees, setting.num_replicas
@@ -234,8 +272,8 @@ class FigureTables:
                 gradient_bytes, domain, parallelism, self.corrections, num_replicas
             )
 
-        key = "ends", kind, degrees, setting.gradient_precision, num_replicas
-        return self._part(key, work_out)
+        key = "ends", self._numbers[kind], degrees, setting.gradient_precision, num_replicas
+        return self.shared.part(key, work_out)
 
     def _wires_s(self, setting: BoundSetting, kind: int, count: int) -> np.ndarray:
         degrees = setting.degrees
@@ -245,12 +283,13 @@ class FigureTables:
             domain, parallelism = self._kinds[0][kind], degrees.parallelism(count)
             return wires_s(workload, domain, parallelism, self.corrections)
 
-        return self._part(("wires", kind, degrees, setting.microbatch_size), work_out)
+        key = "wires", self._numbers[kind], degrees, setting.microbatch_size
+        return self.shared.part(key, work_out)
 
     def _parameters(self, setting: BoundSetting) -> np.ndarray:
         """Parameters before each layer, see `SiteFigures`."""
         degrees = setting.degrees
-        return self._part(
-            ("parameters", degrees.expert, degrees.copies),
+        return self.shared.part(
+            ("parameters", self._job_number, degrees.expert, degrees.copies),
             lambda: parameters_before(setting.workload(self.job), degrees.parallelism(1)),
         )

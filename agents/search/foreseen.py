@@ -1,12 +1,14 @@
 """Times of iterations without any wait: bounds by which a search orders its settings."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from agents.search.chains import Chain
 from agents.search.kernels.levels import write_foreseen_s
-from agents.search.kernels.records import SiteLevels
+from agents.search.kernels.records import SiteLevels, SiteMemory, TimingRules
+from agents.search.settings import BoundSetting, differences
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -15,19 +17,44 @@ class ForeseenTimes:
 
     Attributes
     ----------
-    levels
+    levels, memory
         Of all sites under each setting, (settings, sites).
-    schedules
-        Chunks, and whether weight gradients stay behind, (settings, 2).
+    orders, paces
+        Schedules of each, see `levels.write_foreseen_s`.
     """
 
     num_layers: int
     levels: SiteLevels
-    schedules: np.ndarray
+    memory: SiteMemory
+    orders: np.ndarray
+    paces: np.ndarray
 
-    def at_s(self, chain: Chain, num_microbatches: np.ndarray) -> np.ndarray:
-        """Times of some sites under each setting, see `levels.foreseen_s`, (settings,). [s]"""
-        times_s = np.zeros(len(self.schedules))
-        orders = np.column_stack([num_microbatches, self.schedules])
-        write_foreseen_s(self.levels, self.num_layers, orders, np.array(chain), times_s)
+    def at_s(self, chain: Chain, num_microbatches: np.ndarray | None = None) -> np.ndarray:
+        """Times of some sites under each setting, see `levels.foreseen_s`, (settings,). [s]
+
+        ``num_microbatches`` are those of a pipeline; None: of each replica of the setting.
+        """
+        orders, times_s = self.orders, np.zeros(len(self.orders))
+        if num_microbatches is not None:
+            orders = np.column_stack([num_microbatches, orders[:, 1:]])
+        write_foreseen_s(
+            *(self.levels, self.memory, self.num_layers, orders, self.paces),
+            *(np.array(chain), times_s),
+        )
         return times_s
+
+
+def schedules_of(
+    settings: Sequence[BoundSetting], rules: Sequence[TimingRules]
+) -> tuple[np.ndarray, np.ndarray, list[int], list[int]]:
+    """Orders and paces of `ForeseenTimes`; the first of each settings with equal figures.
+
+    Behind these it says for every setting which of them has its figures.
+    """
+    keys = list(map(differences, settings))
+    first = {key: at for at, key in reversed(list(enumerate(keys)))}
+    number = {key: at for at, key in enumerate(first)}
+    orders = [(one.num_microbatches, one.num_chunks, one.pace[2], one.is_blocking) for one in rules]
+    paces = np.array([(*one.pace[:2], one.group_factor) for one in rules])
+    place = [number[key] for key in keys]
+    return np.array(orders, np.int64), paces, list(first.values()), place

@@ -1,10 +1,13 @@
 """Shortfall of a job that fits nowhere: the least memory that a GPU lacks under any setting."""
 
+import numpy as np
+
 from agents.search.candidates import Candidate
 from agents.search.chains import SiteChains
 from agents.search.desk import SearchDesk
 from agents.search.kernels.pipeline_times import MISFIT
 from agents.search.settings import BoundSetting
+from des.plan.plan import split_evenly
 
 _MOST_IMPROVED = 12
 """Most misfits whose layers are moved to where there is room."""
@@ -15,7 +18,7 @@ def least_shortfall(desk: SearchDesk, settings: list[BoundSetting], trainer: str
     topology, job = desk.topology, desk.job
     everywhere = tuple(range(topology.num_domains))
     chains = SiteChains.of(dict.fromkeys([everywhere, *((site,) for site in everywhere)]))
-    found = [one for setting in settings for one in desk.misfits(setting, chains)]
+    found = [one for setting in settings for one in _even_ones(desk, setting, chains)]
     where = f"{job.model} on {topology.num_domains} sites"
     if not found:
         return f"trainer {trainer}: no degrees divide the servers and sequences of {where}"
@@ -29,6 +32,38 @@ def least_shortfall(desk: SearchDesk, settings: list[BoundSetting], trainer: str
         f"{setting.recomputation} and {setting.schedule} over {least.num_workers} stages on "
         f"{' + '.join(names)}"
     )
+
+
+def _even_ones(desk: SearchDesk, setting: BoundSetting, chains: SiteChains) -> list[Candidate]:
+    """Chains whose devices all have equally many layers, fit or not."""
+    found = []
+    num_devices = desk.figures(setting).num_devices
+    num_layers = desk.job.layer_count
+    for chain in chains.all:
+        own = tuple(site for site in chain if num_devices[site] > 0)
+        counts = split_evenly(
+            min(num_layers // setting.num_chunks, int(num_devices[list(own)].sum())), 1
+        )
+        if not own or counts[0] < 1:
+            continue
+        split, left = [], counts[0]
+        for site in own:
+            split.append(min(int(num_devices[site]), left))
+            left -= split[-1]
+        devices = [count for count in split if count]
+        ends = np.rint(np.cumsum(devices) * num_layers / sum(devices)).astype(int)
+        layers = np.diff(ends, prepend=0).tolist()
+        pairs = tuple(zip(devices, layers, strict=True))
+        own_s = desk.time_s(setting, own[: len(devices)], pairs)
+        found.append(
+            Candidate(
+                setting=setting,
+                chains=(own[: len(devices)],),
+                splits=(pairs,),
+                estimate_s=own_s,
+            )
+        )
+    return found
 
 
 def _lack_bytes(desk: SearchDesk, candidate: Candidate) -> float:

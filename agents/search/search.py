@@ -5,7 +5,6 @@ by level splits, quickest bounds first; the best are improved layer by layer; wh
 simulated as a whole plan, and of equal times the one that needs least memory is taken.
 """
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -17,13 +16,13 @@ from agents.search.candidates import Candidate
 from agents.search.chains import (
     MOST_ENUMERATED,
     Chain,
-    SiteChains,
     all_chains,
     near_chains,
 )
 from agents.search.copies import copies_of
 from agents.search.desk import SearchDesk
-from agents.search.ranking import SettingFamilies, family_of_setting, reaches_of
+from agents.search.ranking import ranked_families
+from agents.search.setting_table import SettingTable
 from agents.search.settings import (
     GROUP_FACTORS,
     INTERLEAVED,
@@ -36,6 +35,7 @@ from agents.search.settings import (
     num_stages_of,
     surveyed_schedules,
 )
+from agents.search.surveys import improved, surveyed
 from agents.search.walks import walk_chains
 from agents.trainers.trainer import Trainer
 from des import NO_CORRECTIONS, Corrections, Topology
@@ -46,17 +46,8 @@ from des.plan.parallelism import Sharding
 MICROBATCH_SIZES = (1, 2, 4, 8)
 """Sequences of a microbatch on a data rank to choose from."""
 
-_SLACK = 1.08
-"""Estimates up to this multiple of the best are improved."""
-
 _NEAR = 1.3
-"""Estimates up to this multiple of the best let other sizes of groups be tried."""
-
-_MOST_TURNED = 4
-"""Most candidates whose chain is tried the other way round."""
-
-_MOST_IMPROVED = 12
-"""Most candidates whose splits are improved."""
+"""Copies of equal stages are looked for up to this multiple of the best pipeline."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,7 +99,6 @@ class FoundCandidates:
 def candidates_of(
     request: PlanRequest,
     desk: SearchDesk,
-    settings: Sequence[BoundSetting],
     *,
     by_sites: bool = False,
     among: Sequence[Chain] | None = None,
@@ -117,26 +107,27 @@ def candidates_of(
 
     Parameters
     ----------
-    settings
-        Those of the request.
     by_sites
         Search every set of sites by itself, for objectives other than time.
     among
         Pipelines of these chains alone, as they are or the other way round; None: all candidates.
     """
-    families = SettingFamilies(desk=desk, settings=settings)
+    table = settings_of(request, desk)
     single = [(site,) for site in range(request.topology.num_domains)] if among is None else []
-    several = _chains(request, families) if among is None else among
+    several = _chains(request, desk, table) if among is None else among
     is_large, groups = request.topology.num_domains > MOST_ENUMERATED, []
     for chains in _apart(single, several, by_sites=by_sites):
-        found = _surveyed(families, chains)
-        if found and len(chains[0]) > 1 and is_large and among is None and not by_sites:
+        if len(chains[0]) == 1:
+            groups.append(_single(desk, table, chains))
+            continue
+        found = surveyed(desk, table, chains)
+        if found and is_large and among is None and not by_sites:
             found = walk_chains(desk, found, _most_sites(request))
-        groups.append(_improved(desk, found, turns=is_large or among is not None))
+        groups.append(improved(desk, found, turns=is_large or among is not None))
     if among is not None:
         return FoundCandidates(groups=tuple(groups), num_judged=desk.num_judged[0])
     best_s = min((one.estimate_s for group in groups for one in group), default=np.inf)
-    copies = copies_of(desk, settings, np.inf if by_sites else _NEAR * best_s)
+    copies = copies_of(desk, table, np.inf if by_sites else _NEAR * best_s)
     return FoundCandidates(groups=(*groups, tuple(copies)), num_judged=desk.num_judged[0])
 
 
@@ -150,14 +141,23 @@ def _apart(
     return list(groups.values())
 
 
+def settings_of(request: PlanRequest, desk: SearchDesk) -> SettingTable:
+    """Return the settings of `bound_settings` as a table that searches share."""
+    asked = request.trainer, request.schedules, request.microbatch_sizes
+    return desk.shared.part(
+        ("settings", desk.tables.bare_number, asked),
+        lambda: SettingTable(settings=tuple(bound_settings(request))),
+    )
+
+
 def bound_settings(request: PlanRequest, *, fits: bool = True) -> Iterator[BoundSetting]:
     """Settings of one pipeline that a trainer can run, those whose state fits into all sites."""
-    trainer = request.trainer
+    trainer, schedules = request.trainer, list(_schedules(request))
     for degrees, size in _degrees_and_sizes(request, fits=fits):
         for recomputation in ("flash", "full"):
             if recomputation not in trainer.recomputations:
                 continue
-            for schedule, chunks, factor in _schedules(request):
+            for schedule, chunks, factor, is_blocking in schedules:
                 yield BoundSetting(
                     degrees=degrees,
                     microbatch_size=size,
@@ -166,7 +166,7 @@ def bound_settings(request: PlanRequest, *, fits: bool = True) -> Iterator[Bound
                     schedule=schedule,
                     num_chunks=chunks,
                     group_factor=factor,
-                    is_blocking=trainer.sends_under(schedule) == "blocking",
+                    is_blocking=is_blocking,
                     is_even=not trainer.uneven_layers,
                     whole_groups=trainer.whole_groups,
                 )
@@ -216,17 +216,18 @@ def _has_room(request: PlanRequest, degrees: Degrees) -> bool:
     return needed <= there
 
 
-def _schedules(request: PlanRequest) -> Iterator[tuple[str, int, float]]:
-    """Schedules to choose from, with chunks of a device and the size of groups."""
+def _schedules(request: PlanRequest) -> Iterator[tuple[str, int, float, bool]]:
+    """Schedules to choose from: chunks of a device, size of groups, and whether sends block."""
     for name in surveyed_schedules(request.trainer, request.schedules):
+        is_blocking = request.trainer.sends_under(name) == "blocking"
         if name == INTERLEAVED:
             for chunks in range(2, MOST_CHUNKS + 1):
-                yield from ((name, chunks, factor) for factor in GROUP_FACTORS)
+                yield from ((name, chunks, factor, is_blocking) for factor in GROUP_FACTORS)
         else:
-            yield name, 1, 1.0
+            yield name, 1, 1.0, is_blocking
 
 
-def _chains(request: PlanRequest, families: SettingFamilies) -> list[Chain]:
+def _chains(request: PlanRequest, desk: SearchDesk, table: SettingTable) -> list[Chain]:
     """Chains of several sites: all of few sites, those of near sites of many.
 
     Both ways round: stages near the input hold more activations, so that sites divide the layers
@@ -235,11 +236,11 @@ def _chains(request: PlanRequest, families: SettingFamilies) -> list[Chain]:
     num_sites = request.topology.num_domains
     if num_sites <= MOST_ENUMERATED:
         return [chain for chain in all_chains(range(num_sites)) if len(chain) > 1]
-    _, first = next(families.ranked([tuple(range(num_sites))]), (np.inf, None))
+    _, first = next(ranked_families(desk, table, [tuple(range(num_sites))]), (np.inf, None))
     if first is None:
         return []
-    workload = first.workload(request.job)
-    way_s = families.desk.tables.ways_s(workload.message_bytes).sum(axis=-1)
+    workload = table.smallest[first].workload(request.job)
+    way_s = desk.tables.ways_s(workload.message_bytes).sum(axis=-1)
     near = near_chains(range(num_sites), way_s + way_s.T, _most_sites(request))
     return [chain for chain in near if len(chain) > 1]
 
@@ -248,52 +249,18 @@ def _most_sites(request: PlanRequest) -> int:
     return min(request.topology.num_domains, request.job.layer_count)
 
 
-def _surveyed(families: SettingFamilies, all_of: Sequence[Chain]) -> list[Candidate]:
-    """Candidates by quick splits, settings of the quickest bounds first.
-
-    Larger groups of microbatches are tried where groups of the pipeline's size come near, or where
-    these leave a last group that the trainer cannot run.
-    """
-    desk, chains = families.desk, SiteChains.of(all_of)
-    found: list[Candidate] = []
-    known: dict[tuple[object, ...], float] = {}
-    best_s = np.inf
-    for bound_s, setting in families.ranked(reaches_of(desk, all_of)):
-        if bound_s >= _SLACK * best_s:
-            break
-        family = family_of_setting(setting)
-        if setting.group_factor > 1.0 and known.get(family, 0.0) > _NEAR * best_s:
-            continue
-        is_first = setting.num_chunks > 1 and family not in known
-        ratio = _NEAR if is_first else _SLACK
-        own = desk.survey(setting, chains, ratio * best_s, ratio=ratio)
-        own_s = min((one.estimate_s for one in own), default=np.inf)
-        if own_s < np.inf or not setting.whole_groups:
-            known.setdefault(family, own_s)
-        found += own
-        best_s = min(best_s, own_s)
-    return [one for one in found if one.estimate_s <= _SLACK * best_s]
-
-
-def _distinct(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """The first two of those that are alike but for their sites, which may be any two of many."""
-    counts: Counter[tuple[object, ...]] = Counter()
-    found = []
-    for one in candidates:
-        key = one.setting, one.splits, one.estimate_s
-        counts[key] += 1
-        if counts[key] <= 2:
-            found.append(one)
-    return found
-
-
-def _improved(
-    desk: SearchDesk, candidates: Sequence[Candidate], *, turns: bool
+def _single(
+    desk: SearchDesk, table: SettingTable, chains: Sequence[Chain]
 ) -> tuple[Candidate, ...]:
-    """The best candidates with better splits, the quickest first; some turned round too."""
-    few = _distinct(sorted(candidates, key=lambda one: one.estimate_s))[:_MOST_IMPROVED]
-    for one in few[: _MOST_TURNED if turns else 0]:
-        if len(one.chains[0]) > 1:
-            few += desk.survey(one.setting, SiteChains.of([one.chains[0][::-1]]), np.inf)
-    better = [desk.improved(one) for one in few]
-    return tuple(sorted(better, key=lambda one: one.estimate_s))
+    """The best candidates of single sites, which are the same whatever the links."""
+
+    def work_out() -> tuple[tuple[Candidate, ...], int]:
+        before = desk.num_judged[0]
+        found = improved(desk, surveyed(desk, table, chains), turns=False)
+        count, desk.num_judged[0] = desk.num_judged[0] - before, before
+        return found, count
+
+    key = "single", desk.tables.sites_number, table, tuple(chains)
+    found, num_judged = desk.shared.part(key, work_out)
+    desk.num_judged[0] += num_judged
+    return found

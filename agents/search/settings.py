@@ -1,7 +1,8 @@
 """Settings of bound plans: degrees, microbatches, recomputation and schedule that stages share."""
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from agents.decision.training_job import TrainingJob
 from agents.trainers.trainer import Trainer
@@ -118,7 +119,7 @@ class BoundSetting:
     @property
     def pace(self) -> Pace:
         """Pace of the schedule; the interleaved one has its own order and none."""
-        return pace_of(self.schedule) if has_pace(self.schedule) else Pace(1.0)
+        return _pace_named(self.schedule)
 
     def schedule_name(self, num_workers: int) -> str:
         """Name of the schedule for `des.schedules`."""
@@ -126,6 +127,19 @@ class BoundSetting:
         if self.num_chunks == 1 or size == num_workers:
             return self.schedule
         return f"{self.schedule}_{size / num_workers:.9g}x"
+
+
+def differences(setting: BoundSetting) -> tuple[Hashable, ...]:
+    """All of a setting that its figures depend on."""
+    return (
+        *(setting.degrees, setting.microbatch_size, setting.recomputation),
+        *(setting.gradient_precision, setting.num_replicas, setting.has_outer_state),
+    )
+
+
+@lru_cache(maxsize=256)
+def _pace_named(schedule: str) -> Pace:
+    return pace_of(schedule) if has_pace(schedule) else Pace(1.0)
 
 
 def unpaced_schedules(trainer: Trainer, asked: tuple[str, ...]) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from bound_cases import site, sites
 from agents.decision.training_job import TrainingJob
 from agents.search.copies import copies_of, least_exchange_s, ring_exchange_s
 from agents.search.desk import SearchDesk
+from agents.search.setting_table import SettingTable
 from agents.search.settings import BoundSetting, Degrees
 from des import NO_CORRECTIONS
 
@@ -19,6 +20,7 @@ SETTING = BoundSetting(
     schedule="1f1b",
     is_blocking=True,
 )
+TABLE = SettingTable(settings=(SETTING,))
 
 
 def desk_of(*domains):
@@ -40,7 +42,7 @@ def test_sites_that_are_too_small_alone_join():
     """Two stages a copy: A and D have them alone, B and C together."""
     desk = desk_of(site("A"), site("B", 8), site("C", 8))
 
-    found = copies_of(desk, [SETTING], np.inf)
+    found = copies_of(desk, TABLE, np.inf)
 
     chains = {one.num_workers: one.chains for one in found}
     assert {frozenset(chain) for chain in chains[2]} == {frozenset({0}), frozenset({1, 2})}
@@ -51,10 +53,10 @@ def test_copies_do_equally_many_microbatches():
     """Sixteen sequences go to two copies, and not to three."""
     desk = desk_of(site("A"), site("B"), site("C"))
 
-    assert {one.setting.num_replicas for one in copies_of(desk, [SETTING], np.inf)} == {2}
+    assert {one.setting.num_replicas for one in copies_of(desk, TABLE, np.inf)} == {2}
 
 
 def test_no_copies_where_summing_up_takes_longer_than_the_limit():
     desk = desk_of(site("A"), site("B"))
 
-    assert copies_of(desk, [SETTING], 0.9 * least_exchange_s(desk, SETTING)) == []
+    assert copies_of(desk, TABLE, 0.9 * least_exchange_s(desk, SETTING)) == []

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from agents.search.kernels.records import SiteFigures, SiteLevels, TimingRules
+from agents.search.kernels.capacity import has_memory
+from agents.search.kernels.records import SiteFigures, SiteLevels, SiteMemory, TimingRules
 from des.base.jit import inner_kernel, lean_kernel
 
 
@@ -39,61 +40,95 @@ def level_s(levels: SiteLevels, num_layers: int, chain: np.ndarray, num_chunks: 
     return least_s
 
 
+@lean_kernel
+def write_least_s(
+    levels: SiteLevels,
+    memory: SiteMemory,
+    outer_s: np.ndarray,
+    num_layers: int,
+    rules: TimingRules,
+    chains: np.ndarray,
+    lengths: np.ndarray,
+    times_s: np.ndarray,
+) -> float:
+    """Write `foreseen_s` and `_least_sent_s` of chains, (chains, 2); returns the least bound. [s]
+
+    Both are infinite where a site of the chain has no device, or no quick split fits.
+    """
+    least_s = np.inf
+    for each in range(len(chains)):
+        chain = chains[each, : lengths[each]]
+        fewest = levels.num_devices[chain[0]]
+        for at in range(1, len(chain)):
+            fewest = min(fewest, levels.num_devices[chain[at]])
+        times_s[each, 0] = times_s[each, 1] = np.inf
+        if fewest < 1 or not has_memory(memory, levels.num_devices, num_layers, rules, chain):
+            continue
+        times_s[each, 0] = foreseen_s(levels, num_layers, rules, chain)
+        times_s[each, 1] = _least_sent_s(levels, outer_s, num_layers, rules, chain)
+        least_s = min(least_s, max(times_s[each, 0], times_s[each, 1]))
+    return least_s
+
+
 @inner_kernel
-def least_sent_s(figures: SiteFigures, rules: TimingRules, chain: np.ndarray) -> float:
+def _least_sent_s(
+    levels: SiteLevels, outer_s: np.ndarray, num_layers: int, rules: TimingRules, chain: np.ndarray
+) -> float:
     """Least time of an iteration by the messages between the sites of a chain. [s]
 
     A link carries those of all chunks. Where sends block they hold up the first and last device of
     a site, so that all devices together have less time for the layers of the model.
     """
-    size, last = len(chain), figures.passes_s.shape[2] - 1
-    longest_s, rate, held_layers = 0.0, 0.0, 0.0
+    size, longest_s, rate, held_layers = len(chain), 0.0, 0.0, 0.0
     for at in range(size):
-        one_s = figures.layer_s[chain[at]]
-        rate += figures.num_devices[chain[at]] / one_s
+        one_s = levels.layer_s[chain[at]]
+        rate += levels.num_devices[chain[at]] / one_s
         if at + 1 < size:
-            down = figures.outer_s[chain[at], chain[at + 1]]
-            up = figures.outer_s[chain[at + 1], chain[at]]
+            down, up = outer_s[chain[at], chain[at + 1]], outer_s[chain[at + 1], chain[at]]
             longest_s = max(longest_s, rules.num_chunks * max(down[0], up[0]))
             held_layers += (down[0] + down[1]) / one_s
-            held_layers += (up[0] + up[1]) / figures.layer_s[chain[at + 1]]
+            held_layers += (up[0] + up[1]) / levels.layer_s[chain[at + 1]]
     if rules.is_blocking and rules.num_chunks == 1:
-        longest_s = max(longest_s, (last + held_layers) / rate)
+        longest_s = max(longest_s, (num_layers + held_layers) / rate)
     return (rules.num_microbatches - 1) * longest_s
 
 
 @lean_kernel
 def write_foreseen_s(
     levels: SiteLevels,
+    memory: SiteMemory,
     num_layers: int,
     orders: np.ndarray,
+    paces: np.ndarray,
     chain: np.ndarray,
     times_s: np.ndarray,
 ) -> None:
     """Write `foreseen_s` of the sites of a chain under each of some settings. [s]
 
+    Infinite too where no quick split of them fits.
+
     Parameters
     ----------
-    levels
+    levels, memory
         Of every setting, (settings, sites) each.
     orders
-        Microbatches, chunks, and whether weight gradients stay behind, (settings, 3).
+        Microbatches, chunks, forwards ahead, and whether sends block, (settings, 4).
+    paces
+        Depth, how far weight gradients stay behind, and size of groups, (settings, 3).
     """
     for each in range(len(times_s)):
         own = SiteLevels(levels.layer_s[each], levels.num_devices[each], levels.most_layers[each])
-        count, num_chunks, is_behind = orders[each, 0], orders[each, 1], orders[each, 2] > 0
-        times_s[each] = foreseen_s(own, num_layers, count, num_chunks, is_behind, chain)
+        held = SiteMemory(memory.room_bytes[each], memory.layer_bytes[each])
+        pace = (paces[each, 0], paces[each, 1], orders[each, 2])
+        count, chunks, blocks = orders[each, 0], orders[each, 1], orders[each, 3] > 0
+        rules = TimingRules(pace, chunks, paces[each, 2], blocks, False, False, count, 0)
+        times_s[each] = np.inf
+        if has_memory(held, own.num_devices, num_layers, rules, chain):
+            times_s[each] = foreseen_s(own, num_layers, rules, chain)
 
 
 @inner_kernel
-def foreseen_s(
-    levels: SiteLevels,
-    num_layers: int,
-    num_microbatches: int,
-    num_chunks: int,
-    is_behind: bool,
-    chain: np.ndarray,
-) -> float:
+def foreseen_s(levels: SiteLevels, num_layers: int, rules: TimingRules, chain: np.ndarray) -> float:
     """Time of an iteration without any wait: one microbatch all the way, then the busiest device.
 
     The fastest site's layers stand for all of the way, and the time of several chunks is shared.
@@ -103,11 +138,11 @@ def foreseen_s(
     fastest_s = np.inf
     for at in range(len(chain)):
         fastest_s = min(fastest_s, levels.layer_s[chain[at]])
-    way_s = 0.0 if is_behind else num_layers * fastest_s / num_chunks
-    busiest_s = level_s(levels, num_layers, chain, num_chunks)
+    way_s = 0.0 if rules.pace[1] >= 0.0 else num_layers * fastest_s / rules.num_chunks
+    busiest_s = level_s(levels, num_layers, chain, rules.num_chunks)
     if busiest_s == np.inf:
         return np.inf
-    found_s: float = (num_microbatches - 1) * busiest_s + max(way_s, busiest_s)
+    found_s: float = (rules.num_microbatches - 1) * busiest_s + max(way_s, busiest_s)
     return found_s
 
 

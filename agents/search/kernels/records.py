@@ -45,6 +45,16 @@ class SiteLevels(NamedTuple):
     most_layers: np.ndarray
 
 
+class SiteMemory(NamedTuple):
+    """Memory of a device of each site, (sites,), or (settings, sites); least bytes of a layer.
+
+    ``layer_bytes`` are model state and the activations of a microbatch, (2,), or (settings, 2).
+    """
+
+    room_bytes: np.ndarray
+    layer_bytes: np.ndarray
+
+
 class TimingRules(NamedTuple):
     """Schedule of a setting and how it is reckoned.
 

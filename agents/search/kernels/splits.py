@@ -5,8 +5,6 @@ import numpy as np
 from agents.search.kernels.held_levels import write_held_counts
 from agents.search.kernels.layouts import num_devices_of
 from agents.search.kernels.levels import (
-    foreseen_s,
-    least_sent_s,
     level_s,
     levels_of_sites,
     write_even,
@@ -195,6 +193,7 @@ def survey(
     rules: TimingRules,
     chains: np.ndarray,
     lengths: np.ndarray,
+    least_s: np.ndarray,
     room: Room,
     limit_s: float,
     ratio: float,
@@ -211,6 +210,8 @@ def survey(
     ----------
     chains, lengths
         Sites of each chain, (chains, most sites), and how many it has.
+    least_s
+        Bounds of each chain, see `levels.write_least_s`. [s]
     limit_s
         A chain of which so much time is foreseen is not simulated, nor is a split that takes so
         long at least. [s]
@@ -223,27 +224,16 @@ def survey(
     Returns
     -------
     int
-        SiteChains that were simulated.
+        Chains that were simulated.
     """
     count, quickest_s = 0, limit_s
     for each in range(len(chains)):
         chain, split = chains[each, : lengths[each]], splits[each, : lengths[each]]
         times_s[each] = np.inf
-        least = figures.num_devices[chain[0]]
-        for at in range(1, len(chain)):
-            least = min(least, figures.num_devices[chain[at]])
-        own_s = foreseen_s(
-            levels_of_sites(figures),
-            figures.passes_s.shape[2] - 1,
-            rules.num_microbatches,
-            rules.num_chunks,
-            rules.pace[1] >= 0.0,
-            chain,
-        )
-        if least < 1 or not own_s < quickest_s:
+        if not least_s[each, 0] < quickest_s:
             continue
         kept_s = min(limit_s, ratio * quickest_s)
-        if not least_sent_s(figures, rules, chain) < kept_s:
+        if not least_s[each, 1] < kept_s:
             continue
         own, own_counts = scratch[: lengths[each]], counts[each]
         found_s = _quick_split(figures, rules, chain, room, split, own, own_counts, kept_s)

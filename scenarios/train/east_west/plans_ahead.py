@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from agents.decision.training_job import TrainingJob
 from agents.search.desk import SearchDesk
-from agents.search.search import PlanRequest, bound_settings, candidates_of
+from agents.search.search import PlanRequest, candidates_of
 from agents.trainers.table import DEFAULT_TRAINER, trainer_named
 from des import read_topology
 from des.base.jit import COMPILING_LINES
@@ -24,7 +24,7 @@ def main() -> None:
         trainer=trainer_named(DEFAULT_TRAINER),
     )
     desk = SearchDesk(topology=request.topology, job=request.job, corrections=request.corrections)
-    for candidates in candidates_of(request, desk, list(bound_settings(request))).groups:
+    for candidates in candidates_of(request, desk).groups:
         for best in candidates[:1]:
             desk.polished(best)
 

@@ -1,0 +1,47 @@
+"""Settings of a search, and which of them have something in common."""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from agents.search.settings import BoundSetting
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SettingTable:
+    """Settings of a search; a table is equal to itself alone, so that parts are known by it."""
+
+    settings: tuple[BoundSetting, ...]
+
+    @cached_property
+    def families(self) -> list[list[BoundSetting]]:
+        """Settings that differ by the size of groups of microbatches alone, small ones first."""
+        families: dict[tuple[object, ...], list[BoundSetting]] = {}
+        for one in self.settings:
+            sizes = one.microbatch_size, one.num_chunks
+            key = one.degrees, one.recomputation, one.schedule, *sizes
+            families.setdefault(key, []).append(one)
+        return [sorted(own, key=lambda each: each.group_factor) for own in families.values()]
+
+    @cached_property
+    def smallest(self) -> tuple[BoundSetting, ...]:
+        """The setting of the smallest groups of each family."""
+        return tuple(own[0] for own in self.families)
+
+    @cached_property
+    def unchunked(self) -> tuple[BoundSetting, ...]:
+        """Settings that give each device one stage."""
+        return tuple(one for one in self.settings if one.num_chunks == 1)
+
+    @cached_property
+    def seldom(self) -> tuple[BoundSetting, ...]:
+        """The same for pipelines that seldom exchange with others."""
+        return tuple(replace(one, has_outer_state=True) for one in self.unchunked)
+
+    @cached_property
+    def of_copies(self) -> list[list[BoundSetting]]:
+        """Settings whose copies on several sites have equal stages."""
+        alike: dict[tuple[object, ...], list[BoundSetting]] = {}
+        for one in self.settings:
+            key = one.degrees, one.microbatch_size, one.recomputation, one.num_chunks
+            alike.setdefault(key, []).append(one)
+        return list(alike.values())
