@@ -86,7 +86,7 @@ def explorer_app(explorer: Explorer) -> Dash:
     return app
 
 
-def settings_of(values: Sequence[Any]) -> Settings:
+def settings_from(values: Sequence[Any]) -> Settings:
     """Return the settings of the controls' values, in the order of the page."""
     network, model, family, schedule, bandwidth, latency, gpus, sequences = values
     return Settings(
@@ -124,7 +124,7 @@ def _draw_on_change(app: Dash) -> None:
     @app.callback(*outputs, *_inputs())
     def draw(*values: Any) -> tuple[Any, ...]:
         try:
-            scene = scene_of(settings_of(values))
+            scene = scene_of(settings_from(values))
         except ValueError as error:
             return (f"This cannot be: {error}", *[no_update] * (len(outputs) - 1))
         return _shown(scene)
@@ -143,7 +143,7 @@ def _bound_when_drawn(app: Dash) -> None:
         prevent_initial_call=True,
     )
     def bound(_: int, *values: Any) -> str:
-        return scene_of(settings_of(values)).bound_sentence()
+        return scene_of(settings_from(values)).bound_sentence()
 
 
 def _shown(scene: Scene) -> tuple[Any, ...]:
@@ -161,7 +161,7 @@ def _compare_on_click(app: Dash) -> None:
     def compare(clicks: int, *values: Any) -> Any:
         if not clicks:
             raise PreventUpdate
-        table = rival_table(scene_of(settings_of(values)))
+        table = rival_table(scene_of(settings_from(values)))
         head = html.Tr([html.Th(str(name)) for name in table])
         rows = table.itertuples(index=False)
         body = [html.Tr([html.Td(cell) for cell in row]) for row in rows]
@@ -182,7 +182,7 @@ def _compare_on_click(app: Dash) -> None:
     def sweep(clicks: int, *values: Any) -> tuple[Any, ...]:
         if not clicks:
             raise PreventUpdate
-        settings = settings_of(values)
+        settings = settings_from(values)
         found = bandwidth_sweep(scene_of(settings).problem)
         num = settings.num_sequences
         figures = (
@@ -203,7 +203,7 @@ def _save_on_click(app: Dash) -> None:
         def save(clicks: int, *values: Any, key: str = key) -> Any:
             if not clicks:
                 raise PreventUpdate
-            name, content = export_of(scene_of(settings_of(values)), key)
+            name, content = export_of(scene_of(settings_from(values)), key)
             encoded = base64.b64encode(content).decode()
             return {"filename": name, "content": encoded, "base64": True}
 

@@ -1,15 +1,31 @@
 """Settings of a run on a world that is resumed: those of its record, but for where it is done."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
-from typing import Any, TypeVar
+from dataclasses import Field, replace
+from pathlib import Path
+from typing import Any, ClassVar, Protocol, TypeVar
 
 from des.base.flags import from_dict
 from scenarios.frame.run_folder import RunFolder
-from scenarios.train.east_west.config import HiPpoConfig
-from scenarios.train.training_config import PROG, WHERE_RUN, Config
+from scenarios.train.training_config import PROG, WHERE_RUN
 
-_Run = TypeVar("_Run", Config, HiPpoConfig)
+
+class _OnWorld(Protocol):
+    """Settings of a run on a world, a dataclass."""
+
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
+    @property
+    def network(self) -> str: ...
+
+    @property
+    def corrections(self) -> Path | None: ...
+
+    @property
+    def kpi(self) -> bool: ...
+
+
+_Run = TypeVar("_Run", bound=_OnWorld)
 
 
 def begun_config(
