@@ -1,4 +1,4 @@
-"""What the oracles share: arrivals, calls at a time, courses of requests."""
+"""Arrivals, calls at a time and courses of requests, which all oracles share."""
 
 from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass
