@@ -210,7 +210,7 @@ def require_bandwidth(source: WorldSource) -> None:
             if world.dynamics.extremes(link).least_bandwidth_factor <= 0.0:
                 raise ValueError(
                     "environment: dynamics must leave every link some bandwidth, as an epoch holds "
-                    f"its links from start to end; {link} may be down under {world.dynamics!r}"
+                    f"its links to its end; {link} may be down under {type(world.dynamics).__name__}"
                 )
 
 
