@@ -208,9 +208,10 @@ def require_bandwidth(source: WorldSource) -> None:
     for world in source.extreme_worlds():
         for link in world.links:
             if world.dynamics.extremes(link).least_bandwidth_factor <= 0.0:
+                law = type(world.dynamics).__name__
                 raise ValueError(
                     "environment: dynamics must leave every link some bandwidth, as an epoch holds "
-                    f"its links from start to end; {link} may be down under {world.dynamics!r}"
+                    f"its links from start to end; {link} may be down under {law}"
                 )
 
 
