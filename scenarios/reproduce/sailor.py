@@ -1,9 +1,8 @@
 """Iteration times of measured training runs, predicted from profiles of layers and links alone.
 
-The runs are those of the artifact of Sailor (F. Strati et al., SOSP 2025): a folder of CSV files
-with what was profiled beforehand, what was measured and what published simulators estimate. The
-bound: a mean absolute error below the best published simulator of each set. No constant depends on
-a measured iteration time.
+The runs are those of the artifact of Sailor (F. Strati et al., SOSP 2025): CSV files of what was
+profiled before, what was measured and what published simulators say. The bound: a mean absolute
+error below the best published simulator's of each set. No constant depends on a measured time.
 """
 
 from __future__ import annotations

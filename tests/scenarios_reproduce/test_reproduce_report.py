@@ -36,8 +36,7 @@ ROW = {"model": "1B", "step_time_s": 1, "stages": [2, 3]}
 
 
 def figure():
-    line = Line(label="", x=(0.0, 1.0), y=(0.0, 1.0), colour=BLUE)
-    panel = Panel(x=Axis(), y=Axis(), marks=(line,))
+    panel = Panel(x=Axis(), y=Axis(), marks=(Line(label="", x=(0, 1), y=(0, 1), colour=BLUE),))
     return Figure(name="picture", title="A line", seen="It rises.", panels=(panel,))
 
 

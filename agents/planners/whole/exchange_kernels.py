@@ -12,7 +12,7 @@ MOST_FOR_ALL_RINGS = 6
 
 
 class GradientWays(NamedTuple):
-    """What gradients of L layers take between K domains.
+    """Times of gradients of L layers from domain to domain, of K.
 
     Attributes
     ----------
