@@ -146,7 +146,7 @@ def _others(
         factor = None if trainer.synchronisations == ("every_step",) else request.token_factor
         asked = replace(request, trainer=trainer, schedules=(), token_factor=factor)
         try:
-            row = search_bound(asked, objective, shared=shared).best
+            row = search_bound(asked, objective, shared=shared, is_best_alone=True).best
         except ValueError as error:
             misfit = str(error).removeprefix(f"trainer {trainer.name}: ")
             found.append(OtherTrainer(title=trainer.title, row=None, misfit=misfit))

@@ -181,7 +181,9 @@ def _case(
         except ValueError as error:
             misfit = str(error)
     try:
-        row = search_bound(asked, objective, in_force=in_force, shared=shared).best
+        row = search_bound(
+            asked, objective, in_force=in_force, shared=shared, is_best_alone=True
+        ).best
     except ValueError as error:
         return OtherCase(title=title, row=None, present_s=present_s, misfit=str(error))
     return OtherCase(title=title, row=row, present_s=present_s, misfit=misfit)

@@ -8,6 +8,7 @@ from itertools import pairwise
 
 from agents.decision.families import SYNCHRONOUS, family_of
 from des import Plan, Workload
+from des.plan.synchronisation import Synchronisation
 
 _EXCESS_LOSS: Mapping[int, Mapping[float, tuple[float, float]]] = {
     2: {
@@ -132,6 +133,17 @@ def beyond_published(plan: Plan, workload: Workload) -> str:
     if plan.replicas and mode.bits_per_value < _WHOLE_BITS:
         found.append(f"{mode.bits_per_value:g} bits of a value, published in whole values")
     return "; ".join(one for one in found if one)
+
+
+def is_never_published(mode: Synchronisation, workload: Workload) -> bool:
+    """Whether each plan of copies that seldom exchange in this way is `beyond_published`."""
+    num_parameters = math.fsum(workload.num_parameters)
+    sizes = [size for losses in _EXCESS_LOSS.values() for size in losses]
+    return (
+        mode.steps_between > PUBLISHED_STEPS
+        or mode.bits_per_value < _WHOLE_BITS
+        or not min(sizes) <= num_parameters <= max(sizes)
+    )
 
 
 def _diloco_price(num_replicas: int, num_parameters: float) -> TokenPrice:

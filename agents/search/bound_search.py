@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from agents.decision.bound_plan import BoundPlan
+from agents.decision.token_prices import is_never_published
 from agents.search.bound_rows import (
     BoundRow,
     PlanKind,
@@ -70,6 +71,7 @@ def search_bound(
     in_force: BoundPlan | None = None,
     among: Sequence[Chain] | None = None,
     shared: SharedParts | None = None,
+    is_best_alone: bool = False,
 ) -> BoundFound:
     """Search the plans that a trainer can run, and rank them.
 
@@ -81,6 +83,8 @@ def search_bound(
         Pipelines of these chains of sites alone, as `candidates_of` takes them; None: all plans.
     shared
         What searches of other worlds, jobs or trainers have worked out; None: all is worked out.
+    is_best_alone
+        Leave out plans whose price in tokens is beyond what is published, which are never the best.
 
     Raises
     ------
@@ -109,7 +113,9 @@ def search_bound(
         raise InfeasiblePlacementError(said)
     before = desk.num_judged[0]
     if among is None:
-        rows += _rows_of_sets(request, desk, _limit_s(aim, rows))
+        is_limited = min(aim.most_s, aim.most_usd) < math.inf  # a refusal names the quickest row
+        is_priced = is_best_alone and not is_limited
+        rows += _rows_of_sets(request, desk, _limit_s(aim, rows), is_priced=is_priced)
     best = best_of_kinds(aim, _allowed(aim, rows))
     beyond = [row for row in rows if row.condition and aim.allows(row.figures)]
     return BoundFound(
@@ -194,9 +200,14 @@ def best_of_kinds(aim: PlanObjective, rows: Sequence[BoundRow]) -> tuple[BoundRo
     return tuple(best_of.values())
 
 
-def _rows_of_sets(request: PlanRequest, desk: SearchDesk, limit_s: float) -> list[BoundRow]:
-    """Rows of copies that differ: that seldom exchange, or whose stages and shares differ."""
-    trainer, found = request.trainer, list[list[CopySet]]()
+def _rows_of_sets(
+    request: PlanRequest, desk: SearchDesk, limit_s: float, *, is_priced: bool
+) -> list[BoundRow]:
+    """Rows of copies that differ: that seldom exchange, or whose stages and shares differ.
+
+    ``is_priced`` leaves out those whose price in tokens is beyond what is published.
+    """
+    trainer = request.trainer
     if request.topology.num_domains == 1:
         return []
     search = CopySetSearch(
@@ -206,8 +217,10 @@ def _rows_of_sets(request: PlanRequest, desk: SearchDesk, limit_s: float) -> lis
         limit_s=limit_s,
         token_factor=request.token_factor,
     )
-    for mode in outer_modes(trainer):
-        found.append(search.sets(mode))
+    modes, workload = outer_modes(trainer), request.job.workload(1)
+    if is_priced and request.token_factor is None:
+        modes = tuple(one for one in modes if not is_never_published(one, workload))
+    found = [search.sets(mode) for mode in modes]
     if not trainer.equal_degrees:
         found.append(replace(search, limit_s=_NEAR * limit_s).sets(EVERY_STEP))
     return [row for sets in found for row in islice(_run(request, sets), 1)]

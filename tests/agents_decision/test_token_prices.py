@@ -7,7 +7,13 @@ from examples import SAMPLE
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agents.decision.token_prices import UNCHANGED, changes_training, price_of
+from agents.decision.token_prices import (
+    UNCHANGED,
+    beyond_published,
+    changes_training,
+    is_never_published,
+    price_of,
+)
 from des import DiLoCo, Layer, Placement, Plan, StreamingDiLoCo, Workload
 
 
@@ -96,3 +102,16 @@ def test_streaming_costs_as_diloco_and_unchanged_training_nothing():
     assert streaming == price_of(copies(4), job(1e9))
     assert price_of(copies(4, DiLoCo(steps_between=1)), job(1e9)) == UNCHANGED
     assert not changes_training(copies(4, DiLoCo(steps_between=1)))
+
+
+@pytest.mark.parametrize("num_parameters", [1e6, 35e6, 3e9, 10e9, 7e10])
+@pytest.mark.parametrize("steps", [10, 30, 31])
+@pytest.mark.parametrize("bits", [4.0, 16.0, 32.0])
+@pytest.mark.parametrize("kind", [DiLoCo, StreamingDiLoCo])
+def test_what_is_never_published_is_beyond_it_for_any_number_of_copies(
+    num_parameters, steps, bits, kind
+):
+    mode, workload = kind(steps_between=steps, bits_per_value=bits), job(num_parameters)
+    beyond = [bool(beyond_published(copies(count, mode), workload)) for count in range(2, 10)]
+
+    assert is_never_published(mode, workload) == all(beyond)

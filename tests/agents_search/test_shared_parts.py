@@ -44,7 +44,11 @@ def test_a_search_that_shares_finds_what_it_finds_by_itself(topology, trainer, o
     if not isinstance(first, str):
         others += [other for _, other in other_requests(asked, first[0].best)]
     for other in others:
-        assert outcome(other, objective, shared) == outcome(other, objective)
+        alone = outcome(other, objective)
+        assert outcome(other, objective, shared) == alone
+        if not isinstance(alone, str):
+            best = search_bound(other, objective, shared=shared, is_best_alone=True).best
+            assert best == alone[0].best
 
 
 def test_a_part_is_worked_out_once_and_equal_values_have_one_number():
