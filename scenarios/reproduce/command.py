@@ -128,7 +128,7 @@ COMMANDS = {name: table.about for name, table in TABLES.items()} | {
     "serving": "clusters, autoscalers and traces of inference (splitwise-sim, Vidur, DistServe, "
     "HPA, ...)"
 }
-"""What each command reproduces."""
+"""Subjects of all commands, by name."""
 
 _EPILOG = f"""\
 --cases is a file of published figures; for sailor it is a folder of CSV files,
