@@ -145,9 +145,7 @@ def test_a_static_schedule_has_a_worker_a_stage_in_their_order(monkeypatch):
     swapped = Schedule("1f1b, stages swapped", lambda p, m, _: stage_orders("1f1b", p, m)[::-1])
     monkeypatch.setattr("des.schedules.registry.schedule_named", lambda _: (swapped, None))
 
-    with pytest.raises(
-        ValueError, match=r"^schedule s: order 0 must be of its stage, got F0 of"
-    ):
+    with pytest.raises(ValueError, match=r"^schedule s: order 0 must be of its stage, got F0 of"):
         stage_orders("s", 2, 3)
     pipeline = replace(Pipeline.uniform(2, 3), memory_bytes=(2.0, 2.0))
     with pytest.raises(ValueError, match=r"^schedule s: order 0 must be of its stage"):
