@@ -183,8 +183,10 @@ class _Rounds:
         ordered = sorted(self._live, key=_by_key)
         if now_s < self._rules.starves_after_s:
             return ordered
-        for job in ordered:
-            if not job.allocation and now_s - job.waits_since_s >= self._rules.starves_after_s:
+        for job in ordered:  # the round that suspends a job is none of its wait
+            suspended_s = self._world.round_s if job.launches else 0.0
+            waits_s = now_s - job.waits_since_s - suspended_s
+            if not job.allocation and waits_s >= self._rules.starves_after_s:
                 job.starves = True
         return sorted(ordered, key=_is_usual)
 

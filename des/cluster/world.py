@@ -26,7 +26,8 @@ class BloxRules:
     keeps_vain
         Its second accident: suspensions that did not help stay.
     starves_after_s
-        Time without running after which a job goes before all others, for ever. [s]
+        Time without running, the round that suspends it left out, after which a job goes before all
+        others, for ever. [s]
     """
 
     rate: float = 1.0

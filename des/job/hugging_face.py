@@ -124,7 +124,7 @@ def from_config(content: object, name: str) -> Architecture:
         )
     refusal = f"model_type: must be one of {known}; got {model_type!r}"
     if not isinstance(model_type, str) or find_spec("transformers") is None:
-        raise ValueError(f"{refusal}; where the extra hf is installed, transformers reads others")
+        raise ValueError(f'{refusal}; transformers reads others: pip install "eastwest[hf]"')
     try:
         return transformers_library.architecture_by_library(
             content, lambda kind, keys: architecture_of(kind, keys, name, model_type)

@@ -20,7 +20,7 @@ SHAPE_KEYS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelKind:
-    """What all models of a kind share.
+    """Facts that all models of a kind share.
 
     Parameters
     ----------

@@ -3,20 +3,24 @@
 Form, by what it is known, and its traps:
 
 * Azure 2023-2025: TIMESTAMP, ContextTokens, GeneratedTokens; CRLF, decimals, zones
+* Bailian: JSON lines with chat_id, parent_chat_id or turn; seconds; blocks of 16 tokens
 * BurstGPT: Timestamp, Request tokens, Response tokens; seconds; 0 response tokens: failed
-* Mooncake: JSON lines; milliseconds; names of 512-token blocks of the prompt
+* Mooncake: JSON lines without these; whole milliseconds; names of 512-token blocks of the prompt
 * Vidur: arrived_at, num_prefill_tokens, num_decode_tokens; seconds
+* any other CSV file, with the names of its columns; seconds, or dates and times
 """
 
 import csv
 import io
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from itertools import pairwise
 from pathlib import Path
+from typing import NamedTuple
 
+from des.base.checks import nearest
 from des.base.strict_json import parse_json
 from des.base.text_files import read_text
 from des.serving.requests import Request
@@ -37,8 +41,24 @@ class TraceRow:
     prefix_blocks: tuple[int, ...] = ()
 
 
-def read_request_trace(path: Path) -> tuple[TraceRow, ...]:
+def recognised_form(text: str, source: str, columns: Mapping[str, str] | None = None) -> str:
+    """Say which form the text of a file has, and what tells it."""
+    if _is_json(text):
+        form = _json_form(text)
+        return f"{form.name}, by {form.told_by}"
+    name, names, _ = _csv_form(_table(text)[1], source, columns)
+    return f"{name}, by the columns {', '.join(names)}"
+
+
+def read_request_trace(
+    path: Path, columns: Mapping[str, str] | None = None
+) -> tuple[TraceRow, ...]:
     """Read a trace file, whichever its form.
+
+    Parameters
+    ----------
+    columns
+        Columns of a CSV file of another form: of ``time``, ``prompt`` and ``output``.
 
     Raises
     ------
@@ -46,14 +66,19 @@ def read_request_trace(path: Path) -> tuple[TraceRow, ...]:
         If the form is unknown, a value is no number or negative, or rows are out of order; naming
         file, line, column, what is allowed and what came.
     """
-    return parse_trace(read_text(path), str(path))
+    return parse_trace(read_text(path), str(path), columns)
 
 
-def parse_trace(text: str, source: str) -> tuple[TraceRow, ...]:
+def parse_trace(
+    text: str, source: str, columns: Mapping[str, str] | None = None
+) -> tuple[TraceRow, ...]:
     """Do what `read_request_trace` does with the text of a file; errors name ``source``."""
-    stripped = text.lstrip("\ufeff \r\n")
-    found = _json_rows(stripped, source) if stripped.startswith("{") else _csv_rows(text, source)
-    rows = list(found)
+    if not _is_json(text):
+        rows = list(_csv_rows(text, source, columns))
+    elif columns:
+        raise ValueError(f"{source}: columns can be given for a CSV file, got lines of JSON")
+    else:
+        rows = list(_json_rows(text.lstrip(_BLANKS), source))
     if not rows:
         raise ValueError(f"{source}: must have at least 1 row below its header, got 0")
     first = rows[0][0]
@@ -97,15 +122,46 @@ def _require_order(rows: Sequence[Raw], source: str) -> None:
             )
 
 
-def _csv_rows(text: str, source: str) -> Iterator[Raw]:
+ToNs = Callable[[str | None, str], int]
+"""Reader of a time: its cell and its place in the file. [ns]"""
+
+
+def _csv_form(
+    header: Sequence[str], source: str, columns: Mapping[str, str] | None
+) -> tuple[str, tuple[str, str, str], ToNs]:
+    """Name of the form of a header, its columns of time, prompt and output, and of its time."""
+    if columns:
+        for role in columns:
+            if role not in _ROLES:
+                raise ValueError(f"{source}: columns: unknown {role!r}; {nearest(role, _ROLES)}")
+        time, prompt, output = (columns.get(role, role) for role in _ROLES)
+        missing = [name for name in (time, prompt, output) if name not in header]
+        if missing:
+            raise ValueError(f"{source}: must have the columns {', '.join(missing)}; got {header}")
+        return "the given columns", (time, prompt, output), _time_ns
+    for name, names, to_ns in _FORMS:
+        if set(names) <= set(header):
+            return name, names, to_ns
+    allowed = "; ".join(", ".join(names) for _, names, _ in _FORMS)
+    name, names, _ = max(_FORMS, key=lambda form: len(set(form[1]) & set(header)))
+    lacks = ", ".join(each for each in names if each not in header)
+    raise ValueError(
+        f"{source}: header must have the columns {allowed}, or be mapped (--columns "
+        f"time=T,prompt=P,output=O); got {header}, which of {name}'s lacks {lacks}"
+    )
+
+
+def _table(text: str) -> tuple["csv.DictReader[str]", list[str]]:
+    """Reader of the rows of a CSV file, and its header."""
     reader = csv.DictReader(io.StringIO(text.lstrip("\ufeff"), newline=""))
     header = [str(name).strip() for name in reader.fieldnames or []]
     reader.fieldnames = header
-    forms = [form for form in _FORMS if set(form[0]) <= set(header)]
-    if not forms:
-        allowed = "; ".join(", ".join(names) for names, _ in _FORMS)
-        raise ValueError(f"{source}: header must have the columns {allowed}; got {header}")
-    (time, prompt, output), to_ns = forms[0]
+    return reader, header
+
+
+def _csv_rows(text: str, source: str, columns: Mapping[str, str] | None) -> Iterator[Raw]:
+    reader, header = _table(text)
+    _, (time, prompt, output), to_ns = _csv_form(header, source, columns)
     for line, row in enumerate(reader, start=2):
         place = f"{source}: line {line}"
         yield (
@@ -116,7 +172,35 @@ def _csv_rows(text: str, source: str) -> Iterator[Raw]:
         )
 
 
+class _JsonForm(NamedTuple):
+    """A form of JSON lines: units of its times a second, and tokens of a block."""
+
+    name: str
+    told_by: str
+    units_per_s: int
+    block_tokens: int
+
+
+_CHATS = ("chat_id", "parent_chat_id", "turn")
+_BAILIAN = _JsonForm("Bailian", f"one of {', '.join(_CHATS)}", 1, 16)
+_MOONCAKE = _JsonForm("Mooncake", f"JSON lines without {', '.join(_CHATS)}", 1000, 512)
+
+
+_BLANKS = "\ufeff \r\n"
+
+
+def _is_json(text: str) -> bool:
+    return text.lstrip(_BLANKS).startswith("{")
+
+
+def _json_form(text: str) -> _JsonForm:
+    """Form of the first line."""
+    first = text.lstrip(_BLANKS).split("\n", 1)[0]
+    return _BAILIAN if any(f'"{key}"' in first for key in _CHATS) else _MOONCAKE
+
+
 def _json_rows(text: str, source: str) -> Iterator[Raw]:
+    form = _json_form(text)
     for line, part in enumerate(text.splitlines(), start=1):
         if not part.strip():
             continue
@@ -131,9 +215,22 @@ def _json_rows(text: str, source: str) -> Iterator[Raw]:
         blocks = row.get("hash_ids", [])
         if not isinstance(blocks, list) or not all(isinstance(each, int) for each in blocks):
             raise ValueError(f"{place}: hash_ids must be a list of whole numbers, got {blocks!r}")
+        prompt = _tokens(str(row["input_length"]), f"{place}: input_length")
+        needed_blocks = -(-prompt // form.block_tokens)
+        if "hash_ids" in row and len(blocks) != needed_blocks:
+            raise ValueError(
+                f"{place}: hash_ids must be {needed_blocks} for {prompt} tokens in {form.name}'s "
+                f"blocks of {form.block_tokens}, got {len(blocks)}"
+            )
+        time_ns = _decimal_ns(str(row["timestamp"]), f"{place}: timestamp")
+        if form.units_per_s > 1 and time_ns % _NS:
+            raise ValueError(
+                f"{place}: timestamp must be whole milliseconds in {form.name}'s form, "
+                f"got {row['timestamp']!r}; seconds are told by {_BAILIAN.told_by}"
+            )
         yield (
-            _decimal_ns(str(row["timestamp"]), f"{place}: timestamp") // 1000,
-            _tokens(str(row["input_length"]), f"{place}: input_length"),
+            time_ns // form.units_per_s,
+            prompt,
             _tokens(str(row["output_length"]), f"{place}: output_length"),
             tuple(blocks),
         )
@@ -160,6 +257,12 @@ def _decimal_ns(text: str | None, place: str) -> int:
     return nanoseconds
 
 
+def _time_ns(text: str | None, place: str) -> int:
+    """Nanoseconds of seconds, or of a date and time."""
+    is_stamp = _STAMP.fullmatch((text or "").strip()) is not None
+    return _stamp_ns(text, place) if is_stamp else _decimal_ns(text, place)
+
+
 def _stamp_ns(text: str | None, place: str) -> int:
     """Nanoseconds of a date and time, which is in UTC where it has no zone.
 
@@ -183,9 +286,11 @@ def _stamp_ns(text: str | None, place: str) -> int:
     return seconds * _NS + int((found[7] or "").ljust(9, "0"))
 
 
-_FORMS: tuple[tuple[tuple[str, str, str], Callable[[str | None, str], int]], ...] = (
-    (("TIMESTAMP", "ContextTokens", "GeneratedTokens"), _stamp_ns),
-    (("arrived_at", "num_prefill_tokens", "num_decode_tokens"), _decimal_ns),
-    (("Timestamp", "Request tokens", "Response tokens"), _decimal_ns),
+_ROLES = ("time", "prompt", "output")
+
+_FORMS: tuple[tuple[str, tuple[str, str, str], ToNs], ...] = (
+    ("Azure", ("TIMESTAMP", "ContextTokens", "GeneratedTokens"), _stamp_ns),
+    ("Vidur", ("arrived_at", "num_prefill_tokens", "num_decode_tokens"), _decimal_ns),
+    ("BurstGPT", ("Timestamp", "Request tokens", "Response tokens"), _decimal_ns),
 )
-"""Columns of time, prompt and output of each form, and how its time is read."""
+"""Each form, its columns of time, prompt and output, and how its time is read."""

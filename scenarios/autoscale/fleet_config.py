@@ -1,11 +1,14 @@
 """Flags that describe a fleet and its requests, and the world that they give."""
 
+import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from des.base.checks import require_count
 from des.base.command import UsageError
 from des.base.flags import JsonFlag, option
+from des.base.text_files import read_text
 from des.dynamics.presets import DYNAMICS
 from des.serving.conversations import conversation_requests
 from des.serving.engines import engine_named
@@ -21,7 +24,12 @@ from des.serving.request_streams import (
     thinned,
 )
 from des.serving.requests import Request
-from des.serving.trace_files import parse_trace, read_request_trace, requests_of
+from des.serving.trace_files import (
+    parse_trace,
+    read_request_trace,
+    recognised_form,
+    requests_of,
+)
 from des.worlds.reading import read_topology
 from scenarios.autoscale import application_files
 from scenarios.reproduce.serving_cases import shipped_cases
@@ -35,9 +43,14 @@ class FleetConfig(JsonFlag):
 
     trace: str = option(
         "azure-2023-conv",
-        "trace file (Azure, BurstGPT, Mooncake, Vidur), name of a shipped one, or a law: "
+        "trace file (Azure, Bailian, BurstGPT, Mooncake, Vidur, or CSV with --columns), name of a "
+        "shipped one, or a law: "
         "poisson:RATE:SECONDS, mmpp:RATE/RATE:MEAN_STAY:SECONDS, conversations:RATE:SECONDS, "
         f"or a moving rate ({', '.join(DYNAMICS)}), such as ou:RATE:SECONDS",
+    )
+    columns: tuple[str, ...] = option(
+        (),
+        "columns of another CSV file: time=NAME prompt=NAME output=NAME, times in seconds or dates",
     )
     num_requests: int | None = option(None, "only the first requests of the trace")
     stretch: float = option(1.0, "factor of the times between requests; 0.5 is twice the load")
@@ -103,8 +116,10 @@ class FleetConfig(JsonFlag):
     seed: int = option(0, "seed of starts and thinning")
 
 
-def requests_named(name: str, seed: int) -> tuple[Request, ...]:
+def requests_named(name: str, seed: int, columns: Sequence[str] = ()) -> tuple[Request, ...]:
     """Read a trace file or a shipped trace, or draw requests of a law by the seed.
+
+    ``columns`` are those of a CSV file: ``time=NAME`` and so on. What form a file has is said.
 
     Raises
     ------
@@ -118,7 +133,12 @@ def requests_named(name: str, seed: int) -> tuple[Request, ...]:
         return _drawn(law, values, seed)
     path = Path(name)
     if path.is_file():
-        return requests_of(read_request_trace(path))
+        own = _columns(columns)
+        rows = read_request_trace(path, own)
+        sys.stderr.write(f"{name}: read as {recognised_form(read_text(path), name, own)}\n")
+        return requests_of(rows)
+    if columns:
+        raise UsageError(f"--columns must be of a trace file, got --trace {name}")
     shipped = {
         each.rsplit(".", 1)[0]: each
         for each in shipped_cases()["traces"]
@@ -130,6 +150,14 @@ def requests_named(name: str, seed: int) -> tuple[Request, ...]:
         )
     text = shipped_cases()["traces"][shipped[name]].decode("utf-8")
     return requests_of(parse_trace(text, name))
+
+
+def _columns(columns: Sequence[str]) -> dict[str, str]:
+    """Names of columns by what they hold."""
+    for each in columns:
+        if "=" not in each:
+            raise UsageError(f"--columns must be WHAT=NAME each, such as time=t, got {each!r}")
+    return dict(each.split("=", 1) for each in columns)
 
 
 _LAWS = {"poisson": 2, "mmpp": 3, "conversations": 2} | dict.fromkeys(DYNAMICS, 2)
@@ -161,7 +189,7 @@ def config_requests(config: FleetConfig) -> tuple[Request, ...]:
     ValueError
         If a flag is out of range or nothing is left.
     """
-    requests = requests_named(config.trace, config.seed)
+    requests = requests_named(config.trace, config.seed, config.columns)
     if config.num_requests is not None:
         require_count("--num-requests", "value", config.num_requests)
         requests = requests[: config.num_requests]

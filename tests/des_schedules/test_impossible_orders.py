@@ -1,4 +1,4 @@
-"""Orders that no workers can execute are refused, whoever made them."""
+"""Orders that no workers can execute are refused, from any maker."""
 
 from collections import Counter
 from dataclasses import replace

@@ -19,7 +19,7 @@ Pattern = tuple[Any, ...]
 """Key of a phase: kind, algorithm, direction, bytes, and the order of its members."""
 
 TURNING = ("ring", "direct")
-"""Algorithms whose phases are the same if every member stands so many positions further on."""
+"""Algorithms whose phases are the same if all members are turned by any number of positions."""
 
 ROUND = (*TURNING, "halvingDoubling")
 """Algorithms that treat all members alike."""
