@@ -4,13 +4,13 @@ from dataclasses import replace
 from itertools import product
 
 import pytest
+from local_reference import seconds_per_sequence
 
 from agents.decision.training_job import TrainingJob
 from agents.hi_ppo.local.by_rule import alternatives_by_rule, menu_by_rule, shapes_of
 from agents.hi_ppo.local.case import DomainCase, ServersCase
 from agents.hi_ppo.local.decide import SharedSetting
 from agents.hi_ppo.local.option_rows import LocalOption
-from agents.hi_ppo.local.times import seconds_per_sequence
 from agents.hi_ppo.local.together import with_gpus, with_local
 from des import (
     Domain,

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from gpu_numbers import renumbered
+from local_reference import seconds_per_sequence
 from test_local_options import case_of
 
 from agents.hi_ppo.local.bound_plans import exhaustive
@@ -18,7 +19,6 @@ from agents.hi_ppo.local.options import options_of
 from agents.hi_ppo.local.policy import LocalArchitecture, LocalPolicy, save_policy
 from agents.hi_ppo.local.rules import least_estimate
 from agents.hi_ppo.local.shipped import shipped_local
-from agents.hi_ppo.local.times import seconds_per_sequence
 from agents.hi_ppo.local.training import LocalTrainer, LocalTraining
 from des import InfeasiblePlacementError
 

@@ -23,7 +23,6 @@ from agents.hi_ppo.local.case import RECOMPUTATIONS, DomainCase, ServersCase
 from agents.hi_ppo.local.decide import LocalDecision, SharedSetting
 from agents.hi_ppo.local.option_rows import LocalOption, shapes_over
 from agents.hi_ppo.local.options import held_microbatches
-from agents.hi_ppo.local.times import seconds_per_sequence
 from des import InfeasiblePlacementError, Parallelism
 from des.costs.memory import bytes_per_parameter
 from des.devices.partitions import best_partition
@@ -108,13 +107,13 @@ def _timed(case: DomainCase, setting: SharedSetting) -> tuple[tuple[LocalOption,
 
 
 def _decision(case: DomainCase, option: LocalOption, start_s: float) -> LocalDecision:
-    binding = _binding(case, option.parallelism)
+    iteration_s = pipelined_s(case, option, alike_times(case, option))
     return LocalDecision(
         parallelism=option.parallelism,
         microbatch_size=option.microbatch_size,
         recomputation=option.recomputation,
-        binding=binding,
-        seconds_per_sequence=seconds_per_sequence(case, option, binding),
+        binding=_binding(case, option.parallelism),
+        seconds_per_sequence=iteration_s / case.job.num_sequences,
         response_s=time.perf_counter() - start_s,
         is_by_rule=True,
     )

@@ -9,13 +9,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from agents.devices.binding_times import BindingWorks
 from agents.hi_ppo.local.bound_plans import LocalPlan, each_quickly_bound, works_of
 from agents.hi_ppo.local.case import LocalCase
 from agents.hi_ppo.local.features import observe
 from agents.hi_ppo.local.option_rows import LocalOption, Rows
 from agents.hi_ppo.local.options import Options, options_of
 from agents.hi_ppo.local.policy import LocalPolicy
-from agents.hi_ppo.local.quickest import BindingWorks
 from des import InfeasiblePlacementError, Parallelism
 from des.base.checks import require_count
 
@@ -43,7 +43,7 @@ class LocalDecision:
     binding
         A GPU for each place: devices in a row, their replicas, their tensor groups.
     seconds_per_sequence
-        Estimate of the iteration's time over its sequences (`agents.hi_ppo.local.times`). [s]
+        Estimate of the iteration's time over its sequences (`agents.devices.binding_times`). [s]
     response_s
         Wall time of the decision, a timing. [s]
     is_by_rule

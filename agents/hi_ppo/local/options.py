@@ -145,11 +145,6 @@ def held_microbatches(
     return np.asarray(np.minimum(warm_up + 1, num_microbatches[:, None]))
 
 
-def tensor_steps(options: Options) -> np.ndarray:
-    """Steps of rings over tensor groups that a microbatch takes, forward and back (N, D)."""
-    return np.asarray(2 * pass_steps(options.rows.tensor[:, None], options.num_layers))
-
-
 def pass_steps(tensor: int | np.ndarray, num_layers: np.ndarray) -> np.ndarray:
     """Steps of rings over tensor groups in one pass through some layers, shaped as these."""
     return np.asarray(2 * TENSOR_ALL_REDUCES_PER_PASS * (tensor - 1) * num_layers)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from agents.decision.training_job import TrainingJob
-from agents.hi_ppo.local.bound_times import quick_device_times
+from agents.hi_ppo.local.bound_times import device_times
 from agents.hi_ppo.local.by_rule import alternatives_by_rule, menu_by_rule
 from agents.hi_ppo.local.case import DomainCase, LocalCase, ServersCase, knows_servers
 from agents.hi_ppo.local.chains import Chains, borders_of
@@ -212,7 +212,7 @@ def _alone_and_together(
     job, corrections = cases[0].job, cases[0].corrections
     workload = workload_of(job, menus[0][:1])
     times = [
-        [quick_device_times(case, one.plan.option, one.binding) for one in menu]
+        [device_times(case, one.plan.option, one.binding) for one in menu]
         for case, menu in zip(cases, menus, strict=True)
     ]
     domains = [stage.domain for stage in plan.placement.stages]
