@@ -19,7 +19,7 @@ from agents.devices.binding_times import (
     summed_s,
     work_at,
 )
-from des.base.jit import kernel, lean_kernel
+from des.base.jit import inner_kernel, kernel, lean_kernel
 from des.devices.rings import Real, bits
 
 PARTS = ("total", "compute", "tensor", "hop", "crossing", "gradient", "slowest")
@@ -28,6 +28,10 @@ PARTS = ("total", "compute", "tensor", "hop", "crossing", "gradient", "slowest")
 The whole; what remains of it with free links; what rings of tensor groups, all hops, those between
 servers, and sums of gradients add; and the slowest device or wire.
 """
+
+
+ROUNDING = 1e-12
+"""Relative slack by which rounding may lift a bound above its value."""
 
 
 class BestGroups(NamedTuple):
@@ -53,7 +57,7 @@ def estimates(works: BindingWorks, gpus: ServerGpus, groups: BestGroups) -> Real
     return found
 
 
-@lean_kernel
+@inner_kernel
 def _parts_s(
     work: BindingWork, gpus: ServerGpus, step_s: float, gradients_s: float
 ) -> tuple[float, float, float, float, float, float, float]:
@@ -87,7 +91,7 @@ def _parts_s(
     )
 
 
-@lean_kernel
+@inner_kernel
 def _best_gradients_s(
     work: BindingWork, gpus: ServerGpus, groups: BestGroups, device: int
 ) -> float:
@@ -102,14 +106,14 @@ def _best_gradients_s(
     return summed_s(work, gpus, device, groups.latency_s[place], groups.bytes_per_s[place])
 
 
-@lean_kernel
+@inner_kernel
 def _group_step_s(groups: BestGroups, size: int, count: int, num_bytes: float) -> float:
     """One step of the slowest of some disjoint rings of a size, the best there are."""
     place = _row_of(size), count
     return float(groups.latency_s[place] + num_bytes / groups.bytes_per_s[place])
 
 
-@lean_kernel
+@inner_kernel
 def _row_of(size: int) -> int:
     """Place of a power of two in `des.devices.gpus.GROUP_SIZES`."""
     row = 0
@@ -125,7 +129,7 @@ def least_iteration_s(work: BindingWork, gpus: ServerGpus) -> float:
     return _parts_s(work, gpus, step_s, _least_gradients_s(work, gpus))[0]
 
 
-@lean_kernel
+@inner_kernel
 def least_step_s(gpus: ServerGpus, size: int, num_bytes: float) -> float:
     """One step of the quickest ring of that many free GPUs of a server, or of all; 0 of one."""
     size = min(size, gpus.per_server)
@@ -142,7 +146,7 @@ def least_step_s(gpus: ServerGpus, size: int, num_bytes: float) -> float:
     return step_s
 
 
-@lean_kernel
+@inner_kernel
 def _least_gradients_s(work: BindingWork, gpus: ServerGpus) -> float:
     """Sum of the gradients of the largest device with the best rings of the servers."""
     most = 0
@@ -161,7 +165,7 @@ def _least_gradients_s(work: BindingWork, gpus: ServerGpus) -> float:
     return summed_s(work, gpus, most, inner_s, rate)
 
 
-@lean_kernel
+@inner_kernel
 def _least_hop_s(work: BindingWork, gpus: ServerGpus) -> tuple[float, float]:
     """Time of a message between the best pair of GPUs, and of its wire alone; 0 of one device."""
     if work.pipeline == 1:

@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from des.base.jit import kernel, lean_kernel
+from des.base.jit import inner_kernel, kernel, lean_kernel
 from des.base.node_arithmetic import (
     cards_bytes_per_s,
     message_to_node_s,
@@ -124,7 +124,7 @@ def device_table(work: BindingWork, gpus: ServerGpus, binding: Whole) -> Real:
     return found
 
 
-@lean_kernel
+@inner_kernel
 def device_times_s(
     work: BindingWork, gpus: ServerGpus, binding: Whole, device: int
 ) -> tuple[float, float, float, float]:
@@ -134,7 +134,7 @@ def device_times_s(
     return _passes_s(work, gpus.wires, binding, device), message_s, wire_s, gradients_s
 
 
-@lean_kernel
+@inner_kernel
 def _set_of(binding: Whole, begin: int, end: int, stride: int) -> int:
     """GPUs of every so many places, as a set of bits."""
     found = 0
@@ -143,14 +143,14 @@ def _set_of(binding: Whole, begin: int, end: int, stride: int) -> int:
     return found
 
 
-@lean_kernel
+@inner_kernel
 def step_s_of(wires: Wires, ring: int, num_bytes: float) -> float:
     """One step of the best ring of a set of GPUs."""
     bandwidth = wires.ring_bandwidth_bytes_per_s[ring]
     return float(wires.ring_latency_s[ring] + num_bytes / bandwidth)
 
 
-@lean_kernel
+@inner_kernel
 def _passes_s(work: BindingWork, wires: Wires, binding: Whole, device: int) -> float:
     """Both passes of a microbatch on a device, with the rings of its slowest tensor group."""
     step_s, size = 0.0, work.tensor * work.data
@@ -161,7 +161,7 @@ def _passes_s(work: BindingWork, wires: Wires, binding: Whole, device: int) -> f
     return float(work.compute_s[device] + work.tensor_steps[device] * step_s)
 
 
-@lean_kernel
+@inner_kernel
 def _border_s(
     work: BindingWork, gpus: ServerGpus, binding: Whole, device: int
 ) -> tuple[float, float]:
@@ -187,7 +187,7 @@ def _border_s(
     return crossing_s(work, gpus, share, gather_s)
 
 
-@lean_kernel
+@inner_kernel
 def crossing_s(
     work: BindingWork, gpus: ServerGpus, share: float, gather_s: float
 ) -> tuple[float, float]:
@@ -200,7 +200,7 @@ def crossing_s(
     return wire_s + flight_s, wire_s
 
 
-@lean_kernel
+@inner_kernel
 def gather_s_of(work: BindingWork, gpus: ServerGpus, ring: int) -> float:
     """Time until a tensor group has gathered a message; of several servers each has the ring."""
     num_servers = work.tensor // gpus.per_server
@@ -211,19 +211,19 @@ def gather_s_of(work: BindingWork, gpus: ServerGpus, ring: int) -> float:
     return ring_over_nodes_s(work.message_bytes, work.tensor, num_servers, latencies_s, rate)
 
 
-@lean_kernel
+@inner_kernel
 def _bandwidth(gpus: ServerGpus, ring: int) -> float:
     return float(gpus.wires.ring_bandwidth_bytes_per_s[ring])
 
 
-@lean_kernel
+@inner_kernel
 def _out_bytes_per_s(gpus: ServerGpus, num_ranks: int, num_groups: int) -> float:
     """Bandwidth out of a server for the ranks of a group, all of its GPUs sending."""
     rate = cards_bytes_per_s(gpus.num_cards, gpus.card_bytes_per_s, num_ranks, num_groups)
     return float(rate * gpus.card_shares[-1])
 
 
-@lean_kernel
+@inner_kernel
 def _gradients_s(work: BindingWork, gpus: ServerGpus, binding: Whole, device: int) -> float:
     """Sum of the gradients of a device, over the slowest group of its replicas."""
     size, per_server = work.tensor * work.data, gpus.per_server
@@ -243,7 +243,7 @@ def _gradients_s(work: BindingWork, gpus: ServerGpus, binding: Whole, device: in
     return summed_s(work, gpus, device, inner_s, rate)
 
 
-@lean_kernel
+@inner_kernel
 def summed_s(
     work: BindingWork, gpus: ServerGpus, device: int, inner_s: float, inner_bytes_per_s: float
 ) -> float:

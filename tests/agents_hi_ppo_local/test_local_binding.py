@@ -11,8 +11,9 @@ from local_servers import assert_same_times
 from test_local_options import case_of
 
 from agents.decision.training_job import TrainingJob
+from agents.devices.best_binding import best_binding
 from agents.devices.binding_bounds import least_iteration_s
-from agents.devices.binding_search import best_binding, quick_binding
+from agents.devices.binding_search import quick_binding
 from agents.devices.binding_times import iteration_s, work_at
 from agents.hi_ppo.local.bound_plans import (
     each_quickly_bound,

@@ -182,7 +182,7 @@ def test_proposals_are_by_turns_and_each_once():
     """By hand: 4 and 0 of the policy and the estimate, then 2 and 4 again, then 1 and 3."""
     ranked = Ranked(
         options=None,
-        works=None,
+        bind=None,
         by_policy=np.array([4, 2, 1, 3, 0]),
         by_estimate=np.array([0, 4, 3, 2, 1]),
     )

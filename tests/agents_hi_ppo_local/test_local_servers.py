@@ -5,9 +5,8 @@ from itertools import permutations, product
 
 import numpy as np
 import pytest
-import torch
 from local_reference import seconds_per_sequence
-from local_servers import assert_same_times, chain_on, chain_s, servers_case
+from local_servers import agent_of, assert_same_times, chain_on, chain_s, servers_case
 
 from agents.decision.training_job import TrainingJob
 from agents.devices.binding_bounds import least_iteration_s
@@ -22,24 +21,17 @@ from agents.hi_ppo.local.bound_plans import (
     works_of,
 )
 from agents.hi_ppo.local.case import LocalCase, ServersCase
-from agents.hi_ppo.local.decide import LocalAgent
 from agents.hi_ppo.local.draws import draw_servers_case
 from agents.hi_ppo.local.features import observe
 from agents.hi_ppo.local.joined_gpus import border_joint
 from agents.hi_ppo.local.option_rows import LocalOption
 from agents.hi_ppo.local.options import options_of
-from agents.hi_ppo.local.policy import LocalArchitecture, LocalPolicy
 from agents.hi_ppo.local.rules import largest_tensor, least_estimate
 from agents.hi_ppo.local.together import bound_topology, cases_of, settle, with_local, workload_of
 from des import Corrections, Parallelism, Placement, Plan
 from des.compiled.simulate import simulate_compiled
 from des.devices.gpus import GpuTopology
 from des.devices.presets import simulated
-
-
-def agent_of(seed: int = 0) -> LocalAgent:
-    policy = LocalPolicy(LocalArchitecture(), torch.Generator().manual_seed(seed))
-    return LocalAgent(policy=policy)
 
 
 @pytest.mark.parametrize(

@@ -6,13 +6,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from agents.devices.binding_search import (
-    Groups,
-    Quickest,
-    best_binding,
-    quick_binding,
-    quickest_bindings,
-)
+from agents.devices.best_binding import best_binding
+from agents.devices.binding_search import Groups, Quickest, quick_binding, quickest_bindings
 from agents.devices.binding_times import (
     BindingWorks,
     ServerGpus,

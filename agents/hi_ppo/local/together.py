@@ -9,7 +9,6 @@ import numpy as np
 
 from agents.decision.training_job import TrainingJob
 from agents.hi_ppo.local.bound_times import device_times
-from agents.hi_ppo.local.by_rule import alternatives_by_rule, menu_by_rule
 from agents.hi_ppo.local.case import DomainCase, LocalCase, ServersCase, knows_servers
 from agents.hi_ppo.local.chains import Chains, borders_of
 from agents.hi_ppo.local.decide import LocalAgent, LocalDecision, SharedSetting
@@ -155,10 +154,7 @@ def settlements(
     UnreachableError
         If no links lead over a border of the plan.
     """
-    alternatives = [
-        agent.alternatives(case) if isinstance(case, LocalCase) else alternatives_by_rule(case)
-        for case in cases
-    ]
+    alternatives = [agent.alternatives(case) for case in cases]
     failure: InfeasiblePlacementError | None = None
     found = list[Settlement]()
     for setting in agree(alternatives):
@@ -192,10 +188,7 @@ def _menus(
             stages_before=sum(devices[:place]),
             stages_behind=sum(devices[place + 1 :]),
         )
-        if isinstance(case, LocalCase):
-            menu = agent.menu(case, setting)
-        else:
-            menu = menu_by_rule(case, setting)
+        menu = agent.menu(case, setting)
         alone = min(menu, key=lambda one: one.seconds_per_sequence)
         devices[place] = alone.parallelism.pipeline
         menus.append(menu[: menu.index(alone) + 1])
