@@ -18,8 +18,8 @@ from agents.devices.binding_times import iteration_s, work_at
 from agents.hi_ppo.local.bound_plans import (
     each_quickly_bound,
     exhaustive,
-    gpus_of,
     quickly_bound,
+    server_gpus_of,
     works_of,
 )
 from agents.hi_ppo.local.draws import draw_case
@@ -94,7 +94,7 @@ def test_compiled_times_are_those_of_the_formulas_of_des(seed):
     )
     case = replace(draw_case(rng), corrections=corrections)
     options = options_of(case)
-    works, gpus = works_of(case, options), gpus_of(case)
+    works, gpus = works_of(case, options), server_gpus_of(case)
 
     for row, option in enumerate(options.rows.options):
         binding = rng.permutation(case.gpus.free)
@@ -119,7 +119,7 @@ def test_the_best_binding_is_the_best_of_all(seed):
         and option.parallelism.data == option.microbatch_size
         and option.parallelism.sharding == "none"
     ]
-    works, gpus = works_of(case, options), gpus_of(case)
+    works, gpus = works_of(case, options), server_gpus_of(case)
     for row in rows:
         work = work_at(works, row)
         orders = np.array(list(permutations(case.gpus.free)))
@@ -199,7 +199,7 @@ def test_equal_devices_in_a_row_take_as_long_as_des_simulates():
 def test_no_binding_is_below_what_the_best_rings_and_pairs_would_take(seed):
     """And a search that only wants what is below that does not begin."""
     case = draw_case(np.random.default_rng([seed, 3]))
-    options, gpus = options_of(case), gpus_of(case)
+    options, gpus = options_of(case), server_gpus_of(case)
     works = works_of(case, options)
     for row in range(len(options)):
         work = work_at(works, row)

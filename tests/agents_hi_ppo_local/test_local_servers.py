@@ -15,9 +15,9 @@ from agents.devices.binding_times import iteration_s, work_at
 from agents.hi_ppo.known_gpus import gpus_of_domains
 from agents.hi_ppo.local.bound_plans import (
     exhaustive,
-    gpus_of,
     in_order,
     quickly_bound,
+    server_gpus_of,
     works_of,
 )
 from agents.hi_ppo.local.case import LocalCase, ServersCase
@@ -56,7 +56,7 @@ def test_compiled_times_over_servers_are_those_of_the_formulas_of_des(kind, num_
     rows = rng.permutation(len(options))[:40]
     assert not is_wide or any(options.rows.tensor[rows] > per_server)
 
-    works, gpus = works_of(case, options), gpus_of(case)
+    works, gpus = works_of(case, options), server_gpus_of(case)
     for row in rows:
         order = np.concatenate([rng.permutation(per_server) for _ in range(num_servers)])
         option = options.rows.options[row]
@@ -163,7 +163,7 @@ def test_the_best_plan_on_two_servers_is_that_of_all_bindings(kind, seed):
     rng = np.random.default_rng(seed)
     server = simulated(kind).renumbered(rng.permutation(4).tolist())
     case = servers_case(server, 2, num_layers=9, first_layer=31)
-    options, gpus = options_of(case), gpus_of(case)
+    options, gpus = options_of(case), server_gpus_of(case)
     best_s = exhaustive(case, options).seconds_per_sequence * case.job.num_sequences
     orders = [np.array(one + two) for one, two in product(permutations(range(4)), repeat=2)]
     binding, brute = np.empty(8, dtype=np.int64), []

@@ -41,7 +41,7 @@ def works_of(case: LocalCase, options: Options) -> BindingWorks:
 
     The sums in tensor groups over several servers are those of any binding: they are in the work.
     """
-    rows, gpus, compute_s = options.rows, gpus_of(case), options.compute_s
+    rows, gpus, compute_s = options.rows, server_gpus_of(case), options.compute_s
     steps = 2.0 * pass_steps(rows.tensor[:, None], options.num_layers)
     is_wide = (rows.tensor > gpus.per_server)[:, None]
     if is_wide.any():
@@ -73,7 +73,7 @@ def wide_sums_s(gpus: ServerGpus, tensor: AmountT, message_bytes: AmountT) -> Am
     return 2 * TENSOR_ALL_REDUCES_PER_PASS * half_s
 
 
-def gpus_of(case: LocalCase) -> ServerGpus:
+def server_gpus_of(case: LocalCase) -> ServerGpus:
     """Return the GPUs of a case's servers, their wires and network cards, with calibrated figures.
 
     Cards that a server does not tell one by one, or not all of the domain's, are shared evenly. Of
@@ -128,7 +128,7 @@ def each_quickly_bound(
     )
     ends = np.cumsum([len(each) for each in chosen])
     rows = np.concatenate([np.asarray(each, dtype=np.int64) for each in chosen])
-    quickest_bindings(works, Groups(rows, ends), gpus_of(case), found)
+    quickest_bindings(works, Groups(rows, ends), server_gpus_of(case), found)
     return [
         _plan(case, options.rows.options[row], binding, time_s)
         for row, time_s, binding in zip(
@@ -139,14 +139,14 @@ def each_quickly_bound(
 
 def in_order(case: LocalCase, options: Options, row: int) -> LocalPlan:
     """Bind an option to GPUs in the order of their numbers."""
-    gpus, work = gpus_of(case), work_at(works_of(case, options), row)
+    gpus, work = server_gpus_of(case), work_at(works_of(case, options), row)
     binding = np.resize(gpus.free, len(case.free_gpus))
     return _plan(case, options.rows.options[row], binding, iteration_s(work, gpus, binding))
 
 
 def quick_times_s(case: LocalCase, options: Options, chosen: Iterable[int]) -> np.ndarray:
     """Time of an iteration of some of the options, each bound by a quick search (N,). [s]"""
-    works, gpus = works_of(case, options), gpus_of(case)
+    works, gpus = works_of(case, options), server_gpus_of(case)
     binding = np.empty(len(case.free_gpus), dtype=np.int64)
     return np.array([quick_binding(work_at(works, row), gpus, binding) for row in chosen])
 
@@ -162,7 +162,7 @@ def exhaustive(case: LocalCase, options: Options | None = None) -> LocalPlan:
         If none fits into memory.
     """
     options = options_of(case) if options is None else options
-    works, gpus = works_of(case, options), gpus_of(case)
+    works, gpus = works_of(case, options), server_gpus_of(case)
     quick_s = quick_times_s(case, options, range(len(options)))
     best = int(np.argmin(quick_s))
     plan, binding = quickly_bound(case, options, [best]), np.empty(len(case.free_gpus), np.int64)

@@ -4,7 +4,7 @@ import numpy as np
 
 from agents.devices.binding_times import BindingWork, device_table
 from agents.hi_ppo.local.alike_gpus import DeviceTimes, alike_times, device_figures
-from agents.hi_ppo.local.bound_plans import gpus_of, wide_sums_s
+from agents.hi_ppo.local.bound_plans import server_gpus_of, wide_sums_s
 from agents.hi_ppo.local.case import DomainCase, LocalCase
 from agents.hi_ppo.local.option_rows import LocalOption
 from agents.hi_ppo.local.options import pass_steps
@@ -16,7 +16,7 @@ def device_times(case: DomainCase, option: LocalOption, binding: tuple[int, ...]
     """Times of the devices of a domain, on the GPUs that they are bound to if these are known."""
     if not isinstance(case, LocalCase):
         return alike_times(case, option)
-    shape, gpus = option.parallelism, gpus_of(case)
+    shape, gpus = option.parallelism, server_gpus_of(case)
     setting = option.microbatch_size, option.recomputation
     layers, figures = device_figures(case, setting, shape.pipeline)
     message_bytes = case.job.workload(*setting).message_bytes / shape.data

@@ -11,7 +11,7 @@ import numpy as np
 
 from agents.devices.binding_bounds import BestGroups, estimates
 from agents.devices.binding_times import ServerGpus
-from agents.hi_ppo.local.bound_plans import gpus_of, works_of
+from agents.hi_ppo.local.bound_plans import server_gpus_of, works_of
 from agents.hi_ppo.local.case import LocalCase
 from agents.hi_ppo.local.options import Options
 from des.costs.stage_times import compute_rate_flops_per_s
@@ -97,7 +97,7 @@ class Observation:
 
 def observe(case: LocalCase, options: Options) -> Observation:
     """Look at a case and the options that fit."""
-    gpus, rows = gpus_of(case), options.rows
+    gpus, rows = server_gpus_of(case), options.rows
     bandwidths, latencies_s = case.gpus.best_groups
     factors = case.corrections
     groups = BestGroups(
