@@ -136,7 +136,7 @@ def device_times_s(
 
 @inner_kernel
 def _set_of(binding: Whole, begin: int, end: int, stride: int) -> int:
-    """GPUs of every so many places, as a set of bits."""
+    """GPUs of places that lie ``stride`` apart, as a set of bits."""
     found = 0
     for place in range(begin, end, stride):
         found |= 1 << binding[place]
