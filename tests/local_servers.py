@@ -3,21 +3,39 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
 import pytest
+import torch
+from local_reference import reference_times
 
 from agents.decision.training_job import TrainingJob
-from agents.hi_ppo.local.bound_times import quick_device_times
+from agents.hi_ppo.local.bound_times import device_times
 from agents.hi_ppo.local.case import DomainCase, LocalCase
 from agents.hi_ppo.local.chains import Chains, borders_of
-from agents.hi_ppo.local.decide import LocalDecision
-from agents.hi_ppo.local.option_rows import LocalOption
-from agents.hi_ppo.local.times import device_times
+from agents.hi_ppo.local.decide import LocalAgent, LocalDecision
+from agents.hi_ppo.local.option_rows import LocalOption, is_worth_while, shapes_over
+from agents.hi_ppo.local.policy import LocalArchitecture, LocalPolicy
 from agents.hi_ppo.local.together import workload_of
-from des import NO_CORRECTIONS, Domain, Link, Nodes, Plan, Topology
+from des import NO_CORRECTIONS, Domain, Link, Nodes, Parallelism, Plan, Topology
 from des.devices.figures_file import shipped_link_figures
 from des.devices.gpus import GpuTopology
 from des.devices.presets import simulated
 from des.devices.server import Server
+
+
+def agent_of(seed: int = 0) -> LocalAgent:
+    """An agent whose policy is not trained."""
+    policy = LocalPolicy(LocalArchitecture(), torch.Generator().manual_seed(seed))
+    return LocalAgent(policy=policy)
+
+
+def shapes_of(case: DomainCase, microbatch_size: int) -> list[Parallelism]:
+    """Ways to share a domain's layers, whatever memory they need."""
+    domain = case.domain
+    shapes = shapes_over(domain.num_gpus, microbatch_size, domain.nodes, case.num_layers)
+    counts = np.array([shape.pipeline for shape in shapes])
+    kept = is_worth_while(counts, case.num_layers)
+    return [shape for shape, is_kept in zip(shapes, kept, strict=True) if is_kept]
 
 
 def domain_on(server: Server, num_servers: int, **changes: object) -> Domain:
@@ -85,7 +103,7 @@ def chain_s(
     """Time of an iteration of local plans as one chain of devices."""
     workload = workload_of(cases[0].job, decisions)
     times = [
-        [device_times(case, one.plan.option, one.binding)]
+        [reference_times(case, one.plan.option, one.binding)]
         for case, one in zip(cases, decisions, strict=True)
     ]
     domains = [stage.domain for stage in plan.placement.stages]
@@ -100,6 +118,6 @@ def chain_s(
 
 def assert_same_times(case: DomainCase, option: LocalOption, gpus: tuple[int, ...]) -> None:
     """Times of devices are those of the formulas of `des`, whatever computes them."""
-    quick, slow = (one(case, option, gpus) for one in (quick_device_times, device_times))
+    quick, slow = (one(case, option, gpus) for one in (device_times, reference_times))
     for found, expected in zip(quick, slow, strict=True):
         assert found == pytest.approx(expected, rel=1e-12)

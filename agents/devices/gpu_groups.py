@@ -14,10 +14,10 @@ from agents.devices.goodness import (
     score_of_places,
 )
 from agents.devices.greedy_sets import greedy_places
-from agents.devices.group_tables import group_sums, inner_keys, worst_groups
-from agents.devices.set_tables import MOST_IN_SETS, NO_KEY, set_maxima, set_sums
+from agents.devices.group_tables import group_sums, inner_keys
+from agents.devices.set_tables import MOST_IN_SETS, set_maxima, set_sums
 from des.base.checks import require_count
-from des.devices.rings import Whole
+from des.devices.rings import NO_KEY, Whole, worst_groups
 from des.devices.server import Server
 
 

@@ -24,14 +24,13 @@ from agents.devices.ring_times import set_all_reduces_s
 from agents.devices.set_tables import (
     KEY_NVLINKS,
     MOST_IN_SETS,
-    NO_KEY,
     least_covers,
     set_keys,
     set_maxima,
     set_sums,
 )
 from des.base.checks import require_count, require_positive
-from des.devices.rings import Whole
+from des.devices.rings import NO_KEY, Whole
 from des.devices.server import Server
 
 Aim = Literal["nvlinks", "time"]

@@ -2,35 +2,8 @@
 
 import numpy as np
 
-from agents.devices.set_tables import NO_KEY
 from des.base.jit import kernel
-from des.devices.rings import Whole, bits
-
-
-@kernel
-def worst_groups(keys: Whole, size: int) -> Whole:
-    """Greatest key that the worst group can have, for every set that groups fill, (2**n,).
-
-    ``keys`` (2**n,) are those of sets of the size, `NO_KEY` of others. The lowest GPU of a set is
-    in some group: the best over those groups of the worse of the group and of what is left. Sets
-    that groups do not fill have `NO_KEY`.
-    """
-    worst = np.full(keys.shape[0], NO_KEY, dtype=np.int64)
-    worst[0] = np.iinfo(np.int64).max
-    for chosen in range(1, keys.shape[0]):
-        if bits(chosen) % size:
-            continue
-        lowest = chosen & -chosen
-        others = chosen ^ lowest
-        part = others
-        while True:
-            group = part | lowest
-            if keys[group] > worst[chosen]:
-                worst[chosen] = max(worst[chosen], min(keys[group], worst[chosen ^ group]))
-            if part == 0:
-                break
-            part = (part - 1) & others
-    return worst
+from des.devices.rings import NO_KEY, Whole, bits
 
 
 @kernel

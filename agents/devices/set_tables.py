@@ -7,7 +7,7 @@ the one that comes first in the order of the GPUs.
 import numpy as np
 
 from des.base.jit import kernel
-from des.devices.rings import Whole
+from des.devices.rings import NO_KEY, Whole
 
 MOST_IN_SETS = 16
 """Most GPUs of which all sets are looked at."""
@@ -17,8 +17,6 @@ NVLINKS, DISTANCES, CARDS = 40, 24, 8
 
 KEY_NVLINKS = 47
 """First bit of the NVLinks inside in what `set_keys` returns."""
-
-NO_KEY = -1
 
 
 @kernel

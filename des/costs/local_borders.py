@@ -1,5 +1,6 @@
 """Borders between devices of one domain: messages of activations, and sums of gradients."""
 
+from des.base.node_arithmetic import message_to_node_s
 from des.costs.bound_stages import BoundStage
 from des.costs.message_times import corrected_inside
 from des.costs.node_collectives import group_all_gather_s
@@ -38,10 +39,10 @@ def local_message_s(
         return Border(transfer_s=transfer_s, latency_s=inside.intra_latency_s)
     bandwidth, latency_s = wire
     gather_s = group_all_gather_s(share_bytes, tensor_group(inside, parallelism))
-    part_s = share_bytes / parallelism.tensor / bandwidth
-    if part_s + gather_s < share_bytes / bandwidth:
-        return Border(transfer_s=part_s, latency_s=latency_s + gather_s)
-    return Border(transfer_s=share_bytes / bandwidth, latency_s=latency_s)
+    transfer_s, flight_s = message_to_node_s(
+        share_bytes, parallelism.tensor, bandwidth, latency_s, gather_s
+    )
+    return Border(transfer_s=transfer_s, latency_s=flight_s)
 
 
 def border_inside(

@@ -22,6 +22,7 @@ References
 from dataclasses import dataclass
 
 from des.base.checks import require_count, require_non_negative, require_positive
+from des.base.node_arithmetic import ring_over_nodes_s, tree_over_nodes_s
 from des.costs.collectives import all_gather_s, reduce_scatter_s, ring_all_reduce_s
 
 
@@ -92,10 +93,13 @@ def group_all_gather_s(payload_bytes: float, group: RankGroup) -> float:
     if group.one_level is not None:
         return all_gather_s(payload_bytes, group.num_ranks, *group.one_level)
     require_non_negative("collective", "payload_bytes", payload_bytes)
-    latency_s = (group.num_ranks - group.num_nodes) * group.inner_latency_s
-    latency_s += (group.num_nodes - 1) * group.outer_latency_s
-    sent_bytes = (group.num_ranks - 1) * payload_bytes / group.num_ranks
-    return latency_s + sent_bytes / group.pace_bytes_per_s
+    return ring_over_nodes_s(
+        payload_bytes,
+        group.num_ranks,
+        group.num_nodes,
+        (group.inner_latency_s, group.outer_latency_s),
+        group.pace_bytes_per_s,
+    )
 
 
 def group_reduce_scatter_s(payload_bytes: float, group: RankGroup) -> float:
@@ -136,9 +140,13 @@ def group_tree_all_reduce_s(payload_bytes: float, group: RankGroup) -> float:
     require_non_negative("collective", "payload_bytes", payload_bytes)
     if group.num_ranks == 1:
         return 0.0
-    depth = (group.num_nodes - 1).bit_length()  # ceil(log2 k)
-    latency_s = (group.most_per_node - 1) * group.inner_latency_s + depth * group.outer_latency_s
-    return 2 * (latency_s + payload_bytes / group.pace_bytes_per_s)
+    return tree_over_nodes_s(
+        payload_bytes,
+        group.most_per_node,
+        group.num_nodes,
+        (group.inner_latency_s, group.outer_latency_s),
+        group.pace_bytes_per_s,
+    )
 
 
 def group_all_reduce_s(payload_bytes: float, group: RankGroup) -> float:

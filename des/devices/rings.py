@@ -13,6 +13,9 @@ Real = npt.NDArray[np.float64]
 NO_RING = 1 << 30
 """Rank of what cannot be."""
 
+NO_KEY = -1
+"""Goodness of what cannot be."""
+
 
 class Wires(NamedTuple):
     """Bandwidths of pairs and groups of ``n`` GPUs.
@@ -73,27 +76,44 @@ def ring_ranks(ranks: Whole) -> Whole:
     return found
 
 
-@kernel
 def partition_ranks(of_sets: Whole, free: int, size: int, num_gpus: int) -> Whole:
     """Rank of the slowest ring where 1, 2, ... disjoint groups of a size are wanted at once.
 
     Item ``k`` (n + 1,) is the least that any ``k`` groups of free GPUs can have; `NO_RING` where
     there are not as many GPUs. ``of_sets`` are those of `ring_ranks`.
     """
+    masks = np.arange(of_sets.size)
+    counts = np.bitwise_count(masks)
+    is_group = (counts == size) & (masks & ~free == 0)
+    worst = worst_groups(np.where(is_group, NO_RING - of_sets, NO_KEY), size)
     least = np.full(num_gpus + 1, NO_RING, dtype=np.int64)
-    within = np.full(1 << num_gpus, NO_RING, dtype=np.int64)
-    within[0] = -1
     least[0] = -1
-    for mask in range(1, 1 << num_gpus):
-        count = bits(mask)
-        if mask & ~free or count % size:
-            continue
-        lowest = mask & -mask
-        group = mask
-        while group:
-            if group & lowest and bits(group) == size:
-                slowest = max(of_sets[group], within[mask ^ group])
-                within[mask] = min(within[mask], slowest)
-            group = (group - 1) & mask
-        least[count // size] = min(least[count // size], within[mask])
+    for count in range(1, free.bit_count() // size + 1):
+        least[count] = NO_RING - worst[counts == count * size].max()
     return least
+
+
+@kernel
+def worst_groups(keys: Whole, size: int) -> Whole:
+    """Greatest key that the worst group can have, for every set that groups fill, (2**n,).
+
+    ``keys`` (2**n,) are those of sets of the size, `NO_KEY` of others. The lowest GPU of a set is
+    in some group: the best over those groups of the worse of the group and of what is left. Sets
+    that groups do not fill have `NO_KEY`.
+    """
+    worst = np.full(keys.shape[0], NO_KEY, dtype=np.int64)
+    worst[0] = np.iinfo(np.int64).max
+    for chosen in range(1, keys.shape[0]):
+        if bits(chosen) % size:
+            continue
+        lowest = chosen & -chosen
+        others = chosen ^ lowest
+        part = others
+        while True:
+            group = part | lowest
+            if keys[group] > worst[chosen]:
+                worst[chosen] = max(worst[chosen], min(keys[group], worst[chosen ^ group]))
+            if part == 0:
+                break
+            part = (part - 1) & others
+    return worst

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from des.base.checks import require_count, require_non_negative, require_positive
+from des.base.node_arithmetic import cards_bytes_per_s
 from des.devices.server import Server
 
 
@@ -65,8 +66,9 @@ class Nodes:
         >>> nodes.outer_bandwidth_bytes_per_s(1, num_groups=8)
         12500000000.0
         """
-        cards = min(float(num_senders), self.nics_per_node / num_groups)
-        return cards * self.nic_bandwidth_bytes_per_s
+        return cards_bytes_per_s(
+            self.nics_per_node, self.nic_bandwidth_bytes_per_s, num_senders, num_groups
+        )
 
     def allows_tensor(self, tensor: int, num_gpus: int) -> bool:
         """Whether tensor groups of ``num_gpus`` GPUs in use keep to nodes, or may span whole ones.

@@ -6,25 +6,26 @@ from itertools import permutations
 import numpy as np
 import pytest
 from gpu_numbers import renumbered
+from local_reference import seconds_per_sequence
 from local_servers import assert_same_times
 from test_local_options import case_of
 
 from agents.decision.training_job import TrainingJob
-from agents.hi_ppo.local.best_binding import best_binding
-from agents.hi_ppo.local.binding import iteration_s, least_iteration_s, quick_binding
+from agents.devices.best_binding import best_binding
+from agents.devices.binding_bounds import least_iteration_s
+from agents.devices.binding_search import quick_binding
+from agents.devices.binding_times import iteration_s, work_at
 from agents.hi_ppo.local.bound_plans import (
     each_quickly_bound,
     exhaustive,
     quickly_bound,
-    wires_of,
-    work_of,
+    server_gpus_of,
     works_of,
 )
 from agents.hi_ppo.local.draws import draw_case
 from agents.hi_ppo.local.option_rows import LocalOption
 from agents.hi_ppo.local.options import options_of
 from agents.hi_ppo.local.rules import largest_tensor, largest_tensor_bound, least_estimate
-from agents.hi_ppo.local.times import seconds_per_sequence
 from des import Corrections, Parallelism, Placement, Plan, Topology, simulate
 from des.devices.gpus import GpuTopology
 from des.devices.servers import draw_server, server
@@ -93,12 +94,12 @@ def test_compiled_times_are_those_of_the_formulas_of_des(seed):
     )
     case = replace(draw_case(rng), corrections=corrections)
     options = options_of(case)
-    works = work_of(case, options, range(len(options)))
+    works, gpus = works_of(case, options), server_gpus_of(case)
 
-    for option, work in zip(options.rows.options, works, strict=True):
+    for row, option in enumerate(options.rows.options):
         binding = rng.permutation(case.gpus.free)
         used = tuple(binding[: option.parallelism.num_gpus].tolist())
-        found = iteration_s(work, wires_of(case), binding) / case.job.num_sequences
+        found = iteration_s(work_at(works, row), gpus, binding) / case.job.num_sequences
         assert found == pytest.approx(seconds_per_sequence(case, option, used), rel=1e-12)
         assert_same_times(case, option, used)
 
@@ -118,18 +119,19 @@ def test_the_best_binding_is_the_best_of_all(seed):
         and option.parallelism.data == option.microbatch_size
         and option.parallelism.sharding == "none"
     ]
-    free, wires = np.array(case.gpus.free), wires_of(case)
-    for work in work_of(case, options, rows):
+    works, gpus = works_of(case, options), server_gpus_of(case)
+    for row in rows:
+        work = work_at(works, row)
         orders = np.array(list(permutations(case.gpus.free)))
-        brute_s = min(iteration_s(work, wires, order) for order in orders)
-        binding = np.empty_like(free)
-        quick_s = quick_binding(work, wires, free, binding)
-        assert iteration_s(work, wires, binding) == quick_s
+        brute_s = min(iteration_s(work, gpus, order) for order in orders)
+        binding = np.empty_like(gpus.free)
+        quick_s = quick_binding(work, gpus, binding)
+        assert iteration_s(work, gpus, binding) == quick_s
         assert quick_s <= 1.05 * brute_s
-        best_s = best_binding(work, wires, free, np.inf, binding)
+        best_s = best_binding(work, gpus, np.inf, binding)
         assert best_s == pytest.approx(brute_s, rel=1e-12)
         used = work.tensor * work.data * work.pipeline
-        assert iteration_s(work, wires, binding[:used]) == pytest.approx(best_s, rel=1e-12)
+        assert iteration_s(work, gpus, binding[:used]) == pytest.approx(best_s, rel=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -197,14 +199,16 @@ def test_equal_devices_in_a_row_take_as_long_as_des_simulates():
 def test_no_binding_is_below_what_the_best_rings_and_pairs_would_take(seed):
     """And a search that only wants what is below that does not begin."""
     case = draw_case(np.random.default_rng([seed, 3]))
-    options, wires, free = options_of(case), wires_of(case), np.array(case.gpus.free)
-    for work in work_of(case, options, range(len(options))):
-        binding, least_s = np.empty_like(free), least_iteration_s(work, wires, free)
-        found_s = quick_binding(work, wires, free, binding)
+    options, gpus = options_of(case), server_gpus_of(case)
+    works = works_of(case, options)
+    for row in range(len(options)):
+        work = work_at(works, row)
+        binding, least_s = np.empty_like(gpus.free), least_iteration_s(work, gpus)
+        found_s = quick_binding(work, gpus, binding)
 
-        assert least_s * (1.0 - 1e-12) <= found_s == iteration_s(work, wires, binding)
-        assert quick_binding(work, wires, free, binding, 0.999 * least_s) == np.inf
-        assert quick_binding(work, wires, free, binding, 1.001 * found_s) == found_s
+        assert least_s * (1.0 - 1e-12) <= found_s == iteration_s(work, gpus, binding)
+        assert quick_binding(work, gpus, binding, 0.999 * least_s) == np.inf
+        assert quick_binding(work, gpus, binding, 1.001 * found_s) == found_s
 
 
 def test_bindings_that_do_not_match_are_refused():

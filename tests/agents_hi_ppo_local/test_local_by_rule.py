@@ -4,13 +4,13 @@ from dataclasses import replace
 from itertools import product
 
 import pytest
+from local_reference import seconds_per_sequence
+from local_servers import agent_of, shapes_of
 
 from agents.decision.training_job import TrainingJob
-from agents.hi_ppo.local.by_rule import alternatives_by_rule, menu_by_rule, shapes_of
 from agents.hi_ppo.local.case import DomainCase, ServersCase
 from agents.hi_ppo.local.decide import SharedSetting
 from agents.hi_ppo.local.option_rows import LocalOption
-from agents.hi_ppo.local.times import seconds_per_sequence
 from agents.hi_ppo.local.together import with_gpus, with_local
 from des import (
     Domain,
@@ -30,6 +30,7 @@ from des.devices.presets import simulated
 from des.world.domain_load import DomainLoad
 
 JOB = TrainingJob(model="llama2_7b", num_sequences=8)
+AGENT = agent_of()
 FLASH = SharedSetting(microbatch_size=1, recomputation="flash")
 
 
@@ -66,7 +67,7 @@ def case_of(num_gpus: int, memory_bytes: float = 80e9, **changes: object) -> Dom
 def test_the_quickest_shape_that_fits_is_chosen(num_gpus):
     """Of all numbers of devices, those too that are not looked at."""
     case = case_of(num_gpus)
-    decision = alternatives_by_rule(case)[FLASH]
+    decision = AGENT.alternatives(case)[FLASH]
 
     for tensor, pipeline in product((1, 2, 4, 8), range(1, 33)):
         if tensor * pipeline <= num_gpus:
@@ -102,7 +103,7 @@ def test_gpus_that_are_alike_take_as_long_as_if_known_one_by_one(shape):
 def test_the_time_over_servers_is_near_that_of_the_simulator(num_gpus):
     """The formula sees neither bubbles of unequal devices nor what hides behind passes."""
     case = in_servers(num_gpus)
-    for decision in alternatives_by_rule(case).values():
+    for decision in AGENT.alternatives(case).values():
         plan = Plan(
             placement=Placement.contiguous([0], [32]),
             schedule="1f1b",
@@ -148,46 +149,48 @@ def test_servers_that_are_no_nodes_or_not_free_are_refused():
 def test_tensor_groups_keep_to_servers():
     assert all(
         decision.parallelism.tensor <= 4
-        for decision in alternatives_by_rule(in_servers(12, gpus_per_node=4)).values()
+        for decision in AGENT.alternatives(in_servers(12, gpus_per_node=4)).values()
     )
 
 
 def test_a_pipeline_has_at_most_a_device_a_layer():
     few = DomainCase(domain=domain_of(64), job=JOB, first_layer=3, num_layers=4)
 
-    assert alternatives_by_rule(few)[FLASH].parallelism.pipeline <= 4
+    assert AGENT.alternatives(few)[FLASH].parallelism.pipeline <= 4
 
 
 def test_the_memory_check_is_that_of_des():
     """The least memory that the rule takes is what `des` says that its plan requires."""
-    decision = alternatives_by_rule(case_of(16))[FLASH]
+    decision = AGENT.alternatives(case_of(16))[FLASH]
     world = Topology(domains=(domain_of(16),), links=())
     plan = Plan(placement=Placement.contiguous([0], [32]), schedule="1f1b")
     workload = JOB.workload(1, "flash")
     (memory,) = domain_memory(world, workload, with_local(plan, [decision], 1))
     needed_bytes = memory.required_bytes / 16
 
-    again = alternatives_by_rule(case_of(16, needed_bytes * 1.000001))[FLASH]
+    again = AGENT.alternatives(case_of(16, needed_bytes * 1.000001))[FLASH]
     assert again.parallelism == decision.parallelism
     with pytest.raises(
-        InfeasiblePlacementError, match=r"domain Big: no local plan with 1 seq.* 32"
+        InfeasiblePlacementError, match=r"domain Big: no local plan for 32 .* 1 seq.* got [\d.]+ GB"
     ):
-        menu_by_rule(case_of(16, needed_bytes * 0.2), FLASH)
+        AGENT.menu(case_of(16, needed_bytes * 0.2), FLASH)
 
 
 def test_a_menu_has_the_quickest_plan_of_each_number_of_devices():
     case = case_of(12)
-    menu = menu_by_rule(case, FLASH)
+    menu = AGENT.menu(case, FLASH)
 
     assert [one.parallelism.pipeline for one in menu] == sorted(
         {shape.pipeline for shape in shapes_of(case, 1) if world_fits(case, shape)}
     )
-    assert alternatives_by_rule(case)[FLASH].plan in [one.plan for one in menu]
+    assert AGENT.alternatives(case)[FLASH].plan in [one.plan for one in menu]
 
 
 def test_a_domain_without_room_is_named_with_what_is_missing():
-    with pytest.raises(InfeasiblePlacementError, match=r"domain Big: .* got [\d.]+ times as much"):
-        alternatives_by_rule(case_of(12, 80e9, load=DomainLoad(memory_occupancy=0.999)))
+    with pytest.raises(
+        InfeasiblePlacementError, match=r"domain Big: .* got [\d.]+ GB, [\d.]+ GB too many"
+    ):
+        AGENT.alternatives(case_of(12, 80e9, load=DomainLoad(memory_occupancy=0.999)))
 
 
 def test_a_case_with_known_gpus_is_the_same_case():

@@ -4,16 +4,12 @@ from itertools import product
 
 import numpy as np
 import pytest
-import torch
-from local_servers import chain_s
+from local_servers import agent_of, chain_s, shapes_of
 
 from agents.decision.training_job import TrainingJob
 from agents.hi_ppo.known_gpus import gpus_of_domains
 from agents.hi_ppo.local.alike_gpus import DeviceTimes
-from agents.hi_ppo.local.by_rule import shapes_of
 from agents.hi_ppo.local.chains import Chains, DomainBorder
-from agents.hi_ppo.local.decide import LocalAgent
-from agents.hi_ppo.local.policy import LocalArchitecture, LocalPolicy
 from agents.hi_ppo.local.together import cases_of, settle, with_local, workload_of
 from des import Placement, Plan, read_topology
 from des.compiled.simulate import simulate_compiled
@@ -72,8 +68,7 @@ def uneven() -> tuple:
     )  # South, Hills, Coast, North
     job = TrainingJob(model="llama2_13b", num_sequences=32)
     cases = cases_of(topology, plan, job, gpus_of_domains(topology))
-    policy = LocalPolicy(LocalArchitecture(), torch.Generator().manual_seed(0))
-    return topology, plan, job, cases, settle(LocalAgent(policy=policy), topology, plan, cases)
+    return topology, plan, job, cases, settle(agent_of(), topology, plan, cases)
 
 
 def test_domains_that_share_a_pipeline_do_not_grow_longer_than_others_need(uneven):
@@ -94,7 +89,7 @@ def test_no_other_shapes_of_two_domains_are_quicker(uneven):
     workload = workload_of(job, decisions)
     shapes = [[one.parallelism] for one in decisions]
     for place in (0, 2):
-        shapes[place] = list(shapes_of(cases[place], decisions[0].microbatch_size))
+        shapes[place] = shapes_of(cases[place], decisions[0].microbatch_size)
     best_s = simulate_compiled(topology, workload, with_local(plan, decisions, 4)).makespan_s
     domains = [stage.domain for stage in plan.placement.stages]
     for chosen in product(*shapes):
@@ -121,8 +116,7 @@ def test_a_chain_takes_as_long_as_des_says(seed):
         schedule=("1f1b", "1f1b_2x", "1f1b_4x", "gpipe")[seed],
     )
     cases = cases_of(topology, plan, job, gpus_of_domains(topology))
-    policy = LocalPolicy(LocalArchitecture(), torch.Generator().manual_seed(seed))
-    decisions = settle(LocalAgent(policy=policy), topology, plan, cases)
+    decisions = settle(agent_of(seed), topology, plan, cases)
     workload = workload_of(job, decisions)
     found = simulate_compiled(topology, workload, with_local(plan, decisions, 4))
     found_s = chain_s(topology, plan, cases, decisions)

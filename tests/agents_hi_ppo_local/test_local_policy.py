@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from gpu_numbers import renumbered
+from local_reference import seconds_per_sequence
 from test_local_options import case_of
 
 from agents.hi_ppo.local.bound_plans import exhaustive
@@ -18,7 +19,6 @@ from agents.hi_ppo.local.options import options_of
 from agents.hi_ppo.local.policy import LocalArchitecture, LocalPolicy, save_policy
 from agents.hi_ppo.local.rules import least_estimate
 from agents.hi_ppo.local.shipped import shipped_local
-from agents.hi_ppo.local.times import seconds_per_sequence
 from agents.hi_ppo.local.training import LocalReport, LocalTrainer, LocalTraining
 from agents.ppo.checkpoint import CheckpointError, load_checkpoint, save_checkpoint
 from des import InfeasiblePlacementError
@@ -203,7 +203,7 @@ def test_proposals_are_by_turns_and_each_once():
     """By hand: 4 and 0 of the policy and the estimate, then 2 and 4 again, then 1 and 3."""
     ranked = Ranked(
         options=None,
-        works=None,
+        bind=None,
         by_policy=np.array([4, 2, 1, 3, 0]),
         by_estimate=np.array([0, 4, 3, 2, 1]),
     )

@@ -5,41 +5,33 @@ from itertools import permutations, product
 
 import numpy as np
 import pytest
-import torch
-from local_servers import assert_same_times, chain_on, chain_s, servers_case
+from local_reference import seconds_per_sequence
+from local_servers import agent_of, assert_same_times, chain_on, chain_s, servers_case
 
 from agents.decision.training_job import TrainingJob
+from agents.devices.binding_bounds import least_iteration_s
+from agents.devices.binding_search import quick_binding
+from agents.devices.binding_times import iteration_s, work_at
 from agents.hi_ppo.known_gpus import gpus_of_domains
 from agents.hi_ppo.local.bound_plans import (
     exhaustive,
     in_order,
     quickly_bound,
-    ways_out_of,
-    wires_of,
-    work_of,
+    server_gpus_of,
+    works_of,
 )
 from agents.hi_ppo.local.case import LocalCase, ServersCase
-from agents.hi_ppo.local.decide import LocalAgent
 from agents.hi_ppo.local.draws import draw_servers_case
 from agents.hi_ppo.local.features import observe
 from agents.hi_ppo.local.joined_gpus import border_joint
 from agents.hi_ppo.local.option_rows import LocalOption
 from agents.hi_ppo.local.options import options_of
-from agents.hi_ppo.local.policy import LocalArchitecture, LocalPolicy
 from agents.hi_ppo.local.rules import largest_tensor, least_estimate
-from agents.hi_ppo.local.server_binding import servers_binding
-from agents.hi_ppo.local.server_times import least_servers_s, servers_iteration_s
-from agents.hi_ppo.local.times import seconds_per_sequence
 from agents.hi_ppo.local.together import bound_topology, cases_of, settle, with_local, workload_of
 from des import Corrections, Parallelism, Placement, Plan
 from des.compiled.simulate import simulate_compiled
 from des.devices.gpus import GpuTopology
 from des.devices.presets import simulated
-
-
-def agent_of(seed: int = 0) -> LocalAgent:
-    policy = LocalPolicy(LocalArchitecture(), torch.Generator().manual_seed(seed))
-    return LocalAgent(policy=policy)
 
 
 @pytest.mark.parametrize(
@@ -64,15 +56,16 @@ def test_compiled_times_over_servers_are_those_of_the_formulas_of_des(kind, num_
     rows = rng.permutation(len(options))[:40]
     assert not is_wide or any(options.rows.tensor[rows] > per_server)
 
-    for row, work in zip(rows, work_of(case, options, rows), strict=True):
+    works, gpus = works_of(case, options), server_gpus_of(case)
+    for row in rows:
         order = np.concatenate([rng.permutation(per_server) for _ in range(num_servers)])
         option = options.rows.options[row]
         used = np.arange(option.parallelism.num_gpus)
-        gpus = tuple((order[used] + used // per_server * per_server).tolist())
-        found = servers_iteration_s(work, wires_of(case), ways_out_of(case), order)
-        expected = seconds_per_sequence(case, option, gpus) * case.job.num_sequences
+        bound = tuple((order[used] + used // per_server * per_server).tolist())
+        found = iteration_s(work_at(works, row), gpus, order)
+        expected = seconds_per_sequence(case, option, bound) * case.job.num_sequences
         assert found == pytest.approx(expected, rel=1e-12)
-        assert_same_times(case, option, gpus)
+        assert_same_times(case, option, bound)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -170,18 +163,20 @@ def test_the_best_plan_on_two_servers_is_that_of_all_bindings(kind, seed):
     rng = np.random.default_rng(seed)
     server = simulated(kind).renumbered(rng.permutation(4).tolist())
     case = servers_case(server, 2, num_layers=9, first_layer=31)
-    options, wires, ways = options_of(case), wires_of(case), ways_out_of(case)
+    options, gpus = options_of(case), server_gpus_of(case)
     best_s = exhaustive(case, options).seconds_per_sequence * case.job.num_sequences
     orders = [np.array(one + two) for one, two in product(permutations(range(4)), repeat=2)]
     binding, brute = np.empty(8, dtype=np.int64), []
     rows = rng.permutation(len(options))[:12]
-    for work in work_of(case, options, rows):
-        brute.append(min(servers_iteration_s(work, wires, ways, order) for order in orders))
-        quick_s = servers_binding(work, wires, ways, binding, np.inf)
-        assert servers_iteration_s(work, wires, ways, binding) == quick_s <= 1.02 * brute[-1]
-        least_s = least_servers_s(work, wires, ways, np.arange(4))
+    works = works_of(case, options)
+    for row in rows:
+        work = work_at(works, row)
+        brute.append(min(iteration_s(work, gpus, order) for order in orders))
+        quick_s = quick_binding(work, gpus, binding)
+        assert iteration_s(work, gpus, binding) == quick_s <= 1.02 * brute[-1]
+        least_s = least_iteration_s(work, gpus)
         assert least_s <= brute[-1] * (1 + 1e-12)
-        assert servers_binding(work, wires, ways, binding, 0.999 * least_s) == np.inf
+        assert quick_binding(work, gpus, binding, 0.999 * least_s) == np.inf
     assert best_s <= min(brute) * (1 + 1e-12)
 
 

@@ -4,12 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import torch
+from local_servers import agent_of
 from test_local_options import domain_of_gpus
 
 from agents.decision.training_job import TrainingJob
-from agents.hi_ppo.local.decide import LocalAgent, LocalDecision, SharedSetting
-from agents.hi_ppo.local.policy import LocalArchitecture, LocalPolicy
+from agents.hi_ppo.local.decide import LocalDecision, SharedSetting
 from agents.hi_ppo.local.together import (
     agree,
     bound_topology,
@@ -55,11 +54,6 @@ def chain(num_domains: int, **changes: object) -> Topology:
         if one != other
     ]
     return Topology.of([replace(domain_of_gpus(**changes), name=name) for name in names], links)
-
-
-def agent_of(seed: int) -> LocalAgent:
-    policy = LocalPolicy(LocalArchitecture(), torch.Generator().manual_seed(seed))
-    return LocalAgent(policy=policy)
 
 
 def test_domains_agree_on_what_makes_the_slowest_fastest():

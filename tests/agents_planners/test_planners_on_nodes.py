@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from local_servers import agent_of
 from sharing import gpus
 from strategies import unit_workload
 
 from agents.decision.problem import PlanningProblem
 from agents.decision.training_job import TrainingJob
-from agents.hi_ppo.local.by_rule import alternatives_by_rule
 from agents.hi_ppo.local.case import DomainCase
 from agents.planners.rules.atlas import atlas
 from agents.planners.rules.zero import zero1
@@ -66,5 +66,5 @@ def test_tensor_groups_of_local_plans_keep_to_nodes():
 
     assert all(
         each.parallelism.tensor <= 2 and each.is_by_rule
-        for each in alternatives_by_rule(case).values()
+        for each in agent_of().alternatives(case).values()
     )

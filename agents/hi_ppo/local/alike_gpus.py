@@ -52,7 +52,7 @@ class DeviceTimes(NamedTuple):
 
 
 def pipelined_s(case: DomainCase, option: LocalOption, times: DeviceTimes) -> float:
-    """Time of an iteration by the formula of `agents.hi_ppo.local.times`. [s]
+    """Time of an iteration by the formula of `agents.devices.binding_times`. [s]
 
     Stages of other domains are as slow as the slowest device of this one.
     """

@@ -1,31 +1,25 @@
 """Options bound to GPUs by compiled code: the quickest of some, and the best local plan."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
 
 import numpy as np
 
-from agents.hi_ppo.local.best_binding import best_binding
-from agents.hi_ppo.local.binding import BindingWork, iteration_s, quick_binding
+from agents.devices.best_binding import best_binding
+from agents.devices.binding_search import Groups, Quickest, quick_binding, quickest_bindings
+from agents.devices.binding_times import (
+    BindingWorks,
+    ServerGpus,
+    iteration_s,
+    work_at,
+)
 from agents.hi_ppo.local.case import MOST_LOCAL_GPUS, LocalCase
 from agents.hi_ppo.local.joined_gpus import card_shares
 from agents.hi_ppo.local.option_rows import LocalOption
-from agents.hi_ppo.local.options import Options, options_of, tensor_steps
-from agents.hi_ppo.local.quickest import (
-    BindingWorks,
-    Groups,
-    Quickest,
-    quickest_bindings,
-    work_at,
-)
-from agents.hi_ppo.local.server_binding import (
-    listed_binding,
-    quickest_on_servers,
-    servers_binding,
-)
-from agents.hi_ppo.local.server_times import WaysOut, servers_iteration_s
+from agents.hi_ppo.local.options import Options, options_of, pass_steps
+from des import Corrections
+from des.base.node_arithmetic import AmountT, cards_bytes_per_s, ring_over_nodes_s
 from des.costs.stage_times import TENSOR_ALL_REDUCES_PER_PASS
 from des.devices.rings import Whole, Wires
 
@@ -34,7 +28,7 @@ from des.devices.rings import Whole, Wires
 class LocalPlan:
     """An option bound to GPUs, with its time.
 
-    ``binding`` has a GPU for each place, see `agents.hi_ppo.local.binding`.
+    ``binding`` has a GPU for each place, see `agents.devices.binding_times`.
     """
 
     option: LocalOption
@@ -47,14 +41,12 @@ def works_of(case: LocalCase, options: Options) -> BindingWorks:
 
     The sums in tensor groups over several servers are those of any binding: they are in the work.
     """
-    rows, steps, compute_s = (
-        options.rows,
-        tensor_steps(options).astype(np.float64),
-        options.compute_s,
-    )
-    if case.num_servers > 1 and (rows.tensor > case.gpus.num_gpus).any():
-        is_wide = (rows.tensor > case.gpus.num_gpus)[:, None]
-        compute_s = np.where(is_wide, compute_s + _wide_sums_s(case, options), compute_s)
+    rows, gpus, compute_s = options.rows, server_gpus_of(case), options.compute_s
+    steps = 2.0 * pass_steps(rows.tensor[:, None], options.num_layers)
+    is_wide = (rows.tensor > gpus.per_server)[:, None]
+    if is_wide.any():
+        sums_s = wide_sums_s(gpus, rows.tensor, options.message_bytes)[:, None]
+        compute_s = np.where(is_wide, compute_s + 2 * sums_s * options.num_layers, compute_s)
         steps = np.where(is_wide, 0.0, steps)
     return BindingWorks(
         tensor=rows.tensor,
@@ -68,56 +60,47 @@ def works_of(case: LocalCase, options: Options) -> BindingWorks:
     )
 
 
-def _wide_sums_s(case: LocalCase, options: Options) -> np.ndarray:
-    """Sums in tensor groups over whole servers that a microbatch takes, both ways (N, D). [s]
+def wide_sums_s(gpus: ServerGpus, tensor: AmountT, message_bytes: AmountT) -> AmountT:
+    """Sums of a layer in one pass, in tensor groups over whole servers. [s]
 
     By `des.costs.node_collectives.group_ring_all_reduce_s`, with the ring of all GPUs of a server.
     """
-    wires, ways, ranks = wires_of(case), ways_out_of(case), options.rows.tensor
-    num_servers = np.maximum(1, ranks // ways.gpus_per_server)
-    cards = min(ways.gpus_per_server, ways.num_cards)
-    out_bytes_per_s = cards * ways.card_bytes_per_s * ways.share[-1]
-    pace = min(float(wires.ring_bandwidth_bytes_per_s[-1]), out_bytes_per_s)
-    latency_s = (ranks - num_servers) * wires.ring_latency_s[-1]
-    latency_s = latency_s + (num_servers - 1) * ways.latency_s
-    half_s = latency_s + (ranks - 1) * options.message_bytes / ranks / pace
-    in_layer_s = 2 * 2 * TENSOR_ALL_REDUCES_PER_PASS * half_s
-    return np.asarray(in_layer_s[:, None] * options.num_layers)
+    out = cards_bytes_per_s(gpus.num_cards, gpus.card_bytes_per_s, gpus.per_server, 1)
+    pace = min(float(gpus.wires.ring_bandwidth_bytes_per_s[-1]), out * gpus.card_shares[-1])
+    latencies_s = float(gpus.wires.ring_latency_s[-1]), gpus.card_latency_s
+    num_servers = tensor // gpus.per_server
+    half_s = ring_over_nodes_s(message_bytes, tensor, num_servers, latencies_s, pace)
+    return 2 * TENSOR_ALL_REDUCES_PER_PASS * half_s
 
 
-def ways_out_of(case: LocalCase) -> WaysOut:
-    """Network cards of the servers of a case, with calibrated figures.
+def server_gpus_of(case: LocalCase) -> ServerGpus:
+    """Return the GPUs of a case's servers, their wires and network cards, with calibrated figures.
 
     Cards that a server does not tell one by one, or not all of the domain's, are shared evenly. Of
     GPUs without ``nodes`` no message leaves the server.
     """
-    nodes, factors = case.domain.nodes, case.corrections
+    gpus, nodes, factors = case.gpus, case.domain.nodes, case.corrections
+    free, wires = np.array(gpus.free), _corrected(gpus.wires, case.corrections)
     if nodes is None:
-        return _no_ways(case.gpus.num_gpus)
-    return WaysOut(
-        gpus_per_server=nodes.gpus_per_node,
+        return ServerGpus(free, wires, gpus.num_gpus, 1, 1.0, 0.0, _even_shares(gpus.num_gpus))
+    return ServerGpus(
+        free=free,
+        wires=wires,
+        per_server=nodes.gpus_per_node,
         num_cards=nodes.nics_per_node,
         card_bytes_per_s=nodes.nic_bandwidth_bytes_per_s * factors.intra_bandwidth_factor,
-        latency_s=nodes.nic_latency_s * factors.intra_latency_factor,
-        share=card_shares(nodes),
+        card_latency_s=nodes.nic_latency_s * factors.intra_latency_factor,
+        card_shares=card_shares(nodes),
     )
 
 
 @lru_cache(maxsize=MOST_LOCAL_GPUS)
-def _no_ways(num_gpus: int) -> WaysOut:
-    return WaysOut(num_gpus, 1, 1.0, 0.0, np.ones(1 << num_gpus))
+def _even_shares(num_gpus: int) -> np.ndarray:
+    return np.ones(1 << num_gpus)
 
 
-def work_of(case: LocalCase, options: Options, chosen: Iterable[int]) -> list[BindingWork]:
-    """Return some of the options of a case in numbers."""
-    works = works_of(case, options)
-    return [work_at(works, row) for row in chosen]
-
-
-def wires_of(case: LocalCase) -> Wires:
-    """Wires between the GPUs of a case, with calibrated figures."""
-    wires, factors = case.gpus.wires, case.corrections
-    bandwidth, latency = factors.intra_bandwidth_factor, factors.intra_latency_factor
+def _corrected(wires: Wires, corrections: Corrections) -> Wires:
+    bandwidth, latency = corrections.intra_bandwidth_factor, corrections.intra_latency_factor
     if bandwidth == latency == 1.0:
         return wires
     return Wires(
@@ -138,22 +121,14 @@ def each_quickly_bound(
     case: LocalCase, options: Options, works: BindingWorks, chosen: Sequence[Sequence[int]]
 ) -> list[LocalPlan]:
     """Return the `quickly_bound` plan of each of several groups of options; works: `works_of`."""
-    wires, free, count = wires_of(case), np.array(case.free_gpus), len(chosen)
-    groups = [np.asarray(each, dtype=np.int64) for each in chosen]
     found = Quickest(
-        row=np.empty(count, dtype=np.int64),
-        time_s=np.empty(count),
-        binding=np.empty((count, len(free)), dtype=free.dtype),
+        row=np.empty(len(chosen), dtype=np.int64),
+        time_s=np.empty(len(chosen)),
+        binding=np.empty((len(chosen), len(case.free_gpus)), dtype=np.int64),
     )
-    if case.num_servers == 1:
-        ends = np.cumsum([len(each) for each in groups])
-        quickest_bindings(works, Groups(np.concatenate(groups), ends), wires, free, found)
-    else:
-        ways = ways_out_of(case)
-        for place, rows in enumerate(groups):
-            found.row[place], found.time_s[place] = quickest_on_servers(
-                works, rows, wires, ways, found.binding[place]
-            )
+    ends = np.cumsum([len(each) for each in chosen])
+    rows = np.concatenate([np.asarray(each, dtype=np.int64) for each in chosen])
+    quickest_bindings(works, Groups(rows, ends), server_gpus_of(case), found)
     return [
         _plan(case, options.rows.options[row], binding, time_s)
         for row, time_s, binding in zip(
@@ -164,27 +139,22 @@ def each_quickly_bound(
 
 def in_order(case: LocalCase, options: Options, row: int) -> LocalPlan:
     """Bind an option to GPUs in the order of their numbers."""
-    (work,), wires = work_of(case, options, [row]), wires_of(case)
-    if case.num_servers == 1:
-        binding = np.array(case.free_gpus)
-        return _plan(case, options.rows.options[row], binding, iteration_s(work, wires, binding))
-    binding = np.arange(len(case.free_gpus)) % case.gpus.num_gpus
-    time_s = servers_iteration_s(work, wires, ways_out_of(case), binding)
-    return _plan(case, options.rows.options[row], binding, time_s)
+    gpus, work = server_gpus_of(case), work_at(works_of(case, options), row)
+    binding = np.resize(gpus.free, len(case.free_gpus))
+    return _plan(case, options.rows.options[row], binding, iteration_s(work, gpus, binding))
 
 
 def quick_times_s(case: LocalCase, options: Options, chosen: Iterable[int]) -> np.ndarray:
     """Time of an iteration of some of the options, each bound by a quick search (N,). [s]"""
+    works, gpus = works_of(case, options), server_gpus_of(case)
     binding = np.empty(len(case.free_gpus), dtype=np.int64)
-    quick = _search_of(case).quick
-    return np.array([quick(work, binding) for work in work_of(case, options, chosen)])
+    return np.array([quick_binding(work_at(works, row), gpus, binding) for row in chosen])
 
 
 def exhaustive(case: LocalCase, options: Options | None = None) -> LocalPlan:
-    """Return the best of all options with all bindings: the optimal local plan.
+    """Return the best of all options, each with its `best_binding`: the optimal local plan.
 
-    On several servers bindings are those of `listed_binding`: all of them where they are few, else
-    all orders of a server that the servers take alike, and swaps in each apart; the best known.
+    On several servers of many GPUs that is the best known.
 
     Raises
     ------
@@ -192,46 +162,21 @@ def exhaustive(case: LocalCase, options: Options | None = None) -> LocalPlan:
         If none fits into memory.
     """
     options = options_of(case) if options is None else options
-    rows = range(len(options))
-    works, search = work_of(case, options, rows), _search_of(case)
-    bindings = np.empty((len(options), len(case.free_gpus)), dtype=np.int64)
-    quick_s = [search.quick(works[row], bindings[row]) for row in rows]
+    works, gpus = works_of(case, options), server_gpus_of(case)
+    quick_s = quick_times_s(case, options, range(len(options)))
     best = int(np.argmin(quick_s))
-    best_s, kept, binding = quick_s[best], bindings[best], np.empty_like(bindings[0])
+    plan, binding = quickly_bound(case, options, [best]), np.empty(len(case.free_gpus), np.int64)
+    best_s = quick_s[best]
     for row in np.argsort(quick_s, kind="stable").tolist():
-        found_s = search.best(works[row], best_s, binding)
+        found_s = best_binding(work_at(works, row), gpus, best_s, binding)
         if found_s < best_s:
-            best, best_s, kept = row, found_s, binding.copy()
-    return _plan(case, options.rows.options[best], kept, best_s)
-
-
-class _Search(NamedTuple):
-    """Quick search for a binding of an option, and one for the best below a time."""
-
-    quick: Callable[[BindingWork, Whole], float]
-    best: Callable[[BindingWork, float, Whole], float]
-
-
-def _search_of(case: LocalCase) -> _Search:
-    wires = wires_of(case)
-    if case.num_servers == 1:
-        free = np.array(case.gpus.free)
-        return _Search(
-            lambda work, binding: quick_binding(work, wires, free, binding),
-            lambda work, limit_s, binding: best_binding(work, wires, free, limit_s, binding),
-        )
-    ways = ways_out_of(case)
-    return _Search(
-        lambda work, binding: servers_binding(work, wires, ways, binding, np.inf),
-        lambda work, limit_s, binding: listed_binding(work, wires, ways, limit_s, binding),
-    )
+            best_s, plan = found_s, _plan(case, options.rows.options[row], binding, found_s)
+    return plan
 
 
 def _plan(case: LocalCase, option: LocalOption, binding: Whole, iteration_s: float) -> LocalPlan:
-    places = np.arange(option.parallelism.num_gpus)
-    gpus = binding[: len(places)]
-    if case.num_servers > 1:
-        gpus = gpus + places // case.gpus.num_gpus * case.gpus.num_gpus
+    places, size = np.arange(option.parallelism.num_gpus), case.gpus.num_gpus
+    gpus = binding[: len(places)] + places // size * size
     return LocalPlan(
         option=option,
         binding=tuple(gpus.tolist()),

@@ -1,21 +1,21 @@
 """The local agent: binds what the policy and an estimate propose, and takes the quickest."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
 
 from agents.hi_ppo.local.bound_plans import LocalPlan, each_quickly_bound, works_of
-from agents.hi_ppo.local.case import LocalCase
+from agents.hi_ppo.local.by_rule import firsts_by_rule, times_by_rule
+from agents.hi_ppo.local.case import DomainCase, LocalCase
 from agents.hi_ppo.local.features import observe
 from agents.hi_ppo.local.option_rows import LocalOption, Rows
 from agents.hi_ppo.local.options import Options, options_of
 from agents.hi_ppo.local.policy import LocalPolicy
-from agents.hi_ppo.local.quickest import BindingWorks
 from des import InfeasiblePlacementError, Parallelism
 from des.base.checks import require_count
 
@@ -43,7 +43,7 @@ class LocalDecision:
     binding
         A GPU for each place: devices in a row, their replicas, their tensor groups.
     seconds_per_sequence
-        Estimate of the iteration's time over its sequences (`agents.hi_ppo.local.times`). [s]
+        Estimate of the iteration's time over its sequences (`agents.devices.binding_times`). [s]
     response_s
         Wall time of the decision, a timing. [s]
     is_by_rule
@@ -87,10 +87,14 @@ class LocalDecision:
 
 
 class Ranked(NamedTuple):
-    """Options that fit, the same for the compiled code, and rows (N,) from the best one on."""
+    """Options that fit, how a group of them is bound, and rows (N,) from the best one on.
+
+    ``bind`` takes groups of rows and gives the quickest plan of each. By rule both rankings are
+    that of the times.
+    """
 
     options: Options
-    works: BindingWorks
+    bind: Callable[[Sequence[Sequence[int]]], list[LocalPlan]]
     by_policy: np.ndarray
     by_estimate: np.ndarray
 
@@ -126,11 +130,13 @@ class LocalAgent:
         start_s = time.perf_counter()
         ranked = self._ranked(case)
         is_allowed = np.ones(len(ranked.options), bool)
-        (found,) = _bound(case, ranked, [proposed(ranked, is_allowed, self.num_proposals)])
-        return _decision(found, time.perf_counter() - start_s)
+        (found,) = ranked.bind([proposed(ranked, is_allowed, self.num_proposals)])
+        return _decision(case, found, time.perf_counter() - start_s)
 
-    def menu(self, case: LocalCase, setting: SharedSetting) -> tuple[LocalDecision, ...]:
+    def menu(self, case: DomainCase, setting: SharedSetting) -> tuple[LocalDecision, ...]:
         """Return the quickest proposal of one setting for each number of devices in a row.
+
+        By rule all options are proposed, and the quickest is the one of least time.
 
         Raises
         ------
@@ -142,18 +148,18 @@ class LocalAgent:
         start_s = time.perf_counter()
         ranked = self._remembered(case)
         rows = ranked.options.rows
-        own = np.array(proposed(ranked, _has(rows, setting), self.num_proposals), dtype=np.int64)
+        own = np.array(self._proposed(case, ranked, setting), dtype=np.int64)
         if not own.size:
             raise InfeasiblePlacementError(
                 f"domain {case.domain.name}: no local plan with {setting} fits for "
                 f"{case.num_layers} layers"
             )
         counts = rows.pipeline[own]
-        plans = _bound(case, ranked, [own[counts == count].tolist() for count in np.unique(counts)])
+        plans = ranked.bind([own[counts == count].tolist() for count in np.unique(counts)])
         response_s = time.perf_counter() - start_s
-        return tuple(_decision(plan, response_s) for plan in plans)
+        return tuple(_decision(case, plan, response_s) for plan in plans)
 
-    def alternatives(self, case: LocalCase) -> dict[SharedSetting, LocalDecision]:
+    def alternatives(self, case: DomainCase) -> dict[SharedSetting, LocalDecision]:
         """Decide once for every setting of which an option fits, the smallest first.
 
         Raises
@@ -169,26 +175,38 @@ class LocalAgent:
             SharedSetting(microbatch_size=size, recomputation="full" if is_full else "flash")
             for size, is_full in kinds
         )
-        own = [proposed(ranked, _has(rows, one), self.num_proposals) for one in settings]
-        plans = _bound(case, ranked, own)
+        own = [self._proposed(case, ranked, one) for one in settings]
+        plans = ranked.bind(own)
         response_s = time.perf_counter() - start_s
         return {
-            setting: _decision(plan, response_s)
+            setting: _decision(case, plan, response_s)
             for setting, plan in zip(settings, plans, strict=True)
         }
 
-    def _ranked(self, case: LocalCase) -> Ranked:
+    def _proposed(self, case: DomainCase, ranked: Ranked, setting: SharedSetting) -> list[int]:
+        is_known = isinstance(case, LocalCase)
+        count = self.num_proposals if is_known else len(ranked.options)
+        return proposed(ranked, _has(ranked.options.rows, setting), count)
+
+    def _ranked(self, case: DomainCase) -> Ranked:
         options = options_of(case)
+        if not isinstance(case, LocalCase):
+            times_s = times_by_rule(case, options)
+            order = np.argsort(times_s, kind="stable")
+            bind = partial(firsts_by_rule, case, options, times_s)
+            return Ranked(options=options, bind=bind, by_policy=order, by_estimate=order)
         seen = observe(case, options)
         return Ranked(
             options=options,
-            works=works_of(case, options),
+            bind=partial(each_quickly_bound, case, options, works_of(case, options)),
             by_policy=np.argsort(-self.policy.scores(seen), kind="stable"),
             by_estimate=np.argsort(seen.estimate_s, kind="stable"),
         )
 
-    def _remembered(self, case: LocalCase) -> Ranked:
+    def _remembered(self, case: DomainCase) -> Ranked:
         """Ranked options of a case, cached: a decision needs them for every setting."""
+        if not isinstance(case, LocalCase):  # its arrays may be large
+            return self._ranked(case)
         if case not in self._known:
             if len(self._known) >= _MOST_KNOWN:
                 del self._known[next(iter(self._known))]
@@ -198,10 +216,6 @@ class LocalAgent:
     @cached_property
     def _known(self) -> dict[LocalCase, Ranked]:
         return {}
-
-
-def _bound(case: LocalCase, ranked: Ranked, groups: Sequence[Sequence[int]]) -> list[LocalPlan]:
-    return each_quickly_bound(case, ranked.options, ranked.works, groups)
 
 
 def proposed(ranked: Ranked, is_allowed: np.ndarray, count: int) -> list[int]:
@@ -218,7 +232,7 @@ def _has(rows: Rows, setting: SharedSetting) -> np.ndarray:
     return np.asarray((rows.microbatch_size == setting.microbatch_size) & (rows.is_full == is_full))
 
 
-def _decision(plan: LocalPlan, response_s: float) -> LocalDecision:
+def _decision(case: DomainCase, plan: LocalPlan, response_s: float) -> LocalDecision:
     return LocalDecision(
         parallelism=plan.option.parallelism,
         microbatch_size=plan.option.microbatch_size,
@@ -226,4 +240,5 @@ def _decision(plan: LocalPlan, response_s: float) -> LocalDecision:
         binding=plan.binding,
         seconds_per_sequence=plan.seconds_per_sequence,
         response_s=response_s,
+        is_by_rule=not isinstance(case, LocalCase),
     )

@@ -9,13 +9,13 @@ from functools import lru_cache
 
 import numpy as np
 
-from agents.hi_ppo.local.bound_plans import ways_out_of, wires_of, works_of
+from agents.devices.binding_bounds import BestGroups, estimates
+from agents.devices.binding_times import ServerGpus
+from agents.hi_ppo.local.bound_plans import server_gpus_of, works_of
 from agents.hi_ppo.local.case import LocalCase
-from agents.hi_ppo.local.estimates import GpuNetwork, estimates
 from agents.hi_ppo.local.options import Options
-from agents.hi_ppo.local.server_times import WaysOut
 from des.costs.stage_times import compute_rate_flops_per_s
-from des.devices.gpus import GROUP_SIZES, GpuTopology
+from des.devices.gpus import GROUP_SIZES
 
 _GROUPS = ((2, 1), (2, 2), (2, 3), (2, 4), (4, 1), (4, 2), (8, 1))
 """Size and number of disjoint groups."""
@@ -87,7 +87,7 @@ _BYTES, _FLOPS, _LATENCY_S = 1e9, 1e12, 1e-5
 class Observation:
     """A case as the policy sees it: ``context`` (C,) and ``options`` (N, O), both float32.
 
-    ``estimate_s`` (N,) is that of `agents.hi_ppo.local.estimates`. [s]
+    ``estimate_s`` (N,) is that of `agents.devices.binding_bounds`. [s]
     """
 
     context: np.ndarray
@@ -97,14 +97,17 @@ class Observation:
 
 def observe(case: LocalCase, options: Options) -> Observation:
     """Look at a case and the options that fit."""
-    ways, rows = ways_out_of(case), options.rows
-    parts = estimates(works_of(case, options), _network_of(case, ways))
+    gpus, rows = server_gpus_of(case), options.rows
+    bandwidths, latencies_s = case.gpus.best_groups
+    factors = case.corrections
+    groups = BestGroups(
+        bandwidths * factors.intra_bandwidth_factor, latencies_s * factors.intra_latency_factor
+    )
+    parts = estimates(works_of(case, options), gpus, groups)
     total_s, compute_s, tensor_s, hop_s, crossing_s, gradient_s, slowest_s = parts.T
     excess = np.log(total_s / total_s.min())
     size, used = rows.tensor * rows.data, rows.tensor * rows.data * rows.pipeline
-    parts_used = np.where(
-        size < ways.gpus_per_server, -(-used // ways.gpus_per_server), rows.pipeline
-    )
+    parts_used = np.where(size < gpus.per_server, -(-used // gpus.per_server), rows.pipeline)
     columns = (
         np.log2(rows.tensor),
         np.log2(rows.data),
@@ -125,28 +128,21 @@ def observe(case: LocalCase, options: Options) -> Observation:
         np.exp(-excess / 0.02),  # tells apart what differs by a few percent
     )
     return Observation(
-        context=_context(case, options, ways, float(compute_s.min())).astype(np.float32),
+        context=_context(case, options, gpus, groups, float(compute_s.min())).astype(np.float32),
         options=np.column_stack(columns).astype(np.float32),
         estimate_s=np.ascontiguousarray(total_s),
     )
 
 
-def _network_of(case: LocalCase, ways: WaysOut) -> GpuNetwork:
-    bandwidths, latencies_s = case.gpus.best_groups
-    return GpuNetwork(
-        free=np.array(case.gpus.free),
-        wires=wires_of(case),
-        group_bytes_per_s=bandwidths * case.corrections.intra_bandwidth_factor,
-        group_latency_s=latencies_s * case.corrections.intra_latency_factor,
-        ways=ways,
-    )
-
-
 def _context(
-    case: LocalCase, options: Options, ways: WaysOut, least_compute_s: float
+    case: LocalCase,
+    options: Options,
+    gpus: ServerGpus,
+    best: BestGroups,
+    least_compute_s: float,
 ) -> np.ndarray:
     rate = compute_rate_flops_per_s(case.domain, case.corrections) / case.domain.num_gpus
-    bandwidths = case.gpus.best_groups[0] * case.corrections.intra_bandwidth_factor
+    bandwidths = best.bytes_per_s
     groups = [
         bandwidths[GROUP_SIZES.index(size), count] if count < bandwidths.shape[1] else np.nan
         for size, count in _GROUPS
@@ -171,33 +167,33 @@ def _context(
         options.memory_fraction.min(),
     )
     ratios = single.message_bytes / found / layer_s
-    outside = _outside(case, ways, single.message_bytes / layer_s)
+    outside = _outside(case, gpus, single.message_bytes / layer_s)
     return np.concatenate((numbers, np.log(found / _BYTES), np.log(ratios), outside))
 
 
-def _outside(case: LocalCase, ways: WaysOut, bytes_per_s: float) -> tuple[float, ...]:
+def _outside(case: LocalCase, gpus: ServerGpus, bytes_per_s: float) -> tuple[float, ...]:
     """Features of the ways between servers; what they would have to carry for a layer a message."""
     if case.num_servers == 1:
         return 0.0, 0.0, 0.0, 0.0, 1.0, 1.0, 0.0
-    shares = [_card_share(case.gpus, ways, size) for size in (2, 4)]
+    shares = [_card_share(gpus, size) for size in (2, 4)]
     return (
         np.log2(case.num_servers),
-        ways.num_cards / ways.gpus_per_server,
-        np.log(ways.card_bytes_per_s / _BYTES),
-        ways.latency_s / _LATENCY_S,
+        gpus.num_cards / gpus.per_server,
+        np.log(gpus.card_bytes_per_s / _BYTES),
+        gpus.card_latency_s / _LATENCY_S,
         *shares,
-        np.log(bytes_per_s / ways.card_bytes_per_s),
+        np.log(bytes_per_s / gpus.card_bytes_per_s),
     )
 
 
-def _card_share(gpus: GpuTopology, ways: WaysOut, size: int) -> float:
+def _card_share(gpus: ServerGpus, size: int) -> float:
     """Best share of cards that a group of a size with the fastest ring has; 1 without any."""
-    if size > gpus.num_gpus:
+    if size > gpus.per_server:
         return 1.0
     rings = gpus.wires.ring_bandwidth_bytes_per_s
-    of_size = _sets_of(gpus.num_gpus, size)
+    of_size = _sets_of(gpus.per_server, size)
     fastest = of_size[rings[of_size] == rings[of_size].max()]
-    return float(ways.share[fastest].max())
+    return float(gpus.card_shares[fastest].max())
 
 
 @lru_cache(maxsize=32)

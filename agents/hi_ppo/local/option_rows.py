@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import product
+from itertools import compress, product
 from typing import Final, NamedTuple
 
 import numpy as np
 
 from agents.decision.training_job import MICROBATCH_SIZES
-from agents.hi_ppo.local.case import MOST_LOCAL_GPUS, RECOMPUTATIONS
+from agents.hi_ppo.local.case import RECOMPUTATIONS
 from des import Nodes, Parallelism
 from des.costs.memory import bytes_per_parameter
 from des.devices.gpus import GROUP_SIZES
@@ -49,61 +49,32 @@ class Rows(NamedTuple):
     is_sharded: np.ndarray
     per_parameter_bytes: np.ndarray
 
+    def taken(self, chosen: np.ndarray) -> "Rows":
+        """Return some of the rows, by a flag each."""
+        options = tuple(compress(self.options, chosen.tolist()))
+        return Rows(options, *(each[chosen] for each in self[1:]))
 
-@lru_cache(maxsize=MOST_LOCAL_GPUS)
-def rows_of(num_free: int) -> Rows:
+
+@lru_cache(maxsize=256)
+def rows_of(num_gpus: int, nodes: Nodes | None = None, *, most_devices: int | None = None) -> Rows:
     """All options of a number of free GPUs, also those that exceed the memory.
 
     A replica works on whole sequences, so ``data`` divides the microbatch. ``tensor`` is a power of
     two, which divides the heads of all presets. One optimiser for several replicas is an option
-    where there are several.
+    where there are several. Of one server the smallest tensor groups come first. Of GPUs on
+    several, or of more than a server that is known has, the largest do: pipelines have at most some
+    devices, and those of which `is_worth_while` is false have the time of others.
     """
     options = []
     for size, name in product(MICROBATCH_SIZES, RECOMPUTATIONS):
-        for tensor, data in product(GROUP_SIZES, GROUP_SIZES):
-            for pipeline in range(1, num_free // (tensor * data) + 1) if data <= size else ():
-                for is_sharded in (False, True) if data > 1 else (False,):
-                    parallelism = Parallelism(
-                        tensor=tensor,
-                        data=data,
-                        pipeline=pipeline,
-                        sharding="optimiser" if is_sharded else "none",
-                    )
-                    options.append(
-                        LocalOption(
-                            parallelism=parallelism, microbatch_size=size, recomputation=name
-                        )
-                    )
-    return _rows(options)
-
-
-@lru_cache(maxsize=256)
-def rows_over(num_gpus: int, nodes: Nodes) -> Rows:
-    """All options of GPUs on several servers, also those that exceed the memory.
-
-    Of any number of layers; those of which `is_worth_while` is false have the time of others.
-    """
-    return _rows(
-        [
+        shapes = shapes_over(num_gpus, size, nodes, most_devices or num_gpus)
+        if most_devices is None:
+            shapes = tuple(sorted(shapes, key=lambda shape: shape.tensor))
+        options += [
             LocalOption(parallelism=shape, microbatch_size=size, recomputation=name)
-            for size, name in product(MICROBATCH_SIZES, RECOMPUTATIONS)
-            for shape in _all_shapes(num_gpus, size, nodes)
+            for shape in shapes
         ]
-    )
-
-
-@lru_cache(maxsize=1024)
-def shapes_over(
-    num_gpus: int, num_layers: int, microbatch_size: int, nodes: Nodes | None
-) -> tuple[Parallelism, ...]:
-    """Ways to share layers over many GPUs, the largest tensor groups and fewest devices first.
-
-    Replicas work on whole sequences, and one optimiser for several of them is a choice, as in
-    `rows_of`. Numbers of devices are those that are `is_worth_while`.
-    """
-    shapes = _all_shapes(num_gpus, microbatch_size, nodes)
-    kept = is_worth_while(np.array([each.pipeline for each in shapes]), num_layers)
-    return tuple(shape for shape, is_kept in zip(shapes, kept, strict=True) if is_kept)
+    return _rows(options)
 
 
 def is_worth_while(num_devices: np.ndarray, num_layers: int) -> np.ndarray:
@@ -121,15 +92,15 @@ def is_worth_while(num_devices: np.ndarray, num_layers: int) -> np.ndarray:
 
 
 @lru_cache(maxsize=256)
-def _all_shapes(
-    num_gpus: int, microbatch_size: int, nodes: Nodes | None
+def shapes_over(
+    num_gpus: int, microbatch_size: int, nodes: Nodes | None, most_devices: int
 ) -> tuple[Parallelism, ...]:
-    """Ways to share any number of layers."""
+    """Ways to share layers over GPUs, the largest tensor groups and fewest devices first."""
     found = list[Parallelism]()
     for tensor, data in product(sorted(GROUP_SIZES, reverse=True), GROUP_SIZES):
         if microbatch_size % data:
             continue
-        for pipeline in range(1, num_gpus // (tensor * data) + 1):
+        for pipeline in range(1, min(most_devices, num_gpus // (tensor * data)) + 1):
             for sharding in _SHARDED if data > 1 else _SHARDED[:1]:
                 shape = Parallelism(tensor=tensor, data=data, pipeline=pipeline, sharding=sharding)
                 if nodes is None or nodes.allows_tensor(tensor, shape.num_gpus):

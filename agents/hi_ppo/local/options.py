@@ -2,27 +2,23 @@
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
 
 import numpy as np
 
-from agents.decision.training_job import MICROBATCH_SIZES, TrainingJob
-from agents.hi_ppo.local.case import MOST_LOCAL_GPUS, RECOMPUTATIONS, DomainCase, LocalCase, sums_of
-from agents.hi_ppo.local.option_rows import Rows, is_worth_while, rows_of, rows_over
+from agents.decision.training_job import TrainingJob
+from agents.hi_ppo.local.case import RECOMPUTATIONS, DomainCase, LocalCase, sums_of
+from agents.hi_ppo.local.option_rows import Rows, is_worth_while, rows_of
 from des import InfeasiblePlacementError, Nodes, Parallelism
 from des.costs.stage_times import TENSOR_ALL_REDUCES_PER_PASS, compute_rate_flops_per_s
 from des.job.transformer import GRADIENT_BYTES
 from des.plan.plan import split_evenly
-
-_ON_ONE_SERVER = tuple(range(1, MOST_LOCAL_GPUS + 1))
-"""Devices in a row on one server."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
     """The N options of a case that fit, and the work of up to D devices each.
 
-    D is 8 on one server, on several the devices of the longest pipeline.
+    D are the devices of the longest pipeline.
 
     Attributes
     ----------
@@ -51,23 +47,18 @@ class Options:
         return len(self.rows.options)
 
 
-class _Kind(NamedTuple):
-    """GPUs that have the same options: of one server, or with the nodes of several."""
-
-    num_gpus: int
-    nodes: Nodes | None = None
-
-    @property
-    def rows(self) -> Rows:
-        """All options, also those that exceed the memory."""
-        return rows_of(self.num_gpus) if self.nodes is None else rows_over(*self)
-
-
-def _kind_of(case: LocalCase) -> _Kind:
+def _all_rows(case: DomainCase) -> Rows:
+    """All options that are worth while, also those that exceed the memory."""
     nodes = case.domain.nodes
-    if nodes is None or case.num_servers == 1:
-        return _Kind(len(case.gpus.free))
-    return _Kind(case.domain.num_gpus, _shape_of(nodes.gpus_per_node, nodes.tensor_across_nodes))
+    if isinstance(case, LocalCase) and case.num_servers == 1:
+        rows = rows_of(len(case.gpus.free))
+        can_be = rows.pipeline <= case.num_layers
+    else:
+        if nodes is not None:
+            nodes = _shape_of(nodes.gpus_per_node, nodes.tensor_across_nodes)
+        rows = rows_of(case.domain.num_gpus, nodes, most_devices=case.job.layer_count)
+        can_be = is_worth_while(rows.pipeline, case.num_layers)
+    return rows.taken(can_be & np.isin(rows.microbatch_size, case.job.microbatch_sizes))
 
 
 @lru_cache(maxsize=16)
@@ -82,7 +73,7 @@ def _shape_of(gpus_per_node: int, tensor_across_nodes: bool) -> Nodes:
     )
 
 
-def options_of(case: LocalCase) -> Options:
+def options_of(case: DomainCase) -> Options:
     """Return all options of a case that fit into memory, by the formulas of `des.costs.memory`.
 
     Raises
@@ -90,22 +81,13 @@ def options_of(case: LocalCase) -> Options:
     InfeasiblePlacementError
         If none fits, naming what the one lacks that lacks least.
     """
-    kind = _kind_of(case)
-    rows = kind.rows
-    if kind.nodes is None:
-        can_be = rows.pipeline <= case.num_layers
-    else:
-        can_be = is_worth_while(rows.pipeline, case.num_layers)
-    if case.job.microbatch_sizes != MICROBATCH_SIZES:
-        can_be &= np.isin(rows.microbatch_size, case.job.microbatch_sizes)
-    rows = _taken(kind, can_be.tobytes())
+    rows = _all_rows(case)
     num_layers, figures = _device_figures(case, rows)
     gpus_per_device = rows.tensor * rows.data
     room = case.room_bytes * gpus_per_device[:, None]
     num_microbatches = case.job.num_sequences // rows.microbatch_size
     state_bytes = rows.per_parameter_bytes[:, None] * figures[..., 2]
-    most_devices = num_layers.shape[1]
-    num_held = held_microbatches(case, rows.pipeline, num_microbatches, most_devices)
+    num_held = _held_microbatches(case, rows.pipeline, num_microbatches, num_layers.shape[1])
     held_bytes = num_held * figures[..., 3]
     needed = (state_bytes + held_bytes) / room
     worst = needed.max(axis=1)
@@ -117,7 +99,7 @@ def options_of(case: LocalCase) -> Options:
     gradient_bytes = GRADIENT_BYTES * figures[..., 2] / rows.tensor[:, None]
     single = case.job.workload(1, RECOMPUTATIONS[0]).message_bytes
     return Options(
-        rows=_taken(kind, _both(can_be, fits)),
+        rows=rows.taken(fits),
         num_layers=num_layers[fits],
         compute_s=compute_s[fits],
         gradient_bytes=gradient_bytes[fits],
@@ -127,11 +109,11 @@ def options_of(case: LocalCase) -> Options:
     )
 
 
-def held_microbatches(
+def _held_microbatches(
     case: DomainCase,
     pipeline: np.ndarray,
     num_microbatches: np.ndarray,
-    most_devices: int = MOST_LOCAL_GPUS,
+    most_devices: int,
 ) -> np.ndarray:
     """Microbatches that each device holds at its worst (N, D): those of a warm-up and one more.
 
@@ -145,23 +127,15 @@ def held_microbatches(
     return np.asarray(np.minimum(warm_up + 1, num_microbatches[:, None]))
 
 
-def tensor_steps(options: Options) -> np.ndarray:
-    """Steps of rings over tensor groups that a microbatch takes, forward and back (N, D)."""
-    return np.asarray(2 * pass_steps(options.rows.tensor[:, None], options.num_layers))
-
-
 def pass_steps(tensor: int | np.ndarray, num_layers: np.ndarray) -> np.ndarray:
     """Steps of rings over tensor groups in one pass through some layers, shaped as these."""
     return np.asarray(2 * TENSOR_ALL_REDUCES_PER_PASS * (tensor - 1) * num_layers)
 
 
-def _device_figures(case: LocalCase, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
+def _device_figures(case: DomainCase, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
     """Layers (N, D) and sums over them (N, D, 4), with the columns of `sums_of`."""
-    if case.num_servers == 1:
-        counts, place = _ON_ONE_SERVER, rows.pipeline - 1
-    else:
-        found, place = np.unique(rows.pipeline, return_inverse=True)
-        counts = tuple(found.tolist())
+    found, place = np.unique(rows.pipeline, return_inverse=True)
+    counts = tuple(found.tolist())
     of_setting, num_layers = _device_sums(case.job, case.first_layer, case.num_layers, counts)
     number = np.searchsorted(case.job.microbatch_sizes, rows.microbatch_size)
     figures: np.ndarray = of_setting[number, rows.is_full, place]
@@ -193,24 +167,7 @@ def _cuts(num_layers: int, counts: tuple[int, ...]) -> np.ndarray:
     return found
 
 
-def _both(can_be: np.ndarray, fits: np.ndarray) -> bytes:
-    """Flags of all rows: those of some of them are given for these alone."""
-    chosen = can_be.copy()
-    chosen[can_be] = fits
-    return chosen.tobytes()
-
-
-@lru_cache(maxsize=4096)
-def _taken(kind: _Kind, flags: bytes) -> Rows:
-    """Some of all rows, by a flag each: which fit is much the same from case to case."""
-    rows, chosen = kind.rows, np.frombuffer(flags, dtype=np.bool_)
-    if chosen.all():
-        return rows
-    options = tuple(rows.options[index] for index in np.flatnonzero(chosen))
-    return Rows(options, *(each[chosen] for each in rows[1:]))
-
-
-def _misfit(case: LocalCase, rows: Rows, needed_bytes: np.ndarray) -> InfeasiblePlacementError:
+def _misfit(case: DomainCase, rows: Rows, needed_bytes: np.ndarray) -> InfeasiblePlacementError:
     """The error that names the option that lacks least, on its fullest GPU."""
     of_gpu = (needed_bytes / (rows.tensor * rows.data)[:, None]).max(axis=1)
     best = int(of_gpu.argmin())

@@ -8,8 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from agents.decision.training_job import TrainingJob
-from agents.hi_ppo.local.bound_times import quick_device_times
-from agents.hi_ppo.local.by_rule import alternatives_by_rule, menu_by_rule
+from agents.hi_ppo.local.bound_times import device_times
 from agents.hi_ppo.local.case import DomainCase, LocalCase, ServersCase, knows_servers
 from agents.hi_ppo.local.chains import Chains, borders_of
 from agents.hi_ppo.local.decide import LocalAgent, LocalDecision, SharedSetting
@@ -155,10 +154,7 @@ def settlements(
     UnreachableError
         If no links lead over a border of the plan.
     """
-    alternatives = [
-        agent.alternatives(case) if isinstance(case, LocalCase) else alternatives_by_rule(case)
-        for case in cases
-    ]
+    alternatives = [agent.alternatives(case) for case in cases]
     failure: InfeasiblePlacementError | None = None
     found = list[Settlement]()
     for setting in agree(alternatives):
@@ -192,10 +188,7 @@ def _menus(
             stages_before=sum(devices[:place]),
             stages_behind=sum(devices[place + 1 :]),
         )
-        if isinstance(case, LocalCase):
-            menu = agent.menu(case, setting)
-        else:
-            menu = menu_by_rule(case, setting)
+        menu = agent.menu(case, setting)
         alone = min(menu, key=lambda one: one.seconds_per_sequence)
         devices[place] = alone.parallelism.pipeline
         menus.append(menu[: menu.index(alone) + 1])
@@ -212,7 +205,7 @@ def _alone_and_together(
     job, corrections = cases[0].job, cases[0].corrections
     workload = workload_of(job, menus[0][:1])
     times = [
-        [quick_device_times(case, one.plan.option, one.binding) for one in menu]
+        [device_times(case, one.plan.option, one.binding) for one in menu]
         for case, menu in zip(cases, menus, strict=True)
     ]
     domains = [stage.domain for stage in plan.placement.stages]

@@ -1,22 +1,4 @@
-"""Iteration time as a function of one domain's local plan, and the best local plan there is.
-
-A pipeline of stages as slow as the slowest device of this domain takes, for ``m`` microbatches,
-
-    T = (m - 1 + others) max(d_1, ..., d_p, w_2, ..., w_p) + d_1 + ... + d_p + 2 (h_2 + ... + h_p)
-        + max(g_1, ..., g_p)
-
-- ``d_i`` both passes of a microbatch on device ``i``: its FLOPs over its speed, and four ring
-  all-reduces a layer over its slowest tensor group (`des.costs.stage_times.tensor_parallel_s`),
-- ``h_i`` a message from device ``i - 1``, ``w_i`` what its wire is busy, both over the slowest pair
-  of partners (`des.costs.local_borders.local_message_s`), forward and back as a gradient,
-- ``g_i`` the ring all-reduce of device ``i``'s gradients over its slowest group of replicas, which
-  is exposed: `des` starts it when the last backward pass ends, if a stage is one bucket,
-- ``others`` stages of other domains. For equal devices on free links this is the makespan of 1F1B,
-  ``(m + p - 1) d``.
-
-What is minimised is T over the sequences of an iteration. Pairs and rings do not share wires here:
-two groups whose rings pass the same link between processors both get all of it.
-"""
+"""Times of local plans by the formulas of `des`, which those of the product are checked against."""
 
 from collections.abc import Iterable
 
@@ -40,8 +22,7 @@ from des.plan.plan import split_evenly
 def seconds_per_sequence(case: DomainCase, option: LocalOption, binding: tuple[int, ...]) -> float:
     """Time of an iteration over its sequences, by the formulas of `des`. [s]
 
-    For GPUs that are known one by one the compiled code does the same; this is what it is checked
-    against. Of GPUs that are alike one of each kind is looked at.
+    Of GPUs that are alike one of each kind is looked at.
 
     Raises
     ------
@@ -55,10 +36,12 @@ def seconds_per_sequence(case: DomainCase, option: LocalOption, binding: tuple[i
         )
     if len(set(binding)) < len(binding):
         raise ValueError(f"binding: must name each GPU once, got {binding}")
-    return pipelined_s(case, option, device_times(case, option, binding)) / case.job.num_sequences
+    return (
+        pipelined_s(case, option, reference_times(case, option, binding)) / case.job.num_sequences
+    )
 
 
-def device_times(case: DomainCase, option: LocalOption, binding: tuple[int, ...]) -> DeviceTimes:
+def reference_times(case: DomainCase, option: LocalOption, binding: tuple[int, ...]) -> DeviceTimes:
     """Times of the devices of a domain, on the GPUs that they are bound to if these are known."""
     if isinstance(case, LocalCase):
         return _bound_times(case, option, binding)
