@@ -23,7 +23,6 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
-from typing import TYPE_CHECKING
 
 from agents.answer.config import PROG, Config
 from agents.answer.trained import Trained
@@ -31,10 +30,10 @@ from agents.trainers.table import DEFAULT_TRAINER, trainer_named
 from des.base.atomic_write import write_atomically
 from des.base.command import BAD_INPUT, EXIT_CODES, UsageError, exit_code_of
 from des.base.flags import from_dict, parse_given, to_dict
-from des.base.lazy import lazy
+from des.base.lazy import lazy_imports
 from des.base.strict_json import parse_json
 
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     from agents.answer import answering, bound_answer, bound_reading, question, reading
     from agents.answer.answer import Answer
     from agents.decision import plan_space, whole_plan
@@ -45,19 +44,6 @@ if TYPE_CHECKING:
     from agents.search.objective import PlanObjective
     from des import Topology
     from des.base import compiling_ahead
-else:
-    answering = lazy("agents.answer.answering")
-    bound_answer = lazy("agents.answer.bound_answer")
-    bound_reading = lazy("agents.answer.bound_reading")
-    question = lazy("agents.answer.question")
-    reading = lazy("agents.answer.reading")
-    plan_space = lazy("agents.decision.plan_space")
-    whole_plan = lazy("agents.decision.whole_plan")
-    bound_proposals = lazy("agents.hi_ppo.bound_proposals")
-    decision_report = lazy("agents.hi_ppo.decision_report")
-    search = lazy("agents.search.search")
-    search_objective = lazy("agents.search.objective")
-    compiling_ahead = lazy("des.base.compiling_ahead")
 
 
 KERNELS = {

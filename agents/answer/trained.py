@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from des import NO_CORRECTIONS
-from des.base.lazy import lazy
+from des.base.lazy import lazy_imports
 
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     from agents.answer.config import Config
     from agents.decision.training_job import TrainingJob
     from agents.hi_ppo import bound_proposals
@@ -18,15 +17,6 @@ if TYPE_CHECKING:
     from agents.hi_ppo.placement import proposals
     from agents.hi_ppo.plans import plan_checkpoint, plan_policy, plan_proposals
     from des import Topology
-else:
-    bound_proposals = lazy("agents.hi_ppo.bound_proposals")
-    proposals = lazy("agents.hi_ppo.placement.proposals")
-    local_decide = lazy("agents.hi_ppo.local.decide")
-    policy = lazy("agents.hi_ppo.local.policy")
-    shipped = lazy("agents.hi_ppo.local.shipped")
-    plan_checkpoint = lazy("agents.hi_ppo.plans.plan_checkpoint")
-    plan_proposals = lazy("agents.hi_ppo.plans.plan_proposals")
-    hi_ppo_policies = lazy("agents.hi_ppo.policies")
 
 
 class Trained:

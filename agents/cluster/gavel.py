@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from des.base.checks import require_positive
-from des.base.lazy import lazy
+from des.base.lazy import lazy_imports
 from des.cluster.live_job import LiveJob
 from des.cluster.policy import View
 from des.cluster.quantum import is_tick
 
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     from scipy import optimize
-else:
-    optimize = lazy("scipy.optimize")
 
 ROUND_S = 360.0
 """Default round, as in the paper. [s]"""

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from des.base.lazy import lazy
+from des.base.lazy import lazy_imports
 from des.cluster.queued_job import SpeedCurve
 
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     from scipy import optimize
-else:
-    optimize = lazy("scipy.optimize")
 
 PROFILED_GPUS = (1, 2, 4, 8)
 """Numbers of GPUs on which a job is profiled before its first launch."""

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from agents.cluster.admission import AcceptAll, LoadThreshold, Quota
 from agents.cluster.elastic import RESIZE_QUANTUM_S, Optimus, Pollux
@@ -33,13 +33,11 @@ from agents.cluster.placing import (
 from agents.cluster.preempting import MakeRoom, OneUnit, WorstFirst
 from agents.cluster.tiresias import Queues2dLas, QueuesGittins
 from des.base.checks import nearest
-from des.base.lazy import lazy
+from des.base.lazy import lazy_imports
 from des.cluster.policy import Admission, Ordering, Placing, Policy, Preempting
 
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     from agents.cluster import learnt_ordering
-else:
-    learnt_ordering = lazy("agents.cluster.learnt_ordering")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from agents.ppo.shipped_weights import shipped_weights
 from agents.serving.cluster_policies import HpaPolicy, KedaPolicy
@@ -12,13 +11,11 @@ from agents.serving.forecast_policies import Oracle, Predictive, SlaPlanner
 from agents.serving.load_policies import Llumnix, LoadPlanner, Saturation
 from agents.serving.simple_policies import QueueLength, Static, Threshold
 from des.base.checks import nearest
-from des.base.lazy import lazy
+from des.base.lazy import lazy_imports
 from des.serving.fleet_world import ScalingPolicy
 
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     from agents.serving import learnt_policy
-else:
-    learnt_policy = lazy("agents.serving.learnt_policy")
 
 RULES: Mapping[str, Callable[[], ScalingPolicy]] = {
     "static": Static,

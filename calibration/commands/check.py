@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from calibration.cases.case import Granularity
 from calibration.commands.console import console, say
@@ -15,19 +14,13 @@ from calibration.measuring.measure import ReferenceBackend
 from des.base.checks import require_count, require_positive
 from des.base.document import DOCUMENT
 from des.base.flags import option
-from des.base.lazy import lazy
+from des.base.lazy import lazy_imports
 
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     from calibration.commands import predictions
     from calibration.fit import corrections_file, regimes, report
     from calibration.fit import errors as fit_errors
     from calibration.fit.errors import Fidelity
-else:
-    predictions = lazy("calibration.commands.predictions")
-    corrections_file = lazy("calibration.fit.corrections_file")
-    fit_errors = lazy("calibration.fit.errors")
-    regimes = lazy("calibration.fit.regimes")
-    report = lazy("calibration.fit.report")
 
 
 EXAMPLES = """\

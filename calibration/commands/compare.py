@@ -6,7 +6,6 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from calibration.cases.case import Measurement, PlacementCase
 from calibration.commands.console import console, console_table, say
@@ -20,20 +19,15 @@ from des.base.command import UsageError
 from des.base.csv_text import frame_csv
 from des.base.document import DOCUMENT
 from des.base.flags import option
-from des.base.lazy import lazy
+from des.base.lazy import lazy_imports
 
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     from rich.table import Table
 
     from calibration.cases import table as cases_table
     from calibration.commands import predictions
     from calibration.fit import errors, regimes
     from calibration.fit.errors import Fidelity
-else:
-    cases_table = lazy("calibration.cases.table")
-    predictions = lazy("calibration.commands.predictions")
-    errors = lazy("calibration.fit.errors")
-    regimes = lazy("calibration.fit.regimes")
 
 
 EXAMPLES = """\

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
 
-from des.base.lazy import lazy
+from des.base.lazy import lazy_imports
 
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     from rich import console as rich_console
     from rich import progress as rich_progress
     from rich import table as rich_table
@@ -16,11 +15,6 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from des.base import console as base_console
-else:
-    base_console = lazy("des.base.console")
-    rich_console = lazy("rich.console")
-    rich_progress = lazy("rich.progress")
-    rich_table = lazy("rich.table")
 
 
 def console() -> Console:

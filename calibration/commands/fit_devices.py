@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from calibration.commands.console import progress_bar, say
 from des.base.atomic_write import write_together
@@ -12,19 +11,13 @@ from des.base.checks import require_positive, require_seed
 from des.base.command import UsageError
 from des.base.document import DOCUMENT
 from des.base.flags import JsonFlag, option
-from des.base.lazy import lazy
+from des.base.lazy import lazy_imports
 
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     import numpy as np
 
     from calibration.measured import collective_errors as measured_errors
     from calibration.measured import collective_fit, collective_report, collective_table
-else:
-    np = lazy("numpy")
-    measured_errors = lazy("calibration.measured.collective_errors")
-    collective_fit = lazy("calibration.measured.collective_fit")
-    collective_report = lazy("calibration.measured.collective_report")
-    collective_table = lazy("calibration.measured.collective_table")
 
 EXAMPLES = """\
 examples:

@@ -4,21 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from calibration.commands.console import progress_bar, say
 from des.base.atomic_write import write_together
 from des.base.command import UsageError
 from des.base.document import DOCUMENT
 from des.base.flags import JsonFlag, option
-from des.base.lazy import lazy
+from des.base.lazy import lazy_imports
 
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     from calibration.measured import kernel_fit, kernel_report, runs
-else:
-    kernel_fit = lazy("calibration.measured.kernel_fit")
-    kernel_report = lazy("calibration.measured.kernel_report")
-    runs = lazy("calibration.measured.runs")
 
 EXAMPLES = """\
 examples:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from calibration.commands.console import console, progress_bar, say
 from calibration.commands.placements import Placements
@@ -15,9 +14,9 @@ from calibration.reference.pool import crew
 from des.base.atomic_write import write_together
 from des.base.document import DOCUMENT
 from des.base.flags import option
-from des.base.lazy import lazy
+from des.base.lazy import lazy_imports
 
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     from calibration.cases import message_cases
     from calibration.cases.case import PlacementCase
     from calibration.fit import (
@@ -32,16 +31,6 @@ if TYPE_CHECKING:
     from calibration.fit.report import Calibration
     from des.figures import paper
     from des.plan.transport_law import TransportLaw
-else:
-    message_cases = lazy("calibration.cases.message_cases")
-    corrections_file = lazy("calibration.fit.corrections_file")
-    errors = lazy("calibration.fit.errors")
-    fit = lazy("calibration.fit.fit")
-    prediction = lazy("calibration.fit.prediction")
-    regimes = lazy("calibration.fit.regimes")
-    report = lazy("calibration.fit.report")
-    transport_fit = lazy("calibration.fit.transport_fit")
-    paper = lazy("des.figures.paper")
 
 
 EXAMPLES = """\

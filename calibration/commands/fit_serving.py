@@ -6,25 +6,20 @@ import dataclasses
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from calibration.commands.console import say
 from des.base.atomic_write import write_together
 from des.base.document import DOCUMENT
 from des.base.flags import JsonFlag, option
-from des.base.lazy import lazy
+from des.base.lazy import lazy_imports
 
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     from collections.abc import Sequence
 
     import numpy as np
 
     from calibration.measured import serving_fit, serving_profiles
     from calibration.measured.serving_profiles import EngineProfile
-else:
-    np = lazy("numpy")
-    serving_fit = lazy("calibration.measured.serving_fit")
-    serving_profiles = lazy("calibration.measured.serving_profiles")
 
 EXAMPLES = """\
 examples:

@@ -6,7 +6,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,19 +24,14 @@ from des.base.checks import require_positive, require_seed
 from des.base.csv_text import frame_csv
 from des.base.document import DOCUMENT
 from des.base.flags import option
-from des.base.lazy import lazy
+from des.base.lazy import lazy_imports
 from des.world.topology import Topology
 
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     from calibration.cases import message_cases
     from calibration.fit import transport_grid, transport_report
     from calibration.fit.transport_grid import FittedTransport, TransportGrid
     from des.figures import paper
-else:
-    message_cases = lazy("calibration.cases.message_cases")
-    transport_grid = lazy("calibration.fit.transport_grid")
-    transport_report = lazy("calibration.fit.transport_report")
-    paper = lazy("des.figures.paper")
 
 
 EXAMPLES = """\

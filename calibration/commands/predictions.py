@@ -1,17 +1,14 @@
 """Predictions of `des` for many cases."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from calibration.cases.case import Measurement, PlacementCase
 from calibration.commands.console import progress_bar
-from des.base.lazy import lazy
+from des.base.lazy import lazy_imports
 from des.plan.corrections import NO_CORRECTIONS, Corrections
 
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     from calibration.fit import prediction
-else:
-    prediction = lazy("calibration.fit.prediction")
 
 
 def predict_all(

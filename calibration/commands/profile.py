@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from calibration.commands.console import say
 from des.base.atomic_write import write_atomically
 from des.base.command import UsageError
 from des.base.document import DOCUMENT
 from des.base.flags import JsonFlag, option
-from des.base.lazy import lazy
+from des.base.lazy import lazy_imports
 from des.job.models import MODEL_HELP, architecture_named
 
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     from calibration.measured import (
         indexed_tables,
         layer_tables,
@@ -22,12 +22,6 @@ if TYPE_CHECKING:
         runs,
         solved_layers,
     )
-else:
-    indexed_tables = lazy("calibration.measured.indexed_tables")
-    layer_tables = lazy("calibration.measured.layer_tables")
-    profile_table = lazy("calibration.measured.profile_table")
-    runs = lazy("calibration.measured.runs")
-    solved_layers = lazy("calibration.measured.solved_layers")
 
 EXAMPLES = """\
 examples:

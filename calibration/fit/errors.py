@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from rich import box
@@ -10,12 +9,10 @@ from rich.table import Table
 
 from calibration.cases.case import Measurement
 from calibration.fit.relative_errors import relative_errors
-from des.base.lazy import lazy
+from des.base.lazy import lazy_imports
 
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     from scipy import stats
-else:
-    stats = lazy("scipy.stats")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,20 +2,17 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from calibration.fit.coordinates import LARGEST_FACTOR, OVERHEAD, STEPS, factor_bounds
 from calibration.fit.identification import OUTLIER_ERROR, NotIdentified, half_widths, not_identified
 from calibration.fit.residuals import Residuals
-from des.base.lazy import lazy
+from des.base.lazy import lazy_imports
 from des.plan.corrections import FACTORS
 
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     from scipy import optimize
-else:
-    optimize = lazy("scipy.optimize")
 
 _LARGEST_HALF_WIDTH = 0.25
 """Largest half-width of a logarithm: a factor known less exactly is not identified."""

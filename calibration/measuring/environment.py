@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from calibration.cases.aggregation import Aggregation
 from calibration.cases.case import Measurement, PlacementCase
@@ -17,15 +16,13 @@ from calibration.reference.astra_config import Backend, network_config, require_
 from calibration.reference.export import why_only_ours
 from calibration.reference.reference_programs import program_in
 from des.base.checks import require_positive
-from des.base.lazy import lazy
+from des.base.lazy import lazy_imports
 from des.job.workload import Workload
 from des.plan.plan import Plan
 from des.world.topology import Topology
 
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     from calibration.packet import measure_packets
-else:
-    measure_packets = lazy("calibration.packet.measure_packets")
 
 BINARIES_VARIABLE = "ASTRA_SIM_BIN"
 """Environment variable with the folder of the original's programs; without it our engine runs."""

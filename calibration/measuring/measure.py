@@ -4,7 +4,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
+from typing import Literal, TypedDict, Unpack
 
 from astra_sim import IncompleteRunError, simulate
 from calibration.cases.aggregation import Aggregation
@@ -32,12 +32,10 @@ from calibration.reference.reference_programs import program_in, run_original
 from calibration.reference.trace_set import TraceSet
 from calibration.runs.store import Store
 from des.base.checks import require_count, require_positive
-from des.base.lazy import lazy
+from des.base.lazy import lazy_imports
 
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     from calibration.packet import measure_packets
-else:
-    measure_packets = lazy("calibration.packet.measure_packets")
 
 ReferenceBackend = Backend | Literal["ns3"]
 

@@ -1,7 +1,7 @@
 """Execution traces of an iteration: what every NPU computes and sends, in the order of the plan."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Literal, cast
+from typing import Literal, cast
 
 from astra_sim.files.execution_trace import CollectiveType
 from calibration.cases.case import PlacementCase, computing_times_s
@@ -10,16 +10,14 @@ from calibration.reference.gradient_nodes import GradientNodes
 from calibration.reference.npu_layout import Layout
 from calibration.reference.trace_nodes import MOST_TAG, Draft, whole_bytes, whole_ns
 from calibration.reference.trace_set import TraceSet
-from des.base.lazy import lazy
+from des.base.lazy import lazy_imports
 from des.costs.stage_times import TENSOR_ALL_REDUCES_PER_PASS
 from des.costs.update_times import update_s
 from des.plan.corrections import NO_CORRECTIONS
 from des.schedules import Operation, Pass
 
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     from des.compiled import simulate
-else:
-    simulate = lazy("des.compiled.simulate")
 
 
 __all__ = ["TensorSums", "TraceSet", "build_traces", "write_traces"]

@@ -2,19 +2,16 @@
 
 import io
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from astra_sim.files.execution_trace import AttributeValue, Trace, TraceNode
 from calibration.reference.trace_set import TraceSet
 from des.base.atomic_write import write_together
-from des.base.lazy import lazy
+from des.base.lazy import lazy_imports
 
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     from chakra.schema.protobuf import et_def_pb2
     from chakra.src.third_party.utils import protolib
-else:
-    et_def_pb2 = lazy("chakra.schema.protobuf.et_def_pb2")
-    protolib = lazy("chakra.src.third_party.utils.protolib")
 
 
 SCHEMA_VERSION = "0.0.4"

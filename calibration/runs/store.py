@@ -11,20 +11,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from calibration.cases.case import Measurement
 from calibration.cases.case_key import RunKey
 from des.base.atomic_write import write_atomically
 from des.base.checks import require_count, require_non_negative
-from des.base.lazy import lazy
+from des.base.lazy import lazy_imports
 from des.base.store_file import StoreKind, create_if_empty, opened, seal
 from des.base.strict_json import parse_json
 
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     import pandas as pd
-else:
-    pd = lazy("pandas")
 
 
 MetaValue = str | int | float | bool | None

@@ -11,7 +11,7 @@ import dataclasses
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from des.base.command import UsageError
 from des.base.command_line import PRINT_FLAGS, Flag, given_flags, spelt
@@ -25,15 +25,13 @@ from des.base.fields import (
     plain_fields,
     short,
 )
-from des.base.lazy import lazy
+from des.base.lazy import lazy_imports
 from des.base.spelling import own_arguments
 
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     from _typeshed import DataclassInstance
 
     from des.base import text_files
-else:
-    text_files = lazy("des.base.text_files")  # YAML, which only --config needs
 
 DefaultT = TypeVar("DefaultT")
 ConfigT = TypeVar("ConfigT", bound="DataclassInstance")

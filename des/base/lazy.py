@@ -39,11 +39,6 @@ class LazyModule:
         return f"<lazy module {self._name!r}>"
 
 
-def lazy(name: str) -> LazyModule:
-    """Return a stand-in for a module, by its full name."""
-    return LazyModule(name)
-
-
 class _Package:
     """A stand-in for a package, whose names are modules that are loaded late, or types."""
 

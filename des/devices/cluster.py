@@ -3,20 +3,17 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from des.base.checks import require_count, require_positive
-from des.base.lazy import lazy
+from des.base.lazy import lazy_imports
 from des.base.names import require_name
 from des.devices.cluster_levels import ANY, NVLINK, Level, tree_levels
 from des.devices.server import Server
 
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     import networkx as nx
-else:
-    nx = lazy("networkx")
 
 Labels = tuple[tuple[str, str], ...]
 """Keys and values that a file gives, in its order."""

@@ -4,20 +4,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import numpy as np
 
 from des.base.checks import require_non_negative, require_positive
-from des.base.lazy import lazy
+from des.base.lazy import lazy_imports
 from des.devices.link_class import LinkClass
 
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     from des.devices import rings
     from des.devices.link_figures import DeviceFigures
     from des.devices.server import Server
-else:
-    rings = lazy("des.devices.rings")
 
 MOST_GPUS = 16
 """Most GPUs of a server. The rings of all subsets are computed."""

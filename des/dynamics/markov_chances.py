@@ -1,17 +1,13 @@
 """Transition probabilities of links under a Markov law."""
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from des.base.checks import require_non_negative
-from des.base.lazy import lazy
+from des.base.lazy import lazy_imports
 from des.dynamics.markov import MarkovModulated
 
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     from scipy import linalg
-else:
-    linalg = lazy("scipy.linalg")
 
 
 def chances_after(law: MarkovModulated, time_s: float) -> np.ndarray:

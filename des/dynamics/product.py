@@ -3,16 +3,13 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from des.base.lazy import lazy
+from des.base.lazy import lazy_imports
 from des.dynamics.law import Extremes, Law, LinkFigures, Path, Piece
 from des.dynamics.movement import require_moving
 
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     from des.base import random_numbers
-else:
-    random_numbers = lazy("des.base.random_numbers")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

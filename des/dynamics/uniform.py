@@ -2,23 +2,19 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from des.base.checks import require_swing
-from des.base.lazy import lazy
+from des.base.lazy import lazy_imports
 from des.dynamics.correlation import require_correlation, share_common_factor
 from des.dynamics.grid import GridPath, require_interval
 from des.dynamics.law import Extremes, LinkFigures, Path
 
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     from scipy import special
 
     from des.dynamics import uniform_course
-else:
-    special = lazy("scipy.special")
-    uniform_course = lazy("des.dynamics.uniform_course")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,19 +3,16 @@
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from des.base.frames import frame_to_xarray
-from des.base.lazy import lazy
+from des.base.lazy import lazy_imports
 from des.costs.memory import DomainMemory
 from des.program.program import Program
 
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     import networkx as nx
     import pandas as pd
-else:
-    nx = lazy("networkx")
-    pd = lazy("pandas")
 
 Table = Literal["stages", "links", "memory", "spans", "transfers"]
 """Tables that a result can be turned into."""

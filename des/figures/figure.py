@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from des.base.lazy import lazy
+from des.base.lazy import lazy_imports
 from des.figures.panels import PanelGrid
 
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     from des.figures import paper
-else:
-    paper = lazy("des.figures.paper")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

@@ -3,10 +3,10 @@
 import os
 from dataclasses import fields
 from os import sep
-from typing import TYPE_CHECKING, cast, get_args
+from typing import cast, get_args
 
 from des.base.checks import MOST_ITEMS, require_count
-from des.base.lazy import lazy
+from des.base.lazy import lazy_imports
 from des.job.architecture import Architecture
 from des.job.model_presets import ALIASES, ARCHITECTURES
 from des.job.precision import Precision
@@ -29,10 +29,8 @@ from des.job.transformer import (
 )
 from des.job.workload import Layer, ModelShape, Workload
 
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     from des.job import architecture_files
-else:
-    architecture_files = lazy("des.job.architecture_files")
 
 MODEL_HELP = (
     f"one of {', '.join([*ARCHITECTURES, *ALIASES])}; or a folder with a config.json of Hugging "

@@ -6,17 +6,14 @@ of the table whose architecture has as many is the one that the model is like.
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from des.base.lazy import lazy
+from des.base.lazy import LazyModule
 from des.job.architecture import Architecture
 from des.job.model_kinds import KINDS, ModelKind
 from des.job.transformer import model_parameters
 
-if TYPE_CHECKING:
-    transformers: Any
-else:
-    transformers = lazy("transformers")
+transformers: Any = LazyModule("transformers")
 
 
 def architecture_by_library(

@@ -5,19 +5,17 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import cache
 from itertools import product
-from typing import TYPE_CHECKING, get_args
+from typing import get_args
 
-from des.base.lazy import lazy
+from des.base.lazy import lazy_imports
 from des.schedules.check import peak_bytes
 from des.schedules.list_scheduling import DispatchRule, ListScheduler, Objective, Turn
 from des.schedules.operations import Orders
 from des.schedules.pipeline import Pipeline
 from des.schedules.zero_bubble import zb_h1, zb_h2
 
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     from des.schedules.kernels import dispatch
-else:
-    dispatch = lazy("des.schedules.kernels.dispatch")
 
 _HOLD_FRACTIONS = (0.0, 0.25, 0.5, 0.75, 1.0)
 _GAP_FRACTIONS = (0.0, 0.5, 1.0)

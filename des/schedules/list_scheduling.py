@@ -3,21 +3,18 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 
 from des.base.checks import require_non_negative
-from des.base.lazy import lazy
+from des.base.lazy import lazy_imports
 from des.schedules.crossings import crossing_of
 from des.schedules.operations import Operation, Orders, Pass
 from des.schedules.pipeline import Pipeline
 
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     from des.schedules.kernels import board, dispatch
-else:
-    board = lazy("des.schedules.kernels.board")
-    dispatch = lazy("des.schedules.kernels.dispatch")
 
 Objective = Literal["longest_worker_s", "makespan_s"]
 """Objective of a search for a schedule; see `des.schedules.recurrence.Timing`."""

@@ -4,10 +4,10 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from des.base.checks import MOST_ITEMS
-from des.base.lazy import lazy
+from des.base.lazy import lazy_imports
 from des.base.offers import OfferedRows
 from des.schedules.automatic import automatic_zero_bubble
 from des.schedules.check import check_order_memory, check_schedule
@@ -19,10 +19,8 @@ from des.schedules.operations import Orders
 from des.schedules.pipeline import Pipeline
 from des.schedules.zero_bubble import zb_h1, zb_h2
 
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     from des.schedules import exact
-else:
-    exact = lazy("des.schedules.exact")
 
 
 class Pace(NamedTuple):

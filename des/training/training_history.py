@@ -2,17 +2,15 @@
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from des.base.frames import frame_to_xarray
-from des.base.lazy import lazy
+from des.base.lazy import lazy_imports
 from des.plan.plan import Plan
 from des.training.background import LoadSample
 
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     import pandas as pd
-else:
-    pd = lazy("pandas")
 
 Series = Literal["iterations", "epochs", "loads"]
 """Time series that a history can be turned into."""

@@ -5,21 +5,18 @@ from __future__ import annotations
 import io
 import math
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from des.base.lazy import lazy
+from des.base.lazy import lazy_imports
 from des.engine.result import IterationResult, Span, Transfer
 from des.figures.figure import Figure
 from des.figures.marks import Boxes
 from des.figures.palette import AMBER, BLUE, GREEN, ORANGE, PURPLE, SKY
 from des.figures.panels import Axis, Panel
 
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     from des.figures import paper
-else:
-    paper = lazy("des.figures.paper")
 
 _PASSES = {
     "F": ("forward pass", BLUE, "#FFFFFF"),

@@ -9,17 +9,15 @@ do the buffers of layers that are whole for a while, see `des.costs.whole_layers
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from des.base.arithmetic import held_bytes
-from des.base.lazy import lazy
+from des.base.lazy import lazy_imports
 from des.engine.result import IterationResult, Span
 from des.program.program import Program, StageEntry
 
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     import pandas as pd
-else:
-    pd = lazy("pandas")
 
 
 class MemoryChange(NamedTuple):

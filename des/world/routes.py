@@ -2,14 +2,11 @@
 
 from fractions import Fraction
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
-from des.base.lazy import lazy
+from des.base.lazy import lazy_imports
 
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     import networkx as nx
-else:
-    nx = lazy("networkx")
 
 
 @lru_cache(maxsize=4096)

@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from des.base.checks import require_non_negative, require_positive, require_seed
-from des.base.lazy import lazy
+from des.base.lazy import lazy_imports
 from des.dynamics import STEADY, Law, Movement, UniformLaw
 from des.dynamics.link_course import Weather
 from des.world.domain import Domain
@@ -20,10 +19,8 @@ from des.world.routes import lowest_latency_path
 from des.world.site_limits import SharedRate, check_sites, gates_of, message_caps_bytes_per_s
 from des.world.transport import PLAIN, Transport
 
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     import networkx as nx
-else:
-    nx = lazy("networkx")
 
 MOST_DOMAINS = 1000
 """Bound of the domains of a world: every two may have a link each way, so a thousand have a million

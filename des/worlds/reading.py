@@ -6,23 +6,16 @@ Both forms give equal `Topology` values for equal content. Units and formats are
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from des.base.lazy import lazy
+from des.base.lazy import lazy_imports
 from des.world.topology import Topology
 from des.worlds import EXAMPLES, WORLDS
 
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     import pydantic
 
     from des.base import strict_forms, text_files
     from des.world.files import topology_json, topology_yaml
-else:
-    strict_forms = lazy("des.base.strict_forms")
-    text_files = lazy("des.base.text_files")
-    topology_json = lazy("des.world.files.topology_json")
-    topology_yaml = lazy("des.world.files.topology_yaml")
-    pydantic = lazy("pydantic")
 
 
 def topology_path(name: str | Path) -> Path:

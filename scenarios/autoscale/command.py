@@ -11,11 +11,11 @@ import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
 from des.base.flags import parse
-from des.base.lazy import lazy
+from des.base.lazy import lazy_imports
 from des.base.spelling import own_arguments
 from des.serving.fleet_settings import FROM_SHAPES
 from scenarios.autoscale.command_configs import (
@@ -29,17 +29,11 @@ from scenarios.autoscale.command_configs import (
 from scenarios.autoscale.fleet_config import config_requests, config_world
 from scenarios.frame.outputs import OutputChoice
 
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     from agents.serving import table
     from des.serving import fleet_engine, fleet_figures
     from des.serving.fleet_world import History
     from scenarios.autoscale import advisory, fleet_outputs
-else:
-    advisory = lazy("scenarios.autoscale.advisory")
-    fleet_engine = lazy("des.serving.fleet_engine")
-    fleet_figures = lazy("des.serving.fleet_figures")
-    fleet_outputs = lazy("scenarios.autoscale.fleet_outputs")
-    table = lazy("agents.serving.table")
 
 _EXAMPLES = f"""\
 examples:

@@ -7,18 +7,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from des.base.checks import require_count, require_seed
 from des.base.command import EXIT_CODES
 from des.base.document import DOCUMENT
 from des.base.flags import JsonFlag, option, parse
 from des.base.interruption import INTERRUPTED
-from des.base.lazy import lazy
+from des.base.lazy import lazy_imports
 from scenarios.frame.outputs import OutputChoice, figures_option, parquet_option
 from scenarios.train.training_config import PROG as TRAIN
 
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     import pandas as pd
 
     from agents.ppo import checkpoint, ppo_config, trainer
@@ -28,23 +27,6 @@ if TYPE_CHECKING:
     from scenarios.frame import repeat, rows_report, writing
     from scenarios.frame.report import Report
     from scenarios.train import ppo_training
-else:
-    autoscale_batch = lazy("agents.serving.autoscale_batch")
-    autoscale_task = lazy("agents.serving.autoscale_task")
-    learnt_policy = lazy("agents.serving.learnt_policy")
-    rl_state = lazy("agents.serving.rl_state")
-    table = lazy("agents.serving.table")
-    checkpoint = lazy("agents.ppo.checkpoint")
-    comparison = lazy("scenarios.autoscale.comparison")
-    equal_cost = lazy("scenarios.autoscale.equal_cost")
-    fleet_outputs = lazy("scenarios.autoscale.fleet_outputs")
-    ppo_training = lazy("scenarios.train.ppo_training")
-    repeat = lazy("scenarios.frame.repeat")
-    rows_report = lazy("scenarios.frame.rows_report")
-    ppo_config = lazy("agents.ppo.ppo_config")
-    trainer = lazy("agents.ppo.trainer")
-    seeds_summary = lazy("scenarios.autoscale.seeds_summary")
-    writing = lazy("scenarios.frame.writing")
 
 PROG = f"{TRAIN} autoscale"
 _EXAMPLES = f"""\

@@ -9,20 +9,16 @@ import tempfile
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from des.base.checks import require_positive
 from des.base.document import DOCUMENT
 from des.base.flags import JsonFlag, option
-from des.base.lazy import lazy
+from des.base.lazy import lazy_imports
 from scenarios.cluster.access import AccessFlags
 from scenarios.cluster.guard_process import Guard
 
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     from scenarios.cluster import messages, rpc
-else:
-    messages = lazy("scenarios.cluster.messages")
-    rpc = lazy("scenarios.cluster.rpc")
 
 EXAMPLES = """\
 examples:

@@ -2,18 +2,14 @@
 
 import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from des.base.document import DOCUMENT
 from des.base.flags import option, required
-from des.base.lazy import lazy
+from des.base.lazy import lazy_imports
 from scenarios.cluster.access import AccessFlags
 
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     from scenarios.cluster import messages, rpc
-else:
-    messages = lazy("scenarios.cluster.messages")
-    rpc = lazy("scenarios.cluster.rpc")
 
 EXAMPLES = """\
 examples:

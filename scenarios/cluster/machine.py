@@ -4,14 +4,11 @@ import fcntl
 import socket
 import struct
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
 
-from des.base.lazy import lazy
+from des.base.lazy import lazy_imports
 
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     from des.devices.files import nvml
-else:
-    nvml = lazy("des.devices.files.nvml")
 
 _SIOCGIFADDR = 0x8915
 _MOST_FAKE = 4096

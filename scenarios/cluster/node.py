@@ -10,22 +10,18 @@ import socket
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from des.base.document import DOCUMENT
 from des.base.flags import option
 from des.base.interruption import heard_handlers
-from des.base.lazy import lazy
+from des.base.lazy import lazy_imports
 from des.base.names import require_name
 from des.base.speaking import SPEAKER
 from scenarios.cluster.access import AccessFlags
 from scenarios.cluster.machine import address_of, num_gpus_of
 
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     from scenarios.cluster import node_agent, rpc
-else:
-    node_agent = lazy("scenarios.cluster.node_agent")
-    rpc = lazy("scenarios.cluster.rpc")
 
 EXAMPLES = """\
 examples:

@@ -4,15 +4,11 @@ It keeps its state in a file, so that it may be killed at any moment and started
 their jobs on meanwhile, for the time of their lease.
 """
 
-from typing import TYPE_CHECKING
-
-from des.base.lazy import lazy
+from des.base.lazy import lazy_imports
 from scenarios.cluster.scheduler_config import Config
 
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     from scenarios.cluster import scheduler_server
-else:
-    scheduler_server = lazy("scenarios.cluster.scheduler_server")
 
 EXAMPLES = """\
 examples:

@@ -4,11 +4,10 @@ import asyncio
 import sys
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from agents.cluster.table import PolicySetting, policy_named
 from des.base.interruption import heard_handlers
-from des.base.lazy import lazy
+from des.base.lazy import lazy_imports
 from des.base.speaking import SPEAKER
 from scenarios.cluster.access import token_of
 from scenarios.cluster.live_cluster import LiveCluster
@@ -17,10 +16,8 @@ from scenarios.cluster.scheduler_config import Config
 from scenarios.cluster.service import ClusterService
 from scenarios.cluster.store import SqliteStore, StateStore
 
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     from scenarios.cluster import redis_store
-else:
-    redis_store = lazy("scenarios.cluster.redis_store")
 
 
 def serve_cluster(config: Config) -> int:

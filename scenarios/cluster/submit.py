@@ -4,19 +4,15 @@ import json
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from des.base.document import DOCUMENT
 from des.base.flags import required
-from des.base.lazy import lazy
+from des.base.lazy import lazy_imports
 from des.base.text_files import read_text
 from scenarios.cluster.access import AccessFlags
 
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     from scenarios.cluster import messages, rpc
-else:
-    messages = lazy("scenarios.cluster.messages")
-    rpc = lazy("scenarios.cluster.rpc")
 
 _EXAMPLE = {
     "name": "small",

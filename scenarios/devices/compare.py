@@ -4,11 +4,10 @@ import json
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from des.base.checks import require_count, require_seed
 from des.base.flags import option, required
-from des.base.lazy import lazy
+from des.base.lazy import lazy_imports
 from scenarios.devices.placement_flags import (
     PlacedServerFlags,
     aligned,
@@ -20,14 +19,10 @@ from scenarios.devices.placement_flags import (
     plain_value,
 )
 
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     from agents.devices import placement_rules
     from scenarios.devices import compare_picture
     from scenarios.frame import writing
-else:
-    compare_picture = lazy("scenarios.devices.compare_picture")
-    placement_rules = lazy("agents.devices.placement_rules")
-    writing = lazy("scenarios.frame.writing")
 
 EXAMPLES = """\
 examples:

@@ -4,30 +4,24 @@ import json
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from des.base.atomic_write import write_atomically
 from des.base.checks import require_positive
 from des.base.command import UsageError
 from des.base.flags import option
-from des.base.lazy import lazy
+from des.base.lazy import lazy_imports
 from des.base.quantities import BANDWIDTH_BYTES_PER_S, SIZE_BYTES, parse_quantity
 from des.devices.server import Server
 from scenarios.devices.placement_flags import aligned, comma_separated
 from scenarios.devices.sources import ServerFlags, server_of
 
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     from calibration.measured import collective_table
     from des.costs import device_collectives, device_groups
     from des.devices import figures_file
     from des.devices.link_figures import DeviceFigures, NetworkConstants
     from scenarios.devices import estimate_picture
-else:
-    collective_table = lazy("calibration.measured.collective_table")
-    device_collectives = lazy("des.costs.device_collectives")
-    device_groups = lazy("des.costs.device_groups")
-    estimate_picture = lazy("scenarios.devices.estimate_picture")
-    figures_file = lazy("des.devices.figures_file")
 
 EXAMPLES = """\
 examples:

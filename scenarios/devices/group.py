@@ -3,10 +3,9 @@
 import json
 import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from des.base.flags import option, required
-from des.base.lazy import lazy
+from des.base.lazy import lazy_imports
 from des.devices.gpus import MOST_GPUS
 from scenarios.devices.placement_flags import (
     PlacedServerFlags,
@@ -18,12 +17,8 @@ from scenarios.devices.placement_flags import (
     plain_value,
 )
 
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     from agents.devices import goodness, gpu_groups, ring_times
-else:
-    goodness = lazy("agents.devices.goodness")
-    gpu_groups = lazy("agents.devices.gpu_groups")
-    ring_times = lazy("agents.devices.ring_times")
 
 EXAMPLES = """\
 examples:

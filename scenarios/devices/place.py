@@ -3,12 +3,12 @@
 import json
 import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from agents.devices.numa_policies import NumaPolicy
 from des.base.command import UsageError
 from des.base.flags import option
-from des.base.lazy import lazy
+from des.base.lazy import lazy_imports
 from des.devices.gpus import MOST_GPUS
 from des.devices.server import Server
 from scenarios.devices.job_flags import JobFlags
@@ -22,14 +22,9 @@ from scenarios.devices.placement_flags import (
     plain_value,
 )
 
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     from agents.devices import goodness, gpu_placement, ring_times
     from scenarios.devices import place_servers
-else:
-    goodness = lazy("agents.devices.goodness")
-    gpu_placement = lazy("agents.devices.gpu_placement")
-    ring_times = lazy("agents.devices.ring_times")
-    place_servers = lazy("scenarios.devices.place_servers")
 
 EXAMPLES = """\
 examples:

@@ -3,18 +3,15 @@
 from collections import Counter
 from collections.abc import Sequence
 from itertools import combinations
-from typing import TYPE_CHECKING
 
-from des.base.lazy import lazy
+from des.base.lazy import lazy_imports
 from des.devices.closeness import relation
 from des.devices.files.link_matrix import LinkMatrix
 from des.devices.server import Gpu, Nic, NumaNode, Server
 from des.devices.spans import format_spans, spans_of
 
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     from agents.devices import gpu_placement
-else:
-    gpu_placement = lazy("agents.devices.gpu_placement")
 
 _MOST_BEST_SETS = 8
 """Most GPUs of a server whose sets are listed."""

@@ -4,20 +4,18 @@ import json
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from des.base.atomic_write import write_atomically
 from des.base.flags import option
-from des.base.lazy import lazy
+from des.base.lazy import lazy_imports
 from des.devices.files.matrix_writer import matrix_text
 from scenarios.devices.server_facts import facts_of
 from scenarios.devices.server_tree import tree_text
 from scenarios.devices.sources import ServerFlags, read_source, server_of
 
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     from scenarios.devices import server_picture
-else:
-    server_picture = lazy("scenarios.devices.server_picture")  # matplotlib
 
 EXAMPLES = """\
 examples:

@@ -2,20 +2,16 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from des.base.command import UsageError
 from des.base.flags import option
-from des.base.lazy import lazy
+from des.base.lazy import lazy_imports
 from des.devices.presets import KIND_NAMES, simulated
 from des.devices.server import Server
 
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     from des.devices.files import nvml, server_files
     from des.devices.files.link_matrix import LinkMatrix
-else:
-    nvml = lazy("des.devices.files.nvml")
-    server_files = lazy("des.devices.files.server_files")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,26 +11,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from agents.decision.families import Family
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
 from des.base.flags import option, parse
-from des.base.lazy import lazy
+from des.base.lazy import lazy_imports
 from des.base.speaking import SPEAKER
 from des.base.strict_json import parse_json
 from des.job.models import MODEL_HELP
 
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     from wsgiref.types import WSGIApplication
 
     from werkzeug import serving
 
     from scenarios.explore import app, scene
-else:
-    serving = lazy("werkzeug.serving")
-    app = lazy("scenarios.explore.app")
-    scene = lazy("scenarios.explore.scene")
 
 PROG = "python -m scenarios.explore"
 HOST = "127.0.0.1"

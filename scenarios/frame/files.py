@@ -5,17 +5,14 @@ from __future__ import annotations
 import io
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from des.base.atomic_write import write_atomically
 from des.base.csv_text import frame_csv, plain_cell
-from des.base.lazy import lazy
+from des.base.lazy import lazy_imports
 from des.base.text_files import read_text
 
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     import pandas as pd
-else:
-    pd = lazy("pandas")
 
 
 MOST_COLUMNS = 1000

@@ -7,24 +7,20 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from des.base.atomic_write import write_together
 from des.base.command import UsageError
 from des.base.csv_text import frame_csv
 from des.base.flags import option
-from des.base.lazy import lazy
+from des.base.lazy import lazy_imports
 
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     import pandas as pd
 
     from des.figures import paper
     from des.figures.figure import Figure
     from scenarios.frame import report_page
     from scenarios.frame.report import Report
-else:
-    paper = lazy("des.figures.paper")
-    report_page = lazy("scenarios.frame.report_page")
 
 REPORT = "report.html"
 

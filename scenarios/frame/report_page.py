@@ -6,19 +6,16 @@ import json
 from collections.abc import Mapping
 from functools import cache
 from importlib import resources
-from typing import TYPE_CHECKING
 
 from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup
 
-from des.base.lazy import lazy
+from des.base.lazy import lazy_imports
 from des.figures.web import web_spec
 from scenarios.frame.report import Report
 
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     import plotly
-else:
-    plotly = lazy("plotly")
 
 MOST_BYTES = 8_000_000
 """Bound of the size of a page."""

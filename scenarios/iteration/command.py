@@ -5,13 +5,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence, Set
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from des import IterationResult
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
 from des.base.document import DOCUMENT
 from des.base.flags import parse_given
-from des.base.lazy import lazy
+from des.base.lazy import lazy_imports
 from des.base.speaking import SPEAKER
 from des.job.models import layers_note
 from des.plan.plan_texts import PERFECT_DEVICES
@@ -26,7 +25,7 @@ from scenarios.iteration.iteration_config import PROG, Config
 from scenarios.iteration.iteration_scenario import IterationScenario, load_iteration
 from scenarios.iteration.iteration_tables import link_table, plain_console, stage_table
 
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     from rich import table as rich_table
     from rich.table import Table
 
@@ -42,15 +41,6 @@ if TYPE_CHECKING:
     from scenarios.iteration.iteration_outputs import NetworkCost
     from scenarios.iteration.other_jobs import JobTimes
     from scenarios.iteration.plan_file import FilePlan
-else:
-    rich_table = lazy("rich.table")
-    iteration_outputs = lazy("scenarios.iteration.iteration_outputs")
-    job_choice = lazy("scenarios.iteration.job_choice")
-    network_engine = lazy("scenarios.iteration.network_engine")
-    other_jobs = lazy("scenarios.iteration.other_jobs")
-    plan_bound = lazy("scenarios.iteration.plan_bound")
-    plan_file = lazy("scenarios.iteration.plan_file")
-    trained_plan = lazy("scenarios.iteration.trained_plan")
 
 
 _EXAMPLES = f"""\

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,16 +21,14 @@ from des import (
     lower,
 )
 from des.base.command import UsageError
-from des.base.lazy import lazy
+from des.base.lazy import lazy_imports
 from des.plan.shares import parse_counts
 from des.program.program import Program
 from des.worlds.world_flags import read_world
 from scenarios.iteration.iteration_config import Config
 
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     from calibration.fit import corrections_file
-else:
-    corrections_file = lazy("calibration.fit.corrections_file")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from typing import IO, TYPE_CHECKING
+from typing import IO
 
 from des import IterationResult
-from des.base.lazy import lazy
+from des.base.lazy import lazy_imports
 
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     from rich import table as rich_table
     from rich.console import Console
     from rich.table import Table
 
     from des.base import console as base_console
-else:
-    base_console = lazy("des.base.console")
-    rich_table = lazy("rich.table")
 
 
 def plain_console(file: IO[str]) -> Console:

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from calibration import ReferenceRunError
 from des import NO_CORRECTIONS, IterationResult
 from des.base.command import UsageError
-from des.base.lazy import lazy
+from des.base.lazy import lazy_imports
 from des.engine.iteration import run_alone
 from scenarios.iteration.iteration_config import PROG, Config
 from scenarios.iteration.iteration_scenario import IterationScenario
 
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     from calibration.packet import measure_packets
-else:
-    measure_packets = lazy("calibration.packet.measure_packets")
 
 
 def simulate_by_engine(config: Config, scenario: IterationScenario) -> IterationResult:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from agents.cluster.table import ADMISSIONS, ORDERINGS, PLACINGS, PREEMPTIONS
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
 from des.base.document import DOCUMENT
 from des.base.flags import parse_given, to_dict
-from des.base.lazy import lazy
+from des.base.lazy import lazy_imports
 from des.plan.replacement import Replacement
 from scenarios.frame.run_folder import RunFolder
 from scenarios.job_queue.settings import (
@@ -23,16 +22,11 @@ from scenarios.job_queue.settings import (
 )
 from scenarios.job_queue.traces.forms import FORMS
 
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     from scenarios.job_queue import folder as output_folder
     from scenarios.job_queue import job_pricing, outputs, runs
     from scenarios.job_queue.runs import QueueRun
     from scenarios.job_queue.traces.trace_jobs import JobTrace
-else:
-    output_folder = lazy("scenarios.job_queue.folder")
-    job_pricing = lazy("scenarios.job_queue.job_pricing")
-    outputs = lazy("scenarios.job_queue.outputs")
-    runs = lazy("scenarios.job_queue.runs")
 
 PROG = "python -m scenarios.job_queue"
 UNFINISHED = 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from agents.decision.problem import Planner, PlanningProblem
 from agents.decision.situation import Situation
 from agents.planners.names import POLICY
 from des.base.command import UsageError
-from des.base.lazy import lazy
+from des.base.lazy import lazy_imports
 from des.cluster.history import History
 from des.cluster.node_set import NodeSet
 from des.cluster.plain_pricing import PlainPricing
@@ -25,16 +25,10 @@ from des.world.topology import Topology
 from des.worlds.reading import read_topology
 from scenarios.job_queue.settings import Config
 
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     from agents.cluster.pricing import iteration_prices, link_pricing, network_jobs
     from agents.hi_ppo import schedulers
     from agents.planners import table
-else:
-    iteration_prices = lazy("agents.cluster.pricing.iteration_prices")
-    link_pricing = lazy("agents.cluster.pricing.link_pricing")
-    network_jobs = lazy("agents.cluster.pricing.network_jobs")
-    schedulers = lazy("agents.hi_ppo.schedulers")
-    table = lazy("agents.planners.table")
 
 
 class LinkRow(NamedTuple):

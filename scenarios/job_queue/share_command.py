@@ -7,12 +7,11 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
 from des.base.document import DOCUMENT
 from des.base.flags import JsonFlag, option, parse, to_dict
-from des.base.lazy import lazy
+from des.base.lazy import lazy_imports
 from des.figures.figure import Figure
 from des.figures.marks import Points
 from des.figures.palette import BLUE
@@ -20,16 +19,12 @@ from des.figures.panels import Axis, Panel
 from scenarios.frame.outputs import OutputChoice, figures_option, parquet_option, write_outputs
 from scenarios.frame.run_folder import RunFolder
 
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     import pandas as pd
 
     from scenarios.frame import rows_report
     from scenarios.frame.report import Report
     from scenarios.job_queue import share_errors
-else:
-    pd = lazy("pandas")
-    rows_report = lazy("scenarios.frame.rows_report")
-    share_errors = lazy("scenarios.job_queue.share_errors")
 
 PROG = "python -m scenarios.link_shares"
 _SHARINGS = ("fair", "fifo")

@@ -6,18 +6,17 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from des.base.checks import require_count, require_seed
 from des.base.command import EXIT_CODES
 from des.base.document import DOCUMENT
 from des.base.flags import JsonFlag, option, parse
 from des.base.interruption import INTERRUPTED
-from des.base.lazy import lazy
+from des.base.lazy import lazy_imports
 from scenarios.frame.outputs import OutputChoice, figures_option, parquet_option
 from scenarios.train.training_config import PROG as TRAIN
 
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     import pandas as pd
 
     from agents.cluster import queue_batch
@@ -26,15 +25,6 @@ if TYPE_CHECKING:
     from scenarios.frame.report import Report
     from scenarios.job_queue import rl_comparison
     from scenarios.train import ppo_training
-else:
-    ppo_config = lazy("agents.ppo.ppo_config")
-    ppo_training = lazy("scenarios.train.ppo_training")
-    repeat = lazy("scenarios.frame.repeat")
-    rows_report = lazy("scenarios.frame.rows_report")
-    queue_batch = lazy("agents.cluster.queue_batch")
-    rl_comparison = lazy("scenarios.job_queue.rl_comparison")
-    trainer = lazy("agents.ppo.trainer")
-    writing = lazy("scenarios.frame.writing")
 
 PROG = f"{TRAIN} queue"
 _EPILOG = f"""\

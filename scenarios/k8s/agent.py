@@ -10,22 +10,19 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from des.base.checks import require_positive
 from des.base.command import UsageError
 from des.base.flags import option
-from des.base.lazy import lazy
+from des.base.lazy import lazy_imports
 from des.base.speaking import SPEAKER
 from des.devices.files.pci_list import with_pcie_roots
 from des.devices.k8s.node_text import node_patch
 from scenarios.devices.sources import ServerFlags, server_of
 
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     from scenarios.k8s import api_server
-else:
-    api_server = lazy("scenarios.k8s.api_server")
 
 LOG = logging.getLogger("scenarios.k8s")
 

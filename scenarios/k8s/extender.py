@@ -4,15 +4,11 @@ GPU numbers that it decides on bind the pod only through DRA (ResourceClaims): w
 plugin the kubelet chooses the GPUs itself. Then the numbers are a plan that the count obeys.
 """
 
-from typing import TYPE_CHECKING
-
-from des.base.lazy import lazy
+from des.base.lazy import lazy_imports
 from scenarios.k8s.extender_config import Config
 
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     from scenarios.k8s import running
-else:
-    running = lazy("scenarios.k8s.running")
 
 EXAMPLES = """\
 examples:

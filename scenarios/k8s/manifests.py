@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import yaml
 
@@ -14,7 +14,7 @@ from des.base.atomic_write import write_together
 from des.base.checks import nearest, require_count, require_positive
 from des.base.command import UsageError
 from des.base.flags import option
-from des.base.lazy import lazy
+from des.base.lazy import lazy_imports
 from des.base.quantities import SIZE_BYTES, parse_quantity
 from scenarios.devices.sources import ServerFlags, server_of
 from scenarios.k8s import (
@@ -27,10 +27,8 @@ from scenarios.k8s import (
 from scenarios.k8s.manifest_models import check_configuration
 from scenarios.k8s.manifest_settings import Manifest, ManifestSettings
 
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     from scenarios.k8s import schema_check
-else:
-    schema_check = lazy("scenarios.k8s.schema_check")
 
 MANIFESTS: Mapping[str, Callable[[ManifestSettings], Manifest | list[Manifest]]] = MappingProxyType(
     {

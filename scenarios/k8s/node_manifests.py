@@ -1,17 +1,14 @@
 """Manifests of one node and its GPUs: kubelet configuration, ResourceSlice and ResourceClaim."""
 
 import json
-from typing import TYPE_CHECKING
 
-from des.base.lazy import lazy
+from des.base.lazy import lazy_imports
 from des.devices.server import Gpu
 from des.devices.spans import format_spans, numbers_in, spans_of
 from scenarios.k8s.manifest_settings import MIB, Manifest, ManifestSettings, metadata
 
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     from agents.devices import gpu_placement
-else:
-    gpu_placement = lazy("agents.devices.gpu_placement")
 
 _DOMAIN = "resource.kubernetes.io"
 _NUMA = f"{_DOMAIN}/numaNode"

@@ -8,12 +8,11 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from des.base.command import EXIT_CODES, exit_code_of
 from des.base.document import DOCUMENT
 from des.base.flags import parse_given, to_dict
-from des.base.lazy import lazy
+from des.base.lazy import lazy_imports
 from des.base.speaking import SPEAKER
 from des.job.models import layers_note
 from des.plan.plan_texts import PERFECT_DEVICES
@@ -29,18 +28,13 @@ from scenarios.run.idle_flags import check_given, idle_fields
 from scenarios.run.training_run_config import PROG, Config
 from scenarios.run.training_run_scenario import TrainingRunScenario, load_training_run
 
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     from rich import progress as rich_progress
     from rich.progress import Progress
 
     from des.views import plan_views
     from scenarios.frame import report
     from scenarios.run import training_run_figure
-else:
-    rich_progress = lazy("rich.progress")
-    plan_views = lazy("des.views.plan_views")
-    report = lazy("scenarios.frame.report")
-    training_run_figure = lazy("scenarios.run.training_run_figure")
 
 
 _EXAMPLES = f"""\

@@ -5,24 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from agents import decide
 from agents.answer import config as answer_config
 from des.base.atomic_write import write_together
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
 from des.base.flags import option, parse_given
-from des.base.lazy import lazy
+from des.base.lazy import lazy_imports
 from des.base.spelling import SPELLING
 from scenarios.frame.outputs import REPORT, OutputChoice, figures_option
 from scenarios.frame.repeat import repeat_command, repeated_settings
 
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     from agents.answer.answer import Answer
     from agents.answer.bound_answer import BoundAnswer
     from scenarios.run import decide_report
-else:
-    decide_report = lazy("scenarios.run.decide_report")
 
 PROG = "python -m scenarios.decide"
 _EPILOG = f"""\

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from agents.planners.names import PLANNER_NAMES, POLICY, RULE_NAMES, SEARCH_BOUND
 from des import Corrections, Topology, Workload
 from des.base.command import UsageError
-from des.base.lazy import lazy
+from des.base.lazy import lazy_imports
 from des.training.training_settings import Planner, TrainingRun
 
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     from agents.decision import threshold
     from agents.decision.situation import Scheduler
     from agents.hi_ppo import schedulers
@@ -21,14 +20,6 @@ if TYPE_CHECKING:
     from agents.replanning import bound_schedulers, training_planner, training_schedulers
     from agents.replanning import table as replanning_table
     from agents.trainers.trainer import Trainer
-else:
-    bound_schedulers = lazy("agents.replanning.bound_schedulers")
-    threshold = lazy("agents.decision.threshold")
-    schedulers = lazy("agents.hi_ppo.schedulers")
-    table = lazy("agents.planners.table")
-    replanning_table = lazy("agents.replanning.table")
-    training_planner = lazy("agents.replanning.training_planner")
-    training_schedulers = lazy("agents.replanning.training_schedulers")
 
 
 @dataclass(frozen=True, kw_only=True)

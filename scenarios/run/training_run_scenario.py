@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from agents.decision.trained_workload import trained_workload
 from agents.planners.names import (
@@ -23,7 +23,7 @@ from des import (
     check_memory,
 )
 from des.base.command import UsageError
-from des.base.lazy import lazy
+from des.base.lazy import lazy_imports
 from des.base.strict_json import parse_json
 from des.base.text_files import read_text
 from des.dynamics import DYNAMICS
@@ -36,16 +36,11 @@ from scenarios.run.deciders import Decided, planner_of
 from scenarios.run.queue_loads import read_replayed_loads
 from scenarios.run.training_run_config import DECIDERS, PROG, Config
 
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     from agents.decision import plan_document
     from calibration.fit import corrections_file
     from des.world.files import load_files
     from scenarios.iteration import trained_plan
-else:
-    plan_document = lazy("agents.decision.plan_document")
-    trained_plan = lazy("scenarios.iteration.trained_plan")
-    load_files = lazy("des.world.files.load_files")
-    corrections_file = lazy("calibration.fit.corrections_file")
 
 
 OF_A_PLACEMENT = ("placement", "parallelism", "replicas", "shares")

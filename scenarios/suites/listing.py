@@ -4,21 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from statistics import fmean
-from typing import TYPE_CHECKING
 
 from des.base.csv_text import frame_csv
 from des.base.help_text import terminal_width
-from des.base.lazy import lazy
+from des.base.lazy import lazy_imports
 from des.world.transfer_ratio import mean_bandwidth_bytes_per_s
 from scenarios.suites.world import SuiteWorld
 
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     import pandas as pd
 
     from des.world.files import topology_writer
-else:
-    topology_writer = lazy("des.world.files.topology_writer")
-    pd = lazy("pandas")
 
 
 INDEX_CSV = "index.csv"

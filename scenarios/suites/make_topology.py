@@ -5,7 +5,6 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,15 +12,13 @@ from des import UniformLaw
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
 from des.base.document import DOCUMENT
 from des.base.flags import JsonFlag, option, parse_given, required, to_dict
-from des.base.lazy import lazy
+from des.base.lazy import lazy_imports
 from des.base.quantities import BANDWIDTH_BYTES_PER_S, TIME_S, Units, parse_quantity
 from des.worlds.generator import PlaneWorlds
 from des.worlds.presets import PRESETS, Preset
 
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     from des.world.files import topology_writer
-else:
-    topology_writer = lazy("des.world.files.topology_writer")
 
 
 PROG = "python -m scenarios.make_topology"

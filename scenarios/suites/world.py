@@ -6,23 +6,20 @@ import hashlib
 import json
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from des import STEADY, Movement, Topology, UniformLaw, Workload
 from des.base.checks import MOST_ITEMS, require_count, require_positive, require_seed
-from des.base.lazy import lazy
+from des.base.lazy import lazy_imports
 from des.dynamics.movement import require_moving
 from des.plan.replacement import Replacement
 from des.schedules import schedule_named
 from des.world.transfer_ratio import transfer_compute_ratio_of
 
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     from agents.decision import load as domain_loads
     from agents.decision.load import LoadLaw
     from des.base import random_numbers
-else:
-    random_numbers = lazy("des.base.random_numbers")
-    domain_loads = lazy("agents.decision.load")
 
 
 Purpose = Literal["train", "eval"]

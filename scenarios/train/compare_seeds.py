@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
 from des.base.document import DOCUMENT
 from des.base.flags import JsonFlag, option, parse
-from des.base.lazy import lazy
+from des.base.lazy import lazy_imports
 from des.job.models import MODEL_HELP
 from scenarios.frame.files import read_csv
 from scenarios.frame.outputs import (
@@ -23,7 +22,7 @@ from scenarios.frame.repeat import repeat_command, repeated_settings
 from scenarios.frame.run_folder import RunFolder
 from scenarios.frame.run_lock import lock_folder
 
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     import pandas as pd
     from rich import table as rich_table
 
@@ -32,15 +31,6 @@ if TYPE_CHECKING:
     from scenarios.frame.report import Report
     from scenarios.train import training_points
     from scenarios.train.training_points import TrainingPoint
-else:
-    pd = lazy("pandas")
-    base_console = lazy("des.base.console")
-    rich_table = lazy("rich.table")
-    metrics_log = lazy("scenarios.frame.metrics_log")
-    plots = lazy("scenarios.frame.plots")
-    report = lazy("scenarios.frame.report")
-    statistics = lazy("scenarios.frame.statistics")
-    training_points = lazy("scenarios.train.training_points")
 
 
 PROG = "python -m scenarios.compare_seeds"

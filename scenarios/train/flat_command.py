@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import calibration
 from calibration import FittedFor
@@ -15,7 +14,7 @@ from des import NO_CORRECTIONS, build_workload, check_job_fits, read_topology
 from des.base.command import EXIT_CODES
 from des.base.flags import parse_given, quickened
 from des.base.interruption import INTERRUPTED
-from des.base.lazy import lazy
+from des.base.lazy import lazy_imports
 from des.worlds.reading import topology_path
 from scenarios.frame.outputs import OutputChoice
 from scenarios.frame.run_folder import RunFolder
@@ -30,7 +29,7 @@ from scenarios.train.training_config import (
     replacement_of,
 )
 
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     from rich.console import Console
 
     from agents.flat import batched_env, env
@@ -44,18 +43,6 @@ if TYPE_CHECKING:
     from scenarios.measure.targets.sizes import Sizes
     from scenarios.train import flat_calibration, outcome, training_calibration, training_loop
     from scenarios.train import rollouts as train_rollouts
-else:
-    batched_env = lazy("agents.flat.batched_env")
-    env = lazy("agents.flat.env")
-    devices = lazy("agents.ppo.devices")
-    ppo_trainer = lazy("agents.ppo.trainer")
-    base_console = lazy("des.base.console")
-    after_training = lazy("scenarios.measure.targets.after_training")
-    flat_calibration = lazy("scenarios.train.flat_calibration")
-    outcome = lazy("scenarios.train.outcome")
-    train_rollouts = lazy("scenarios.train.rollouts")
-    training_calibration = lazy("scenarios.train.training_calibration")
-    training_loop = lazy("scenarios.train.training_loop")
 
 _EPILOG = f"""\
 examples:

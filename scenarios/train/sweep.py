@@ -8,14 +8,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from des.base.checks import MOST_ITEMS, require_count
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
 from des.base.document import DOCUMENT
 from des.base.flags import JsonFlag, option, parse
 from des.base.interruption import INTERRUPTED
-from des.base.lazy import lazy
+from des.base.lazy import lazy_imports
 from scenarios.frame.files import write_csv
 from scenarios.frame.outputs import (
     REPORT,
@@ -28,7 +27,7 @@ from scenarios.frame.ray_extra import LOCAL, ray_module
 from scenarios.frame.repeat import repeat_command, repeated_settings
 from scenarios.frame.run_lock import lock_folder
 
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     import pandas as pd
     from rich.console import Console
 
@@ -36,12 +35,6 @@ if TYPE_CHECKING:
     from scenarios.train import sweep_grid, sweep_results, sweep_running, training_points
     from scenarios.train.sweep_grid import Trial
     from scenarios.train.sweep_running import Submit
-else:
-    base_console = lazy("des.base.console")
-    sweep_grid = lazy("scenarios.train.sweep_grid")
-    sweep_results = lazy("scenarios.train.sweep_results")
-    sweep_running = lazy("scenarios.train.sweep_running")
-    training_points = lazy("scenarios.train.training_points")
 
 
 PROG = "python -m scenarios.sweep"

@@ -8,14 +8,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from des.base.checks import require_count, require_seed
 from des.base.command import EXIT_CODES
 from des.base.document import DOCUMENT
 from des.base.flags import JsonFlag, option, parse, to_dict
 from des.base.interruption import INTERRUPTED
-from des.base.lazy import lazy
+from des.base.lazy import lazy_imports
 from scenarios.frame.run_folder import RunFolder
 from scenarios.suites import suite
 from scenarios.train import update_loop
@@ -29,7 +29,7 @@ from scenarios.train.hi_ppo_files import (
 from scenarios.train.hi_ppo_networks import training_networks
 from scenarios.train.training_config import PROG as TRAIN
 
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     from rich.console import Console
 
     from agents.hi_ppo import policies as hi_ppo_policies
@@ -44,18 +44,6 @@ if TYPE_CHECKING:
     from des.base.parallel_map import ParallelMap
     from scenarios.train import hi_ppo_moves, workplace
     from scenarios.train.hi_ppo_moves import MoveStage
-else:
-    placement_settings = lazy("agents.hi_ppo.placement.config")
-    placement_checkpoint = lazy("agents.hi_ppo.placement.placement_checkpoint")
-    placement_training = lazy("agents.hi_ppo.placement.placement_training")
-    hi_ppo_policies = lazy("agents.hi_ppo.policies")
-    hi_ppo_trained_range = lazy("agents.hi_ppo.trained_range")
-    checkpoint = lazy("agents.ppo.checkpoint")
-    devices = lazy("agents.ppo.devices")
-    training_state = lazy("agents.ppo.training_state")
-    base_console = lazy("des.base.console")
-    hi_ppo_moves = lazy("scenarios.train.hi_ppo_moves")
-    workplace = lazy("scenarios.train.workplace")
 
 
 _EVERY = update_loop.UPDATES_PER_CHECKPOINT

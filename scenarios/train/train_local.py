@@ -6,13 +6,12 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from des.base.command import EXIT_CODES, UsageError
 from des.base.document import DOCUMENT
 from des.base.flags import JsonFlag, option, parse
 from des.base.interruption import INTERRUPTED
-from des.base.lazy import lazy
+from des.base.lazy import lazy_imports
 from scenarios.frame.files import write_json
 from scenarios.frame.outputs import OutputChoice, figures_option, parquet_option, write_outputs
 from scenarios.frame.repeat import repeated_settings
@@ -20,7 +19,7 @@ from scenarios.frame.run_folder import RunFolder
 from scenarios.train import update_loop
 from scenarios.train.training_config import PROG as TRAIN
 
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     import pandas as pd
 
     from agents.hi_ppo.local import decide, policy
@@ -32,14 +31,6 @@ if TYPE_CHECKING:
     from scenarios.frame import rows_report
     from scenarios.frame.report import Report
     from scenarios.train import local_evaluation
-else:
-    decide = lazy("agents.hi_ppo.local.decide")
-    policy = lazy("agents.hi_ppo.local.policy")
-    local_training = lazy("agents.hi_ppo.local.training")
-    devices = lazy("agents.ppo.devices")
-    base_console = lazy("des.base.console")
-    local_evaluation = lazy("scenarios.train.local_evaluation")
-    rows_report = lazy("scenarios.frame.rows_report")
 
 
 PROG = f"{TRAIN} local"

@@ -6,19 +6,18 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from des.base.checks import require_count, require_seed
 from des.base.command import EXIT_CODES
 from des.base.document import DOCUMENT
 from des.base.flags import JsonFlag, option, parse, to_dict
 from des.base.interruption import INTERRUPTED
-from des.base.lazy import lazy
+from des.base.lazy import lazy_imports
 from scenarios.frame.run_folder import RunFolder
 from scenarios.train import update_loop
 from scenarios.train.training_config import PROG as TRAIN
 
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     from rich.console import Console
 
     from agents.hi_ppo import policies as hi_ppo_policies
@@ -27,15 +26,6 @@ if TYPE_CHECKING:
     from agents.ppo import checkpoint, devices
     from des.base import console as base_console
     from scenarios.train import plan_networks
-else:
-    plan_checkpoint = lazy("agents.hi_ppo.plans.plan_checkpoint")
-    plan_config = lazy("agents.hi_ppo.plans.plan_config")
-    plan_training = lazy("agents.hi_ppo.plans.plan_training")
-    hi_ppo_policies = lazy("agents.hi_ppo.policies")
-    checkpoint = lazy("agents.ppo.checkpoint")
-    devices = lazy("agents.ppo.devices")
-    base_console = lazy("des.base.console")
-    plan_networks = lazy("scenarios.train.plan_networks")
 
 
 PROG = f"{TRAIN} plans"

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from des.base.checks import require_count, require_seed
 from des.base.command import EXIT_CODES, UsageError
 from des.base.document import DOCUMENT
 from des.base.flags import JsonFlag, option, parse, to_dict
-from des.base.lazy import lazy
+from des.base.lazy import lazy_imports
 from des.figures.figure import Figure
 from des.figures.marks import Points
 from des.figures.palette import BLUE
@@ -27,7 +27,7 @@ from scenarios.frame.outputs import OutputChoice, figures_option, parquet_option
 from scenarios.frame.run_folder import RunFolder
 from scenarios.train.training_config import PROG as TRAIN
 
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     import pandas as pd
 
     from agents.decision import run_epochs
@@ -43,18 +43,6 @@ if TYPE_CHECKING:
     from scenarios.frame import rows_report, statistics
     from scenarios.frame.report import Report
     from scenarios.train import sb3_policy
-else:
-    bound_schedulers = lazy("agents.replanning.bound_schedulers")
-    make_task = lazy("agents.scheduling.make_task")
-    playing = lazy("agents.scheduling.playing")
-    devices = lazy("agents.ppo.devices")
-    family_search = lazy("agents.planners.whole.family_search")
-    replanning = lazy("agents.replanning.replanning")
-    run_epochs = lazy("agents.decision.run_epochs")
-    sb3_policy = lazy("scenarios.train.sb3_policy")
-    rows_report = lazy("scenarios.frame.rows_report")
-    pd = lazy("pandas")
-    statistics = lazy("scenarios.frame.statistics")
 
 PROG = f"{TRAIN} scheduling"
 POLICIES_CSV = "policies.csv"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from des.base.checks import (
     MOST_ITEMS,
@@ -15,19 +15,16 @@ from des.base.checks import (
 )
 from des.base.command import UsageError
 from des.base.flags import JsonFlag, option, to_dict
-from des.base.lazy import lazy
+from des.base.lazy import lazy_imports
 from des.job.models import MODEL_HELP
 from des.plan.replacement import RESTART_S, Replacement
 from des.worlds.reading import topology_path
 from scenarios.frame.outputs import figures_option, parquet_option
 
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     from agents.ppo import devices
     from agents.ppo import ppo_config as ppo_settings
     from agents.ppo.ppo_config import PPOConfig
-else:
-    devices = lazy("agents.ppo.devices")
-    ppo_settings = lazy("agents.ppo.ppo_config")
 
 
 Endpoints = Literal["overlapped", "one_in_flight", "blocking"]

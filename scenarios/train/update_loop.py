@@ -6,21 +6,18 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
-from des.base.lazy import lazy
+from des.base.lazy import lazy_imports
 from scenarios.frame.update_log import UpdateLog
 from scenarios.train.interrupts import interrupts
 
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     from rich import progress as rich_progress
     from rich.console import Console
 
     from agents.ppo import checkpoint
     from scenarios.frame.metrics_log import MetricsLog
-else:
-    checkpoint = lazy("agents.ppo.checkpoint")
-    rich_progress = lazy("rich.progress")
 
 UPDATES_PER_CHECKPOINT = 10
 Report = TypeVar("Report")

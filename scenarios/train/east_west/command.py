@@ -7,12 +7,11 @@ import dataclasses
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
 from des.base.command_line import PRINT_FLAGS, spelt
 from des.base.flags import parse_given, quickened
-from des.base.lazy import lazy
+from des.base.lazy import lazy_imports
 from des.base.spelling import own_arguments
 from des.base.text_files import read_json, read_yaml
 from scenarios.train.east_west.config import POLICIES, QUICK_SIZES, HiPpoConfig
@@ -20,12 +19,9 @@ from scenarios.train.numbered_runs import newest_run
 from scenarios.train.tasks import TASKS
 from scenarios.train.training_config import PROG, Config
 
-if TYPE_CHECKING:
+with lazy_imports(__name__):
     from scenarios.train import flat_command
     from scenarios.train.east_west import hi_ppo_run
-else:
-    flat_command = lazy("scenarios.train.flat_command")
-    hi_ppo_run = lazy("scenarios.train.east_west.hi_ppo_run")
 
 _TASK_LINES = "\n".join(f"  {name:10}  {task.about}" for name, task in TASKS.items())
 _EPILOG = f"""\
