@@ -65,18 +65,10 @@ def test_a_program_that_misbehaves_gives_an_error_and_no_number(way, tmp_path, m
             {"topology": dataclasses.replace(STILL, transport=Transport(sharing="fair"))},
             r"transport\.sharing must be fifo or none, got 'fair'",
         ),
-        (
-            {
-                "topology": dataclasses.replace(
-                    STILL, dynamics=dataclasses.replace(LAW, update_interval_s=1.0)
-                )
-            },
-            r"topology\.movement must be None, got links that move within the iteration",
-        ),
         ({"topology": world("A", {})}, "topology must have at least 2 domains, got 1"),
         ({"render_mode": "rgb_array"}, "render_mode must be None where backend is astra-"),
     ],
-    ids=["fair", "moving within", "one domain", "pictures"],
+    ids=["fair", "one domain", "pictures"],
 )
 def test_what_a_trace_cannot_hold_is_refused_at_construction(backend, changes, message):
     with pytest.raises(ValueError, match=message):
