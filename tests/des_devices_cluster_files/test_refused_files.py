@@ -75,6 +75,15 @@ def test_errors_name_the_file(tmp_path):
         read_cluster(path)
 
 
+@pytest.mark.parametrize("name", [None, "slurm-conf", "slurm-tree"])
+def test_a_file_of_comments_alone_is_refused(name, tmp_path):
+    path = tmp_path / "topology.conf"
+    path.write_text("# Managed by a controller. Not synced yet.\n\n")
+
+    with pytest.raises(ValueError, match=r"no SwitchName or NodeName in topology\.conf"):
+        read_cluster(path, name)
+
+
 def test_texts_of_no_format_are_refused():
     with pytest.raises(ValueError, match="format is not clear from the text: name one of slurm"):
         format_of_text("domains: []")

@@ -1,12 +1,15 @@
 """Lists of Kubernetes nodes with labels of their places, as ``kubectl get nodes`` prints them.
 
-Read are names, labels and the capacity ``nvidia.com/gpu``; the rest of a list is no topology.
+Read are names, labels, the GPUs ``nvidia.com/gpu`` that may be given to pods, and whether a node
+takes new pods; the rest of a list is no topology.
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from des.base.speaking import SPEAKER
 from des.devices.cluster import Block, Cluster, ClusterNode, Labels, Switch
 from des.devices.cluster_files.documents import (
     kubernetes_items,
@@ -30,6 +33,8 @@ NVLINK_NAME = "kubernetes.nvlink"
 """Key of a cluster's label that holds the label of the NVLink domains, if not the first one."""
 
 _GPU = "nvidia.com/gpu"
+_REFUSED = ("NoSchedule", "NoExecute")
+_PLACE = re.compile(r"\b(block|cell|fabric|hall|leaf|rack|region|room|row|spine|switch|zone)s?\b")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,20 +47,52 @@ class LabelledNode:
 
 
 def read_node_labels(text: str) -> Cluster:
-    """Read a list of nodes.
+    """Read a list of nodes, without those that take no new pods.
+
+    Notes name the nodes that are left out, and labels that seem to name a place but are not known.
 
     Raises
     ------
     ValueError
-        If an object is no node, or labels contradict each other, naming them.
+        If an object is no node, no node takes pods, or labels contradict each other, naming them.
     """
-    nodes = []
+    nodes, left_out = [], []
     for item in kubernetes_items(read_documents(text)):
         if item["kind"] != "Node":
             raise ValueError(f"kind must be Node, got {item['kind']!r}")
-        nodes.append(labelled_node(item))
-    keys = known_keys({key for node in nodes for key in node.labels})
+        node, why = labelled_node(item), _why_closed(item)
+        if why is None:
+            nodes.append(node)
+        else:
+            left_out.append(f"node {node.name} is left out: {why}")
+    if not nodes and left_out:
+        raise ValueError(f"one node at least must take pods, got none: {'; '.join(left_out)}")
+    every = {key for node in nodes for key in node.labels}
+    keys = known_keys(every)
+    unknown = sorted(key for key in every - {*keys, *NVLINK_KEYS} if _seems_a_place(key))
+    named = [f"label {key} is of no known form, so it names no place" for key in unknown]
+    SPEAKER.note([*left_out, *named])
     return cluster_of_labels(nodes, keys)
+
+
+def _why_closed(item: Mapping[str, Any]) -> str | None:
+    """Reason why a node takes no new pods that ask for GPUs; None if it does.
+
+    Pods that ask for GPUs tolerate the taint of that resource, which clouds give to nodes of GPUs.
+    """
+    name = item["metadata"]["name"]
+    spec = mapping_in(f"Node {name}: spec", item.get("spec"))
+    if spec.get("unschedulable") == "true":
+        return "unschedulable"
+    for taint in spec.get("taints") or ():
+        one = mapping_in(f"Node {name}: spec.taints", taint)
+        if one.get("effect") in _REFUSED and one.get("key") != _GPU:
+            return f"taint {one.get('key')}: {one.get('effect')}"
+    return None
+
+
+def _seems_a_place(key: str) -> bool:
+    return _PLACE.search(re.sub(r"[^a-z0-9]+", " ", key.rpartition("/")[2].lower())) is not None
 
 
 def labelled_node(item: Mapping[str, Any]) -> LabelledNode:
@@ -63,8 +100,11 @@ def labelled_node(item: Mapping[str, Any]) -> LabelledNode:
     metadata = mapping_in("Node: metadata", item.get("metadata"))
     name = text_in("Node: metadata.name", metadata.get("name"))
     status = mapping_in(f"Node {name}: status", item.get("status"))
-    capacity = mapping_in(f"Node {name}: status.capacity", status.get("capacity"))
-    gpus = capacity.get(_GPU)
+    given = [
+        mapping_in(f"Node {name}: status.{part}", status.get(part))
+        for part in ("allocatable", "capacity")
+    ]
+    gpus = next((one[_GPU] for one in given if one.get(_GPU) is not None), None)
     return LabelledNode(
         name=name,
         labels=dict(labels_in(f"Node {name}: metadata.labels", metadata.get("labels"))),

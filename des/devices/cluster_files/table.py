@@ -129,6 +129,8 @@ def read_cluster(path: Path, format_name: str | None = None) -> Cluster:
         If the file cannot be read or is not sound, naming it.
     """
     text = read_text(path)
+    if not re.sub(r"#.*", "", text).strip():
+        raise ValueError(f"{path}: no SwitchName or NodeName in {path.name}, comments alone")
     try:
         return CLUSTER_FORMATS[format_name or format_of_text(text)].read(text)
     except ValueError as error:
