@@ -47,7 +47,7 @@ class HpaPolicy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KedaPolicy:
-    """KEDA with its HPA; polls and ticks count decisions of a fleet as 15 s each."""
+    """KEDA with its HPA; decisions count as 15 s each, every second one, from the first, polls."""
 
     cooldown_s: float = 300.0
 
@@ -67,7 +67,7 @@ class KedaPolicy:
                 max_replicas=view.limits.max_total,
                 cooldown_s=self.cooldown_s,
             )
-            now_s = 15.0 * (num + 1)
+            now_s = 15.0 * (num + 2)
             counts[name], keda_memory, acted = keda_step(
                 rules, keda_memory, now_s, pool.ordered, float(pool_requests(pool))
             )

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from agents.serving.capacity import Load, instances_needed
-from agents.serving.observed import load_of
+from agents.serving.observed import load_of, pool_requests
 from agents.serving.sla_planner import PlannerFactors, PlannerRules, within_budget
 from des.base.checks import require_fraction, require_positive
 from des.serving.fleet_world import MIXED, PROMPT, TOKEN, Decision, View, World
@@ -34,14 +34,18 @@ class SlaPlanner:
         return -self.adjustment_s, None, ()
 
     def decide(self, view: View, memory: object) -> tuple[Decision, object]:
-        """Plan once an adjustment interval; shrink only if one instance fewer can bear the load."""
+        """Plan once an adjustment interval; shrink only if one instance fewer can bear the load.
+
+        Counts stay while requests wait or run without any first token; an idle fleet shrinks.
+        """
         assert isinstance(memory, tuple)
         last_s, before, rates = memory
         load = load_of(view, before)
         rates = (*rates, load.requests_per_s)[-60:]
         counts = {name: pool.ordered for name, pool in view.pools.items()}
         starting = any(pool.starting for pool in view.pools.values())
-        if view.now_s - last_s < self.adjustment_s or view.ttft_s is None or starting:
+        is_unseen = view.ttft_s is None and any(pool_requests(one) for one in view.pools.values())
+        if view.now_s - last_s < self.adjustment_s or is_unseen or starting:
             why = "an instance starts" if starting else "between plans"
             return Decision(counts=counts, why=why), (last_s, load, rates)
         num = max(1, round(self.adjustment_s / view.interval_s))

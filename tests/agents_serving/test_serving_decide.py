@@ -41,6 +41,31 @@ def test_a_busy_fleet_is_told_to_grow(tmp_path, capsys, policy):
     assert answer["why"]
 
 
+IDLE = VIEW | dict.fromkeys(("arrivals", "prompt_tokens", "finished", "output_tokens"), 0)
+IDLE |= dict.fromkeys(("ttft_s", "ttft_p95_s", "gap_s", "attainment"))
+EMPTY = POOL | {"active": 7, "running": 0}
+
+
+@pytest.mark.parametrize("policy", ["sla", "sla_arima"])
+@pytest.mark.parametrize(("waiting", "count"), [(0, 6), (1, 7)])
+def test_an_idle_fleet_shrinks_by_one_and_one_without_first_tokens_stays(
+    tmp_path, capsys, policy, waiting, count
+):
+    pools = {"prompt": EMPTY | {"waiting": waiting}, "token": EMPTY}
+
+    assert propose(tmp_path, IDLE | {"pools": pools}, "--policy", policy) == 0
+
+    assert json.loads(capsys.readouterr().out)["counts"] == {"prompt": count, "token": count}
+
+
+def test_keda_wakes_a_pool_from_zero_as_soon_as_requests_wait(tmp_path, capsys):
+    asleep = POOL | {"active": 0, "running": 0, "waiting": 5}
+
+    assert propose(tmp_path, IDLE | {"pools": {"mixed": asleep}}, "--policy", "keda") == 0
+
+    assert json.loads(capsys.readouterr().out)["counts"] == {"mixed": 1}
+
+
 @pytest.mark.parametrize(
     ("changes", "named"),
     [
