@@ -1,4 +1,4 @@
-"""Nodes of Kubernetes that take no pods, GPUs that may be given, labels that nobody knows."""
+"""Nodes of Kubernetes that take no pods, GPUs that may be given, labels of no known form."""
 
 import pytest
 
