@@ -1,7 +1,7 @@
 """Memory of the sites of a chain for all layers: where it lacks, no quick split of them fits.
 
 Of a site's devices the first one holds the most: the activations of as many microbatches as there
-are devices behind it, and no fewer layers than the others. Layers count as the leanest one.
+are devices after it, and no fewer layers than the others. Layers count as the leanest one.
 """
 
 import numpy as np
@@ -44,11 +44,11 @@ def _most_layers(
 ) -> float:
     """Most layers of a site: even ones on some of its devices, or any where sends block."""
     longest, total = 0.0, 0.0
-    for behind in range(most):
-        held = num_held(rules, behind + 1, 0)
+    for depth in range(1, most + 1):
+        held = num_held(rules, depth, 0)
         each = np.floor(room_bytes / (layer_bytes[0] + held * layer_bytes[1]))
         total += each
-        longest = max(longest, (behind + 1) * each)
+        longest = max(longest, depth * each)
     return total if rules.is_blocking else longest
 
 
