@@ -13,6 +13,7 @@ from agents.decision.token_prices import SOURCE_OF_PRICES, changes_training
 from agents.search.bound_rows import KIND_TITLES, BoundRow
 from agents.trainers.plan_checks import domains_in_use
 from agents.trainers.table import trainer_named
+from des.plan.parallelism import UNSHARED
 from des.plan.placement import Stage
 from des.plan.plan import Plan
 from des.plan.plan_texts import pipelines_text
@@ -89,7 +90,8 @@ def where_section(row: BoundRow) -> Section:
     rows = []
     for number, stages in enumerate(bound.plan.stages_of_replicas):
         for site, own in _by_site(stages):
-            domain, shared = bound.topology.domains[site], bound.plan.parallelism[site]
+            domain = bound.topology.domains[site]
+            shared = bound.plan.parallelism[site] if bound.plan.parallelism else UNSHARED
             last = max(stage.device for stage in own)
             gpus = f"{bound.gpus_of(site, 0)[0]}-{bound.gpus_of(site, last)[-1]}"
             more = f" x context {shared.context}" if shared.context > 1 else ""

@@ -149,14 +149,18 @@ def _refined(request: PlanRequest, desk: SearchDesk, rows: list[BoundRow]) -> li
     is_asked = bool(request.schedules) and set(request.schedules) <= set(names)
     found = [] if is_asked else list(rows)
     kinds: set[PlanKind] = set()
-    for place, row in enumerate(sorted(rows, key=lambda one: one.figures.step_s)):
+    tried = set[tuple[object, ...]]()
+    for row in sorted(rows, key=lambda one: one.figures.step_s):
         own = row.candidate
         assert isinstance(own, Candidate), "copies that differ come later"
         setting = own.setting
-        is_tried = place < _MOST_REFINED or row.kind not in kinds
+        is_tried = len(tried) < _MOST_REFINED or row.kind not in kinds
+        if not is_tried or (layers := _key_of(own, with_schedule=False)) in tried:
+            continue
         kinds.add(row.kind)
+        tried.add(layers)
         passes = own.num_workers * desk.num_microbatches(setting)
-        if is_tried and setting.num_chunks == 1 and (is_asked or passes <= _MOST_PASSES):
+        if setting.num_chunks == 1 and (is_asked or passes <= _MOST_PASSES):
             others = (_under(request, own, name) for name in names)
             better = (row_of_candidate(request, one) for one in others)
             found += [one for one in better if isinstance(one, BoundRow)]
@@ -245,6 +249,7 @@ def _exact_rows(
     Where time alone counts, those that are estimated to take longer than a row are left out.
     """
     rows: list[BoundRow] = []
+    least = _MOST_REFINED if unpaced_schedules(request.trainer, request.schedules) else 0
     candidates = list({_key_of(one): one for one in reversed(candidates)}.values())[::-1]
     polished = [
         desk.polished(one) if at < _MOST_POLISHED else one for at, one in enumerate(candidates)
@@ -255,7 +260,7 @@ def _exact_rows(
             break
         kind = kind_of_chains(candidates[at].chains)
         limit_s = quickest_s.get(kind, math.inf) * (1.0 + _ROUNDING)
-        if is_time_alone and polished[at].estimate_s > limit_s:
+        if is_time_alone and len(rows) >= least and polished[at].estimate_s > limit_s:
             continue
         for one in dict.fromkeys((polished[at], candidates[at])):
             row = row_of_candidate(request, one)
@@ -267,9 +272,10 @@ def _exact_rows(
     return rows
 
 
-def _key_of(candidate: Candidate) -> tuple[object, ...]:
+def _key_of(candidate: Candidate, *, with_schedule: bool = True) -> tuple[object, ...]:
     """All of a candidate that tells its plan; a pipeline of one stage is alike in any order."""
     setting = candidate.setting
-    order = (setting.schedule, setting.group_factor) if candidate.num_workers > 1 else ()
+    is_ordered = with_schedule and candidate.num_workers > 1
+    order = (setting.schedule, setting.group_factor) if is_ordered else ()
     sizes = setting.degrees, setting.microbatch_size, setting.recomputation
     return *sizes, order, candidate.chains, candidate.splits, candidate.stage_layers

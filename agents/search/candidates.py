@@ -99,8 +99,10 @@ class Candidate:
         ]
 
     def _parallelism(self, topology: Topology) -> tuple[Parallelism, ...]:
-        """Division of every site; one that is not in use counts as a GPU of its own."""
+        """Division of every site, if any; one that is not in use counts as a GPU of its own."""
         degrees = self.setting.degrees
+        if degrees.is_perfect:
+            return ()
         found = [Parallelism()] * topology.num_domains
         for chain, split in zip(self.chains, self.splits, strict=True):
             own_chunks = self.setting.num_chunks if len(chain) == 1 else 1

@@ -49,7 +49,7 @@ class CopySet:
         placements: list[Placement] = []
         for plan, chain in zip(own, self.chains, strict=True):
             placements.append(plan.placement)
-            for site in chain:
+            for site in chain if plan.parallelism else ():
                 parallelism[site] = plan.parallelism[site]
         shares = tuple(_share(one) for one in self.copies)
         return Plan(
@@ -57,7 +57,7 @@ class CopySet:
             replicas=tuple(placements[1:]),
             shares=() if len(set(shares)) == 1 else shares,
             schedule=own[0].schedule,
-            parallelism=tuple(parallelism),
+            parallelism=tuple(parallelism) if own[0].parallelism else (),
             synchronisation=self.synchronisation,
             sends=own[0].sends,
         )

@@ -151,8 +151,8 @@ class FigureTables:
         num_devices = self.num_devices(setting.degrees)
         both_s = self._by_site(self._both_s, setting, num_devices)
         layer_s = np.where(num_devices > 0, both_s / self.job.layer_count, np.inf)
-        each_bytes = [domain.gpu_memory_bytes for domain in self.topology.domains]
-        room_bytes = np.array(each_bytes) * setting.degrees.num_gpus
+        gpus_in, domains = setting.degrees.gpus_in, self.topology.domains
+        room_bytes = np.array([one.gpu_memory_bytes * gpus_in(one) for one in domains])
         _, needed_bytes, least_bytes = self._layer_bytes(setting)
         most = np.searchsorted(needed_bytes, room_bytes, side="right") - 1
         levels = SiteLevels(layer_s, num_devices, np.where(num_devices > 0, most, 0))
@@ -252,11 +252,12 @@ class FigureTables:
         """Times of passes; copies do the same, each with its own sequences, if they are alone."""
         degrees, size = setting.degrees, setting.microbatch_size
         if degrees.context == degrees.expert == 1:
-            count, degrees = 1, Degrees(tensor=degrees.tensor)
+            count = 1
+            degrees = Degrees(tensor=degrees.tensor, is_perfect=degrees.is_perfect)
 
         def work_out() -> np.ndarray:
             workload = replace(setting, degrees=degrees).workload(self.job)
-            domain, parallelism = self._kinds[0][kind], degrees.parallelism(count)
+            domain, parallelism = self._kinds[0][kind], degrees.division(count)
             return passes_before_s(workload, domain, parallelism, self.corrections)
 
         key = "passes", self._numbers[kind], count, degrees, size, setting.recomputation
@@ -267,7 +268,7 @@ class FigureTables:
 
         def work_out() -> np.ndarray:
             gradient_bytes = setting.workload(self.job).gradient_bytes
-            domain, parallelism = self._kinds[0][kind], degrees.parallelism(count)
+            domain, parallelism = self._kinds[0][kind], degrees.division(count)
             return sums_and_update_s(
                 gradient_bytes, domain, parallelism, self.corrections, num_replicas
             )

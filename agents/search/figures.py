@@ -17,12 +17,13 @@ from des.costs.outer_state import OUTER_STATE_BYTES
 from des.costs.stage_times import compute_rate_flops_per_s, device_work
 from des.costs.update_times import update_figures
 from des.job.layer_sizes import expert_parameters
+from des.plan.parallelism import UNSHARED
 from des.plan.placement import Stage
 from des.world.domain import Domain
 
 
 def passes_before_s(
-    workload: Workload, domain: Domain, parallelism: Parallelism, corrections: Corrections
+    workload: Workload, domain: Domain, parallelism: Parallelism | None, corrections: Corrections
 ) -> np.ndarray:
     """Times of F, B, D and W of a device, summed up before each layer, (4, L + 1). [s]
 
@@ -35,7 +36,7 @@ def passes_before_s(
     work, layer_s = device_work(workload, domain, parallelism, corrections)
     passes_s = np.array(work) / rate
     passes_s[:3] += np.arange(workload.num_layers + 1) * layer_s
-    if parallelism.context > 1 or parallelism.expert > 1:
+    if parallelism is not None and (parallelism.context > 1 or parallelism.expert > 1):
         passes_s += _waits_of_layers(workload, domain, parallelism, corrections, rate)
     return passes_s
 
@@ -107,12 +108,12 @@ def state_before_bytes(
 def sums_and_update_s(
     gradient_bytes: int,
     domain: Domain,
-    parallelism: Parallelism,
+    division: Parallelism | None,
     corrections: Corrections,
     num_replicas: int,
 ) -> np.ndarray:
     """Times of sums over the copies of a device and of its update, see `SiteFigures`, (11,). [s]"""
-    inside = corrected_inside(domain, corrections)
+    inside, parallelism = corrected_inside(domain, corrections), division or UNSHARED
     sums_s = np.zeros((2, 2, 2))
     sums_s[:, 1, 0] = np.inf
     groups = [(data_group(inside, parallelism, 0), parallelism.tensor)]
@@ -126,7 +127,7 @@ def sums_and_update_s(
         if group.num_nodes > 1 and num_replicas == 1 and not parallelism.shards("optimiser"):
             sums_s[place, 1] = _line(partial(group_tree_all_reduce_s, group=group))
         sums_s[place, :, 1] *= each_bytes
-    each_s, floor_s = update_figures(gradient_bytes, domain, parallelism, corrections)
+    each_s, floor_s = update_figures(gradient_bytes, domain, division, corrections)
     is_sharded = parallelism.shards("optimiser")
     each_s /= num_replicas if is_sharded else 1
     of_expert_s = each_s if is_sharded else each_s / (parallelism.expert_parts / parallelism.tensor)

@@ -76,11 +76,6 @@ class PlanRequest:
     token_factor: float | None = None
 
     def __post_init__(self) -> None:
-        if self.trainer.is_ideal:
-            raise ValueError(
-                "request: trainer must be one whose plans say how GPUs are used, got "
-                f"{self.trainer.name}"
-            )
         self.trainer.require_schedules(self.schedules)
         require_token_factor("request", self.token_factor)
 
@@ -184,7 +179,8 @@ def _degrees_and_sizes(request: PlanRequest, *, fits: bool) -> Iterator[tuple[De
     sharding: Sharding = "optimiser" if "optimiser" in trainer.pipeline_sharding else "none"
     most = most_context_of(request.topology, job) if trainer.has_context else 1
     found, unmeasured = False, set()
-    for degrees in degrees_of(request.topology, job, sharding=sharding, most_context=most):
+    every = degrees_of(request.topology, job, sharding=sharding, most_context=most)
+    for degrees in [Degrees(tensor=1, is_perfect=True)] if trainer.is_ideal else every:
         if fits and not _has_room(request, degrees):
             continue
         for size in request.microbatch_sizes:
@@ -210,7 +206,7 @@ def _has_room(request: PlanRequest, degrees: Degrees) -> bool:
     routed = shared_expert_parameters(workload, [(0, workload.num_layers)], parallelism)
     needed = model_state_bytes(workload, parameters, parallelism, routed)
     there = sum(
-        num_stages_of(domain, degrees) * degrees.num_gpus * domain.gpu_memory_bytes
+        num_stages_of(domain, degrees) * degrees.gpus_in(domain) * domain.gpu_memory_bytes
         for domain in request.topology.domains
     )
     return needed <= there

@@ -33,6 +33,9 @@ _CONTEXT_TOKENS = 8192
 INTERLEAVED = "interleaved_1f1b"
 """Schedule of several chunks a device."""
 
+_PERFECT = "zb_h1_8x", "zb_h1_32x"
+"""Further schedules of perfect devices, whose memory holds many more microbatches."""
+
 _PACED = "1f1b", "1f1b_2x", "1f1b_4x", "zb_h1", "zb_h1_2x", "zb_h1_4x"
 """Schedules of one chunk a device of a trainer that runs any."""
 
@@ -42,23 +45,30 @@ _UNPACED = "deep_1f1b", "greedy", "zb_auto"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Degrees:
-    """GPUs of one stage: ``tensor x context x data``, and over how many copies experts lie."""
+    """GPUs of one stage: ``tensor x context x data``, and over how many copies experts lie.
+
+    ``is_perfect``: all GPUs of a site are one device that loses nothing to sharing.
+    """
 
     tensor: int
     data: int = 1
     context: int = 1
     expert: int = 1
     sharding: Sharding = "none"
+    is_perfect: bool = False
 
     @property
     def copies(self) -> int:
         """Copies of the weights of a stage."""
         return self.data * self.context
 
-    @property
-    def num_gpus(self) -> int:
-        """GPUs of a stage."""
-        return self.tensor * self.copies
+    def gpus_in(self, domain: Domain) -> int:
+        """GPUs of a stage in a domain."""
+        return domain.num_gpus if self.is_perfect else self.tensor * self.copies
+
+    def division(self, num_devices: int) -> Parallelism | None:
+        """Return what times are worked out with, see `des.costs`; None for a perfect device."""
+        return None if self.is_perfect else self.parallelism(num_devices)
 
     def parallelism(self, num_devices: int, num_chunks: int = 1) -> Parallelism:
         """Return the division of a site among the GPUs of its stages."""
@@ -156,7 +166,8 @@ def unpaced_schedules(trainer: Trainer, asked: tuple[str, ...]) -> tuple[str, ..
 
 def surveyed_schedules(trainer: Trainer, asked: tuple[str, ...]) -> tuple[str, ...]:
     """Schedules that pipelines are searched with; paced ones stand in for those without a pace."""
-    names = asked or trainer.schedules or (*_PACED, INTERLEAVED)
+    every = (*_PACED, *_PERFECT) if trainer.is_ideal else (*_PACED, INTERLEAVED)
+    names = asked or trainer.schedules or every
     unpaced = unpaced_schedules(trainer, asked)
     return tuple(one for one in names if one not in unpaced) or _PACED
 
@@ -168,8 +179,8 @@ def together_of(setting: BoundSetting) -> int:
 
 def num_stages_of(domain: Domain, degrees: Degrees) -> int:
     """Stages of some degrees that the servers of a domain hold; none straddles servers unevenly."""
-    size = degrees.num_gpus
-    if domain.nodes is None:
+    size = degrees.gpus_in(domain)
+    if domain.nodes is None or degrees.is_perfect:
         return domain.num_gpus // size
     per_server = domain.nodes.gpus_per_node
     block = degrees.tensor * degrees.context
