@@ -8,11 +8,9 @@ that ``eastwest simulate --plan`` repeats.
 ``--deciders hi_ppo`` answers with the quickest bound plan of what the trained policies (Hi-PPO)
 propose, ``both`` with the better one of theirs and the search's.
 
-With ``--trainer ideal`` a domain counts as one perfect device that runs any schedule. All families
-that leave the arithmetic of training unchanged are searched then, and the pipeline of the policies
-is judged with them; ``--families all`` and ``--compression 1,2,4`` add the
-others, marked, with their price in tokens. ``--deciders hi_ppo --json`` is the answer of the
-policies alone.
+With ``--trainer ideal`` a domain counts as one perfect device that runs any schedule, for theory.
+There ``--deciders hi_ppo --json`` is the answer of the policies alone, on both levels; some flags
+are for it.
 """
 
 from __future__ import annotations
@@ -21,7 +19,6 @@ import json
 import math
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 
 from agents.answer.config import PROG, Config
@@ -34,23 +31,13 @@ from des.base.lazy import lazy_imports
 from des.base.strict_json import parse_json
 
 with lazy_imports(__name__):
-    from agents.answer import answering, bound_answer, bound_reading, question, reading
-    from agents.answer.answer import Answer
-    from agents.decision import plan_space, whole_plan
+    from agents.answer import bound_answer, bound_reading, reading
     from agents.decision.training_job import TrainingJob
     from agents.hi_ppo import bound_proposals, decision_report
     from agents.search import objective as search_objective
     from agents.search import search
     from agents.search.objective import PlanObjective
     from des import Topology
-    from des.base import compiling_ahead
-
-
-KERNELS = {
-    "des.compiled.kernels.general": "run_program",
-    "agents.judge.proposals": "explore",
-}
-"""The largest kernel of the search and the largest of the policies, by module."""
 
 _EPILOG = f"""\
 examples:
@@ -62,12 +49,10 @@ examples:
       whether to leave a plan in force
   python -m agents.decide --network now.yaml --objective cost --at-most "90 s"
       the cheapest plan whose step takes at most 90 s
-  python -m agents.decide --network four_domains_1 --job four_domains_1 --trainer ideal \
-      --families all
-      a shipped example among perfect devices, over all families of plans
-  python -m agents.decide --network now.yaml --trainer ideal --last "East*80 | West*80" \
-      --loads West=0.5/0.1/3
-      two replicas are in force, and half of West has been taken by others
+  python -m agents.decide --network four_domains_1 --job four_domains_1 --trainer ideal
+      a shipped example among perfect devices
+  python -m agents.decide --network now.yaml --last plan.json --loads West=0.5/0.1/3
+      half of West has been taken by others
   python -m agents.decide --network now.yaml --stream < situations.jsonl
       an answer a line for each line such as {{"loads": "West=0.5"}}
 
@@ -106,37 +91,6 @@ def decide(
     return bound_answer.answer_bound(request, objective or search_objective.PlanObjective())
 
 
-def decide_ideal(
-    topology: Topology,
-    job: TrainingJob,
-    *,
-    space: plan_space.PlanSpace | None = None,
-    in_force: question.PlanInForce | None = None,
-    max_judged: int | None = None,
-) -> Answer:
-    """Decide over all families that a space allows among perfect devices, by search alone.
-
-    Returns
-    -------
-    Answer
-        As text and in notebooks it is the page that the command prints.
-
-    Raises
-    ------
-    InfeasiblePlacementError
-        If no family fits, naming what the one lacks that lacks least.
-    ValueError
-        If the network moves, or the plan in force is of another job.
-    """
-    problem = whole_plan.WholeProblem(
-        topology=topology, job=job, space=plan_space.PlanSpace() if space is None else space
-    )
-    asked = question.Question(
-        problem=problem, bare=topology, in_force=in_force, max_judged=max_judged
-    )
-    return answering.answer(asked)
-
-
 def _command(argv: Sequence[str] | None) -> int:
     config, given = parse_given(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EPILOG)
     return run(config, given)
@@ -145,7 +99,7 @@ def _command(argv: Sequence[str] | None) -> int:
 def run(
     config: Config,
     given: frozenset[str],
-    watch: Callable[[Answer | bound_answer.BoundAnswer], None] | None = None,
+    watch: Callable[[bound_answer.BoundAnswer], None] | None = None,
 ) -> int:
     """Answer as the flags say, of which some were given, and return the exit code.
 
@@ -159,8 +113,7 @@ def run(
     trained = Trained(config)
     if config.stream:
         return _stream(config, given, trained)
-    with _policies_ahead(config) as wait:
-        text = _answered(config, given, trained, watch, wait)
+    text = _answered(config, given, trained, watch)
     if config.out is None:
         sys.stdout.write(text)
     else:
@@ -168,39 +121,20 @@ def run(
     return 0
 
 
-def _policies_ahead(config: Config) -> AbstractContextManager[Callable[[], None] | None]:
-    """Compile the kernels of the policies in a second process while the search compiles its own."""
-    if config.decided_by != "both" or not trainer_named(config.trainer).is_ideal:
-        return nullcontext()
-    return compiling_ahead.compiling_ahead("agents.answer.policies_ahead", KERNELS)
-
-
 def _answered(
     config: Config,
     given: frozenset[str],
     trained: Trained,
-    watch: Callable[[Answer | bound_answer.BoundAnswer], None] | None = None,
-    before_policies: Callable[[], None] | None = None,
+    watch: Callable[[bound_answer.BoundAnswer], None] | None = None,
 ) -> str:
     """The page or the JSON of one question; warnings go to standard error."""
     indent = None if config.stream else 2
-    is_json = config.json or config.stream
-    if not trainer_named(config.trainer).is_ideal:
-        found: Answer | bound_answer.BoundAnswer = _bound_answer(config, given, trained)
-    elif config.decided_by == "hi_ppo" and is_json:
+    if config.is_by_policies_alone:
         return _by_policies(config, given, trained, indent)
-    else:
-        found = answering.answer(
-            reading.question_of(config, given),
-            trained.across,
-            trained.local,
-            plans=trained.plans if config.decided_by == "both" else None,
-            searches=config.decided_by != "hi_ppo",
-            explains=config.explain,
-            before_policies=before_policies,
-        )
+    found = _bound_answer(config, given, trained)
     if watch is not None:
         watch(found)
+    is_json = config.json or config.stream
     return f"{_json(found.as_dict(), indent) if is_json else found}\n"
 
 
@@ -220,7 +154,7 @@ def _bound_answer(
         is_alone=config.stream,
         notes=(*asked.notes, *trained.outside(asked.request.topology, asked.request.job)),
         terms=asked.terms,
-        searches=config.decided_by != "hi_ppo",
+        searches=config.deciders != "hi_ppo",
         propose=None if propose is None else partial(propose, in_force=asked.in_force),
     )
 

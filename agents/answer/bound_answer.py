@@ -5,7 +5,6 @@ from dataclasses import asdict, dataclass, replace
 
 from agents.answer.bound_facts import BoundChange, BoundFacts, Decider, OtherTrainer
 from agents.answer.bound_page import bound_sections
-from agents.answer.question import UNLESS_GIVEN
 from agents.answer.run_terms import RunTerms
 from agents.answer.sections import as_html, as_text
 from agents.answer.sureness import sureness_of
@@ -22,6 +21,9 @@ from agents.search.shared_parts import SharedParts
 from agents.trainers.table import TRAINERS
 from des import migration_s, moved_bytes
 from des.plan.replacement import Replacement
+
+_UNLESS_GIVEN = Replacement()
+"""Cost of a change of plan: a restart, and the bytes that are missing."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,7 +76,7 @@ def answer_bound(
     objective: PlanObjective,
     *,
     in_force: BoundPlan | None = None,
-    replacement: Replacement = UNLESS_GIVEN,
+    replacement: Replacement = _UNLESS_GIVEN,
     is_alone: bool = False,
     notes: Sequence[str] = (),
     terms: RunTerms | None = None,

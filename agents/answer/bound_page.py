@@ -46,6 +46,8 @@ def _headline(answer: BoundFacts) -> Section:
         f"{figure(best.bound.step_s)} s a step, {figure(_tokens_per_s(best))} tokens/s, on "
         f"{', '.join(_site_names(best))}, with {trainer.title}"
     ]
+    if trainer.is_ideal:
+        lines.append("every domain counts as one perfect device, which no trainer has")
     if changes_training(best.bound.plan):
         factor = f"x {best.figures.token_factor:.3f}"
         lines.append(f"* changes the training, which needs {factor} of the tokens to equal loss")
@@ -155,19 +157,22 @@ def _how(bound: BoundPlan) -> Iterator[str]:
     yield f"layer times: {layer_times_text(domains)}"
     if plan.replicas:
         yield _exchange_text(plan)
-    assumed = [
-        bound.topology.domains[site].name
-        for site in dict.fromkeys(stage.domain for stage in plan.stages)
-        if bound.topology.domains[site].nodes is None
-    ]
-    if assumed:
+    if plan.parallelism:
+        yield from _servers_text(bound)
+    yield f"as text: {pipelines_text(plan, names)}"
+
+
+def _servers_text(bound: BoundPlan) -> Iterator[str]:
+    """Servers that are not known, and how GPUs are named."""
+    domains = bound.topology.domains
+    used = domains_in_use(bound.plan)
+    if assumed := [domains[site].name for site in used if domains[site].nodes is None]:
         yield (
             f"servers of {', '.join(assumed)} are not given: each counts as one server of all its "
             "GPUs (assumed), tensor at most 8"
         )
-    counts = {server_counts(domain)[1] for domain in bound.topology.domains}
+    counts = {server_counts(domain)[1] for domain in domains}
     yield f"GPUs are server/gpu, of {' or '.join(map(str, sorted(counts)))} GPUs a server"
-    yield f"as text: {pipelines_text(plan, names)}"
 
 
 def _exchange_text(plan: Plan) -> str:

@@ -6,12 +6,11 @@ from pathlib import Path
 
 from agents.answer.config import PROG, Config
 from agents.answer.reading import (
-    IN_JOB,
-    OF_LAST,
     job_of,
     loads_of,
     objective_of,
     read_networks,
+    refuse_in_job,
     refuse_twice,
 )
 from agents.answer.run_terms import RunTerms
@@ -29,11 +28,11 @@ from des.job.models import layers_note
 from des.plan.replacement import Replacement
 from des.training.background import beside_jobs
 
-_IDEAL_ALONE = (
-    *("families", "compression", "max_judged", "most_slowdown", "across_only"),
-    *("local_checkpoint", "base", "epoch_s", "iterations_per_epoch", "explain", *OF_LAST),
+_OF_POLICIES_ALONE = (
+    *("most_slowdown", "across_only", "local_checkpoint", "base", "epoch_s"),
+    *("iterations_per_epoch", "explain", "last_schedule"),
 )
-"""Flags of a decision among perfect devices."""
+"""Flags of a decision by the policies alone."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,20 +48,21 @@ class BoundQuestion:
 
 
 def bound_question_of(config: Config, given: Set[str] = frozenset()) -> BoundQuestion:
-    """Read the question to a trainer, as `question_of` reads that to perfect devices.
+    """Read the question to a trainer.
 
     Raises
     ------
     ValueError
-        If a file, a name or a number is wrong, or a flag belongs to perfect devices alone.
+        If a file, a name or a number is wrong, or a flag belongs to the policies alone.
     """
-    for field in _IDEAL_ALONE:
+    for field in _OF_POLICIES_ALONE:
         if field in given:
             raise UsageError(
-                f"{PROG}: --{field.replace('_', '-')} must be given with --trainer ideal alone, "
-                f"got {config.trainer}"
+                f"{PROG}: --{field.replace('_', '-')} must be given with --trainer ideal "
+                f"--deciders hi_ppo --json alone, got --trainer {config.trainer} --deciders "
+                f"{config.deciders}{' --json' * config.json}"
             )
-    if config.decided_by == "search":
+    if config.deciders == "search":
         refuse_twice("--deciders search", ("checkpoint", "plan_checkpoint"), given)
     trainer = trainer_named(config.trainer)
     if config.token_factor is not None and trainer.synchronisations == ("every_step",):
@@ -70,10 +70,7 @@ def bound_question_of(config: Config, given: Set[str] = frozenset()) -> BoundQue
             f"{PROG}: --token-factor must be left out with a trainer that leaves training "
             f"unchanged, got {config.token_factor:g} for {config.trainer}"
         )
-    if config.job is not None:
-        refuse_twice("--job", (*IN_JOB, "tokens_per_step"), given)
-    if config.tokens_per_step is not None:
-        refuse_twice("--tokens-per-step", ("microbatches",), given)
+    refuse_in_job(config, given)
     bare, _ = read_networks(config)
     job, own_size, note = job_of(config)
     trainer.require_precision(job.precision)
@@ -122,7 +119,7 @@ def _bound_in_force(text: str, topology: Topology, job: TrainingJob) -> BoundPla
     if path.suffix != ".json":
         raise UsageError(
             f"{PROG}: --last must be a plan document, as --json writes it, such as plan.json; a "
-            f"placement as text is for --trainer ideal; got {text!r}"
+            f"placement as text is for the policies alone; got {text!r}"
         )
     try:
         bound = read_document(read_json(path))

@@ -17,9 +17,6 @@ PROG = "python -m agents.decide"
 Deciders = Literal["both", "search", "hi_ppo"]
 """Search and policies together, or one of them."""
 
-Exchange = Literal["every_step", "diloco", "streaming_diloco"]
-"""Exchange of replicas in force."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
@@ -68,48 +65,17 @@ class Config:
     at_most: str | None = option(
         None, 'limit of a step, such as "90 s" or "5 USD"', default_text="none"
     )
-    families: str = option(
-        "synchronous",
-        "kinds of plans: synchronous (the training stays as it is), all, or some of single, "
-        "pipeline, replicas, hybrid, diloco, streaming_diloco",
-    )
-    compression: tuple[float, ...] = option(
-        (1.0,), "factors by which activations between domains may shrink; changes the training"
-    )
     token_factor: float | None = option(
         None,
         "tokens that changed training needs over those of unchanged training, at least 1",
         default_text="from published losses",
     )
-    max_judged: int | None = option(
-        None,
-        "most pipelines judged for each size of microbatches",
-        default_text="the search's budget",
-    )
     last: str | None = option(
         None,
-        "plan in force, such as East*28,West*52; a bar between replicas: East*80 | West*80; "
-        "none: a first decision",
+        "plan in force: a document as --json writes it; a pipeline such as East*28,West*52 where "
+        "the policies alone decide; none: a first decision",
     )
     last_schedule: str = option("1f1b_4x", "schedule in force")
-    last_exchange: Exchange = option("every_step", "exchange of the replicas in force")
-    last_microbatch_size: int | None = option(
-        None, "sequences of a microbatch in force", default_text="the job's"
-    )
-    last_bits: float | None = option(
-        None,
-        "bits of a value that diloco or streaming_diloco in force exchanges",
-        default_text="16",
-    )
-    last_bucket_bytes: float | None = option(
-        None,
-        "most bytes of gradients that replicas in force exchange at once",
-        default_text="all of a stage",
-    )
-    last_sharded: bool = option(
-        False, "replicas in force share the optimiser's state, each a part of every layer"
-    )
-    last_compression: float = option(1.0, "factor by which activations shrink in force")
     loads: str | None = option(None, LOADS_HELP)
     restart_s: float = option(RESTART_S, "time that a change of plan takes to restart [s]")
     restart_only: bool = option(False, "a move costs a restart only, no transfer")
@@ -118,10 +84,8 @@ class Config:
         "a bound for steady iteration times: no plan is taken that needs longer for an iteration, "
         "by more than this share, than the quickest plan known now; such as 0.08",
     )
-    deciders: Deciders | None = option(
-        None,
-        "search and policies of Hi-PPO together, or one of them",
-        default_text="both with --trainer ideal, else search",
+    deciders: Deciders = option(
+        "search", "search, policies of Hi-PPO, whose proposals are bound, or both together"
     )
     across_only: bool = option(False, "decide across domains, not inside them")
     checkpoint: Path | None = option(
@@ -129,7 +93,7 @@ class Config:
     )
     plan_checkpoint: Path | None = option(
         None,
-        "plan policy that proposes to the search, or with a trainer to what binds plans",
+        "plan policy whose proposals are bound",
         is_file=True,
         default_text="shipped, seed 0",
     )
@@ -149,11 +113,7 @@ class Config:
     out: Path | None = option(None, "file to write; none: standard output")
 
     @property
-    def decided_by(self) -> Deciders:
-        """Deciders given, or those of the trainer."""
-        return self.deciders or ("both" if trainer_named(self.trainer).is_ideal else "search")
-
-    @property
     def is_by_policies_alone(self) -> bool:
         """Whether the policies alone decide among perfect devices, which is JSON of its own."""
-        return trainer_named(self.trainer).is_ideal and self.decided_by == "hi_ppo"
+        is_json = self.json or self.stream
+        return is_json and trainer_named(self.trainer).is_ideal and self.deciders == "hi_ppo"

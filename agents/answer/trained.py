@@ -28,14 +28,14 @@ class Trained:
     @cached_property
     def across(self) -> hi_ppo_policies.Policies | None:
         """Policies across domains; None where the search decides alone."""
-        if self._config.decided_by == "search":
+        if self._config.deciders == "search":
             return None
         return hi_ppo_policies.Policies.load(self._config.checkpoint or hi_ppo_policies.shipped())
 
     @cached_property
     def plans(self) -> plan_policy.PlanPolicy | None:
         """Plan policy; None where the search decides alone."""
-        if self._config.decided_by == "search":
+        if self._config.deciders == "search":
             return None
         path = self._config.plan_checkpoint or plan_proposals.shipped_plan_file()
         return plan_checkpoint.load_plan_policy(path)

@@ -183,7 +183,7 @@ def _compare_on_click(app: Dash) -> None:
         if not clicks:
             raise PreventUpdate
         settings = settings_from(values)
-        found = bandwidth_sweep(scene_of(settings).problem)
+        found = bandwidth_sweep(scene_of(settings))
         num = settings.num_sequences
         figures = (
             sweep_lines(found),

@@ -5,8 +5,8 @@ from functools import cache
 import numpy as np
 import pandas as pd
 
-from agents.answer.question import Question
 from agents.decision.problem import PlanningProblem
+from agents.decision.situation import Situation
 from agents.hi_ppo.decision_report import coordinator_of
 from agents.hi_ppo.policies import Policies, shipped
 from agents.planners.names import POLICY
@@ -14,6 +14,7 @@ from agents.planners.table import quick_planners
 from des import Plan, check_memory
 from des.compiled.simulate import simulate_compiled
 from des.plan.plan_texts import pipelines_text
+from des.plan.replacement import Replacement
 from scenarios.explore.scene import Scene
 
 Row = tuple[str, str, str, str]
@@ -42,9 +43,17 @@ def rival_table(scene: Scene) -> pd.DataFrame:
 
 
 def _by_policy(scene: Scene) -> Plan | str:
-    question = Question(problem=scene.problem, bare=scene.topology)
+    situation = Situation(
+        topology=scene.topology,
+        base=scene.topology,
+        workload=scene.workload,
+        epoch=0,
+        epoch_s=300.0,
+        iterations_per_epoch=10,
+        replacement=Replacement(),
+    )
     try:
-        return coordinator_of(_policies()).decide(question.situation(scene.workload)).plan
+        return coordinator_of(_policies()).decide(situation).plan
     except (ValueError, LookupError) as error:
         return str(error)
 

@@ -95,13 +95,9 @@ class Scene:
     views: PlanViews
 
     @property
-    def problem(self) -> WholeProblem:
-        """The same job and world as a question to planners."""
-        return WholeProblem(
-            topology=self.topology,
-            job=_job(self.settings.model, self.settings.num_sequences),
-            space=PlanSpace(),
-        )
+    def job(self) -> TrainingJob:
+        """The same job as planners take it."""
+        return _job(self.settings.model, self.settings.num_sequences)
 
     def sentences(self) -> dict[str, str]:
         """Say settings, time, bottleneck, cost, memory and bound, by these names."""

@@ -1,22 +1,23 @@
-"""What-if sweeps: which family is quickest as links get faster or slower."""
+"""What-if sweeps: which kind of plan is quickest as links get faster or slower."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import get_args
 
 import numpy as np
 import pandas as pd
 
-from agents import decide
-from agents.answer.answer import Answer
-from agents.answer.judging import judged_plan
-from agents.decision.families import FAMILIES, Family
-from agents.decision.plan_space import PlanSpace
-from agents.decision.whole_plan import WholeProblem
+from agents.search.bound_rows import PlanKind
+from agents.search.bound_search import search_bound
+from agents.search.search import PlanRequest
+from agents.search.shared_parts import SharedParts
+from agents.trainers.ideal import IDEAL
+from des import Topology
 from des.figures.figure import Figure
 from des.figures.marks import Cells, Line
 from des.figures.palette import colour
 from des.figures.panels import Axis, Panel
-from scenarios.explore.scene import Settings, scene_of
+from scenarios.explore.scene import Scene, Settings, scene_of
 
 FACTORS = tuple(float(factor) for factor in 2.0 ** np.arange(-4.0, 4.5, 0.5))
 """Bandwidths of a sweep, relative to those of the world."""
@@ -24,18 +25,18 @@ FACTORS = tuple(float(factor) for factor in 2.0 ** np.arange(-4.0, 4.5, 0.5))
 
 @dataclass(frozen=True, kw_only=True)
 class Sweep:
-    """Best plan of each family today, judged again at other bandwidths."""
+    """Best plan of each kind near the best of all, searched at each bandwidth."""
 
-    answer: Answer
+    topology: Topology
     rows: pd.DataFrame
 
     def winners(self) -> "pd.Series[str]":
-        """Quickest family at each factor."""
+        """Quickest kind at each factor."""
         best = self.rows.loc[self.rows.groupby("bandwidth_factor")["step_s"].idxmin()]
         return best.set_index("bandwidth_factor")["family"]
 
     def sentence(self) -> str:
-        """Say from which bandwidth on which family wins."""
+        """Say from which bandwidth on which kind wins."""
         winners = self.winners()
         parts = [f"{winners.iloc[0]} below"]
         for (factor, family), before in zip(
@@ -50,36 +51,31 @@ class Sweep:
 
     def gbit_per_s(self, factor: float) -> float:
         """Bandwidth of the slowest link at a factor."""
-        links = self.answer.question.problem.topology.links
+        links = self.topology.links
         return factor * min((link.bandwidth_bytes_per_s for link in links), default=0.0) * 8e-9
 
 
-def bandwidth_sweep(
-    problem: WholeProblem, *, factors: Sequence[float] = FACTORS, max_judged: int | None = 2000
-) -> Sweep:
-    """Search the best plan of every family, and judge each at other bandwidths.
+def bandwidth_sweep(scene: Scene, *, factors: Sequence[float] = FACTORS) -> Sweep:
+    """Search the best plans of every kind among perfect devices at other bandwidths.
+
+    No price in tokens is charged. Kinds that are far from the best plan are left out.
 
     Raises
     ------
     InfeasiblePlacementError
-        If no family fits.
+        If no plan fits.
     """
-    space = PlanSpace(families=FAMILIES)
-    answer = decide.decide_ideal(problem.topology, problem.job, space=space, max_judged=max_judged)
-    ones = np.ones(len(problem.topology.links))
+    topology, shared = scene.topology, SharedParts()
+    ones = np.ones(len(topology.links))
+    request = PlanRequest(topology=topology, job=scene.job, trainer=IDEAL, token_factor=1.0)
     rows = []
     for factor in factors:
-        scaled = replace(problem, topology=problem.topology.scaled(factor * ones, ones))
-        for row in answer.rows:
-            judged = judged_plan(scaled, row.judged.workload, row.judged.plan)
+        scaled = replace(request, topology=topology.scaled(factor * ones, ones))
+        for row in search_bound(scaled, shared=shared).rows:
             rows.append(
-                {
-                    "bandwidth_factor": factor,
-                    "family": row.judged.family,
-                    "step_s": judged.step_s,
-                }
+                {"bandwidth_factor": factor, "family": row.kind, "step_s": row.bound.step_s}
             )
-    return Sweep(answer=answer, rows=pd.DataFrame(rows))
+    return Sweep(topology=topology, rows=pd.DataFrame(rows))
 
 
 def sweep_lines(sweep: Sweep) -> Figure:
@@ -104,7 +100,7 @@ def sweep_lines(sweep: Sweep) -> Figure:
     return Figure(
         name="what_if",
         title="Time of a step against bandwidth, by family",
-        seen=f"Best plan of each family today, judged at other bandwidths: {sweep.sentence()}",
+        seen=f"Best plan of each family, searched at each bandwidth: {sweep.sentence()}",
         panels=(panel,),
     )
 
@@ -117,16 +113,14 @@ def family_map(
     Of families that leave the training unchanged and of those that do not; no price in tokens is
     charged.
     """
-    names: list[Family] = list(FAMILIES)
+    names = list(get_args(PlanKind))
     places: list[tuple[float | None, ...]] = []
     texts: list[tuple[str, ...]] = []
     gbits: list[float] = []
     for count in num_sequences:
-        sweep = bandwidth_sweep(
-            scene_of(replace(settings, num_sequences=count)).problem, factors=factors
-        )
+        sweep = bandwidth_sweep(scene_of(replace(settings, num_sequences=count)), factors=factors)
         winners = [str(one) for one in sweep.winners()]
-        places.append(tuple(float(1 + names.index(one)) for one in winners))  # type: ignore[arg-type]
+        places.append(tuple(float(1 + names.index(one)) for one in winners))
         texts.append(tuple(one.replace("_", " ") for one in winners))
         gbits = [sweep.gbit_per_s(factor) for factor in factors]
     rows = tuple(f"{count * 4096 / 1e6:.3g} M" for count in num_sequences)

@@ -17,7 +17,6 @@ from scenarios.frame.outputs import REPORT, OutputChoice, figures_option
 from scenarios.frame.repeat import repeat_command, repeated_settings
 
 with lazy_imports(__name__):
-    from agents.answer.answer import Answer
     from agents.answer.bound_answer import BoundAnswer
     from scenarios.run import decide_report
 
@@ -48,7 +47,7 @@ class Config(answer_config.Config):
     def __post_init__(self) -> None:
         if self.report is None:
             return
-        if self.stream or (self.json and self.is_by_policies_alone):
+        if self.stream or self.is_by_policies_alone:
             raise UsageError(
                 f"{PROG}: report must be left out with stream, and with json where hi_ppo alone "
                 f"decides; got {self.report}"
@@ -67,7 +66,7 @@ def _command(argv: Sequence[str] | None) -> int:
     config, given = parse_given(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EPILOG)
     choice = OutputChoice(figures=config.figures)
 
-    answers: list[Answer | BoundAnswer] = []
+    answers: list[BoundAnswer] = []
     code = decide.run(config, given, answers.append)
     if config.report is not None:  # after the answer is printed: it is kept where this fails
         command = repeat_command(PROG, config)
