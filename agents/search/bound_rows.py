@@ -87,6 +87,11 @@ def row_of_candidate(request: PlanRequest, candidate: Candidate | CopySet) -> Bo
     return _row(request, candidate, workload, candidate.plan(request.topology))
 
 
+def row_of_plan(request: PlanRequest, row: BoundRow, plan: Plan) -> BoundRow | str:
+    """Simulate another plan of the pipelines of a row; the reason where it is refused."""
+    return _row(request, row.candidate, row.bound.workload, plan)
+
+
 def row_in_force(request: PlanRequest, in_force: BoundPlan) -> BoundRow | None:
     """Row of a plan in force, if it fits and is one that the request asks for."""
     plan = in_force.plan

@@ -13,6 +13,7 @@ from agents.search.bound_rows import (
     kind_of_chains,
     row_in_force,
     row_of_candidate,
+    row_of_plan,
 )
 from agents.search.bounds import work_bound_s
 from agents.search.candidates import Candidate
@@ -20,6 +21,7 @@ from agents.search.chains import Chain
 from agents.search.copy_search import CopySetSearch, outer_modes
 from agents.search.copy_sets import CopySet
 from agents.search.desk import SearchDesk
+from agents.search.exchanges import other_exchanges
 from agents.search.misfits import least_shortfall
 from agents.search.objective import PlanObjective
 from agents.search.search import PlanRequest, bound_settings, candidates_of, settings_of
@@ -116,6 +118,8 @@ def search_bound(
         is_limited = min(aim.most_s, aim.most_usd) < math.inf  # a refusal names the quickest row
         is_priced = is_best_alone and not is_limited
         rows += _rows_of_sets(request, desk, _limit_s(aim, rows), is_priced=is_priced)
+    if request.trainer.chooses_ways:
+        rows += _exchanged(request, desk, best_of_kinds(aim, rows))
     best = best_of_kinds(aim, _allowed(aim, rows))
     beyond = [row for row in rows if row.condition and aim.allows(row.figures)]
     return BoundFound(
@@ -228,6 +232,16 @@ def _rows_of_sets(
     if not trainer.equal_degrees:
         found.append(replace(search, limit_s=_NEAR * limit_s).sets(EVERY_STEP))
     return [row for sets in found for row in islice(_run(request, sets), 1)]
+
+
+def _exchanged(
+    request: PlanRequest, desk: SearchDesk, rows: Sequence[BoundRow]
+) -> Iterator[BoundRow]:
+    """Rows of the copies of some rows that exchange in other ways."""
+    for row in rows:
+        for plan in other_exchanges(desk.tables, row.bound.workload, row.bound.plan):
+            if isinstance(found := row_of_plan(request, row, plan), BoundRow):
+                yield found
 
 
 def _run(request: PlanRequest, sets: Sequence[CopySet]) -> Iterator[BoundRow]:
