@@ -18,7 +18,7 @@ test: $(VENV)/.installed-test
 
 WARM_UP := $(BIN)/python -m scenarios.east_west_train --policy flat --quick --steps 256 --evaluation-draws 1 --workers 1
 WARM_UP_ANSWER := $(BIN)/python -m agents.decide --network east_central_west --model llama2_7b \
-	--microbatches 8 --max-judged 500 --across-only --trainer ideal --families all --deciders both
+	--microbatches 8 --trainer ideal --deciders both
 
 # The same checks without touching the installation.
 check:

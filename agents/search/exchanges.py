@@ -6,7 +6,7 @@ from itertools import permutations
 
 import numpy as np
 
-from agents.planners.whole.rings import NUM_BUCKETS, best_ring
+from agents.planners.whole.rings import NUM_BUCKETS, quickest_ring
 from agents.planners.whole.trees import best_tree
 from agents.search.figure_tables import FigureTables
 from des import GradientExchange, Plan, Workload
@@ -32,7 +32,7 @@ def other_exchanges(tables: FigureTables, workload: Workload, plan: Plan) -> Ite
     buckets = replace(exchange, bucket_bytes=total_bytes / NUM_BUCKETS)
     is_whole = not agree_every_step(mode) and mode.overlap_steps > 0
     for each in (exchange,) if is_whole else (exchange, buckets):
-        yield _ordered(plan, best_ring(cost_s / num_copies + latency_s), each)
+        yield _ordered(plan, quickest_ring(cost_s / num_copies + latency_s), each)
     if num_copies > 2 and not exchange.sharded:
         layer_bytes = workload.gradient_bytes * min(workload.num_parameters)
         is_whole = is_whole or layer_bytes == 0.0

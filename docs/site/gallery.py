@@ -62,11 +62,11 @@ PICTURES = (
         seen="The same iteration under ZB-H1: weight gradients fill the end of the pipeline.",
     ),
     GalleryPicture(
-        title="Families of plans",
+        title="Kinds of plans",
         command=f"eastwest decide {_WORLD} --trainer ideal --figures svg "
         "--report runs/decision/page.html",
-        file="page_families.svg",
-        seen="The best plan of each family, over that of the answer.",
+        file="page_kinds.svg",
+        seen="The best plan of each kind, by the time of a step.",
     ),
     GalleryPicture(
         title="A run on moving links",

@@ -116,7 +116,7 @@ def test_loads_of_other_jobs_slow_a_site_down(asked):
 
 
 def test_a_stream_answers_each_line_and_continues_after_a_wrong_one(network, capsys, monkeypatch):
-    lines = ['{"loads": "A=0.5,B=0.5"}', '{"families": "all"}', '{"last": "A*32"}', "{}"]
+    lines = ['{"loads": "A=0.5,B=0.5"}', '{"explain": true}', '{"last": "A*32"}', "{}"]
     monkeypatch.setattr("sys.stdin", io.StringIO("\n".join(lines)))
     code = main([*network, "--stream"])
     loaded, ideal, text, plain = map(json.loads, capsys.readouterr().out.splitlines())
@@ -124,7 +124,7 @@ def test_a_stream_answers_each_line_and_continues_after_a_wrong_one(network, cap
     assert code == 2
     assert loaded["step_s"] > plain["step_s"]
     assert plain["answer"]["other_trainers"] == []
-    assert (ideal["line"], "--families must be given with" in ideal["error"]) == (2, True)
+    assert (ideal["line"], "--explain must be given with" in ideal["error"]) == (2, True)
     assert "--last must be a plan document" in text["error"]
 
 
@@ -141,18 +141,12 @@ def test_a_size_that_a_job_names_and_what_tokens_are_rounded_to_are_said(asked, 
     [
         (["--schedules", "zb_auto"], "megatron"),
         (["--trainer", "mosaic"], "trainer: must be one of megatron, torchtitan"),
-        (
-            ["--families", "all"],
-            "--families must be given with --trainer ideal alone, got megatron",
-        ),
         (["--checkpoint", "some.pt"], "--checkpoint must not be given with --deciders search"),
         (
             ["--deciders", "both", "--plan-checkpoint", "none.pt"],
             "none.pt",
         ),
-        (["--explain"], "--explain must be given with --trainer ideal alone"),
-        (["--last-schedule", "1f1b"], "--last-schedule must be given with --trainer ideal alone"),
-        (["--max-judged", "5"], "--max-judged must be given with --trainer ideal alone"),
+        (["--explain"], "--explain must be given with --trainer ideal --deciders hi_ppo --json"),
         (
             ["--last", "A*32"],
             "--last must be a plan document, as --json writes it, such as plan.js",

@@ -21,7 +21,7 @@ def test_the_page_shows_every_example_with_its_sections():
 
     assert asked == list(EXAMPLES) == list(EXAMPLE_JOBS)
     for output in IDEAL.values():
-        for title in ("Answer: ", "\nWhere\n", "\nBest plan of each family", "\nBottleneck\n"):
+        for title in ("Answer: ", "\nWhere\n", "\nBest plan of each kind", "\nBottleneck\n"):
             assert title in output
 
 

@@ -100,10 +100,6 @@ def test_the_page_and_its_document_have_the_run():
             ["--tokens", "1T", "--checkpoint-s", "0"],
             "run: checkpoint_s must be positive and finite, got 0.0",
         ),
-        (
-            ["--tokens", "1T", "--trainer", "ideal"],
-            "--tokens must not be given with --trainer ideal",
-        ),
     ],
 )
 def test_bad_terms_are_refused(flags, message, capsys):

@@ -89,7 +89,7 @@ def test_rivals_are_sorted_and_the_plan_of_the_scene_is_among_them(scene):
 
 def test_a_sweep_finds_where_another_family_wins(scene):
     """With hardly any bandwidth one domain is quickest; the answer says so in words."""
-    sweep = bandwidth_sweep(scene.problem, factors=(1e-4, 1.0, 100.0), max_judged=200)
+    sweep = bandwidth_sweep(scene, factors=(1e-4, 1.0, 100.0))
     winners = sweep.winners()
 
     rows = sweep.rows.pivot(index="bandwidth_factor", columns="family", values="step_s")

@@ -6,16 +6,7 @@ from agents.decide import main as decide_main
 from scenarios.decide import main
 
 FLAGS = ("--network", "east_central_west", "--model", "llama2_7b", "--microbatches", "8")
-QUICK = (
-    *FLAGS,
-    "--trainer",
-    "ideal",
-    "--deciders",
-    "search",
-    "--max-judged",
-    "50",
-    "--across-only",
-)
+QUICK = (*FLAGS, "--trainer", "ideal")
 
 
 def test_the_page_is_the_same_and_the_report_holds_it(tmp_path, capsys):
@@ -27,10 +18,10 @@ def test_the_page_is_the_same_and_the_report_holds_it(tmp_path, capsys):
 
     assert capsys.readouterr().out == page
     text = path.read_text(encoding="utf-8")
-    assert "Best plan of each family" in text
+    assert "Best plan of each kind" in text
     assert "python -m scenarios.decide --network east_central_west" in text
     beside = {one.name for one in path.parent.iterdir()} - {path.name}
-    names = ("map", "gantt", "families", "links", "memory")
+    names = ("map", "gantt", "kinds", "links", "memory")
     assert beside == {f"decision_{name}.svg" for name in names}
 
 

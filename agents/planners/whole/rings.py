@@ -68,7 +68,7 @@ class ExchangeTimes:
     def ring(self, plans: Plans, bits: float) -> tuple[int, ...]:
         """Order groups, all rows of a table, to the quickest ring found."""
         cost_s, latency_s = self._edges_s(plans)
-        return best_ring(cost_s * (bits / 8.0) / len(cost_s) + latency_s)
+        return quickest_ring(cost_s * (bits / 8.0) / len(cost_s) + latency_s)
 
     def tree(self, plans: Plans, bits: float, num_chunks: int) -> Tree:
         """Return a quick tree of groups, along which their values go in chunks."""
@@ -83,7 +83,7 @@ class ExchangeTimes:
         return cost_s, latency_s
 
 
-def best_ring(step_s: Real) -> tuple[int, ...]:
+def quickest_ring(step_s: Real) -> tuple[int, ...]:
     """Ring whose slowest edge is quickest: of a few groups the best, of more a grown one."""
     count = len(step_s)
     if count <= MOST_FOR_ALL_RINGS:
