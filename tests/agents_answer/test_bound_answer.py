@@ -216,13 +216,6 @@ def test_a_job_that_fits_nowhere_is_refused_with_the_least_that_a_gpu_lacks():
         decide(sites(site("A", 1, None)), JOB)
 
 
-def test_perfect_devices_are_no_trainer_with_gpus():
-    with pytest.raises(
-        ValueError, match="must be one whose plans say how GPUs are used, got ideal"
-    ):
-        decide(TWO, JOB, trainer="ideal")
-
-
 def test_notes_name_the_servers_that_are_assumed():
     named = "servers of B are not given: each counts as one server of all its GPUs (assumed)"
 

@@ -79,8 +79,6 @@ def test_names_of_interleaved_schedules_have_the_size_of_groups_over_devices():
 
 def test_a_request_refuses_what_is_not_searched():
     world = sites(site("A"))
-    with pytest.raises(ValueError, match=r"request: trainer must be one whose plans .* got ideal"):
-        PlanRequest(topology=world, job=JOB, trainer=trainer_named("ideal"))
     megatron = trainer_named("megatron")
     with pytest.raises(ValueError, match=r"schedules must be some of 1f1b, .* got 'zb_auto'"):
         PlanRequest(topology=world, job=JOB, trainer=megatron, schedules=("1f1b", "zb_auto"))
