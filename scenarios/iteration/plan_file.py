@@ -7,6 +7,7 @@ from pathlib import Path
 from agents.decision.bound_plan import BoundPlan
 from agents.decision.plan_document import is_document, read_document, write_document
 from agents.judge.step_times import mean_step
+from agents.trainers.megatron_arguments import MegatronCommand
 from agents.trainers.plan_checks import check_plan
 from agents.trainers.table import trainer_named
 from des import NO_CORRECTIONS, IterationResult, Plan, Topology, Workload, check_memory
@@ -17,7 +18,7 @@ from des.job.models import architecture_named, architecture_workload
 from des.plan.synchronisation import agree_every_step
 from scenarios.iteration.iteration_config import Config
 from scenarios.iteration.iteration_scenario import IterationScenario, iteration_world
-from scenarios.iteration.megatron_command import MegatronCommand, read_megatron
+from scenarios.iteration.megatron_command import read_megatron
 from scenarios.iteration.megatron_plan import megatron_plan
 from scenarios.iteration.sailor_plan import is_sailor, read_sailor, sailor_plan
 
