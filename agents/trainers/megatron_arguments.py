@@ -157,6 +157,7 @@ def model_lines(own: Architecture, num_layers: int, sequence_length: int) -> Ite
     yield f"--num-attention-heads {own.num_heads}"
     yield f"--ffn-hidden-size {own.ffn_size}"
     yield f"--vocab-size {own.vocabulary_size}"
+    yield "--make-vocab-size-divisible-by 1"
     yield f"--max-position-embeddings {own.num_positions or sequence_length}"
     yield f"--position-embedding-type {'learned_absolute' if own.num_positions else 'rope'}"
     yield f"--normalization {'LayerNorm' if own.adds_bias('norm') else 'RMSNorm'}"
