@@ -93,7 +93,7 @@ class MegatronCommand:
             return "1f1b"
         if self.group_size in (None, self.pipeline):
             return "interleaved_1f1b"
-        return f"interleaved_1f1b_{(self.group_size or 0) / self.pipeline!r}x"
+        return f"interleaved_1f1b_{(self.group_size or 0) / self.pipeline:.9g}x"
 
 
 def plan_lines(command: MegatronCommand) -> Iterator[str]:

@@ -75,7 +75,7 @@ def _command(argv: Sequence[str] | None) -> None:
         raise ValueError(f"{config.plan}: {error}") from error
     if config.trainer is not None:
         bound = launch_files.for_trainer(bound, config.trainer)
-    write_launch(bound, config.hosts, config.out)
+    sys.stdout.write(write_launch(bound, config.hosts, config.out) + "\n")
 
 
 def require_new(folder: Path) -> None:
@@ -90,8 +90,8 @@ def require_new(folder: Path) -> None:
         raise UsageError(f"{folder}: must be a new or empty folder, got one that is not")
 
 
-def write_launch(bound: BoundPlan, hosts: Path | None, folder: Path) -> None:
-    """Write the files of a launch, all or none, and say what they are.
+def write_launch(bound: BoundPlan, hosts: Path | None, folder: Path) -> str:
+    """Write the files of a launch, all or none, and return what they are in a sentence.
 
     Raises
     ------
@@ -116,7 +116,7 @@ def write_launch(bound: BoundPlan, hosts: Path | None, folder: Path) -> None:
     compared = "as the plan" if is_equal else f"{launch.step_s / bound.step_s - 1.0:+.3%}"
     DOCUMENT.add(step_s=launch.step_s, said_step_s=bound.step_s, files=sorted(launch.files))
     placeholders = "" if hosts else "; hosts are placeholders, <site>-<n>: give --hosts"
-    sys.stdout.write(
+    return (
         f"written: {folder}, {len(launch.files)} files for {bound.trainer}: "
-        f"{launch.step_s!r} s a step, {compared}{placeholders}\n"
+        f"{launch.step_s!r} s a step, {compared}{placeholders}"
     )

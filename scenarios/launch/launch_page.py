@@ -48,7 +48,7 @@ class LaunchPage:
         bound = self.bound
         title = trainer_named(bound.trainer).title
         lines = [
-            f"# {bound.workload.name} with {title}",
+            f"# {bound.workload.name} for {title}",
             "",
             f"{bound.workload.num_layers} layers, {bound.workload.tokens_per_iteration:,} tokens a "
             f"step, {bound.step_s:.6g} s a step. `plan.json` is the complete plan; `eastwest "
