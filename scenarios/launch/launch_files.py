@@ -148,7 +148,7 @@ def _unsaid(plan: Plan, read: Plan) -> Iterator[str]:
         name, given, found = field.name, getattr(plan, field.name), getattr(read, field.name)
         if name in ("placement", "replicas", "parallelism", "shares"):
             continue
-        if name == "schedule" and all(len(own) == 1 for own in plan.stages_of_replicas):
+        if name in ("schedule", "sends") and all(len(own) == 1 for own in plan.stages_of_replicas):
             continue
         if given != found:
             yield f"{name} {given} (files: {found})"
