@@ -4,7 +4,7 @@ import random
 from dataclasses import replace
 from itertools import permutations
 
-from bound_cases import site
+from bound_cases import job, site, sites
 
 from agents.decision.bound_plan import BoundPlan
 from agents.judge.step_times import mean_step
@@ -18,7 +18,9 @@ from des import (
     Plan,
     StreamingDiLoCo,
     Topology,
+    Workload,
     build_workload,
+    simulate,
 )
 
 SCHEDULES = {
@@ -26,6 +28,23 @@ SCHEDULES = {
     "torchtitan": ("1f1b", "gpipe", "zb_h1", "interleaved_1f1b"),
 }
 MODELS = {"megatron": ("llama2_7b", "mixtral_8x7b"), "torchtitan": ("llama2_7b",)}
+
+
+def bound_of(
+    plan: Plan,
+    topology: Topology | None = None,
+    workload: Workload | None = None,
+    trainer: str = "megatron",
+) -> BoundPlan:
+    """A plan on the sites of `bound_cases`, if no others are given, with its simulated time."""
+    topology, workload = topology or sites(), workload or job()
+    return BoundPlan(
+        topology=topology,
+        workload=workload,
+        plan=plan,
+        trainer=trainer,
+        step_s=simulate(topology, workload, plan).makespan_s,
+    )
 
 
 def drawn_world(rng: random.Random, num_sites: int) -> Topology:
