@@ -1,12 +1,12 @@
 """Command lines of Megatron-LM: the flags that say a plan and a job."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from agents.trainers.megatron_arguments import MegatronCommand
 from des.base.checks import LARGEST_COUNT
 from des.job.architecture import Architecture
 from des.job.precision import Precision
-from des.job.transformer import AttentionKernel, GradientPrecision, Recomputation
+from des.job.transformer import AttentionKernel, Recomputation
 from scenarios.iteration.megatron_layout import EvenLayout, layout_layers
 from scenarios.iteration.shell_flags import flags_of_text
 
@@ -27,64 +27,6 @@ _UNREAD = (
 """Flags that change the plan, and that are not simulated."""
 
 _NAME = "megatron"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MegatronCommand:
-    """A run of Megatron-LM.
-
-    Attributes
-    ----------
-    stage_layers
-        Layers of each stage, in the order of the model: chunk by chunk over the ranks.
-    group_size
-        Microbatches of a group of the interleaved schedule; None: as many as ranks.
-    whole_experts
-        Whether each expert is whole on a GPU; else it is cut over a tensor group.
-    replica_order
-        Whether consecutive ranks form a replica; else a stage of all replicas.
-    num_gpus
-        GPUs that are started; None where the text does not say.
-    architecture
-        Model of the command line; None where it does not say one.
-    """
-
-    tensor: int
-    pipeline: int
-    context: int
-    expert: int
-    whole_experts: bool
-    micro_batch_size: int
-    global_batch_size: int
-    sequence_length: int
-    num_layers: int
-    stage_layers: tuple[int, ...]
-    group_size: int | None
-    replica_order: bool
-    num_gpus: int | None
-    optimiser_instances: int
-    shards_optimiser: bool
-    sequence_parallel: bool
-    overlaps_gradients: bool
-    gradient_precision: GradientPrecision
-    recomputation: Recomputation
-    attention: AttentionKernel | None
-    precision: Precision
-    architecture: Architecture | None
-
-    @property
-    def num_chunks(self) -> int:
-        """Stages of each rank."""
-        return len(self.stage_layers) // self.pipeline
-
-    @property
-    def schedule(self) -> str:
-        """Name of the schedule, with the size of its groups where it is another than usual."""
-        if self.num_chunks == 1:
-            return "1f1b"
-        if self.group_size in (None, self.pipeline):
-            return "interleaved_1f1b"
-        return f"interleaved_1f1b_{(self.group_size or 0) / self.pipeline!r}x"
 
 
 class _Flags:

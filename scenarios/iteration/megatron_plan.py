@@ -4,12 +4,9 @@ from collections.abc import Sequence
 
 from agents.decision.bound_plan import server_counts
 from agents.trainers.megatron import MEGATRON
-from des import GradientExchange, Parallelism, Placement, Plan, Topology
-from des.plan.parallelism import UNSHARED
-from scenarios.iteration.megatron_command import MegatronCommand
-
-_Path = tuple[int, ...]
-"""Domain of each rank of a pipeline."""
+from agents.trainers.megatron_arguments import MegatronCommand
+from des import GradientExchange, Parallelism, Plan, Topology
+from scenarios.iteration.rank_paths import Path, parallelism_on_paths, placement_on_path
 
 
 def megatron_plan(
@@ -43,7 +40,7 @@ def megatron_plan(
     data = set(of_path.values())
     if len(data) > 1:
         raise ValueError(f"replicas of each set of sites must be equally many; got {sorted(data)}")
-    return _plan(command, topology, list(of_path), data.pop()), num_replicas // len(of_path)
+    return plan_of_paths(command, topology, list(of_path), data.pop()), num_replicas // len(of_path)
 
 
 def _ranks(command: MegatronCommand, topology: Topology, sites: Sequence[int]) -> list[int]:
@@ -78,7 +75,7 @@ def _domain_of(ranks: Sequence[int], topology: Topology, what: str) -> int:
     return found[0]
 
 
-def _stages_in_a_row(command: MegatronCommand, topology: Topology, ranks: Sequence[int]) -> _Path:
+def _stages_in_a_row(command: MegatronCommand, topology: Topology, ranks: Sequence[int]) -> Path:
     size = len(ranks) // command.pipeline
     return tuple(
         _domain_of(ranks[stage * size : (stage + 1) * size], topology, f"stage {stage}")
@@ -88,10 +85,10 @@ def _stages_in_a_row(command: MegatronCommand, topology: Topology, ranks: Sequen
 
 def _replicas_in_a_row(
     command: MegatronCommand, topology: Topology, ranks: Sequence[int]
-) -> dict[_Path, int]:
+) -> dict[Path, int]:
     """Replicas of each path through the sites."""
     size = command.tensor * command.context
-    of_path: dict[_Path, int] = {}
+    of_path: dict[Path, int] = {}
     for first in range(0, len(ranks), size * command.pipeline):
         path = tuple(
             _domain_of(
@@ -115,37 +112,37 @@ def _replicas_in_a_row(
     return of_path
 
 
-def _plan(command: MegatronCommand, topology: Topology, paths: Sequence[_Path], data: int) -> Plan:
-    parallelism = [UNSHARED] * topology.num_domains
-    for path in paths:
-        for domain in dict.fromkeys(path):
-            alone = len(set(path)) == 1
-            parallelism[domain] = Parallelism(
-                tensor=command.tensor,
-                data=data,
-                pipeline=path.count(domain),
-                context=command.context,
-                expert=command.expert,
-                whole_experts=command.whole_experts,
-                sharding="optimiser" if command.shards_optimiser else "none",
-                sequence_parallel=command.sequence_parallel,
-                chunks=command.num_chunks if alone else 1,
-            )
+def plan_of_paths(
+    command: MegatronCommand, topology: Topology, paths: Sequence[Path], data: int
+) -> Plan:
+    """Return the plan of a command whose sets of replicas pass these sites.
+
+    Raises
+    ------
+    ValueError
+        If the optimiser has instances other than these sets.
+    """
     instances = command.optimiser_instances
     if instances not in (1, len(paths)):
         raise ValueError(
             "--num-distributed-optimizer-instances: must be 1 or the "
             f"{len(paths)} sets of sites with replicas; got {instances}"
         )
-    placements = [
-        Placement.of_stages(list(zip(path * command.num_chunks, command.stage_layers, strict=True)))
-        for path in paths
-    ]
+    own = Parallelism(
+        tensor=command.tensor,
+        data=data,
+        context=command.context,
+        expert=command.expert,
+        whole_experts=command.whole_experts,
+        sharding="optimiser" if command.shards_optimiser else "none",
+        sequence_parallel=command.sequence_parallel,
+    )
+    placements = [placement_on_path(path, command.stage_layers) for path in paths]
     return Plan(
         placement=placements[0],
         replicas=tuple(placements[1:]),
         schedule=command.schedule,
-        parallelism=tuple(parallelism),
+        parallelism=parallelism_on_paths(topology, paths, own, command.num_chunks),
         exchange=GradientExchange(
             overlapped=command.overlaps_gradients,
             sharded=command.shards_optimiser and len(paths) > 1 and instances == 1,

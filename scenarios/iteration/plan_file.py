@@ -1,12 +1,13 @@
-"""Plans from files: of this project, of Sailor, and command lines of Megatron-LM."""
+"""Plans from files: of this project, of Sailor, of Megatron-LM's command lines, and of launches."""
 
-from collections.abc import Set
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Mapping, Set
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 from agents.decision.bound_plan import BoundPlan
 from agents.decision.plan_document import is_document, read_document, write_document
 from agents.judge.step_times import mean_step
+from agents.trainers.megatron_arguments import MegatronCommand
 from agents.trainers.plan_checks import check_plan
 from agents.trainers.table import trainer_named
 from des import NO_CORRECTIONS, IterationResult, Plan, Topology, Workload, check_memory
@@ -17,9 +18,18 @@ from des.job.models import architecture_named, architecture_workload
 from des.plan.synchronisation import agree_every_step
 from scenarios.iteration.iteration_config import Config
 from scenarios.iteration.iteration_scenario import IterationScenario, iteration_world
-from scenarios.iteration.megatron_command import MegatronCommand, read_megatron
+from scenarios.iteration.launch_folder import (
+    ARGUMENTS,
+    HOSTS,
+    PLAN,
+    LaunchedPlan,
+    read_megatron_launch,
+    said_plan,
+)
+from scenarios.iteration.megatron_command import read_megatron
 from scenarios.iteration.megatron_plan import megatron_plan
 from scenarios.iteration.sailor_plan import is_sailor, read_sailor, sailor_plan
+from scenarios.iteration.torchtitan_launch import CONFIG, ORDERS, REPLICA, read_torchtitan_launch
 
 _SHOWN = frozenset({"json", "plan", "out", "figures", "parquet"})
 """Flags that say how results are shown."""
@@ -34,6 +44,15 @@ _JOB = frozenset({"job", "num_layers", "tokens_per_step", "microbatches", "micro
     "precision",
     "gradient_precision",
 }
+
+_OF_LAUNCH = (PLAN, HOSTS, ARGUMENTS, CONFIG, ORDERS)
+"""Files of a launch that are read."""
+
+LAUNCHES: Mapping[str, Callable[[Mapping[str, str]], LaunchedPlan]] = {
+    "megatron": read_megatron_launch,
+    "torchtitan": read_torchtitan_launch,
+}
+"""Readers of the files of a launch, by trainer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,6 +123,9 @@ def read_plan_file(path: Path, config: Config, given: Set[str]) -> FilePlan:
     ValueError
         If the file is none of a plan, naming what is wrong in it; or the plan does not fit.
     """
+    if path.is_dir():
+        _refuse(given - _SHOWN)
+        return _of_launch(path)
     text = read_text(path, "plan ")
     is_json = text.lstrip()[:1] in ("{", "[")
     try:
@@ -113,7 +135,7 @@ def read_plan_file(path: Path, config: Config, given: Set[str]) -> FilePlan:
         content = parse_json(text)
         if is_document(content):
             _refuse(given - _SHOWN)
-            return _of_document(read_document(content))
+            return file_plan(read_document(content), "complete plan")
         if is_sailor(content):
             _refuse(given - _SHOWN - _WORLD - _JOB)
             return _of_sailor(content, config)
@@ -133,7 +155,8 @@ def _refuse(flags: Set[str]) -> None:
         raise UsageError(f"{name.replace('_', '-')} must not be given with plan, which says it")
 
 
-def _of_document(bound: BoundPlan) -> FilePlan:
+def file_plan(bound: BoundPlan, form: str) -> FilePlan:
+    """Return a complete plan as one that was read from a file of some form."""
     return FilePlan(
         scenario=IterationScenario(
             topology=bound.topology,
@@ -142,10 +165,46 @@ def _of_document(bound: BoundPlan) -> FilePlan:
             corrections=bound.corrections,
             seed=None,
         ),
-        form="complete plan",
+        form=form,
         trainer=bound.trainer,
         said_step_s=bound.step_s,
     )
+
+
+def launch_plan(files: Mapping[str, str]) -> FilePlan:
+    """Return the plan that a trainer would run with the files of a launch.
+
+    Raises
+    ------
+    ValueError
+        If a file is missing or wrong, or the trainer cannot run the plan.
+    """
+    trainer = said_plan(files).trainer
+    if trainer not in LAUNCHES:
+        raise ValueError(
+            f"{PLAN}: trainer must be one of {', '.join(LAUNCHES)}, whose files are read; "
+            f"got {trainer!r}"
+        )
+    read = LAUNCHES[trainer](files)
+    parts = read.said.topology, read.workload, read.plan
+    found = _checked(f"launch of {trainer_named(trainer).title}", trainer, None, parts)
+    return replace(
+        found,
+        scenario=replace(found.scenario, corrections=read.said.corrections),
+        said_step_s=read.said.step_s,
+    )
+
+
+def _of_launch(folder: Path) -> FilePlan:
+    files = {
+        path.relative_to(folder).as_posix(): read_text(path, "launch ")
+        for name in _OF_LAUNCH
+        for path in sorted((*folder.glob(name), *folder.glob(f"{REPLICA}*/{name}")))
+    }
+    try:
+        return launch_plan(files)
+    except ValueError as error:
+        raise ValueError(f"{folder}: {error}") from error
 
 
 def _of_megatron(command: MegatronCommand, config: Config, given: Set[str]) -> FilePlan:
@@ -170,7 +229,9 @@ def _of_megatron(command: MegatronCommand, config: Config, given: Set[str]) -> F
         precision=command.precision,
         gradient_precision=command.gradient_precision,
     )
-    return _checked("command line of Megatron-LM", "megatron", config, (topology, workload, plan))
+    return _checked(
+        "command line of Megatron-LM", "megatron", config.seed, (topology, workload, plan)
+    )
 
 
 def _of_sailor(content: object, config: Config) -> FilePlan:
@@ -196,11 +257,11 @@ def _of_sailor(content: object, config: Config) -> FilePlan:
         precision=config.precision,
         gradient_precision=config.gradient_precision,
     )
-    return _checked("plan of Sailor", "reference", config, (topology, workload, plan))
+    return _checked("plan of Sailor", "reference", config.seed, (topology, workload, plan))
 
 
 def _checked(
-    form: str, trainer: str, config: Config, parts: tuple[Topology, Workload, Plan]
+    form: str, trainer: str, seed: int | None, parts: tuple[Topology, Workload, Plan]
 ) -> FilePlan:
     """Refuse a plan that the trainer cannot run, or that does not fit."""
     topology, workload, plan = parts
@@ -212,7 +273,7 @@ def _checked(
         workload=workload,
         plan=plan,
         corrections=NO_CORRECTIONS,
-        seed=config.seed,
+        seed=seed,
     )
     return FilePlan(scenario=scenario, form=form, trainer=trainer)
 

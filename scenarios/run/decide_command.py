@@ -1,13 +1,15 @@
-"""One scheduling decision, as `agents.decide` makes it, with a report of it."""
+"""One scheduling decision, as `agents.decide` makes it, with a report of it and launch files."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from agents import decide
 from agents.answer import config as answer_config
+from agents.trainers.table import trainer_named
 from des.base.atomic_write import write_together
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
 from des.base.flags import option, parse_given
@@ -15,6 +17,7 @@ from des.base.lazy import lazy_imports
 from des.base.spelling import SPELLING
 from scenarios.frame.outputs import REPORT, OutputChoice, figures_option
 from scenarios.frame.repeat import repeat_command, repeated_settings
+from scenarios.launch import command as launch_command
 
 with lazy_imports(__name__):
     from agents.answer.bound_answer import BoundAnswer
@@ -22,13 +25,16 @@ with lazy_imports(__name__):
 
 PROG = "python -m scenarios.decide"
 _EPILOG = f"""\
-Prints a decision, --json for programs, and writes a report of it to --report.
+Prints a decision, --json for programs, and writes a report of it to --report and what the trainer
+takes to run it to --launch.
 
 examples:
   {PROG} --network east_central_west --report runs/decision.html
       a first decision for Llama 2 70B, with map, plan and rivals as figures
   {PROG} --network now.yaml --last plan.json --report runs/decision.html --figures pdf
       whether to leave a plan in force, and the figures as PDF beside the page
+  {PROG} --network now.yaml --launch launch --hosts hosts.yaml
+      a first decision, with all files to start it on these hosts; see `eastwest launch --help`
 
 exit codes: 0 decided; 2 bad input, or no plan fits;
   {EXIT_CODES}
@@ -43,8 +49,13 @@ class Config(answer_config.Config):
         None, "page to write; its figures go beside it in the formats of --figures"
     )
     figures: tuple[str, ...] = figures_option()
+    launch: Path | None = option(
+        None, "folder for what the trainer takes to run the plan; must be new or empty"
+    )
+    hosts: Path | None = option(None, f"with --launch: {launch_command.HOSTS_HELP}", is_file=True)
 
     def __post_init__(self) -> None:
+        self._check_launch()
         if self.report is None:
             return
         if self.stream or self.is_by_policies_alone:
@@ -54,6 +65,18 @@ class Config(answer_config.Config):
             )
         if self.report.suffix != ".html":
             raise UsageError(f"{PROG}: report must end in .html, got {self.report}")
+
+    def _check_launch(self) -> None:
+        if self.launch is None:
+            if self.hosts is not None:
+                raise UsageError(f"{PROG}: hosts must come with launch, got {self.hosts} alone")
+            return
+        if self.stream or trainer_named(self.trainer).is_ideal:
+            raise UsageError(
+                f"{PROG}: launch must be left out with stream, and where the trainer is ideal, as "
+                f"nothing runs such a plan; got {self.launch}"
+            )
+        launch_command.require_new(self.launch)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -73,6 +96,10 @@ def _command(argv: Sequence[str] | None) -> int:
         for answer in answers:
             page = decide_report.decision_report(answer, repeated_settings(config), command)
             _write(config.report, choice.report_files(page))
+    for answer in answers:
+        if config.launch is not None:
+            said = launch_command.write_launch(answer.best.bound, config.hosts, config.launch)
+            sys.stderr.write(f"{said}\n")
     return code
 
 

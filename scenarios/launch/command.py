@@ -1,0 +1,122 @@
+"""Write what a trainer takes to run a plan: arguments, hosts, schedule, NCCL, and checks."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from des.base.command import EXIT_CODES, UsageError, exit_code_of
+from des.base.document import DOCUMENT
+from des.base.flags import JsonFlag, option, parse, required
+from des.base.lazy import lazy_imports
+from des.base.text_files import read_json
+
+with lazy_imports(__name__):
+    from agents.decision import plan_document
+    from agents.decision.bound_plan import BoundPlan
+    from scenarios.launch import launch_files
+
+PROG = "python -m scenarios.launch"
+HOSTS_HELP = (
+    "hosts of the sites, in the order of the servers of the plan: YAML, such as "
+    "'East: [e0, e1]' or 'East: {hosts: [e0, e1], gpus: 8}', or lines of a site, a host and, if "
+    "need be, its GPUs"
+)
+_EXAMPLES = f"""\
+examples:
+  python -m scenarios.launch plan.json --out launch
+      a plan of `eastwest decide --json` for its trainer, on hosts named <site>-<n>
+  python -m scenarios.launch plan.json --hosts hosts.yaml --out launch
+      on the hosts of the file
+  python -m scenarios.launch plan.json --trainer torchtitan --out launch
+      for another trainer, where it can run the plan
+  python -m scenarios.simulate --plan launch
+      the time of a step of what the files say
+
+files written to --out:
+  README.md     which site is which stage, how to start, borders, what the trainer is not told
+  plan.json     the complete plan
+  hosts.txt     hosts in the order of their node ranks; launch.sh starts one, SITE.sbatch all of one
+  args.txt      flags of Megatron-LM; or config.toml, schedule.csv, eastwest_config.py of torchtitan
+  nccl.env      settings of NCCL for the borders
+  preflight.sh  checks of the hosts of every border, of borders.tsv
+  replica-N/    all of these but the plan for each replica of DiLoCo, with lighthouse.sh for all
+
+exit codes: 0 done; 2 a flag or a file is wrong, or the trainer cannot be told the plan;
+  {EXIT_CODES}
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config(JsonFlag):
+    """Settings of a launch; the fields are the flags."""
+
+    plan: Path = required("complete plan, of `eastwest decide --json`", is_positional=True)
+    out: Path = required("folder for the files; must be new or empty")
+    trainer: str | None = option(None, "megatron or torchtitan", default_text="the plan's")
+    hosts: Path | None = option(None, HOSTS_HELP, is_file=True, default_text="placeholders")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit code."""
+    return exit_code_of(lambda: _command(argv))
+
+
+def _command(argv: Sequence[str] | None) -> None:
+    config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES)
+    require_new(config.out)
+    content = read_json(config.plan)
+    try:
+        bound = plan_document.read_document(content)
+    except ValueError as error:
+        raise ValueError(f"{config.plan}: {error}") from error
+    if config.trainer is not None:
+        bound = launch_files.for_trainer(bound, config.trainer)
+    sys.stdout.write(write_launch(bound, config.hosts, config.out) + "\n")
+
+
+def require_new(folder: Path) -> None:
+    """Refuse a folder that has something in it.
+
+    Raises
+    ------
+    UsageError
+        Naming it.
+    """
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise UsageError(f"{folder}: must be a new or empty folder, got one that is not")
+
+
+def write_launch(bound: BoundPlan, hosts: Path | None, folder: Path) -> str:
+    """Write the files of a launch, all or none, and return what they are in a sentence.
+
+    Raises
+    ------
+    ValueError
+        If the trainer cannot be told the plan, hosts are wrong, or files cannot be written.
+    """
+    launch = launch_files.launch_files(bound, hosts)
+    growing = folder.with_name(f".{folder.name}.tmp")
+    try:
+        shutil.rmtree(growing, ignore_errors=True)
+        for name, text in launch.files.items():
+            path = growing / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+            path.chmod(0o755 if name in launch.executables else 0o644)
+        growing.rename(folder)
+    except OSError as error:
+        raise ValueError(f"{folder}: cannot be written: {error.strerror}") from error
+    finally:
+        shutil.rmtree(growing, ignore_errors=True)
+    is_equal = launch.step_s == bound.step_s
+    compared = "as the plan" if is_equal else f"{launch.step_s / bound.step_s - 1.0:+.3%}"
+    DOCUMENT.add(step_s=launch.step_s, said_step_s=bound.step_s, files=sorted(launch.files))
+    placeholders = "" if hosts else "; hosts are placeholders, <site>-<n>: give --hosts"
+    return (
+        f"written: {folder}, {len(launch.files)} files for {bound.trainer}: "
+        f"{launch.step_s!r} s a step, {compared}{placeholders}"
+    )

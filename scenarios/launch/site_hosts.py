@@ -1,0 +1,121 @@
+"""Hosts of the sites of a plan: from a file of the user, or placeholders."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from agents.decision.bound_plan import BoundPlan
+from agents.trainers.plan_checks import MOST_ASSUMED_TENSOR, domains_in_use
+from des.base.text_files import read_text, read_yaml
+from scenarios.iteration.launch_folder import HOST_NAME
+
+_Given = tuple[list[str], int | None]
+"""Hosts of a site as a file has them, and GPUs of each where it says them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SiteHosts:
+    """Hosts of a site, in the order of the servers of a plan, and GPUs of each."""
+
+    names: tuple[str, ...]
+    num_gpus: int
+
+
+def hosts_of_sites(bound: BoundPlan, path: Path | None) -> dict[int, SiteHosts]:
+    """Return the hosts of each domain in use: those of a file, or placeholders ``<site>-<n>``.
+
+    Raises
+    ------
+    ValueError
+        If a name is none of a host, hosts are too few, or come twice; naming the file.
+    """
+    given = {} if path is None else _read(path)
+    source = "hosts" if path is None else f"--hosts {path}"
+    domains = {index: bound.topology.domains[index] for index in domains_in_use(bound.plan)}
+    for site in given:
+        if site not in bound.topology.index_of:
+            known = ", ".join(bound.topology.index_of)
+            raise ValueError(f"{source}: sites must be some of {known}; got {site!r}")
+    found = {
+        index: _hosts(bound, index, given.get(domain.name), path)
+        for index, domain in domains.items()
+    }
+    seen: set[str] = set()
+    for own in found.values():
+        for name in own.names:
+            if re.fullmatch(HOST_NAME, name) is None:
+                raise ValueError(
+                    f"{source}: names of hosts must be of letters, digits, points and hyphens; "
+                    f"got {name!r}"
+                    + ("" if path else ", for want of --hosts, which names the hosts of each site")
+                )
+            if name in seen:
+                raise ValueError(f"{source}: each host must be given once, got {name} twice")
+            seen.add(name)
+    return found
+
+
+def _hosts(bound: BoundPlan, index: int, given: _Given | None, path: Path | None) -> SiteHosts:
+    """Hosts of one domain, as many as its plan needs."""
+    source, domain = f"--hosts {path}", bound.topology.domains[index]
+    names, num_gpus = given or ([], None)
+    known = None if domain.nodes is None else domain.nodes.gpus_per_node
+    own = bound.plan.parallelism[index]
+    size = known or num_gpus or min(MOST_ASSUMED_TENSOR, domain.num_gpus)
+    if num_gpus not in (None, size):
+        raise ValueError(
+            f"{source}: hosts of {domain.name} must have the {size} GPUs of its servers; "
+            f"got {num_gpus}"
+        )
+    needed = -(-own.pipeline * own.gpus_per_device // size)
+    if path is not None and len(names) < needed:
+        raise ValueError(
+            f"{source}: {domain.name} must have at least {needed} hosts, for the servers of the "
+            f"plan; got {len(names)}"
+        )
+    names = names or [f"{domain.name}-{number}" for number in range(needed)]
+    return SiteHosts(names=tuple(names[:needed]), num_gpus=size)
+
+
+def _read(path: Path) -> dict[str, _Given]:
+    """Names of the hosts of each site, and their GPUs where they are given."""
+    if path.suffix in (".yaml", ".yml"):
+        content = read_yaml(path)
+        if not isinstance(content, Mapping):
+            raise ValueError(f"{path}: must be a mapping of sites to hosts, got {content!r}")
+        return {str(site): _of_value(path, str(site), own) for site, own in content.items()}
+    found: dict[str, _Given] = {}
+    for number, line in enumerate(read_text(path, "hosts ").splitlines(), start=1):
+        words = line.partition("#")[0].split()
+        if not words:
+            continue
+        if len(words) not in (2, 3) or (
+            words[2:] and not re.fullmatch("[1-9][0-9]{0,5}", words[2])
+        ):
+            raise ValueError(
+                f"{path}, line {number}: must be a site, a host and, if need be, its GPUs, with "
+                f"spaces between and none in names; got {line.strip()!r}"
+            )
+        names, num_gpus = found.setdefault(words[0], ([], int(words[2]) if words[2:] else None))
+        names.append(words[1])
+        if words[2:] and int(words[2]) != num_gpus:
+            raise ValueError(
+                f"{path}, line {number}: hosts of {words[0]} must have equally many GPUs, got "
+                f"{words[2]} and {num_gpus}"
+            )
+    return found
+
+
+def _of_value(path: Path, site: str, own: object) -> _Given:
+    """Hosts of a site in YAML: a list, or a mapping with ``hosts`` and ``gpus``."""
+    names, num_gpus = own, None
+    if isinstance(own, Mapping) and set(own) <= {"hosts", "gpus"}:
+        names, num_gpus = own.get("hosts"), own.get("gpus")
+    is_count = num_gpus is None or (type(num_gpus) is int and num_gpus > 0)
+    if not is_count or not isinstance(names, list) or not all(isinstance(x, str) for x in names):
+        raise ValueError(
+            f"{path}: {site} must be a list of hosts, or have hosts, a list, and gpus, a count; "
+            f"got {own!r}"
+        )
+    return names, num_gpus
