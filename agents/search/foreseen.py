@@ -10,6 +10,9 @@ from agents.search.kernels.levels import write_foreseen_s
 from agents.search.kernels.records import SiteLevels, SiteMemory, TimingRules
 from agents.search.settings import BoundSetting, differences
 
+_ROUNDING = 1.0 - 1e-9
+"""Part of a bound that is left for sums in another order."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class ForeseenTimes:
@@ -28,6 +31,15 @@ class ForeseenTimes:
     memory: SiteMemory
     orders: np.ndarray
     paces: np.ndarray
+
+    @property
+    def alone_s(self) -> float:
+        """Time below which no pipeline of one site is, if its devices were always busy. [s]
+
+        A whole backward pass takes no longer than its two halves.
+        """
+        whole_s = self.orders[:, :1] * self.num_layers * self.levels.layer_s
+        return float((whole_s / np.maximum(self.levels.num_devices, 1)).min()) * _ROUNDING
 
     def at_s(self, chain: Chain, num_microbatches: np.ndarray | None = None) -> np.ndarray:
         """Times of some sites under each setting, see `levels.foreseen_s`, (settings,). [s]
