@@ -61,7 +61,7 @@ def _least_s(desk: SearchDesk, table: SettingTable) -> np.ndarray:
     first = [own[0] for own in table.of_copies]
 
     def work_out() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        whole_s = np.array([desk.tables.fluid_s(one) for one in first])
+        whole_s = desk.tables.fluid_s(first)
         with np.errstate(divide="ignore"):
             fluid_s = 1.0 / (1.0 / whole_s).sum(axis=1)
         workloads = [one.workload(desk.job) for one in first]
@@ -86,7 +86,7 @@ def least_way_s(desk: SearchDesk, num_bytes: float) -> float:
 def _fluid_s(desk: SearchDesk, setting: BoundSetting) -> float:
     """Time of an iteration if all devices of all sites were always busy. [s]"""
     with np.errstate(divide="ignore"):
-        return float(1.0 / (1.0 / desk.tables.fluid_s(setting)).sum())
+        return float(1.0 / (1.0 / desk.tables.fluid_s([setting])).sum())
 
 
 def _bytes_round(setting: BoundSetting, workload: Workload) -> float:
