@@ -171,22 +171,27 @@ def _case(
     shared: SharedParts,
 ) -> OtherCase:
     """Search again; the plan chosen is a candidate where all its sites are there."""
-    in_force, present_s, misfit = None, None, ""
-    if asked.topology.num_domains == bound.topology.num_domains:
+    in_force, present_s, misfit, reason = None, None, "", ""
+    is_there = asked.topology.num_domains == bound.topology.num_domains
+    if is_there:
+        try:
+            in_force = replace(bound, topology=asked.topology, corrections=asked.corrections)
+        except ValueError as error:
+            reason = str(error)
+    row = kept = None
+    try:
+        found = search_bound(asked, objective, in_force=in_force, shared=shared, is_best_alone=True)
+        row, kept = found.best, found.in_force
+    except ValueError as error:
+        misfit = str(error)
+    if kept is not None:
+        present_s = kept.figures.step_s
+    elif is_there:
         try:
             present_s = _present_s(bound, asked.topology, asked.corrections)
-            in_force = replace(
-                bound, topology=asked.topology, corrections=asked.corrections, step_s=present_s
-            )
         except ValueError as error:
-            misfit = str(error)
-    try:
-        row = search_bound(
-            asked, objective, in_force=in_force, shared=shared, is_best_alone=True
-        ).best
-    except ValueError as error:
-        return OtherCase(title=title, row=None, present_s=present_s, misfit=str(error))
-    return OtherCase(title=title, row=row, present_s=present_s, misfit=misfit)
+            reason = str(error)
+    return OtherCase(title=title, row=row, present_s=present_s, misfit=misfit or reason)
 
 
 def _present_s(bound: BoundPlan, topology: Topology, corrections: Corrections) -> float:

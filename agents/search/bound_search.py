@@ -10,7 +10,6 @@ from agents.decision.token_prices import is_never_published
 from agents.search.bound_rows import (
     BoundRow,
     PlanKind,
-    kind_of_chains,
     row_in_force,
     row_of_candidate,
     row_of_plan,
@@ -18,29 +17,18 @@ from agents.search.bound_rows import (
 from agents.search.bounds import work_bound_s
 from agents.search.candidates import Candidate
 from agents.search.chains import Chain
-from agents.search.copy_search import CopySetSearch, outer_modes
+from agents.search.copy_search import CopySetSearch
 from agents.search.copy_sets import CopySet
 from agents.search.desk import SearchDesk
+from agents.search.exact_rows import MOST_REFINED, ExactRows, layers_key
 from agents.search.exchanges import other_exchanges
 from agents.search.misfits import least_shortfall
 from agents.search.objective import PlanObjective
+from agents.search.outer_modes import outer_modes
 from agents.search.search import PlanRequest, bound_settings, candidates_of, settings_of
 from agents.search.settings import unpaced_schedules
 from agents.search.shared_parts import SharedParts
 from des import EVERY_STEP, InfeasiblePlacementError
-
-_MOST_POLISHED = 8
-"""Candidates of a kind whose layers are moved by times of whole iterations: where sends block, that
-gains up to a tenth, so a later one may become the best."""
-
-_MOST_EXACT = 8
-"""Candidates of a kind that are simulated as whole plans."""
-
-_ROUNDING = 1e-9
-"""Share by which times that are equal but for rounding may differ."""
-
-_MOST_REFINED = 3
-"""Best plans that are tried with schedules made for each of them."""
 
 _MOST_PASSES = 4000
 """Most microbatches times stages of plans for which such schedules are made unasked."""
@@ -53,12 +41,14 @@ _NEAR = 1.3
 class BoundFound:
     """Result of a search: the best row first, then the best of every other kind.
 
-    ``conditional`` are quicker plans whose price in tokens is beyond what is published.
+    ``conditional`` are quicker plans whose price in tokens is beyond what is published;
+    ``in_force`` is the row of the plan in force.
     """
 
     rows: tuple[BoundRow, ...]
     num_judged: int
     conditional: tuple[BoundRow, ...] = ()
+    in_force: BoundRow | None = None
 
     @property
     def best(self) -> BoundRow:
@@ -86,7 +76,8 @@ def search_bound(
     shared
         What searches of other worlds, jobs or trainers have worked out; None: all is worked out.
     is_best_alone
-        Leave out plans whose price in tokens is beyond what is published, which are never the best.
+        Leave out what is never the best: plans whose price in tokens is beyond what is published,
+        and, where time alone counts, single sites and candidates slower than another one.
 
     Raises
     ------
@@ -98,20 +89,26 @@ def search_bound(
     aim = objective or PlanObjective()
     aim.require_prices(request.topology)
     desk = _desk(request, shared)
-    found = candidates_of(request, desk, by_sites=not aim.is_time_alone, among=among)
-    refusals: list[str] = []
-    is_time_alone = aim.is_time_alone and aim.most_s == math.inf
-    rows = [
-        row
-        for group in found.groups
-        for row in _exact_rows(request, desk, group, refusals, is_time_alone=is_time_alone)
-    ]
-    rows = _refined(request, desk, rows)
     kept = None if in_force is None else row_in_force(request, in_force)
-    rows += [] if kept is None else [kept]
+    is_time_alone = aim.is_time_alone and aim.most_s == math.inf
+    for is_short in (True, False) if is_best_alone and is_time_alone else (False,):
+        found = candidates_of(
+            request, desk, by_sites=not aim.is_time_alone, among=among, is_best_alone=is_short
+        )
+        exact = ExactRows(
+            request=request, desk=desk, kept=kept, is_time_alone=is_time_alone, is_short=is_short
+        )
+        rows = _refined(request, desk, [row for group in found.groups for row in exact.of(group)])
+        rows += [] if kept is None else [kept]
+        if not found.alone_s <= min((row.figures.step_s for row in rows), default=math.inf):
+            break
     if not rows:
         every = list(bound_settings(request, fits=False))
-        said = refusals[0] if refusals else least_shortfall(desk, every, request.trainer.name)
+        said = (
+            exact.refusals[0]
+            if exact.refusals
+            else least_shortfall(desk, every, request.trainer.name)
+        )
         raise InfeasiblePlacementError(said)
     before = desk.num_judged[0]
     if among is None:
@@ -128,6 +125,7 @@ def search_bound(
         conditional=tuple(
             row for row in best_of_kinds(aim, beyond) if row.figures.step_s < best[0].figures.loss_s
         ),
+        in_force=kept,
     )
 
 
@@ -158,8 +156,8 @@ def _refined(request: PlanRequest, desk: SearchDesk, rows: list[BoundRow]) -> li
         own = row.candidate
         assert isinstance(own, Candidate), "copies that differ come later"
         setting = own.setting
-        is_tried = len(tried) < _MOST_REFINED or row.kind not in kinds
-        if not is_tried or (layers := _key_of(own, with_schedule=False)) in tried:
+        is_tried = len(tried) < MOST_REFINED or row.kind not in kinds
+        if not is_tried or (layers := layers_key(own)) in tried:
             continue
         kinds.add(row.kind)
         tried.add(layers)
@@ -248,48 +246,3 @@ def _run(request: PlanRequest, sets: Sequence[CopySet]) -> Iterator[BoundRow]:
     """Rows of the sets that the trainer runs and that fit, in their order."""
     rows = (row_of_candidate(request, one) for one in sets)
     return (row for row in rows if isinstance(row, BoundRow))
-
-
-def _exact_rows(
-    request: PlanRequest,
-    desk: SearchDesk,
-    candidates: Sequence[Candidate],
-    refusals: list[str],
-    *,
-    is_time_alone: bool,
-) -> list[BoundRow]:
-    """Rows of the best candidates that the trainer runs and that fit; notes why others do not.
-
-    Where time alone counts, those that are estimated to take longer than a row are left out.
-    """
-    rows: list[BoundRow] = []
-    least = _MOST_REFINED if unpaced_schedules(request.trainer, request.schedules) else 0
-    candidates = list({_key_of(one): one for one in reversed(candidates)}.values())[::-1]
-    polished = [
-        desk.polished(one) if at < _MOST_POLISHED else one for at, one in enumerate(candidates)
-    ]
-    quickest_s: dict[PlanKind, float] = {}
-    for at in sorted(range(len(candidates)), key=lambda at: polished[at].estimate_s):
-        if len(rows) == _MOST_EXACT:
-            break
-        kind = kind_of_chains(candidates[at].chains)
-        limit_s = quickest_s.get(kind, math.inf) * (1.0 + _ROUNDING)
-        if is_time_alone and len(rows) >= least and polished[at].estimate_s > limit_s:
-            continue
-        for one in dict.fromkeys((polished[at], candidates[at])):
-            row = row_of_candidate(request, one)
-            if isinstance(row, BoundRow):
-                rows.append(row)
-                quickest_s[kind] = min(row.figures.step_s, quickest_s.get(kind, math.inf))
-                break
-            refusals.append(row)
-    return rows
-
-
-def _key_of(candidate: Candidate, *, with_schedule: bool = True) -> tuple[object, ...]:
-    """All of a candidate that tells its plan; a pipeline of one stage is alike in any order."""
-    setting = candidate.setting
-    is_ordered = with_schedule and candidate.num_workers > 1
-    order = (setting.schedule, setting.group_factor) if is_ordered else ()
-    sizes = setting.degrees, setting.microbatch_size, setting.recomputation
-    return *sizes, order, candidate.chains, candidate.splits, candidate.stage_layers

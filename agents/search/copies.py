@@ -52,7 +52,7 @@ def copies_of(desk: SearchDesk, table: SettingTable, limit_s: float) -> list[Can
 def least_exchange_s(desk: SearchDesk, setting: BoundSetting) -> float:
     """Time that two copies need at least to sum up over the best link. [s]"""
     workload = setting.workload(desk.job)
-    quickest_s = _least_way_s(desk, workload.message_bytes)
+    quickest_s = least_way_s(desk, workload.message_bytes)
     return 0.5 * _bytes_round(setting, workload) * quickest_s / workload.message_bytes
 
 
@@ -61,7 +61,7 @@ def _least_s(desk: SearchDesk, table: SettingTable) -> np.ndarray:
     first = [own[0] for own in table.of_copies]
 
     def work_out() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        whole_s = np.array([desk.tables.fluid_s(one) for one in first])
+        whole_s = desk.tables.fluid_s(first)
         with np.errstate(divide="ignore"):
             fluid_s = 1.0 / (1.0 / whole_s).sum(axis=1)
         workloads = [one.workload(desk.job) for one in first]
@@ -71,12 +71,12 @@ def _least_s(desk: SearchDesk, table: SettingTable) -> np.ndarray:
     key = "copies", desk.tables.sites_number, table
     fluid_s, rounds, message_bytes = desk.shared.part(key, work_out)
     sizes, size_of = np.unique(message_bytes, return_inverse=True)
-    quickest_s = np.array([_least_way_s(desk, size) for size in sizes.tolist()])[size_of]
+    quickest_s = np.array([least_way_s(desk, size) for size in sizes.tolist()])[size_of]
     least_s: np.ndarray = np.maximum(fluid_s, 0.5 * rounds * quickest_s / message_bytes)
     return least_s
 
 
-def _least_way_s(desk: SearchDesk, num_bytes: float) -> float:
+def least_way_s(desk: SearchDesk, num_bytes: float) -> float:
     """Transfer of a message on the quickest way between two sites; infinite if none. [s]"""
     ways_s = desk.tables.ways_s(num_bytes)[..., 0]
     apart = ~np.eye(len(ways_s), dtype=bool)
@@ -86,7 +86,7 @@ def _least_way_s(desk: SearchDesk, num_bytes: float) -> float:
 def _fluid_s(desk: SearchDesk, setting: BoundSetting) -> float:
     """Time of an iteration if all devices of all sites were always busy. [s]"""
     with np.errstate(divide="ignore"):
-        return float(1.0 / (1.0 / desk.tables.fluid_s(setting)).sum())
+        return float(1.0 / (1.0 / desk.tables.fluid_s([setting])).sum())
 
 
 def _bytes_round(setting: BoundSetting, workload: Workload) -> float:

@@ -11,25 +11,19 @@ from itertools import permutations
 
 import numpy as np
 
-from agents.decision.token_prices import PUBLISHED_STEPS, price_of
+from agents.decision.token_prices import price_of
 from agents.search.candidates import Candidate
 from agents.search.chains import Chain, SiteChains, near_chains
-from agents.search.copies import around_ring_s
+from agents.search.copies import around_ring_s, least_way_s
 from agents.search.copy_sets import CopySet, partitions
 from agents.search.desk import SearchDesk
 from agents.search.setting_table import SettingTable
 from agents.search.settings import BoundSetting, together_of
 from agents.trainers.trainer import Trainer
-from des import DiLoCo, StreamingDiLoCo
+from des import Workload
 from des.plan.buckets import bits_on_wire
 from des.plan.plan import split_evenly
 from des.plan.synchronisation import Synchronisation, agree_every_step
-
-_RARE_STEPS = 100
-"""Steps between exchanges of most published runs, at no published loss of their own."""
-
-_WHOLE_BITS, _LEAST_BITS = 32.0, 4.0
-"""Bits of a value of trainers that have any number."""
 
 _MOST_KEPT = 2
 """Most sets of copies of a way to synchronise that are handed on, the second for misfits."""
@@ -49,26 +43,14 @@ _MOST_ROUNDS = 64
 _SLACK = 1.08
 """Estimates up to this multiple of the best are proposed to all copies."""
 
+_ROUNDING = 1.0 - 1e-9
+"""Part of a bound that is left for sums in another order."""
+
 _NEAR = 1.6
 """Copies may take this multiple of the limit until their shares and layers are level."""
 
 _Common = tuple[int, str, str]
 """Sequences of a microbatch, recomputation and schedule."""
-
-
-def outer_modes(trainer: Trainer) -> tuple[Synchronisation, ...]:
-    """Ways of a trainer to synchronise seldom: at published prices, and as seldom as is usual."""
-    most = max(trainer.bits, default=_WHOLE_BITS)
-    least = min(trainer.bits, default=_LEAST_BITS)
-    found: list[Synchronisation] = []
-    for steps, bits in ((PUBLISHED_STEPS, most), (_RARE_STEPS, least)):
-        if "diloco" in trainer.synchronisations:
-            behind = trainer.exchanges_behind_backward
-            mode = DiLoCo(steps_between=steps, bits_per_value=bits, behind_backward=behind)
-            found.append(mode)
-        if "streaming_diloco" in trainer.synchronisations:
-            found.append(StreamingDiLoCo(steps_between=steps, bits_per_value=bits))
-    return tuple(found)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,6 +78,8 @@ class CopySetSearch:
     def sets(self, mode: Synchronisation) -> list[CopySet]:
         """The quickest copies that synchronise in one way."""
         desk = self.desk
+        if self._least_exchange_s(mode) * _ROUNDING > _SLACK * self.limit_s * mode.steps_between:
+            return []
         speeds = [domain.peak_flops_per_s for domain in desk.topology.domains]
         found: list[CopySet] = []
         for groups in partitions(speeds, self._away_s):
@@ -103,6 +87,23 @@ class CopySetSearch:
             found += self._of_groups(groups, rates, mode)
         few = sorted(found, key=self._loss_s)[:_MOST_KEPT]
         return [replace(one, copies=tuple(map(desk.improved, one.copies))) for one in few]
+
+    def _least_exchange_s(self, mode: Synchronisation) -> float:
+        """Time that copies, two at least, need to exchange over the best link alone. [s]"""
+        desk, sizes = self.desk, {together_of(one) for one in self.table.unchunked}
+        workloads = [
+            desk.job.workload(size, "flash", self.trainer.gradient_precision) for size in sizes
+        ]
+        return min(
+            (
+                0.5
+                * _exchanged_bytes(one, mode)
+                * least_way_s(desk, one.message_bytes)
+                / one.message_bytes
+                for one in workloads
+            ),
+            default=0.0,
+        )
 
     def _loss_s(self, one: CopySet) -> float:
         """Time of a step of unchanged training that leads as far. [s]"""
@@ -239,8 +240,7 @@ class CopySetSearch:
         """The copies in the order of their quickest ring, where they keep the limit."""
         slowest_s = max(one.estimate_s for one in copies)
         setting, workload = copies[0].setting, copies[0].setting.workload(self.desk.job)
-        parameters = workload.sums_before.num_parameters[-1]
-        num_bytes = 2.0 * parameters * bits_on_wire(workload, mode) / 8.0
+        num_bytes = _exchanged_bytes(workload, mode)
         orders = permutations(copies[1:]) if len(copies) <= _MOST_RINGS else [tuple(copies[1:])]
         ring, summed_s = min(
             (
@@ -255,6 +255,11 @@ class CopySetSearch:
         step_s = _mean_s(slowest_s, summed_s, mode, workload.num_layers)
         if step_s < _SLACK * self.limit_s:
             yield CopySet(copies=ring, synchronisation=mode, estimate_s=step_s)
+
+
+def _exchanged_bytes(workload: Workload, mode: Synchronisation) -> float:
+    """Bytes that would go round a ring without end, there and back."""
+    return 2.0 * workload.sums_before.num_parameters[-1] * bits_on_wire(workload, mode) / 8.0
 
 
 def _mean_s(step_s: float, exchange_s: float, mode: Synchronisation, num_layers: int) -> float:

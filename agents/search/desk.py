@@ -116,15 +116,25 @@ class SearchDesk:
         orders, paces, first, place = self.shared.part(
             key, lambda: schedules_of(settings, [self.rules(one) for one in settings])
         )
-        own = [settings[at] for at in first]
-        levels, memory = zip(*map(self.tables.levels, own), strict=True)
+        levels, memory = self.tables.all_levels(key, [settings[at] for at in first])
         return ForeseenTimes(
             num_layers=self.job.layer_count,
-            levels=SiteLevels(*(np.array(one)[place] for one in zip(*levels, strict=True))),
-            memory=SiteMemory(*(np.array(one)[place] for one in zip(*memory, strict=True))),
+            levels=SiteLevels(*(one[place] for one in levels)),
+            memory=SiteMemory(*(one[place] for one in memory)),
             orders=orders,
             paces=paces,
         )
+
+    def ways(self, table: SettingTable) -> tuple[np.ndarray, np.ndarray]:
+        """Ways between all sites by sizes of messages, and which each family of a table has."""
+        sizes, size_of = self.shared.part(
+            ("sizes", self.tables.bare_number, table),
+            lambda: np.unique(
+                [one.workload(self.job).message_bytes for one in table.smallest],
+                return_inverse=True,
+            ),
+        )
+        return np.array([self.tables.ways_s(size) for size in sizes.tolist()]), size_of
 
     def foreseen_s(self, setting: BoundSetting, sites: Chain) -> float:
         """Time of some sites without any wait, however much memory they have. [s]"""

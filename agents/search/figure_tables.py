@@ -4,7 +4,7 @@ Sites that are alike share them, and settings share what does not depend on thei
 do searches of several worlds, such as a world and the same without one of its links.
 """
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -14,13 +14,11 @@ from agents.decision.training_job import TrainingJob
 from agents.search.figures import (
     hops_between,
     message_ways,
-    outer_state_before_bytes,
-    parameters_before,
     passes_before_s,
-    state_before_bytes,
     sums_and_update_s,
     wires_s,
 )
+from agents.search.job_figures import JobFigures
 from agents.search.kernels.records import SiteFigures, SiteLevels, SiteMemory
 from agents.search.settings import (
     BoundSetting,
@@ -45,24 +43,28 @@ class FigureTables:
     shared: SharedParts
     _ways: dict[float, np.ndarray] = field(default_factory=dict)
     _figures: dict[Hashable, SiteFigures] = field(default_factory=dict)
+    _both: dict[Hashable, list[float]] = field(default_factory=dict)
+
+    @cached_property
+    def _inner_corrections(self) -> Corrections:
+        return replace(
+            self.corrections, wan_bandwidth_factor=1.0, wan_latency_factor=1.0, transport=None
+        )
 
     @cached_property
     def _inside(self) -> int:
         """Number of the job and of the corrections that count inside sites."""
-        inside = replace(
-            self.corrections, wan_bandwidth_factor=1.0, wan_latency_factor=1.0, transport=None
-        )
-        return self.shared.number((self.job, inside))
+        return self.shared.number((self.job, self._inner_corrections))
 
     @cached_property
-    def _job_number(self) -> int:
-        return self.shared.number(self.job)
+    def _of_job(self) -> JobFigures:
+        return JobFigures(job=self.job, shared=self.shared)
 
     @cached_property
     def bare_number(self) -> int:
         """Number of the job and of the sites, corrections and links apart."""
         kinds, kind_of = self._kinds
-        return self.shared.number((self._job_number, kinds, kind_of.tobytes()))
+        return self.shared.number((self._of_job.number, kinds, kind_of.tobytes()))
 
     @cached_property
     def sites_number(self) -> int:
@@ -73,6 +75,12 @@ class FigureTables:
     def _numbers(self) -> list[int]:
         """Number of each kind of site with all that counts inside it."""
         return [self.shared.number((self._inside, kind)) for kind in self._kinds[0]]
+
+    @cached_property
+    def _numbers_of_wires(self) -> list[int]:
+        """The same without what times of layers are corrected by."""
+        plain = replace(self._inner_corrections, compute_time_factor=1.0)
+        return [self.shared.number((self.job, plain, kind)) for kind in self._kinds[0]]
 
     @cached_property
     def _kinds(self) -> tuple[tuple[Domain, ...], np.ndarray]:
@@ -97,34 +105,44 @@ class FigureTables:
 
     def num_devices(self, degrees: Degrees) -> np.ndarray:
         """Stages of some degrees that each site holds, (sites,)."""
+        return self._devices(degrees)[1]
+
+    def _devices(self, degrees: Degrees) -> tuple[list[int], np.ndarray]:
+        """Stages of some degrees that each kind of site holds, and that each site does."""
         kinds, kind_of = self._kinds
-        return self.shared.part(
-            ("devices", self.bare_number, degrees),
-            lambda: np.array([num_stages_of(kind, degrees) for kind in kinds], np.int64)[kind_of],
-        )
 
-    def fluid_s(self, setting: BoundSetting) -> np.ndarray:
-        """Time of an iteration if each site did all and its devices were always busy, (sites,). [s]
+        def work_out() -> tuple[list[int], np.ndarray]:
+            counts = [num_stages_of(kind, degrees) for kind in kinds]
+            return counts, np.array(counts, np.int64)[kind_of]
 
-        Infinite where a site has no device.
+        return self.shared.part(("devices", self.bare_number, degrees), work_out)
+
+    def fluid_s(self, settings: Sequence[BoundSetting]) -> np.ndarray:
+        """Times of iterations if each site did all and its devices were always busy. [s]
+
+        Shaped (settings, sites), infinite where a site has no device.
         """
-        degrees = setting.degrees
-        return self.shared.part(
-            ("fluid", self.sites_number, degrees, setting.microbatch_size, setting.recomputation),
-            lambda: self._fluid_s(setting),
-        )
-
-    def _fluid_s(self, setting: BoundSetting) -> np.ndarray:
-        num_devices = self.num_devices(setting.degrees)
-        count = self.job.num_sequences / together_of(setting)
-        whole_s = count * self._by_site(self._both_s, setting, num_devices)
+        num_devices = np.array([self.num_devices(one.degrees) for one in settings])
+        counts = np.array([[self.job.num_sequences / together_of(one)] for one in settings])
+        whole_s = counts * self._both_s(settings)
         return np.where(num_devices > 0, whole_s / np.maximum(num_devices, 1), np.inf)
 
-    def _both_s(self, setting: BoundSetting, kind: int, count: int) -> np.ndarray:
-        """Time of a forward and a whole backward pass of all layers."""
-        passes_s = self._passes_s(setting, kind, count)
-        both_s: np.ndarray = passes_s[0, -1] + passes_s[1, -1]
-        return both_s
+    def _both_s(self, settings: Sequence[BoundSetting]) -> np.ndarray:
+        """Times of a forward and a whole backward pass of all layers, (settings, sites).
+
+        0 at sites without devices.
+        """
+        found = []
+        for one in settings:
+            key = one.degrees, one.microbatch_size, one.recomputation
+            if key not in self._both:
+                counts = enumerate(self._devices(one.degrees)[0])
+                passes_s = [self._passes_s(one, *each) if each[1] else None for each in counts]
+                self._both[key] = [
+                    0.0 if own is None else own[0, -1] + own[1, -1] for own in passes_s
+                ]
+            found.append(self._both[key])
+        return np.array(found)[:, self._kinds[1]]
 
     def least_work_s(self, setting: BoundSetting) -> np.ndarray:
         """Least time of all passes of a microbatch in each layer, (sites, layers). [s]
@@ -132,7 +150,7 @@ class FigureTables:
         Infinite at sites that have no stage.
         """
         num_devices = self.num_devices(setting.degrees)
-        found = self._by_site(self._work_s, setting, num_devices)
+        found = self._by_site(self._work_s, setting)
         found[num_devices == 0] = np.inf
         return found
 
@@ -144,39 +162,40 @@ class FigureTables:
 
     def levels(self, setting: BoundSetting) -> tuple[SiteLevels, SiteMemory]:
         """Layers that devices of all sites can do in a time, and hold; their memory."""
-        key = "levels", self.sites_number, *differences(setting)
-        return self.shared.part(key, lambda: self._levels(setting))
+        own = differences(setting)
 
-    def _levels(self, setting: BoundSetting) -> tuple[SiteLevels, SiteMemory]:
-        num_devices = self.num_devices(setting.degrees)
-        both_s = self._by_site(self._both_s, setting, num_devices)
+        def work_out() -> tuple[SiteLevels, SiteMemory]:
+            levels, memory = self.all_levels(own, (setting,))
+            return SiteLevels(*(one[0] for one in levels)), SiteMemory(*(one[0] for one in memory))
+
+        return self.shared.part(("levels", self.sites_number, own), work_out)
+
+    def all_levels(
+        self, name: Hashable, settings: Sequence[BoundSetting]
+    ) -> tuple[SiteLevels, SiteMemory]:
+        """`levels` under each of some settings, which parts of searches know by a name."""
+        num_devices, most_layers, memory = self.shared.part(
+            ("held", self.bare_number, name), lambda: self._held(settings)
+        )
+        both_s = self._both_s(settings)
         layer_s = np.where(num_devices > 0, both_s / self.job.layer_count, np.inf)
-        gpus_in, domains = setting.degrees.gpus_in, self.topology.domains
-        room_bytes = np.array([one.gpu_memory_bytes * gpus_in(one) for one in domains])
-        _, needed_bytes, least_bytes = self._layer_bytes(setting)
-        most = np.searchsorted(needed_bytes, room_bytes, side="right") - 1
-        levels = SiteLevels(layer_s, num_devices, np.where(num_devices > 0, most, 0))
-        return levels, SiteMemory(room_bytes, least_bytes)
+        return SiteLevels(layer_s, num_devices, most_layers), memory
 
-    def _layer_bytes(self, setting: BoundSetting) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """State before each layer, also with a microbatch's activations; least of a layer, (2,)."""
-
-        def work_out() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-            kept_bytes = np.array(setting.workload(self.job).sums_before.activation_bytes, float)
-            state_bytes = self._state_bytes(setting)
-            least_bytes = np.diff([state_bytes, kept_bytes]).min(axis=1)
-            return state_bytes, state_bytes + kept_bytes, least_bytes
-
-        return self.shared.part(("bytes", self._job_number, *differences(setting)), work_out)
-
-    def _state_bytes(self, setting: BoundSetting) -> np.ndarray:
-        """Model state of a device before each layer."""
-        parameters, parallelism = self._parameters(setting), setting.degrees.parallelism(1)
-        gradient_bytes = setting.workload(self.job).gradient_bytes
-        found = state_before_bytes(parameters, parallelism, gradient_bytes, setting.num_replicas)
-        if setting.has_outer_state:
-            found = found + outer_state_before_bytes(parameters, parallelism)
-        return found
+    def _held(self, settings: Sequence[BoundSetting]) -> tuple[np.ndarray, np.ndarray, SiteMemory]:
+        """Devices of all sites, layers that one can hold, and its memory, by settings."""
+        num_devices = np.array([self.num_devices(one.degrees) for one in settings])
+        domains = self.topology.domains
+        room_bytes = np.array(
+            [
+                [one.gpu_memory_bytes * own.degrees.gpus_in(one) for one in domains]
+                for own in settings
+            ]
+        )
+        _, needed, least = zip(*map(self._of_job.layer_bytes, settings), strict=True)
+        rows = zip(needed, room_bytes, strict=True)
+        most = np.array([np.searchsorted(row, own, side="right") - 1 for row, own in rows])
+        memory = SiteMemory(room_bytes, np.array(least))
+        return num_devices, np.where(num_devices > 0, most, 0), memory
 
     def representatives(self, sites: Iterable[int]) -> list[int]:
         """The first of some sites of each kind."""
@@ -206,10 +225,13 @@ class FigureTables:
         degrees, workload = setting.degrees, setting.workload(self.job)
         num_devices = self.num_devices(degrees)
         is_there, sums = num_devices > 0, workload.sums_before
-        passes_s = self._by_site(self._passes_s, setting, num_devices)
-        ends_s = self._by_site(self._ends_s, setting, num_devices)
-        wires = self._by_site(self._wires_s, setting, num_devices)
-        (levels, memory), (state_bytes, _, _) = self.levels(setting), self._layer_bytes(setting)
+        passes_s = self._by_site(self._passes_s, setting)
+        ends_s = self._by_site(self._ends_s, setting)
+        wires = self._by_site(self._wires_s, setting)
+        (levels, memory), (state_bytes, _, _) = (
+            self.levels(setting),
+            self._of_job.layer_bytes(setting),
+        )
         kept_bytes = np.array(sums.activation_bytes, float)
         return SiteFigures(
             passes_s=passes_s,
@@ -217,7 +239,7 @@ class FigureTables:
             kept_bytes=np.multiply.outer(is_there, kept_bytes),
             halved_bytes=np.multiply.outer(is_there, np.array(sums.weight_input_bytes, float)),
             room_bytes=np.where(is_there, memory.room_bytes, 1.0),
-            parameters=self._parameters(setting),
+            parameters=self._of_job.parameters(setting),
             sums_s=ends_s[:, :8].reshape(-1, 2, 2, 2).copy(),
             update_s=np.ascontiguousarray(ends_s[:, 8:]),
             num_devices=num_devices,
@@ -232,12 +254,11 @@ class FigureTables:
         self,
         of_kind: Callable[[BoundSetting, int, int], np.ndarray],
         setting: BoundSetting,
-        num_devices: np.ndarray,
     ) -> np.ndarray:
         """Figures of every site, those of sites without devices 0."""
         kinds, kind_of = self._kinds
-        counts = dict(zip(kind_of.tolist(), num_devices.tolist(), strict=True))
-        own = {kind: of_kind(setting, kind, count) for kind, count in counts.items() if count}
+        counts = enumerate(self._devices(setting.degrees)[0])
+        own = {kind: of_kind(setting, kind, count) for kind, count in counts if count}
         first, *others = own.values()
         sizes = first.shape
         if any(one.shape != sizes for one in others):
@@ -284,13 +305,5 @@ class FigureTables:
             domain, parallelism = self._kinds[0][kind], degrees.parallelism(count)
             return wires_s(workload, domain, parallelism, self.corrections)
 
-        key = "wires", self._numbers[kind], degrees, setting.microbatch_size
+        key = "wires", self._numbers_of_wires[kind], degrees, setting.microbatch_size
         return self.shared.part(key, work_out)
-
-    def _parameters(self, setting: BoundSetting) -> np.ndarray:
-        """Parameters before each layer, see `SiteFigures`."""
-        degrees = setting.degrees
-        return self.shared.part(
-            ("parameters", self._job_number, degrees.expert, degrees.copies),
-            lambda: parameters_before(setting.workload(self.job), degrees.parallelism(1)),
-        )

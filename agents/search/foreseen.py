@@ -5,10 +5,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from agents.search.chains import Chain
-from agents.search.kernels.levels import write_foreseen_s
+from agents.search.chains import Chain, SiteChains
+from agents.search.kernels.levels import next_below, write_foreseen_s
 from agents.search.kernels.records import SiteLevels, SiteMemory, TimingRules
 from agents.search.settings import BoundSetting, differences
+
+_ROUNDING = 1.0 - 1e-9
+"""Part of a bound that is left for sums in another order."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,6 +32,15 @@ class ForeseenTimes:
     orders: np.ndarray
     paces: np.ndarray
 
+    @property
+    def alone_s(self) -> float:
+        """Time below which no pipeline of one site is, if its devices were always busy. [s]
+
+        A whole backward pass takes no longer than its two halves.
+        """
+        whole_s = self.orders[:, :1] * self.num_layers * self.levels.layer_s
+        return float((whole_s / np.maximum(self.levels.num_devices, 1)).min()) * _ROUNDING
+
     def at_s(self, chain: Chain, num_microbatches: np.ndarray | None = None) -> np.ndarray:
         """Times of some sites under each setting, see `levels.foreseen_s`, (settings,). [s]
 
@@ -42,6 +54,24 @@ class ForeseenTimes:
             *(np.array(chain), times_s),
         )
         return times_s
+
+    def next_below(
+        self,
+        ways: tuple[np.ndarray, np.ndarray],
+        chains: SiteChains,
+        ranks: np.ndarray,
+        limits_s: tuple[float, float],
+    ) -> tuple[int, tuple[np.ndarray, float]]:
+        """Find the first setting in an order that may keep a limit, see `levels.next_below`.
+
+        Its place in the order comes with the bounds of chains, see `SearchDesk.least_s`.
+        """
+        times_s = np.zeros((len(chains.all), 2))
+        place, least_s = next_below(
+            *(self.levels, self.memory, ways, self.num_layers, self.orders, self.paces),
+            *(chains.rows, chains.lengths, ranks, limits_s, times_s),
+        )
+        return place, (times_s, least_s)
 
 
 def schedules_of(

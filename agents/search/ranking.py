@@ -1,12 +1,13 @@
 """Order in which settings are looked at: by the time that some sites take at least."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from agents.search.chains import Chain
-from agents.search.desk import SearchDesk
+from agents.search.chains import Chain, SiteChains
+from agents.search.desk import LeastTimes, SearchDesk
 from agents.search.setting_table import SettingTable
+from agents.search.settings import BoundSetting
 
 
 def ranked_families(
@@ -17,12 +18,40 @@ def ranked_families(
     ``reaches`` are sets of sites, of which the quickest counts. The size of groups is no part of a
     bound.
     """
+    bounds_s, order = _ranked(desk, table, reaches)
+    yield from zip(bounds_s.tolist(), order.tolist(), strict=True)
+
+
+def families_below(
+    desk: SearchDesk,
+    table: SettingTable,
+    all_of: Sequence[Chain],
+    limits_s: Callable[[], tuple[float, float]],
+) -> Iterator[tuple[float, list[BoundSetting], LeastTimes]]:
+    """Bounds of families under which chains may keep limits, the quickest first; bounds of chains.
+
+    ``limits_s`` are those of one chunk and of several, which may fall from one family to the next.
+    """
+    chains, foreseen = SiteChains.of(all_of), desk.foreseen(table, table.smallest)
+    bounds_s, order = _ranked(desk, table, reaches_of(desk, all_of))
+    ways = desk.ways(table)
+    while len(order):
+        place, least = foreseen.next_below(ways, chains, order, limits_s())
+        if place < len(order):
+            yield float(bounds_s[place]), table.families[order[place]], least
+        bounds_s, order = bounds_s[place + 1 :], order[place + 1 :]
+
+
+def _ranked(
+    desk: SearchDesk, table: SettingTable, reaches: Sequence[Chain]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Bounds of families in their order, and their places."""
     if not table.settings:
-        return
+        return np.zeros(0), np.zeros(0, np.int64)
     foreseen = desk.foreseen(table, table.smallest)
     bounds_s = np.min([foreseen.at_s(reach) for reach in reaches], axis=0)
     order = np.argsort(bounds_s, kind="stable")[: np.isfinite(bounds_s).sum()]
-    yield from zip(bounds_s[order].tolist(), order.tolist(), strict=True)
+    return bounds_s[order], order
 
 
 def reaches_of(desk: SearchDesk, chains: Sequence[Chain]) -> list[Chain]:

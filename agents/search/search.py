@@ -5,6 +5,7 @@ by level splits, quickest bounds first; the best are improved layer by layer; wh
 simulated as a whole plan, and of equal times the one that needs least memory is taken.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -84,11 +85,13 @@ class PlanRequest:
 class FoundCandidates:
     """Candidates in groups, one site, several sites and copies, each the quickest first.
 
-    ``num_judged`` pipelines were simulated.
+    ``num_judged`` pipelines were simulated. Single sites were left out where ``alone_s`` is finite,
+    as no plan of one is quicker. [s]
     """
 
     groups: tuple[tuple[Candidate, ...], ...]
     num_judged: int
+    alone_s: float = math.inf
 
 
 def candidates_of(
@@ -97,6 +100,7 @@ def candidates_of(
     *,
     by_sites: bool = False,
     among: Sequence[Chain] | None = None,
+    is_best_alone: bool = False,
 ) -> FoundCandidates:
     """Return the best candidates of each kind by their estimates.
 
@@ -106,32 +110,53 @@ def candidates_of(
         Search every set of sites by itself, for objectives other than time.
     among
         Pipelines of these chains alone, as they are or the other way round; None: all candidates.
+    is_best_alone
+        Leave single sites out where none is as quick as the best pipeline of several.
     """
-    table = settings_of(request, desk)
-    single = [(site,) for site in range(request.topology.num_domains)] if among is None else []
+    table, alone_s = settings_of(request, desk), math.inf
     several = _chains(request, desk, table) if among is None else among
-    is_large, groups = request.topology.num_domains > MOST_ENUMERATED, []
-    for chains in _apart(single, several, by_sites=by_sites):
-        if len(chains[0]) == 1:
-            groups.append(_single(desk, table, chains))
-            continue
-        found = surveyed(desk, table, chains)
-        if found and is_large and among is None and not by_sites:
-            found = walk_chains(desk, found, _most_sites(request))
-        groups.append(improved(desk, found, turns=is_large or among is not None))
+    parts = _apart(several, by_sites=by_sites)
+    is_large = among is not None or request.topology.num_domains > MOST_ENUMERATED
+    walks = is_large and among is None and not by_sites
+    groups = [_group(request, desk, own, walks=walks, turns=is_large) for own in parts]
     if among is not None:
         return FoundCandidates(groups=tuple(groups), num_judged=desk.num_judged[0])
-    best_s = min((one.estimate_s for group in groups for one in group), default=np.inf)
-    copies = copies_of(desk, table, np.inf if by_sites else _NEAR * best_s)
-    return FoundCandidates(groups=(*groups, tuple(copies)), num_judged=desk.num_judged[0])
+    best_s = min((group[0].estimate_s for group in groups if group), default=math.inf)
+    if is_best_alone and best_s < math.inf:
+        alone_s = desk.foreseen(table, table.smallest).alone_s
+    if not best_s < alone_s < math.inf:
+        alone_s, sites = math.inf, [(site,) for site in range(request.topology.num_domains)]
+        single = [_single(desk, table, own) for own in _apart(sites, by_sites=by_sites)]
+        groups = [*single, *groups]
+        best_s = min((group[0].estimate_s for group in groups if group), default=math.inf)
+    copies = copies_of(desk, table, math.inf if by_sites else _NEAR * best_s)
+    return FoundCandidates(
+        groups=(*groups, tuple(copies)), num_judged=desk.num_judged[0], alone_s=alone_s
+    )
 
 
-def _apart(
-    single: Sequence[Chain], several: Sequence[Chain], *, by_sites: bool
-) -> list[list[Chain]]:
+def _group(
+    request: PlanRequest,
+    desk: SearchDesk,
+    chains: Sequence[Chain],
+    *,
+    walks: bool,
+    turns: bool,
+) -> tuple[Candidate, ...]:
+    """The best candidates of some chains, which may be changed or turned round."""
+    table = settings_of(request, desk)
+    if len(chains[0]) == 1:
+        return _single(desk, table, chains)
+    found = surveyed(desk, table, chains)
+    if found and walks:
+        found = walk_chains(desk, found, _most_sites(request))
+    return improved(desk, found, turns=turns)
+
+
+def _apart(chains: Sequence[Chain], *, by_sites: bool) -> list[list[Chain]]:
     """Chains of one site and of several apart, or of every set of sites."""
     groups: dict[object, list[Chain]] = {}
-    for chain in (*single, *several):
+    for chain in chains:
         groups.setdefault(frozenset(chain) if by_sites else len(chain) > 1, []).append(chain)
     return list(groups.values())
 

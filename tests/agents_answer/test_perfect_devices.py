@@ -80,6 +80,19 @@ def _rising(cuts: list[range]) -> list[tuple[int, ...]]:
     return found
 
 
+def test_twice_the_gpus_take_half_the_time():
+    """Sites that differ in nothing else are not alike."""
+    one = WORLD.domains[0]
+    sites = tuple(replace(one, name=f"{count}", num_gpus=count) for count in (8, 16))
+    world = replace(WORLD, domains=sites, links=(), routing_latencies_s=None)
+    found = search_bound(PlanRequest(topology=world, job=JOB, trainer=IDEAL)).best
+    half = replace(world, domains=sites[:1])
+    other = search_bound(PlanRequest(topology=half, job=JOB, trainer=IDEAL)).best
+
+    assert found.bound.plan.placement == Placement.parse("1*32")
+    assert 2.0 * found.bound.step_s == pytest.approx(other.bound.step_s)
+
+
 def test_a_stream_answers_each_line_and_continues_after_a_wrong_one(capsys, monkeypatch):
     lines = ['{"loads": "East=0.5"}', "", '{"families": "all"}', '{"json": true}', "{}"]
     monkeypatch.setattr("sys.stdin", io.StringIO("\n".join(lines)))

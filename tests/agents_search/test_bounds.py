@@ -13,6 +13,7 @@ from agents.search.bound_search import search_bound
 from agents.search.bounds import work_bound_s
 from agents.search.desk import SearchDesk
 from agents.search.search import PlanRequest, bound_settings
+from agents.search.setting_table import SettingTable
 from agents.trainers.table import trainer_named
 from des import NO_CORRECTIONS, simulate
 
@@ -73,3 +74,16 @@ def test_twice_the_sites_halve_the_bound():
         found.append(work_bound_s(desk, list(bound_settings(request)), is_common=True))
 
     assert found[0] == pytest.approx(2.0 * found[1])
+
+
+@settings(max_examples=examples(60))
+@given(drawn=candidates())
+def test_no_plan_of_one_site_is_below_the_bound_of_single_sites(drawn):
+    desk, candidate = drawn
+    assume(len(candidate.chains[0]) == 1 and fits(desk, candidate))
+    table = SettingTable(settings=(candidate.setting,))
+    workload = candidate.setting.workload(desk.job)
+
+    result = simulate(desk.topology, workload, candidate.plan(desk.topology))
+
+    assert 0.0 < desk.foreseen(table, table.smallest).alone_s <= result.makespan_s

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from agents.decision.token_prices import beyond_published, price_of
 from agents.decision.training_job import TrainingJob
 from agents.search.bound_search import search_bound
-from agents.search.copy_search import outer_modes
 from agents.search.copy_sets import MOST_COPIES, partitions
+from agents.search.outer_modes import outer_modes
 from agents.search.search import PlanRequest
 from agents.trainers.table import trainer_named
 from des import DiLoCo, Link, StreamingDiLoCo, Topology, check_memory
