@@ -30,8 +30,12 @@ def work_bound_s(desk: SearchDesk, settings: Sequence[BoundSetting], *, is_commo
     """
     distinct = {(one.degrees, one.microbatch_size, one.recomputation): one for one in settings}
     own = list(distinct.values())
-    work_s = np.array([desk.tables.least_work_s(one) for one in own])
+    passes_s = np.diff([desk.tables.passes_s(one) for one in own])
+    work_s = passes_s[:, :, 0] + np.minimum(
+        passes_s[:, :, 1], passes_s[:, :, 2] + passes_s[:, :, 3]
+    )
     devices = np.array([desk.tables.num_devices(one.degrees) * together_of(one) for one in own])
+    work_s[devices == 0] = np.inf
     weights = {row.tobytes(): row for row in work_s[0] if np.isfinite(row).all()}
     bounds_s = []
     for weight in weights.values():

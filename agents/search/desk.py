@@ -125,17 +125,6 @@ class SearchDesk:
             paces=paces,
         )
 
-    def ways(self, table: SettingTable) -> tuple[np.ndarray, np.ndarray]:
-        """Ways between all sites by sizes of messages, and which each family of a table has."""
-        sizes, size_of = self.shared.part(
-            ("sizes", self.tables.bare_number, table),
-            lambda: np.unique(
-                [one.workload(self.job).message_bytes for one in table.smallest],
-                return_inverse=True,
-            ),
-        )
-        return np.array([self.tables.ways_s(size) for size in sizes.tolist()]), size_of
-
     def foreseen_s(self, setting: BoundSetting, sites: Chain) -> float:
         """Time of some sites without any wait, however much memory they have. [s]"""
         (levels, memory), rules = self.tables.levels(setting), self.rules(setting)

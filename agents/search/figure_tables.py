@@ -52,11 +52,6 @@ class FigureTables:
         )
 
     @cached_property
-    def _inside(self) -> int:
-        """Number of the job and of the corrections that count inside sites."""
-        return self.shared.number((self.job, self._inner_corrections))
-
-    @cached_property
     def _of_job(self) -> JobFigures:
         return JobFigures(job=self.job, shared=self.shared)
 
@@ -69,18 +64,26 @@ class FigureTables:
     @cached_property
     def sites_number(self) -> int:
         """Number of the sites with all that counts inside them."""
-        return self.shared.number((self._inside, self.bare_number))
+        return self.shared.number((self.bare_number, self._inner_corrections))
 
     @cached_property
-    def _numbers(self) -> list[int]:
-        """Number of each kind of site with all that counts inside it."""
-        return [self.shared.number((self._inside, kind)) for kind in self._kinds[0]]
+    def _untimed(self) -> Corrections:
+        """Corrections that count inside sites but those of times of layers."""
+        return replace(self._inner_corrections, compute_time_factor=1.0)
 
     @cached_property
-    def _numbers_of_wires(self) -> list[int]:
-        """The same without what times of layers are corrected by."""
-        plain = replace(self._inner_corrections, compute_time_factor=1.0)
-        return [self.shared.number((self.job, plain, kind)) for kind in self._kinds[0]]
+    def _numbers(self) -> list[tuple[int, int, int]]:
+        """Numbers of each kind of site with all that counts inside it.
+
+        Of its GPUs and servers alone, of the whole site, and of that without times of layers.
+        """
+        number, kinds = self.shared.number, self._kinds[0]
+        servers = [replace(one, num_gpus=one.num_gpus // one.num_nodes) for one in kinds]
+        inner, untimed = (self.job, self._inner_corrections), (self.job, self._untimed)
+        return [
+            (number((inner, own)), number((inner, one)), number((untimed, one)))
+            for own, one in zip(servers, kinds, strict=True)
+        ]
 
     @cached_property
     def _kinds(self) -> tuple[tuple[Domain, ...], np.ndarray]:
@@ -128,10 +131,7 @@ class FigureTables:
         return np.where(num_devices > 0, whole_s / np.maximum(num_devices, 1), np.inf)
 
     def _both_s(self, settings: Sequence[BoundSetting]) -> np.ndarray:
-        """Times of a forward and a whole backward pass of all layers, (settings, sites).
-
-        0 at sites without devices.
-        """
+        """Times of both passes of all layers, (settings, sites), 0 at sites without devices."""
         found = []
         for one in settings:
             key = one.degrees, one.microbatch_size, one.recomputation
@@ -144,42 +144,32 @@ class FigureTables:
             found.append(self._both[key])
         return np.array(found)[:, self._kinds[1]]
 
-    def least_work_s(self, setting: BoundSetting) -> np.ndarray:
-        """Least time of all passes of a microbatch in each layer, (sites, layers). [s]
-
-        Infinite at sites that have no stage.
-        """
-        num_devices = self.num_devices(setting.degrees)
-        found = self._by_site(self._work_s, setting)
-        found[num_devices == 0] = np.inf
-        return found
-
-    def _work_s(self, setting: BoundSetting, kind: int, count: int) -> np.ndarray:
-        passes_s = self._passes_s(setting, kind, count)
-        forward, whole, to_input, to_weights = np.diff(passes_s, axis=-1)
-        found: np.ndarray = forward + np.minimum(whole, to_input + to_weights)
-        return found
+    def passes_s(self, setting: BoundSetting) -> np.ndarray:
+        """Times of F, B, D and W, summed up before each layer, (sites, 4, L + 1). [s]"""
+        return self._by_site(self._passes_s, setting)
 
     def levels(self, setting: BoundSetting) -> tuple[SiteLevels, SiteMemory]:
         """Layers that devices of all sites can do in a time, and hold; their memory."""
-        own = differences(setting)
-
-        def work_out() -> tuple[SiteLevels, SiteMemory]:
-            levels, memory = self.all_levels(own, (setting,))
-            return SiteLevels(*(one[0] for one in levels)), SiteMemory(*(one[0] for one in memory))
-
-        return self.shared.part(("levels", self.sites_number, own), work_out)
+        key = "levels", self.sites_number, *differences(setting)
+        if key not in self.shared.parts:
+            self.all_levels(key, (setting,))
+        found: tuple[SiteLevels, SiteMemory] = self.shared.parts[key]
+        return found
 
     def all_levels(
         self, name: Hashable, settings: Sequence[BoundSetting]
     ) -> tuple[SiteLevels, SiteMemory]:
-        """`levels` under each of some settings, which parts of searches know by a name."""
+        """`levels` under each of some settings, which have this name among shared parts."""
         num_devices, most_layers, memory = self.shared.part(
             ("held", self.bare_number, name), lambda: self._held(settings)
         )
         both_s = self._both_s(settings)
         layer_s = np.where(num_devices > 0, both_s / self.job.layer_count, np.inf)
-        return SiteLevels(layer_s, num_devices, most_layers), memory
+        levels = SiteLevels(layer_s, num_devices, most_layers)
+        for own, *rows in zip(settings, *levels, *memory, strict=True):
+            key = "levels", self.sites_number, *differences(own)
+            self.shared.parts[key] = SiteLevels(*rows[:3]), SiteMemory(*rows[3:])
+        return levels, memory
 
     def _held(self, settings: Sequence[BoundSetting]) -> tuple[np.ndarray, np.ndarray, SiteMemory]:
         """Devices of all sites, layers that one can hold, and its memory, by settings."""
@@ -213,41 +203,48 @@ class FigureTables:
         """
         own = differences(setting)
         if own not in self._figures:
-            inside = self.shared.part(
-                ("figures", self.sites_number, *own), lambda: self._inner(setting)
-            )
+            key = "figures", self.sites_number, *own
+            inside = self.shared.part(key, lambda: self._inner(setting))
             outer_s = self.ways_s(setting.workload(self.job).message_bytes)
             self._figures[own] = inside._replace(outer_s=outer_s)
         return self._figures[own]
 
     def _inner(self, setting: BoundSetting) -> SiteFigures:
         """Figures without the ways between sites."""
-        degrees, workload = setting.degrees, setting.workload(self.job)
-        num_devices = self.num_devices(degrees)
-        is_there, sums = num_devices > 0, workload.sums_before
-        passes_s = self._by_site(self._passes_s, setting)
+        key = "fixed", self.bare_number, self._untimed, *differences(setting)
+        fixed = self.shared.part(key, lambda: self._fixed(setting))
         ends_s = self._by_site(self._ends_s, setting)
-        wires = self._by_site(self._wires_s, setting)
-        (levels, memory), (state_bytes, _, _) = (
-            self.levels(setting),
-            self._of_job.layer_bytes(setting),
-        )
-        kept_bytes = np.array(sums.activation_bytes, float)
-        return SiteFigures(
-            passes_s=passes_s,
-            state_bytes=np.multiply.outer(is_there, state_bytes),
-            kept_bytes=np.multiply.outer(is_there, kept_bytes),
-            halved_bytes=np.multiply.outer(is_there, np.array(sums.weight_input_bytes, float)),
-            room_bytes=np.where(is_there, memory.room_bytes, 1.0),
-            parameters=self._of_job.parameters(setting),
+        return fixed._replace(
+            passes_s=self.passes_s(setting),
             sums_s=ends_s[:, :8].reshape(-1, 2, 2, 2).copy(),
             update_s=np.ascontiguousarray(ends_s[:, 8:]),
-            num_devices=num_devices,
-            layer_s=levels.layer_s,
+            layer_s=self.levels(setting)[0].layer_s,
+        )
+
+    def _fixed(self, setting: BoundSetting) -> SiteFigures:
+        """Figures that have nothing to do with times of layers."""
+        (levels, memory), none = self.levels(setting), np.zeros(0)
+        state_bytes, sums = (
+            self._of_job.layer_bytes(setting)[0],
+            setting.workload(self.job).sums_before,
+        )
+        is_there, wires = levels.num_devices > 0, self._by_site(self._wires_s, setting)
+        halved_bytes = np.array(sums.weight_input_bytes, float)
+        return SiteFigures(
+            passes_s=none,
+            state_bytes=np.multiply.outer(is_there, state_bytes),
+            kept_bytes=np.multiply.outer(is_there, np.array(sums.activation_bytes, float)),
+            halved_bytes=np.multiply.outer(is_there, halved_bytes),
+            room_bytes=np.where(is_there, memory.room_bytes, 1.0),
+            parameters=self._of_job.parameters(setting),
+            sums_s=none,
+            update_s=none,
+            num_devices=levels.num_devices,
+            layer_s=none,
             most_layers=levels.most_layers,
             inner_s=np.ascontiguousarray(wires[:, 0]),
             back_s=np.ascontiguousarray(wires[:, 1]),
-            outer_s=np.zeros(0),
+            outer_s=none,
         )
 
     def _by_site(
@@ -259,13 +256,10 @@ class FigureTables:
         kinds, kind_of = self._kinds
         counts = enumerate(self._devices(setting.degrees)[0])
         own = {kind: of_kind(setting, kind, count) for kind, count in counts if count}
-        first, *others = own.values()
-        sizes = first.shape
-        if any(one.shape != sizes for one in others):
-            sizes = tuple(np.max([one.shape for one in own.values()], axis=0))
+        sizes = max(one.shape for one in own.values())  # numbers of devices alone may differ
         found = np.zeros((len(kinds), *sizes))
         for kind, one in own.items():
-            found[(kind, *map(slice, one.shape))] = one
+            found[(kind, *(slice(size) for size in one.shape))] = one
         by_site: np.ndarray = found[kind_of]
         return by_site
 
@@ -281,7 +275,9 @@ class FigureTables:
             domain, parallelism = self._kinds[0][kind], degrees.division(count)
             return passes_before_s(workload, domain, parallelism, self.corrections)
 
-        key = "passes", self._numbers[kind], count, degrees, size, setting.recomputation
+        is_alone = degrees.copies == 1 and not degrees.is_perfect
+        number = self._numbers[kind][0 if is_alone else 1]
+        key = "passes", number, count, degrees, size, setting.recomputation
         return self.shared.part(key, work_out)
 
     def _ends_s(self, setting: BoundSetting, kind: int, count: int) -> np.ndarray:
@@ -294,7 +290,7 @@ class FigureTables:
                 gradient_bytes, domain, parallelism, self.corrections, num_replicas
             )
 
-        key = "ends", self._numbers[kind], degrees, setting.gradient_precision, num_replicas
+        key = "ends", self._numbers[kind][1], degrees, setting.gradient_precision, num_replicas
         return self.shared.part(key, work_out)
 
     def _wires_s(self, setting: BoundSetting, kind: int, count: int) -> np.ndarray:
@@ -305,5 +301,6 @@ class FigureTables:
             domain, parallelism = self._kinds[0][kind], degrees.parallelism(count)
             return wires_s(workload, domain, parallelism, self.corrections)
 
-        key = "wires", self._numbers_of_wires[kind], degrees, setting.microbatch_size
+        sizes = degrees.tensor, degrees.data, degrees.context, setting.microbatch_size
+        key = "wires", self._numbers[kind][2], count, *sizes
         return self.shared.part(key, work_out)

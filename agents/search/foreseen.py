@@ -60,7 +60,7 @@ class ForeseenTimes:
         ways: tuple[np.ndarray, np.ndarray],
         chains: SiteChains,
         ranks: np.ndarray,
-        limits_s: tuple[float, float],
+        limit_s: float,
     ) -> tuple[int, tuple[np.ndarray, float]]:
         """Find the first setting in an order that may keep a limit, see `levels.next_below`.
 
@@ -69,7 +69,7 @@ class ForeseenTimes:
         times_s = np.zeros((len(chains.all), 2))
         place, least_s = next_below(
             *(self.levels, self.memory, ways, self.num_layers, self.orders, self.paces),
-            *(chains.rows, chains.lengths, ranks, limits_s, times_s),
+            *(chains.rows, chains.lengths, ranks, limit_s, times_s),
         )
         return place, (times_s, least_s)
 

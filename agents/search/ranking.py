@@ -26,20 +26,32 @@ def families_below(
     desk: SearchDesk,
     table: SettingTable,
     all_of: Sequence[Chain],
-    limits_s: Callable[[], tuple[float, float]],
+    limit_s: Callable[[], float],
 ) -> Iterator[tuple[float, list[BoundSetting], LeastTimes]]:
-    """Bounds of families under which chains may keep limits, the quickest first; bounds of chains.
+    """Bounds of families under which a chain may keep a limit, the quickest first; those of chains.
 
-    ``limits_s`` are those of one chunk and of several, which may fall from one family to the next.
+    The limit may fall from one family to the next.
     """
     chains, foreseen = SiteChains.of(all_of), desk.foreseen(table, table.smallest)
     bounds_s, order = _ranked(desk, table, reaches_of(desk, all_of))
-    ways = desk.ways(table)
+    ways = _ways(desk, table)
     while len(order):
-        place, least = foreseen.next_below(ways, chains, order, limits_s())
+        place, least = foreseen.next_below(ways, chains, order, limit_s())
         if place < len(order):
             yield float(bounds_s[place]), table.families[order[place]], least
         bounds_s, order = bounds_s[place + 1 :], order[place + 1 :]
+
+
+def _ways(desk: SearchDesk, table: SettingTable) -> tuple[np.ndarray, np.ndarray]:
+    """Ways between all sites by sizes of messages, and which each family of a table has."""
+    sizes, size_of = desk.shared.part(
+        ("sizes", desk.tables.bare_number, table),
+        lambda: np.unique(
+            [one.workload(desk.job).message_bytes for one in table.smallest],
+            return_inverse=True,
+        ),
+    )
+    return np.array([desk.tables.ways_s(size) for size in sizes.tolist()]), size_of
 
 
 def _ranked(

@@ -8,6 +8,7 @@ simulated as a whole plan, and of equal times the one that needs least memory is
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -31,17 +32,15 @@ from agents.search.settings import (
     BoundSetting,
     Degrees,
     degrees_of,
+    has_room,
     is_measured_everywhere,
     most_context_of,
-    num_stages_of,
     surveyed_schedules,
 )
 from agents.search.surveys import improved, surveyed
 from agents.search.walks import walk_chains
 from agents.trainers.trainer import Trainer
 from des import NO_CORRECTIONS, Corrections, Topology
-from des.costs.copy_collectives import shared_expert_parameters
-from des.costs.memory import model_state_bytes
 from des.plan.parallelism import Sharding
 
 MICROBATCH_SIZES = (1, 2, 4, 8)
@@ -172,24 +171,32 @@ def settings_of(request: PlanRequest, desk: SearchDesk) -> SettingTable:
 
 def bound_settings(request: PlanRequest, *, fits: bool = True) -> Iterator[BoundSetting]:
     """Settings of one pipeline that a trainer can run, those whose state fits into all sites."""
-    trainer, schedules = request.trainer, list(_schedules(request))
     for degrees, size in _degrees_and_sizes(request, fits=fits):
-        for recomputation in ("flash", "full"):
-            if recomputation not in trainer.recomputations:
-                continue
-            for schedule, chunks, factor, is_blocking in schedules:
-                yield BoundSetting(
-                    degrees=degrees,
-                    microbatch_size=size,
-                    recomputation=recomputation,
-                    gradient_precision=trainer.gradient_precision,
-                    schedule=schedule,
-                    num_chunks=chunks,
-                    group_factor=factor,
-                    is_blocking=is_blocking,
-                    is_even=not trainer.uneven_layers,
-                    whole_groups=trainer.whole_groups,
-                )
+        yield from _settings_with(request.trainer, request.schedules, degrees, size)
+
+
+@lru_cache(maxsize=4096)
+def _settings_with(
+    trainer: Trainer, asked: tuple[str, ...], degrees: Degrees, size: int
+) -> tuple[BoundSetting, ...]:
+    """Settings of some degrees and sequences of a microbatch."""
+    return tuple(
+        BoundSetting(
+            degrees=degrees,
+            microbatch_size=size,
+            recomputation=recomputation,
+            gradient_precision=trainer.gradient_precision,
+            schedule=schedule,
+            num_chunks=chunks,
+            group_factor=factor,
+            is_blocking=is_blocking,
+            is_even=not trainer.uneven_layers,
+            whole_groups=trainer.whole_groups,
+        )
+        for recomputation in ("flash", "full")
+        if recomputation in trainer.recomputations
+        for schedule, chunks, factor, is_blocking in _schedules(trainer, asked)
+    )
 
 
 def _degrees_and_sizes(request: PlanRequest, *, fits: bool) -> Iterator[tuple[Degrees, int]]:
@@ -206,7 +213,7 @@ def _degrees_and_sizes(request: PlanRequest, *, fits: bool) -> Iterator[tuple[De
     found, unmeasured = False, set()
     every = degrees_of(request.topology, job, sharding=sharding, most_context=most)
     for degrees in [Degrees(tensor=1, is_perfect=True)] if trainer.is_ideal else every:
-        if fits and not _has_room(request, degrees):
+        if fits and not has_room(request.topology, job, trainer.gradient_precision, degrees):
             continue
         for size in request.microbatch_sizes:
             if job.num_sequences % (size * degrees.data):
@@ -223,24 +230,10 @@ def _degrees_and_sizes(request: PlanRequest, *, fits: bool) -> Iterator[tuple[De
         )
 
 
-def _has_room(request: PlanRequest, degrees: Degrees) -> bool:
-    """Whether the model's state fits into the stages that all sites have, activations apart."""
-    parallelism = degrees.parallelism(1)
-    workload = request.job.workload(1, "flash", request.trainer.gradient_precision)
-    parameters = workload.sums_before.num_parameters[-1]
-    routed = shared_expert_parameters(workload, [(0, workload.num_layers)], parallelism)
-    needed = model_state_bytes(workload, parameters, parallelism, routed)
-    there = sum(
-        num_stages_of(domain, degrees) * degrees.gpus_in(domain) * domain.gpu_memory_bytes
-        for domain in request.topology.domains
-    )
-    return needed <= there
-
-
-def _schedules(request: PlanRequest) -> Iterator[tuple[str, int, float, bool]]:
+def _schedules(trainer: Trainer, asked: tuple[str, ...]) -> Iterator[tuple[str, int, float, bool]]:
     """Schedules to choose from: chunks of a device, size of groups, and whether sends block."""
-    for name in surveyed_schedules(request.trainer, request.schedules):
-        is_blocking = request.trainer.sends_under(name) == "blocking"
+    for name in surveyed_schedules(trainer, asked):
+        is_blocking = trainer.sends_under(name) == "blocking"
         if name == INTERLEAVED:
             for chunks in range(2, MOST_CHUNKS + 1):
                 yield from ((name, chunks, factor, is_blocking) for factor in GROUP_FACTORS)

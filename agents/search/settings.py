@@ -7,6 +7,8 @@ from functools import lru_cache
 from agents.decision.training_job import TrainingJob
 from agents.trainers.trainer import Trainer
 from des import Parallelism, Topology, Workload
+from des.costs.copy_collectives import shared_expert_parameters
+from des.costs.memory import model_state_bytes
 from des.costs.profiled_times import is_measured
 from des.job.models import architecture_named
 from des.job.transformer import GradientPrecision
@@ -252,6 +254,26 @@ def degrees_of(
                     if any(num_stages_of(domain, degrees) for domain in topology.domains):
                         yield degrees
         tensor *= 2
+
+
+def has_room(
+    topology: Topology, job: TrainingJob, precision: GradientPrecision, degrees: Degrees
+) -> bool:
+    """Whether the model's state fits into the stages that all sites have, activations apart."""
+    there = sum(
+        num_stages_of(domain, degrees) * degrees.gpus_in(domain) * domain.gpu_memory_bytes
+        for domain in topology.domains
+    )
+    return _state_bytes(job, precision, degrees) <= there
+
+
+@lru_cache(maxsize=1024)
+def _state_bytes(job: TrainingJob, precision: GradientPrecision, degrees: Degrees) -> float:
+    """State of the model of all stages of one pipeline."""
+    parallelism, workload = degrees.parallelism(1), job.workload(1, "flash", precision)
+    parameters = workload.sums_before.num_parameters[-1]
+    routed = shared_expert_parameters(workload, [(0, workload.num_layers)], parallelism)
+    return model_state_bytes(workload, parameters, parallelism, routed)
 
 
 def _powers_to(most: int) -> Iterator[int]:

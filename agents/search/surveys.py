@@ -33,13 +33,13 @@ def surveyed(desk: SearchDesk, table: SettingTable, all_of: Sequence[Chain]) -> 
     if not table.settings:
         return []
     chains, found, best_s = SiteChains.of(all_of), list[Candidate](), np.inf
-    below = families_below(desk, table, all_of, lambda: (_SLACK * best_s, _NEAR * best_s))
+    below = families_below(desk, table, all_of, lambda: _SLACK * best_s)
     for bound_s, family, least in below:
         if bound_s >= _SLACK * best_s:
             break
         known_s = None
         for setting in family:
-            if bound_s >= _SLACK * best_s:
+            if least[1] >= _SLACK * best_s:
                 break
             if known_s is not None and known_s > _NEAR * best_s:
                 break

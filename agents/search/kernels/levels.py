@@ -164,7 +164,7 @@ def next_below(
     chains: np.ndarray,
     lengths: np.ndarray,
     ranks: np.ndarray,
-    limits_s: tuple[float, float],
+    limit_s: float,
     times_s: np.ndarray,
 ) -> tuple[int, float]:
     """Find the first setting of an order under which a chain may take less than a limit.
@@ -175,8 +175,6 @@ def next_below(
         Ways between sites by sizes of messages, and which of them each setting has.
     ranks
         Places of settings in their order.
-    limits_s
-        Of one chunk, and of several. [s]
     times_s
         Bounds of the chains under the setting that is found, see `write_least_s`, are written.
 
@@ -190,7 +188,7 @@ def next_below(
         own, held = _of_setting(levels, memory, each)
         outer_s, rules = ways[0][ways[1][each]], _rules_of(orders, paces, each)
         least_s = _write_bounds_s(own, held, outer_s, num_layers, rules, chains, lengths, times_s)
-        if least_s < limits_s[0 if rules.num_chunks == 1 else 1]:
+        if least_s < limit_s:
             return place, least_s
     return len(ranks), np.inf
 
