@@ -175,6 +175,8 @@ class Messages:
         elif message.__class__ is list and message[0] is _land:
             message[0] = received
             message[1] = None
+        elif message.__class__ is list and message[0] is None:
+            self._queue.at(self._queue.now, received, None)
         else:
             sends[incoming] = message
             self.post_receive(incoming, received)
