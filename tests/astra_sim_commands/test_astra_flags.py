@@ -107,6 +107,27 @@ def test_injection_scale_multiplies_the_endpoint_delay(capsys, tmp_path):
     assert finished(capsys.readouterr().out)[0] == 33829 + 7 * 20
 
 
+@pytest.mark.parametrize(
+    ("delay_ns", "scale", "came"),
+    [(2**31, "1", 2**31), (2**30, "2", 2.0**31), (10, "1e308", 1e309)],
+)
+def test_an_endpoint_delay_beyond_32_bits_is_refused(delay_ns, scale, came, capsys, tmp_path):
+    """2^31 - 1 ns pass, as given and scaled."""
+    system = system_file(endpoint_delay=delay_ns)
+    flags = ALL_REDUCES.changed(system=system).write(tmp_path)
+    narrower = ALL_REDUCES.changed(system=system_file(endpoint_delay=2**31 - 1))
+
+    assert unaware.main([*flags, f"--injection-scale={scale}"]) == 134
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "system.json: endpoint-delay" in line
+    assert (
+        f"must be less than 2^31 (2147483648), as the original cuts off further bits, got {came}"
+        in line
+    )
+    assert unaware.main(narrower.write(tmp_path)) == 0
+    assert finished(capsys.readouterr().out)[0] == 33829 + 7 * (2**31 - 1 - 10)
+
+
 def test_number_of_queues_reaches_the_system(capsys, tmp_path):
     """Two chunks in two queues run at once, two in one queue one after the other."""
     system = system_file(preferred_dataset_splits=2, collective_optimization="baseline")

@@ -32,6 +32,17 @@ from astra_sim.files.system_config import SharedBusConfig, SystemConfig, read_sy
         ({"endpoint-delay": None}, "endpoint-delay: must be a number, got None"),
         ({"endpoint-delay": -1}, "endpoint-delay: must be a whole number of at least 0, got -1"),
         (
+            {"endpoint-delay": 2**31},
+            r"endpoint-delay: must be less than 2\^31 \(2147483648\).*, got 2147483648$",
+        ),
+        ({"endpoint-delay": 4294967306.7}, r"endpoint-delay: must be less .*, got 4294967306$"),
+        ({"active-chunks-per-dimension": 2**32 + 1}, r"active-chunks-per-dimension: must be less"),
+        ({"preferred-dataset-splits": 2**32 + 1}, "preferred-dataset-splits: must be less than"),
+        ({"L": 2**31}, r"L: must be less than 2\^31 .*, got 2147483648$"),
+        ({"o": 2**40}, r"o: must be less than 2\^31 .*, got 1099511627776$"),
+        ({"g": 2**31}, r"g: must be less than 2\^31 "),
+        ({"local-reduction-delay": 2**31}, r"local-reduction-delay: must be less than 2\^31 "),
+        (
             {"all-reduce-implementation": "ring"},
             "all-reduce-implementation: must be a list of texts, got 'ring'",
         ),

@@ -84,6 +84,11 @@ def test_an_access_is_the_floor_of_the_quotient_where_fp64_is_exact(
         ({"memory-type": 1}, "memory-type: must be a text, got 1"),
         (POOL | {"remote-mem-latency": "1"}, "remote-mem-latency: must be a number, got '1'"),
         (POOL | {"remote-mem-latency": -1}, "remote-mem-latency: must be .* least 0, got -1"),
+        (
+            POOL | {"remote-mem-latency": 2**32},
+            r"remote-mem-latency: must be less than 2\^32 .*, got 4294967296$",
+        ),
+        (POOL | {"remote-mem-bw": 2**40}, r"remote-mem-bw: must be less than 2\^32 "),
         (POOL | {"remote-mem-bw": True}, "remote-mem-bw: must be a number, got True"),
         (POOL | {"remote-mem-bw": -2}, "remote-mem-bw: must be .* least 0, got -2"),
         (NODES | {"num-nodes": 0}, "num-nodes: must be .* least 1, got 0"),

@@ -1,6 +1,7 @@
 """Repeated phases are foreseen, and no result differs.
 
 The same runs with a change of bandwidth to the same bandwidth, far in the future, foresee nothing.
+Runs of every kind, with rings in step and rings apart as well, are in `test_astra_shortcuts.py`.
 """
 
 import pytest

@@ -30,7 +30,7 @@ class EventQueue:
     An event inserted for the current time runs at the end of the current time's events.
     """
 
-    __slots__ = ("_gathered", "_last_ns", "due", "merged", "now", "num_events", "times")
+    __slots__ = ("_gathered", "due", "last_ns", "merged", "now", "num_events", "times")
 
     def __init__(self) -> None:
         self.now = 0
@@ -42,7 +42,8 @@ class EventQueue:
         self.merged: dict[int, list[Merged]] = {}
         """Events that stand for timers of several ranks, by time."""
         self._gathered: dict[int, dict[Callable[[list[Any]], None], list[Any]]] = {}
-        self._last_ns: float = math.inf
+        self.last_ns: float = math.inf
+        """Time after which no event is run."""
 
     def at(self, time_ns: int, action: Action, argument: Any) -> None:
         """Insert an event; the time must not lie before the current one."""
@@ -71,7 +72,7 @@ class EventQueue:
         """
         if self.due[self.now][-1][0] != action:
             return -1
-        return min(self.times[0], self._last_ns + 1) if self.times else self._last_ns + 1
+        return min(self.times[0], self.last_ns + 1) if self.times else self.last_ns + 1
 
     @property
     def next_ns(self) -> int | None:
@@ -87,7 +88,7 @@ class EventQueue:
             If an event is due at time 0, as the original insists that its first step advances.
         """
         times, events, gathered = self.times, self.due, self._gathered
-        self._last_ns = last_ns
+        self.last_ns = last_ns
         if times and times[0] == 0:
             raise AbortError(
                 "event list: the first event must be due after time 0, got one due at 0 ns; "
@@ -172,7 +173,11 @@ class Timers:
 
     def batch_of(self, time_ns: int, action: Action, argument: Any) -> Event:
         """Event of the first timer for a time, which the caller inserts."""
-        batch = self._batches[time_ns] = [(action, argument)]
+        return self.event_of(time_ns, [(action, argument)])
+
+    def event_of(self, time_ns: int, batch: list[tuple[Action, Any]]) -> Event:
+        """Event of the first timers for a time, which the caller inserts."""
+        self._batches[time_ns] = batch
         return self._run, batch
 
     def run_alone(self, action: Action, argument: Any) -> None:

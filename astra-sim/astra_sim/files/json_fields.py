@@ -33,6 +33,21 @@ def require_whole(field: str, value: object, at_least: int) -> None:
         )
 
 
+def require_narrow(field: str, value: float, num_bits: int) -> None:
+    """Refuse a number that does not fit into the bits in which the original keeps it.
+
+    Raises
+    ------
+    AbortError
+        If it does not.
+    """
+    if value >= 2**num_bits:
+        raise AbortError(
+            f"{field}: must be less than 2^{num_bits} ({2**num_bits}), as the original cuts off "
+            f"further bits, got {value}"
+        )
+
+
 def require_not_negative(field: str, value: float) -> None:
     """Refuse negative, infinite and not-a-number values.
 

@@ -12,6 +12,7 @@ from astra_sim.files.json_fields import (
     JsonFields,
     Warn,
     read_json_fields,
+    require_narrow,
     require_not_negative,
     require_whole,
     shown,
@@ -26,6 +27,9 @@ __all__ = [
 
 CollectiveOptimization = Literal["baseline", "localBWAware"]
 SchedulingPolicy = Literal["LIFO", "FIFO", "EXPLICIT"]
+
+INT_BITS = 31
+"""Bits of a whole number in the original, without its sign."""
 
 DEFAULT_ENDPOINT_DELAY_NS = 10
 """Holds where the file names none, and is not scaled."""
@@ -82,11 +86,15 @@ class SharedBusConfig:
     local_reduction_delay: int = 1
 
     def __post_init__(self) -> None:
-        require_whole("L", self.latency_ns, 0)
-        require_whole("o", self.overhead_ns, 0)
-        require_whole("g", self.gap_ns, 0)
+        for key, value in (
+            ("L", self.latency_ns),
+            ("o", self.overhead_ns),
+            ("g", self.gap_ns),
+            ("local-reduction-delay", self.local_reduction_delay),
+        ):
+            require_whole(key, value, 0)
+            require_narrow(key, value, INT_BITS)
         require_not_negative("G", self.gap_ns_per_byte)
-        require_whole("local-reduction-delay", self.local_reduction_delay, 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,14 +128,16 @@ class SystemConfig:
         self._require_one_of(
             "collective-optimization", self.collective_optimization, CollectiveOptimization
         )
-        for key, value, at_least in (
-            ("preferred-dataset-splits", self.preferred_dataset_splits, 0),
-            ("active-chunks-per-dimension", self.active_chunks_per_dimension, 0),
-            ("endpoint-delay", self.endpoint_delay_ns, 0),
-            ("communication-slots", self.communication_slots, 1),
+        for key, value in (
+            ("preferred-dataset-splits", self.preferred_dataset_splits),
+            ("active-chunks-per-dimension", self.active_chunks_per_dimension),
+            ("endpoint-delay", self.endpoint_delay_ns),
         ):
             if value is not None:
-                require_whole(f"{self.source}: {key}", value, at_least)
+                require_whole(f"{self.source}: {key}", value, 0)
+                require_narrow(f"{self.source}: {key}", value, INT_BITS)
+        if self.communication_slots is not None:
+            require_whole(f"{self.source}: communication-slots", self.communication_slots, 1)
         require_not_negative(f"{self.source}: local-mem-bw", self.local_mem_bw_gb_per_s)
         require_not_negative(f"{self.source}: peak-perf", self.peak_perf_tflops)
         for name, key in IMPLEMENTATION_KEYS.items():
@@ -145,10 +155,18 @@ class SystemConfig:
             )
 
     def endpoint_delay(self, injection_scale: float) -> int:
-        """Time of a local move; the scale applies only to a delay that the file gives. [ns]"""
+        """Time of a local move; the scale applies only to a delay that the file gives. [ns]
+
+        Raises
+        ------
+        AbortError
+            If the scaled delay is 2^31 ns or more.
+        """
         if self.endpoint_delay_ns is None:
             return DEFAULT_ENDPOINT_DELAY_NS
-        return int(self.endpoint_delay_ns * injection_scale)
+        delay_ns = self.endpoint_delay_ns * injection_scale
+        require_narrow(f"{self.source}: endpoint-delay x injection-scale", delay_ns, INT_BITS)
+        return int(delay_ns)
 
     def check_dimensions(self, num_dimensions: int) -> None:
         """Refuse lists of algorithms that are longer than the network has dimensions.

@@ -74,6 +74,11 @@ class AwareNetwork:
         """None: a message may have to queue."""
         return None
 
+    def link(self, source: int, target: int) -> NetworkLink | None:
+        """Link from one NPU to another, if it is all of the way."""
+        links = self._routes[source].get(target) or self._route(source, target)
+        return links[0] if len(links) == 1 else None
+
     def send(
         self,
         source: int,

@@ -3,6 +3,7 @@
 from typing import Protocol
 
 from astra_sim.core.events import Event
+from astra_sim.network.links import NetworkLink
 
 
 class AnalyticalNetwork(Protocol):
@@ -10,6 +11,10 @@ class AnalyticalNetwork(Protocol):
 
     def steady_delay_ns(self, source: int, target: int, num_bytes: int) -> int | None:
         """Time that such a message takes whenever it starts; None if that depends."""
+        ...
+
+    def link(self, source: int, target: int) -> NetworkLink | None:
+        """Link on which messages between two NPUs queue, if there is one and no other."""
         ...
 
     def send(

@@ -19,10 +19,10 @@ class NetworkLink:
         "_busy",
         "_bytes_per_ns",
         "_changing",
-        "_freed",
         "_latency_ns",
         "_queue",
         "_waiting",
+        "freed",
     )
 
     def __init__(self, queue: EventQueue, *, latency_ns: float, rate: RateProfile) -> None:
@@ -31,8 +31,24 @@ class NetworkLink:
         self._bytes_per_ns = rate.bytes_per_ns[0]
         self._changing = None if rate.is_constant else rate
         self._busy = False
-        self._freed: Event = self._release, None
+        self.freed: Event = self._release, None
+        """The event of its release."""
         self._waiting: deque[tuple[int, Event]] | None = None
+
+    def times_ns(self, num_bytes: int) -> tuple[int | None, int]:
+        """Time from start to arrival, None if the rate changes, and until the link is free."""
+        wire_ns = num_bytes / self._bytes_per_ns
+        return int(self._latency_ns + wire_ns) if self._changing is None else None, int(wire_ns)
+
+    @property
+    def state(self) -> tuple[bool, tuple[tuple[int, Event], ...]]:
+        """Whether it is busy, and the messages that wait with their events."""
+        return self._busy, tuple(self._waiting or ())
+
+    @state.setter
+    def state(self, state: tuple[bool, tuple[tuple[int, Event], ...]]) -> None:
+        self._busy, waiting = state
+        self._waiting = deque(waiting)
 
     def carry(self, num_bytes: int, arrival: Event) -> None:
         """Take a message to the far end as soon as the link is free; ``arrival`` is its event."""
@@ -60,9 +76,9 @@ class NetworkLink:
             heappush(queue.times, time_ns)
         time_ns = now + int(wire_ns)
         if time_ns in due:
-            due[time_ns].append(self._freed)
+            due[time_ns].append(self.freed)
         else:
-            due[time_ns] = [self._freed]
+            due[time_ns] = [self.freed]
             heappush(queue.times, time_ns)
 
     def _release(self, _: None) -> None:

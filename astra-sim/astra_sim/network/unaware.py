@@ -44,6 +44,10 @@ class UnawareNetwork:
         )
         return int(latency_ns + num_bytes / bytes_per_ns) if changing is None else None
 
+    def link(self, source: int, target: int) -> None:
+        """None: messages never queue."""
+        return
+
     def send(
         self,
         source: int,

@@ -91,7 +91,7 @@ class Exchange(ABC):
     def _next_token(self) -> Token:
         """Keys of the message that the next token sends and of the one it then waits for."""
 
-    def _make_token(self) -> None:
+    def _make_token(self, _: None = None) -> None:
         if not self._plain_left and not self._others_left:
             self._plain_left = self._width
             self._others_left = self._second_round
@@ -117,6 +117,8 @@ class Exchange(ABC):
                 argument=num_bytes,
             )
 
+    _received = _make_token
+
     def _reduce(self, num_bytes: int) -> None:
         if num_bytes != self._reduced_bytes:
             self._reduced_bytes = num_bytes
@@ -133,9 +135,6 @@ class Exchange(ABC):
             self._credits += 1
         if not self._sends_left and self._credits == self._width:
             self._end()
-
-    def _received(self, _: None) -> None:
-        self._make_token()
 
 
 class DirectExchange(Exchange):
@@ -194,7 +193,7 @@ class DirectExchange(Exchange):
         )
         return known[number]
 
-    def _received(self, _: None) -> None:
+    def _received(self, _: None = None) -> None:
         self._received_count += 1
         self._make_token()
 

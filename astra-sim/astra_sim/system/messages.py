@@ -1,12 +1,13 @@
 """Messages: sends and receives are matched by (tag, source, target, size) in order of posting."""
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from astra_sim.core.events import EventQueue
 from astra_sim.files.errors import AbortError
 from astra_sim.network.interface import AnalyticalNetwork
+from astra_sim.network.links import NetworkLink
 
 Done = Callable[[Any], None]
 Receive = tuple[Done, Any]
@@ -129,6 +130,15 @@ class Messages:
         """Time from posting a send to its delivery, if that is always the same."""
         return self._network.steady_delay_ns(source, target, num_bytes)
 
+    def link(self, source: int, target: int) -> NetworkLink | None:
+        """Link on which messages between two NPUs queue, if that is all they wait for."""
+        return self._network.link(source, target)
+
+    def rename(self, keys: Mapping[Key, Key]) -> None:
+        """Give what is posted under these keys others of them."""
+        _rename(self._sends, keys)
+        _rename(self._receives, keys)
+
     def exchange(self, outgoing: Key, incoming: Key, received: Done) -> None:
         """Post a send without an end of its own, then a receive that calls ``received(None)``.
 
@@ -165,6 +175,8 @@ class Messages:
         elif message.__class__ is list and message[0] is _land:
             message[0] = received
             message[1] = None
+        elif message.__class__ is list and message[0] is None:
+            self._queue.at(self._queue.now, received, None)
         else:
             sends[incoming] = message
             self.post_receive(incoming, received)
@@ -189,6 +201,10 @@ class RendezvousMessages(Messages):
     def steady_delay_ns(self, source: int, target: int, num_bytes: int) -> int | None:
         """None: a send waits for its receiver."""
         return None
+
+    def link(self, source: int, target: int) -> None:
+        """None: a send waits for its receiver."""
+        return
 
     def exchange(self, outgoing: Key, incoming: Key, received: Done) -> None:
         """Post the send, then the receive, both for when the other side is ready."""
@@ -234,6 +250,10 @@ def _control(key: Key) -> Key:
             f"got {num_bytes}"
         )
     return tag + CONTROL_TAG_OFFSET, target, source, CONTROL_BYTES
+
+
+def _rename(posts: dict[Key, Any], keys: Mapping[Key, Key]) -> None:
+    posts.update({keys[key]: posts.pop(key) for key in keys if key in posts})
 
 
 def _with(held: Any, item: Any) -> deque[Any]:

@@ -9,13 +9,22 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 from operator import attrgetter
-from typing import TypeGuard
+from typing import TYPE_CHECKING, TypeGuard
 
+from astra_sim.base.lazy import lazy
 from astra_sim.core.events import Event
 from astra_sim.files.execution_trace import CollectiveType
 from astra_sim.system.exchanges import GROUP_MOVE_NS, Exchange, Token, ring_bytes
 from astra_sim.system.phases import PhaseRun, RingShape, Turns
 from astra_sim.system.ring_steps import RingInStep
+
+if TYPE_CHECKING:
+    from astra_sim.system import ring_turns
+else:
+    ring_turns = lazy("astra_sim.system.ring_turns")
+
+FEWEST_LOOKED_AT = 4
+"""Sends that must be left to make it worth while to look whether steps can be left out."""
 
 FEWEST_SENDS = 2
 """Sends that must be left to make it worth while to go on in step."""
@@ -24,7 +33,7 @@ FEWEST_SENDS = 2
 class RingExchange(Exchange):
     """Always the next neighbour, from the one behind; a single member of a ring."""
 
-    __slots__ = ("_run", "_shape", "_token")
+    __slots__ = ("_look_at", "_token", "run", "shape")
 
     def __init__(self, run: PhaseRun, shape: RingShape) -> None:
         super().__init__(
@@ -34,40 +43,77 @@ class RingExchange(Exchange):
             width=1,
             second=shape.turns.others_left,
         )
-        self._run = run
-        self._shape = shape
+        self.shape = shape
+        self._stand_in(run)
+
+    def _stand_in(self, run: PhaseRun) -> None:
+        """Take the place of a phase; the first member of a ring looks ahead after any send."""
+        size = self.shape.message_bytes
         source, target = _ends(run)
-        self._token = (
-            (run.tag, self._rank, target, shape.message_bytes),
-            (run.tag, source, self._rank, shape.message_bytes),
-        )
+        self.run = run
+        self._end = run.end
+        self._rank = run.npu.rank
+        self._timers = run.npu.timers
+        self._token = (run.tag, self._rank, target, size), (run.tag, source, self._rank, size)
+        self._look_at = -1 if run.phase.plan.position else self._sends_left
 
     def _next_token(self) -> Token:
         return self._token
 
     def _moved(self, num_bytes: int | None) -> None:
         """Send as others do; the last member of a ring in step leaves the rest to one for all."""
-        super()._moved(num_bytes)
-        delay_ns = self._shape.delay_ns
+        if self._sends_left and self._tokens:  # as of all exchanges, in place for speed
+            self._sends_left -= 1
+            self._tokens.popleft()
+            self._messages.exchange(*self._token, self._received)
+        else:
+            super()._moved(num_bytes)
+        if FEWEST_LOOKED_AT <= self._sends_left <= self._look_at:
+            self._look_ahead()
+        delay_ns = self.shape.delay_ns
         if delay_ns and self._sends_left >= FEWEST_SENDS:
-            queue, n = self._timers.queue, self._shape.num_members
+            queue, n = self._timers.queue, self.shape.num_members
             arrivals = queue.due[queue.now + delay_ns]
             if len(arrivals) < n:
                 return
             first = getattr(arrivals[-n][0], "__self__", None)
             if isinstance(first, RingExchange) and first._token[0][0] == self._token[0][0]:
                 last = [getattr(action, "__self__", None) for action, _ in arrivals[-n:]]
-                runs = [one._run for one in last if self._is_like(one)]
+                runs = [one.run for one in last if self._is_like(one)]
                 if len(runs) == n and _are_all_members(runs):
                     del arrivals[-n:]
-                    RingInStep(queue, runs, self._shape, self._turns(), resumed).insert_arrival()
+                    RingInStep(queue, runs, self.shape, self._turns(), resumed).insert_arrival()
+
+    def _look_ahead(self) -> None:
+        """Have all members looked at when the message sent now arrives: seldom in a late round."""
+        n, left = self.shape.num_members, self._others_left
+        if left < FEWEST_LOOKED_AT:
+            self._look_at = self._sends_left - left - 2
+            return
+        self._look_at = self._sends_left - 2 - min(n - left, n // 16)
+        reduces = self._reduces_in_odd if self._is_odd else self._reduces_in_even
+        ring_turns.look_ahead(self, reduces=reduces)
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """Sends left, others left of the round, and what else the next steps depend on."""
+        more = self._is_odd, self._plain_left, self._credits, len(self._tokens)
+        return self._sends_left, self._others_left, *more
+
+    def turn(self, run: PhaseRun, num_steps: int) -> None:
+        """Stand in the place of another member, some steps later."""
+        self._sends_left -= num_steps
+        self._others_left -= num_steps
+        self._stand_in(run)
+        if self._tokens:
+            self._tokens[0] = self._token
 
     def _is_like(self, other: object) -> TypeGuard["RingExchange"]:
         """Whether an exchange does the same next."""
         return isinstance(other, RingExchange) and other._state() == self._state()
 
     def _state(self) -> tuple[object, ...]:
-        return self._shape, self._credits, len(self._tokens), self._plain_left, *self._turns()
+        return self.shape, self._credits, len(self._tokens), self._plain_left, *self._turns()
 
     def _turns(self) -> Turns:
         return Turns(self._sends_left, self._others_left, self._is_odd)
@@ -79,7 +125,7 @@ class RingExchange(Exchange):
 
     def begin(self, _: None = None) -> None:
         """Begin after the first local move, which ``RingStart`` has made."""
-        self.resume(self._shape.turns)
+        self.resume(self.shape.turns)
         self._moved(None)
 
     def set_timer(self, delay_ns: int, *, reduces: bool) -> None:
