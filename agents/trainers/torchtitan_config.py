@@ -86,8 +86,8 @@ class TorchtitanConfig:
             )
         if self.outer is not None and (per_rank > 1 or self.pipeline > 1 < self.num_fragments):
             raise ValueError(
-                "torchtitan: DiLoCo must have one stage a rank, and one fragment in a pipeline; "
-                f"got {per_rank} stages a rank and {self.num_fragments} fragments, of which "
+                "torchtitan: DiLoCo must have one stage for each rank, and one fragment in a pipeline; "
+                f"got {per_rank} stages for each rank and {self.num_fragments} fragments, of which "
                 "torchtitan exchanges the first stage's only, without a word"
             )
 

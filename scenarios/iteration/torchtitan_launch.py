@@ -17,7 +17,7 @@ from des.schedules import Orders
 from scenarios.iteration.launch_folder import (
     HOSTS,
     LaunchedPlan,
-    architecture_of,
+    architecture_of_job,
     file_of,
     said_plan,
     sites_of_ranks,
@@ -108,7 +108,7 @@ def _folders(files: Mapping[str, str]) -> list[str]:
 
 def _launch(files: Mapping[str, str], said: BoundPlan, folder: str) -> _Launch:
     tables = read_toml(file_of(files, f"{folder}{CONFIG}"))
-    own, num_layers = architecture_of(said.workload), said.workload.num_layers
+    own, num_layers = architecture_of_job(said.workload), said.workload.num_layers
     config = config_of_tables(tables, num_layers)
     model = model_table(own, num_layers, in_pipeline=config.pipeline > 1)
     if tables.get("model") != model:
@@ -150,7 +150,7 @@ def _workload(launches: Sequence[_Launch], said: BoundPlan) -> Workload:
             f"{num_microbatches} microbatches of {size} on {num_replicas} replicas; got {sequences}"
         )
     return architecture_workload(
-        architecture_of(said.workload),
+        architecture_of_job(said.workload),
         num_layers=said.workload.num_layers,
         num_microbatches=num_microbatches * num_replicas,
         microbatch_size=size,

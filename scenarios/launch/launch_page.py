@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from agents.decision.bound_plan import BoundPlan
 from agents.trainers.table import trainer_named
 from scenarios.iteration.launch_folder import LaunchHost
-from scenarios.launch.borders import DEFAULT_CHUNK_BYTES, Border, NcclSettings
+from scenarios.launch.borders import DEFAULT_CHUNK_BYTES, NcclSettings, SiteBorder
 from scenarios.launch.rank_hosts import devices_of
 
 _UNCHECKED = {
@@ -23,7 +23,7 @@ _UNCHECKED = {
         "whose order can give wrong gradients silently.",
     ),
 }
-"""What a trainer does not check, and the files that are read back do."""
+"""Mistakes that a trainer does not notice, and that reading the files back does."""
 
 _STARTS = {
     "megatron": "MEGATRON=/path/to/Megatron-LM bash $PWD/launch.sh {} DATA_FLAGS",
@@ -37,7 +37,7 @@ class LaunchPage:
 
     bound: BoundPlan
     ranks: Mapping[str, Sequence[LaunchHost]]
-    borders: Sequence[Border]
+    borders: Sequence[SiteBorder]
     settings: NcclSettings
     step_s: float
     unsaid: Sequence[str]

@@ -11,7 +11,7 @@ from agents.trainers.torchtitan_tables import config_tables, model_table, toml_t
 from des.plan.placement import Stage
 from des.plan.synchronisation import agree_every_step
 from des.schedules import Orders
-from scenarios.iteration.launch_folder import LaunchHost, architecture_of
+from scenarios.iteration.launch_folder import LaunchHost, architecture_of_job
 from scenarios.iteration.torchtitan_launch import CONFIG, ORDERS, REPLICA, orders_of_replicas
 from scenarios.launch.rank_hosts import devices_of, rank_hosts
 from scenarios.launch.site_hosts import SiteHosts
@@ -43,7 +43,7 @@ def _launch_files(
     bound: BoundPlan, config: TorchtitanConfig, orders: list[Orders], folder: str
 ) -> dict[str, str]:
     model = model_table(
-        architecture_of(bound.workload),
+        architecture_of_job(bound.workload),
         bound.workload.num_layers,
         in_pipeline=config.pipeline > 1,
     )
