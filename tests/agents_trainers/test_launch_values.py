@@ -13,19 +13,18 @@ from agents.trainers.megatron_arguments import (
     plan_lines,
 )
 from agents.trainers.torchtitan_config import (
-    TorchftExchange,
+    CheckpointTable,
+    OuterTable,
+    ParallelismTable,
+    QuantizationTable,
     TorchtitanConfig,
+    TrainingTable,
     layers_of_modules,
+    llama_sizes,
     module_names,
+    read_config,
 )
 from agents.trainers.torchtitan_orders import orders_text, read_orders
-from agents.trainers.torchtitan_tables import (
-    config_of_tables,
-    config_tables,
-    model_table,
-    read_toml,
-    toml_text,
-)
 from des import ARCHITECTURES
 from des.schedules import stage_orders
 from scenarios.iteration.megatron_command import read_megatron
@@ -55,31 +54,37 @@ RUN = MegatronCommand(
     precision="bf16",
     architecture=None,
 )
-CONFIG = TorchtitanConfig(
-    tensor=8,
-    pipeline=2,
-    context=1,
-    replicate=1,
-    shard=1,
-    reshards=False,
-    sequence_parallel=True,
-    stage_layers=(17, 15),
-    is_wave=False,
-    has_orders=True,
-    num_microbatches=32,
-    microbatch_size=1,
-    global_batch_size=32,
-    sequence_length=4096,
-    precision="bf16",
-    recomputation="flash",
+DEGREES = ParallelismTable(
+    tensor_parallel_degree=8,
+    enable_sequence_parallel=True,
+    context_parallel_degree=1,
+    data_parallel_replicate_degree=1,
+    data_parallel_shard_degree=1,
+    fsdp_reshard_after_forward="never",
+    pipeline_parallel_degree=2,
+    pipeline_parallel_schedule="1F1B",
+    pipeline_parallel_schedule_csv="schedule.csv",
+    pipeline_parallel_microbatch_size=1,
+    module_fqns_per_model_part=module_names((17, 15)),
 )
-OUTER = TorchftExchange(
-    replica=1,
-    num_replicas=2,
-    steps_between=20,
-    delay_steps=0,
-    bits=8.0,
-    fragments=(tuple(range(32)),),
+CONFIG = TorchtitanConfig(
+    model=llama_sizes(ARCHITECTURES["llama2_7b"], 32, in_pipeline=True),
+    training=TrainingTable(
+        seq_len=4096, local_batch_size=32, global_batch_size=32, dtype="float32"
+    ),
+    parallelism=DEGREES,
+    activation_checkpoint=CheckpointTable(mode="none"),
+    quantization=QuantizationTable(linear="bf16"),
+)
+OUTER = OuterTable(
+    replica_id=1,
+    group_size=2,
+    sync_steps=20,
+    fragment_sync_delay=0,
+    should_quantize=True,
+    module_fqns_per_model_fragment=(),
+    num_fragments=1,
+    min_replica_size=2,
 )
 
 stage_counts = st.lists(st.integers(1, 30), min_size=1, max_size=12)
@@ -177,59 +182,59 @@ def test_modules_of_stages_are_read_as_they_are_written(layers):
 )
 def test_modules_that_torchtitan_would_lose_are_refused(parts):
     with pytest.raises(ValueError, match="would lose modules without a word"):
-        layers_of_modules(parts, 2)
+        layers_of_modules(tuple(map(tuple, parts)), 2)
 
 
 @given(
     numbers=st.tuples(*[st.integers(1, 8)] * 3),
-    flags=st.tuples(*[st.booleans()] * 3),
-    outer=st.sampled_from([None, OUTER, replace(OUTER, bits=16.0), replace(OUTER, bits=32.0)]),
-    recomputation=st.sampled_from(["flash", "full"]),
+    schedule=st.sampled_from(["", "schedule.csv"]),
+    layers=st.sampled_from([(17, 15), (1, 31)]),
+    outer=st.sampled_from([None, OUTER, replace(OUTER, should_quantize=False)]),
+    formats=st.tuples(st.sampled_from(["none", "full"]), st.sampled_from(["bf16", "fp8", "mxfp8"])),
 )
-def test_configurations_are_read_as_they_are_written(numbers, flags, outer, recomputation):
-    tensor, replicate, shard = numbers
-    launches = 1 if outer is None else outer.num_replicas
+def test_configurations_are_read_as_they_are_written(numbers, schedule, layers, outer, formats):
     config = replace(
         CONFIG,
-        tensor=tensor,
-        replicate=replicate,
-        shard=shard,
-        reshards=flags[0],
-        sequence_parallel=flags[1],
-        has_orders=flags[2],
-        recomputation=recomputation,
-        outer=outer,
-        global_batch_size=32 * replicate * shard * launches,
+        parallelism=replace(
+            DEGREES,
+            tensor_parallel_degree=numbers[0],
+            data_parallel_replicate_degree=numbers[1],
+            data_parallel_shard_degree=numbers[2],
+            pipeline_parallel_schedule_csv=schedule,
+            module_fqns_per_model_part=module_names(layers),
+        ),
+        activation_checkpoint=CheckpointTable(mode=formats[0]),
+        quantization=QuantizationTable(linear=formats[1]),
+        fault_tolerance=outer,
     )
-    text = toml_text(config_tables(config, orders="schedule.csv"))
-    assert config_of_tables(read_toml(text), 32) == config
+    assert read_config(config.text()) == config
+
+
+def with_stages(*layers, outer=None, **changes):
+    """The configuration with other stages."""
+    degrees = replace(DEGREES, module_fqns_per_model_part=module_names(layers), **changes)
+    return replace(CONFIG, parallelism=degrees, fault_tolerance=outer)
 
 
 @pytest.mark.parametrize(
-    ("changes", "message"),
+    ("layers", "changes", "message"),
     [
-        ({"stage_layers": (32, 0)}, "every stage must have a layer"),
-        ({"stage_layers": (10, 11, 11)}, "every rank equally many stages"),
-        ({"is_wave": True}, "there and back must be 2 a rank, got 1"),
-        (
-            {"stage_layers": (8, 8, 8, 8), "outer": OUTER},
-            "exchanges the first stage's only, without a word",
-        ),
-        (
-            {"outer": replace(OUTER, fragments=(tuple(range(16)), tuple(range(16, 32))))},
-            "one fragment in a pipeline",
-        ),
+        ((32, 0), {}, "with a layer in each stage; got layers \\(32, 0\\)"),
+        ((10, 11, 11), {}, "every rank must have equally many stages"),
+        ((17, 15), {"pipeline_parallel_schedule": "ZBVZeroBubble"}, "two where they go there"),
+        ((8, 8, 8, 8), {"outer": OUTER}, "exchanges the first stage's only, without a word"),
+        ((17, 15), {"outer": replace(OUTER, num_fragments=2)}, "one fragment in a pipeline"),
     ],
 )
-def test_configurations_that_torchtitan_takes_and_should_not_are_refused(changes, message):
+def test_configurations_that_torchtitan_takes_and_should_not_are_refused(layers, changes, message):
     with pytest.raises(ValueError, match=message):
-        replace(CONFIG, **changes)
+        with_stages(*layers, **changes)
 
 
-@pytest.mark.parametrize("changes", [{"steps_between": 21}, {"delay_steps": 10}])
+@pytest.mark.parametrize("changes", [{"sync_steps": 21}, {"fragment_sync_delay": 10}])
 def test_fragments_that_torchft_cannot_exchange_are_refused(changes):
     with pytest.raises(ValueError, match="fragments must divide the"):
-        replace(OUTER, fragments=((0,), (1,)), **changes)
+        replace(OUTER, num_fragments=2, **changes)
 
 
 @pytest.mark.parametrize(
@@ -245,7 +250,7 @@ def test_fragments_that_torchft_cannot_exchange_are_refused(changes):
 def test_models_that_are_not_of_the_llama_module_are_refused(changes):
     own = replace(ARCHITECTURES["llama2_7b"], **changes)
     with pytest.raises(ValueError, match="must be of its llama3 module, without"):
-        model_table(own, 32, in_pipeline=True)
+        llama_sizes(own, 32, in_pipeline=True)
 
 
 @given(
@@ -276,13 +281,18 @@ def test_files_of_orders_that_torch_takes_and_should_not_are_refused(text, messa
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("old", "new", "message"),
     [
-        ("[training\n", "config.toml: not readable as TOML"),
-        ("a = 1\n", "config.toml: a must be a table"),
-        ("[training]\nseq_len = 1\n", "config.toml: must be as it was written, got none of"),
+        ("[model]", "[model", "config.toml: not readable as TOML"),
+        ("seq_len = 4096\n", "", "config.toml: training.seq_len: must be given"),
+        ("seq_len", "sequence", "config.toml: training.sequence: unknown key"),
+        ('"none"', '"half"', "config.toml: activation_checkpoint.mode: "),
+        ("dim = 4096", "dim = true", "config.toml: model.dim: "),
+        ('"layers.31", ', "", "would lose modules without a word"),
     ],
 )
-def test_configurations_that_cannot_be_read_are_refused(text, message):
+def test_configurations_that_cannot_be_read_are_refused(old, new, message):
+    text = CONFIG.text()
+    assert old in text
     with pytest.raises(ValueError, match=message):
-        config_of_tables(read_toml(text), 32)
+        read_config(text.replace(old, new, 1))
