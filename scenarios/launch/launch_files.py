@@ -93,7 +93,7 @@ def launch_files(bound: BoundPlan, hosts: Path | None = None) -> Launch:
         has_placeholders=hosts is None,
     )
     common = {
-        "README.md": page.text(),
+        "README.md": page.text(_script("README.txt")),
         "borders.tsv": _borders_text(bound, borders, settings, of_sites),
         "preflight.sh": _script("preflight.sh"),
     }
