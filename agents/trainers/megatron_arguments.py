@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from math import inf
 
 from des.job.architecture import Architecture
 from des.job.precision import Precision
@@ -152,7 +153,7 @@ def model_lines(own: Architecture, num_layers: int, sequence_length: int) -> Ite
     ValueError
         If Megatron-LM's flags, as they are written here, do not say a part of it.
     """
-    _check_parts(own)
+    _check_parts(own, sequence_length)
     yield f"--hidden-size {own.hidden_size}"
     yield f"--num-attention-heads {own.num_heads}"
     yield f"--ffn-hidden-size {own.ffn_size}"
@@ -179,13 +180,13 @@ def model_lines(own: Architecture, num_layers: int, sequence_length: int) -> Ite
     yield from _expert_lines(own, num_layers)
 
 
-def _check_parts(own: Architecture) -> None:
+def _check_parts(own: Architecture, sequence_length: int) -> None:
     biases = {part for part in ("qkv", "output", "ffn") if own.adds_bias(part)}
     for field, is_other in (
         ("num_norms other than 2", own.num_norms != 2),
         ("whole_qk_norm", own.whole_qk_norm),
         ("attention_sinks", own.attention_sinks),
-        ("attention_window", own.attention_window is not None),
+        ("an attention_window within a sequence", (own.attention_window or inf) < sequence_length),
         ("experts.shared_scale", own.experts is not None and own.experts.shared_scale),
         ("biases of some parts", biases not in (set(), {"qkv"}, {"qkv", "output", "ffn"})),
     ):

@@ -1,4 +1,4 @@
-"""Orders of passes in torch's files: a row a rank, cells of stage, pass and microbatch."""
+"""Orders of passes in torch's files: a row for each rank, cells of stage, pass and microbatch."""
 
 import re
 

@@ -57,7 +57,7 @@ def file_of(files: Mapping[str, str], name: str) -> str:
     return files[name]
 
 
-def architecture_of(workload: Workload) -> Architecture:
+def architecture_of_job(workload: Workload) -> Architecture:
     """Return the model of a workload.
 
     Raises
@@ -144,7 +144,7 @@ def read_megatron_launch(files: Mapping[str, str]) -> LaunchedPlan:
         Naming the file, what is allowed and what came.
     """
     said = said_plan(files)
-    own, lines = architecture_of(said.workload), file_of(files, ARGUMENTS).splitlines()
+    own, lines = architecture_of_job(said.workload), file_of(files, ARGUMENTS).splitlines()
     length = said.workload.shape.sequence if said.workload.shape else 0
     model = list(model_lines(own, said.workload.num_layers, length))
     if lines[: len(model)] != model:

@@ -5,19 +5,24 @@ from dataclasses import dataclass, replace
 
 from agents.decision.bound_plan import BoundPlan
 from agents.trainers.torchtitan import TORCHTITAN
-from agents.trainers.torchtitan_config import TorchftExchange, TorchtitanConfig
-from agents.trainers.torchtitan_orders import read_orders
-from agents.trainers.torchtitan_tables import config_of_tables, model_table, read_toml
+from agents.trainers.torchtitan_config import (
+    EXCHANGED_BITS,
+    TorchtitanConfig,
+    llama_sizes,
+    read_config,
+    with_ends,
+)
+from agents.trainers.torchtitan_orders import orders_text, read_orders
 from des import DiLoCo, GradientExchange, Parallelism, Plan, StreamingDiLoCo, Workload
 from des.costs.feasibility import assign
 from des.job.models import architecture_workload
-from des.plan.parallelism import ChunkOrder, Sharding
+from des.plan.parallelism import ChunkOrder
 from des.plan.synchronisation import EVERY_STEP, Synchronisation
 from des.schedules import Orders
 from scenarios.iteration.launch_folder import (
     HOSTS,
     LaunchedPlan,
-    architecture_of,
+    architecture_of_job,
     file_of,
     said_plan,
     sites_of_ranks,
@@ -40,7 +45,7 @@ class _Launch:
     config: TorchtitanConfig
     paths: tuple[Path, ...]
     data: int
-    orders: Orders | None
+    orders: str
 
     @property
     def order(self) -> ChunkOrder:
@@ -50,15 +55,26 @@ class _Launch:
     @property
     def own(self) -> Parallelism:
         """Division of the work at a site, but for its stages."""
-        config = self.config
-        sharding: Sharding = "parameters" if config.reshards else "gradients"
+        degrees = self.config.parallelism
+        context, shards = degrees.context_parallel_degree, degrees.data_parallel_shard_degree
+        whole = degrees.fsdp_reshard_after_forward == "never"
         return Parallelism(
-            tensor=config.tensor,
+            tensor=degrees.tensor_parallel_degree,
             data=self.data,
-            context=config.context,
-            sharding=sharding if config.shard * config.context > 1 else "none",
-            sequence_parallel=config.sequence_parallel,
+            context=context,
+            sharding="none" if shards * context == 1 else "gradients" if whole else "parameters",
+            sequence_parallel=degrees.enable_sequence_parallel,
         )
+
+    @property
+    def step(self) -> tuple[int, int, int]:
+        """Sequences of a microbatch of all data ranks, microbatches, and sequences of a step."""
+        training, degrees = self.config.training, self.config.parallelism
+        size, count = training.local_batch_size, 0
+        if degrees.pipeline_parallel_degree > 1:
+            size = degrees.pipeline_parallel_microbatch_size
+            count = training.local_batch_size // size
+        return size * self.data, count, training.global_batch_size
 
 
 def read_torchtitan_launch(files: Mapping[str, str]) -> LaunchedPlan:
@@ -73,24 +89,22 @@ def read_torchtitan_launch(files: Mapping[str, str]) -> LaunchedPlan:
     launches = [_launch(files, said, folder) for folder in _folders(files)]
     workload = _workload(launches, said)
     parallelism = list(said.plan.parallelism)
+    placements = []
     for one in launches:
-        found = parallelism_on_paths(
-            said.topology, one.paths, one.own, one.config.num_chunks, one.order
-        )
-        for domain in {domain for path in one.paths for domain in path}:
-            parallelism[domain] = found[domain]
-    placements = [
-        placement_on_path(path, one.config.stage_layers, one.order)
-        for one in launches
-        for path in one.paths
-    ]
+        chunks = len(one.config.stage_layers) // len(one.paths[0])
+        found = parallelism_on_paths(said.topology, one.paths, one.own, chunks, one.order)
+        for path in one.paths:
+            placements.append(placement_on_path(path, one.config.stage_layers, one.order))
+            for domain in path:
+                parallelism[domain] = found[domain]
     schedule = said.plan.schedule if any(one.orders for one in launches) else "1f1b"
+    degrees = [(one.config.parallelism.data_parallel_shard_degree, one.data) for one in launches]
     plan = Plan(
         placement=placements[0],
         replicas=tuple(placements[1:]),
         schedule=schedule,
         parallelism=tuple(parallelism),
-        exchange=GradientExchange(sharded=any(one.config.shard > one.data for one in launches)),
+        exchange=GradientExchange(sharded=any(shard > data for shard, data in degrees)),
         synchronisation=_synchronisation(launches, said),
         sends=TORCHTITAN.sends_under(schedule),
     )
@@ -107,98 +121,93 @@ def _folders(files: Mapping[str, str]) -> list[str]:
 
 
 def _launch(files: Mapping[str, str], said: BoundPlan, folder: str) -> _Launch:
-    tables = read_toml(file_of(files, f"{folder}{CONFIG}"))
-    own, num_layers = architecture_of(said.workload), said.workload.num_layers
-    config = config_of_tables(tables, num_layers)
-    model = model_table(own, num_layers, in_pipeline=config.pipeline > 1)
-    if tables.get("model") != model:
-        raise ValueError(
-            f"{folder}{CONFIG}: model must be {own.name}, {model}; got {tables.get('model')}"
-        )
+    config = read_config(file_of(files, f"{folder}{CONFIG}"))
+    own, degrees = architecture_of_job(said.workload), config.parallelism
+    pipeline = degrees.pipeline_parallel_degree
+    model = llama_sizes(own, said.workload.num_layers, in_pipeline=pipeline > 1)
+    if config.model != model:
+        raise ValueError(f"{folder}{CONFIG}: must be of {own.name}, {model}; got {config.model}")
     paths, data = paths_of_ranks(
         sites_of_ranks(file_of(files, f"{folder}{HOSTS}"), said.topology),
-        group=config.tensor * config.context,
-        pipeline=config.pipeline,
+        group=degrees.tensor_parallel_degree * degrees.context_parallel_degree,
+        pipeline=pipeline,
         replica_order=False,
     )
-    ranks = data * len(paths)
-    if config.replicate * config.shard != ranks or config.shard not in (1, data, ranks):
+    ranks, shard = data * len(paths), degrees.data_parallel_shard_degree
+    if degrees.data_parallel_replicate_degree * shard != ranks or shard not in (1, data, ranks):
         raise ValueError(
             f"{folder}{CONFIG}: data_parallel_replicate_degree x data_parallel_shard_degree must "
             f"be the {ranks} data ranks of the hosts, sharded not at all, over the {data} of a "
-            f"site or over all; got {config.replicate} x {config.shard}"
+            f"site or over all; got {degrees.data_parallel_replicate_degree} x {shard}"
         )
-    orders = read_orders(file_of(files, f"{folder}{ORDERS}")) if config.has_orders else None
+    name = degrees.pipeline_parallel_schedule_csv and pipeline > 1
+    orders = file_of(files, f"{folder}{ORDERS}") if name else ""
+    read_orders(orders)
     return _Launch(config=config, paths=paths, data=data, orders=orders)
 
 
 def _workload(launches: Sequence[_Launch], said: BoundPlan) -> Workload:
     """The job that all launches do together."""
-    sizes = {one.config.microbatch_size * one.data for one in launches}
-    configs = [one.config for one in launches]
-    steps = {(one.global_batch_size, one.num_microbatches) for one in configs}
-    num_replicas = sum(len(one.paths) for one in launches)
-    if len(sizes) > 1 or len(steps) > 1:
-        raise ValueError(
-            f"{CONFIG}: all launches must do equal microbatches and equally many; got "
-            f"{sorted(sizes)} sequences and {sorted(steps)}"
-        )
-    ((sequences, num_microbatches),), (size,) = steps, sizes
-    if sequences != size * num_microbatches * num_replicas:
-        raise ValueError(
-            f"{CONFIG}: global_batch_size must be {size * num_microbatches * num_replicas}, "
-            f"{num_microbatches} microbatches of {size} on {num_replicas} replicas; got {sequences}"
-        )
+    first, num_replicas = launches[0], sum(len(one.paths) for one in launches)
+    size, _, sequences = first.step
+    count, rest = divmod(sequences, size * num_replicas)
+    for one in launches:
+        if rest or one.step not in ((size, 0, sequences), (size, count, sequences)):
+            raise ValueError(
+                f"{CONFIG}: each of {num_replicas} replicas must do {count} microbatches of {size} "
+                f"sequences, {sequences} in all; got {one.step[1]} of {one.step[0]}"
+            )
+    config = first.config
     return architecture_workload(
-        architecture_of(said.workload),
+        architecture_of_job(said.workload),
         num_layers=said.workload.num_layers,
-        num_microbatches=num_microbatches * num_replicas,
+        num_microbatches=count * num_replicas,
         microbatch_size=size,
-        sequence_length=configs[0].sequence_length,
-        recomputation=configs[0].recomputation,
-        precision=configs[0].precision,
+        sequence_length=config.training.seq_len,
+        recomputation="full" if config.activation_checkpoint.mode == "full" else "flash",
+        precision=config.quantization.linear,
         gradient_precision="fp32",
     )
 
 
 def _synchronisation(launches: Sequence[_Launch], said: BoundPlan) -> Synchronisation:
     """The exchange that joins the launches."""
-    outer = [one.config.outer for one in launches if one.config.outer is not None]
-    if not outer:
+    outer = launches[0].config.fault_tolerance
+    if outer is None:
         return EVERY_STEP
-    numbered = [replace(outer[0], replica=number) for number in range(len(launches))]
-    if outer != numbered or outer[0].num_replicas != len(launches):
-        raise ValueError(
-            f"{CONFIG}: fault_tolerance must be equal in all {len(launches)} launches but for "
-            f"replica_id, which counts them from 0, and group_size {len(launches)}; got {outer}"
-        )
-    return _mode(outer[0], said)
-
-
-def _mode(outer: TorchftExchange, said: BoundPlan) -> Synchronisation:
-    count, num_layers = len(outer.fragments), said.workload.num_layers
-    kept = said.plan.synchronisation.outer_state
-    found: Synchronisation = DiLoCo(
-        steps_between=outer.steps_between,
-        bits_per_value=outer.bits,
+    num_layers, kept = said.workload.num_layers, said.plan.synchronisation.outer_state
+    given = outer.should_quantize, launches[0].config.training.dtype
+    bits = next((one for one, own in EXCHANGED_BITS.items() if own == given), 0.0)
+    mode: Synchronisation = DiLoCo(
+        steps_between=outer.sync_steps,
+        bits_per_value=bits,
         behind_backward=TORCHTITAN.exchanges_behind_backward,
         outer_state=kept,
     )
-    if count > 1 or outer.delay_steps:
-        found = StreamingDiLoCo(
-            steps_between=outer.steps_between,
-            layers_per_fragment=-(-num_layers // count),
-            overlap_steps=outer.delay_steps,
-            bits_per_value=outer.bits,
+    if outer.num_fragments > 1 or outer.fragment_sync_delay:
+        mode = StreamingDiLoCo(
+            steps_between=outer.sync_steps,
+            layers_per_fragment=-(-num_layers // outer.num_fragments),
+            overlap_steps=outer.fragment_sync_delay,
+            bits_per_value=bits,
             outer_state=kept,
         )
-    needed = tuple(one.layers for one in found.fragments(num_layers))
-    if needed != outer.fragments:
-        raise ValueError(
-            f"{CONFIG}: fragments must be of layers {needed}, which are simulated; got "
-            f"{outer.fragments}"
+    fragments = [one.layers for one in mode.fragments(num_layers)]
+    names = with_ends(fragments) if len(fragments) > 1 else ()
+    for number, one in enumerate(launches):
+        needed = replace(
+            outer,
+            replica_id=number,
+            group_size=len(launches),
+            min_replica_size=len(launches),
+            module_fqns_per_model_fragment=names,
         )
-    return found
+        if one.config.fault_tolerance != needed:
+            raise ValueError(
+                f"{CONFIG}: fault_tolerance of launch {number} must be {needed}, as in the others; "
+                f"got {one.config.fault_tolerance}"
+            )
+    return mode
 
 
 def orders_of_replicas(bound: BoundPlan) -> Iterator[Orders]:
@@ -218,11 +227,11 @@ def _check_orders(launches: Sequence[_Launch], bound: BoundPlan) -> None:
     """Refuse files of orders other than those of the schedule that is simulated."""
     needed = orders_of_replicas(bound)
     for launch in launches:
-        for _, own in zip(launch.paths, needed, strict=False):
-            for rank, order in enumerate(own if launch.orders is not None else ()):
-                given = (launch.orders or ())[rank : rank + 1]
-                if given != (order,) or len(launch.orders or ()) != len(own):
-                    raise ValueError(
-                        f"{ORDERS}: must have a row for each of {len(own)} ranks, in the order of "
-                        f"{bound.plan.schedule}, which is simulated; row {rank} is another"
-                    )
+        for _ in launch.paths:
+            if launch.orders not in ("", text := orders_text(next(needed))):
+                rows = zip(text.splitlines(), [*launch.orders.splitlines(), ""], strict=False)
+                rank = next(number for number, (own, row) in enumerate(rows) if own != row)
+                raise ValueError(
+                    f"{ORDERS}: must have the orders of {bound.plan.schedule}, which is simulated, "
+                    f"a row for each of {len(text.splitlines())} ranks; row {rank} is another"
+                )

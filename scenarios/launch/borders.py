@@ -21,7 +21,7 @@ _MOST_SOCKETS, _MOST_THREADS = 64, 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Border:
+class SiteBorder:
     """One direction between two sites, with the pairs of GPUs that send to each other at once."""
 
     source: str
@@ -65,12 +65,12 @@ class NcclSettings:
     sockets_per_thread: int
 
     @classmethod
-    def of(cls, borders: tuple[Border, ...]) -> "NcclSettings":
+    def of(cls, borders: tuple[SiteBorder, ...]) -> "NcclSettings":
         """Take what the border with most under way for a pair of GPUs needs; powers of 2.
 
         Examples
         --------
-        >>> border = Border(source="A", target="B", bandwidth_bytes_per_s=1.25e9,
+        >>> border = SiteBorder(source="A", target="B", bandwidth_bytes_per_s=1.25e9,
         ...                 round_trip_s=0.05, num_pairs=8)
         >>> NcclSettings.of((border,))
         NcclSettings(chunk_bytes=524288, num_threads=4, sockets_per_thread=1)
@@ -101,7 +101,7 @@ def _power_of_two(needed: float, least: int, most: int) -> int:
     return min(most, max(least, 2 ** math.ceil(math.log2(needed)))) if needed > least else least
 
 
-def borders_of(bound: BoundPlan) -> tuple[Border, ...]:
+def site_borders(bound: BoundPlan) -> tuple[SiteBorder, ...]:
     """Return both directions between sites that exchange activations, gradients or parameters.
 
     Raises
@@ -131,10 +131,10 @@ def _neighbours(bound: BoundPlan) -> Iterator[tuple[int, int]]:
                 yield ends
 
 
-def _border(bound: BoundPlan, source: int, target: int, num_pairs: int) -> Border:
+def _border(bound: BoundPlan, source: int, target: int, num_pairs: int) -> SiteBorder:
     topology = bound.topology
     there, back = topology.route(source, target), topology.route(target, source)
-    return Border(
+    return SiteBorder(
         source=topology.domains[source].name,
         target=topology.domains[target].name,
         bandwidth_bytes_per_s=min(topology.links[hop].bandwidth_bytes_per_s for hop in there),

@@ -14,7 +14,7 @@ from agents.trainers.table import trainer_named
 from des import Plan, simulate
 from scenarios.iteration.launch_folder import HOSTS, PLAN, LaunchHost
 from scenarios.iteration.plan_file import LAUNCHES, FilePlan, file_plan, launch_plan
-from scenarios.launch.borders import Border, NcclSettings, borders_of
+from scenarios.launch.borders import NcclSettings, SiteBorder, site_borders
 from scenarios.launch.launch_page import LaunchPage
 from scenarios.launch.megatron_files import megatron_files
 from scenarios.launch.site_hosts import SiteHosts, hosts_of_sites
@@ -68,7 +68,7 @@ def launch_files(bound: BoundPlan, hosts: Path | None = None) -> Launch:
         files say is another by more than 1 %, or hosts are wrong.
     """
     _require_writer(bound.trainer)
-    borders, of_sites = borders_of(bound), hosts_of_sites(bound, hosts)
+    borders, of_sites = site_borders(bound), hosts_of_sites(bound, hosts)
     own, ranks = WRITERS[bound.trainer](bound, of_sites)
     document = json.dumps(write_document(bound), indent=2, allow_nan=False) + "\n"
     own = {PLAN: document} | own
@@ -93,7 +93,7 @@ def launch_files(bound: BoundPlan, hosts: Path | None = None) -> Launch:
         has_placeholders=hosts is None,
     )
     common = {
-        "README.md": page.text(),
+        "README.md": page.text(_script("README.txt")),
         "borders.tsv": _borders_text(bound, borders, settings, of_sites),
         "preflight.sh": _script("preflight.sh"),
     }
@@ -170,7 +170,7 @@ def _hosts_text(hosts: Sequence[LaunchHost]) -> str:
 
 def _borders_text(
     bound: BoundPlan,
-    borders: Sequence[Border],
+    borders: Sequence[SiteBorder],
     settings: NcclSettings,
     hosts: Mapping[int, SiteHosts],
 ) -> str:

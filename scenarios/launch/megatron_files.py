@@ -9,7 +9,7 @@ from agents.trainers.plan_checks import domains_in_use
 from agents.trainers.trainer import HostOrder
 from des.job.transformer import ATTENTION_OF
 from des.schedules import schedule_named
-from scenarios.iteration.launch_folder import ARGUMENTS, LaunchHost, architecture_of
+from scenarios.iteration.launch_folder import ARGUMENTS, LaunchHost, architecture_of_job
 from scenarios.launch.rank_hosts import devices_of, rank_hosts
 from scenarios.launch.site_hosts import SiteHosts
 
@@ -28,7 +28,7 @@ def megatron_files(
     """
     order = _host_order(bound)
     command = _command(bound, order)
-    own = architecture_of(bound.workload)
+    own = architecture_of_job(bound.workload)
     minutes = max(_LEAST_TIMEOUT_MIN, ceil(bound.step_s / 6.0))
     lines = (
         *model_lines(own, bound.workload.num_layers, command.sequence_length),

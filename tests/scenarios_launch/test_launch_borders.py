@@ -8,13 +8,13 @@ from launch_cases import bound_of
 from plan_files import bound_case
 
 from des import Placement
-from scenarios.launch.borders import Border, NcclSettings, borders_of
+from scenarios.launch.borders import NcclSettings, SiteBorder, site_borders
 
 
 def border(**changes):
     """10 Gbit/s at 50 ms of round trip, for 8 pairs of GPUs: 62.5 MB under way, 7.8 MB a pair."""
     fields = {"bandwidth_bytes_per_s": 1.25e9, "round_trip_s": 0.05, "num_pairs": 8}
-    return Border(source="A", target="B", **(fields | changes))
+    return SiteBorder(source="A", target="B", **(fields | changes))
 
 
 def test_a_pair_fills_its_share_with_eight_chunks_of_two_channels():
@@ -58,7 +58,7 @@ def test_without_borders_nccl_stays_as_it_comes():
 
 
 def test_a_pipeline_has_both_directions_of_its_border():
-    found = borders_of(bound_case())
+    found = site_borders(bound_case())
 
     assert [(one.source, one.target, one.num_pairs) for one in found] == [
         ("A", "B", 8),
@@ -72,7 +72,7 @@ def test_copies_have_the_borders_of_their_ring():
     others = (Placement.parse("1*32"), Placement.parse("2*32"))
     plan = bound_plan("0*32", replicas=others)
     bound = bound_of(plan, workload=job(num_microbatches=33))
-    found = {(one.source, one.target) for one in borders_of(bound)}
+    found = {(one.source, one.target) for one in site_borders(bound)}
 
     assert found == {(one, other) for one in "ABC" for other in "ABC" if one != other}
 
