@@ -129,7 +129,7 @@ def family_map(
         places.append(tuple(float(1 + names.index(one)) for one in winners))  # type: ignore[arg-type]
         texts.append(tuple(one.replace("_", " ") for one in winners))
         gbits = [sweep.gbit_per_s(factor) for factor in factors]
-    rows = tuple(f"{count * 4096 / 1e6:.3g} M" for count in num_sequences)
+    rows = tuple(f"{count * settings.sequence_length / 1e6:.3g} M" for count in num_sequences)
     columns = tuple(f"{gbit:.3g}" for gbit in gbits)
     cells = Cells(
         label="family",

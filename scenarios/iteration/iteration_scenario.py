@@ -16,7 +16,6 @@ from des import (
     Replay,
     Topology,
     Workload,
-    build_workload,
     check_memory,
     lower,
 )
@@ -24,7 +23,6 @@ from des.base.command import UsageError
 from des.base.lazy import lazy_imports
 from des.plan.shares import parse_counts
 from des.program.program import Program
-from des.worlds.world_flags import read_world
 from scenarios.iteration.iteration_config import Config
 
 with lazy_imports(__name__):
@@ -63,16 +61,12 @@ def load_iteration(config: Config) -> IterationScenario:
 def given_iteration(config: Config) -> IterationScenario:
     """Read the files and draw the links."""
     base, topology = iteration_world(config)
-    workload = build_workload(
-        config.model,
-        num_layers=config.num_layers,
-        num_microbatches=config.microbatches,
-        microbatch_size=config.microbatch_size,
-        sequence_length=config.sequence_length,
+    workload = config.workload(
+        config.microbatches,
+        config.microbatch_size,
         recomputation=config.recomputation,
-        gradient_precision=config.gradient_precision,
         attention=config.attention,
-        precision=config.precision,
+        gradient_precision=config.gradient_precision,
     )
     fitted_for = FittedFor.of(workload, base, network=str(config.network))
     path = config.corrections
@@ -95,12 +89,7 @@ def iteration_world(config: Config) -> tuple[Topology, Topology]:
     ValueError
         If a file or a flag is wrong.
     """
-    base = read_world(
-        config.network,
-        config.profile,
-        gpu=config.profile_gpu,
-        extrapolates=config.extrapolate,
-    )
+    base = config.world(config.network)
     if config.seed is not None and config.seed < 0:
         raise UsageError(f"seed must be at least 0, got {config.seed}")
     if config.seed is None and not isinstance(base.dynamics, Replay):  # a replay has no luck

@@ -19,7 +19,6 @@ from des import (
     Plan,
     Topology,
     Workload,
-    build_workload,
     check_memory,
 )
 from des.base.command import UsageError
@@ -30,7 +29,6 @@ from des.dynamics import DYNAMICS
 from des.training.background import BackgroundLoad, beside_jobs
 from des.training.replayed_load import ReplayedLoad
 from des.training.training_settings import Planner, TrainingRun
-from des.worlds.world_flags import read_world
 from scenarios.iteration import iteration_config
 from scenarios.run.deciders import Decided, planner_of
 from scenarios.run.queue_loads import read_replayed_loads
@@ -110,20 +108,8 @@ def _of_document(path: Path) -> _Given:
 
 
 def _of_flags(config: Config) -> _Given:
-    topology = read_world(
-        config.network,
-        config.profile,
-        gpu=config.profile_gpu,
-        extrapolates=config.extrapolate,
-    )
-    workload = build_workload(
-        config.model,
-        num_layers=config.num_layers,
-        num_microbatches=config.microbatches,
-        microbatch_size=config.microbatch_size,
-        sequence_length=config.sequence_length,
-        precision=config.precision,
-    )
+    topology = config.world(config.network)
+    workload = config.workload(config.microbatches, config.microbatch_size)
     workload = trained_workload(workload, trainer_named(config.trainer))
     path = config.corrections
     fitted_for = FittedFor.of(workload, topology, network=str(config.network))

@@ -2,10 +2,9 @@
 
 import math
 from dataclasses import replace
-from pathlib import Path
 
 from agents.planners.search.search import search
-from des import STEADY, Topology, Workload, build_workload, read_topology
+from des import STEADY, Topology, Workload
 from des.plan.replacement import Replacement
 from des.world.transfer_ratio import transfer_compute_ratio_of
 from scenarios.suites import LoadLaw, SuiteWorld
@@ -28,25 +27,6 @@ MOVING_CELLS = {
     "cheap_moves": ("markov_fast", 1, 1200.0, False),
 }
 """Law of the links, epochs of a held load, length of an epoch, whether moves pay for bytes."""
-
-
-def world_of_file(path: Path, model: str, sequence_length: int) -> SuiteWorld:
-    """Read a world whose links stand still until a target lets them move.
-
-    Parameters
-    ----------
-    model
-        Preset of the job, see `des.job.models`.
-    sequence_length
-        Tokens of a sequence.
-
-    Raises
-    ------
-    ValueError
-        If the file or the model is wrong, or as `suite_world_of` does.
-    """
-    workload = build_workload(model, sequence_length=sequence_length)
-    return suite_world_of(path.stem, read_topology(str(path)), workload)
 
 
 def suite_world_of(

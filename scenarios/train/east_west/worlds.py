@@ -9,11 +9,13 @@ import numpy as np
 
 from agents.decision.held import held_topology
 from agents.hi_ppo.placement.features import MOST_DOMAINS
-from des import Law, Topology, UniformLaw, Workload, build_workload, check_job_fits, read_topology
+from des import Law, Topology, UniformLaw, Workload, check_job_fits, read_topology
 from des.base.command import UsageError
 from des.base.random_numbers import derived_seed
+from des.base.speaking import SPEAKER
 from des.compiled.eligibility import has_plain_transport
 from des.dynamics import DYNAMICS
+from des.job.models import layers_note
 from des.plan.replacement import Replacement
 from des.training.background import beside_jobs
 from des.world.files.load_files import read_loads
@@ -76,9 +78,8 @@ def _network_and_job(config: HiPpoConfig) -> tuple[Topology, Workload]:
         topology = replace(topology, dynamics=DYNAMICS[config.dynamics])
     if config.loads is not None:
         topology = beside_jobs(topology, read_loads(config.loads, topology))
-    workload = build_workload(
-        config.model, num_layers=config.num_layers, num_microbatches=config.microbatches
-    )
+    workload = config.workload(config.microbatches)
+    SPEAKER.note(layers_note(workload))
     check_job_fits(topology, workload)
     return topology, workload
 
