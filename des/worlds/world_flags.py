@@ -66,18 +66,18 @@ class LayerFlags(ModelFlags):
     def workload(
         self,
         num_microbatches: int,
-        microbatch_size: int = 1,
+        microbatch_size: int | None = None,
         *,
         recomputation: str = "flash",
         attention: str | None = None,
         gradient_precision: str = "bf16",
     ) -> Workload:
-        """Make the workload of the model, see `des.job.models.build_workload`."""
+        """Make the workload of the model, by default in microbatches of one sequence."""
         return build_workload(
             self.model,
             num_layers=self.num_layers,
             num_microbatches=num_microbatches,
-            microbatch_size=microbatch_size,
+            microbatch_size=1 if microbatch_size is None else microbatch_size,
             sequence_length=self.sequence_length,
             recomputation=recomputation,
             attention=attention,

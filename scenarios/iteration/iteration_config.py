@@ -39,7 +39,11 @@ class Config(LayerFlags, NetworkFlag, JsonFlag):
     trainer: str | None = option(
         None, f"completes the placement to what it runs: {', '.join(TRAINERS)}; none: stays"
     )
-    schedule: str = option(DEFAULT_SCHEDULE, f"one of {', '.join(SCHEDULES)}")
+    schedule: str | None = option(
+        None,
+        f"one of {', '.join(SCHEDULES)}",
+        default_text=f"{DEFAULT_SCHEDULE}; the quickest that the trainer runs",
+    )
     parallelism: str | None = option(
         None,
         "tensor x data x pipeline, such as 2x4x1, with c2 behind it for 2 GPUs that share "
@@ -95,7 +99,9 @@ class Config(LayerFlags, NetworkFlag, JsonFlag):
         "sequences",
     )
     microbatches: int = option(32, "microbatches of an iteration")
-    microbatch_size: int = option(1, "sequences of a microbatch")
+    microbatch_size: int | None = option(
+        None, "sequences of a microbatch", default_text="1; the quickest for the trainer"
+    )
     recomputation: str = option(
         "flash", "flash, none, selective or full: which activations are made again"
     )

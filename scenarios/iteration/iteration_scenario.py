@@ -7,6 +7,7 @@ import numpy as np
 
 from calibration.fit.fitted_for import FittedFor
 from des import (
+    DEFAULT_SCHEDULE,
     NO_CORRECTIONS,
     Corrections,
     GradientExchange,
@@ -107,7 +108,7 @@ def _plan(config: Config, topology: Topology, workload: Workload) -> Plan:
     bucket_mb = config.gradient_bucket_mb
     return Plan(
         placement=placement,
-        schedule=config.schedule,
+        schedule=config.schedule or DEFAULT_SCHEDULE,
         parallelism=_parallelism(config, topology.num_domains),
         replicas=tuple(Placement.parse(one, names) for one in replicas),
         shares=() if config.shares is None else parse_counts(config.shares, "shares"),

@@ -58,9 +58,15 @@ class Config(LayerFlags, NetworkFlag, JsonFlag):
         None, f"decides every epoch, one of {', '.join(DECIDERS)}; none: the placement stays"
     )
     horizon_epochs: float = option(4.0, "epochs within which a move has to pay for itself")
-    schedule: str = option(DEFAULT_SCHEDULE, f"one of {', '.join(SCHEDULES)}")
+    schedule: str | None = option(
+        None,
+        f"one of {', '.join(SCHEDULES)}",
+        default_text=f"{DEFAULT_SCHEDULE}; the quickest that the trainer runs",
+    )
     microbatches: int = option(32, "microbatches of an iteration")
-    microbatch_size: int = option(1, "sequences of a microbatch")
+    microbatch_size: int | None = option(
+        None, "sequences of a microbatch", default_text="1; the quickest for the trainer"
+    )
     corrections: Path | None = option(
         None, "factors found by calibration, a JSON file", is_file=True
     )

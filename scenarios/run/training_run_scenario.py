@@ -39,6 +39,7 @@ with lazy_imports(__name__):
     from calibration.fit import corrections_file
     from des.world.files import load_files
     from scenarios.iteration import trained_plan
+    from scenarios.iteration.iteration_scenario import IterationScenario
 
 
 OF_A_PLACEMENT = ("placement", "parallelism", "replicas", "shares")
@@ -109,6 +110,9 @@ def _of_document(path: Path) -> _Given:
 
 def _of_flags(config: Config) -> _Given:
     topology = config.world(config.network)
+    if config.planner is None:
+        given = _fixed_plan(config)
+        return _Given(topology, given.workload, given.corrections, given.plan)
     workload = config.workload(config.microbatches, config.microbatch_size)
     workload = trained_workload(workload, trainer_named(config.trainer))
     path = config.corrections
@@ -118,8 +122,7 @@ def _of_flags(config: Config) -> _Given:
         if path is None
         else corrections_file.read_corrections(path, used_for=fitted_for)
     )
-    plan = _fixed_plan(config) if config.planner is None else None
-    return _Given(topology, workload, corrections, plan)
+    return _Given(topology, workload, corrections, None)
 
 
 def _moving(config: Config, topology: Topology) -> Topology:
@@ -161,16 +164,15 @@ def background_load(config: Config) -> BackgroundLoad | None:
     )
 
 
-def _fixed_plan(config: Config) -> Plan:
+def _fixed_plan(config: Config) -> IterationScenario:
     """Read the plan as the command for one iteration does, which also checks its memory."""
     one_iteration = iteration_config.Config(
         **{name: getattr(config, name) for name in (*_OF_ONE_ITERATION, "corrections")}
     )
-    given = frozenset() if config.schedule == DEFAULT_SCHEDULE else frozenset({"schedule"})
-    trained = trained_plan.trained_plan(trained_plan.with_trainer(one_iteration, given), given)
-    scenario = trained.scenario
+    with_gradients = trained_plan.with_trainer(one_iteration, frozenset())
+    scenario = trained_plan.trained_plan(with_gradients).scenario
     check_memory(scenario.topology, scenario.workload, scenario.plan)
-    return scenario.plan
+    return scenario
 
 
 def _decider(config: Config, topology: Topology, given: _Given, settings: TrainingRun) -> Planner:
@@ -187,7 +189,7 @@ def _decider(config: Config, topology: Topology, given: _Given, settings: Traini
     decided = Decided(
         topology=topology,
         workload=given.workload,
-        schedule=config.schedule,
+        schedule=config.schedule or DEFAULT_SCHEDULE,
         run=settings,
         horizon_epochs=config.horizon_epochs,
         corrections=given.corrections,

@@ -77,7 +77,7 @@ def _targets(trainer: Trainer, worlds: Sequence[SuiteWorld]) -> list[Target]:
         "the job fits into one domain too",
         "links at base figures, domains without load; GPUs of a domain count as one server",
     )
-    if len(pairs) == len(figures) == 1:
+    if len(pairs) == len(figures) and len(set(pairs)) == 1:  # all of one network
         best_s, single_s = pairs[0]
         notes += (f"{best_s!r} s a step, {single_s!r} s on one domain",)
     savings = [1.0 - best_s / single_s for best_s, single_s in pairs]

@@ -58,7 +58,7 @@ def named_worlds(config: HiPpoConfig) -> dict[str, SuiteWorld]:
     topology, workload = _network_and_job(config)
     _require_trainable(config, topology)
     law = topology.dynamics
-    world = suite_world_of(config.network, topology, workload, load=_load_of(topology))
+    world = suite_world_of(config.network, topology, workload)
     world = _timed(config, world)
     if isinstance(law, UniformLaw) and law.update_interval_s is None:
         law = replace(law, update_interval_s=world.epoch_s)
@@ -98,12 +98,6 @@ def _require_trainable(config: HiPpoConfig, topology: Topology) -> None:
             f"overlapped and links of two ways, got {topology.transport}; --policy flat trains on "
             "others"
         )
-
-
-def _load_of(topology: Topology) -> LoadLaw:
-    """Speeds within ±20 %, but for the peak of the fastest domain."""
-    most = max(domain.attainable_fraction for domain in topology.domains)
-    return LoadLaw(high_factor=max(1.0, min(LoadLaw().high_factor, 1.0 / most)))
 
 
 def _timed(config: HiPpoConfig, world: SuiteWorld) -> SuiteWorld:
