@@ -7,10 +7,9 @@ from typing import Literal
 from agents.answer.run_terms import CHECKPOINT_S, GPU_HOURS_PER_INTERRUPTION
 from agents.trainers.table import DEFAULT_TRAINER, TRAINERS, trainer_named
 from des.base.flags import option, required
-from des.job.models import MODEL_HELP, PRECISION_HELP
 from des.plan.replacement import RESTART_S
 from des.world.domain_load import LOADS_HELP
-from des.worlds.world_flags import EXTRAPOLATE_HELP, PROFILE_GPU_HELP, PROFILE_HELP
+from des.worlds.world_flags import LayerFlags, NetworkFlag
 
 PROG = "python -m agents.decide"
 
@@ -19,7 +18,7 @@ Deciders = Literal["both", "search", "hi_ppo"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
+class Config(LayerFlags, NetworkFlag):
     """Settings of a decision; the fields are the flags."""
 
     network: str = required("world as it is now: YAML or JSON, or a shipped name", is_file=True)
@@ -28,13 +27,6 @@ class Config:
         "job file with model, microbatches, microbatch_size, sequence_length; or an example's name",
         is_file=True,
     )
-    model: str = option("llama2_70b", MODEL_HELP, is_file=True)
-    num_layers: int | None = option(None, "number of layers", default_text="the model's")
-    sequence_length: int = option(4096, "tokens of a sequence")
-    precision: str = option("bf16", PRECISION_HELP)
-    profile: tuple[str, ...] = option((), PROFILE_HELP)
-    profile_gpu: str | None = option(None, PROFILE_GPU_HELP)
-    extrapolate: bool = option(False, EXTRAPOLATE_HELP)
     microbatches: int = option(32, "sequences of an iteration")
     tokens_per_step: str | None = option(
         None, "tokens of an iteration in place of --microbatches, such as 4M or 512Ki"

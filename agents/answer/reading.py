@@ -24,7 +24,6 @@ from des.world.domain_load import DomainLoad
 from des.world.files.load_files import read_loads
 from des.world.site_limits import notes_on_sites
 from des.worlds import EXAMPLE_JOBS
-from des.worlds.world_flags import read_world
 
 IN_JOB = ("model", "num_layers", "microbatches", "sequence_length")
 
@@ -144,10 +143,7 @@ def read_networks(config: Config) -> tuple[Topology, Topology | None]:
 
 
 def _still_world(config: Config, network: str) -> Topology:
-    world = read_world(
-        network, config.profile, gpu=config.profile_gpu, extrapolates=config.extrapolate
-    )
-    return replace(world, movement=None)
+    return replace(config.world(network), movement=None)
 
 
 def loads_of(config: Config, topology: Topology) -> tuple[DomainLoad, ...]:

@@ -40,7 +40,7 @@ PUBLISHED_STEPS = 30
 _WHOLE_BITS = 16.0
 """Bits of a value from which on an exchange counts as one of whole values, as in the tables."""
 
-_DATA_SCALE, _DATA_EXPONENT = 410.7, 0.28
+DATA_SCALE, DATA_EXPONENT = 410.7, 0.28
 _TOKENS_PER_PARAMETER = 20.0
 
 
@@ -165,8 +165,8 @@ def _factor(losses: Mapping[float, tuple[float, float]], num_parameters: float) 
     held = min(max(num_parameters, sizes[0]), sizes[-1])
     excess = _between(sizes, [found - plain for plain, found in losses.values()], held)
     tokens = _TOKENS_PER_PARAMETER * held
-    share = excess * tokens**_DATA_EXPONENT / _DATA_SCALE
-    return max(1.0, math.pow(1.0 - share, -1.0 / _DATA_EXPONENT))
+    share = excess * tokens**DATA_EXPONENT / DATA_SCALE
+    return max(1.0, math.pow(1.0 - share, -1.0 / DATA_EXPONENT))
 
 
 def _between(places: Sequence[float], values: Sequence[float], place: float) -> float:

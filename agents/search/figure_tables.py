@@ -259,7 +259,8 @@ class FigureTables:
         sizes = max(one.shape for one in own.values())  # numbers of devices alone may differ
         found = np.zeros((len(kinds), *sizes))
         for kind, one in own.items():
-            found[(kind, *(slice(size) for size in one.shape))] = one
+            place: tuple[int | slice, ...] = (kind, *map(slice, one.shape))
+            found[place] = one
         by_site: np.ndarray = found[kind_of]
         return by_site
 

@@ -1,22 +1,89 @@
-"""World of a command: its file, with layer times of profiles in place of those that it says."""
+"""Flags of a model and of the times of its layers, and the world that they are for."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from des.base.command import UsageError
+from des.base.flags import option
 from des.devices.gpu_kinds import GPU_KINDS
+from des.job.models import MODEL_HELP, PRECISION_HELP, build_workload
+from des.job.workload import Workload
 from des.world.domain import Domain
 from des.world.files.profile_files import read_layer_profile
 from des.world.kernel_figures import FITTED_KERNELS
 from des.world.topology import Topology
 from des.worlds.reading import read_topology
 
-PROFILE_HELP = (
-    "file of measured layer times, CSV or JSON, for all domains, or NAME=FILE for some, with "
-    "commas; none: as the network has it"
-)
-PROFILE_GPU_HELP = "GPU whose times of the profile are taken; none: the domain's model"
-EXTRAPOLATE_HELP = "scale times of a profile outside its points as shapes scale, not refuse them"
+
+@dataclass(frozen=True, kw_only=True)
+class NetworkFlag:
+    """Flag of a world; no base here has slots, as a configuration has several."""
+
+    network: str = option("east_central_west", "topology file, or a shipped world", is_file=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelFlags:
+    """Flags of a model."""
+
+    model: str = option("llama2_70b", MODEL_HELP, is_file=True)
+    num_layers: int | None = option(None, "number of layers", default_text="the model's")
+    sequence_length: int = option(4096, "tokens of a sequence")
+
+    def workload(self, num_microbatches: int) -> Workload:
+        """Make the workload of the model in microbatches of one sequence."""
+        return build_workload(
+            self.model,
+            num_layers=self.num_layers,
+            num_microbatches=num_microbatches,
+            sequence_length=self.sequence_length,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class LayerFlags(ModelFlags):
+    """Flags of a model and of the source of its layers' times."""
+
+    precision: str = option("bf16", PRECISION_HELP)
+    profile: tuple[str, ...] = option(
+        (),
+        "file of measured layer times, CSV or JSON, for all domains, or NAME=FILE for some, with "
+        "commas; none: as the network has it",
+    )
+    profile_gpu: str | None = option(
+        None, "GPU whose times of the profile are taken; none: the domain's model"
+    )
+    extrapolate: bool = option(
+        False, "scale times of a profile outside its points as shapes scale, not refuse them"
+    )
+
+    def world(self, network: str) -> Topology:
+        """Read a world with the layer times of the flags, see `read_world`."""
+        return read_world(
+            network, self.profile, gpu=self.profile_gpu, extrapolates=self.extrapolate
+        )
+
+    def workload(
+        self,
+        num_microbatches: int,
+        microbatch_size: int | None = None,
+        *,
+        recomputation: str = "flash",
+        attention: str | None = None,
+        gradient_precision: str = "bf16",
+    ) -> Workload:
+        """Make the workload of the model, by default in microbatches of one sequence."""
+        return build_workload(
+            self.model,
+            num_layers=self.num_layers,
+            num_microbatches=num_microbatches,
+            microbatch_size=1 if microbatch_size is None else microbatch_size,
+            sequence_length=self.sequence_length,
+            recomputation=recomputation,
+            attention=attention,
+            gradient_precision=gradient_precision,
+            precision=self.precision,
+        )
 
 
 def read_world(

@@ -2,7 +2,7 @@
 
 import base64
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -78,18 +78,19 @@ def explorer_app(explorer: Explorer) -> Dash:
     )
     networks = sorted({*WORLDS, *EXAMPLES, explorer.settings.network})
     app.layout = page(explorer.settings, first.topology, networks)
-    _draw_on_change(app)
-    _bound_when_drawn(app)
-    _compare_on_click(app)
-    _save_on_click(app)
+    _draw_on_change(app, explorer.settings)
+    _bound_when_drawn(app, explorer.settings)
+    _compare_on_click(app, explorer.settings)
+    _save_on_click(app, explorer.settings)
     _serve_runs(app, explorer.runs)
     return app
 
 
-def settings_from(values: Sequence[Any]) -> Settings:
-    """Return the settings of the controls' values, in the order of the page."""
+def settings_from(values: Sequence[Any], first: Settings) -> Settings:
+    """Return the first settings with the controls' values, in the order of the page."""
     network, model, family, schedule, bandwidth, latency, gpus, sequences = values
-    return Settings(
+    return replace(
+        first,
         network=network,
         model=model,
         family=family,
@@ -115,7 +116,7 @@ def _states() -> list[State]:
     return [State(name, "value") for name in _CONTROLS]
 
 
-def _draw_on_change(app: Dash) -> None:
+def _draw_on_change(app: Dash, first: Settings) -> None:
     outputs = [Output("answer", "children")]
     outputs += [Output(f"fact-{name}", "children") for name in QUICK_FACTS]
     for name in FIGURES:
@@ -124,13 +125,13 @@ def _draw_on_change(app: Dash) -> None:
     @app.callback(*outputs, *_inputs())
     def draw(*values: Any) -> tuple[Any, ...]:
         try:
-            scene = scene_of(settings_from(values))
+            scene = scene_of(settings_from(values, first))
         except ValueError as error:
             return (f"This cannot be: {error}", *[no_update] * (len(outputs) - 1))
         return _shown(scene)
 
 
-def _bound_when_drawn(app: Dash) -> None:
+def _bound_when_drawn(app: Dash, first: Settings) -> None:
     """Say the bound once the controls rest, as its proof would hold up the next picture."""
     app.clientside_callback(  # type: ignore[no-untyped-call]
         _RESTED, Output("rested", "data"), Input("fact-time", "children"), prevent_initial_call=True
@@ -143,7 +144,7 @@ def _bound_when_drawn(app: Dash) -> None:
         prevent_initial_call=True,
     )
     def bound(_: int, *values: Any) -> str:
-        return scene_of(settings_from(values)).bound_sentence()
+        return scene_of(settings_from(values, first)).bound_sentence()
 
 
 def _shown(scene: Scene) -> tuple[Any, ...]:
@@ -156,12 +157,12 @@ def _shown(scene: Scene) -> tuple[Any, ...]:
     return (answer, *(facts[name] for name in QUICK_FACTS), *figures)
 
 
-def _compare_on_click(app: Dash) -> None:
+def _compare_on_click(app: Dash, first: Settings) -> None:
     @app.callback(Output("planners", "children"), Input("compare", "n_clicks"), *_states())
     def compare(clicks: int, *values: Any) -> Any:
         if not clicks:
             raise PreventUpdate
-        table = rival_table(scene_of(settings_from(values)))
+        table = rival_table(scene_of(settings_from(values, first)))
         head = html.Tr([html.Th(str(name)) for name in table])
         rows = table.itertuples(index=False)
         body = [html.Tr([html.Td(cell) for cell in row]) for row in rows]
@@ -182,7 +183,7 @@ def _compare_on_click(app: Dash) -> None:
     def sweep(clicks: int, *values: Any) -> tuple[Any, ...]:
         if not clicks:
             raise PreventUpdate
-        settings = settings_from(values)
+        settings = settings_from(values, first)
         found = bandwidth_sweep(scene_of(settings))
         num = settings.num_sequences
         figures = (
@@ -194,7 +195,7 @@ def _compare_on_click(app: Dash) -> None:
         return (found.sentence(), *drawn)
 
 
-def _save_on_click(app: Dash) -> None:
+def _save_on_click(app: Dash, first: Settings) -> None:
     for key in EXPORTS:
 
         @app.callback(
@@ -203,7 +204,7 @@ def _save_on_click(app: Dash) -> None:
         def save(clicks: int, *values: Any, key: str = key) -> Any:
             if not clicks:
                 raise PreventUpdate
-            name, content = export_of(scene_of(settings_from(values)), key)
+            name, content = export_of(scene_of(settings_from(values, first)), key)
             encoded = base64.b64encode(content).decode()
             return {"filename": name, "content": encoded, "base64": True}
 

@@ -8,7 +8,7 @@ import sys
 import threading
 import urllib.request
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from des.base.flags import option, parse
 from des.base.lazy import lazy_imports
 from des.base.speaking import SPEAKER
 from des.base.strict_json import parse_json
-from des.job.models import MODEL_HELP
+from des.worlds.world_flags import LayerFlags, NetworkFlag
 
 with lazy_imports(__name__):
     from wsgiref.types import WSGIApplication
@@ -47,11 +47,9 @@ exit codes: 0 ended; 2 a flag is wrong, the port is in use, or the extra is miss
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
+class Config(LayerFlags, NetworkFlag):
     """Settings of the explorer; the fields are the flags."""
 
-    network: str = option("east_central_west", "topology file, or a shipped world", is_file=True)
-    model: str = option("llama2_70b", MODEL_HELP, is_file=True)
     family: Family = option("pipeline", "family of plans to begin with")
     microbatches: int = option(32, "sequences of a step to begin with")
     runs: Path = option(Path("runs"), "folder of run folders whose reports can be opened")
@@ -74,8 +72,8 @@ def _command(argv: Sequence[str] | None) -> int:
         raise UsageError(f'{PROG}: needs dash; install it with: pip install "eastwest[explore]"')
     port = free_port(0 if config.check and config.port == 8050 else config.port)
     settings = scene.Settings(
+        **{one.name: getattr(config, one.name) for one in fields(LayerFlags)},
         network=config.network,
-        model=config.model,
         family=config.family,
         num_sequences=config.microbatches,
     )

@@ -2,12 +2,14 @@
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, fields
 
+from agents.decision.profile_entry import without_profiles
 from des.plan.plan_texts import pipelines_text
 from des.views.chrome_trace import chrome_trace_json
 from des.world.files.topology_writer import to_yaml
-from scenarios.explore.scene import SEQUENCE_LENGTH, Scene
+from des.worlds.world_flags import LayerFlags
+from scenarios.explore.scene import Scene
 from scenarios.frame.report import PageTable, Report
 from scenarios.frame.report_page import render_report
 
@@ -32,11 +34,10 @@ def simulate_flags(scene: Scene) -> dict[str, object]:
     texts = pipelines_text(scene.plan, names).split(" | ")
     flags: dict[str, object] = {
         "network": NETWORK_FILE,
-        "model": scene.settings.model,
+        **{one.name: getattr(scene.settings, one.name) for one in fields(LayerFlags)},
         "placement": texts[0],
         "schedule": scene.settings.schedule,
         "microbatches": scene.settings.num_sequences,
-        "sequence_length": SEQUENCE_LENGTH,
     }
     return flags if len(texts) == 1 else flags | {"replicas": ";".join(texts[1:])}
 
@@ -64,7 +65,7 @@ def scene_report(scene: Scene) -> Report:
 
 
 _MAKERS: Mapping[str, tuple[str, Callable[[Scene], bytes]]] = {
-    "network": (NETWORK_FILE, lambda scene: to_yaml(scene.topology).encode()),
+    "network": (NETWORK_FILE, lambda scene: to_yaml(without_profiles(scene.topology)).encode()),
     "plan": ("plan.json", _plan),
     "trace": ("trace.json", lambda scene: chrome_trace_json(scene.result)),
     "report": ("report.html", lambda scene: render_report(scene_report(scene)).encode()),

@@ -7,7 +7,7 @@ from dash.development.base_component import Component
 
 from des import ARCHITECTURES, SCHEDULES
 from des.world.topology import Topology
-from scenarios.explore.scene import FAMILY_NAMES, SEQUENCE_LENGTH, Settings
+from scenarios.explore.scene import FAMILY_NAMES, Settings
 
 FIGURES = ("map", "gantt", "links", "memory")
 EMPTY = {
@@ -21,7 +21,7 @@ EMPTY = {
 """Figure of what has not been drawn yet."""
 
 SWEPT = ("what_if", "families", "bubbles")
-QUICK_FACTS = ("settings", "time", "bottleneck", "cost", "memory")
+QUICK_FACTS = ("settings", "layer times", "time", "bottleneck", "cost", "memory")
 FACTS = (*QUICK_FACTS, "bound")
 EXPORTS = {
     "network": "network file",
@@ -73,15 +73,16 @@ def _controls(settings: Settings, topology: Topology, networks: Sequence[str]) -
             _slider("bandwidth", "Bandwidth, 1/16 to 16 times", (-4.0, 4.0, 0.25), 0.0),
             _slider("latency", "Latency, 1/16 to 16 times", (-4.0, 4.0, 0.25), 0.0),
             _slider("gpus", "GPUs of a domain", (1, max(64, gpus), 1), gpus),
-            _slider("sequences", _sequences_label(), (1, 256, 1), settings.num_sequences),
+            _slider(
+                "sequences",
+                f"Sequences of {settings.sequence_length} tokens a step, one a microbatch",
+                (1, max(256, settings.num_sequences), 1),
+                settings.num_sequences,
+            ),
         ],
         className="controls",
         role="group",
     )
-
-
-def _sequences_label() -> str:
-    return f"Sequences of {SEQUENCE_LENGTH} tokens a step, one a microbatch"
 
 
 def _choice(name: str, label: str, values: Sequence[str], value: str) -> Component:

@@ -24,14 +24,16 @@ from des import (
     Workload,
     cost_of,
     lower,
-    read_topology,
 )
 from des.base.checks import require_count, require_positive
 from des.compiled.simulate import simulate_program
+from des.job.models import layers_note
+from des.job.precision import precision_named
 from des.plan.synchronisation import Synchronisation
 from des.views.plan_views import PlanViews, views_of_result
+from des.world.domain import layer_times_text
+from des.worlds.world_flags import LayerFlags, NetworkFlag
 
-SEQUENCE_LENGTH = 4096
 FAMILY_NAMES: tuple[Family, ...] = (
     "single",
     "pipeline",
@@ -48,8 +50,8 @@ _MODES: dict[Family, Synchronisation] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """Positions of all controls.
+class Settings(LayerFlags, NetworkFlag):
+    """Positions of all controls, and flags that have none.
 
     Attributes
     ----------
@@ -57,11 +59,9 @@ class Settings:
         Of every domain; None: as the file has them. Whole servers where the file has servers.
     """
 
-    network: str = "east_central_west"
     bandwidth_factor: float = 1.0
     latency_factor: float = 1.0
     num_gpus: int | None = None
-    model: str = "llama2_70b"
     num_sequences: int = 32
     family: Family = "pipeline"
     schedule: str = DEFAULT_SCHEDULE
@@ -78,9 +78,20 @@ class Settings:
             )
 
     @property
+    def job(self) -> TrainingJob:
+        """Model and sequences of a step."""
+        return TrainingJob(
+            model=self.model,
+            num_sequences=self.num_sequences,
+            sequence_length=self.sequence_length,
+            num_layers=self.num_layers,
+            precision=precision_named("explorer", self.precision),
+        )
+
+    @property
     def tokens_per_step(self) -> int:
         """Tokens of a step."""
-        return self.num_sequences * SEQUENCE_LENGTH
+        return self.num_sequences * self.sequence_length
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,13 +105,8 @@ class Scene:
     result: IterationResult
     views: PlanViews
 
-    @property
-    def job(self) -> TrainingJob:
-        """The same job as planners take it."""
-        return _job(self.settings.model, self.settings.num_sequences)
-
     def sentences(self) -> dict[str, str]:
-        """Say settings, time, bottleneck, cost, memory and bound, by these names."""
+        """Say settings, layer times, time, bottleneck, cost, memory and bound, by these names."""
         return self.quick_sentences() | {"bound": self.bound_sentence()}
 
     def quick_sentences(self) -> dict[str, str]:
@@ -117,7 +123,9 @@ class Scene:
         gpus = sum(domain.num_gpus for domain in self.topology.domains)
         return {
             "settings": f"bandwidth x {chosen.bandwidth_factor:.3g}, latency x "
-            f"{chosen.latency_factor:.3g}, {gpus} GPUs, {chosen.tokens_per_step:,} tokens a step",
+            f"{chosen.latency_factor:.3g}, {gpus} GPUs, {chosen.tokens_per_step:,} tokens a step"
+            + "".join(f"; {note}" for note in layers_note(self.workload)),
+            "layer times": layer_times_text(self.topology.domains),
             "time": f"{result.makespan_s:.4g} s a step, {tokens_per_s:,.0f} tokens/s",
             "bottleneck": f"{name}, busy {100 * busy[name] / result.makespan_s:.0f} % of a step",
             "cost": self._cost(),
@@ -130,7 +138,7 @@ class Scene:
         if self.settings.family in _MODES:
             return "none: the family changes the training"
         try:
-            bound_s = _bound_s(self.topology, self.settings.model, self.settings.num_sequences)
+            bound_s = _bound_s(self.topology, self.settings.job)
         except ValueError as error:
             return f"none: {error}"
         over = 100 * (self.result.makespan_s / bound_s - 1.0)
@@ -153,10 +161,8 @@ def scene_of(settings: Settings) -> Scene:
     ValueError
         If the network cannot be read, a name is unknown, or no link leads where the plan sends.
     """
-    topology = _world(
-        settings.network, settings.bandwidth_factor, settings.latency_factor, settings.num_gpus
-    )
-    workload = _job(settings.model, settings.num_sequences).workload(1)
+    topology = _world(settings)
+    workload = settings.job.workload(1)
     plan = scene_plan(settings, topology, workload)
     program = lower(topology, workload, plan)
     result = simulate_program(topology, program)
@@ -193,23 +199,18 @@ def scene_plan(settings: Settings, topology: Topology, workload: Workload) -> Pl
     )
 
 
-@lru_cache(maxsize=64)
-def _job(model: str, num_sequences: int) -> TrainingJob:
-    return TrainingJob(model=model, num_sequences=num_sequences, sequence_length=SEQUENCE_LENGTH)
-
-
 @lru_cache(maxsize=8)
-def _read(network: str) -> Topology:
-    return read_topology(network).at_start()
+def _read(profile: LayerFlags, network: str) -> Topology:
+    return profile.world(network).at_start()
 
 
 @lru_cache(maxsize=64)
-def _world(
-    network: str, bandwidth_factor: float, latency_factor: float, num_gpus: int | None
-) -> Topology:
-    base = _read(network)
+def _world(settings: Settings) -> Topology:
+    fields = ("profile", "profile_gpu", "extrapolate")
+    profile = LayerFlags(**{name: getattr(settings, name) for name in fields})
+    base, num_gpus = _read(profile, settings.network), settings.num_gpus
     ones = np.ones(len(base.links))
-    scaled = base.scaled(bandwidth_factor * ones, latency_factor * ones)
+    scaled = base.scaled(settings.bandwidth_factor * ones, settings.latency_factor * ones)
     scaled = replace(scaled, routing_latencies_s=None)  # another world, not another epoch of it
     if num_gpus is None:
         return scaled
@@ -226,6 +227,6 @@ def _resized(domain: Domain, num_gpus: int) -> Domain:
 
 
 @lru_cache(maxsize=64)
-def _bound_s(topology: Topology, model: str, num_sequences: int) -> float:
-    problem = WholeProblem(topology=topology, job=_job(model, num_sequences), space=PlanSpace())
+def _bound_s(topology: Topology, job: TrainingJob) -> float:
+    problem = WholeProblem(topology=topology, job=job, space=PlanSpace())
     return least_bound_s(problem)

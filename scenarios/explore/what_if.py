@@ -67,7 +67,9 @@ def bandwidth_sweep(scene: Scene, *, factors: Sequence[float] = FACTORS) -> Swee
     """
     topology, shared = scene.topology, SharedParts()
     ones = np.ones(len(topology.links))
-    request = PlanRequest(topology=topology, job=scene.job, trainer=IDEAL, token_factor=1.0)
+    request = PlanRequest(
+        topology=topology, job=scene.settings.job, trainer=IDEAL, token_factor=1.0
+    )
     rows = []
     for factor in factors:
         scaled = replace(request, topology=topology.scaled(factor * ones, ones))
@@ -123,7 +125,7 @@ def family_map(
         places.append(tuple(float(1 + names.index(one)) for one in winners))
         texts.append(tuple(one.replace("_", " ") for one in winners))
         gbits = [sweep.gbit_per_s(factor) for factor in factors]
-    rows = tuple(f"{count * 4096 / 1e6:.3g} M" for count in num_sequences)
+    rows = tuple(f"{count * settings.sequence_length / 1e6:.3g} M" for count in num_sequences)
     columns = tuple(f"{gbit:.3g}" for gbit in gbits)
     cells = Cells(
         label="family",

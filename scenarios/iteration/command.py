@@ -137,7 +137,7 @@ def _plan_read(config: Config, given: Set[str]) -> FilePlan | None:
         return plan_file.read_plan_file(config.plan, config, given)
     if config.sites is not None:
         raise UsageError("sites needs a plan, got none")
-    return None if config.trainer is None else trained_plan.trained_plan(config, given)
+    return None if config.trainer is None else trained_plan.trained_plan(config)
 
 
 def show_iteration(

@@ -7,9 +7,8 @@ from typing import Literal
 from agents.trainers.table import TRAINERS
 from des import DEFAULT_SCHEDULE, SCHEDULES
 from des.base.flags import JsonFlag, option
-from des.job.models import MODEL_HELP, PRECISION_HELP
 from des.plan.parallelism import Sharding
-from des.worlds.world_flags import EXTRAPOLATE_HELP, PROFILE_GPU_HELP, PROFILE_HELP
+from des.worlds.world_flags import LayerFlags, NetworkFlag
 from scenarios.frame.outputs import figures_option, parquet_option
 
 PROG = "python -m scenarios.simulate"
@@ -17,15 +16,9 @@ OTHER_JOBS_FORM = "model:placement[:priority], separated by semicolons"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config(JsonFlag):
+class Config(LayerFlags, NetworkFlag, JsonFlag):
     """Settings of a simulated iteration; the fields are the flags."""
 
-    network: str = option("east_central_west", "topology file, or a shipped world", is_file=True)
-    model: str = option("llama2_70b", MODEL_HELP, is_file=True)
-    num_layers: int | None = option(None, "number of layers", default_text="the model's")
-    profile: tuple[str, ...] = option((), PROFILE_HELP)
-    profile_gpu: str | None = option(None, PROFILE_GPU_HELP)
-    extrapolate: bool = option(False, EXTRAPOLATE_HELP)
     plan: Path | None = option(
         None,
         "file of a plan, with its world and job: of `eastwest decide --json`; of Sailor, or a "
@@ -46,7 +39,11 @@ class Config(JsonFlag):
     trainer: str | None = option(
         None, f"completes the placement to what it runs: {', '.join(TRAINERS)}; none: stays"
     )
-    schedule: str = option(DEFAULT_SCHEDULE, f"one of {', '.join(SCHEDULES)}")
+    schedule: str | None = option(
+        None,
+        f"one of {', '.join(SCHEDULES)}",
+        default_text=f"{DEFAULT_SCHEDULE}; the quickest that the trainer runs",
+    )
     parallelism: str | None = option(
         None,
         "tensor x data x pipeline, such as 2x4x1, with c2 behind it for 2 GPUs that share "
@@ -102,8 +99,9 @@ class Config(JsonFlag):
         "sequences",
     )
     microbatches: int = option(32, "microbatches of an iteration")
-    microbatch_size: int = option(1, "sequences of a microbatch")
-    sequence_length: int = option(4096, "tokens of a sequence")
+    microbatch_size: int | None = option(
+        None, "sequences of a microbatch", default_text="1; the quickest for the trainer"
+    )
     recomputation: str = option(
         "flash", "flash, none, selective or full: which activations are made again"
     )
@@ -112,7 +110,6 @@ class Config(JsonFlag):
         "flash or plain: attention in one fused kernel, or with its scores in memory",
         default_text="plain with recomputation none and selective",
     )
-    precision: str = option("bf16", PRECISION_HELP)
     gradient_precision: str = option(
         "bf16", "bf16 or fp32: gradients of 2 or 4 bytes, kept and sent"
     )

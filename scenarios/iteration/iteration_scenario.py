@@ -7,6 +7,7 @@ import numpy as np
 
 from calibration.fit.fitted_for import FittedFor
 from des import (
+    DEFAULT_SCHEDULE,
     NO_CORRECTIONS,
     Corrections,
     GradientExchange,
@@ -16,7 +17,6 @@ from des import (
     Replay,
     Topology,
     Workload,
-    build_workload,
     check_memory,
     lower,
 )
@@ -24,7 +24,6 @@ from des.base.command import UsageError
 from des.base.lazy import lazy_imports
 from des.plan.shares import parse_counts
 from des.program.program import Program
-from des.worlds.world_flags import read_world
 from scenarios.iteration.iteration_config import Config
 
 with lazy_imports(__name__):
@@ -63,16 +62,12 @@ def load_iteration(config: Config) -> IterationScenario:
 def given_iteration(config: Config) -> IterationScenario:
     """Read the files and draw the links."""
     base, topology = iteration_world(config)
-    workload = build_workload(
-        config.model,
-        num_layers=config.num_layers,
-        num_microbatches=config.microbatches,
-        microbatch_size=config.microbatch_size,
-        sequence_length=config.sequence_length,
+    workload = config.workload(
+        config.microbatches,
+        config.microbatch_size,
         recomputation=config.recomputation,
-        gradient_precision=config.gradient_precision,
         attention=config.attention,
-        precision=config.precision,
+        gradient_precision=config.gradient_precision,
     )
     fitted_for = FittedFor.of(workload, base, network=str(config.network))
     path = config.corrections
@@ -95,12 +90,7 @@ def iteration_world(config: Config) -> tuple[Topology, Topology]:
     ValueError
         If a file or a flag is wrong.
     """
-    base = read_world(
-        config.network,
-        config.profile,
-        gpu=config.profile_gpu,
-        extrapolates=config.extrapolate,
-    )
+    base = config.world(config.network)
     if config.seed is not None and config.seed < 0:
         raise UsageError(f"seed must be at least 0, got {config.seed}")
     if config.seed is None and not isinstance(base.dynamics, Replay):  # a replay has no luck
@@ -118,7 +108,7 @@ def _plan(config: Config, topology: Topology, workload: Workload) -> Plan:
     bucket_mb = config.gradient_bucket_mb
     return Plan(
         placement=placement,
-        schedule=config.schedule,
+        schedule=config.schedule or DEFAULT_SCHEDULE,
         parallelism=_parallelism(config, topology.num_domains),
         replicas=tuple(Placement.parse(one, names) for one in replicas),
         shares=() if config.shares is None else parse_counts(config.shares, "shares"),

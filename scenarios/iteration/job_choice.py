@@ -31,6 +31,7 @@ def with_job(config: Config, given: Set[str]) -> tuple[Config, str]:
         return config, ""
     if config.job is None:
         _refuse_given("tokens-per-step", ("microbatches",), given)
+    size = config.microbatch_size or 1
     try:
         tokens = parse_tokens(config.tokens_per_step)
     except ValueError as error:
@@ -40,10 +41,11 @@ def with_job(config: Config, given: Set[str]) -> tuple[Config, str]:
         tokens,
         config.sequence_length,
         config.num_layers,
-        sizes=(config.microbatch_size,),
+        sizes=(size,),
         precision=precision_named(PROG, config.precision),
     )
-    return _filled(config, job, config.microbatch_size), job.rounding(tokens)
+    filled = _filled(config, job, size)
+    return replace(filled, microbatch_size=config.microbatch_size), job.rounding(tokens)
 
 
 def _filled(config: Config, job: TrainingJob, microbatch_size: int) -> Config:

@@ -57,7 +57,7 @@ def _job(text: str, config: Config, topology: Topology, first: Plan) -> Concurre
         workload = build_workload(
             model,
             num_microbatches=config.microbatches,
-            microbatch_size=config.microbatch_size,
+            microbatch_size=config.microbatch_size or 1,
             sequence_length=config.sequence_length,
             recomputation=config.recomputation,
             attention=config.attention,

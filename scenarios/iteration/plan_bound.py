@@ -31,7 +31,7 @@ def bound_line(config: Config, scenario: IterationScenario, result: IterationRes
     ):
         if is_other:
             raise UsageError(f"{flag} must be the default with --bound, got another")
-    size = config.microbatch_size
+    size = config.microbatch_size or 1
     problem = WholeProblem(
         topology=scenario.topology,
         job=TrainingJob.of(scenario.workload, microbatch_size=size),

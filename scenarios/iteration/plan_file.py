@@ -239,7 +239,7 @@ def _of_sailor(content: object, config: Config) -> FilePlan:
     own = architecture_named(config.model)
     num_layers = config.num_layers or own.num_layers
     plan, data = sailor_plan(read, topology, _sites(config, topology), num_layers)
-    sequences = read.global_batch_size or config.microbatches * config.microbatch_size
+    sequences = read.global_batch_size or config.microbatches * (config.microbatch_size or 1)
     size = read.micro_batch_size * data
     if sequences % (size * len(plan.placements)):
         raise ValueError(

@@ -4,9 +4,14 @@ from collections.abc import Set
 from dataclasses import replace
 
 from agents.decision.bound_plan import BoundPlan
+from agents.decision.plan_space import SPACE_MICROBATCH_SIZES
+from agents.decision.trained_workload import whole_shape
+from agents.decision.training_job import regrouped
 from agents.search.bind import PlanBinder
 from agents.trainers.plan_checks import check_plan, domains_in_use
 from agents.trainers.table import trainer_named
+from agents.trainers.trainer import Trainer
+from des import Workload
 from des.plan.plan_texts import pipelines_text
 from scenarios.iteration.iteration_config import Config
 from scenarios.iteration.iteration_scenario import IterationScenario, given_iteration
@@ -31,10 +36,11 @@ def with_trainer(config: Config, given: Set[str]) -> Config:
     return replace(config, gradient_precision=trainer.gradient_precision)
 
 
-def trained_plan(config: Config, given: Set[str]) -> FilePlan:
-    """Complete the placement that flags give, for their trainer.
+def trained_plan(config: Config) -> FilePlan:
+    """Complete the placement that flags give, for their trainer, as a decision completes it.
 
-    A schedule that is given stays; else the default one stays if the trainer has it.
+    A schedule, a size of microbatches, degrees and shares that are given stay; else they are those
+    of the quickest plan that the trainer runs. The size that a job file names is one among others.
 
     Raises
     ------
@@ -46,26 +52,47 @@ def trained_plan(config: Config, given: Set[str]) -> FilePlan:
     if trainer.is_ideal:
         check_plan(trainer, scenario.topology, scenario.workload, scenario.plan)
         return FilePlan(scenario=scenario, form=FORM, trainer=trainer.name)
-    binder = PlanBinder(
-        topology=scenario.topology.at_start(),
-        workload=scenario.workload,
-        trainer=trainer,
-        corrections=scenario.corrections,
-        model=config.model,
-        schedules=(config.schedule,) if "schedule" in given else (),
-    )
-    bound = binder.bind(scenario.plan)
+    bound = _quickest(config, scenario, trainer)
     return FilePlan(
-        scenario=replace(scenario, plan=bound.plan),
+        scenario=replace(scenario, workload=bound.workload, plan=bound.plan),
         form=FORM + _changes(scenario, bound),
         trainer=trainer.name,
     )
 
 
+def _quickest(config: Config, scenario: IterationScenario, trainer: Trainer) -> BoundPlan:
+    """The quickest bound plan in all sizes of microbatches that may be chosen."""
+    is_sized = config.microbatch_size is not None and config.job is None
+    workloads: tuple[Workload, ...] = (scenario.workload,)
+    if not (is_sized or config.parallelism or config.shares):
+        copies = range(1, 1 + max(one.num_gpus for one in scenario.topology.domains))
+        sizes = sorted({each * data for each in SPACE_MICROBATCH_SIZES for data in copies})
+        workloads = regrouped(scenario.workload, tuple(sizes))
+    found: list[BoundPlan] = []
+    refusals: list[ValueError] = []
+    for workload in workloads:
+        binder = PlanBinder(
+            topology=scenario.topology.at_start(),
+            workload=workload,
+            trainer=trainer,
+            corrections=scenario.corrections,
+            model=config.model,
+            schedules=trainer.schedules if config.schedule is None else (config.schedule,),
+        )
+        try:
+            found.append(binder.bind(scenario.plan))
+        except ValueError as error:
+            refusals.append(error)
+    if not found:
+        raise refusals[0]
+    return min(found, key=lambda one: one.step_s)
+
+
 def _changes(scenario: IterationScenario, bound: BoundPlan) -> str:
     """Degrees of each domain, and all layers where some moved."""
     topology, plan = scenario.topology, bound.plan
-    each = "; ".join(
+    count, size = bound.workload.num_microbatches, whole_shape(bound.workload).batch_size
+    each = f"{plan.schedule}, {count} microbatches of {size:g}; " + "; ".join(
         f"{topology.domains[domain].name} {plan.parallelism[domain]}"
         for domain in domains_in_use(plan)
     )

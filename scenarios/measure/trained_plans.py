@@ -1,5 +1,6 @@
 """Plans that a trainer runs, in place of what methods plan for perfect devices."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from agents.decision.trained_workload import trained_workload, whole_shape
@@ -9,6 +10,7 @@ from agents.search.search import MICROBATCH_SIZES, PlanRequest
 from agents.trainers.trainer import Trainer
 from des import Topology, Workload
 from des.plan.plan_texts import PERFECT_DEVICES
+from des.world.domain import layer_times_text
 from scenarios.suites import SuiteWorld
 
 
@@ -36,8 +38,8 @@ def searched_plans(topology: Topology, workload: Workload, trainer: Trainer) -> 
     return search_bound(request)
 
 
-def devices_note(trainer: Trainer) -> str:
-    """Say what runs the plans of a comparison."""
-    if trainer.is_ideal:
-        return PERFECT_DEVICES
-    return f"plans are bound to GPUs as trainer {trainer.name} runs them"
+def devices_note(trainer: Trainer, worlds: Iterable[SuiteWorld]) -> str:
+    """Say what runs the plans of a comparison, and where layer times on its worlds are from."""
+    bound = f"plans are bound to GPUs as trainer {trainer.name} runs them"
+    sources = dict.fromkeys(layer_times_text(one.topology.domains) for one in worlds)
+    return f"{PERFECT_DEVICES if trainer.is_ideal else bound}; layer times: {'; '.join(sources)}"

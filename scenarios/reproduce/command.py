@@ -116,6 +116,11 @@ torchtitan or intellect1; a file without setup takes that of the shipped file of
         kind="folder of worlds, jobs with original plans, and pipelines",
         notes="Files are world_NN.yaml with world_NN.json, and crosspipe_pipelines.json.",
     ),
+    "constants": PublishedTable(
+        about="fitted constants, each with its value and the rows that it was fitted on",
+        cases=PUBLISHED,
+        kind="folder of the rows",
+    ),
     "blox": PublishedTable(
         about="job times and rounds of a queue of jobs (Blox)",
         cases=PUBLISHED / "blox",

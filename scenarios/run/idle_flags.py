@@ -15,7 +15,7 @@ OF_A_PROPOSAL = ("horizon_epochs", "schedule")
 OF_A_PLAN = (
     *("network", "model", "num_layers", "profile", "profile_gpu", "extrapolate", "placement"),
     *("parallelism", "replicas", "shares", "trainer", "planner", "schedule", "microbatches"),
-    *("microbatch_size", "sequence_length", "corrections"),
+    *("microbatch_size", "sequence_length", "precision", "corrections"),
 )
 """Flags of what a complete plan says."""
 

@@ -14,10 +14,9 @@ from agents.trainers.table import DEFAULT_TRAINER, TRAINER_HELP
 from des import DEFAULT_SCHEDULE, SCHEDULES
 from des.base.flags import JsonFlag, option
 from des.dynamics import DYNAMICS
-from des.job.models import MODEL_HELP, PRECISION_HELP
 from des.plan.replacement import RESTART_S
 from des.world.domain_load import LOADS_HELP
-from des.worlds.world_flags import EXTRAPOLATE_HELP, PROFILE_GPU_HELP, PROFILE_HELP
+from des.worlds.world_flags import LayerFlags, NetworkFlag
 from scenarios.frame.outputs import figures_option, parquet_option
 
 PROG = "python -m scenarios.training_run"
@@ -26,18 +25,12 @@ DECIDERS = (*PLANNER_NAMES, *RULE_NAMES, *SCHEDULER_NAMES, POLICY, SEARCH_BOUND)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config(JsonFlag):
+class Config(LayerFlags, NetworkFlag, JsonFlag):
     """Settings of a training run; the fields are the flags."""
 
-    network: str = option("east_central_west", "topology file, or a shipped world", is_file=True)
     dynamics: str | None = option(
         None, f"law of the links: one of {', '.join(DYNAMICS)}; none: as the world says"
     )
-    model: str = option("llama2_70b", MODEL_HELP, is_file=True)
-    num_layers: int | None = option(None, "number of layers", default_text="the model's")
-    profile: tuple[str, ...] = option((), PROFILE_HELP)
-    profile_gpu: str | None = option(None, PROFILE_GPU_HELP)
-    extrapolate: bool = option(False, EXTRAPOLATE_HELP)
     placement: str | None = option(
         None,
         "domain, by number or name, times layers, such as 0*28,1*26,2*26; "
@@ -65,11 +58,15 @@ class Config(JsonFlag):
         None, f"decides every epoch, one of {', '.join(DECIDERS)}; none: the placement stays"
     )
     horizon_epochs: float = option(4.0, "epochs within which a move has to pay for itself")
-    schedule: str = option(DEFAULT_SCHEDULE, f"one of {', '.join(SCHEDULES)}")
+    schedule: str | None = option(
+        None,
+        f"one of {', '.join(SCHEDULES)}",
+        default_text=f"{DEFAULT_SCHEDULE}; the quickest that the trainer runs",
+    )
     microbatches: int = option(32, "microbatches of an iteration")
-    microbatch_size: int = option(1, "sequences of a microbatch")
-    sequence_length: int = option(4096, "tokens of a sequence")
-    precision: str = option("bf16", PRECISION_HELP)
+    microbatch_size: int | None = option(
+        None, "sequences of a microbatch", default_text="1; the quickest for the trainer"
+    )
     corrections: Path | None = option(
         None, "factors found by calibration, a JSON file", is_file=True
     )

@@ -19,7 +19,6 @@ from des import (
     Plan,
     Topology,
     Workload,
-    build_workload,
     check_memory,
 )
 from des.base.command import UsageError
@@ -30,7 +29,6 @@ from des.dynamics import DYNAMICS
 from des.training.background import BackgroundLoad, beside_jobs
 from des.training.replayed_load import ReplayedLoad
 from des.training.training_settings import Planner, TrainingRun
-from des.worlds.world_flags import read_world
 from scenarios.iteration import iteration_config
 from scenarios.run.deciders import Decided, planner_of
 from scenarios.run.queue_loads import read_replayed_loads
@@ -41,6 +39,7 @@ with lazy_imports(__name__):
     from calibration.fit import corrections_file
     from des.world.files import load_files
     from scenarios.iteration import trained_plan
+    from scenarios.iteration.iteration_scenario import IterationScenario
 
 
 OF_A_PLACEMENT = ("placement", "parallelism", "replicas", "shares")
@@ -110,20 +109,11 @@ def _of_document(path: Path) -> _Given:
 
 
 def _of_flags(config: Config) -> _Given:
-    topology = read_world(
-        config.network,
-        config.profile,
-        gpu=config.profile_gpu,
-        extrapolates=config.extrapolate,
-    )
-    workload = build_workload(
-        config.model,
-        num_layers=config.num_layers,
-        num_microbatches=config.microbatches,
-        microbatch_size=config.microbatch_size,
-        sequence_length=config.sequence_length,
-        precision=config.precision,
-    )
+    topology = config.world(config.network)
+    if config.planner is None:
+        given = _fixed_plan(config)
+        return _Given(topology, given.workload, given.corrections, given.plan)
+    workload = config.workload(config.microbatches, config.microbatch_size)
     workload = trained_workload(workload, trainer_named(config.trainer))
     path = config.corrections
     fitted_for = FittedFor.of(workload, topology, network=str(config.network))
@@ -132,8 +122,7 @@ def _of_flags(config: Config) -> _Given:
         if path is None
         else corrections_file.read_corrections(path, used_for=fitted_for)
     )
-    plan = _fixed_plan(config) if config.planner is None else None
-    return _Given(topology, workload, corrections, plan)
+    return _Given(topology, workload, corrections, None)
 
 
 def _moving(config: Config, topology: Topology) -> Topology:
@@ -175,16 +164,15 @@ def background_load(config: Config) -> BackgroundLoad | None:
     )
 
 
-def _fixed_plan(config: Config) -> Plan:
+def _fixed_plan(config: Config) -> IterationScenario:
     """Read the plan as the command for one iteration does, which also checks its memory."""
     one_iteration = iteration_config.Config(
         **{name: getattr(config, name) for name in (*_OF_ONE_ITERATION, "corrections")}
     )
-    given = frozenset() if config.schedule == DEFAULT_SCHEDULE else frozenset({"schedule"})
-    trained = trained_plan.trained_plan(trained_plan.with_trainer(one_iteration, given), given)
-    scenario = trained.scenario
+    with_gradients = trained_plan.with_trainer(one_iteration, frozenset())
+    scenario = trained_plan.trained_plan(with_gradients).scenario
     check_memory(scenario.topology, scenario.workload, scenario.plan)
-    return scenario.plan
+    return scenario
 
 
 def _decider(config: Config, topology: Topology, given: _Given, settings: TrainingRun) -> Planner:
@@ -201,7 +189,7 @@ def _decider(config: Config, topology: Topology, given: _Given, settings: Traini
     decided = Decided(
         topology=topology,
         workload=given.workload,
-        schedule=config.schedule,
+        schedule=config.schedule or DEFAULT_SCHEDULE,
         run=settings,
         horizon_epochs=config.horizon_epochs,
         corrections=given.corrections,

@@ -1,8 +1,10 @@
 """The shipped examples of whole decisions as worlds of a comparison."""
 
+from dataclasses import replace
+
 from agents.decision.job_files import read_job
 from agents.decision.load import LoadLaw
-from des import read_topology
+from des import STEADY, Topology, Workload, read_topology
 from des.plan.replacement import Replacement
 from des.world.transfer_ratio import transfer_compute_ratio_of
 from des.worlds import EXAMPLE_JOBS, EXAMPLES
@@ -28,14 +30,19 @@ def example_world(index: int) -> SuiteWorld:
             f"got {index + 1}"
         )
     name = tuple(EXAMPLES)[index]
-    topology = read_topology(EXAMPLES[name])
     job, microbatch_size = read_job(EXAMPLE_JOBS[name])
-    workload = job.workload(microbatch_size)
+    world = still_world(name, read_topology(EXAMPLES[name]), job.workload(microbatch_size))
+    return replace(world, suite=EXAMPLES_NAME, index=index)
+
+
+def still_world(name: str, topology: Topology, workload: Workload) -> SuiteWorld:
+    """Return a world at base figures, and a job on it without load."""
+    topology = replace(topology, dynamics=STEADY, movement=None)
     return SuiteWorld(
         name=name,
-        suite=EXAMPLES_NAME,
+        suite="network",
         seed=0,
-        index=index,
+        index=0,
         topology=topology,
         workload=workload,
         law="steady",

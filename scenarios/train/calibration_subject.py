@@ -11,7 +11,7 @@ from calibration.loop import LoopBackend, Subject
 from calibration.measuring.environment import BINARIES_VARIABLE
 from des import Topology, Workload
 
-MICROBATCH_SIZES, SEQUENCE_LENGTH = (1, 2, 4), 4096
+MICROBATCH_SIZES = (1, 2, 4)
 """The first size is trained on; by the others bandwidths and latencies can be told apart."""
 
 
@@ -41,6 +41,10 @@ class CalibrationFlags(Protocol):
     @property
     def num_layers(self) -> int | None:
         """Layers of the model; None: its own number."""
+
+    @property
+    def sequence_length(self) -> int:
+        """Tokens of a sequence."""
 
     @property
     def seed(self) -> int:
@@ -79,7 +83,7 @@ def subject_of(
                 num_layers=flags.num_layers,
                 num_microbatches=(num_microbatches, num_microbatches),
                 microbatch_sizes=MICROBATCH_SIZES,
-                sequence_lengths=(SEQUENCE_LENGTH,),
+                sequence_lengths=(flags.sequence_length,),
                 schedules=(schedule,),
             ),
             backend=cast(LoopBackend, backend),  # checked with the flags

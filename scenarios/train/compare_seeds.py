@@ -10,7 +10,9 @@ from des.base.command import EXIT_CODES, UsageError, exit_code_of
 from des.base.document import DOCUMENT
 from des.base.flags import JsonFlag, option, parse
 from des.base.lazy import lazy_imports
-from des.job.models import MODEL_HELP
+from des.base.speaking import SPEAKER
+from des.job.models import layers_note
+from des.worlds.world_flags import ModelFlags, NetworkFlag
 from scenarios.frame.files import read_csv
 from scenarios.frame.outputs import (
     OutputChoice,
@@ -45,13 +47,10 @@ exit codes: 0 every seed is within --largest-gap; 1 one is not; 2 a flag or a fo
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config(JsonFlag):
+class Config(ModelFlags, NetworkFlag, JsonFlag):
     """Settings of a comparison of trainings; the fields are the flags."""
 
     seeds: tuple[int, ...] = option((0, 1, 2), "training seeds")
-    network: str = option("east_central_west", "topology file, or a shipped world", is_file=True)
-    model: str = option("llama2_70b", MODEL_HELP, is_file=True)
-    num_layers: int | None = option(None, "number of layers", default_text="the model's")
     steps: int = option(1_000_000, "decisions to train each seed on")
     largest_gap: float = option(
         0.02, "largest gap to exact, a fraction; above it the exit code is 1"
@@ -76,6 +75,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _command(argv: Sequence[str] | None) -> int:
     config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EPILOG)
     choice = OutputChoice(figures=config.figures, parquet=config.parquet)
+    SPEAKER.note(layers_note(config.workload(1)))
     points = {seed: _point(config, seed) for seed in config.seeds}
     training_points.refuse_other_runs(points.values(), PROG)
     config.out.mkdir(parents=True, exist_ok=True)
@@ -139,6 +139,7 @@ def _report(
 def _point(config: Config, seed: int) -> TrainingPoint:
     flags = ["--seed", str(seed), "--network", config.network, "--model", config.model]
     flags += [] if config.num_layers is None else ["--num-layers", str(config.num_layers)]
+    flags += ["--sequence-length", str(config.sequence_length)]
     flags += ["--quick"] if config.quick else ["--steps", str(config.steps)]
     folder = RunFolder(path=config.out / f"seed{seed}")
     return training_points.TrainingPoint(flags=tuple(flags), folder=folder)

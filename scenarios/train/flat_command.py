@@ -10,11 +10,13 @@ from pathlib import Path
 
 import calibration
 from calibration import FittedFor
-from des import NO_CORRECTIONS, build_workload, check_job_fits, read_topology
+from des import NO_CORRECTIONS, check_job_fits, read_topology
 from des.base.command import EXIT_CODES
 from des.base.flags import parse_given, quickened
 from des.base.interruption import INTERRUPTED
 from des.base.lazy import lazy_imports
+from des.base.speaking import SPEAKER
+from des.job.models import layers_note
 from des.worlds.reading import topology_path
 from scenarios.frame.outputs import OutputChoice
 from scenarios.frame.run_folder import RunFolder
@@ -174,9 +176,8 @@ def make_scenario_task(config: Config) -> PlacementTask:
     if config.endpoints is not None:
         transport = replace(topology.transport, endpoints=config.endpoints)
         topology = replace(topology, transport=transport)
-    workload = build_workload(
-        config.model, num_layers=config.num_layers, num_microbatches=config.microbatches
-    )
+    workload = config.workload(config.microbatches)
+    SPEAKER.note(layers_note(workload))
     check_job_fits(topology, workload)
     path, fitted_for = config.corrections, FittedFor.of(workload, topology, network=config.network)
     return env.make_task(

@@ -16,9 +16,9 @@ from des.base.checks import (
 from des.base.command import UsageError
 from des.base.flags import JsonFlag, option, to_dict
 from des.base.lazy import lazy_imports
-from des.job.models import MODEL_HELP
 from des.plan.replacement import RESTART_S, Replacement
 from des.worlds.reading import topology_path
+from des.worlds.world_flags import ModelFlags, NetworkFlag
 from scenarios.frame.outputs import figures_option, parquet_option
 
 with lazy_imports(__name__):
@@ -38,15 +38,12 @@ DISCOUNT_OF_COSTLY_CHANGES = 0.9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config(JsonFlag):
+class Config(ModelFlags, NetworkFlag, JsonFlag):
     """Settings of a training; the fields are the flags."""
 
     policy: str = option(
         "flat", "what is trained: flat; --help without this flag shows the flags of hi_ppo"
     )
-    network: str = option("east_central_west", "topology file, or a shipped world", is_file=True)
-    model: str = option("llama2_70b", MODEL_HELP, is_file=True)
-    num_layers: int | None = option(None, "number of layers", default_text="the model's")
     microbatches: int = option(32, "microbatches per iteration")
     schedule: str = option("1f1b", "pipeline schedule")
     endpoints: Endpoints | None = option(

@@ -15,10 +15,13 @@ with lazy_imports(__name__):
 Part = Literal["static", "dynamic"]
 """One plan for a network that stands still, or one plan per epoch for one that moves."""
 
-STATIC_SUITES = ("eval_static", "sites_static", EXAMPLES_NAME)
+GIVEN = "network"
+"""Name that a given world has in place of a suite's."""
+
+STATIC_SUITES = ("eval_static", "sites_static", EXAMPLES_NAME, GIVEN)
 """Suites whose networks stand still."""
 
-SITES = (*SITE_NAMES, EXAMPLES_NAME)
+SITES = (*SITE_NAMES, EXAMPLES_NAME, GIVEN)
 """Suites whose references are the best plan of all methods and the proven bound."""
 
 BEST_SCHEDULE = "_best_schedule"
@@ -46,6 +49,8 @@ class ComparedDraw:
         Of real sites: those that answers and candidates of rules are of, and the bound.
     trainer
         Trainer that runs the plans; ``ideal`` for perfect devices.
+    given
+        World that takes the place of a suite's.
     """
 
     suite: str
@@ -58,6 +63,7 @@ class ComparedDraw:
     num_epochs: int | None = None
     families: tuple[Family, ...] = SYNCHRONOUS
     trainer: str = IDEAL.name
+    given: SuiteWorld | None = None
 
     @property
     def part(self) -> Part:
@@ -72,7 +78,8 @@ class ComparedDraw:
     @property
     def name(self) -> str:
         """World and draw in one word, which a file may be called."""
-        return f"{self.suite}-{self.seed}-{self.index:04}-{self.draw}"
+        which = f"{self.seed}-{self.index:04}" if self.given is None else self.given.digest[:12]
+        return f"{self.suite}-{which}-{self.draw}"
 
     def about(self, world: SuiteWorld) -> dict[str, object]:
         """Columns that every row of the case begins with."""
@@ -95,6 +102,8 @@ class ComparedDraw:
         ValueError
             If the suite has no such world.
         """
+        if self.given is not None:
+            return self.given
         if self.suite == EXAMPLES_NAME:
             if self.num_domains:
                 raise ValueError(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 from agents.decision.families import FAMILIES, SYNCHRONOUS
@@ -16,6 +16,8 @@ from des.base.document import DOCUMENT
 from des.base.flags import JsonFlag, option, parse_given, quickened, to_dict
 from des.base.lazy import lazy_imports
 from des.base.speaking import SPEAKER
+from des.job.models import layers_note
+from des.worlds.world_flags import LayerFlags
 from scenarios.frame.outputs import (
     OutputChoice,
     figures_option,
@@ -27,6 +29,7 @@ from scenarios.frame.run_folder import RunFolder
 from scenarios.measure.compare.cases import (
     BEST_SCHEDULE,
     FORESEEN,
+    GIVEN,
     STATIC_SUITES,
     ComparedDraw,
     compared_draws,
@@ -37,7 +40,7 @@ with lazy_imports(__name__):
     from rich.console import Console
 
     from des.base import console as base_console
-    from scenarios.measure import trained_plans
+    from scenarios.measure import example_plan, trained_plans
     from scenarios.measure.compare import (
         compare_page,
         dynamic_part,
@@ -46,6 +49,7 @@ with lazy_imports(__name__):
         static_part,
     )
     from scenarios.measure.compare.outputs import ComparisonSummary
+    from scenarios.suites import examples
 
 
 PROG = "python -m scenarios.compare"
@@ -59,6 +63,7 @@ _EXAMPLES = f"""\
 examples:
   {PROG} --out runs/compare --workers 2
   {PROG} --suite hard --num-worlds 8 --num-draws 4 --out runs/hard
+  {PROG} --network sites.yaml --model llama3_70b --microbatches 512 --planners decide,uniform
   {PROG} --suite eval_static --num-domains 4,5 --planners search,uniform --out runs/static
   {PROG} --suite sites_static --num-worlds 30 --num-draws 1 --out runs/sites
   {PROG} --suite {EXAMPLES_NAME} --num-worlds 10 --num-draws 1 --families all \
@@ -92,9 +97,15 @@ exit codes: 0 done; 2 a flag is wrong, or the folder holds another comparison; {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config(JsonFlag):
+class Config(LayerFlags, JsonFlag):
     """Settings of a comparison; the fields are the flags."""
 
+    network: str | None = option(
+        None,
+        "topology file, or a shipped world, at base figures in place of the suites",
+        is_file=True,
+    )
+    microbatches: int = option(32, "sequences of an iteration in --network")
     suite: tuple[str, ...] = option(
         EVALUATION_NAMES, f"suites of worlds, some of {', '.join(_SUITES)}"
     )
@@ -167,23 +178,31 @@ def _command(argv: Sequence[str] | None) -> None:
     )
     config = quickened(config, given, _QUICK) if config.quick else config
     choice = OutputChoice(figures=config.figures, parquet=config.parquet)
+    _refuse_given(config, given)
     cases = _cases(config)
+    worlds = [one.world() for one in {case.suite: case for case in cases}.values()]  # or refused
+    SPEAKER.note(() if config.network is None else layers_note(worlds[0].workload))
+    devices = trained_plans.devices_note(TRAINERS[config.trainer], worlds)
     console = base_console.FittedConsole()
     with _folder(config) as folder:
-        result = _compare(config, cases, folder, console)
+        result = _compare(config, cases, folder, console, devices)
         page = compare_page.compare_report(
             result,
-            cases[0].world(),
+            example_plan.example_views(worlds[0], TRAINERS[config.trainer]),
             repeated_settings(config),
             repeat_command(PROG, config),
-            TRAINERS[config.trainer],
+            devices,
         )
         write_outputs(folder.path, choice, page, result.frames)
         console.print(f"written: {config.out}", soft_wrap=True)
 
 
 def _compare(
-    config: Config, cases: Sequence[ComparedDraw], folder: RunFolder, console: Console
+    config: Config,
+    cases: Sequence[ComparedDraw],
+    folder: RunFolder,
+    console: Console,
+    devices: str,
 ) -> ComparisonSummary:
     """Measure what is not there yet, and write and show all."""
     frames = running.run_cases(
@@ -194,7 +213,6 @@ def _compare(
         for part in ("static", "dynamic")
     }
     result = outputs.write_comparison(folder, parts)
-    devices = trained_plans.devices_note(TRAINERS[config.trainer])
     DOCUMENT.add(**outputs.comparison_content(result), devices=devices, out=config.out)
     outputs.show_comparison(console, result, devices)
     return result
@@ -207,11 +225,18 @@ def _cases(config: Config) -> list[ComparedDraw]:
     if config.planners:
         planners = tuple(name for name in static_part.compared_names() if name in config.planners)
         rules = tuple(name for name in (*rules, *dynamic_part.DECIDERS) if name in config.planners)
+    suites, num_worlds, given = config.suite, config.num_worlds, None
+    if config.network is not None:
+        suites, num_worlds, workload = (GIVEN,), 1, config.workload(config.microbatches)
+        name = Path(config.network).stem
+        given = examples.still_world(name, config.world(config.network), workload)
     firsts = [
-        _first_draw(config, name, planners if name in STATIC_SUITES else rules)
-        for name in config.suite
+        replace(
+            _first_draw(config, name, planners if name in STATIC_SUITES else rules), given=given
+        )
+        for name in suites
     ]
-    cases = compared_draws(firsts, num_worlds=config.num_worlds, num_draws=config.num_draws)
+    cases = compared_draws(firsts, num_worlds=num_worlds, num_draws=config.num_draws)
     if not cases:
         raise UsageError(f"{PROG}: planners must hold one that the suites compare, got none")
     if any(case.part == "dynamic" for case in cases) and not set(rules) & set(
@@ -221,9 +246,16 @@ def _cases(config: Config) -> list[ComparedDraw]:
             f"{PROG}: planners must hold a rule besides the clairvoyant and those that know all "
             "plans of a draw, got none"
         )
-    for case in {case.suite: case for case in cases}.values():
-        case.world()  # a suite that has no such worlds says so before anything is measured
     return cases
+
+
+def _refuse_given(config: Config, given: Set[str]) -> None:
+    """Refuse flags of suites with a world, and those of a job without one."""
+    of_job = {"microbatches", *(one.name for one in fields(LayerFlags))}
+    has_world = config.network is not None
+    for name in sorted(given & ({"suite", "num_worlds", "num_domains"} if has_world else of_job)):
+        needed = "with" if has_world else "without"
+        raise UsageError(f"{PROG}: {name} must be left out {needed} network, got it")
 
 
 def _first_draw(config: Config, suite: str, methods: Sequence[str]) -> ComparedDraw:

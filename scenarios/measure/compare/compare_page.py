@@ -5,23 +5,19 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 import pandas as pd
 
-from agents.trainers.trainer import Trainer
+from des.views.plan_views import PlanViews
 from scenarios.frame.report import PageTable, Report
 from scenarios.measure.compare.outputs import ComparisonSummary
-from scenarios.measure.example_plan import example_views
-from scenarios.measure.trained_plans import devices_note
-from scenarios.suites import SuiteWorld
 
 
 def compare_report(
     found: ComparisonSummary,
-    world: SuiteWorld,
+    views: PlanViews,
     configuration: Mapping[str, object],
     command: str,
-    trainer: Trainer,
+    devices: str,
 ) -> Report:
-    """Return the report; on its first screen a plan for the first world."""
-    views = example_views(world, trainer)
+    """Return the report; on its first screen a plan for the first world, seen in views."""
     return Report(
         title="Planners and rules of re-planning compared",
         question="Which planner is nearest to the best plan known, and which rule to a "
@@ -33,7 +29,7 @@ def compare_report(
         figures=(*found.figures, *views.more),
         configuration=configuration,
         caveats=(
-            f"{devices_note(trainer).capitalize()}.",
+            f"{devices[0].upper()}{devices[1:]}.",
             "Decision times are wall times on this machine; everything else repeats exactly.",
             *(
                 f"{suite}: {method} {reason}"

@@ -16,8 +16,10 @@ from des.base.command import EXIT_CODES, UsageError, exit_code_of
 from des.base.document import DOCUMENT
 from des.base.flags import JsonFlag, option, parse, to_dict
 from des.base.lazy import lazy_imports
-from des.job.models import MODEL_HELP
+from des.base.speaking import SPEAKER
+from des.job.models import MODEL_HELP, layers_note
 from des.world.packet_transport import Congestion, Connections
+from des.worlds.world_flags import ModelFlags, NetworkFlag
 from scenarios.frame.outputs import OutputChoice, figures_option, parquet_option, write_outputs
 from scenarios.frame.repeat import repeat_command, repeated_settings
 from scenarios.frame.run_folder import RunFolder
@@ -46,15 +48,12 @@ exit codes: 0 done; 2 a flag or a file is wrong, or a run gave no result; {EXIT_
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config(JsonFlag):
+class Config(ModelFlags, NetworkFlag, JsonFlag):
     """Settings of the comparison; the fields are the flags."""
 
     out: Path = option(Path("runs/fidelity"), "folder to make")
-    network: str = option("east_central_west", "topology file, or a shipped world", is_file=True)
     model: str = option("llama2_7b", MODEL_HELP, is_file=True)
-    num_layers: int | None = option(None, "number of layers", default_text="the model's")
     microbatches: int = option(4, "microbatches of an iteration", check=require_count)
-    sequence_length: int = option(4096, "tokens of a sequence", check=require_count)
     schedules: tuple[str, ...] = option(("gpipe", "1f1b"), f"some of {', '.join(SCHEDULES)}")
     samples: int = option(24, "placements", check=require_count)
     seed: int = option(0, "seed of the placements", check=require_seed)
@@ -93,6 +92,7 @@ def _command(argv: Sequence[str] | None) -> int:
         num=config.samples,
         seed=config.seed,
     )
+    SPEAKER.note(layers_note(cases[0].workload))
     found, left_out = _levels(config)
     with RunFolder.created(config.out) as folder:
         folder.write_config(to_dict(config))

@@ -72,11 +72,14 @@ def _targets(trainer: Trainer, worlds: Sequence[SuiteWorld]) -> list[Target]:
     figures = [bound_figures(trainer, world) for world in worlds]
     known = [one for one in figures if one.best_s is not None]
     pairs = [(one.best_s, one.single_s) for one in known if one.best_s and one.single_s]
-    notes = (
+    notes: tuple[str, ...] = (
         f"{len(known)} of {len(figures)} worlds have a plan that fits; in {len(pairs)} of them "
         "the job fits into one domain too",
         "links at base figures, domains without load; GPUs of a domain count as one server",
     )
+    if len(pairs) == len(figures) and len(set(pairs)) == 1:  # all of one network
+        best_s, single_s = pairs[0]
+        notes += (f"{best_s!r} s a step, {single_s!r} s on one domain",)
     savings = [1.0 - best_s / single_s for best_s, single_s in pairs]
     gains = [single_s / best_s - 1.0 for best_s, single_s in pairs]
     fewer = [1.0 - one.wan_bytes / one.replica_bytes for one in known]

@@ -20,6 +20,8 @@ from agents.replanning.bound_schedulers import search_bound_scheduler
 from agents.replanning.table import HORIZON_EPOCHS, scheduler_makers
 from agents.trainers.table import trainer_named
 from des.base.command import UsageError
+from des.base.speaking import SPEAKER
+from des.job.models import layers_note
 from des.worlds.reading import topology_path
 from scenarios.frame.repeat import repeated_settings
 from scenarios.measure.targets.config import (
@@ -34,7 +36,7 @@ from scenarios.measure.targets.measurement_size import SchedulerColumn, Scope
 from scenarios.measure.targets.results_store import Key, Origin
 from scenarios.measure.targets.sizes import FULL, SHORT
 from scenarios.measure.targets.time_and_utilisation import SUITES
-from scenarios.measure.targets.world_file import world_of_file
+from scenarios.measure.targets.world_file import suite_world_of
 from scenarios.suites import suite
 
 
@@ -50,7 +52,10 @@ def _scope_of(config: Config) -> Scope:
     }
     world = None
     if config.network is not None:
-        world = world_of_file(config.network, config.model, config.sequence_length)
+        workload = config.workload(config.microbatches)
+        SPEAKER.note(layers_note(workload))
+        topology = config.world(str(config.network))
+        world = suite_world_of(config.network.stem, topology, workload)
     scope = Scope(
         sizes=replace(sizes, **given),
         seed=config.seed,

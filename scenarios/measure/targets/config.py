@@ -1,6 +1,6 @@
 """Flags of the targets, and what follows from them alone."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 from agents.planners.names import MOVING_NAMES, PLANNER_NAMES, SCHEDULER_NAMES, SEARCH_BOUND
@@ -9,6 +9,7 @@ from des.base.checks import LARGEST_COUNT, nearest
 from des.base.command import UsageError
 from des.base.flags import JsonFlag, option
 from des.job.models import MODEL_HELP
+from des.worlds.world_flags import LayerFlags
 from scenarios.frame.outputs import figures_option, parquet_option
 from scenarios.measure.targets.names import EPISODE_GROUPS, GROUP_NAMES, PERFECT_GROUPS, SITE_GROUPS
 
@@ -18,12 +19,15 @@ METHOD_NAMES = (*SCHEDULER_NAMES, *MOVING_NAMES, *PLANNER_NAMES, SEARCH_BOUND)
 
 _CONTROLS = ("auto", "all", "none")
 
+OF_NETWORK = ("microbatches", *(one.name for one in fields(LayerFlags)))
+"""Flags of the job in ``network``."""
+
 SITE_METHODS = ("whole",)
 """Measured on real sites where no method is given."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config(JsonFlag):
+class Config(LayerFlags, JsonFlag):
     """Settings of the targets; the fields are the flags."""
 
     checkpoint: tuple[Path, ...] = option(
@@ -47,7 +51,7 @@ class Config(JsonFlag):
         formerly="world",
     )
     model: str = option("llama2_7b", f"model of the job in --network: {MODEL_HELP}", is_file=True)
-    sequence_length: int = option(4096, "tokens of a sequence of the job in --network")
+    microbatches: int = option(32, "sequences of an iteration in --network")
     sites: bool = option(
         False,
         "the suites of real sites in place of those on a plane, for planners; groups: "
@@ -101,6 +105,8 @@ class Config(JsonFlag):
                 f"{PROG}: controls must be none or auto where no trained policy is measured, got "
                 f"all with --method {','.join(self.method)}"
             )
+        if self.network is None:
+            self._check_suites()
         if self.num_domains is not None:
             self._check_num_domains(self.num_domains)
         if self.sites:
@@ -120,6 +126,15 @@ class Config(JsonFlag):
                 raise UsageError(
                     f"{PROG}: targets must leave out {', '.join(PERFECT_GROUPS)} with "
                     f"{SEARCH_BOUND}, as these are of perfect devices; got {name!r}"
+                )
+
+    def _check_suites(self) -> None:
+        """Refuse a job where suites have their own."""
+        for one in fields(self):
+            value = getattr(self, one.name)
+            if one.name in OF_NETWORK and value != one.default:
+                raise UsageError(
+                    f"{PROG}: {one.name} must be left out without network, got {value}"
                 )
 
     def _check_num_domains(self, num_domains: tuple[int, ...]) -> None:

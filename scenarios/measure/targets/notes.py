@@ -8,6 +8,7 @@ from des.base.lazy import lazy_imports
 
 with lazy_imports(__name__):
     from scenarios.measure import trained_plans
+    from scenarios.measure.targets import time_and_utilisation
     from scenarios.measure.targets.measurement_size import Scope
     from scenarios.measure.targets.results_store import KeptGroup
 
@@ -18,7 +19,8 @@ def scope_note(scope: Scope) -> str:
     where = f"the world {scope.world.name}" if scope.world else f"{sizes.num_worlds} worlds a suite"
     where += " of real sites" if scope.has_sites else ""
     note = f"{where}, {sizes.num_draws} draws each, {sizes.num_epochs} epochs a draw; "
-    note += trained_plans.devices_note(scope.trainer)
+    firsts = [world for name in time_and_utilisation.SUITES for world in scope.worlds(name, 1)]
+    note += trained_plans.devices_note(scope.trainer, firsts)
     if scope.is_short:
         return f"{note}: too few draws to claim anything"
     return note

@@ -2,10 +2,9 @@
 
 import math
 from dataclasses import replace
-from pathlib import Path
 
 from agents.planners.search.search import search
-from des import STEADY, Topology, Workload, build_workload, read_topology
+from des import STEADY, Topology, Workload
 from des.plan.replacement import Replacement
 from des.world.transfer_ratio import transfer_compute_ratio_of
 from scenarios.suites import LoadLaw, SuiteWorld
@@ -30,41 +29,16 @@ MOVING_CELLS = {
 """Law of the links, epochs of a held load, length of an epoch, whether moves pay for bytes."""
 
 
-def world_of_file(path: Path, model: str, sequence_length: int) -> SuiteWorld:
-    """Read a world whose links stand still until a target lets them move.
-
-    Parameters
-    ----------
-    model
-        Preset of the job, see `des.job.models`.
-    sequence_length
-        Tokens of a sequence.
-
-    Raises
-    ------
-    ValueError
-        If the file or the model is wrong, or as `suite_world_of` does.
-    """
-    workload = build_workload(model, sequence_length=sequence_length)
-    return suite_world_of(path.stem, read_topology(str(path)), workload)
-
-
-def suite_world_of(
-    name: str, topology: Topology, workload: Workload, *, load: LoadLaw | None = None
-) -> SuiteWorld:
+def suite_world_of(name: str, topology: Topology, workload: Workload) -> SuiteWorld:
     """Make a world of a network, whose own law of movement is left out, and a job.
 
-    Parameters
-    ----------
-    load
-        None: speeds within ±20 %, redrawn every epoch.
+    Speeds are within ±20 %, redrawn every epoch, but no domain is quicker than its peak.
 
     Raises
     ------
     ValueError
-        If a domain could be quicker than its peak under load, two domains have no link of their
-        own (plans then need relays, which the compiled search cannot judge), or no plan fits into
-        their memory.
+        If two domains have no link of their own (plans then need relays, which the compiled search
+        cannot judge), or no plan fits into their memory.
     """
     num_pairs = topology.num_domains * (topology.num_domains - 1)
     if len(topology.link_index) < num_pairs:
@@ -83,7 +57,7 @@ def suite_world_of(
         topology=_without_law(topology),
         workload=workload,
         law="steady",
-        load=LoadLaw() if load is None else load,
+        load=_load_of(topology),
         schedule=schedule,
         epoch_s=epoch_s,
         num_epochs=64,
@@ -103,7 +77,7 @@ def as_in_suite(name: str, world: SuiteWorld, num_epochs: int) -> SuiteWorld:
         name=f"{world.name}-{name}",
         topology=replace(world.topology, dynamics=LAWS[law](dwell_epochs * epoch_s)),
         law=law,
-        load=LoadLaw(dwell_epochs=dwell_epochs),
+        load=replace(world.load, dwell_epochs=dwell_epochs),
         epoch_s=epoch_s,
         iterations_per_epoch=max(LEAST_ITERATIONS, int(epoch_s / iteration_s)),
         num_epochs=1 if name == "eval_static" else num_epochs,
@@ -119,6 +93,11 @@ def _nominal(topology: Topology, workload: Workload) -> tuple[str, float]:
             return schedule, quickest_s
     found = search(topology, workload)  # raises where no plan fits
     return found.plan.schedule, found.makespan_s
+
+
+def _load_of(topology: Topology) -> LoadLaw:
+    most = max(domain.attainable_fraction for domain in topology.domains)
+    return LoadLaw(high_factor=max(1.0, min(LoadLaw().high_factor, 1.0 / most)))
 
 
 def _without_law(topology: Topology) -> Topology:

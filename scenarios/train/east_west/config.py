@@ -16,10 +16,10 @@ from des.base.checks import (
 from des.base.command import UsageError
 from des.base.flags import JsonFlag, option, to_dict
 from des.dynamics import DYNAMICS
-from des.job.models import MODEL_HELP
 from des.plan.replacement import RESTART_S
 from des.world.domain_load import LOADS_HELP
 from des.worlds.reading import topology_path
+from des.worlds.world_flags import ModelFlags, NetworkFlag
 from scenarios.frame.outputs import figures_option, parquet_option
 from scenarios.train.training_config import CALIBRATIONS, PROG, WHERE_RUN
 
@@ -28,19 +28,16 @@ STARTS = ("shipped", "scratch")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HiPpoConfig(JsonFlag):
+class HiPpoConfig(ModelFlags, NetworkFlag, JsonFlag):
     """Settings of a training; the fields are the flags."""
 
     policy: str = option(
         "hi_ppo", "what is trained: hi_ppo or flat; --policy flat --help shows the flags of flat"
     )
-    network: str = option("east_central_west", "topology file, or a shipped world", is_file=True)
     dynamics: str | None = option(
         None, f"law of the links: one of {', '.join(DYNAMICS)}; none: as the world says"
     )
     loads: str | None = option(None, LOADS_HELP, is_file=True)
-    model: str = option("llama2_70b", MODEL_HELP, is_file=True)
-    num_layers: int | None = option(None, "number of layers", default_text="the model's")
     microbatches: int = option(32, "microbatches per iteration")
     epoch_s: float | None = option(
         None, "seconds from one decision to the next; none: 1200, or 10 iterations if that is more"

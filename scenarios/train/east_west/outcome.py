@@ -153,7 +153,10 @@ def _bound(outcome: RunOutcome, plan: Plan) -> BoundOrNot:
     if trainer_named(config.trainer).is_ideal:
         return None
     job = TrainingJob(
-        model=config.model, num_sequences=config.microbatches, num_layers=config.num_layers
+        model=config.model,
+        num_sequences=config.microbatches,
+        sequence_length=config.sequence_length,
+        num_layers=config.num_layers,
     )
     perfect = simulate_compiled(case.world.topology, case.world.workload, plan, case.corrections)
     try:

@@ -9,11 +9,13 @@ import numpy as np
 
 from agents.decision.held import held_topology
 from agents.hi_ppo.placement.features import MOST_DOMAINS
-from des import Law, Topology, UniformLaw, Workload, build_workload, check_job_fits, read_topology
+from des import Law, Topology, UniformLaw, Workload, check_job_fits, read_topology
 from des.base.command import UsageError
 from des.base.random_numbers import derived_seed
+from des.base.speaking import SPEAKER
 from des.compiled.eligibility import has_plain_transport
 from des.dynamics import DYNAMICS
+from des.job.models import layers_note
 from des.plan.replacement import Replacement
 from des.training.background import beside_jobs
 from des.world.files.load_files import read_loads
@@ -56,7 +58,7 @@ def named_worlds(config: HiPpoConfig) -> dict[str, SuiteWorld]:
     topology, workload = _network_and_job(config)
     _require_trainable(config, topology)
     law = topology.dynamics
-    world = suite_world_of(config.network, topology, workload, load=_load_of(topology))
+    world = suite_world_of(config.network, topology, workload)
     world = _timed(config, world)
     if isinstance(law, UniformLaw) and law.update_interval_s is None:
         law = replace(law, update_interval_s=world.epoch_s)
@@ -76,9 +78,8 @@ def _network_and_job(config: HiPpoConfig) -> tuple[Topology, Workload]:
         topology = replace(topology, dynamics=DYNAMICS[config.dynamics])
     if config.loads is not None:
         topology = beside_jobs(topology, read_loads(config.loads, topology))
-    workload = build_workload(
-        config.model, num_layers=config.num_layers, num_microbatches=config.microbatches
-    )
+    workload = config.workload(config.microbatches)
+    SPEAKER.note(layers_note(workload))
     check_job_fits(topology, workload)
     return topology, workload
 
@@ -97,12 +98,6 @@ def _require_trainable(config: HiPpoConfig, topology: Topology) -> None:
             f"overlapped and links of two ways, got {topology.transport}; --policy flat trains on "
             "others"
         )
-
-
-def _load_of(topology: Topology) -> LoadLaw:
-    """Speeds within ±20 %, but for the peak of the fastest domain."""
-    most = max(domain.attainable_fraction for domain in topology.domains)
-    return LoadLaw(high_factor=max(1.0, min(LoadLaw().high_factor, 1.0 / most)))
 
 
 def _timed(config: HiPpoConfig, world: SuiteWorld) -> SuiteWorld:
