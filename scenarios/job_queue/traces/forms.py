@@ -68,6 +68,8 @@ def _likeness(path: Path) -> dict[str, float]:
         }
         return dict.fromkeys(FORMS, 0.0) | has
     head, _, _ = read_text(path).lstrip().partition("\n")
+    if not head:
+        raise ValueError(f"{path}: must be a trace of one of {', '.join(FORMS)}; the file is empty")
     cells = [cell.strip() for cell in head.split(",")]
     found = {
         name: sum(column in cells for column in form.columns) / len(form.columns)
