@@ -49,6 +49,8 @@ def read_timed_rows(path: Path) -> list[TimedRow]:
         If the file cannot be read, or a row is no measurement; naming file, line and column.
     """
     text = read_text(path)
+    if not text.strip():
+        raise ValueError(f"{path}: must have a header and rows, got an empty file")
     try:
         return [_timed_row(place, row) for place, row in csv_rows(text)]
     except (csv.Error, ValueError) as error:

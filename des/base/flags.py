@@ -293,6 +293,6 @@ def _read_mapping(path: Path) -> dict[str, object]:
     if isinstance(loaded, dict) and {"config", "versions"} <= loaded.keys():
         loaded = loaded["config"]
     if not isinstance(loaded, dict):
-        got = short.repr(loaded)
+        got = "None: it is empty" if loaded is None else short.repr(loaded)
         raise UsageError(f"{path}: must be a mapping of field names to values, got {got}")
     return loaded

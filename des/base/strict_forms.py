@@ -109,6 +109,8 @@ def first_error(error: ValidationError) -> str:
         message = "must be given"
     elif chosen["type"] == "model_type":
         message = f"must be a mapping, got {reprlib.repr(chosen['input'])}"
+        if chosen["input"] is None and not chosen["loc"]:
+            message += ": it is empty"
     else:
         message = f"{chosen['msg']}, got {reprlib.repr(chosen['input'])}"
     return f"{field or 'file'}: {message}"

@@ -14,11 +14,13 @@ def parse_json(text: str) -> object:
     Raises
     ------
     ValueError
-        If it is not JSON, naming the line; if a key is given twice in one object, the nesting is
-        too deep, or there are too many values.
+        If it is empty or not JSON, naming the line; if a key is given twice in one object, the
+        nesting is too deep, or there are too many values.
     """
     if len(text) > MOST_CHARACTERS:
         raise ValueError(f"must have at most {MOST_CHARACTERS} characters, got {len(text)}")
+    if not text.strip():
+        raise ValueError("not readable as JSON: the file is empty")
     num_values = sum(map(text.count, ",[{"))
     if num_values > MOST_VALUES:
         raise ValueError(f"must hold at most {MOST_VALUES} values, got about {num_values}")

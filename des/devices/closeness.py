@@ -2,7 +2,8 @@
 
 ``NV#`` is # bonded NVLinks, PIX at most one PCIe bridge, PXB several, PHB the host bridge of a
 processor, NODE several host bridges of a NUMA node, SYS the link between processors; old drivers
-print SOC for SYS. NVIDIA, "nvidia-smi documentation", section "topo".
+print SOC for SYS. NVIDIA, "nvidia-smi documentation", section "topo". Of AMD's GPUs, ``XGMI`` is
+a link of theirs, which counts as one NVLink, and ``XGMI#`` a way over # links, which is none.
 """
 
 import re
@@ -14,11 +15,14 @@ RELATIONS: tuple[Relation, ...] = ("X", "NV", "PIX", "PXB", "PHB", "NODE", "SYS"
 """Relations of two devices, the closest first."""
 
 _NVLINKS = re.compile(r"NV([1-9][0-9]?)")
+XGMI_TOKENS = ("XGMI", *(f"XGMI{links}" for links in range(2, 10)))
+"""Ways between AMD's GPUs, by the number of links."""
+
 _OLD_NAMES: dict[str, Relation] = {"SOC": "SYS"}
 
 
 def relation(token: str) -> Relation:
-    """Relation that a token stands for: counts of NVLinks folded, SOC as SYS.
+    """Relation that a token stands for: NVLinks and XGMI are NV, SOC is SYS.
 
     Raises
     ------
@@ -30,7 +34,7 @@ def relation(token: str) -> Relation:
     >>> relation("NV12"), relation("SOC")
     ('NV', 'SYS')
     """
-    if _NVLINKS.fullmatch(token):
+    if _NVLINKS.fullmatch(token) or token in XGMI_TOKENS:
         return "NV"
     for known in RELATIONS:
         if token == known and known != "NV":
@@ -38,12 +42,12 @@ def relation(token: str) -> Relation:
     if token in _OLD_NAMES:
         return _OLD_NAMES[token]
     raise ValueError(
-        f"token must be X, NV# (1 to 99), {', '.join(RELATIONS[2:])} or SOC, got {token!r}"
+        f"token must be X, NV# (1 to 99), {', '.join(RELATIONS[2:])}, SOC or XGMI, got {token!r}"
     )
 
 
 def num_nvlinks(token: str) -> int:
-    """Count of NVLinks that join two devices; 0 where none does.
+    """Count of NVLinks, or of AMD's links, that join two devices; 0 where none does.
 
     Examples
     --------
@@ -51,7 +55,7 @@ def num_nvlinks(token: str) -> int:
     (12, 0)
     """
     found = _NVLINKS.fullmatch(token)
-    return int(found[1]) if found else 0
+    return int(found[1]) if found else int(token == XGMI_TOKENS[0])
 
 
 def distance(token: str) -> int:

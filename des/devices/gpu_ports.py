@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from des.devices.closeness import Relation, num_nvlinks, relation
+from des.devices.closeness import XGMI_TOKENS, Relation, num_nvlinks, relation
 
 PATH_FACTORS: Mapping[Relation, float] = MappingProxyType(
     {"PIX": 1.0, "PXB": 1.0, "PHB": 1.0, "NODE": 1.0, "SYS": 10 / 24}
@@ -43,6 +43,8 @@ class GpuPorts:
         300.0
         """
         kind = relation(token)
+        if token in XGMI_TOKENS:
+            raise ValueError(f"GPU model {self.name}: no line rate of {token} is known")
         if kind == "X":
             raise ValueError(f"GPU model {self.name}: token must be one of two GPUs, got {token!r}")
         count = num_nvlinks(token)

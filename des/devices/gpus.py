@@ -10,6 +10,7 @@ import numpy as np
 
 from des.base.checks import require_non_negative, require_positive
 from des.base.lazy import lazy_imports
+from des.devices.closeness import XGMI_TOKENS
 from des.devices.link_class import LinkClass
 
 with lazy_imports(__name__):
@@ -40,6 +41,10 @@ LINK_CLASSES = MappingProxyType(
         **dict.fromkeys(
             ("SYS", "SOC"), LinkClass(bandwidth_bytes_per_s=10e9, latency_s=_PCI_LATENCY_S)
         ),
+        **{
+            token: LinkClass(bandwidth_bytes_per_s=48e9, latency_s=_NVLINK_LATENCY_S * links)
+            for links, token in enumerate(XGMI_TOKENS, start=1)
+        },
     }
 )
 """Classes as ``nvidia-smi topo -m`` names them, with the figures by which NCCL chooses its rings.
@@ -49,7 +54,9 @@ processor, NODE several host bridges of a NUMA node, SYS the link between proces
 ``graph/topo.h``, ``graph/tuning.cc``) reckons with 20 GB/s an NVLink of the A100's kind (line rate
 25), 12 GB/s for PCIe 3.0 x16 (line rate 15.75), a sixth less through Intel's processors, 10 GB/s
 between Skylake processors, and 3.4 us a step of a ring over NVLink, 5.7 us over PCIe. PCIe here is
-4.0, twice 3.0. ASSUMED: that several host bridges of a node are as good as one.
+4.0, twice 3.0. RCCL (``graph/topo.h``) reckons with 48 GB/s an XGMI link of the MI300X. ASSUMED:
+that several host bridges of a node are as good as one, and that a step over an XGMI link takes as
+long as one over NVLink.
 """
 
 

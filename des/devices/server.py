@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Self
 
 import numpy as np
 
@@ -30,6 +31,8 @@ class Gpu:
     pci_address, pcie_root
         Address such as ``0000:1b:00.0``, and root complex such as ``pci0000:1a``; None if not
         known.
+    mig_devices
+        Profiles of the MIG devices that it is divided into, such as ``3g.20gb``; empty if whole.
     """
 
     number: int
@@ -40,6 +43,7 @@ class Gpu:
     nvlink_bytes_per_s: float | None = None
     pci_address: str | None = None
     pcie_root: str | None = None
+    mig_devices: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.nvlink_bytes_per_s is not None:
@@ -158,6 +162,23 @@ class Server:
     def num_gpus(self) -> int:
         """All GPUs, taken ones too."""
         return len(self.gpus)
+
+    def require_whole_gpus(self) -> Self:
+        """Return the server itself if no GPU is divided into MIG devices, which take no such job.
+
+        Raises
+        ------
+        ValueError
+            If one is; names it and its devices.
+        """
+        for gpu in self.gpus:
+            if gpu.mig_devices:
+                raise ValueError(
+                    f"server {self.name}: {gpu.name} must be whole, got one divided into the MIG "
+                    f"devices {', '.join(gpu.mig_devices)} (nvidia-smi -i {gpu.number} -mig 0 "
+                    "makes it whole)"
+                )
+        return self
 
     @cached_property
     def device_names(self) -> tuple[str, ...]:

@@ -12,13 +12,22 @@ from pydantic import BaseModel, ConfigDict
 
 from des.job import transformers_library
 from des.job.architecture import Architecture, Bias, LatentAttention, MixtureOfExperts
-from des.job.model_kinds import KINDS, OTHER_LAYERS, SHAPE_KEYS, TEXT_KINDS, ModelKind
+from des.job.model_kinds import (
+    KINDS,
+    OTHER_LAYERS,
+    OTHER_PARTS,
+    SHAPE_KEYS,
+    TEXT_KINDS,
+    ModelKind,
+)
 
 _SAME: Mapping[str, str] = {
     "n_layer": "num_hidden_layers",
     "n_embd": "hidden_size",
     "n_head": "num_attention_heads",
     "n_inner": "intermediate_size",
+    "ffn_dim": "intermediate_size",
+    "max_position_embeddings": "n_positions",
     "_sliding_window_pattern": "sliding_window_pattern",
     "num_local_experts": "num_experts",
     "n_routed_experts": "num_experts",
@@ -36,6 +45,7 @@ _OF_KEY: Mapping[str, tuple[Bias, ...]] = {
     "mlp_bias": ("ffn",),
     "qkv_bias": ("qkv",),
     "use_bias": ("qkv", "output", "ffn"),
+    "bias": ("qkv", "output"),
     "use_qkv_bias": ("qkv",),
 }
 _WHOLE = ("full_attention", "attention")
@@ -53,6 +63,9 @@ class _Keys(BaseModel):
     intermediate_size: int | None
     vocab_size: int
     n_positions: int = 0
+    multi_query: bool = False
+    word_embed_proj_dim: int | None = None
+    bias: bool = False
     num_key_value_heads: int | None = None
     head_dim: int | None = None
     tie_word_embeddings: bool = False
@@ -123,6 +136,10 @@ def from_config(content: object, name: str) -> Architecture:
             "attention and a feed-forward are counted"
         )
     refusal = f"model_type: must be one of {known}; got {model_type!r}"
+    if str(model_type) in OTHER_PARTS:
+        raise ValueError(
+            f"model_type: {model_type} has {OTHER_PARTS[model_type]}; such parts are not counted"
+        )
     if not isinstance(model_type, str) or find_spec("transformers") is None:
         raise ValueError(f'{refusal}; transformers reads others: pip install "eastwest[hf]"')
     try:
@@ -163,6 +180,11 @@ def architecture_of(
     keys = (_LatentKeys if "kv_lora_rank" in read else _Keys).model_validate(values)
     window, whole = _window(keys)
     heads = keys.num_attention_heads
+    if keys.word_embed_proj_dim not in (None, keys.hidden_size):
+        raise ValueError(
+            f"word_embed_proj_dim: must be hidden_size, {keys.hidden_size}, "
+            f"got {keys.word_embed_proj_dim}"
+        )
     latent = _latent_attention(keys)
     has_norms = keys.use_qk_norm and latent is None
     return Architecture(
@@ -170,12 +192,12 @@ def architecture_of(
         num_layers=keys.num_hidden_layers,
         hidden_size=keys.hidden_size,
         num_heads=heads,
-        num_key_value_heads=heads if latent else keys.num_key_value_heads or heads,
+        num_key_value_heads=heads if latent else _num_key_value_heads(keys),
         ffn_size=keys.intermediate_size_mlp or keys.intermediate_size or 4 * keys.hidden_size,
         vocabulary_size=keys.vocab_size,
         gated_ffn=kind.gated_ffn,
         tied_embeddings=keys.tie_word_embeddings,
-        num_positions=keys.n_positions,
+        num_positions=keys.n_positions + kind.further_positions,
         head_size=None if latent else keys.head_dim,
         biases=_biases(kind, keys),
         num_norms=kind.num_norms,
@@ -187,6 +209,10 @@ def architecture_of(
         latent_attention=latent,
         experts=_experts(kind, keys),
     )
+
+
+def _num_key_value_heads(keys: _Keys) -> int:
+    return 1 if keys.multi_query else keys.num_key_value_heads or keys.num_attention_heads
 
 
 def _biases(kind: ModelKind, keys: _Keys) -> tuple[Bias, ...]:

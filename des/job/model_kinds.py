@@ -1,8 +1,8 @@
 """Kinds of decoders in ``config.json`` files, with the defaults of their configuration classes.
 
 Shapes and defaults are facts of transformers 5.24.0: those of the class that a row names (of
-``kimi_k2``, which has no class there, those of the code that its repository carries, which are
-DeepSeek-V3's). Keys that a row lacks say nothing of its sizes.
+``kimi_k2``, ``internlm2`` and ``deepseek``, which have no class there, those of the code that their
+repositories carry, the first like DeepSeek-V3's). Keys that a row lacks say nothing of its sizes.
 """
 
 from collections.abc import Mapping
@@ -36,6 +36,8 @@ class ModelKind:
         ``attention_bias`` is one of the output projection as well.
     qk_norm
         Norms of queries and keys: of each head, or of all heads together.
+    further_positions
+        Rows of the table of positions beyond those that the file gives.
     """
 
     configuration: str
@@ -48,6 +50,7 @@ class ModelKind:
     qk_norm: Literal["none", "head", "all"] = "none"
     attention_sinks: bool = False
     router_bias: bool = False
+    further_positions: int = 0
 
 
 def _kind(
@@ -154,7 +157,7 @@ KINDS: Mapping[str, ModelKind] = {
         _heads(32, 128) | _ATTENTION_BIAS, qk_norm="head"),
     "qwen3_vl_moe_text": _kind("Qwen3VLMoeTextConfig", (24, 2048, 16, 5632, 151936),
         _heads(16) | _ATTENTION_BIAS | _QWEN_EXPERTS
-        | _experts(60, 4, moe_intermediate_size=1408), tied=True, qk_norm="head"),
+        | _experts(60, 4, moe_intermediate_size=1408), qk_norm="head"),
     "phi3": _kind("Phi3Config", (32, 3072, 32, 8192, 32064),
         _WINDOW | {"sliding_window": None}),
     "starcoder2": _kind("Starcoder2Config", (30, 3072, 24, 12288, 49152),
@@ -199,6 +202,18 @@ KINDS: Mapping[str, ModelKind] = {
     "gpt2": ModelKind(configuration="GPT2Config", shape=(12, 768, 12, 3072, 50257),
         defaults={"intermediate_size": None, "n_positions": 1024, "tie_word_embeddings": True},
         gated_ffn=False, biases=("qkv", "output", "ffn", "norm")),
+    "gpt_bigcode": ModelKind(configuration="GPTBigCodeConfig", shape=(12, 768, 12, 3072, 50257),
+        defaults={"intermediate_size": None, "n_positions": 1024, "tie_word_embeddings": True,
+        "multi_query": True},
+        gated_ffn=False, biases=("qkv", "output", "ffn", "norm")),
+    "opt": ModelKind(configuration="OPTConfig", shape=(12, 768, 12, 3072, 50272),
+        defaults={"n_positions": 2048, "tie_word_embeddings": True,
+        "word_embed_proj_dim": None}, further_positions=2,
+        gated_ffn=False, biases=("qkv", "output", "ffn", "norm")),
+    "internlm2": _kind("InternLM2Config", (32, 4096, 32, 11008, 103168), {"bias": False}),
+    "deepseek": _kind("DeepseekConfig", (30, 4096, 32, 11008, 102400), _ATTENTION_BIAS | _experts(
+        None, None, moe_intermediate_size=1407, n_shared_experts=None, first_k_dense_replace=0,
+        moe_layer_freq=1)),
     "gpt_neox": ModelKind(configuration="GPTNeoXConfig", shape=(44, 6144, 64, 24576, 50432),
         defaults={"attention_bias": True, "tie_word_embeddings": False},
         gated_ffn=False, biases=("ffn", "norm")),
@@ -237,3 +252,11 @@ OTHER_LAYERS: Mapping[str, str] = {
     **dict.fromkeys(("recurrent_gemma", "rwkv"), "recurrent"),
 }
 """Kinds with layers that are not attention and a feed-forward, and what those are called."""
+
+OTHER_PARTS: Mapping[str, str] = {
+    **dict.fromkeys(("codegen", "gptj", "phi", "phimoe"), "a bias of the output layer"),
+    **dict.fromkeys(("apertus", "falcon", "gpt_neo", "mpt", "olmo"), "norms or biases of its own"),
+    **dict.fromkeys(("gemma3n", "gemma3n_text", "gemma4", "gemma4_text"), "embeddings of layers"),
+    **dict.fromkeys(("deepseek_v32", "glm_moe_dsa"), "an index of sparse attention"),
+}
+"""Kinds of attention and a feed-forward with parts that an architecture does not have."""

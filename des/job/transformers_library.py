@@ -30,7 +30,7 @@ def architecture_by_library(
     try:
         config = transformers.AutoConfig.for_model(**content).get_text_config()
         num_parameters = count_parameters(config)
-    except (KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         reason = str(error).splitlines()[0]
         raise ValueError(f"transformers cannot read it: {reason}") from error
     keys = config.to_dict()

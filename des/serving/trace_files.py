@@ -143,6 +143,11 @@ def _csv_form(
         if set(names) <= set(header):
             return name, names, to_ns
     allowed = "; ".join(", ".join(names) for _, names, _ in _FORMS)
+    if not header:
+        raise ValueError(
+            f"{source}: must be lines of JSON, or a header with the columns {allowed} or those of "
+            "--columns; the file is empty"
+        )
     name, names, _ = max(_FORMS, key=lambda form: len(set(form[1]) & set(header)))
     lacks = ", ".join(each for each in names if each not in header)
     raise ValueError(

@@ -32,6 +32,7 @@ from des.serving.trace_files import (
 )
 from des.worlds.reading import read_topology
 from scenarios.autoscale import application_files
+from scenarios.frame.named_columns import named_columns
 from scenarios.reproduce.serving_cases import shipped_cases
 
 _SHIPPED_SUFFIX = (".csv", ".jsonl")
@@ -50,7 +51,7 @@ class FleetConfig(JsonFlag):
     )
     columns: tuple[str, ...] = option(
         (),
-        "columns of another CSV file: time=NAME prompt=NAME output=NAME, times in seconds or dates",
+        "columns of another CSV file: time=NAME,prompt=NAME,output=NAME, times in seconds or dates",
     )
     num_requests: int | None = option(None, "only the first requests of the trace")
     stretch: float = option(1.0, "factor of the times between requests; 0.5 is twice the load")
@@ -133,7 +134,7 @@ def requests_named(name: str, seed: int, columns: Sequence[str] = ()) -> tuple[R
         return _drawn(law, values, seed)
     path = Path(name)
     if path.is_file():
-        own = _columns(columns)
+        own = named_columns(columns)
         rows = read_request_trace(path, own)
         sys.stderr.write(f"{name}: read as {recognised_form(read_text(path), name, own)}\n")
         return requests_of(rows)
@@ -150,14 +151,6 @@ def requests_named(name: str, seed: int, columns: Sequence[str] = ()) -> tuple[R
         )
     text = shipped_cases()["traces"][shipped[name]].decode("utf-8")
     return requests_of(parse_trace(text, name))
-
-
-def _columns(columns: Sequence[str]) -> dict[str, str]:
-    """Names of columns by what they hold."""
-    for each in columns:
-        if "=" not in each:
-            raise UsageError(f"--columns must be WHAT=NAME each, such as time=t, got {each!r}")
-    return dict(each.split("=", 1) for each in columns)
 
 
 _LAWS = {"poisson": 2, "mmpp": 3, "conversations": 2} | dict.fromkeys(DYNAMICS, 2)

@@ -27,7 +27,7 @@ one of the two must be given: no topology is ever made up; a cluster comes from 
 examples:
   nvidia-smi topo -m >topo.txt; {_PROG} show --file topo.txt
   {_PROG} show --simulate dgx-h100
-  {_PROG} numa --simulate dgx-h100 --gpus 0,1 --count 8
+  {_PROG} numa --simulate dgx-h100 --gpu-numbers 0,1 --count 8
   {_PROG} place --file topo.txt --gpus 4
   {_PROG} nodes --cluster topology.conf --count 64 --required spine
 """,

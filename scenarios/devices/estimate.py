@@ -26,7 +26,7 @@ with lazy_imports(__name__):
 EXAMPLES = """\
 examples:
   python -m scenarios.devices estimate --simulate dgx-h100 --bytes 1MiB,100e6,1GiB
-  python -m scenarios.devices estimate --file topo.txt --model v100 --gpus 0,1,2,3
+  python -m scenarios.devices estimate --file topo.txt --gpu v100 --gpu-numbers 0,1,2,3
   python -m scenarios.devices estimate --simulate dgx-a100 --servers 4 --algorithm best
   python -m scenarios.devices estimate --machine a100_dgx --servers 2 --plot all_reduce.png
 
@@ -43,12 +43,12 @@ class Config(ServerFlags):
     machine: str | None = option(
         None, "machine of the measured table, with its network, in place of a server"
     )
-    gpus: tuple[int, ...] | None = option(
+    gpu_numbers: tuple[int, ...] | None = option(
         None, "numbers of the GPUs that take part, on each server", default_text="all"
     )
     servers: int = option(1, "servers alike")
-    model: str | None = option(
-        None, "GPU model, where the server does not say or says another; generic is one"
+    gpu: str | None = option(
+        None, "model of the GPUs, where the server does not say or says another; generic is one"
     )
     fitted_network: str | None = option(
         None,
@@ -109,10 +109,12 @@ def _group(config: Config, figures: "DeviceFigures") -> "device_groups.DeviceGro
         raise UsageError(f"--servers must be at least 1, got {config.servers}")
     server = _server(config)
     numbers = [gpu.number for gpu in server.gpus]
-    for number in config.gpus or ():
+    for number in config.gpu_numbers or ():
         if number not in numbers:
-            raise UsageError(f"--gpus must be some of {comma_separated(numbers)}, got {number}")
-    chosen = numbers if config.gpus is None else config.gpus
+            raise UsageError(
+                f"--gpu-numbers must be some of {comma_separated(numbers)}, got {number}"
+            )
+    chosen = numbers if config.gpu_numbers is None else config.gpu_numbers
     places = tuple(numbers.index(number) for number in chosen)
     return device_groups.DeviceGroup.of_server(
         server,
@@ -131,8 +133,8 @@ def _server(config: Config) -> Server:
         raise UsageError("--machine must be alone, without --file, --simulate and --nvml")
     else:
         server = collective_table.server_of_node(config.machine)
-    if config.model is not None:
-        gpus = (replace(gpu, model=config.model) for gpu in server.gpus)
+    if config.gpu is not None:
+        gpus = (replace(gpu, model=config.gpu) for gpu in server.gpus)
         server = replace(server, gpus=tuple(gpus))
     if config.nic_bandwidth is not None:
         try:

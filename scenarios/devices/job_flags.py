@@ -13,7 +13,7 @@ class JobFlags(PlacedServerFlags):
 
     gpus: int = required("GPUs of the job")
     json: bool = option(False, "print JSON, and nothing else")
-    servers: Path | None = option(
+    servers_file: Path | None = option(
         None, "YAML file of servers with their free GPUs, for a job on several; see docs/devices.md"
     )
     cluster: Path | None = option(

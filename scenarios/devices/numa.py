@@ -13,9 +13,9 @@ from scenarios.devices.sources import ServerFlags, server_of
 
 EXAMPLES = """\
 examples:
-  python -m scenarios.devices numa --simulate dgx-a100 --gpus 0 --count 16
-  python -m scenarios.devices numa --file topo.txt,numactl.txt --gpus 2,3 --memory 64GiB
-  python -m scenarios.devices numa --file topo.txt,/sys --gpus 1 --count 8 --taken 0-7
+  python -m scenarios.devices numa --simulate dgx-a100 --gpu-numbers 0 --count 16
+  python -m scenarios.devices numa --file topo.txt,numactl.txt --gpu-numbers 2,3 --memory 64GiB
+  python -m scenarios.devices numa --file topo.txt,/sys --gpu-numbers 1 --count 8 --taken 0-7
 
 memory is checked where the free memory of NUMA nodes is known: numactl --hardware or sysfs
 """
@@ -25,7 +25,7 @@ memory is checked where the free memory of NUMA nodes is known: numactl --hardwa
 class Config(ServerFlags):
     """Settings of a binding; the fields are the flags."""
 
-    gpus: tuple[int, ...] = required("numbers of the GPUs that the process drives")
+    gpu_numbers: tuple[int, ...] = required("numbers of the GPUs that the process drives")
     count: int | None = option(
         None, "CPUs of the process", default_text="all of the GPUs' own NUMA nodes"
     )
@@ -41,17 +41,17 @@ def run(config: Config) -> int:
     server = server_of(config)
     taken = numbers_in(_spans("--taken", config.taken)) if config.taken else ()
     needed_bytes = None if config.memory is None else _bytes(config.memory)
-    cpus = optimal_cpus(server, config.gpus, config.count, taken=taken)
-    is_known = all(gpu.numa_nodes for gpu in server.gpus if gpu.number in config.gpus)
+    cpus = optimal_cpus(server, config.gpu_numbers, config.count, taken=taken)
+    is_known = all(gpu.numa_nodes for gpu in server.gpus if gpu.number in config.gpu_numbers)
     nodes = (
-        memory_nodes(server, config.gpus, needed_bytes)
+        memory_nodes(server, config.gpu_numbers, needed_bytes)
         if is_known or needed_bytes is not None
         else ()
     )
     line = numactl_line(cpus, nodes)
     if config.json:
         values = {
-            "gpus": list(config.gpus),
+            "gpus": list(config.gpu_numbers),
             "cpus": list(cpus),
             "memory_nodes": list(nodes),
             "command": line,

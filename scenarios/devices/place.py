@@ -1,4 +1,4 @@
-"""Place a job on GPUs of one server, or of several with --servers or --cluster."""
+"""Place a job on GPUs of one server, or of several with --servers-file or --cluster."""
 
 import json
 import sys
@@ -31,7 +31,7 @@ examples:
   python -m scenarios.devices place --file topo.txt --gpus 4
   python -m scenarios.devices place --file topo.txt --gpus 4 --free 0,2,3,5,6 --policy single-numa
   python -m scenarios.devices place --file topo.txt --gpus 4 --by time --all
-  python -m scenarios.devices place --servers servers.yaml --gpus 16 --model llama2_7b
+  python -m scenarios.devices place --servers-file servers.yaml --gpus 16 --model llama2_7b
   python -m scenarios.devices place --cluster topology.conf --simulate dgx-h100 --gpus 64
 """
 
@@ -55,7 +55,7 @@ class Config(JobFlags):
 
 def run(config: Config) -> int:
     """Place the job and print where, how good and why."""
-    if config.servers is not None or config.cluster is not None:
+    if config.servers_file is not None or config.cluster is not None:
         _check_alone(config)
         return place_servers.run(config, mix_of(config.mix))
     server = placed_server_of(config)
@@ -101,8 +101,8 @@ def _check_alone(config: Config) -> None:
         "--by": config.by != "nvlinks",
         "--all": config.all,
     }
-    source = "--cluster" if config.servers is None else "--servers"
-    if config.servers is not None:
+    source = "--cluster" if config.servers_file is None else "--servers-file"
+    if config.servers_file is not None:
         of_one |= {
             "--file": bool(config.file),
             "--simulate": config.simulate is not None,

@@ -69,8 +69,8 @@ def run(flags: JobFlags, mix: Mapping[int, float]) -> int:
 
 
 def _pool(flags: JobFlags) -> ServerPool:
-    if flags.servers is not None:
-        return read_servers(flags.servers, flags.gpu)
+    if flags.servers_file is not None:
+        return read_servers(flags.servers_file, flags.gpu)
     assert flags.cluster is not None
     cluster, server = read_cluster(flags.cluster), placed_server_of(flags)
     taken = set(expand_hosts(flags.taken)) if flags.taken is not None else set()

@@ -45,6 +45,8 @@ def facts_of(server: Server, matrix: LinkMatrix | None = None) -> dict[str, obje
         "nearest_nic": _nearest_cards(server),
         "numa_nodes": [_node_facts(node) for node in server.numa_nodes],
     }
+    if matrix is not None and matrix.hops:
+        facts |= {"link_weights": matrix.weights, "link_hops": matrix.hops}
     if _has_unequal_pairs(server.nvlinks):
         facts["best_sets_by_nvlink_sum"] = _sets_with_most_nvlinks(server)
     return facts
@@ -84,6 +86,7 @@ def _gpu_facts(gpu: Gpu, printed: Sequence[str | None] | None) -> dict[str, obje
         "kind": "gpu",
         "index": gpu.number,
         "model": gpu.model,
+        "mig_devices": list(gpu.mig_devices),
         "cpu_affinity": texts[0],
         "cpu_ranges": [list(span) for span in cpus] or None,
         "numa_affinity": texts[1],

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 
+from des.devices.closeness import XGMI_TOKENS
 from des.devices.server import Gpu, NumaNode, Server
 from des.devices.spans import format_spans, spans_of
 
@@ -37,7 +38,9 @@ def _title(server: Server) -> str:
         for component in server.nvlink_components
         if len(component) > 1
     ]
-    linked = f"; joined by NVLink: GPUs {' and '.join(sets)}" if sets else "; no NVLink"
+    is_amd = any(token in XGMI_TOKENS for row in server.gpu_tokens for token in row)
+    link = "XGMI" if is_amd else "NVLink"
+    linked = f"; joined by {link}: GPUs {' and '.join(sets)}" if sets else f"; no {link}"
     return f"{server.name}: {server.num_gpus} GPUs, {len(server.nics)} network cards{linked}"
 
 
@@ -59,12 +62,16 @@ def _node_line(nodes: tuple[int, ...], known: dict[int, NumaNode]) -> str:
 def _gpu_line(server: Server, place: int) -> str:
     gpu: Gpu = server.gpus[place]
     parts = [gpu.name + (f" ({gpu.model})" if gpu.model else "")]
-    links: dict[int, list[int]] = defaultdict(list)
+    if gpu.mig_devices:
+        parts.append(f"divided into MIG {', '.join(gpu.mig_devices)}")
+    links: dict[tuple[int, str], list[int]] = defaultdict(list)
     for other, count in enumerate(server.nvlinks[place]):
         if count:
-            links[count].append(server.gpus[other].number)
+            token = server.gpu_tokens[place][other]
+            links[count, token].append(server.gpus[other].number)
     parts += [
-        f"NV{count} to {format_spans(spans_of(others))}" for count, others in sorted(links.items())
+        f"{token} to {format_spans(spans_of(others))}"
+        for (_, token), others in sorted(links.items())
     ]
     near = server.nearest_nics(place)
     if near is not None:

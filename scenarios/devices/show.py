@@ -12,7 +12,7 @@ from des.base.lazy import lazy_imports
 from des.devices.files.matrix_writer import matrix_text
 from scenarios.devices.server_facts import facts_of
 from scenarios.devices.server_tree import tree_text
-from scenarios.devices.sources import ServerFlags, read_source, server_of
+from scenarios.devices.sources import ServerFlags, read_source
 
 with lazy_imports(__name__):
     from scenarios.devices import server_picture
@@ -41,7 +41,7 @@ def run(config: Config) -> int:
     """Print the server, and write its picture."""
     if config.picture is not None:
         server_picture.check_picture_name(config.picture)
-        content = server_picture.picture_of(server_of(config), config.picture.suffix)
+        content = server_picture.picture_of(read_source(config)[0], config.picture.suffix)
         write_atomically(config.picture, content)
     if config.json:
         sys.stdout.write(f"{json.dumps(facts_of(*read_source(config)))}\n")

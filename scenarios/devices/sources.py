@@ -21,7 +21,8 @@ class ServerFlags:
     file: tuple[Path, ...] = option(
         (),
         "files about one server, the kind found from the text: nvidia-smi topo -m (or -mp), "
-        "nvlink --status, -L, numactl --hardware; or a folder: the root of a sysfs tree",
+        "nvlink --status, -L, rocm-smi --showtopo, numactl --hardware; or a folder: the root of a "
+        "sysfs tree",
         default_text="none",
     )
     simulate: str | None = option(None, f"kind of server: {', '.join(KIND_NAMES)}")
@@ -33,8 +34,8 @@ class ServerFlags:
 
 
 def server_of(flags: ServerFlags) -> Server:
-    """Return the server that the flags name; errors as those of `read_source`."""
-    return read_source(flags)[0]
+    """Return the server that the flags name, of whole GPUs; errors as those of `read_source`."""
+    return read_source(flags)[0].require_whole_gpus()
 
 
 def read_source(flags: ServerFlags) -> "tuple[Server, LinkMatrix | None]":

@@ -129,6 +129,8 @@ def read_plan_file(path: Path, config: Config, given: Set[str]) -> FilePlan:
     text = read_text(path, "plan ")
     is_json = text.lstrip()[:1] in ("{", "[")
     try:
+        if not text.strip():
+            raise ValueError("--num-layers: must be given, got none: the file is empty")
         if not is_json:
             _refuse(given - _SHOWN - _WORLD)
             return _of_megatron(read_megatron(text), config, given)

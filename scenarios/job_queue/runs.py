@@ -9,6 +9,7 @@ from time import process_time
 from agents.cluster.table import BLOX_ORDERINGS, PolicySetting, policy_named
 from calibration.reference.pool import crew
 from des.base.checks import nearest
+from des.base.command import UsageError
 from des.cluster.history import History
 from des.cluster.policy import Decision, Policy, View
 from des.cluster.queued_job import QueuedJob
@@ -16,6 +17,7 @@ from des.cluster.running import run
 from des.cluster.world import BloxRules, World
 from des.dynamics import LinkState, MarkovModulated
 from des.plan.replacement import Replacement
+from scenarios.frame.named_columns import named_columns
 from scenarios.job_queue.job_pricing import LinkRow, link_rows, pricing_of, queue_nodes
 from scenarios.job_queue.settings import Combination, Config, quotas_of, tracked_of
 from scenarios.job_queue.traces.forms import read_job_trace
@@ -71,8 +73,17 @@ class ThinnedSeries:
 def read_trace_of(config: Config) -> JobTrace | None:
     """Trace of a comparison, if it has one."""
     if config.trace is None:
+        if config.columns:
+            raise UsageError("--columns must be of a trace, got no --trace")
         return None
-    return read_job_trace(config.trace, config.trace_form, keeps_failed=not config.completed_only)
+    if config.columns and config.trace_form != "auto":
+        raise UsageError(f"--columns must be without --trace-form, got {config.trace_form}")
+    return read_job_trace(
+        config.trace,
+        config.trace_form,
+        columns=named_columns(config.columns),
+        keeps_failed=not config.completed_only,
+    )
 
 
 def world_of(config: Config, trace: JobTrace | None, load: float, seed: int) -> World:

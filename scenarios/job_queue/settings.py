@@ -69,6 +69,11 @@ class Config(JsonFlag):
         None, "trace in place of drawn jobs", is_file=True, default_text="drawn jobs"
     )
     trace_form: str = option("auto", "form of the trace, see below")
+    columns: tuple[str, ...] = option(
+        (),
+        "columns of another CSV file: submit=NAME,gpus=NAME,duration=NAME (or end=NAME,start=NAME)"
+        ", name, tenant, user, model, priority; times in seconds or dates",
+    )
     completed_only: bool = option(False, "leave out failed and killed jobs of a trace")
     density: float = option(1.0, "factor on the rate of a trace's own arrivals")
     track: str = option(

@@ -8,7 +8,7 @@ import pytest
 from published_models import DEEPSEEK_V3, PUBLISHED, SHAPE
 
 from des.job.hugging_face import from_config
-from des.job.model_kinds import KINDS, OTHER_LAYERS, TEXT_KINDS
+from des.job.model_kinds import KINDS, OTHER_LAYERS, OTHER_PARTS, TEXT_KINDS
 from des.job.transformer import layer_flops, layer_parameters, model_parameters
 
 MISTRAL = {
@@ -48,6 +48,14 @@ TOTALS = [
     ("baidu/ERNIE-4.5-0.3B-PT", "ernie4_5", (18, 1024, 16, 2, 3072, 103424), {}, 360_748_032),
     ("baidu/ERNIE-4.5-21B-A3B-PT", "ernie4_5_moe", (28, 2560, 20, 4, 12288, 103424), {},
      21_825_437_888),
+    ("internlm/internlm2_5-7b", "internlm2", (32, 4096, 32, 8, 14336, 92544), {}, 7_737_708_544),
+    ("facebook/opt-125m", "opt", (12, 768, 12, 12, 3072, 50272), {"max_position_embeddings": 2048},
+     125_239_296),
+    ("bigcode/gpt_bigcode-santacoder", "gpt_bigcode", (24, 2048, 16, 16, 8192, 49280),
+     {"n_positions": 2048}, 1_124_886_528),
+    ("deepseek-ai/deepseek-moe-16b-base", "deepseek", (28, 2048, 16, 16, 10944, 102400),
+     {"n_routed_experts": 64, "n_shared_experts": 2, "num_experts_per_tok": 6,
+      "moe_intermediate_size": 1408, "first_k_dense_replace": 1}, 16_375_728_128),
     ("meta-llama/Llama-4-Scout-17B-16E", "llama4_text", (48, 5120, 40, 8, 8192, 202048), {},
      107_769_861_120),
 ]  # fmt: skip
@@ -196,6 +204,42 @@ def test_the_part_of_every_kind_with_pictures_has_a_row(kind):
 def test_kinds_with_other_layers_are_refused_by_the_name_of_the_layer(kind):
     with pytest.raises(ValueError, match=f"model_type: {kind} has layers of {OTHER_LAYERS[kind]};"):
         from_config(MISTRAL | {"model_type": kind}, "it")
+
+
+@pytest.mark.parametrize("kind", OTHER_PARTS)
+def test_kinds_with_other_parts_are_refused_by_the_name_of_the_part(kind):
+    with pytest.raises(ValueError, match=f"model_type: {kind} has {OTHER_PARTS[kind]}; such par"):
+        from_config(MISTRAL | {"model_type": kind}, "it")
+
+
+def test_an_embedding_of_another_width_is_refused_by_its_key():
+    """OPT 350M: 512 of 1024, with two projections."""
+    narrow = MISTRAL | {"model_type": "opt", "word_embed_proj_dim": 512}
+
+    with pytest.raises(ValueError, match="word_embed_proj_dim: must be hidden_size, 4096, got 512"):
+        from_config(narrow, "it")
+
+
+MOST_USED = (
+    *("llama", "mistral", "mixtral", "qwen2", "qwen2_moe", "qwen3", "qwen3_moe", "qwen2_vl"),
+    *("qwen2_5_vl", "qwen3_vl", "qwen3_next", "qwen3_5", "gemma", "gemma2", "gemma3", "gemma3n"),
+    *("gemma4", "phi", "phi3", "phimoe", "gpt2", "gpt_neo", "gpt_neox", "gptj", "gpt_bigcode"),
+    *("opt", "falcon", "deepseek_v2", "deepseek_v3", "deepseek_v32", "kimi_k2"),
+    *("gpt_oss", "glm4", "glm4_moe", "llama4", "mistral3", "llava", "olmo", "olmo2", "stablelm"),
+    *("starcoder2", "granite", "granitemoehybrid", "cohere", "nemotron_h", "internlm2", "mpt"),
+    *("minimax_m2", "smollm3", "mamba", "lfm2", "falcon_h1", "jamba", "seed_oss", "exaone4"),
+)
+"""Decoders of the text generators that most people download, by name of the kind."""
+
+
+@pytest.mark.parametrize("kind", MOST_USED)
+def test_the_families_in_most_use_are_read_or_refused_by_what_they_have(kind):
+    if kind in {**KINDS, **TEXT_KINDS}:
+        content = MISTRAL | {"model_type": kind, "num_experts_per_tok": 2}
+        assert model_parameters(from_config(content, "it")) > 1e9
+    else:
+        with pytest.raises(ValueError, match=f"model_type: {kind} has .*(counted)$"):
+            from_config(MISTRAL | {"model_type": kind}, "it")
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,7 @@ def test_estimates_are_close_to_measured_cells(row, size, most, capsys):
         for cell in read_measured_table(SHIPPED_TABLE).cells
         if cell.row == row and cell.payload_bytes == size
     )
-    flags = ("--machine", node, "--gpus", ",".join(map(str, range(each))))
+    flags = ("--machine", node, "--gpu-numbers", ",".join(map(str, range(each))))
     servers = ("--servers", str(workers // each))
 
     facts = estimated(*flags, *servers, "--bytes", str(size), capsys=capsys)
@@ -62,7 +62,7 @@ def test_estimates_are_close_to_measured_cells(row, size, most, capsys):
     ("flags", "gigabytes_per_s"),
     [
         ("--simulate dgx-a100 --bytes 1GiB", 200),
-        ("--simulate a100-pairs-4 --model a100_pcie --gpus 0,1 --bytes 12GiB", 208),
+        ("--simulate a100-pairs-4 --gpu a100_pcie --gpu-numbers 0,1 --bytes 12GiB", 208),
         ("--simulate dgx-h100 --bytes 1GiB", 370),
         (
             "--simulate dgx-a100 --servers 3 --nic-bandwidth 100Gbit/s --bytes 131072008",
@@ -98,12 +98,12 @@ def test_cards_and_models_can_be_said(capsys):
         for flags in ((), ("--nic-bandwidth", "20Gbit/s"))
     )
     assert slow["time_s"] > 4 * fast["time_s"]
-    other = estimated("--simulate", "nvswitch", "--model", "generic", capsys=capsys)
+    other = estimated("--simulate", "nvswitch", "--gpu", "generic", capsys=capsys)
     assert "no cells of generic" in other["origins"][0]
 
 
 def test_a_message_and_other_collectives(capsys):
-    pair = ("--simulate", "dgx-1-v100", "--gpus", "0,3", "--collective", "point_to_point")
+    pair = ("--simulate", "dgx-1-v100", "--gpu-numbers", "0,3", "--collective", "point_to_point")
     assert estimated(*pair, capsys=capsys)["times"][0]["algorithm"] == "point_to_point"
     gather = ("--simulate", "dgx-1-v100", "--collective", "all_gather")
     assert estimated(*gather, capsys=capsys)["times"][0]["algorithm"] == "ring"
@@ -111,8 +111,8 @@ def test_a_message_and_other_collectives(capsys):
 
 def test_the_plot_has_the_measured_cells_of_the_machine(tmp_path, capsys):
     path = tmp_path / "times.png"
-    estimated("--machine", "a100_dgx", "--gpus", "0,1", "--servers", "2", "--plot", str(path),
-              capsys=capsys)  # fmt: skip
+    estimated("--machine", "a100_dgx", "--gpu-numbers", "0,1", "--servers", "2",
+              "--plot", str(path), capsys=capsys)  # fmt: skip
 
     assert path.read_bytes().startswith(b"\x89PNG")
     figures = shipped_link_figures()
@@ -129,16 +129,22 @@ def test_the_plot_has_the_measured_cells_of_the_machine(tmp_path, capsys):
     ("argv", "message"),
     [
         (("--simulate", "nvswitch"), "server nvswitch, GPU0: GPU model must be one of p100, "),
-        (("--simulate", "dgx-a100", "--model", "a10"), ".*got a10"),
-        (("--simulate", "dgx-a100", "--gpus", "9"), "--gpus must be some of 0,1,.*got 9"),
+        (("--simulate", "dgx-a100", "--gpu", "a10"), ".*got a10"),
+        (
+            ("--simulate", "dgx-a100", "--gpu-numbers", "9"),
+            "--gpu-numbers must be some of 0,1,.*got 9",
+        ),
         (("--simulate", "dgx-a100", "--bytes", "1qq"), "--bytes unknown unit 'qq'"),
         (("--simulate", "dgx-a100", "--bytes", "-1"), ".*--bytes must be positive"),
         (("--simulate", "dgx-a100", "--servers", "0"), "--servers must be at least 1, got 0"),
         (("--simulate", "dgx-a100", "--servers", "2", "--network", "x"), "network: must be one"),
         (("--simulate", "dgx-a100", "--nic-bandwidth", "fast"), "--nic-bandwidth "),
-        (("--simulate", "dgx-a100", "--gpus", "0,0"), "server dgx-a100: GPUs must be .*different"),
         (
-            ("--simulate", "nvswitch", "--model", "a100", "--servers", "2"),
+            ("--simulate", "dgx-a100", "--gpu-numbers", "0,0"),
+            "server dgx-a100: GPUs must be .*different",
+        ),
+        (
+            ("--simulate", "nvswitch", "--gpu", "a100", "--servers", "2"),
             ".*network cards must be known .*--fitted-network NAME or --nic-bandwidth RATE ",
         ),
         (("--simulate", "dgx-h100", "--algorithm", "hierarchical"), "all_reduce: algorithm must"),

@@ -92,12 +92,12 @@ def test_place_on_servers_of_a_list(tmp_path, capsys):
     path = tmp_path / "servers.yaml"
     path.write_text(SERVERS, "utf-8")
 
-    found = said(capsys, "place", "--servers", str(path), "--gpus", "16", "--gpu", "h100")
+    found = said(capsys, "place", "--servers-file", str(path), "--gpus", "16", "--gpu", "h100")
     assert found["servers"] == ["n2", "n3"]
     assert (found["level"], found["unit"]) == ("rack", "rack-2")
     assert found["iteration_s"] > 0
     flags = ("--gpus", "4", "--no-communication-heavy", "--mix", "4:2,8", "--parallelism", "2x2x1")
-    assert main(["place", "--servers", str(path), *flags, "--gpu", "h100"]) == 0
+    assert main(["place", "--servers-file", str(path), *flags, "--gpu", "h100"]) == 0
     shown = capsys.readouterr().out
     assert "n0      0,1,2,3" in shown
     assert "quality" in shown
@@ -154,8 +154,11 @@ def test_compare_prints_a_row_for_each_rule_and_writes_its_table_and_picture(tmp
         (("place", *CUBE, "--gpus", "5", "--policy", "single-numa"), ".* met is 4"),
         (("place", *CUBE, "--gpus", "1", "--policy", "luck"), "argument --policy: must be one of"),
         (("place", "--gpus", "1"), "exactly one of --file, --simulate"),
-        (("place", "--servers", "x.yaml", "--gpus", "1", "--free", "1"), "--free must be left out"),
-        (("place", "--servers", "x.yaml", "--gpus", "1"), "x.yaml: cannot be read"),
+        (
+            ("place", "--servers-file", "x.yaml", "--gpus", "1", "--free", "1"),
+            "--free must be left out",
+        ),
+        (("place", "--servers-file", "x.yaml", "--gpus", "1"), "x.yaml: cannot be read"),
         (("group", *CUBE, "--size", "9"), "size of groups must be at most its 8 free GPUs"),
         (("compare", *CUBE, "--gpus", "2", "--mix", "2:x"), "--mix: .* got '2:x'"),
         (("compare", *CUBE, "--gpus", "2", "--mix", "2,2"), "--mix: .* got '2'"),
@@ -184,7 +187,7 @@ def test_bad_input_is_one_line(argv, message, tmp_path, capsys):
 def test_wrong_lists_of_servers_are_refused(text, message, tmp_path, capsys):
     path = tmp_path / "servers.yaml"
     path.write_text(text, "utf-8")
-    argv = ("place", "--servers", str(path), "--gpus", "8")
+    argv = ("place", "--servers-file", str(path), "--gpus", "8")
     assert_refused(main, argv, message, capsys, unwritten=tmp_path / "out")
 
 

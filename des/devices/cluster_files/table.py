@@ -130,7 +130,10 @@ def read_cluster(path: Path, format_name: str | None = None) -> Cluster:
     """
     text = read_text(path)
     if not re.sub(r"#.*", "", text).strip():
-        raise ValueError(f"{path}: no SwitchName or NodeName in {path.name}, comments alone")
+        raise ValueError(
+            f"{path}: no SwitchName or NodeName in {path.name}, nor a list of "
+            "Kubernetes nodes: comments alone"
+        )
     try:
         return CLUSTER_FORMATS[format_name or format_of_text(text)].read(text)
     except ValueError as error:

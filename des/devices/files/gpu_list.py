@@ -10,6 +10,7 @@ _GPU = re.compile(
     r"\s*GPU (\d+(?:,\d+)*):\s*((?:NVIDIA|Tesla|GeForce|Quadro|GRID)\b.*?|.*?(?=\s*\(UUID:))"
     r"\s*(\(UUID:.*)?"
 )
+_MIG = re.compile(r"\s*MIG (\S+)\s+Device\s+\d+:.*")
 _LINK = re.compile(r"\s*Link (\d+): (?:([\d.]+) GB/s|<?\s*inactive\s*>?)\s*", re.IGNORECASE)
 _MODELS = (
     *("gb300", "gb200", "gh200", "b300", "b200", "b100", "h200", "h800", "h100", "h20"),
@@ -36,11 +37,14 @@ class ListedGpu:
     links
         Line rates of its NVLinks, each way [bytes/s], None for those that are inactive; empty if
         the list has none.
+    mig_devices
+        Profiles of its MIG devices.
     """
 
     number: int
     product: str
     links: tuple[float | None, ...] = ()
+    mig_devices: tuple[str, ...] = ()
 
     @property
     def model(self) -> str | None:
@@ -70,8 +74,6 @@ def model_of(product: str) -> str | None:
 def read_gpu_list(lines: Sequence[str]) -> tuple[ListedGpu, ...]:
     """Read the GPUs that some lines list; none if there are none.
 
-    Parts of GPUs (``MIG 1g.10gb Device 0``) are skipped: the matrix has whole GPUs.
-
     Raises
     ------
     ValueError
@@ -90,6 +92,10 @@ def read_gpu_list(lines: Sequence[str]) -> tuple[ListedGpu, ...]:
                         f"line {number}: GPU {gpu} is {new.product!r} here, before "
                         f"{listed[gpu].product!r}"
                     )
+        elif (found := _MIG.fullmatch(line)) and current is not None:
+            gpu_listed = listed[current]
+            parts = (*gpu_listed.mig_devices, found[1])
+            listed[current] = replace(gpu_listed, mig_devices=parts)
         elif (found := _LINK.fullmatch(line)) and current is not None:
             gpu_listed = listed[current]
             if int(found[1]) != len(gpu_listed.links):
@@ -144,5 +150,6 @@ def _joined(owner: str, gpu: Gpu, listed: ListedGpu, counts: Sequence[int]) -> G
     return replace(
         gpu,
         model=listed.model or gpu.model,
+        mig_devices=listed.mig_devices or gpu.mig_devices,
         nvlink_bytes_per_s=rates[0] if rates else gpu.nvlink_bytes_per_s,
     )

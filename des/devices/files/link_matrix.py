@@ -1,4 +1,4 @@
-"""Matrix that ``nvidia-smi topo -m`` prints, as printed, and the server that it describes."""
+"""Matrix of ``nvidia-smi topo -m`` or ``rocm-smi --showtopo``, and the server that it describes."""
 
 from dataclasses import dataclass
 
@@ -22,6 +22,8 @@ class LinkMatrix:
         Legend of the cards: label and what the system calls it.
     is_pcie_only
         Whether the legend below has no NVLinks, as that of ``topo -mp``, which leaves them out.
+    weights, hops
+        Tables of ``rocm-smi --showtopo``; empty for NVIDIA's GPUs.
     """
 
     names: tuple[str, ...]
@@ -30,6 +32,8 @@ class LinkMatrix:
     affinities: tuple[tuple[str | None, ...], ...]
     device_of_card: tuple[tuple[str, str], ...] = ()
     is_pcie_only: bool = False
+    weights: tuple[tuple[int, ...], ...] = ()
+    hops: tuple[tuple[int, ...], ...] = ()
 
     def server(self, name: str) -> Server:
         """Return the server that the matrix describes.

@@ -56,6 +56,7 @@ def read_matrix(lines: Sequence[str], *, strict: bool = False) -> LinkMatrix:
     ValueError
         If there is no matrix or several, or it is damaged: names line, row and cell.
     """
+    _refuse_mig_devices(lines)
     table = _only_matrix(_tables(lines))
     columns = _affinity_columns(table, strict=strict)
     names = _names(table, strict=strict)
@@ -78,6 +79,18 @@ def read_matrix(lines: Sequence[str], *, strict: bool = False) -> LinkMatrix:
         device_of_card=_legend(lines, table.rows[-1][0], names),
         is_pcie_only=_is_legend_of_pcie(lines[table.rows[-1][0] :]),
     )
+
+
+def _refuse_mig_devices(lines: Sequence[str]) -> None:
+    """Refuse a matrix with rows or columns of MIG devices, which are parts of the GPUs beside."""
+    for number, text in enumerate(lines, start=1):
+        words = text.split()
+        named = next((word for word in words if word.startswith("MIG")), None)
+        if named and (words[0].startswith("GPU") or any(_is_token(word) for word in words)):
+            raise ValueError(
+                f"line {number}: rows and columns must be of whole GPUs and network cards, got the "
+                f"MIG device {named}"
+            )
 
 
 def has_matrix(lines: Sequence[str]) -> bool:

@@ -11,13 +11,14 @@ from des.devices.files.matrix_text import has_matrix, read_matrix
 from des.devices.files.numactl import has_numa_nodes, read_numa_nodes
 from des.devices.files.pasted import plain_lines
 from des.devices.files.pci_list import read_pci_list, with_pci_addresses, with_pcie_roots
+from des.devices.files.rocm_topology import has_rocm_topology, read_rocm_topology
 from des.devices.files.sysfs import SysfsCard, read_sysfs
 from des.devices.server import NumaNode, Server
 
 _KNOWN = (
     "the output of nvidia-smi topo -m (or -mp), nvidia-smi -L, nvidia-smi nvlink --status, "
-    "nvidia-smi --query-gpu=index,pci.bus_id --format=csv or numactl --hardware, or the root of a "
-    "sysfs tree"
+    "nvidia-smi --query-gpu=index,pci.bus_id --format=csv, rocm-smi --showtopo or "
+    "numactl --hardware, or the root of a sysfs tree"
 )
 
 
@@ -46,7 +47,8 @@ def read_files(paths: Sequence[Path], *, strict: bool = False) -> ReadServer:
     Parameters
     ----------
     paths
-        Files, one of which has the matrix of ``nvidia-smi topo -m`` or ``-mp``.
+        Files, one of which has the matrix of ``nvidia-smi topo -m`` or ``-mp``, or the tables of
+        ``rocm-smi --showtopo``.
     strict
         See `des.devices.files.matrix_text.read_matrix`.
 
@@ -70,6 +72,7 @@ def read_files(paths: Sequence[Path], *, strict: bool = False) -> ReadServer:
     if not found.matrices:
         raise ValueError(
             f"{', '.join(map(str, paths))}: must have a matrix of nvidia-smi topo -m, got none"
+            f"{_listed_text(found)}"
         )
     path, matrix = found.matrices[0]
     server = matrix.server(str(path))
@@ -84,16 +87,29 @@ def read_files(paths: Sequence[Path], *, strict: bool = False) -> ReadServer:
     return ReadServer(server=server, matrix=matrix)
 
 
+def _listed_text(found: _Found) -> str:
+    """Say what the lists of GPUs hold in place of a matrix, with MIG devices by name."""
+    gpus = [gpu for _, listed in found.lists for gpu in listed]
+    divided = (f"GPU {gpu.number} with {', '.join(gpu.mig_devices)}" for gpu in gpus
+               if gpu.mig_devices)  # fmt: skip
+    named = "; ".join(divided)
+    parts = f", divided into MIG devices: {named}" if named else ""
+    return f" but a list of {len(gpus)} GPUs{parts}" if gpus else ""
+
+
 def _read_text(path: Path, found: _Found, *, strict: bool) -> None:
     lines = plain_lines(_text(path))
     try:
         listed = read_gpu_list(lines)
         is_numa = has_numa_nodes(lines)
         addresses = read_pci_list(lines)
-        if has_matrix(lines):
+        if has_rocm_topology(lines):
+            found.matrices.append((path, read_rocm_topology(lines)))
+        elif has_matrix(lines):
             found.matrices.append((path, read_matrix(lines, strict=strict)))
         elif not listed and not is_numa and not addresses:
-            raise ValueError(f"must be {_KNOWN}; got none of them")
+            got = "none of them" if any(lines) else "an empty file"
+            raise ValueError(f"must be {_KNOWN}; got {got}")
         if is_numa:
             found.nodes.append((path, read_numa_nodes(lines)))
     except ValueError as error:

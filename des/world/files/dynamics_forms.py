@@ -105,12 +105,16 @@ class _MarkovForm(_KindForm):
 
 class _ReplayForm(_KindForm):
     file: str
+    columns: dict[str, str] = Field(default_factory=dict)
     longest_gap: _Time | None = None
     holds_last: bool = False
 
     def to_law(self, folder: Path) -> Law:
         return read_link_trace(
-            folder / self.file, longest_gap_s=self.longest_gap, holds_last=self.holds_last
+            folder / self.file,
+            columns=self.columns,
+            longest_gap_s=self.longest_gap,
+            holds_last=self.holds_last,
         )
 
 

@@ -76,4 +76,4 @@ def _server_of(name: str, folder: Path) -> Server:
             f"nodes.server: must be one of {', '.join(KIND_NAMES)}, or a file with the output of "
             f"nvidia-smi topo -m; got {name!r}"
         )
-    return read_files([folder / name]).server
+    return read_files([folder / name]).server.require_whole_gpus()

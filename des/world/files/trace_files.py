@@ -1,26 +1,46 @@
 """Reading traces of links: a CSV table of figures by time."""
 
 import csv
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from pathlib import Path
+from types import MappingProxyType
 from typing import TextIO
 
-from des.base.checks import require_positive
+from des.base.checks import nearest, require_positive
+from des.base.quantities import BANDWIDTH_BYTES_PER_S, TIME_S, parse_quantity
 from des.dynamics import LinkSeries, Replay
 
-COLUMNS = ("time_s", "source", "target", "bandwidth_bytes_per_s", "latency_s")
+COLUMNS = MappingProxyType(
+    {
+        "time": "time_s",
+        "source": "source",
+        "target": "target",
+        "bandwidth": "bandwidth_bytes_per_s",
+        "latency": "latency_s",
+    }
+)
+"""Names of the columns by what they hold."""
+
+_UNITS = {"time": TIME_S, "bandwidth": BANDWIDTH_BYTES_PER_S, "latency": TIME_S}
 
 _Row = tuple[str, str, float, float, float]
 
 
 def read_link_trace(
-    path: str | Path, *, longest_gap_s: float | None = None, holds_last: bool = False
+    path: str | Path,
+    *,
+    columns: Mapping[str, str] = MappingProxyType({}),
+    longest_gap_s: float | None = None,
+    holds_last: bool = False,
 ) -> Replay:
     """Read a trace: one row for each link at each time, from time 0 on.
 
     Parameters
     ----------
+    columns
+        Names of the columns of another table by the keys of `COLUMNS`; its figures may have units,
+        and other columns mean nothing.
     longest_gap_s
         Rows of a link that are further apart are a gap; None allows any distance.
     holds_last
@@ -33,11 +53,14 @@ def read_link_trace(
         link, the column, what is allowed and what came.
     """
     path = Path(path)
+    for key in columns:
+        if key not in COLUMNS:
+            raise ValueError(f"{path}: columns: unknown {key!r}; {nearest(key, tuple(COLUMNS))}")
     if longest_gap_s is not None:
         require_positive(str(path), "longest_gap_s", longest_gap_s)
     try:
         with path.open(encoding="utf-8", newline="") as file:
-            series = _series(list(_rows(file)))
+            series = _series(list(_rows(file, columns)))
             _check_gaps(series, longest_gap_s)
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
@@ -47,30 +70,39 @@ def read_link_trace(
     return Replay(name=str(path), series=series, holds_last=holds_last)
 
 
-def _rows(file: TextIO) -> Iterator[_Row]:
+def _rows(file: TextIO, columns: Mapping[str, str]) -> Iterator[_Row]:
     """Source, target, time, bandwidth and latency of each row."""
     reader = csv.DictReader(file, strict=True)
-    header = reader.fieldnames or []
-    if sorted(header) != sorted(COLUMNS):
-        raise ValueError(f"columns must be {','.join(COLUMNS)}; got {','.join(header) or 'none'}")
+    header, names = reader.fieldnames or [], COLUMNS | columns
+    missing = [name for name in names.values() if name not in header]
+    if missing or (not columns and len(header) > len(names)):
+        raise ValueError(
+            f"columns must be {','.join(names.values())}; got {','.join(header) or 'none'}"
+            + (f", without {','.join(missing)}" if missing else "")
+        )
     for row in reader:
         place = f"line {reader.line_num}"
         if None in row or None in row.values():
-            raise ValueError(f"{place}: must have {len(COLUMNS)} fields, one per column")
+            raise ValueError(f"{place}: must have {len(header)} fields, one per column")
+        figures = {key: _number(place, names[key], row[names[key]], key) for key in _UNITS}
         yield (
-            row["source"],
-            row["target"],
-            _number(place, "time_s", row["time_s"]),
-            _number(place, "bandwidth_bytes_per_s", row["bandwidth_bytes_per_s"]),
-            _number(place, "latency_s", row["latency_s"]),
+            row[names["source"]],
+            row[names["target"]],
+            figures["time"],
+            figures["bandwidth"],
+            figures["latency"],
         )
 
 
-def _number(place: str, column: str, text: str) -> float:
+def _number(place: str, column: str, text: str, key: str) -> float:
+    """Read a number, or a quantity with its unit."""
     try:
         return float(text)
-    except ValueError as error:
-        raise ValueError(f"{place}: {column} must be a number, got {text!r}") from error
+    except ValueError:
+        try:
+            return parse_quantity(text, _UNITS[key])
+        except ValueError as error:
+            raise ValueError(f"{place}: {column} must be a number, got {text!r}; {error}") from None
 
 
 def _series(rows: list[_Row]) -> tuple[LinkSeries, ...]:

@@ -35,13 +35,15 @@ class JobRow:
 class JobTrace:
     """Jobs of a trace in order of arrival from 0, numbered in this order.
 
-    ``dropped`` counts the rows left out by reason; ``notes`` say what is not as in the file.
+    ``dropped`` counts the rows left out by reason; ``notes`` say what is not as in the file, and
+    ``told_by`` by what the form was recognised.
     """
 
     form: str
     jobs: tuple[QueuedJob, ...]
     dropped: Mapping[str, int]
     notes: tuple[str, ...] = ()
+    told_by: str = ""
 
     @property
     def report(self) -> tuple[str, ...]:
@@ -49,7 +51,8 @@ class JobTrace:
         total = len(self.jobs) + sum(self.dropped.values())
         lines = [f"trace of form {self.form}: {len(self.jobs)} of {total} rows are jobs"]
         lines += [f"left out, {reason}: {count}" for reason, count in self.dropped.items()]
-        return (*lines, *self.notes)
+        told = [f"form {self.form}, by {self.told_by}"] if self.told_by else []
+        return (*told, *lines, *self.notes)
 
 
 def jobs_of_rows(

@@ -1,0 +1,152 @@
+"""Reader of ``rocm-smi --showtopo``: weights, hops and link types of AMD GPUs, and NUMA nodes.
+
+One hop is XGMI (Infinity Fabric), two pass a processor, three the link between processors; each
+XGMI link on the way adds 15 to the weight. AMD, "Instinct MI200 optimization guide", "Hardware
+verification with ROCm"; the kernel's ``KFD_CRAT_XGMI_WEIGHT``. ASSUMED: GPUs of one processor are
+below several of its host bridges.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from des.devices.files.link_matrix import LinkMatrix
+
+_BANNER = re.compile(r"\s*[=-]{3,}\s*(\S.*?)\s*[=-]{3,}\s*")
+_TABLE = re.compile(r"(Weight|Hops|Link Type) between two GPUs")
+_NUMA = re.compile(r"\s*GPU\s*\[?(\d+)\]?\s*:\s*\(Topology\) Numa (Node|Affinity): (-?\d+)\s*")
+_XGMI_WEIGHT = 15
+_PCIE_TOKENS = {"1": "PIX", "2": "NODE", "3": "SYS"}
+TABLES = ("Weight", "Hops", "Link Type")
+
+
+@dataclass(slots=True, kw_only=True)
+class _Table:
+    """Lines of a table; they count from 1."""
+
+    line: int
+    rows: list[tuple[int, list[str]]] = field(default_factory=list)
+
+
+def has_rocm_topology(lines: Sequence[str]) -> bool:
+    """Whether some lines hold a table of the command."""
+    return any((found := _BANNER.fullmatch(line)) and _TABLE.match(found[1]) for line in lines)
+
+
+def read_rocm_topology(lines: Sequence[str]) -> LinkMatrix:
+    """Read the three tables and the NUMA nodes below them.
+
+    Raises
+    ------
+    ValueError
+        If a table is missing or comes twice, rows do not fit their header, or tables contradict
+        each other; names the line.
+    """
+    tables = _tables(lines)
+    missing = [name for name in TABLES if name not in tables]
+    if missing:
+        raise ValueError(
+            f"rocm-smi --showtopo must have the tables {', '.join(TABLES)} between two GPUs; "
+            f"missing: {', '.join(missing)}"
+        )
+    names, weights = _cells(tables["Weight"])
+    others = [_cells(tables[name]) for name in TABLES[1:]]
+    for name, (labels, _) in zip(TABLES[1:], others, strict=True):
+        if labels != names:
+            raise ValueError(
+                f"line {tables[name].line}: table {name} must be of {' '.join(names)}, "
+                f"got {' '.join(labels)}"
+            )
+    hops, types = (cells for _, cells in others)
+    node_of = _numa_nodes(lines, names)
+    count = range(len(names))
+    return LinkMatrix(
+        names=names,
+        tokens=tuple(
+            tuple(
+                "X" if one == other else _token(
+                    f"{names[one]} and {names[other]}",
+                    weights[one][other], hops[one][other], types[one][other])
+                for other in count
+            )
+            for one in count
+        ),
+        affinity_columns=("CPU Affinity", "NUMA Affinity"),
+        affinities=tuple((None, node_of.get(name)) for name in names),
+        weights=_whole(weights, names, "Weight"),
+        hops=_whole(hops, names, "Hops"),
+    )  # fmt: skip
+
+
+def _tables(lines: Sequence[str]) -> dict[str, _Table]:
+    """Tables by name; each ends at the next banner."""
+    tables: dict[str, _Table] = {}
+    current: _Table | None = None
+    for number, line in enumerate(lines, start=1):
+        if banner := _BANNER.fullmatch(line):
+            found = _TABLE.match(banner[1])
+            current = _Table(line=number) if found else None
+            if found and current is not None:
+                if found[1] in tables:
+                    raise ValueError(f"line {number}: table {found[1]} comes twice")
+                tables[found[1]] = current
+        elif current is not None and line.strip():
+            current.rows.append((number, line.split()))
+    return tables
+
+
+def _cells(table: _Table) -> tuple[tuple[str, ...], list[list[str]]]:
+    """Labels of the header, and the cells of their rows."""
+    if not table.rows:
+        raise ValueError(f"line {table.line}: the table must have a row for each GPU, got none")
+    (_, names), *rows = table.rows
+    labels = [words[0] for _, words in rows]
+    if labels != names or not all(re.fullmatch(r"GPU\d+", name) for name in names):
+        raise ValueError(
+            f"line {table.line}: rows must be those of the header, {' '.join(names)}; "
+            f"got {' '.join(labels) or 'none'}"
+        )
+    for line, words in rows:
+        if len(words) != len(names) + 1:
+            raise ValueError(
+                f"line {line}: row {words[0]} must have {len(names)} cells, got {len(words) - 1}"
+            )
+    return tuple(names), [words[1:] for _, words in rows]
+
+
+def _token(pair: str, weight: str, hops: str, kind: str) -> str:
+    """Token of two GPUs: XGMI with the number of links on the way, or a path over PCIe."""
+    if kind == "XGMI" and weight.isdigit() and int(weight) and not int(weight) % _XGMI_WEIGHT:
+        links = int(weight) // _XGMI_WEIGHT
+        return "XGMI" if links == 1 else f"XGMI{links}"
+    if kind == "PCIE" and hops in _PCIE_TOKENS:
+        return _PCIE_TOKENS[hops]
+    raise ValueError(
+        f"link of {pair} must be XGMI with a weight of {_XGMI_WEIGHT} a link, or PCIE with 1 to 3 "
+        f"hops; got {kind}, weight {weight}, hops {hops}"
+    )
+
+
+def _whole(
+    cells: Sequence[Sequence[str]], names: Sequence[str], table: str
+) -> tuple[tuple[int, ...], ...]:
+    for name, row in zip(names, cells, strict=True):
+        if not all(cell.isdigit() for cell in row):
+            raise ValueError(f"table {table}, row {name}: must be whole numbers, got {row}")
+    return tuple(tuple(int(cell) for cell in row) for row in cells)
+
+
+def _numa_nodes(lines: Sequence[str], names: Sequence[str]) -> dict[str, str]:
+    """NUMA node of each GPU: its affinity, else its node; -1 is not known."""
+    found: dict[tuple[str, str], str] = {}
+    for number, line in enumerate(lines, start=1):
+        if (row := _NUMA.fullmatch(line)) is None:
+            continue
+        name, what = f"GPU{row[1]}", row[2]
+        if name not in names or (name, what) in found:
+            wrong = "given twice" if name in names else f"of none of {' '.join(names)}"
+            raise ValueError(f"line {number}: Numa {what} of {name} is {wrong}")
+        if not row[3].startswith("-"):
+            found[name, what] = row[3]
+    both = ((name, found.get((name, "Affinity"), found.get((name, "Node")))) for name in names)
+    return {name: node for name, node in both if node is not None}
