@@ -162,8 +162,8 @@ def _(mark: Cells, panel: Panel) -> list[Trace]:
     trace: Trace = {
         "type": "heatmap",
         "showlegend": False,
-        "x": texts(mark.columns),
-        "y": texts(mark.rows),
+        "x": list(range(len(mark.columns))),
+        "y": list(range(len(mark.rows))),
         "z": [numbers(row) for row in mark.values],
         "zmin": 0.0,
         "zmax": mark.most or max(known, default=1.0) or 1.0,
