@@ -5,14 +5,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from des.figures.marks import Mark
+from des.figures.marks import Cells, Mark
 
 Ticks = tuple[tuple[float, str], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Axis:
-    """One axis of a panel; without bounds it spans what is drawn."""
+    """One axis of a panel: it spans its bounds and all that is drawn.
+
+    A counted one has ticks at whole numbers.
+    """
 
     label: str = ""
     scale: Literal["linear", "log"] = "linear"
@@ -21,6 +24,7 @@ class Axis:
     ticks: Ticks = ()
     is_reversed: bool = False
     is_shown: bool = True
+    is_counted: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +99,8 @@ class PanelGrid:
         found: dict[str, None] = {}
         for panel in self.panels:
             for mark in panel.marks:
-                label = getattr(mark, "label", "")
-                if label:
-                    found[label] = None
+                labels = (
+                    mark.shown_kinds if isinstance(mark, Cells) else (getattr(mark, "label", ""),)
+                )
+                found |= {label: None for label in labels if label}
         yield from found

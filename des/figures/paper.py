@@ -14,7 +14,7 @@ from matplotlib.figure import Figure as Paper
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.patches import Patch
 
-from des.figures.marks import Boxes
+from des.figures.marks import Boxes, Cells
 from des.figures.palette import FAINT, INK
 from des.figures.panels import Panel, PanelGrid
 from des.figures.paper_axes import set_axis, thin_labels, turn_names
@@ -149,6 +149,8 @@ def _draw_legend(paper: Paper, figure: PanelGrid, every: Sequence[Axes]) -> None
         for mark in panel.marks:
             if isinstance(mark, Boxes) and mark.label:
                 found.setdefault(mark.label, Patch(color=mark.colour))
+            if isinstance(mark, Cells):
+                found |= {name: Patch(color=hue) for name, hue in mark.shown_kinds.items()}
     if len(found) > 1:
         legend = paper.legend(
             list(found.values()),

@@ -38,7 +38,7 @@ def set_axis(axes: Axes, name: str, axis: Axis, span: Span, *, is_labelled: bool
         for label in own.get_ticklabels():
             label.set_parse_math(False)
     else:
-        own.set_major_locator(MaxNLocator(6))
+        own.set_major_locator(MaxNLocator(6, integer=axis.is_counted))
         if max(map(abs, span)) >= _ENGINEERING_FROM:
             own.set_major_formatter(EngFormatter(sep=""))
     (axes.set_xlim if name == "x" else axes.set_ylim)(*span)

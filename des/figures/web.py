@@ -20,6 +20,7 @@ Spec = dict[str, Any]
 PIXELS_PER_INCH = 84
 _GAP, _SHARED_GAP, _TITLE, _LEGEND_LINE, _TOP, _BOTTOM = 42, 12, 20, 20, 28, 46
 _BETWEEN_COLUMNS = 0.09
+_MOST_COUNTED = 7
 _FONT = {"family": "system-ui, sans-serif", "size": 12, "color": INK}
 
 
@@ -184,6 +185,8 @@ def _axis(axis: Axis, span: Span, domain: Sequence[float]) -> Spec:
         found["type"] = "log"
         if (decades := math.log10(span[1] / span[0])) >= 1.0:
             found |= {"dtick": "D2" if decades <= MOST_DECADES_OF_DIGITS else 1, "nticks": 0}
+    if axis.is_counted and span[1] - span[0] <= _MOST_COUNTED:
+        found["dtick"] = 1
     if axis.ticks:
         found |= {
             "tickmode": "array",

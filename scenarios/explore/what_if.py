@@ -9,12 +9,12 @@ import pandas as pd
 from agents import decide
 from agents.answer.answer import Answer
 from agents.answer.judging import judged_plan
-from agents.decision.families import FAMILIES, Family
+from agents.decision.families import FAMILIES
 from agents.decision.plan_space import PlanSpace
 from agents.decision.whole_plan import WholeProblem
 from des.figures.figure import Figure
 from des.figures.marks import Cells, Line
-from des.figures.palette import colour
+from des.figures.palette import colour, tint
 from des.figures.panels import Axis, Panel
 from scenarios.explore.scene import Settings, scene_of
 
@@ -117,7 +117,7 @@ def family_map(
     Of families that leave the training unchanged and of those that do not; no price in tokens is
     charged.
     """
-    names: list[Family] = list(FAMILIES)
+    names = [str(one) for one in FAMILIES]
     places: list[tuple[float | None, ...]] = []
     texts: list[tuple[str, ...]] = []
     gbits: list[float] = []
@@ -125,19 +125,21 @@ def family_map(
         sweep = bandwidth_sweep(
             scene_of(replace(settings, num_sequences=count)).problem, factors=factors
         )
-        winners = [str(one) for one in sweep.winners()]
-        places.append(tuple(float(1 + names.index(one)) for one in winners))  # type: ignore[arg-type]
+        winners = list(sweep.winners())
+        places.append(tuple(float(names.index(one)) for one in winners))
         texts.append(tuple(one.replace("_", " ") for one in winners))
         gbits = [sweep.gbit_per_s(factor) for factor in factors]
     rows = tuple(f"{count * 4096 / 1e6:.3g} M" for count in num_sequences)
     columns = tuple(f"{gbit:.3g}" for gbit in gbits)
     cells = Cells(
-        label="family",
+        label="",
         rows=rows,
         columns=columns,
         values=tuple(places),
         texts=tuple(texts),
-        most=6.0,
+        kinds=tuple(
+            (one.replace("_", " "), tint(colour(place))) for place, one in enumerate(names)
+        ),
     )
     ticks = tuple((float(at), name) for at, name in enumerate(columns))
     panel = Panel(

@@ -176,7 +176,7 @@ def interval_figure(
     ]
     ticks = tuple((float(place), group) for place, group in enumerate(order))
     panel = Panel(
-        x=Axis(label=label, low=min(0.0, *x)),
+        x=Axis(label=label, low=0.0),
         y=Axis(ticks=ticks, low=-0.5, high=len(order) - 0.5, is_reversed=True),
         marks=(
             Points(label=points, x=tuple(x), y=tuple(y), colour=BLUE, size=4.0, hovers=(*hovers,)),

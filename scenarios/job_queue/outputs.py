@@ -209,8 +209,14 @@ def demand_figure(results: Sequence[QueueRun]) -> Figure:
         title="GPUs wanted and free",
         seen="GPUs that jobs in the cluster want, and GPUs that are free, over time; first seed.",
         panels=(
-            Panel(x=Axis(), y=Axis(label="GPUs wanted", low=0.0), marks=tuple(wanted)),
-            Panel(x=Axis(label="time [h]"), y=Axis(label="GPUs free", low=0.0), marks=tuple(free)),
+            Panel(
+                x=Axis(), y=Axis(label="GPUs wanted", low=0.0, is_counted=True), marks=tuple(wanted)
+            ),
+            Panel(
+                x=Axis(label="time [h]"),
+                y=Axis(label="GPUs free", low=0.0, is_counted=True),
+                marks=tuple(free),
+            ),
         ),
         shares_x=True,
     )
@@ -234,7 +240,7 @@ def nodes_figure(results: Sequence[QueueRun]) -> Figure:
             if (own := [stay for stay in stays if stay.job_id % len(COLOURS) == place])
         ]
         title = result.combination.scheduler
-        x, y = Axis(label="time [h]"), Axis(label="node")
+        x, y = Axis(label="time [h]"), Axis(label="node", is_counted=True)
         panels.append(Panel(x=x, y=y, title=title, marks=tuple(marks), height=2.2))
     return Figure(
         name="nodes",

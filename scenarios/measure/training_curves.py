@@ -154,7 +154,13 @@ def _panel(logs: Mapping[str, pd.DataFrame], column: str, label: str) -> Panel:
         high=tuple((mean + half).tolist()),
         colour=BLUE,
     )
-    return Panel(x=Axis(label="update"), y=Axis(), marks=(*seeds, middle), title=label, height=1.7)
+    return Panel(
+        x=Axis(label="update", is_counted=True),
+        y=Axis(),
+        marks=(*seeds, middle),
+        title=label,
+        height=1.7,
+    )
 
 
 def smoothed(values: np.ndarray, window: int = SMOOTHED_UPDATES) -> np.ndarray:

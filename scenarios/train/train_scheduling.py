@@ -140,7 +140,8 @@ def run(arguments: Sequence[str], prog: str) -> int:
     return 0
 
 
-def _report(config: Config, frame: pd.DataFrame) -> Report:
+def policies_figure(frame: pd.DataFrame) -> Figure:
+    """Return the change of time of each policy, with its interval."""
     best = frame.sort_values("time_percent").iloc[0]
     points = Points(
         label="mean and 95 % interval",
@@ -150,7 +151,7 @@ def _report(config: Config, frame: pd.DataFrame) -> Report:
         colour=BLUE,
     )
     ticks = tuple((float(place), name) for place, name in enumerate(frame["policy"]))
-    figure = Figure(
+    return Figure(
         name="policies",
         title="Change of time against never moving",
         seen=f"Policies by their change of time; the quickest is {best['policy']}.",
@@ -163,6 +164,10 @@ def _report(config: Config, frame: pd.DataFrame) -> Report:
             ),
         ),
     )
+
+
+def _report(config: Config, frame: pd.DataFrame) -> Report:
+    best = frame.sort_values("time_percent").iloc[0]
     return rows_report.rows_report(
         config,
         PROG,
@@ -171,7 +176,7 @@ def _report(config: Config, frame: pd.DataFrame) -> Report:
         answer=f"{best['policy']}: {best['time_percent']:+.1f} ± "
         f"{best['half_width_percent']:.1f} % of the time of never moving.",
         tables={"Policies": frame},
-        figures=[figure],
+        figures=[policies_figure(frame)],
     )
 
 

@@ -75,7 +75,7 @@ def _panel(heading: str, bars: Sequence[Bar], axis_title: str) -> Panel:
         hovers=tuple(labels[at] for at in whole),
     )
     return Panel(
-        x=Axis(label=axis_title, low=1.2 * min(0.0, *shown), high=1.2 * max(0.01, *shown)),
+        x=Axis(label=axis_title, low=0.0, high=0.01),
         y=Axis(
             ticks=tuple(zip(rows, labels, strict=True)),
             low=-0.5,
