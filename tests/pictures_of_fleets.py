@@ -121,7 +121,7 @@ def demands():
 
 
 def stays():
-    """A panel a scheduler."""
+    """A panel for each scheduler."""
     return [nodes_figure(queue_runs())]
 
 

@@ -30,7 +30,7 @@ def tint(colour: str) -> str:
     Examples
     --------
     >>> tint("#0072B2")
-    '#80b8d8'
+    '#80b9d9'
     """
     parts = (int(colour[at : at + 2], 16) for at in (1, 3, 5))
     return "#" + "".join(f"{(one + 256) // 2:02x}" for one in parts)

@@ -68,7 +68,7 @@ def turn_names(axes: Axes, axis: Axis, renderer: RendererAgg) -> bool:
 
 
 def thin_labels(axes: Axes, renderer: RendererAgg) -> None:
-    """Show only every so many of the labels that run into each other."""
+    """Leave out labels between others where they run into each other, the same number each time."""
     for own in (axes.xaxis, axes.yaxis):
         labels = shown_labels(own)
         step = _least_step(labels, renderer)

@@ -6,7 +6,7 @@ from des.figures.marks import Text, TextPlace
 from des.world.topology import Link
 
 Places = Mapping[str, tuple[float, float]]
-"""Where each domain stands on the map."""
+"""Position of each domain on the map."""
 
 _CHARACTER_INCHES, _LINE_INCHES, _OFFSET_INCHES = 0.08, 0.16, 0.22
 _ALONG = 0.42

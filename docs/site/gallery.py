@@ -113,12 +113,16 @@ PICTURES = (
         ("GPUs for a job", "picture.png", "NVLinks, all-reduce time and fragmentation by rule."),
     ),
     *_of(
-        "devices estimate --machine a100_dgx --plot runs/all_reduce.png",
-        ("A collective", "all_reduce.png", "Time of an all-reduce by algorithm, and measured."),
+        "devices estimate --machine a100_dgx --plot runs/times.png",
+        ("A collective", "times.png", "Time of an all-reduce by algorithm, and measured."),
     ),
     *_of(
-        "curves --out runs/curves.svg",
-        ("Training of placements", "curves.svg", "Excess and entropy over updates, five seeds."),
+        "curves --out runs/training_curves.svg",
+        (
+            "Training of placements",
+            "training_curves.svg",
+            "Excess and entropy over updates, five seeds.",
+        ),
     ),
     *_of(
         "fidelity --num-layers 6 --microbatches 2 --samples 4 --transports none --figures svg "

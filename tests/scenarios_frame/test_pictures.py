@@ -17,6 +17,7 @@ from des.figures.panels import Axis, Panel
 from des.figures.paper import draw
 from des.figures.spans import axis_spans
 from des.figures.web import web_spec
+from docs.site import gallery
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("des", "agents", "calibration", "scenarios", "bench", "docs/site", "examples")
@@ -28,8 +29,8 @@ PICTURES = (
 )
 
 
-def makers():
-    """Functions that make a figure, as MODULE:FUNCTION."""
+def figure_calls():
+    """Calls of ``Figure`` by the function that makes them, as MODULE:FUNCTION."""
     for package in PACKAGES:
         for path in sorted((ROOT / package).rglob("*.py")):
             text = path.read_text("utf-8")
@@ -37,8 +38,9 @@ def makers():
                 continue
             module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
             for node in ast.walk(ast.parse(text)):
-                if isinstance(node, ast.FunctionDef) and any(map(makes_a_figure, ast.walk(node))):
-                    yield f"{module}:{node.name}"
+                if isinstance(node, ast.FunctionDef):
+                    for call in filter(makes_a_figure, ast.walk(node)):
+                        yield f"{module}:{node.name}", call
 
 
 def makes_a_figure(node):
@@ -47,7 +49,17 @@ def makes_a_figure(node):
 
 
 def test_every_picture_has_a_row():
-    assert sorted(PICTURES) == sorted(makers())
+    assert sorted(PICTURES) == sorted(name for name, _ in figure_calls())
+
+
+def test_the_gallery_shows_every_picture_or_names_it():
+    """By the names of figures, as far as they are constants."""
+    shown = {Path(one.file).stem.removeprefix("page_") for one in gallery.PICTURES}
+    named = {name for names in gallery.LONGER.values() for name in names}
+    values = [one.value for _, call in figure_calls() for one in call.keywords if one.arg == "name"]
+
+    assert len(values) >= 30
+    assert {one.value for one in values if isinstance(one, ast.Constant)} <= shown | named
 
 
 @pytest.mark.parametrize("name", sorted(PICTURES))
