@@ -36,7 +36,7 @@ def iteration(network="east_central_west", placement="0*28,1*26,2*26"):
 
 @cache
 def many_stages():
-    """A stage for each layer, to and fro between three domains, as first actions of an environment are."""
+    """A stage for each layer, to and fro between three domains, like first actions at random."""
     links = dict.fromkeys(("AB", "BA", "BC", "CB", "AC", "CA"), (10.0, 0.1))
     case = (
         world("ABC", links),

@@ -1,8 +1,10 @@
 """Marks of figures: lines with bands, areas, points, bars, boxes, cells, arrows and rules."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
+
+import numpy as np
 
 Numbers = tuple[float, ...]
 Dash = Literal["solid", "dash", "dot"]
@@ -104,6 +106,22 @@ class Boxes:
             texts=self.texts,
             hovers=self.hovers,
         )
+
+
+def bars_from_zero(
+    label: str, values: Iterable[float], colour: str, hovers: tuple[str, ...] = ()
+) -> Boxes:
+    """Return boxes from 0 to a value on each row."""
+    ends = np.array([*values], dtype=float)
+    return Boxes(
+        label=label,
+        starts=tuple(np.minimum(ends, 0.0).tolist()),
+        ends=tuple(np.maximum(ends, 0.0).tolist()),
+        rows=tuple(map(float, range(len(ends)))),
+        colour=colour,
+        height=0.6,
+        hovers=hovers,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,7 @@
 """Panels of a figure as values: what is drawn, its title, and a sentence on what is seen."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -25,6 +25,18 @@ class Axis:
     is_reversed: bool = False
     is_shown: bool = True
     is_counted: bool = False
+
+
+def named_rows(names: Iterable[str]) -> Axis:
+    """Return an axis with a name at each row, the first at the top.
+
+    Examples
+    --------
+    >>> named_rows(["a", "b"]).ticks, named_rows(["a", "b"]).high
+    (((0.0, 'a'), (1.0, 'b')), 1.5)
+    """
+    ticks = tuple((float(row), name) for row, name in enumerate(names))
+    return Axis(ticks=ticks, low=-0.5, high=len(ticks) - 0.5, is_reversed=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

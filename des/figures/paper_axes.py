@@ -4,18 +4,11 @@ import math
 from collections.abc import Sequence
 from itertools import pairwise
 
+from matplotlib import ticker
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis as PaperAxis
 from matplotlib.backends.backend_agg import RendererAgg
 from matplotlib.text import Text
-from matplotlib.ticker import (
-    EngFormatter,
-    Locator,
-    LogLocator,
-    MaxNLocator,
-    NullLocator,
-    StrMethodFormatter,
-)
 
 from des.figures.palette import INK
 from des.figures.panels import Axis
@@ -31,16 +24,16 @@ def set_axis(axes: Axes, name: str, axis: Axis, span: Span, *, is_labelled: bool
     if axis.scale == "log":
         (axes.set_xscale if name == "x" else axes.set_yscale)("log")
         own.set_major_locator(_log_locator(math.log10(span[1] / span[0])))
-        own.set_major_formatter(StrMethodFormatter("{x:g}"))
-        own.set_minor_locator(NullLocator())
+        own.set_major_formatter(ticker.StrMethodFormatter("{x:g}"))
+        own.set_minor_locator(ticker.NullLocator())
     elif axis.ticks:
         own.set_ticks([at for at, _ in axis.ticks], [text for _, text in axis.ticks])
         for label in own.get_ticklabels():
             label.set_parse_math(False)
     else:
-        own.set_major_locator(MaxNLocator(6, integer=axis.is_counted))
+        own.set_major_locator(ticker.MaxNLocator(6, integer=axis.is_counted))
         if max(map(abs, span)) >= _ENGINEERING_FROM:
-            own.set_major_formatter(EngFormatter(sep=""))
+            own.set_major_formatter(ticker.EngFormatter(sep=""))
     (axes.set_xlim if name == "x" else axes.set_ylim)(*span)
     if axis.is_reversed:
         own.set_inverted(True)
@@ -51,11 +44,11 @@ def set_axis(axes: Axes, name: str, axis: Axis, span: Span, *, is_labelled: bool
         axes.spines[["bottom" if name == "x" else "left"]].set_visible(False)
 
 
-def _log_locator(decades: float) -> Locator:
+def _log_locator(decades: float) -> ticker.Locator:
     if decades < 1.0:
-        return MaxNLocator(6)
+        return ticker.MaxNLocator(6)
     subs = (1.0, 2.0, 5.0) if decades <= MOST_DECADES_OF_DIGITS else (1.0,)
-    return LogLocator(subs=subs, numticks=8)
+    return ticker.LogLocator(subs=subs, numticks=8)
 
 
 def turn_names(axes: Axes, axis: Axis, renderer: RendererAgg) -> bool:

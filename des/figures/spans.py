@@ -1,22 +1,10 @@
 """Spans of axes: all that is drawn is inside, on paper and on pages."""
 
 from collections.abc import Sequence
-from functools import singledispatch
 
 import numpy as np
 
-from des.figures.marks import (
-    Area,
-    Arrow,
-    Boxes,
-    Cells,
-    GuideLine,
-    Line,
-    Numbers,
-    Points,
-    Stripe,
-    Text,
-)
+from des.figures import marks
 from des.figures.panels import Axis, Panel, PanelGrid
 
 Span = tuple[float, float]
@@ -36,7 +24,7 @@ def axis_spans(figure: PanelGrid) -> list[tuple[Span, Span]]:
 
     Examples
     --------
-    >>> line = Line(label="", x=(0.0, 1.0), y=(3.0, 23.0), colour="red")
+    >>> line = marks.Line(label="", x=(0.0, 1.0), y=(3.0, 23.0), colour="red")
     >>> panel = Panel(x=Axis(high=2.0), y=Axis(low=0.0), marks=(line,))
     >>> axis_spans(PanelGrid(name="one", title="One", seen="A line.", panels=(panel,)))
     [((-0.1, 2.0), (0.0, 24.15))]
@@ -55,8 +43,7 @@ def _union(spans: Sequence[Span]) -> Span:
 def _span(axis: Axis, panel: Panel, direction: int) -> Span:
     """Span of the marks and bounds, with a margin at ends without a bound."""
     bounds = [one for one in (axis.low, axis.high) if one is not None]
-    parts = [values_of(mark)[direction] for mark in panel.marks]
-    drawn = np.concatenate([np.asarray(part, dtype=float) for part in (bounds, *parts)])
+    drawn = np.concatenate([bounds, *(_values(mark, direction) for mark in panel.marks)])
     if axis.scale == "log":
         drawn = np.log10(drawn[drawn > 0])
         bounds = [float(np.log10(one)) for one in bounds]
@@ -65,65 +52,34 @@ def _span(axis: Axis, panel: Panel, direction: int) -> Span:
     room = high - low
     if room <= _LEAST_SPAN * max(abs(low), abs(high)):
         room = 2.0 * abs(low) or 2.0
-    if not any(isinstance(mark, Cells) for mark in panel.marks):
+    if not any(isinstance(mark, marks.Cells) for mark in panel.marks):
         low -= 0.0 if low in bounds else _MARGIN * room
         high += 0.0 if high in bounds and high > low else _MARGIN * room
     return (10.0**low, 10.0**high) if axis.scale == "log" else (low, high)
 
 
-@singledispatch
-def values_of(mark: object) -> tuple[Numbers, Numbers]:
-    """Return the x and y values between which a mark lies."""
-    raise TypeError(f"figure: mark must be one of des.figures.marks, got {type(mark).__name__}")
+_FIELDS: dict[type, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    marks.Line: (("x",), ("y", "low", "high")),
+    marks.Area: (("x",), ("low", "high")),
+    marks.Points: (("x",), ("y",)),
+    marks.Boxes: (("starts", "ends"), ("rows",)),
+    marks.Arrow: (("x", "to_x"), ("y", "to_y")),
+    marks.Text: (("x",), ("y",)),
+    marks.GuideLine: (("x",), ("y",)),
+    marks.Stripe: (("start", "end"), ()),
+}
+"""Fields with the x and the y values of each kind of mark."""
 
 
-@values_of.register
-def _(mark: Line) -> tuple[Numbers, Numbers]:
-    return mark.x, (*mark.y, *mark.low, *mark.high)
-
-
-@values_of.register
-def _(mark: Area) -> tuple[Numbers, Numbers]:
-    return mark.x, (*mark.low, *mark.high)
-
-
-@values_of.register
-def _(mark: Points) -> tuple[Numbers, Numbers]:
-    return _with_intervals(mark.x, mark.x_half_widths), _with_intervals(mark.y, mark.y_half_widths)
-
-
-def _with_intervals(middles: Numbers, half_widths: Numbers) -> Numbers:
-    ends = [sign * half for sign in (-1.0, 1.0) for half in half_widths]
-    return (*middles, *(one + end for one, end in zip([*middles] * 2, ends, strict=False)))
-
-
-@values_of.register
-def _(mark: Boxes) -> tuple[Numbers, Numbers]:
-    half = mark.height / 2
-    rows = (min(mark.rows) - half, max(mark.rows) + half) if mark.rows else ()
-    return (*mark.starts, *mark.ends), rows
-
-
-@values_of.register
-def _(mark: Cells) -> tuple[Numbers, Numbers]:
-    return (-0.5, len(mark.columns) - 0.5), (-0.5, len(mark.rows) - 0.5)
-
-
-@values_of.register
-def _(mark: Arrow) -> tuple[Numbers, Numbers]:
-    return (mark.x, mark.to_x), (mark.y, mark.to_y)
-
-
-@values_of.register
-def _(mark: Text) -> tuple[Numbers, Numbers]:
-    return (mark.x,), (mark.y,)
-
-
-@values_of.register
-def _(mark: GuideLine) -> tuple[Numbers, Numbers]:
-    return () if mark.x is None else (mark.x,), () if mark.y is None else (mark.y,)
-
-
-@values_of.register
-def _(mark: Stripe) -> tuple[Numbers, Numbers]:
-    return (mark.start, mark.end), ()
+def _values(mark: marks.Mark, direction: int) -> np.ndarray:
+    """Ends of a mark along an axis, intervals and heights included; NaN where it has none."""
+    if isinstance(mark, marks.Cells):
+        return np.array([-0.5, len((mark.columns, mark.rows)[direction]) - 0.5])
+    half: float | np.ndarray = 0.0
+    if isinstance(mark, marks.Points):
+        half = np.nan_to_num((mark.x_half_widths, mark.y_half_widths)[direction] or 0.0)
+    elif isinstance(mark, marks.Boxes) and direction == 1:
+        half = mark.height / 2
+    parts = [getattr(mark, name) for name in _FIELDS[type(mark)][direction]]
+    values = np.concatenate([np.atleast_1d(np.array(part, dtype=float)) for part in ((), *parts)])
+    return np.concatenate([values - half, values + half])

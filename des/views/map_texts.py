@@ -9,6 +9,9 @@ Places = Mapping[str, tuple[float, float]]
 """Position of each domain on the map."""
 
 _CHARACTER_INCHES, _LINE_INCHES, _OFFSET_INCHES = 0.08, 0.16, 0.22
+_MOST_PAIRS = 6
+"""Pairs of sites whose bandwidths are named; more would hide the map."""
+
 _ALONG = 0.42
 """Place of a bandwidth between two sites: not in the middle, where others may cross."""
 
@@ -20,10 +23,12 @@ def map_texts(
 ) -> Iterator[Text]:
     """Yield the bandwidths of pairs of sites, then the name of each site.
 
-    A bandwidth that would lie on another is left out; names go to the side where there is room.
+    Bandwidths of many pairs are left out, and one that would lie on another; names go to the side
+    where there is room.
     """
     taken = [_box(x, y, "00", "middle center", inches_per_unit) for x, y in at.values()]
-    for (one, other), text in _bandwidths(links).items():
+    bandwidths = _bandwidths(links)
+    for (one, other), text in bandwidths.items() if len(bandwidths) <= _MOST_PAIRS else ():
         (x, y), (to_x, to_y) = at[one], at[other]
         x, y = x + _ALONG * (to_x - x), y + _ALONG * (to_y - y)
         box = _box(x, y, text, "middle center", inches_per_unit)

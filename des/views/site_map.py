@@ -22,7 +22,6 @@ _MOST_LATENCY_S = 10.0
 _STILL_COLOUR = "#A9A9A9"
 
 _WIDTH_INCHES, _LEAST_INCHES, _MOST_INCHES = 6.3, 1.6, 3.2
-_MOST_LABELLED_PAIRS = 6
 
 
 def site_map(
@@ -69,9 +68,8 @@ def site_map(
         + (f", {layers[one.name]} layers" if one.name in layers else "")
         for one in topology.domains
     }
-    panel = _panel(at, is_earth=places is not None)
-    wanted = _labelled(topology.links, set(busy_s))
-    texts = map_texts(at, names, wanted, _inches_per_unit(panel))
+    panel, inches_per_unit = _panel(at, is_earth=places is not None)
+    texts = map_texts(at, names, topology.links, inches_per_unit)
     return Figure(
         name="map",
         title="Sites and links",
@@ -81,7 +79,8 @@ def site_map(
     )
 
 
-def _panel(at: Places, *, is_earth: bool) -> Panel:
+def _panel(at: Places, *, is_earth: bool) -> tuple[Panel, float]:
+    """Panel without marks, and its scale on paper, as wide or as high as there is room."""
     axes, spans = [], []
     for own, label in zip(
         zip(*at.values(), strict=True), ("longitude [°]", "latitude [°]"), strict=True
@@ -98,21 +97,8 @@ def _panel(at: Places, *, is_earth: bool) -> Panel:
         )
     grid: Literal["both", "none"] = "both" if is_earth else "none"
     height = min(_MOST_INCHES, max(_LEAST_INCHES, _WIDTH_INCHES * spans[1] / spans[0]))
-    return Panel(x=axes[0], y=axes[1], marks=(), height=height, has_equal_scales=True, grid=grid)
-
-
-def _inches_per_unit(panel: Panel) -> float:
-    """Scale of a map on paper, which is as wide or as high as there is room."""
-    width, height = ((axis.high or 0.0) - (axis.low or 0.0) for axis in (panel.x, panel.y))
-    return min(_WIDTH_INCHES / width, panel.height / height)
-
-
-def _labelled(links: Sequence[Link], used: set[tuple[str, str]]) -> list[Link]:
-    """All links where they are few, else those in use, and of many none."""
-    for chosen in (links, [link for link in links if (link.source, link.target) in used]):
-        if len({frozenset((link.source, link.target)) for link in chosen}) <= _MOST_LABELLED_PAIRS:
-            return list(chosen)
-    return []
+    panel = Panel(x=axes[0], y=axes[1], marks=(), height=height, has_equal_scales=True, grid=grid)
+    return panel, min(_WIDTH_INCHES / spans[0], height / spans[1])
 
 
 def _bandwidth_note(links: Sequence[Link]) -> str:

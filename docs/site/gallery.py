@@ -13,6 +13,8 @@ from io import StringIO
 from pathlib import Path
 from textwrap import indent
 
+import yaml
+
 from scenarios.entry.command import main as eastwest
 
 _HEAD = "Gallery\n=======\n\n"
@@ -38,131 +40,18 @@ class GalleryPicture:
         return next(word for word in shlex.split(self.command) if word.startswith("runs/"))
 
 
-def _of(command: str, *pictures: tuple[str, str, str]) -> list[GalleryPicture]:
-    """Pictures of one command, by title, file and what is seen."""
-    return [
-        GalleryPicture(title=title, command=f"eastwest {command}", file=file, seen=seen)
-        for title, file, seen in pictures
-    ]
+def _read(path: Path) -> tuple[tuple[GalleryPicture, ...], dict[str, list[str]]]:
+    table = yaml.safe_load(path.read_text("utf-8"))
+    drawn = (
+        GalleryPicture(command=row["command"], **picture)
+        for row in table["drawn"]
+        for picture in row["pictures"]
+    )
+    return tuple(drawn), table["longer"]
 
 
-PICTURES = (
-    *_of(
-        "simulate --figures svg --out runs/iteration",
-        (
-            "One iteration",
-            "gantt.svg",
-            "Stages over time: forward and backward passes of 32 microbatches, and transfers "
-            "between three data centres.",
-        ),
-        ("Sites and links", "map.svg", "Three sites, and the bandwidth of the links between them."),
-        (
-            "Busy links",
-            "links.svg",
-            "Share of the iteration in which each link carries bytes, by sender and receiver.",
-        ),
-        (
-            "Memory over time",
-            "memory.svg",
-            "Memory of each domain during the iteration, under its capacity.",
-        ),
-    ),
-    *_of(
-        "simulate --schedule zb_h1 --figures svg --out runs/zb_h1",
-        (
-            "Without bubbles",
-            "gantt.svg",
-            "The same iteration under ZB-H1: weight gradients fill the end of the pipeline.",
-        ),
-    ),
-    *_of(
-        "decide --network east_central_west --trainer ideal --figures svg "
-        "--report runs/decision/page.html",
-        (
-            "Families of plans",
-            "page_families.svg",
-            "Time of a step of the best plan of each family, and the bound.",
-        ),
-    ),
-    *_of(
-        "run --epochs 6 --figures svg --out runs/moving",
-        ("A run on moving links", "training_run.svg", "Time of each iteration while links move."),
-    ),
-    *_of(
-        "job-queue --policy fifo,las,srtf --load 4,6 --track 0:99 --figures svg --out runs/queue",
-        ("Times of jobs", "jct_cdf.svg", "Share of jobs that have ended by a time, by scheduler."),
-        ("Times by load", "jct_by_load.svg", "Mean time of a job, over the load of the cluster."),
-        ("GPUs of a queue", "gpu_demand.svg", "GPUs that jobs want, and those that are free."),
-        ("Jobs on nodes", "nodes.svg", "Stays of jobs on the first nodes, by scheduler."),
-    ),
-    *_of(
-        "link-shares --mixes 10 --iterations 4 --figures svg --out runs/shares",
-        ("Jobs that share links", "share_errors.svg", "Error of job times by shares of links."),
-    ),
-    *_of(
-        "autoscale --policy static,hpa,predictive --figures svg --out runs/fleet",
-        ("Sizes of a fleet", "sizes.svg", "Load, and instances under each policy."),
-        ("Lives of instances", "instances_hpa.svg", "When each instance started and stopped."),
-    ),
-    *_of(
-        "devices show --simulate dgx-1-v100 --picture runs/server.svg",
-        ("A server", "server.svg", "How close GPUs and cards of a DGX-1 are to each other."),
-    ),
-    *_of(
-        "devices compare --simulate dgx-1-v100 --gpus 4 --free 0,2,3,4,5,7 --out runs/rules",
-        ("GPUs for a job", "picture.png", "NVLinks, all-reduce time and fragmentation by rule."),
-    ),
-    *_of(
-        "devices estimate --machine a100_dgx --plot runs/times.png",
-        ("A collective", "times.png", "Time of an all-reduce by algorithm, and measured."),
-    ),
-    *_of(
-        "curves --out runs/training_curves.svg",
-        (
-            "Training of placements",
-            "training_curves.svg",
-            "Excess and entropy over updates, five seeds.",
-        ),
-    ),
-    *_of(
-        "fidelity --num-layers 6 --microbatches 2 --samples 4 --transports none --figures svg "
-        "--out runs/levels",
-        ("Levels of detail", "levels.svg", "Times of the same placements at every level."),
-    ),
-    *_of(
-        "pareto --worlds 1 --num-domains 5 --evaluations 400 --tables all_gpus --figures svg "
-        "--out runs/fronts",
-        ("Time and cost", "fronts.svg", "Cost of links against time: best known, and methods."),
-    ),
-    *_of(
-        "reproduce diloco --figures svg --out runs/diloco",
-        ("Bandwidth of replicas", "picture.svg", "Compute utilisation over bandwidth, by mode."),
-    ),
-    *_of(
-        "reproduce zero_bubble --figures svg --out runs/zero_bubble",
-        ("Bubble rates", "picture.svg", "Bubble rates of five schedules, ours and published."),
-    ),
-    *_of(
-        "reproduce blox --figures svg --out runs/blox",
-        ("Queues of Blox", "picture.svg", "Mean times of jobs, ours and those of Blox."),
-    ),
-)
-"""Pictures of the gallery; those of one command stand next to each other."""
-
-LONGER = {
-    "eastwest compare --out runs/compare": ("static", "dynamic"),
-    "eastwest robustness --out runs/robustness": ("robustness", "robustness_jitter"),
-    "eastwest train --out runs/training": ("learning_curve", "comparison"),
-    "eastwest train scheduling --out runs/scheduling": ("policies",),
-    "eastwest train autoscale --summary --out runs/three": ("autoscale_curves",),
-    "eastwest sweep --out runs/sweep": ("sweep", "seed_curves"),
-    "eastwest autoscale capacity --out runs/capacity": ("capacity",),
-    "eastwest calibrate run": ("predicted_versus_reference", "delays"),
-    "eastwest reproduce crosspipe, sailor, measured, rivals": ("picture",),
-    "eastwest explore": ("what_if", "families", "bubbles"),
-    "make bench": ("performance_growth",),
-}
-"""Pictures of commands that take longer or need a browser, by the command."""
+PICTURES, LONGER = _read(Path(__file__).with_name("gallery.yaml"))
+"""Pictures of the gallery, those of one command next to each other; names of others by command."""
 
 
 def without_pictures() -> str:

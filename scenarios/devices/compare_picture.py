@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from agents.devices.placement_rules import RuleOutcome
 from des.figures.figure import Figure
-from des.figures.marks import Boxes
+from des.figures.marks import bars_from_zero
 from des.figures.palette import BLUE
-from des.figures.panels import Axis, Panel
+from des.figures.panels import Axis, Panel, named_rows
 
 
 def rules_figure(found: Sequence[RuleOutcome], title: str) -> Figure:
@@ -16,9 +16,6 @@ def rules_figure(found: Sequence[RuleOutcome], title: str) -> Figure:
         "all-reduce [ms]": [1e3 * (each.all_reduce_s or 0.0) for each in found],
         "fragmentation afterwards": [each.fragmentation_fraction for each in found],
     }
-    rows = tuple(map(float, range(len(found))))
-    ticks = tuple(zip(rows, (each.rule for each in found), strict=True))
-    none = tuple((row, "") for row in rows)
     return Figure(
         name="picture",
         title=title,
@@ -26,17 +23,8 @@ def rules_figure(found: Sequence[RuleOutcome], title: str) -> Figure:
         panels=tuple(
             Panel(
                 x=Axis(label=label, low=0.0),
-                y=Axis(ticks=none if place else ticks, low=-0.5, is_reversed=True),
-                marks=(
-                    Boxes(
-                        label="",
-                        starts=(0.0,) * len(found),
-                        ends=tuple(map(float, values)),
-                        rows=rows,
-                        colour=BLUE,
-                        height=0.6,
-                    ),
-                ),
+                y=named_rows("" if place else each.rule for each in found),
+                marks=(bars_from_zero("", values, BLUE),),
                 height=0.5 + 0.25 * len(found),
                 grid="x",
             )

@@ -8,7 +8,7 @@ from des.devices.server import Server
 from des.figures.figure import Figure
 from des.figures.marks import Cells, GuideLine
 from des.figures.palette import INK
-from des.figures.panels import Axis, Panel
+from des.figures.panels import Axis, Panel, named_rows
 from des.figures.paper import FORMATS
 
 _COLOURS = ("#FFFFFF", "#6BAED6", "#A6DBA0", "#D9F0D3", "#FFF7BC", "#FEE391", "#FDAE6B")
@@ -44,9 +44,7 @@ def server_figure(server: Server) -> Figure:
     side = _INCHES_PER_DEVICE * len(rows)
     panel = Panel(
         x=Axis(ticks=tuple((float(place), name) for place, name in enumerate(names))),
-        y=Axis(
-            ticks=tuple((float(place), name) for place, name in enumerate(rows)), is_reversed=True
-        ),
+        y=named_rows(rows),
         marks=(cells, *(borders if server.nics else ())),
         height=max(1.5, side),
         grid="none",

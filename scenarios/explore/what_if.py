@@ -15,7 +15,7 @@ from agents.decision.whole_plan import WholeProblem
 from des.figures.figure import Figure
 from des.figures.marks import Cells, Line
 from des.figures.palette import colour, tint
-from des.figures.panels import Axis, Panel
+from des.figures.panels import Axis, Panel, named_rows
 from scenarios.explore.scene import Settings, scene_of
 
 FACTORS = tuple(float(factor) for factor in 2.0 ** np.arange(-4.0, 4.5, 0.5))
@@ -144,11 +144,7 @@ def family_map(
     ticks = tuple((float(at), name) for at, name in enumerate(columns))
     panel = Panel(
         x=Axis(label="bandwidth of the slowest link [Gbit/s]", ticks=ticks),
-        y=Axis(
-            label="tokens a step",
-            ticks=tuple((float(at), name) for at, name in enumerate(rows)),
-            is_reversed=True,
-        ),
+        y=replace(named_rows(rows), label="tokens a step"),
         marks=(cells,),
         height=0.8 + 0.5 * len(rows),
         grid="none",

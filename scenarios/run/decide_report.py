@@ -11,9 +11,9 @@ from agents.answer.page import sections_of
 from agents.search.bound_rows import KIND_TITLES
 from des import Corrections, Plan, Topology, Workload, lower
 from des.figures.figure import Figure
-from des.figures.marks import Boxes, GuideLine
+from des.figures.marks import GuideLine, bars_from_zero
 from des.figures.palette import BLUE, VERMILION
-from des.figures.panels import Axis, Panel
+from des.figures.panels import Axis, Panel, named_rows
 from des.plan.plan_texts import pipelines_text
 from des.views.plan_views import PlanViews, plan_views
 from scenarios.frame.report import Report
@@ -89,20 +89,11 @@ def rivals_figure(answer: Answer | BoundAnswer) -> Figure:
     """Return the time of a step of the best plan of each family or kind, with the bound."""
     best, *others = _rivals(answer)
     rows = sorted(others, key=lambda row: row.step_s) or [best]
-    places = tuple(map(float, range(len(rows))))
     names = [one.name for one in _world(answer)[0].domains]
-    boxes = Boxes(
-        label="seconds a step",
-        starts=(0.0,) * len(rows),
-        ends=tuple(row.step_s for row in rows),
-        rows=places,
-        colour=BLUE,
-        height=0.6,
-        hovers=tuple(
-            f"{row.title}: {duration(row.step_s)}\n{pipelines_text(row.plan, names)}"
-            for row in rows
-        ),
+    hovers = tuple(
+        f"{row.title}: {duration(row.step_s)}\n{pipelines_text(row.plan, names)}" for row in rows
     )
+    boxes = bars_from_zero("seconds a step", (row.step_s for row in rows), BLUE, hovers)
     said = "; ".join(f"{row.title} {duration(row.step_s)}" for row in rows)
     rules: tuple[GuideLine, ...] = ()
     if isinstance(answer, Answer) and answer.bound is not None:
@@ -110,12 +101,7 @@ def rivals_figure(answer: Answer | BoundAnswer) -> Figure:
         said += f"; no plan is below {duration(answer.bound.step_s)}"
     panel = Panel(
         x=Axis(label="seconds a step", low=0.0),
-        y=Axis(
-            ticks=tuple((place, row.title) for place, row in zip(places, rows, strict=True)),
-            low=-0.5,
-            high=len(rows) - 0.5,
-            is_reversed=True,
-        ),
+        y=named_rows(row.title for row in rows),
         marks=(*rules, boxes),
         height=0.7 + 0.34 * len(rows),
         grid="x",

@@ -22,7 +22,7 @@ from des.base.lazy import lazy_imports
 from des.figures.figure import Figure
 from des.figures.marks import Points
 from des.figures.palette import BLUE
-from des.figures.panels import Axis, Panel
+from des.figures.panels import Axis, Panel, named_rows
 from scenarios.frame.outputs import OutputChoice, figures_option, parquet_option, write_outputs
 from scenarios.frame.run_folder import RunFolder
 from scenarios.train.training_config import PROG as TRAIN
@@ -150,7 +150,6 @@ def policies_figure(frame: pd.DataFrame) -> Figure:
         x_half_widths=tuple(frame["half_width_percent"]),
         colour=BLUE,
     )
-    ticks = tuple((float(place), name) for place, name in enumerate(frame["policy"]))
     return Figure(
         name="policies",
         title="Change of time against never moving",
@@ -158,7 +157,7 @@ def policies_figure(frame: pd.DataFrame) -> Figure:
         panels=(
             Panel(
                 x=Axis(label="change of time [%]"),
-                y=Axis(ticks=ticks, low=-0.5, high=len(frame) - 0.5, is_reversed=True),
+                y=named_rows(frame["policy"]),
                 marks=(points,),
                 grid="x",
             ),
