@@ -1,13 +1,10 @@
 """Growth of time and memory with stages, microbatches, environments and domains."""
 
-import io
 import tracemalloc
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 
 from agents.flat.batched_env import BatchedPlacementEnv
 from bench.batches import event_by_event, iterations
@@ -16,6 +13,11 @@ from bench.tasks import even_split, placement_task, stepping
 from bench.timing import Contestant, Effort, Timing, race
 from bench.worlds import MOVING, SEED, SIZES, SMALL, Size, job, mesh, straight
 from des.compiled.operation_table import operation_table
+from des.figures.figure import Figure
+from des.figures.marks import Line
+from des.figures.palette import colour
+from des.figures.panels import Axis, Panel
+from des.figures.paper import image_bytes
 
 FILE_NAME = "performance_growth.png"
 EVENTS, BATCH, METRICS = "by events", "compiled batch", "batch with metrics"
@@ -151,7 +153,9 @@ def measure(effort: Effort) -> Section:
             Picture(
                 file_name=FILE_NAME,
                 caption="Time of a call over the operations in it, both logarithmic",
-                content=_drawn([each for each in courses if each.series.counted == "operations"]),
+                content=image_bytes(
+                    growth_figure([each for each in courses if each.series.counted == "operations"])
+                ),
             )
         ],
         notes=[
@@ -241,18 +245,28 @@ def _held_bytes(size: Size, num_envs: int) -> int:
     return held
 
 
-def _drawn(courses: Sequence[Course]) -> bytes:
-    """Draw time over operations as a PNG, equal bytes for equal figures."""
-    figure = Figure(figsize=(7.0, 4.6), layout="constrained")
-    FigureCanvasAgg(figure)
-    axes = figure.subplots()
-    for course in courses:
-        name = f"{course.series.grows}, {course.series.simulator}: slope {course.slope():.2f}"
-        axes.loglog(course.counts, course.calls_s, marker="o", label=name)
-    axes.set_xlabel("operations in a call")
-    axes.set_ylabel("CPU time of a call [s]")
-    axes.grid(color="#D9D9D9", linewidth=0.6)
-    axes.legend(frameon=False, fontsize="small")
-    content = io.BytesIO()
-    figure.savefig(content, format="png", dpi=120, metadata={"Software": None})
-    return content.getvalue()
+def growth_figure(courses: Sequence[Course]) -> Figure:
+    """Time of a call over operations."""
+    lines = tuple(
+        Line(
+            label=f"{course.series.grows}, {course.series.simulator}: slope {course.slope():.2f}",
+            x=tuple(map(float, course.counts)),
+            y=course.calls_s,
+            colour=colour(place),
+            symbol="circle",
+        )
+        for place, course in enumerate(courses)
+    )
+    panel = Panel(
+        x=Axis(label="operations in a call", scale="log"),
+        y=Axis(label="CPU time of a call [s]", scale="log"),
+        marks=lines,
+        height=3.4,
+        grid="both",
+    )
+    return Figure(
+        name="performance_growth",
+        title="Time of a call over the operations in it",
+        seen=f"Times of {len(lines)} series, both axes logarithmic; slope 1 is linear.",
+        panels=(panel,),
+    )

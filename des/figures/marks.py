@@ -1,11 +1,14 @@
 """Marks of figures: lines with bands, areas, points, bars, boxes, cells, arrows and rules."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
+
 Numbers = tuple[float, ...]
 Dash = Literal["solid", "dash", "dot"]
+TextPlace = Literal["middle center", "top center", "bottom center", "middle right", "middle left"]
 Symbol = Literal["circle", "square", "triangle-up", "diamond", "triangle-down", "cross", "x"]
 
 SYMBOLS: tuple[Symbol, ...] = ("circle", "square", "triangle-up", "diamond", "triangle-down", "x")
@@ -105,9 +108,29 @@ class Boxes:
         )
 
 
+def bars_from_zero(
+    label: str, values: Iterable[float], colour: str, hovers: tuple[str, ...] = ()
+) -> Boxes:
+    """Return boxes from 0 to a value on each row."""
+    ends = np.array([*values], dtype=float)
+    return Boxes(
+        label=label,
+        starts=tuple(np.minimum(ends, 0.0).tolist()),
+        ends=tuple(np.maximum(ends, 0.0).tolist()),
+        rows=tuple(map(float, range(len(ends)))),
+        colour=colour,
+        height=0.6,
+        hovers=hovers,
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cells:
-    """A matrix as coloured cells, a row from above for each of ``rows``; None leaves one empty."""
+    """A matrix as coloured cells, a row from above for each of ``rows``; None leaves one empty.
+
+    Without ``kinds``, values are from 0 to ``most`` on a scale; otherwise they are places in
+    ``kinds``, which are names with colours.
+    """
 
     label: str
     rows: tuple[str, ...]
@@ -116,11 +139,18 @@ class Cells:
     texts: tuple[tuple[str, ...], ...] = ()
     hovers: tuple[tuple[str, ...], ...] = ()
     most: float | None = None
+    kinds: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
         require_equal_lengths(self, rows=self.rows, values=self.values)
         for row in self.values:
             require_equal_lengths(self, columns=self.columns, row=row)
+
+    @property
+    def shown_kinds(self) -> dict[str, str]:
+        """Names and colours of the kinds that there are cells of."""
+        found = {one for row in self.values for one in row}
+        return {name: colour for at, (name, colour) in enumerate(self.kinds) if at in found}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,7 +173,7 @@ class Text:
     x: float
     y: float
     text: str
-    at: Literal["middle center", "top center", "bottom center", "middle right"] = "middle center"
+    at: TextPlace = "middle center"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

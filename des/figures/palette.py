@@ -22,3 +22,15 @@ SCALE = ((0.0, "#EAF2F8"), (0.5, "#7FB2D8"), (1.0, "#0B4A7A"))
 def colour(place: int) -> str:
     """Return the colour of a series by its place; they repeat."""
     return COLOURS[place % len(COLOURS)]
+
+
+def tint(colour: str) -> str:
+    """Return a colour halfway to white, for fields with texts.
+
+    Examples
+    --------
+    >>> tint("#0072B2")
+    '#80b9d9'
+    """
+    parts = (int(colour[at : at + 2], 16) for at in (1, 3, 5))
+    return "#" + "".join(f"{(one + 256) // 2:02x}" for one in parts)

@@ -1,18 +1,21 @@
 """Panels of a figure as values: what is drawn, its title, and a sentence on what is seen."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from des.figures.marks import Mark
+from des.figures.marks import Cells, Mark
 
 Ticks = tuple[tuple[float, str], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Axis:
-    """One axis of a panel; without bounds it spans what is drawn."""
+    """One axis of a panel: it spans its bounds and all that is drawn.
+
+    A counted one has ticks at whole numbers.
+    """
 
     label: str = ""
     scale: Literal["linear", "log"] = "linear"
@@ -21,6 +24,19 @@ class Axis:
     ticks: Ticks = ()
     is_reversed: bool = False
     is_shown: bool = True
+    is_counted: bool = False
+
+
+def named_rows(names: Iterable[str]) -> Axis:
+    """Return an axis with a name at each row, the first at the top.
+
+    Examples
+    --------
+    >>> named_rows(["a", "b"]).ticks, named_rows(["a", "b"]).high
+    (((0.0, 'a'), (1.0, 'b')), 1.5)
+    """
+    ticks = tuple((float(row), name) for row, name in enumerate(names))
+    return Axis(ticks=ticks, low=-0.5, high=len(ticks) - 0.5, is_reversed=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +111,8 @@ class PanelGrid:
         found: dict[str, None] = {}
         for panel in self.panels:
             for mark in panel.marks:
-                label = getattr(mark, "label", "")
-                if label:
-                    found[label] = None
+                labels = (
+                    mark.shown_kinds if isinstance(mark, Cells) else (getattr(mark, "label", ""),)
+                )
+                found |= {label: None for label in labels if label}
         yield from found

@@ -13,13 +13,14 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure as Paper
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.patches import Patch
-from matplotlib.ticker import EngFormatter, LogLocator, MaxNLocator, NullLocator, StrMethodFormatter
 
-from des.figures.marks import Boxes
+from des.figures.marks import Boxes, Cells
 from des.figures.palette import FAINT, INK
-from des.figures.panels import Axis, Panel, PanelGrid
+from des.figures.panels import Panel, PanelGrid
+from des.figures.paper_axes import set_axis, thin_labels, turn_names
 from des.figures.paper_boxes import draw_boxes
 from des.figures.paper_marks import SMALL, draw_mark
+from des.figures.spans import Span, axis_spans
 
 FORMATS = ("png", "pdf", "svg")
 """Formats of saved figures."""
@@ -31,7 +32,6 @@ _METADATA: dict[str, dict[str, None]] = {
     "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
     "svg": {"Date": None, "Creator": None},
 }
-_ENGINEERING_FROM = 20_000.0
 
 
 def require_formats(owner: str, formats: Sequence[str]) -> None:
@@ -71,7 +71,8 @@ def draw(figure: PanelGrid, *, size: tuple[float, float] | None = None, dpi: int
     height = min(_TALLEST_INCHES, around + sum(one + 0.55 for one in figure.row_heights))
     layout = ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.06)
     paper = Paper(figsize=size or (figure.width, height), dpi=dpi, layout=layout)
-    FigureCanvasAgg(paper)  # so that it can be drawn without a window
+    canvas = FigureCanvasAgg(paper)  # so that it can be drawn without a window
+    renderer = canvas.get_renderer()  # type: ignore[no-untyped-call]
     every: list[Axes] = (
         paper.subplots(
             figure.num_rows,
@@ -92,15 +93,20 @@ def draw(figure: PanelGrid, *, size: tuple[float, float] | None = None, dpi: int
         ha="left",
         parse_math=False,
     )
-    for place, (axes, panel) in enumerate(zip(every, figure.panels, strict=False)):
+    drawn = list(zip(every, figure.panels, axis_spans(figure), strict=False))
+    for place, (axes, panel, spans) in enumerate(drawn):
         is_last = place + figure.columns >= len(figure.panels)
-        _draw_panel(axes, panel, has_x=is_last or not figure.shares_x)
+        _draw_panel(axes, panel, spans, has_x=is_last or not figure.shares_x)
     for axes in every[len(figure.panels) :]:
         axes.set_visible(False)
     _draw_legend(paper, figure, every)
     layout.execute(paper)  # sizes of boxes; drawing comes once, at the end
-    for axes, panel in zip(every, figure.panels, strict=False):
-        _draw_boxes(axes, panel)
+    turned = [turn_names(axes, panel.x, renderer) for axes, panel, _ in drawn]
+    if any(turned):
+        layout.execute(paper)
+    for axes, panel, _ in drawn:
+        thin_labels(axes, renderer)
+        draw_boxes(axes, [mark for mark in panel.marks if isinstance(mark, Boxes)])
     paper.set_layout_engine("none")
     return paper
 
@@ -115,10 +121,10 @@ def _legend_columns(figure: PanelGrid) -> int:
     return max(1, min(6, int(figure.width * 12 / (widest + 6))))
 
 
-def _draw_panel(axes: Axes, panel: Panel, *, has_x: bool) -> None:
+def _draw_panel(axes: Axes, panel: Panel, spans: tuple[Span, Span], *, has_x: bool) -> None:
     axes.spines[["top", "right"]].set_visible(False)
     axes.spines[:].set_color(INK)
-    axes.tick_params(length=0, colors=INK, labelsize=SMALL)
+    axes.tick_params(length=0, pad=5, colors=INK, labelsize=SMALL)
     axes.set_axisbelow(True)
     if panel.grid != "none":
         axes.grid(axis=panel.grid, color=FAINT, linewidth=0.7)
@@ -129,43 +135,8 @@ def _draw_panel(axes: Axes, panel: Panel, *, has_x: bool) -> None:
         axes.set_title(panel.title, loc="left", fontsize=9, color=INK, parse_math=False)
     if panel.has_equal_scales:
         axes.set_aspect("equal", adjustable="box")
-    _set_axis(axes, "x", panel.x, is_labelled=has_x)
-    _set_axis(axes, "y", panel.y, is_labelled=True)
-
-
-def _set_axis(axes: Axes, name: str, axis: Axis, *, is_labelled: bool) -> None:
-    own = axes.xaxis if name == "x" else axes.yaxis
-    set_limits = axes.set_xlim if name == "x" else axes.set_ylim
-    if axis.scale == "log":
-        (axes.set_xscale if name == "x" else axes.set_yscale)("log")
-        own.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0), numticks=8))
-        own.set_major_formatter(StrMethodFormatter("{x:g}"))
-        own.set_minor_locator(NullLocator())
-    elif axis.ticks:
-        own.set_ticks([at for at, _ in axis.ticks], [text for _, text in axis.ticks])
-        for label in own.get_ticklabels():
-            label.set_parse_math(False)
-    else:
-        own.set_major_locator(MaxNLocator(6))
-        if max(map(abs, own.get_view_interval())) >= _ENGINEERING_FROM:
-            own.set_major_formatter(EngFormatter(sep=""))
-    low, high = axis.low, axis.high
-    if low is not None or high is not None:
-        set_limits(low, high)
-    if axis.is_reversed:
-        own.set_inverted(True)
-    if is_labelled:
-        own.set_label_text(axis.label, fontsize=9, color=INK, parse_math=False)
-    own.set_visible(axis.is_shown)
-    if not axis.is_shown:
-        axes.spines[["bottom" if name == "x" else "left"]].set_visible(False)
-
-
-def _draw_boxes(axes: Axes, panel: Panel) -> None:
-    """Boxes come last: hairlines and numbers depend on how wide a second is on paper."""
-    boxes = [mark for mark in panel.marks if isinstance(mark, Boxes)]
-    if boxes:
-        draw_boxes(axes, boxes)
+    set_axis(axes, "x", panel.x, spans[0], is_labelled=has_x)
+    set_axis(axes, "y", panel.y, spans[1], is_labelled=True)
 
 
 def _draw_legend(paper: Paper, figure: PanelGrid, every: Sequence[Axes]) -> None:
@@ -178,6 +149,8 @@ def _draw_legend(paper: Paper, figure: PanelGrid, every: Sequence[Axes]) -> None
         for mark in panel.marks:
             if isinstance(mark, Boxes) and mark.label:
                 found.setdefault(mark.label, Patch(color=mark.colour))
+            if isinstance(mark, Cells):
+                found |= {name: Patch(color=hue) for name, hue in mark.shown_kinds.items()}
     if len(found) > 1:
         legend = paper.legend(
             list(found.values()),

@@ -17,7 +17,10 @@ _CHARACTER_WIDTH = 0.62
 
 
 def draw_boxes(axes: Axes, kinds: Sequence[Boxes]) -> None:
-    """Draw all boxes of a panel, once its limits and its place on the paper are known."""
+    """Draw all boxes of a panel, once its limits and its place on the paper are known.
+
+    Hairlines and numbers depend on how wide a second is on paper.
+    """
     paper = axes.figure
     assert isinstance(paper, Paper)
     (left, right), (low, high) = axes.get_xlim(), axes.get_ylim()

@@ -4,7 +4,7 @@ from functools import singledispatch
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.colors import LinearSegmentedColormap, ListedColormap
 
 from des.figures.marks import Area, Arrow, Cells, GuideLine, Line, Points, Stripe, Text
 from des.figures.palette import INK, SCALE
@@ -97,19 +97,23 @@ def _finite(half_widths: tuple[float, ...]) -> np.ndarray | None:
 
 @draw_mark.register
 def _(mark: Cells, axes: Axes) -> None:
-    colours = LinearSegmentedColormap.from_list("cells", list(SCALE))
     values = np.array([[np.nan if one is None else one for one in row] for row in mark.values])
     known = values[np.isfinite(values)]
     most = mark.most or (float(known.max()) if known.size else 1.0) or 1.0
-    image = axes.imshow(values, cmap=colours, vmin=0.0, vmax=most, aspect="auto")
+    if mark.kinds:
+        kinds = ListedColormap([colour for _, colour in mark.kinds])
+        axes.imshow(values, cmap=kinds, vmin=-0.5, vmax=len(mark.kinds) - 0.5, aspect="auto")
+    else:
+        scale = LinearSegmentedColormap.from_list("cells", list(SCALE))
+        image = axes.imshow(values, cmap=scale, vmin=0.0, vmax=most, aspect="auto")
+        bar = axes.figure.colorbar(image, ax=axes, shrink=0.9)
+        bar.set_label(mark.label, fontsize=SMALL, color=INK)
+        bar.ax.tick_params(labelsize=SMALL, colors=INK)
     for row, texts in enumerate(mark.texts):
         for column, text in enumerate(texts):
-            value = values[row, column]
-            ink = "white" if np.isfinite(value) and value > 0.6 * most else "black"
+            is_dark = not mark.kinds and np.nan_to_num(values[row, column]) > 0.6 * most
+            ink = "white" if is_dark else "black"
             axes.text(column, row, text, color=ink, fontsize=7, ha="center", va="center")
-    bar = axes.figure.colorbar(image, ax=axes, shrink=0.9)
-    bar.set_label(mark.label, fontsize=SMALL, color=INK)
-    bar.ax.tick_params(labelsize=SMALL, colors=INK)
 
 
 @draw_mark.register
@@ -144,6 +148,7 @@ def _(mark: Text, axes: Axes) -> None:
         va={"top": "bottom", "bottom": "top"}.get(vertical, "center"),
         fontsize=SMALL,
         color=INK,
+        bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.75, "pad": 0.6},
         parse_math=False,
         zorder=4,
     )

@@ -12,13 +12,15 @@ from des.figures.figure import Figure
 from des.figures.marks import Arrow, GuideLine, Mark, Stripe
 from des.figures.palette import BLUE, FAINT, GREY, INK
 from des.figures.panels import Axis, Panel
-from des.figures.web_traces import arrow_traces, escaped_label, plotly_traces_of
+from des.figures.spans import MOST_DECADES_OF_DIGITS, Span, axis_spans
+from des.figures.web_traces import arrow_traces, escaped_label, numbers, plotly_traces_of
 
 Spec = dict[str, Any]
 
 PIXELS_PER_INCH = 84
 _GAP, _SHARED_GAP, _TITLE, _LEGEND_LINE, _TOP, _BOTTOM = 42, 12, 20, 20, 28, 46
 _BETWEEN_COLUMNS = 0.09
+_MOST_COUNTED = 7
 _FONT = {"family": "system-ui, sans-serif", "size": 12, "color": INK}
 
 
@@ -110,7 +112,7 @@ def _layout(figure: Figure, columns: int) -> Spec:
         "shapes": [],
         "annotations": [],
     }
-    top_of_row = float(inner)
+    top_of_row, spans = float(inner), axis_spans(figure)
     for row, height in enumerate(heights):
         for column in range(columns):
             place = row * columns + column
@@ -118,7 +120,7 @@ def _layout(figure: Figure, columns: int) -> Spec:
                 share = (1.0 - _BETWEEN_COLUMNS * (columns - 1)) / columns
                 left = column * (share + _BETWEEN_COLUMNS)
                 domain = ([left, left + share], [(top_of_row - height) / inner, top_of_row / inner])
-                _add_panel(layout, figure, place, domain)
+                _add_panel(layout, figure, place, spans[place], domain)
                 if figure.shares_x and place + columns < len(figure.panels):
                     hidden = {"title": {"text": ""}, "showticklabels": False}
                     layout[f"xaxis{_number(place)}"] |= hidden
@@ -132,11 +134,15 @@ def _row_heights(figure: Figure, columns: int) -> list[float]:
 
 
 def _add_panel(
-    layout: Spec, figure: Figure, place: int, domain: tuple[list[float], list[float]]
+    layout: Spec,
+    figure: Figure,
+    place: int,
+    spans: tuple[Span, Span],
+    domain: tuple[list[float], list[float]],
 ) -> None:
     panel = figure.panels[place]
     number = _number(place)
-    x_axis, y_axis = _axis(panel.x, domain[0]), _axis(panel.y, domain[1])
+    x_axis, y_axis = map(_axis, (panel.x, panel.y), spans, domain)
     x_axis |= {"anchor": f"y{number}", "showgrid": panel.grid in ("x", "both")}
     y_axis |= {"anchor": f"x{number}", "showgrid": panel.grid in ("y", "both")}
     if figure.shares_x and place:
@@ -164,7 +170,7 @@ def _add_panel(
         _add_mark(layout, mark, number)
 
 
-def _axis(axis: Axis, domain: Sequence[float]) -> Spec:
+def _axis(axis: Axis, span: Span, domain: Sequence[float]) -> Spec:
     found: Spec = {
         "domain": [round(one, 5) for one in domain],
         "title": {"text": escaped_label(axis.label), "font": {"size": 12}, "standoff": 6},
@@ -176,7 +182,11 @@ def _axis(axis: Axis, domain: Sequence[float]) -> Spec:
         "nticks": 7,
     }
     if axis.scale == "log":
-        found |= {"type": "log", "dtick": "D2", "nticks": 0}
+        found["type"] = "log"
+        if (decades := math.log10(span[1] / span[0])) >= 1.0:
+            found |= {"dtick": "D2" if decades <= MOST_DECADES_OF_DIGITS else 1, "nticks": 0}
+    if axis.is_counted and span[1] - span[0] <= _MOST_COUNTED:
+        found["dtick"] = 1
     if axis.ticks:
         found |= {
             "tickmode": "array",
@@ -184,25 +194,9 @@ def _axis(axis: Axis, domain: Sequence[float]) -> Spec:
             "ticktext": [escaped_label(text) for _, text in axis.ticks],
             "tickfont": {"size": 11},
         }
-    bounds = [axis.low, axis.high]
-    if axis.scale == "log":
-        bounds = [None if one is None else math.log10(one) for one in bounds]
-    if axis.is_reversed:
-        bounds.reverse()
-    if bounds != [None, None]:
-        found["range"] = bounds
-        found["autorange"] = None if None not in bounds else _auto_range(axis, bounds)
-        if found["autorange"] is None:
-            del found["autorange"]
-    elif axis.is_reversed:
-        found["autorange"] = "reversed"
+    ends = [math.log10(one) for one in span] if axis.scale == "log" else list(span)
+    found["range"] = numbers(reversed(ends) if axis.is_reversed else ends)
     return found
-
-
-def _auto_range(axis: Axis, bounds: Sequence[float | None]) -> str:
-    """Name the end that is left to plotly."""
-    free = "min" if bounds[0] is None else "max"
-    return f"{free} reversed" if axis.is_reversed else free
 
 
 def _add_mark(layout: Spec, mark: Mark, number: str) -> None:

@@ -159,21 +159,29 @@ def _boxes_as_path(mark: Boxes) -> Trace:
 @plotly_traces_of.register
 def _(mark: Cells, panel: Panel) -> list[Trace]:
     known = [one for row in mark.values for one in row if one is not None]
+    num = len(mark.kinds)
     trace: Trace = {
         "type": "heatmap",
         "showlegend": False,
-        "x": texts(mark.columns),
-        "y": texts(mark.rows),
+        "x": list(range(len(mark.columns))),
+        "y": list(range(len(mark.rows))),
         "z": [numbers(row) for row in mark.values],
-        "zmin": 0.0,
-        "zmax": mark.most or max(known, default=1.0) or 1.0,
-        "colorscale": [list(stop) for stop in SCALE],
-        "colorbar": {"title": {"text": escaped_label(mark.label), "side": "right"}},
         "xgap": 1,
         "ygap": 1,
         "hoverongaps": False,
     }
-    trace["colorbar"] |= {"thickness": 12, "len": 0.9}
+    if mark.kinds:
+        steps = [
+            [at / num, hue]
+            for place, (_, hue) in enumerate(mark.kinds)
+            for at in (place, place + 1)
+        ]
+        trace |= {"zmin": -0.5, "zmax": num - 0.5, "colorscale": steps, "showscale": False}
+    else:
+        title = {"text": escaped_label(mark.label), "side": "right"}
+        trace |= {"zmin": 0.0, "zmax": mark.most or max(known, default=1.0) or 1.0}
+        trace |= {"colorscale": [list(stop) for stop in SCALE]}
+        trace |= {"colorbar": {"title": title, "thickness": 12, "len": 0.9}}
     if mark.texts:
         trace |= {"text": [texts(row) for row in mark.texts], "texttemplate": "%{text}"}
     if mark.hovers:
@@ -181,7 +189,14 @@ def _(mark: Cells, panel: Panel) -> list[Trace]:
             "hovertext": [texts(row) for row in mark.hovers],
             "hovertemplate": "%{hovertext}<extra></extra>",
         }
-    return [trace]
+    legend = (_legend_entry(name, colour) for name, colour in mark.shown_kinds.items())
+    return [trace, *legend]
+
+
+def _legend_entry(name: str, colour: str) -> Trace:
+    marker = {"symbol": "square", "size": 10, "color": colour}
+    at: Trace = {"type": "scatter", "mode": "markers", "x": [None], "y": [None], "marker": marker}
+    return at | {"name": escaped_label(name)}
 
 
 @plotly_traces_of.register

@@ -1,9 +1,11 @@
 """Heat map of the links: how busy every direction is in an iteration."""
 
+from dataclasses import replace
+
 from des.engine.result import IterationResult
 from des.figures.figure import Figure
 from des.figures.marks import Cells
-from des.figures.panels import Axis, Panel
+from des.figures.panels import Axis, Panel, named_rows
 from des.views.gantt import short_name
 from des.world.topology import Topology
 
@@ -36,10 +38,10 @@ def link_cells(topology: Topology, result: IterationResult) -> Figure:
         texts=tuple(map(tuple, texts)) if num <= _MOST_TEXTS else (),
         hovers=tuple(map(tuple, hovers)),
     )
-    ticks = tuple((float(at), name) for at, name in enumerate(names))
+    senders = named_rows(names)
     panel = Panel(
-        x=Axis(label="to", ticks=ticks),
-        y=Axis(label="from", ticks=ticks, is_reversed=True),
+        x=Axis(label="to", ticks=senders.ticks),
+        y=replace(senders, label="from"),
         marks=(cells,),
         height=min(7.0, 1.2 + 0.34 * num),
         grid="none",

@@ -69,9 +69,7 @@ def _panel(device: DeviceMemory, makespan_s: float) -> Panel:
     marks.append(GuideLine(label="capacity", colour=VERMILION, y=device.capacity_bytes / 1e9))
     return Panel(
         x=Axis(label="time in s", low=0.0, high=makespan_s),
-        y=Axis(
-            label="GB", low=0.0, high=1.08 * max(device.capacity_bytes, device.peak_bytes) / 1e9
-        ),
+        y=Axis(label="GB", low=0.0),
         marks=tuple(marks),
         title=f"{device.domain}, device {device.device}: {device.peak_bytes / 1e9:.3g} of "
         f"{device.capacity_bytes / 1e9:.3g} GB",

@@ -9,9 +9,10 @@ from des.plan.corrections import NO_CORRECTIONS, Corrections
 from des.program.program import Program
 from des.views.gantt import gantt_figure
 from des.views.link_cells import link_cells
+from des.views.map_texts import Places
 from des.views.memory_figure import memory_figure
 from des.views.memory_timeline import memory_timeline
-from des.views.site_map import Places, site_map
+from des.views.site_map import site_map
 from des.world.topology import Topology
 from des.worlds.presets import AWS_REGIONS, EAST_WEST_CLUSTERS
 

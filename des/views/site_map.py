@@ -1,16 +1,18 @@
 """Map of the sites: domains, the links between them, and what a plan puts where."""
 
-from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
 
 from des.engine.result import IterationResult
 from des.figures.figure import Figure
-from des.figures.marks import Arrow, Mark, Points, Text
+from des.figures.marks import Arrow, Mark, Points
 from des.figures.palette import BLUE, GREY, VERMILION
 from des.figures.panels import Axis, Panel
 from des.views.gantt import short_name
+from des.views.map_texts import Places, map_texts
 from des.world.topology import Link, Topology
 
 _MOST_IDLE_LINKS = 60
@@ -19,8 +21,7 @@ _MOST_LATENCY_S = 10.0
 
 _STILL_COLOUR = "#A9A9A9"
 
-Places = Mapping[str, tuple[float, float]]
-"""Longitude and latitude of each domain."""
+_WIDTH_INCHES, _LEAST_INCHES, _MOST_INCHES = 6.3, 1.6, 3.2
 
 
 def site_map(
@@ -62,29 +63,30 @@ def site_map(
             )
             x, y = zip(*(at[one.name] for one in own), strict=True)
             marks.append(Points(label=label, x=x, y=y, colour=colour, size=13.0, hovers=hovers))
-    middle = float(np.mean([y for _, y in at.values()]))
-    for one in topology.domains:
-        held = layers.get(one.name, 0)
-        text = short_name(one.name) + (f", {held} layers" if held else "")
-        own_x, own_y = at[one.name]
-        is_high = own_y >= middle
-        marks.append(
-            Text(x=own_x, y=own_y, text=text, at="top center" if is_high else "bottom center")
-        )
+    names = {
+        one.name: short_name(one.name)
+        + (f", {layers[one.name]} layers" if one.name in layers else "")
+        for one in topology.domains
+    }
+    panel, inches_per_unit = _panel(at, is_earth=places is not None)
+    texts = map_texts(at, names, topology.links, inches_per_unit)
     return Figure(
         name="map",
         title="Sites and links",
+        note=_bandwidth_note(topology.links),
         seen=_sentence(topology, layers, result),
-        panels=(_panel(tuple(marks), at, is_earth=places is not None),),
+        panels=(replace(panel, marks=(*marks, *texts)),),
     )
 
 
-def _panel(marks: tuple[Mark, ...], at: Places, *, is_earth: bool) -> Panel:
-    axes = []
+def _panel(at: Places, *, is_earth: bool) -> tuple[Panel, float]:
+    """Panel without marks, and its scale on paper, as wide or as high as there is room."""
+    axes, spans = [], []
     for own, label in zip(
         zip(*at.values(), strict=True), ("longitude [°]", "latitude [°]"), strict=True
     ):
         room = 0.25 * (max(own) - min(own)) or 1.0
+        spans.append(max(own) - min(own) + 2.0 * room)
         axes.append(
             Axis(
                 label=label if is_earth else "",
@@ -94,7 +96,17 @@ def _panel(marks: tuple[Mark, ...], at: Places, *, is_earth: bool) -> Panel:
             )
         )
     grid: Literal["both", "none"] = "both" if is_earth else "none"
-    return Panel(x=axes[0], y=axes[1], marks=marks, height=3.2, has_equal_scales=True, grid=grid)
+    height = min(_MOST_INCHES, max(_LEAST_INCHES, _WIDTH_INCHES * spans[1] / spans[0]))
+    panel = Panel(x=axes[0], y=axes[1], marks=(), height=height, has_equal_scales=True, grid=grid)
+    return panel, min(_WIDTH_INCHES / spans[0], height / spans[1])
+
+
+def _bandwidth_note(links: Sequence[Link]) -> str:
+    gbits = sorted(link.bandwidth_bytes_per_s * 8e-9 for link in links)
+    if not gbits:
+        return ""
+    ends = dict.fromkeys(f"{one:.3g}" for one in (gbits[0], gbits[-1]))
+    return f"links of {' to '.join(ends)} Gbit/s"
 
 
 def scaled_places(topology: Topology) -> dict[str, tuple[float, float]]:

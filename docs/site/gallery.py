@@ -1,19 +1,26 @@
-"""Gallery of the site: pictures that our own commands draw while the site is built."""
+"""Gallery of the site: pictures that our own commands draw while the site is built.
 
+``python -m docs.site.gallery --out FOLDER`` draws them all, without the site.
+"""
+
+import argparse
 import shlex
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
 from textwrap import indent
 
+import yaml
+
 from scenarios.entry.command import main as eastwest
 
 _HEAD = "Gallery\n=======\n\n"
 _ABOUT = """Each picture is drawn by the command below it, while these pages are made.
 ``--figures pdf`` writes it as PDF, for a paper; ``report.html`` in the same folder has it with
-zoom.
+zoom. Measurements are small here, to be quick; their pages have those that figures are from.
 
 """
 
@@ -27,55 +34,24 @@ class GalleryPicture:
     file: str
     seen: str
 
+    @property
+    def place(self) -> str:
+        """Folder or file that the command writes, of those in ``runs``."""
+        return next(word for word in shlex.split(self.command) if word.startswith("runs/"))
 
-_WORLD = "--network east_central_west"
-PICTURES = (
-    GalleryPicture(
-        title="One iteration",
-        command="eastwest simulate --figures svg --out runs/iteration",
-        file="gantt.svg",
-        seen="Stages over time: forward and backward passes of 32 microbatches, and transfers "
-        "between three data centres.",
-    ),
-    GalleryPicture(
-        title="Sites and links",
-        command="eastwest simulate --figures svg --out runs/iteration",
-        file="map.svg",
-        seen="Three sites, and the bandwidth of the links between them.",
-    ),
-    GalleryPicture(
-        title="Busy links",
-        command="eastwest simulate --figures svg --out runs/iteration",
-        file="links.svg",
-        seen="Share of the iteration in which each link carries bytes, by sender and receiver.",
-    ),
-    GalleryPicture(
-        title="Memory over time",
-        command="eastwest simulate --figures svg --out runs/iteration",
-        file="memory.svg",
-        seen="Memory of each domain during the iteration, under its capacity.",
-    ),
-    GalleryPicture(
-        title="Without bubbles",
-        command="eastwest simulate --schedule zb_h1 --figures svg --out runs/zb_h1",
-        file="gantt.svg",
-        seen="The same iteration under ZB-H1: weight gradients fill the end of the pipeline.",
-    ),
-    GalleryPicture(
-        title="Kinds of plans",
-        command=f"eastwest decide {_WORLD} --trainer ideal --figures svg "
-        "--report runs/decision/page.html",
-        file="page_kinds.svg",
-        seen="The best plan of each kind, by the time of a step.",
-    ),
-    GalleryPicture(
-        title="A run on moving links",
-        command="eastwest run --epochs 6 --figures svg --out runs/moving",
-        file="training_run.svg",
-        seen="Time of each iteration while links move.",
-    ),
-)
-"""Pictures of the gallery; those of one command stand next to each other."""
+
+def _read(path: Path) -> tuple[tuple[GalleryPicture, ...], dict[str, list[str]]]:
+    table = yaml.safe_load(path.read_text("utf-8"))
+    drawn = (
+        GalleryPicture(command=row["command"], **picture)
+        for row in table["drawn"]
+        for picture in row["pictures"]
+    )
+    return tuple(drawn), table["longer"]
+
+
+PICTURES, LONGER = _read(Path(__file__).with_name("gallery.yaml"))
+"""Pictures of the gallery, those of one command next to each other; names of others by command."""
 
 
 def without_pictures() -> str:
@@ -91,24 +67,24 @@ def gallery_page(folder: Path) -> str:
     RuntimeError
         If a command does not end with exit code 0, or its picture is not there.
     """
-    return "".join([_HEAD, _ABOUT, *_parts(folder)])
+    longer = "".join(f"- ``{command}``: {', '.join(names)}\n" for command, names in LONGER.items())
+    others = "Others\n------\n\nDrawn by commands that take longer or need a browser:\n\n"
+    return "".join([_HEAD, _ABOUT, *_parts(folder), others, longer])
 
 
 def _parts(folder: Path) -> Iterator[str]:
     run = set[str]()
     for picture in PICTURES:
-        words = shlex.split(picture.command)[1:]
-        flag = "--report" if "--report" in words else "--out"
-        place = words.index(flag) + 1
-        out = folder / Path(words[place]).relative_to("runs")
+        out = folder / Path(picture.place).relative_to("runs")
         if picture.command not in run:
             out.parent.mkdir(parents=True, exist_ok=True)
+            words = shlex.split(picture.command.replace(picture.place, shlex.quote(str(out))))
             with redirect_stdout(StringIO()):
-                code = eastwest([*words[:place], str(out), *words[place + 1 :]])
+                code = eastwest(words[1:])
             if code != 0:
                 raise RuntimeError(f"gallery: {picture.command}: exit code {code}")
             run.add(picture.command)
-        path = (out.parent if flag == "--report" else out) / picture.file
+        path = (out.parent if out.suffix else out) / picture.file
         if not path.is_file():
             raise RuntimeError(f"gallery: {picture.command}: wrote no {picture.file}")
         yield _shown(picture, path.relative_to(folder.parent))
@@ -119,3 +95,18 @@ def _shown(picture: GalleryPicture, path: Path) -> str:
     image = f".. image:: {path.as_posix()}\n   :alt: {picture.seen}\n"
     command = f".. code-block:: sh\n\n{indent(picture.command, '   ')}\n"
     return f"{picture.title}\n{line}\n\n{picture.seen}\n\n{image}\n{command}\n"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Draw all pictures and write their page beside them."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--out", type=Path, default=Path("build/gallery"), help="folder")
+    flags = parser.parse_args(argv)
+    flags.out.mkdir(parents=True, exist_ok=True)
+    (flags.out / "gallery.rst").write_text(gallery_page(flags.out / "pictures"), "utf-8")
+    sys.stdout.write(f"gallery: {flags.out}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -67,7 +67,7 @@ def run(config: CapacityConfig) -> int:
     ]
     DOCUMENT.add(rows=rows)
     if config.out is not None:
-        _write(config, config.out, choice, rows, _picture(found, best, config))
+        _write(config, config.out, choice, rows, capacity_figure(found, best, config.attainment))
     return 0
 
 
@@ -136,7 +136,11 @@ def pareto(found: Sequence[Capacity]) -> list[Capacity]:
     return best
 
 
-def _picture(found: Sequence[Capacity], best: Sequence[Capacity], config: CapacityConfig) -> Figure:
+def capacity_figure(
+    found: Sequence[Capacity], best: Sequence[Capacity], attainment: float
+) -> Figure:
+    """Return the most load of each fleet over its cost, and the front."""
+
     def points(label: str, some: Sequence[Capacity], colour: str) -> Points:
         return Points(
             label=label,
@@ -157,7 +161,7 @@ def _picture(found: Sequence[Capacity], best: Sequence[Capacity], config: Capaci
     )
     return Figure(
         name="capacity",
-        title=f"Load within the SLO for {config.attainment:.0%} of the requests",
+        title=f"Load within the SLO for {attainment:.0%} of the requests",
         seen=f"Most requests per second of {len(reached)} fleets over their cost per hour.",
         panels=(
             Panel(

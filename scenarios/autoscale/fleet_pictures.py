@@ -36,7 +36,11 @@ def sizes_figure(histories: Mapping[str, History]) -> Figure:
         seen=f"Requests per second, and instances over time under {', '.join(histories)}.",
         panels=(
             Panel(x=Axis(), y=Axis(label="requests/s", low=0.0), marks=(load,), height=1.4),
-            Panel(x=Axis(label="time [s]"), y=Axis(label="instances", low=0.0), marks=sizes),
+            Panel(
+                x=Axis(label="time [s]"),
+                y=Axis(label="instances", low=0.0, is_counted=True),
+                marks=sizes,
+            ),
         ),
         width=8.0,
         shares_x=True,
@@ -67,7 +71,7 @@ def instances_figure(name: str, history: History) -> Figure:
         panels=(
             Panel(
                 x=Axis(label="time [s]"),
-                y=Axis(label="instance"),
+                y=Axis(label="instance", is_counted=True),
                 marks=tuple(marks),
                 height=1.2 + min(0.18 * num, 12.0),
                 grid="x",

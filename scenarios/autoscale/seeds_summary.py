@@ -15,6 +15,9 @@ from scenarios.frame.statistics import mean_and_interval
 
 Row = Mapping[str, object]
 
+_MOST_RULES = 4
+"""Rules whose levels are drawn; more make a picture of lines that lie on each other."""
+
 
 def summarised(folder: Path) -> tuple[list[str], Figure]:
     """Lines over all seeds and days, and the picture of the curves.
@@ -50,7 +53,7 @@ def summarised(folder: Path) -> tuple[list[str], Figure]:
     curves = {name: _rows(folder / f"curve-{name}.csv") for name in names}
     levels = {name: _mean(every, name) for name in RULES}
     best_first = dict(sorted(levels.items(), key=lambda each: -each[1]))
-    return lines, _picture(curves, best_first)
+    return lines, curves_figure(curves, best_first)
 
 
 def _rows(path: Path) -> list[Row]:
@@ -72,7 +75,9 @@ def _same_day(rows: Sequence[Row], row: Row, policy: str) -> Row:
     return next(each for each in rows if each["day"] == row["day"] and each["policy"] == policy)
 
 
-def _picture(curves: Mapping[str, Sequence[Row]], levels: Mapping[str, float]) -> Figure:
+def curves_figure(curves: Mapping[str, Sequence[Row]], levels: Mapping[str, float]) -> Figure:
+    """Return the curves of trainings, and as broken lines the levels of the best rules."""
+    drawn = dict(list(levels.items())[:_MOST_RULES])
     marks = [
         Line(
             label=f"seed {name}",
@@ -89,16 +94,17 @@ def _picture(curves: Mapping[str, Sequence[Row]], levels: Mapping[str, float]) -
             label=name,
             x=(0.0, last),
             y=(level, level),
-            colour=COLOURS[number % len(COLOURS)],
-            dash="dash" if number < len(COLOURS) else "dot",
+            colour=COLOURS[(len(curves) + number) % len(COLOURS)],
+            dash="dash",
             width=0.8,
         )
-        for number, (name, level) in enumerate(levels.items())
+        for number, (name, level) in enumerate(drawn.items())
     ]
+    rest = f"; the other {len(levels) - len(drawn)} are below" if len(levels) > len(drawn) else ""
     return Figure(
         name="autoscale_curves",
         title="Training of the autoscaler",
         seen=f"Mean reward of a decision over training, {len(curves)} seeds, with exploration; "
-        f"in broken lines all rules on unseen days, the best first.",
+        f"in broken lines the best rules on unseen days{rest}.",
         panels=(Panel(x=Axis(label="decisions"), y=Axis(label="mean reward"), marks=tuple(marks)),),
     )

@@ -21,6 +21,7 @@ from scenarios.devices.placement_flags import (
 
 with lazy_imports(__name__):
     from agents.devices import placement_rules
+    from des.figures import paper
     from scenarios.devices import compare_picture
     from scenarios.frame import writing
 
@@ -68,7 +69,7 @@ def run(config: Config) -> int:
     if config.out is not None:
         files = {
             "table.csv": _csv(found).encode(),
-            "picture.png": compare_picture.rules_picture(found, title),
+            "picture.png": paper.image_bytes(compare_picture.rules_figure(found, title)),
         }
         writing.write_files(config.out, files)
     return 0

@@ -21,6 +21,7 @@ with lazy_imports(__name__):
     from des.costs import device_collectives, device_groups
     from des.devices import figures_file
     from des.devices.link_figures import DeviceFigures, NetworkConstants
+    from des.figures import paper
     from scenarios.devices import estimate_picture
 
 EXAMPLES = """\
@@ -93,9 +94,8 @@ def run(config: Config) -> int:
         for size in sizes
     ]
     if config.plot is not None:
-        write_atomically(
-            config.plot, estimate_picture.times_picture(config.collective, group, sizes)
-        )
+        figure = estimate_picture.times_figure(config.collective, group, sizes)
+        write_atomically(config.plot, paper.image_bytes(figure))
     if config.json:
         sys.stdout.write(f"{json.dumps(_facts(group, found))}\n")
     else:

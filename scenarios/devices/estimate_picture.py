@@ -10,8 +10,10 @@ from calibration.measured.collective_table import (
 )
 from des.costs.device_collectives import Collective, all_reduce_time, collective_time
 from des.costs.device_groups import DeviceGroup
-from des.figures.palette import COLOURS, INK
-from scenarios.frame.drawings import laid_out, new_figure, png_bytes
+from des.figures.figure import Figure
+from des.figures.marks import Line, Points
+from des.figures.palette import INK, colour
+from des.figures.panels import Axis, Panel
 
 _LEAST_BYTES, _MOST_BYTES = 2.0**12, 2.0**30
 
@@ -35,8 +37,8 @@ def measured_cells(group: DeviceGroup) -> list[CollectiveCell]:
     return found
 
 
-def times_picture(collective: Collective, group: DeviceGroup, sizes: list[float]) -> bytes:
-    """Draw the times of all algorithms, and cells that were measured, as a PNG."""
+def times_figure(collective: Collective, group: DeviceGroup, sizes: list[float]) -> Figure:
+    """Return the times of all algorithms, and cells that were measured, over sizes."""
     cells = measured_cells(group) if collective == "all_reduce" else []
     shown = [*sizes, *(float(cell.payload_bytes) for cell in cells)]
     least, most = min([_LEAST_BYTES, *shown]), max([_MOST_BYTES, *shown])
@@ -45,35 +47,35 @@ def times_picture(collective: Collective, group: DeviceGroup, sizes: list[float]
         times = [all_reduce_time(group, payload) for payload in payloads]
     else:
         times = [collective_time(group, collective, payload) for payload in payloads]
-    figure = new_figure(width_inches=6.5, height_inches=4.0)
-    axes = figure.subplots()
-    for name, colour in zip(times[0].times_s, COLOURS, strict=False):
-        axes.plot(
-            payloads,
-            [1e3 * each.times_s[name] for each in times],
-            color=colour,
-            linewidth=2.0 if name == times[-1].algorithm else 1.0,
+    curves = [
+        Line(
             label=name,
+            x=tuple(payloads),
+            y=tuple(1e3 * each.times_s[name] for each in times),
+            colour=colour(place),
+            width=2.0 if name == times[-1].algorithm else 1.0,
         )
-    if cells:
-        axes.scatter(
-            [cell.payload_bytes for cell in cells],
-            [1e3 * cell.time_s for cell in cells],
-            color=INK,
-            s=22,
-            zorder=3,
-            label="measured",
-        )
-    axes.set_xscale("log", base=2)
-    axes.set_yscale("log")
-    axes.set_xlabel("buffer [bytes]", color=INK)
-    axes.set_ylabel("time [ms]", color=INK)
-    server, places = group.parts[0]
-    axes.set_title(
-        f"{collective}, {len(places)} GPUs of {server.name} x {len(group.parts)}",
-        color=INK,
-        fontsize="medium",
+        for place, name in enumerate(times[0].times_s)
+    ]
+    measured = Points(
+        label="measured",
+        x=tuple(float(cell.payload_bytes) for cell in cells),
+        y=tuple(1e3 * cell.time_s for cell in cells),
+        colour=INK,
+        size=4.0,
     )
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False)
-    return png_bytes(laid_out(figure))
+    server, places = group.parts[0]
+    return Figure(
+        name="times",
+        title=f"{collective}, {len(places)} GPUs of {server.name} x {len(group.parts)}",
+        seen=f"Times of {len(curves)} algorithms by size of the buffer, and {len(cells)} measured.",
+        panels=(
+            Panel(
+                x=Axis(label="buffer [bytes]", scale="log"),
+                y=Axis(label="time [ms]", scale="log"),
+                marks=(*curves, *([measured] if cells else ())),
+                height=3.0,
+                grid="both",
+            ),
+        ),
+    )

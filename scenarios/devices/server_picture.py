@@ -1,25 +1,21 @@
 """Picture of a server: its matrix in colours of closeness, NUMA nodes at the side."""
 
-import io
 from pathlib import Path
-
-import matplotlib as mpl
-from matplotlib.axes import Axes
-from matplotlib.colors import ListedColormap
-from matplotlib.figure import Figure
-from matplotlib.patches import Patch
 
 from des.base.command import UsageError
 from des.devices.closeness import RELATIONS, distance
 from des.devices.server import Server
+from des.figures.figure import Figure
+from des.figures.marks import Cells, GuideLine
 from des.figures.palette import INK
-from scenarios.frame.drawings import laid_out, new_figure, png_bytes
+from des.figures.panels import Axis, Panel, named_rows
+from des.figures.paper import FORMATS
 
 _COLOURS = ("#FFFFFF", "#6BAED6", "#A6DBA0", "#D9F0D3", "#FFF7BC", "#FEE391", "#FDAE6B")
 """Colours by relation: the device itself, NVLink blue, then PIX green to SYS orange."""
 
 _INCHES_PER_DEVICE = 0.42
-_FORMATS = (".png", ".svg")
+_FORMATS = tuple(f".{one}" for one in FORMATS if one != "pdf")
 
 
 def check_picture_name(path: Path) -> None:
@@ -28,51 +24,35 @@ def check_picture_name(path: Path) -> None:
         raise UsageError(f"--picture {path}: must end with {' or '.join(_FORMATS)}")
 
 
-def picture_of(server: Server, suffix: str) -> bytes:
-    """Draw a server; the same server gives the same bytes on the same installation."""
-    figure = _figure(server)
-    if suffix == ".png":
-        return png_bytes(figure)
-    content = io.BytesIO()
-    with mpl.rc_context({"svg.hashsalt": "server"}):
-        figure.savefig(content, format="svg", metadata={"Date": None, "Creator": None})
-    return content.getvalue()
-
-
-def _figure(server: Server) -> Figure:
-    side = 2.5 + _INCHES_PER_DEVICE * len(server.device_names)
-    figure = new_figure(width_inches=side + 1.0, height_inches=side)
-    axes = figure.subplots()
-    ranks = [[distance(token) for token in row] for row in server.tokens]
-    axes.imshow(ranks, cmap=ListedColormap(_COLOURS), vmin=-0.5, vmax=len(_COLOURS) - 0.5)
-    for one, row in enumerate(server.tokens):
-        for other, token in enumerate(row):
-            axes.annotate(token, (other, one), ha="center", va="center", fontsize=7.5, color=INK)
-    _label(axes, server)
-    used = sorted({rank for row in ranks for rank in row} - {0})
-    axes.legend(
-        handles=[Patch(color=_COLOURS[rank], label=RELATIONS[rank]) for rank in used],
-        loc="upper left",
-        bbox_to_anchor=(1.01, 1.0),
-        frameon=False,
-        fontsize=8,
-    )
-    axes.set_title(Path(server.name).name, color=INK, fontsize=10)
-    return laid_out(figure)
-
-
-def _label(axes: Axes, server: Server) -> None:
-    """Name devices on both axes, GPUs with their NUMA nodes, and part GPUs from cards."""
-    nodes = [
+def server_figure(server: Server) -> Figure:
+    """Return the matrix of a server: a row and a column for each GPU and card."""
+    names = (*server.device_names,)
+    rows = [
         f"{gpu.name} (node {','.join(map(str, gpu.numa_nodes))})" if gpu.numa_nodes else gpu.name
         for gpu in server.gpus
-    ]
-    rows = [*nodes, *(card.name for card in server.nics)]
-    axes.set_yticks(range(len(rows)), rows, fontsize=7)
-    axes.set_xticks(range(len(rows)), server.device_names, fontsize=7, rotation=90)
-    axes.xaxis.tick_top()
-    axes.tick_params(length=0, colors=INK)
-    axes.spines[:].set_visible(False)
-    if server.nics:
-        axes.axhline(server.num_gpus - 0.5, color=INK, linewidth=0.8)
-        axes.axvline(server.num_gpus - 0.5, color=INK, linewidth=0.8)
+    ] + [card.name for card in server.nics]
+    cells = Cells(
+        label="",
+        rows=tuple(rows),
+        columns=names,
+        values=tuple(tuple(map(distance, row)) for row in server.tokens),
+        texts=tuple(map(tuple, server.tokens)),
+        kinds=tuple(zip(RELATIONS, _COLOURS, strict=True)),
+    )
+    at = server.num_gpus - 0.5
+    borders = (GuideLine(label="", colour=INK, x=at), GuideLine(label="", colour=INK, y=at))
+    side = _INCHES_PER_DEVICE * len(rows)
+    panel = Panel(
+        x=Axis(ticks=tuple((float(place), name) for place, name in enumerate(names))),
+        y=named_rows(rows),
+        marks=(cells, *(borders if server.nics else ())),
+        height=max(1.5, side),
+        grid="none",
+    )
+    return Figure(
+        name="server",
+        title=Path(server.name).name,
+        seen=f"Closeness of {len(names)} devices, GPUs before network cards.",
+        panels=(panel,),
+        width=max(4.0, side + 2.0),
+    )

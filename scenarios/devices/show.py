@@ -15,6 +15,7 @@ from scenarios.devices.server_tree import tree_text
 from scenarios.devices.sources import ServerFlags, read_source
 
 with lazy_imports(__name__):
+    from des.figures import paper
     from scenarios.devices import server_picture
 
 EXAMPLES = """\
@@ -41,8 +42,9 @@ def run(config: Config) -> int:
     """Print the server, and write its picture."""
     if config.picture is not None:
         server_picture.check_picture_name(config.picture)
-        content = server_picture.picture_of(read_source(config)[0], config.picture.suffix)
-        write_atomically(config.picture, content)
+        figure = server_picture.server_figure(read_source(config)[0])
+        ending = config.picture.suffix.removeprefix(".")
+        write_atomically(config.picture, paper.image_bytes(figure, ending))
     if config.json:
         sys.stdout.write(f"{json.dumps(facts_of(*read_source(config)))}\n")
         return 0

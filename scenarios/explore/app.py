@@ -36,6 +36,7 @@ _STYLE = """
 .controls > * { display: block; margin-bottom: 0.8rem; }
 .controls input { width: 100%; font: inherit; color: var(--ink); background: var(--paper); }
 button { font: inherit; padding: 0.3rem 0.8rem; margin: 0 0.5rem 0.5rem 0; }
+#planners td:last-child { white-space: normal; overflow-wrap: anywhere; text-align: left; }
 @media (max-width: 900px) { .explorer, .figures { grid-template-columns: minmax(0, 1fr); } }
 """
 

@@ -86,5 +86,8 @@ def _panel(table: pd.DataFrame, column: str, label: str) -> Panel:
             )
         )
     return Panel(
-        x=Axis(label="microbatches"), y=Axis(label=label, low=0.0), marks=tuple(lines), grid="both"
+        x=Axis(label="microbatches", is_counted=True),
+        y=Axis(label=label, low=0.0),
+        marks=tuple(lines),
+        grid="both",
     )

@@ -15,8 +15,8 @@ from agents.trainers.ideal import IDEAL
 from des import Topology
 from des.figures.figure import Figure
 from des.figures.marks import Cells, Line
-from des.figures.palette import colour
-from des.figures.panels import Axis, Panel
+from des.figures.palette import colour, tint
+from des.figures.panels import Axis, Panel, named_rows
 from scenarios.explore.scene import Scene, Settings, scene_of
 
 FACTORS = tuple(float(factor) for factor in 2.0 ** np.arange(-4.0, 4.5, 0.5))
@@ -115,34 +115,32 @@ def family_map(
     Of families that leave the training unchanged and of those that do not; no price in tokens is
     charged.
     """
-    names = list(get_args(PlanKind))
+    names: list[str] = list(get_args(PlanKind))
     places: list[tuple[float | None, ...]] = []
     texts: list[tuple[str, ...]] = []
     gbits: list[float] = []
     for count in num_sequences:
         sweep = bandwidth_sweep(scene_of(replace(settings, num_sequences=count)), factors=factors)
-        winners = [str(one) for one in sweep.winners()]
-        places.append(tuple(float(1 + names.index(one)) for one in winners))
+        winners = list(sweep.winners())
+        places.append(tuple(float(names.index(one)) for one in winners))
         texts.append(tuple(one.replace("_", " ") for one in winners))
         gbits = [sweep.gbit_per_s(factor) for factor in factors]
     rows = tuple(f"{count * settings.sequence_length / 1e6:.3g} M" for count in num_sequences)
     columns = tuple(f"{gbit:.3g}" for gbit in gbits)
     cells = Cells(
-        label="family",
+        label="",
         rows=rows,
         columns=columns,
         values=tuple(places),
         texts=tuple(texts),
-        most=6.0,
+        kinds=tuple(
+            (one.replace("_", " "), tint(colour(place))) for place, one in enumerate(names)
+        ),
     )
     ticks = tuple((float(at), name) for at, name in enumerate(columns))
     panel = Panel(
         x=Axis(label="bandwidth of the slowest link [Gbit/s]", ticks=ticks),
-        y=Axis(
-            label="tokens a step",
-            ticks=tuple((float(at), name) for at, name in enumerate(rows)),
-            is_reversed=True,
-        ),
+        y=replace(named_rows(rows), label="tokens a step"),
         marks=(cells,),
         height=0.8 + 0.5 * len(rows),
         grid="none",

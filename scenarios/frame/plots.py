@@ -9,7 +9,7 @@ import pandas as pd
 from des.figures.figure import Figure
 from des.figures.marks import GuideLine, Line, Points, Symbol
 from des.figures.palette import BLUE, COLOURS, INK, SKY
-from des.figures.panels import Axis, Panel
+from des.figures.panels import Axis, Panel, named_rows
 from scenarios.frame.statistics import mean_and_interval
 
 LOG_SCALE_FROM = 10.0  # a linear axis hides the small one of two times this far apart
@@ -89,7 +89,8 @@ def seed_curves(logs: Mapping[str, pd.DataFrame], *, title: str) -> Figure:
     ends = []
     for column, label in _CURVES.items():
         curves = np.stack([log[column].to_numpy(dtype=float) for log in cut])
-        panels.append(_seed_panel(steps, curves, label))
+        x = Axis(label="environment steps")
+        panels.append(Panel(x=x, y=Axis(label=label), marks=seed_lines(steps, curves)))
         last = mean_and_interval(curves[:, -1])
         ends.append(f"{label} {last.mean:.4g} ± {last.half_width:.2g}")
     return Figure(
@@ -108,7 +109,8 @@ _CURVES = {
 }
 
 
-def _seed_panel(steps: tuple[float, ...], curves: np.ndarray, label: str) -> Panel:
+def seed_lines(steps: tuple[float, ...], curves: np.ndarray) -> tuple[Line, ...]:
+    """Return the curve of each seed and their mean with its 95 % band; (seeds, steps)."""
     mean = curves.mean(axis=0)
     half = np.zeros_like(mean)
     if len(curves) > 1:
@@ -125,7 +127,7 @@ def _seed_panel(steps: tuple[float, ...], curves: np.ndarray, label: str) -> Pan
         high=tuple((mean + half).tolist()),
         colour=BLUE,
     )
-    return Panel(x=Axis(label="environment steps"), y=Axis(label=label), marks=(*seeds, middle))
+    return (*seeds, middle)
 
 
 def comparison_bars(evaluation: pd.DataFrame) -> Figure:
@@ -174,10 +176,9 @@ def interval_figure(
         f"{group}: {mean:.4g}" + ("" if math.isnan(half) else f" ± {half:.2g}")
         for group, mean, half in zip(order, means, halves, strict=True)
     ]
-    ticks = tuple((float(place), group) for place, group in enumerate(order))
     panel = Panel(
-        x=Axis(label=label, low=min(0.0, *x)),
-        y=Axis(ticks=ticks, low=-0.5, high=len(order) - 0.5, is_reversed=True),
+        x=Axis(label=label, low=0.0),
+        y=named_rows(order),
         marks=(
             Points(label=points, x=tuple(x), y=tuple(y), colour=BLUE, size=4.0, hovers=(*hovers,)),
             Points(

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
     from pandas.core.groupby import SeriesGroupBy
 
+_MOST_COLUMNS = 12
+"""Columns of a table that fit on a page of 1280 pixels."""
+
 
 def rows_report(
     config: DataclassInstance,
@@ -87,11 +90,16 @@ def group_values(groups: SeriesGroupBy[Any, Any]) -> dict[str, np.ndarray]:
 def frame_table(title: str, frame: pd.DataFrame) -> PageTable:
     """Return a frame as a table of a page, numbers to four digits.
 
+    A wide one of few rows is turned, as a page is too narrow for it.
+
     Examples
     --------
     >>> frame_table("Waits", pd.DataFrame({"queue": ["M/M/1"], "wait": [0.428571]})).rows
     (('M/M/1', '0.4286'),)
     """
+    if len(frame.columns) > _MOST_COLUMNS and len(frame) < len(frame.columns):
+        first = str(frame.columns[0])
+        frame = frame.astype(object).set_index(first).T.rename_axis(first).reset_index()
     return PageTable(
         title=title,
         head=tuple(map(str, frame.columns)),

@@ -2,14 +2,14 @@
 
 import math
 from collections.abc import Hashable, Iterable, Sequence
-from typing import TypedDict, Unpack
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 
 from des.cluster.domain_loads import domain_loads
 from des.figures.figure import Figure
-from des.figures.marks import Boxes, Line, Symbol
+from des.figures.marks import Boxes, Line
 from des.figures.palette import COLOURS
 from des.figures.panels import Axis, Panel
 from scenarios.job_queue.job_pricing import queue_nodes
@@ -20,13 +20,6 @@ from scenarios.measure.compare.bootstrap import paired_bootstrap
 from scenarios.run.queue_loads import LOAD_COLUMNS
 
 _MOST_NODES = 64
-
-
-class _LineStyle(TypedDict, total=False):
-    low: tuple[float, ...]
-    high: tuple[float, ...]
-    is_step: bool
-    symbol: Symbol
 
 
 def results_frame(results: Sequence[QueueRun], gpu_hour_usd: float) -> pd.DataFrame:
@@ -151,7 +144,7 @@ def cdf_figure(jobs: pd.DataFrame) -> Figure:
     for place, (scheduler, own) in enumerate(shown.groupby("scheduler", sort=False)):
         times_s = np.sort(own["jct_s"].to_numpy())
         shares = np.arange(1, len(times_s) + 1) / len(times_s)
-        lines.append(_line(scheduler, times_s, shares, place, is_step=True))
+        lines.append(replace(_line(scheduler, times_s, shares, place), is_step=True))
     return Figure(
         name="jct_cdf",
         title="Times from arrival to end",
@@ -172,12 +165,9 @@ def load_figure(results: pd.DataFrame) -> Figure:
     for place, (scheduler, own) in enumerate(results.groupby("scheduler", sort=False)):
         by_load = own.groupby("load")["jct_mean_s"]
         mean, low, high = by_load.mean(), by_load.min(), by_load.max()
-        style: _LineStyle = {
-            "low": tuple(low.tolist()),
-            "high": tuple(high.tolist()),
-            "symbol": "circle",
-        }
-        lines.append(_line(scheduler, mean.index, mean, place, **style))
+        line = _line(scheduler, mean.index, mean, place)
+        ends = tuple(low.tolist()), tuple(high.tolist())
+        lines.append(replace(line, symbol="circle", low=ends[0], high=ends[1]))
     return Figure(
         name="jct_by_load",
         title="Mean time by load",
@@ -202,15 +192,21 @@ def demand_figure(results: Sequence[QueueRun]) -> Figure:
             np.array(column, dtype=float) for column in zip(*result.demand, strict=True)
         )
         scheduler = result.combination.scheduler
-        wanted.append(_line(scheduler, times_s / 3600.0, demand, place, is_step=True))
-        free.append(_line(scheduler, times_s / 3600.0, num_free, place, is_step=True))
+        wanted.append(replace(_line(scheduler, times_s / 3600.0, demand, place), is_step=True))
+        free.append(replace(_line(scheduler, times_s / 3600.0, num_free, place), is_step=True))
     return Figure(
         name="gpu_demand",
         title="GPUs wanted and free",
         seen="GPUs that jobs in the cluster want, and GPUs that are free, over time; first seed.",
         panels=(
-            Panel(x=Axis(), y=Axis(label="GPUs wanted", low=0.0), marks=tuple(wanted)),
-            Panel(x=Axis(label="time [h]"), y=Axis(label="GPUs free", low=0.0), marks=tuple(free)),
+            Panel(
+                x=Axis(), y=Axis(label="GPUs wanted", low=0.0, is_counted=True), marks=tuple(wanted)
+            ),
+            Panel(
+                x=Axis(label="time [h]"),
+                y=Axis(label="GPUs free", low=0.0, is_counted=True),
+                marks=tuple(free),
+            ),
         ),
         shares_x=True,
     )
@@ -234,7 +230,7 @@ def nodes_figure(results: Sequence[QueueRun]) -> Figure:
             if (own := [stay for stay in stays if stay.job_id % len(COLOURS) == place])
         ]
         title = result.combination.scheduler
-        x, y = Axis(label="time [h]"), Axis(label="node")
+        x, y = Axis(label="time [h]"), Axis(label="node", is_counted=True)
         panels.append(Panel(x=x, y=y, title=title, marks=tuple(marks), height=2.2))
     return Figure(
         name="nodes",
@@ -245,20 +241,12 @@ def nodes_figure(results: Sequence[QueueRun]) -> Figure:
     )
 
 
-def _line(
-    scheduler: Hashable,
-    x: Iterable[float],
-    y: Iterable[float],
-    place: int,
-    **style: Unpack[_LineStyle],
-) -> Line:
-    colour = COLOURS[place % len(COLOURS)]
+def _line(scheduler: Hashable, x: Iterable[float], y: Iterable[float], place: int) -> Line:
     return Line(
         label=str(scheduler),
         x=tuple(map(float, x)),
         y=tuple(map(float, y)),
-        colour=colour,
-        **style,
+        colour=COLOURS[place % len(COLOURS)],
     )
 
 

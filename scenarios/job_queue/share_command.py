@@ -99,7 +99,8 @@ def _measured(config: Config) -> tuple[pd.DataFrame, list[str]]:
     ]
 
 
-def _report(config: Config, jobs: pd.DataFrame, lines: Sequence[str]) -> Report:
+def share_errors_figure(jobs: pd.DataFrame, said: str) -> Figure:
+    """Return the error of each job by shares over how much slower than alone it is."""
     points = Points(
         label="each job",
         x=tuple(jobs["times_slower_than_alone"]),
@@ -107,12 +108,15 @@ def _report(config: Config, jobs: pd.DataFrame, lines: Sequence[str]) -> Report:
         colour=BLUE,
     )
     axes = Axis(label="true time over that of the job alone"), Axis(label="error by shares [%]")
-    figure = Figure(
+    return Figure(
         name="share_errors",
         title="Error of job times by shares of links",
-        seen=f"Errors of {len(jobs)} jobs over how much their links slow them: {lines[1]}.",
+        seen=f"Errors of {len(jobs)} jobs over how much their links slow them: {said}.",
         panels=(Panel(x=axes[0], y=axes[1], marks=(points,)),),
     )
+
+
+def _report(config: Config, jobs: pd.DataFrame, lines: Sequence[str]) -> Report:
     described = jobs.describe().rename_axis("figure").reset_index()
     return rows_report.rows_report(
         config,
@@ -121,5 +125,5 @@ def _report(config: Config, jobs: pd.DataFrame, lines: Sequence[str]) -> Report:
         question="How far off are the times of jobs that share links by shares?",
         answer=". ".join(lines) + ".",
         tables={"Jobs": described},
-        figures=[figure],
+        figures=[share_errors_figure(jobs, lines[1])],
     )

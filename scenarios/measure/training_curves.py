@@ -14,8 +14,6 @@ from des.base.document import DOCUMENT
 from des.base.flags import JsonFlag, option, parse
 from des.base.lazy import lazy_imports
 from des.figures.figure import Figure
-from des.figures.marks import Line
-from des.figures.palette import BLUE, SKY
 from des.figures.panels import Axis, Panel
 from scenarios.frame.files import write_bytes
 
@@ -24,7 +22,7 @@ with lazy_imports(__name__):
 
     from agents.ppo import shipped_weights
     from des.figures import paper
-    from scenarios.frame import statistics
+    from scenarios.frame import plots
 
 
 PROG = "python -m scenarios.training_curves"
@@ -138,23 +136,8 @@ def training_curves(logs: Mapping[str, pd.DataFrame]) -> Figure:
 def _panel(logs: Mapping[str, pd.DataFrame], column: str, label: str) -> Panel:
     curves = np.stack([smoothed(log[column].to_numpy(dtype=float)) for log in logs.values()])
     updates = tuple(next(iter(logs.values()))["update"].astype(float))
-    mean = curves.mean(axis=0)
-    half = np.zeros_like(mean)
-    if len(curves) > 1:
-        half = np.array([statistics.mean_and_interval(one).half_width for one in curves.T])
-    seeds = [
-        Line(label="a seed", x=updates, y=tuple(curve.tolist()), colour=SKY, width=0.9)
-        for curve in curves
-    ]
-    middle = Line(
-        label="mean and 95 % band",
-        x=updates,
-        y=tuple(mean.tolist()),
-        low=tuple((mean - half).tolist()),
-        high=tuple((mean + half).tolist()),
-        colour=BLUE,
-    )
-    return Panel(x=Axis(label="update"), y=Axis(), marks=(*seeds, middle), title=label, height=1.7)
+    x = Axis(label="update", is_counted=True)
+    return Panel(x=x, y=Axis(), marks=plots.seed_lines(updates, curves), title=label, height=1.7)
 
 
 def smoothed(values: np.ndarray, window: int = SMOOTHED_UPDATES) -> np.ndarray:

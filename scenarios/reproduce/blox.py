@@ -17,7 +17,7 @@ from des.cluster.world import BloxRules
 from des.figures.figure import Figure
 from des.figures.marks import Points, Symbol
 from des.figures.palette import COLOURS, INK, SKY
-from des.figures.panels import Axis, Panel
+from des.figures.panels import Axis, Panel, named_rows
 from scenarios.reproduce.blox_cases import BloxCase, read_blox_cases
 from scenarios.reproduce.bound import Bound
 from scenarios.reproduce.report import Reproduction
@@ -136,7 +136,6 @@ def unequal_totals(case: BloxCase, history: History) -> int:
 def draw(frame: pd.DataFrame) -> Figure:
     """Return the mean time of each case: theirs, ours, and ours without the accidents."""
     rows = tuple(map(float, range(len(frame))))
-    names = [str(name) for name in frame["case"]]
     ours_s = frame["our_jct_s"].astype(float)
     sound_s = ours_s * (1.0 + frame["sound_change"].astype(float))
     series: tuple[tuple[str, pd.Series, str, Symbol, bool], ...] = (
@@ -152,7 +151,7 @@ def draw(frame: pd.DataFrame) -> Figure:
         panels=(
             Panel(
                 x=Axis(label="mean time from arrival to end [s]", scale="log"),
-                y=Axis(ticks=tuple(zip(rows, names, strict=True)), is_reversed=True),
+                y=named_rows(map(str, frame["case"])),
                 marks=tuple(
                     Points(
                         label=label,

@@ -184,7 +184,6 @@ def draw(rows: Mapping[int, DelayRow], frame: pd.DataFrame) -> Figure:
 
 def _panel(row: DelayRow, cells: pd.DataFrame) -> Panel:
     places = tuple(map(float, range(len(cells))))
-    columns = [column for column, _, _ in _DRAWN]
     marks = tuple(
         Points(
             label=name,
@@ -200,9 +199,7 @@ def _panel(row: DelayRow, cells: pd.DataFrame) -> Panel:
     names = [str(name) for name in cells["schedule"]]
     return Panel(
         x=Axis(ticks=tuple(zip(places, names, strict=True)), low=-0.5, high=len(cells) - 0.5),
-        y=Axis(
-            label="seconds per microbatch", low=0.0, high=1.1 * float(cells[columns].max().max())
-        ),
+        y=Axis(label="seconds per microbatch", low=0.0),
         marks=marks,
         title=str(row),
         height=2.4,

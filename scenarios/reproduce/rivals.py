@@ -18,7 +18,7 @@ from agents.planners.table import PLANNERS
 from des.figures.figure import Figure
 from des.figures.marks import GuideLine, Points
 from des.figures.palette import BLUE, INK
-from des.figures.panels import Axis, Panel
+from des.figures.panels import Axis, Panel, named_rows
 from des.schedules.greedy import greedy
 from des.schedules.recurrence import timing_of
 from scenarios.reproduce.bound import Bound
@@ -118,7 +118,7 @@ def draw(frame: pd.DataFrame) -> Figure:
     )
     panel = Panel(
         x=Axis(label="time over that of the original [%]"),
-        y=Axis(ticks=tuple((float(at), name) for at, name in enumerate(names))),
+        y=named_rows(names),
         marks=(at_zero, points),
         grid="x",
     )

@@ -13,9 +13,9 @@ from pathlib import Path
 import pandas as pd
 
 from des.figures.figure import Figure
-from des.figures.marks import Boxes, Points
+from des.figures.marks import Points, bars_from_zero
 from des.figures.palette import BLUE, COLOURS
-from des.figures.panels import Axis, Panel
+from des.figures.panels import Axis, Panel, named_rows
 from scenarios.reproduce.bound import Bound
 from scenarios.reproduce.report import Reproduction
 from scenarios.reproduce.sailor_cases import Cases, MeasuredIteration, read_folder
@@ -224,7 +224,6 @@ def draw(frame: pd.DataFrame) -> Figure:
 
 def _panel(cluster: str, rows: pd.DataFrame) -> Panel:
     places = tuple(map(float, range(len(rows))))
-    errors = tuple(rows["error_percent"].astype(float))
     series = {"plain 1F1B": "plain_1f1b_error_percent"}
     best = best_published(rows)
     if best is not None:
@@ -233,19 +232,10 @@ def _panel(cluster: str, rows: pd.DataFrame) -> Panel:
         Points(label=label, x=tuple(rows[column].astype(float)), y=places, colour=hue, symbol="x")
         for (label, column), hue in zip(series.items(), COLOURS[1:], strict=False)
     )
-    ours = Boxes(
-        label="ours",
-        starts=tuple(min(0.0, error) for error in errors),
-        ends=tuple(max(0.0, error) for error in errors),
-        rows=places,
-        colour=BLUE,
-        height=0.6,
-    )
-    names = tuple(zip(places, map(str, rows["short_name"]), strict=True))
     return Panel(
         x=Axis(label="predicted over measured iteration time, less 1 [%]"),
-        y=Axis(ticks=names, low=-0.6, high=len(rows) - 0.4, is_reversed=True),
-        marks=(*points, ours),
+        y=named_rows(map(str, rows["short_name"])),
+        marks=(*points, bars_from_zero("ours", rows["error_percent"], BLUE)),
         title=cluster,
         height=0.27 * (len(rows) + 1),
         grid="x",

@@ -14,9 +14,9 @@ from pathlib import Path
 import pandas as pd
 
 from des.figures.figure import Figure
-from des.figures.marks import Boxes, Points
+from des.figures.marks import Points, bars_from_zero
 from des.figures.palette import INK, SKY
-from des.figures.panels import Axis, Panel
+from des.figures.panels import Axis, Panel, named_rows
 from des.schedules import Orders, Pipeline, check_order_memory
 from des.schedules.automatic import automatic_zero_bubble
 from des.schedules.flush import one_f_one_b
@@ -185,21 +185,13 @@ def draw(frame: pd.DataFrame) -> Figure:
 
 def _panel(cells: pd.DataFrame) -> Panel:
     first = cells.iloc[0]
-    names = [str(name) for name in cells["schedule"]]
     rows = tuple(map(float, range(len(cells))))
     published = tuple(cells["published_bubble_rate"].astype(float))
     return Panel(
         x=Axis(label="bubble rate", low=0.0),
-        y=Axis(ticks=tuple(zip(rows, names, strict=True)), is_reversed=True),
+        y=named_rows(map(str, cells["schedule"])),
         marks=(
-            Boxes(
-                label="ours",
-                starts=(0.0,) * len(cells),
-                ends=tuple(cells["our_bubble_rate"].astype(float)),
-                rows=rows,
-                colour=SKY,
-                height=0.6,
-            ),
+            bars_from_zero("ours", cells["our_bubble_rate"], SKY),
             Points(label="published", x=published, y=rows, colour=INK, size=4.0),
         ),
         title=f"{first['model']}, p = {first['num_stages']}, m = {first['num_microbatches']}",

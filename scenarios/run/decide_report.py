@@ -8,9 +8,9 @@ from agents.answer.figures import duration, figure
 from agents.search.bound_rows import KIND_TITLES
 from des import lower
 from des.figures.figure import Figure
-from des.figures.marks import Boxes
+from des.figures.marks import bars_from_zero
 from des.figures.palette import BLUE
-from des.figures.panels import Axis, Panel
+from des.figures.panels import Axis, Panel, named_rows
 from des.plan.plan_texts import pipelines_text
 from des.views.plan_views import PlanViews, plan_views
 from scenarios.frame.report import Report
@@ -46,38 +46,23 @@ def answer_views(answer: BoundAnswer) -> PlanViews:
 def rivals_figure(answer: BoundAnswer) -> Figure:
     """Return the time of a step of the best plan of each kind."""
     rows = sorted(answer.rows, key=lambda row: row.bound.step_s)
-    places, titles = tuple(map(float, range(len(rows)))), [KIND_TITLES[row.kind] for row in rows]
+    times_s, titles = [row.bound.step_s for row in rows], [KIND_TITLES[row.kind] for row in rows]
     names = [one.name for one in answer.request.topology.domains]
-    boxes = Boxes(
-        label="seconds a step",
-        starts=(0.0,) * len(rows),
-        ends=tuple(row.bound.step_s for row in rows),
-        rows=places,
-        colour=BLUE,
-        height=0.6,
-        hovers=tuple(
-            f"{title}: {duration(row.bound.step_s)}\n{pipelines_text(row.bound.plan, names)}"
-            for title, row in zip(titles, rows, strict=True)
-        ),
-    )
-    said = "; ".join(
-        f"{title} {duration(row.bound.step_s)}" for title, row in zip(titles, rows, strict=True)
+    each = [f"{title} {duration(step_s)}" for title, step_s in zip(titles, times_s, strict=True)]
+    hovers = tuple(
+        f"{said}\n{pipelines_text(row.bound.plan, names)}"
+        for said, row in zip(each, rows, strict=True)
     )
     panel = Panel(
         x=Axis(label="seconds a step", low=0.0),
-        y=Axis(
-            ticks=tuple(zip(places, titles, strict=True)),
-            low=-0.5,
-            high=len(rows) - 0.5,
-            is_reversed=True,
-        ),
-        marks=(boxes,),
+        y=named_rows(titles),
+        marks=(bars_from_zero("seconds a step", times_s, BLUE, hovers),),
         height=0.7 + 0.34 * len(rows),
         grid="x",
     )
     return Figure(
         name="kinds",
         title="Best plan of each kind",
-        seen=f"Time of a step: {said}.",
+        seen=f"Time of a step: {'; '.join(each)}.",
         panels=(panel,),
     )

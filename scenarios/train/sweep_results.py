@@ -10,7 +10,7 @@ from rich.table import Table
 from des.figures.figure import Figure
 from des.figures.marks import Points
 from des.figures.palette import BLUE, INK
-from des.figures.panels import Axis, Panel
+from des.figures.panels import Axis, Panel, named_rows
 from scenarios.frame.files import read_csv
 from scenarios.frame.metrics_log import read_metrics
 from scenarios.frame.plots import seed_curves
@@ -174,12 +174,7 @@ def sweep_figure(trials: pd.DataFrame, settings: pd.DataFrame, fields: Sequence[
     )
     panel = Panel(
         x=Axis(label="reward of the policy"),
-        y=Axis(
-            ticks=tuple(zip(places, labels, strict=True)),
-            low=-0.5,
-            high=len(drawn) - 0.5,
-            is_reversed=True,
-        ),
+        y=named_rows(labels),
         marks=(seeds, means),
         height=0.6 + 0.34 * len(drawn),
         grid="x",

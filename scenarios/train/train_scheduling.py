@@ -22,7 +22,7 @@ from des.base.lazy import lazy_imports
 from des.figures.figure import Figure
 from des.figures.marks import Points
 from des.figures.palette import BLUE
-from des.figures.panels import Axis, Panel
+from des.figures.panels import Axis, Panel, named_rows
 from scenarios.frame.outputs import OutputChoice, figures_option, parquet_option, write_outputs
 from scenarios.frame.run_folder import RunFolder
 from scenarios.train.training_config import PROG as TRAIN
@@ -140,7 +140,8 @@ def run(arguments: Sequence[str], prog: str) -> int:
     return 0
 
 
-def _report(config: Config, frame: pd.DataFrame) -> Report:
+def policies_figure(frame: pd.DataFrame) -> Figure:
+    """Return the change of time of each policy, with its interval."""
     best = frame.sort_values("time_percent").iloc[0]
     points = Points(
         label="mean and 95 % interval",
@@ -149,20 +150,23 @@ def _report(config: Config, frame: pd.DataFrame) -> Report:
         x_half_widths=tuple(frame["half_width_percent"]),
         colour=BLUE,
     )
-    ticks = tuple((float(place), name) for place, name in enumerate(frame["policy"]))
-    figure = Figure(
+    return Figure(
         name="policies",
         title="Change of time against never moving",
         seen=f"Policies by their change of time; the quickest is {best['policy']}.",
         panels=(
             Panel(
                 x=Axis(label="change of time [%]"),
-                y=Axis(ticks=ticks, low=-0.5, high=len(frame) - 0.5, is_reversed=True),
+                y=named_rows(frame["policy"]),
                 marks=(points,),
                 grid="x",
             ),
         ),
     )
+
+
+def _report(config: Config, frame: pd.DataFrame) -> Report:
+    best = frame.sort_values("time_percent").iloc[0]
     return rows_report.rows_report(
         config,
         PROG,
@@ -171,7 +175,7 @@ def _report(config: Config, frame: pd.DataFrame) -> Report:
         answer=f"{best['policy']}: {best['time_percent']:+.1f} ± "
         f"{best['half_width_percent']:.1f} % of the time of never moving.",
         tables={"Policies": frame},
-        figures=[figure],
+        figures=[policies_figure(frame)],
     )
 
 

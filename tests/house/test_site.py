@@ -11,6 +11,7 @@ import pytest
 from browser import needs_axe, needs_chromium
 
 from bench.browser import Tab, chromium
+from docs.site.gallery import PICTURES
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
@@ -94,6 +95,18 @@ def test_no_page_of_the_whole_site_breaks_a_rule(tmp_path, capsys):
 
     assert pages
     assert faults == []
+
+
+@pytest.mark.soak
+def test_the_gallery_is_drawn_without_the_site(tmp_path):
+    """The command of docs/reports.md."""
+    words = [sys.executable, "-m", "docs.site.gallery", "--out", str(tmp_path)]
+    subprocess.run(words, cwd=ROOT, check=True, capture_output=True)
+
+    page = (tmp_path / "gallery.rst").read_text("utf-8")
+    pictures = re.findall(r"(?m)^.. image:: (.+)$", page)
+    assert len(pictures) == len(PICTURES)
+    assert all((tmp_path / picture).is_file() for picture in pictures)
 
 
 @pytest.mark.soak

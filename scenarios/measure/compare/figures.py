@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from des.figures.figure import Figure
-from des.figures.marks import Boxes, Points
+from des.figures.marks import Points, bars_from_zero
 from des.figures.palette import INK, SKY
-from des.figures.panels import Axis, Panel
+from des.figures.panels import Axis, Panel, named_rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,14 +56,6 @@ def _panel(heading: str, bars: Sequence[Bar], axis_title: str) -> Panel:
         f"{bar.name}  {value:.2f}" + ("" if math.isnan(half) else f" ± {half:.2f}")
         for bar, value, half in zip(bars, values, halves, strict=True)
     ]
-    boxes = Boxes(
-        label="mean",
-        starts=tuple(min(0.0, value) for value in shown),
-        ends=tuple(max(0.0, value) for value in shown),
-        rows=rows,
-        colour=SKY,
-        height=0.62,
-    )
     whole = [at for at, value in enumerate(values) if value <= 100.0]
     points = Points(
         label="mean and 95 % interval",
@@ -75,14 +67,9 @@ def _panel(heading: str, bars: Sequence[Bar], axis_title: str) -> Panel:
         hovers=tuple(labels[at] for at in whole),
     )
     return Panel(
-        x=Axis(label=axis_title, low=1.2 * min(0.0, *shown), high=1.2 * max(0.01, *shown)),
-        y=Axis(
-            ticks=tuple(zip(rows, labels, strict=True)),
-            low=-0.5,
-            high=len(bars) - 0.5,
-            is_reversed=True,
-        ),
-        marks=(points, boxes),
+        x=Axis(label=axis_title, low=0.0, high=0.01),
+        y=named_rows(labels),
+        marks=(points, bars_from_zero("mean", shown, SKY)),
         title=heading,
         height=0.6 + 0.3 * len(bars),
         grid="x",

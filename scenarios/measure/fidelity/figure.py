@@ -46,7 +46,7 @@ def levels_figure(rows: pd.DataFrame) -> Figure:
         f"those of {levels[0]}; where a curve falls, a level ranks two placements the other way.",
         panels=(
             Panel(
-                x=Axis(label=f"placement, by its rank at {levels[0]}"),
+                x=Axis(label=f"placement, by its rank at {levels[0]}", is_counted=True),
                 y=Axis(label="iteration time [s]", scale="log"),
                 marks=tuple(lines),
                 height=3.4,

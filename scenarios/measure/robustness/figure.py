@@ -7,6 +7,7 @@ from des.figures.figure import Figure
 from des.figures.marks import SYMBOLS, Line
 from des.figures.palette import BLUE, COLOURS
 from des.figures.panels import Axis, Panel
+from scenarios.measure.compare.bootstrap import LEAST_WORLDS
 from scenarios.measure.robustness.methods import replanning
 
 _COLUMNS = 3
@@ -16,7 +17,7 @@ def robustness_figure(means: pd.DataFrame) -> Figure:
     """Return the means of `scenarios.measure.robustness.curves.means_of`, in percent, with bands.
 
     Policies and planners that re-plan have whole lines, held plans dashed ones; a band is the 95 %
-    interval over worlds.
+    interval over worlds, and drawn where there are worlds enough for one to say something.
 
     Raises
     ------
@@ -36,7 +37,7 @@ def robustness_figure(means: pd.DataFrame) -> Figure:
         seen=f"Slowdown of {means['method'].nunique()} methods against fluctuations of bandwidth "
         f"up to ±{100 * means['fluctuation'].max():.0f} %, a panel for each of {len(jitters)} "
         f"latency jitters; there {best['method']} is {100 * best['mean']:+.1f} % slower, "
-        f"{worst['method']} {100 * worst['mean']:+.1f} %. Bands are 95 % intervals over worlds.",
+        f"{worst['method']} {100 * worst['mean']:+.1f} %. {_about_bands(means)}",
         panels=tuple(
             _panel(means[means["jitter"] == one], "fluctuation", f"latencies ±{100 * one:.0f} %")
             for one in jitters
@@ -63,7 +64,8 @@ def jitter_figure(means: pd.DataFrame) -> Figure:
         name="robustness_jitter",
         title="How much slower training gets as latencies jitter",
         seen=f"Slowdown of {means['method'].nunique()} methods against latency jitter up to "
-        f"±{most:.0f} %, a panel for each of {len(ends)} fluctuations of bandwidth.",
+        f"±{most:.0f} %, a panel for each of {len(ends)} fluctuations of bandwidth. "
+        f"{_about_bands(means)}",
         panels=tuple(
             _panel(means[means["fluctuation"] == end], "jitter", f"bandwidths ±{100 * end:.0f} %")
             for end in ends
@@ -71,6 +73,16 @@ def jitter_figure(means: pd.DataFrame) -> Figure:
         columns=len(ends),
         width=max(7.0, 4.2 * len(ends)),
     )
+
+
+def _has_bands(means: pd.DataFrame) -> bool:
+    return int(means["num_worlds"].min()) >= LEAST_WORLDS
+
+
+def _about_bands(means: pd.DataFrame) -> str:
+    if _has_bands(means):
+        return "Bands are 95 % intervals over worlds."
+    return f"No bands: an interval over fewer than {LEAST_WORLDS} worlds says little."
 
 
 _AXES = {"fluctuation": "bandwidths ± [%]", "jitter": "latencies ± [%]"}
@@ -89,8 +101,8 @@ def _panel(means: pd.DataFrame, over: str, title: str) -> Panel:
                 label=str(name),
                 x=tuple((100.0 * ordered[over]).astype(float)),
                 y=tuple(mean.tolist()),
-                low=tuple((mean - half).tolist()),
-                high=tuple((mean + half).tolist()),
+                low=tuple((mean - half).tolist()) if _has_bands(means) else (),
+                high=tuple((mean + half).tolist()) if _has_bands(means) else (),
                 colour=BLUE if name == POLICY else others[place % len(others)],
                 dash="solid" if name in deciding else "dash",
                 width=2.4 if name == POLICY else 1.4,

@@ -14,6 +14,9 @@ from scenarios.frame.metrics_log import read_metrics
 from scenarios.train.east_west.stages import MOVES, PLACEMENT
 from scenarios.train.east_west.training import WALL_COLUMNS
 
+_LEAST_PERCENT = 0.01
+"""Least end of an axis; what is far below is rounding."""
+
 
 def stage_curves(folder: Path) -> Figure:
     """Return what drawn orders cost over the best found, and episodes over the clairvoyant.
@@ -47,7 +50,8 @@ def _ends(values: np.ndarray) -> str:
 
 def _panel(updates: "pd.Series[int]", values: np.ndarray, title: str) -> Panel:
     line = Line(label="", x=tuple(updates.astype(float)), y=tuple(values.tolist()), colour=BLUE)
-    return Panel(x=Axis(label="update"), y=Axis(label="[%]"), marks=(line,), title=title)
+    y = Axis(label="[%]", low=0.0, high=_LEAST_PERCENT)
+    return Panel(x=Axis(label="update", is_counted=True), y=y, marks=(line,), title=title)
 
 
 def _log(path: Path, columns: Sequence[str]) -> pd.DataFrame:
