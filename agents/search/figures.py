@@ -67,6 +67,7 @@ def _waits_of_layers(
             stage,
             corrections=corrections,
             rate_flops_per_s=rate_flops_per_s,
+            precision=workload.precision,
         )
         known[kind] = [waits_s[each] for each in ("F", "B", "D", "W")]
         found[:, layer + 1] = known[kind]

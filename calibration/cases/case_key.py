@@ -43,6 +43,8 @@ _LEFT_OUT_AT = {
     "gradient_precision": "bf16",
     "precision": "bf16",
     "attention_share": 1.0,
+    "graphs": "none",
+    "hides_all_to_alls": False,
     "behind_backward": True,
     "outer_state": "gpu",
     "sends": "overlapped",

@@ -25,6 +25,8 @@ _ADDED = {
     **dict.fromkeys(("kernels", "nodes", "profile", "site", "flow_cap_bytes_per_s", "hosts")),
     "gpu_kind": None,
     "attention_share": 1.0,
+    "graphs": "none",
+    "hides_all_to_alls": False,
     "packets": asdict(LINE_RATE),
     "access": asdict(OPEN),
     "runtime": asdict(IDEAL),

@@ -17,7 +17,8 @@ UNITS = ("of the peak", "of the bandwidth", "s a layer", "s an iteration", "s a 
 def constants_of(figures: LayerTimeFigures) -> dict[str, float]:
     """The constants that are fitted by name, in the order of the fit."""
     kernels = asdict(figures.kernels)
-    del kernels["attention_share"]
+    for setting in ("attention_share", "graphs", "hides_all_to_alls"):
+        del kernels[setting]
     return kernels | {"step_latency_s": figures.step_latency_s}
 
 

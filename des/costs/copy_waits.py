@@ -7,9 +7,11 @@ reach their owner after the last block.
 
 **Experts.** Each of ``e`` GPUs has ``1 / e`` of the routed experts of every sparse layer. Tokens go
 to their experts and back by two all-to-alls forward, and their gradients by two backward [2]_.
-Nothing hides them. The fullest GPU has ``expert_skew`` times the mean of the tokens, and so of the
-work. GPUs of a tensor group each have a part of every expert, so each sends all tokens of its copy;
-where experts are whole it sends those that sequence parallelism leaves it.
+Nothing hides them, unless kernels work on another microbatch meanwhile: then what is longer than a
+layer's passes on the GPU is waited for, half of it in each direction. The fullest GPU has
+``expert_skew`` times the mean of the tokens, and so of the work. GPUs of a tensor group each have a
+part of every expert, so each sends all tokens of its copy; where experts are whole it sends those
+that sequence parallelism leaves it.
 
 What is recomputed is exchanged once more: attention with ``selective`` or ``full`` recomputation,
 experts with ``full``.
@@ -22,15 +24,18 @@ References
    automatic sharding", ICLR'21, section 3.
 """
 
+from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
 from des.costs.layer_products import Spread, layer_work
-from des.costs.layer_times import product_s, speed_of
+from des.costs.layer_times import layer_seconds, product_s, speed_of
+from des.costs.layer_work import spread_of
 from des.costs.message_times import corrected_inside
 from des.costs.node_collectives import group_all_to_all_s, group_shift_s
 from des.costs.node_groups import block_group, expert_group
 from des.job.layer_sizes import LayerSizes, own_layer_sizes
+from des.job.precision import Precision
 from des.job.workload import ModelShape
 from des.plan.corrections import Corrections
 from des.plan.parallelism import Parallelism
@@ -98,10 +103,11 @@ def copy_waits_s(
     *,
     corrections: Corrections,
     rate_flops_per_s: float,
+    precision: Precision = "bf16",
 ) -> dict[Pass, float]:
     """Time by which passes of a stage last longer as copies share sequences or experts. [s]"""
     inside = corrected_inside(domain, corrections)
-    every = _waits_of_layers(shape, inside, parallelism, rate_flops_per_s)
+    every = _waits_of_layers(shape, inside, parallelism, rate_flops_per_s, precision)
     forward, inputs, weights = (
         sum(each) for each in zip(*every[stage.first_layer :][: stage.num_layers], strict=True)
     )
@@ -110,7 +116,11 @@ def copy_waits_s(
 
 @lru_cache(maxsize=4096)
 def _waits_of_layers(
-    shape: ModelShape, inside: Domain, parallelism: Parallelism, rate_flops_per_s: float
+    shape: ModelShape,
+    inside: Domain,
+    parallelism: Parallelism,
+    rate_flops_per_s: float,
+    precision: Precision,
 ) -> tuple[LayerWaits, ...]:
     """Waits of each layer of a workload; where these are others than the model's, on average."""
     known: dict[bool, LayerWaits] = {}
@@ -118,7 +128,14 @@ def _waits_of_layers(
     for layer in range(shape.architecture.num_layers):
         kind = shape.architecture.is_sparse(layer)
         if kind not in known:
-            known[kind] = _waits_of_layer(shape, layer, inside, parallelism, rate_flops_per_s)
+            known[kind] = _waits_of_layer(
+                shape,
+                layer,
+                inside,
+                parallelism,
+                rate_flops_per_s=rate_flops_per_s,
+                precision=precision,
+            )
         own.append(known[kind])
     if shape.num_layers == len(own):
         return tuple(own)
@@ -131,7 +148,9 @@ def _waits_of_layer(
     layer: int,
     inside: Domain,
     parallelism: Parallelism,
+    *,
     rate_flops_per_s: float,
+    precision: Precision,
 ) -> LayerWaits:
     sizes = own_layer_sizes(shape, layer)
     again = shape.recomputation
@@ -142,6 +161,10 @@ def _waits_of_layer(
         payload_bytes = parallelism.expert_skew * sizes.routed_bytes / senders
         group = expert_group(inside, parallelism)
         forward_s = backward_s = 2.0 * group_all_to_all_s(payload_bytes, group)
+        if inside.kernels is not None and inside.kernels.hides_all_to_alls:
+            busy_s = _busy_s(shape, layer, inside, parallelism, precision)
+            busy_s *= parallelism.gpus_per_device * inside.gpu_peak_flops_per_s / rate_flops_per_s
+            forward_s = backward_s = max(0.0, forward_s - busy_s / 2.0)
         if inside.kernels is None:  # times from shapes have it in their products
             weights_s = (parallelism.expert_skew - 1.0) * sizes.expert_flops / rate_flops_per_s
             forward_s, backward_s = forward_s + weights_s, backward_s + weights_s
@@ -150,6 +173,24 @@ def _waits_of_layer(
     if again in ("full", "selective"):
         backward_s += ring.forward
     return LayerWaits(ring.forward + forward_s, ring.backward + backward_s, weights_s)
+
+
+def _busy_s(
+    shape: ModelShape, layer: int, inside: Domain, parallelism: Parallelism, precision: Precision
+) -> float:
+    """Time that a GPU works on all passes of a layer, however long the host launches them. [s]"""
+    gpu = speed_of(inside, precision)
+    assert gpu is not None  # only kernels of a known GPU hide messages
+    found = layer_seconds(
+        shape,
+        gpu._replace(kernels=replace(gpu.kernels, layer_launch_s=0.0)),
+        tensor=parallelism.tensor,
+        data=parallelism.data,
+        exchange_s=0.0,
+        spread=spread_of(parallelism),
+        layer=layer,
+    )
+    return found.forward + found.input_gradient + found.weight_gradient
 
 
 def _ring_waits_s(

@@ -74,14 +74,16 @@ class LayerWork:
     """Work of one forward pass of one layer on one GPU.
 
     ``weights`` multiply by weights, ``attention`` are scores and their application to the values;
-    ``moved_bytes`` is the traffic of all kernels that only read and write, of which ``score_bytes``
-    belongs to scores.
+    ``moved_bytes`` is the traffic of kernels that only read and write, of which ``score_bytes``
+    belongs to scores. ``placed_bytes`` is that of further ones, whose gradients move no more than
+    they do: queries and keys that are rotated and normed, tokens on their way to experts and back.
     """
 
     weights: tuple[MatrixProduct, ...]
     attention: tuple[MatrixProduct, ...]
     moved_bytes: float
     score_bytes: float = 0.0
+    placed_bytes: float = 0.0
 
 
 def layer_work(
@@ -135,7 +137,27 @@ def layer_work(
         attention=attention,
         moved_bytes=moved + score_bytes,
         score_bytes=score_bytes,
+        placed_bytes=_placed_bytes(architecture, tokens, tensor, spread, layer),
     )
+
+
+def _placed_bytes(
+    architecture: Architecture, tokens: float, tensor: int, spread: Spread, layer: int
+) -> float:
+    """Traffic of kernels that rotate and norm queries and keys, and that sort tokens by expert.
+
+    Each reads and writes what it places. Without learned positions queries and keys are rotated;
+    tokens are sorted before experts and back behind them.
+    """
+    heads = architecture.num_heads + architecture.num_key_value_heads
+    times = int(architecture.num_positions == 0) + int(architecture.qk_norm)
+    placed = times * heads * architecture.query_head_size / tensor
+    experts = architecture.experts
+    if experts is not None and architecture.is_sparse(layer):
+        copies = experts.experts_per_token * spread.expert_skew
+        share = tensor if spread.sequence_parallel else 1
+        placed += 2.0 * copies * architecture.hidden_size / share
+    return 2.0 * ACTIVATION_BYTES * tokens * placed
 
 
 def _products(

@@ -13,6 +13,7 @@ from des.costs.layer_products import (
     layer_work,
 )
 from des.devices.gpu_kinds import GPU_KINDS
+from des.job.architecture import Architecture
 from des.job.precision import ELEMENT_BYTES, Precision
 from des.job.transformer import ACTIVATION_BYTES
 from des.job.workload import ModelShape
@@ -20,8 +21,19 @@ from des.world.domain import Domain
 from des.world.kernel_figures import KernelFigures
 from des.world.layer_profiles import LayerProfile
 
-_LAUNCHES = {"forward": 1.0, "input_gradient": 1.0, "weight_gradient": 0.5}
-"""Launches of each pass of a layer, in those of its forward pass."""
+_LAYER_KERNELS = 20.0
+"""Kernels of the forward pass of a dense layer, which the host launches in ``layer_launch_s``; as
+many in its input gradient, half in its weight gradient. Megatron-LM's: 4 linear products with 2
+biases, 2 of attention with a transposition and a softmax, 3 dropouts, 2 norms, 2 residual
+additions, an activation, 2 sums over the tensor group.
+"""
+
+_ROUTER_KERNELS = 31.0
+"""Further kernels where tokens are routed to experts, forward and for the input gradient [1]_.
+
+.. [1] X. Yao et al., "Optimizing DeepSeek-V3 training performance on NVIDIA GB200 NVL72", NVIDIA,
+   Megatron-LM, ``docs/discussions``, 2025, section 2.1.4: 31 kernels after fusion, 72 before.
+"""
 
 
 class PassSeconds(NamedTuple):
@@ -38,6 +50,11 @@ class LowPrecision(NamedTuple):
 
     peak_flops_per_s: float
     element_bytes: float
+
+    @property
+    def num_reads(self) -> float:
+        """Times that a tensor is read to be converted."""
+        return 2.0 if self.element_bytes == ELEMENT_BYTES["nvfp4"] else 1.0
 
 
 class GpuSpeed(NamedTuple):
@@ -62,11 +79,12 @@ def conversion_s(work: LayerWork, gpu: GpuSpeed) -> tuple[float, float]:
     """Time in which inputs of linear layers, and gradients of outputs, become low precision. [s]
 
     Each is read in BF16 and written twice, as rows and as columns, since two of the three passes
-    multiply by it. Weights are converted once an iteration, which is not counted.
+    multiply by it; NVFP4 has a scale of the whole tensor, for whose largest element it is read
+    before. Weights are converted once an iteration, which is not counted.
     """
     if gpu.low is None:
         return 0.0, 0.0
-    element_bytes = ACTIVATION_BYTES + 2.0 * gpu.low.element_bytes
+    element_bytes = gpu.low.num_reads * ACTIVATION_BYTES + 2.0 * gpu.low.element_bytes
     linear = [one for one in work.weights if not one.in_bf16]
     inputs = sum(one.repeats * one.rows * one.inner for one in linear)
     gradients = sum(one.repeats * one.rows * one.columns for one in linear)
@@ -82,20 +100,21 @@ def work_s(work: LayerWork, gpu: GpuSpeed) -> PassSeconds:
     """Times that a GPU takes for a forward pass and for both gradients of some work. [s]
 
     Both factors of an attention product have a gradient, which the input gradient needs. Gradients
-    move twice what the forward pass moves.
+    move twice what the forward pass moves, and place as much.
     """
 
     def all_s(products: Iterable[MatrixProduct]) -> float:
         return sum(product_s(one, gpu) for one in products)
 
-    moved_s = moving_s(work.moved_bytes, gpu)
+    moved_s, placed_s = moving_s(work.moved_bytes, gpu), moving_s(work.placed_bytes, gpu)
     inputs_s, gradients_s = conversion_s(work, gpu)
     both = (side for one in work.attention for side in (one.of_left, one.of_right))
     return PassSeconds(
-        forward=all_s(work.weights + work.attention) + moved_s + inputs_s,
+        forward=all_s(work.weights + work.attention) + moved_s + placed_s + inputs_s,
         input_gradient=all_s(one.of_left for one in work.weights)
         + all_s(both)
         + 2.0 * moved_s
+        + placed_s
         + gradients_s,
         weight_gradient=all_s(one.of_right for one in work.weights),
         recomputation=0.0,
@@ -138,8 +157,8 @@ def layer_seconds(
         share = gpu.kernels.attention_share
         done = (one._replace(repeats=share * one.repeats) for one in work.attention)
         work = replace(work, attention=tuple(done))
-    gpu_s, launch_s = work_s(work, gpu), gpu.kernels.layer_launch_s
-    forward_s = max(gpu_s.forward + exchange_s, _LAUNCHES["forward"] * launch_s)
+    gpu_s, launch_s = work_s(work, gpu), _launches_s(shape.architecture, gpu, spread, layer)
+    forward_s = max(gpu_s.forward + exchange_s, launch_s.forward)
     again_s = 0.0
     if shape.recomputation == "full":
         again_s = forward_s
@@ -148,12 +167,31 @@ def layer_seconds(
         again_s += moving_s(work.score_bytes, gpu)
     return PassSeconds(
         forward=forward_s,
-        input_gradient=max(
-            gpu_s.input_gradient + exchange_s, _LAUNCHES["input_gradient"] * launch_s
-        ),
-        weight_gradient=max(gpu_s.weight_gradient, _LAUNCHES["weight_gradient"] * launch_s),
+        input_gradient=max(gpu_s.input_gradient + exchange_s, launch_s.input_gradient),
+        weight_gradient=max(gpu_s.weight_gradient, launch_s.weight_gradient),
         recomputation=again_s,
     )
+
+
+def _launches_s(
+    architecture: Architecture, gpu: GpuSpeed, spread: Spread, layer: int
+) -> PassSeconds:
+    """Times in which the host launches the kernels of passes that no CUDA graph holds. [s]
+
+    Of each expert on a GPU two products, and in fewer than 16 bits two conversions before those of
+    the forward pass and of the input gradient: grouped products are a kernel an expert [1]_.
+    """
+    common, routed, experts = _LAYER_KERNELS, 0.0, architecture.experts
+    whole, converted = 0.0, 1.0 if gpu.low is None else 2.0
+    if experts is not None and architecture.is_sparse(layer):
+        routed, whole = _ROUTER_KERNELS, 2.0 * experts.num_experts / spread.expert
+    if gpu.kernels.graphs != "none":
+        common = routed = 0.0
+    if gpu.kernels.graphs == "full":
+        whole = 0.0
+    one_s = gpu.kernels.layer_launch_s / _LAYER_KERNELS
+    forward_s = (common + routed + converted * whole) * one_s
+    return PassSeconds(forward_s, forward_s, (0.5 * common + whole) * one_s, 0.0)
 
 
 def head_seconds(shape: ModelShape, gpu: GpuSpeed, *, tensor: int, data: int) -> PassSeconds:

@@ -40,6 +40,17 @@ class WorkBefore(NamedTuple):
     weight_gradient: tuple[float, ...]
 
 
+def spread_of(shared: Parallelism) -> Spread:
+    """Spread of sequences and experts over the GPUs of a device."""
+    return Spread(
+        shared.context,
+        shared.expert,
+        shared.expert_skew,
+        shared.sequence_parallel,
+        shared.whole_experts,
+    )
+
+
 def own_layer_seconds(
     shape: ModelShape,
     gpu: GpuSpeed,
@@ -178,13 +189,7 @@ def work_before(
             tensor=shared.tensor,
             data=shared.data,
             exchange_s=exchange_s,
-            spread=Spread(
-                shared.context,
-                shared.expert,
-                shared.expert_skew,
-                shared.sequence_parallel,
-                shared.whole_experts,
-            ),
+            spread=spread_of(shared),
         )
     except ValueError as error:
         raise ValueError(f"domain {domain.name}: {error}") from error

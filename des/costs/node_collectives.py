@@ -15,8 +15,8 @@ References
    reduction and scan", Parallel Computing 35(12), 2009.
 .. [3] NVIDIA, NCCL, ``src/graph/tuning.cc`` (revision 01afd20a): how it times rings and trees; its
    discounts for trees of medium size, and for long rings, are left out.
-.. [4] R. Thakur, R. Rabenseifner and W. Gropp, "Optimization of collective communication operations
-   in MPICH", Int. J. High Perform. Comput. Appl. 19(1), 2005.
+.. [4] NVIDIA, NCCL user guide, "Point-to-point communication": grouped sends and receives progress
+   concurrently, for example as an all-to-all.
 """
 
 from dataclasses import dataclass
@@ -214,20 +214,20 @@ def group_all_to_all_s(payload_bytes: float, group: RankGroup) -> float:
 
     Notes
     -----
-    Partners in turn, a pair at a time [4]_: ``(m - 1) (inner latency + part / inner bandwidth) +
-    (n - m) (outer latency + part m / outer bandwidth)``, as the ``m`` ranks of a node share its way
-    out.
+    All pairs at a time, as in a group of sends and receives [4]_: the longer of ``inner latency +
+    (m - 1) part / inner bandwidth`` and ``outer latency + (n - m) m part / outer bandwidth``, as
+    the ``m`` ranks of a node share its way out.
 
     Examples
     --------
-    Two nodes of two, 2 bytes a pair: 1 + 1 s inside, then 2 x (10 + 4) s.
+    Two nodes of two, 2 bytes a pair: 1 + 1 s inside, and meanwhile 10 + 2 x 4 s.
 
     >>> group = RankGroup(
     ...     num_ranks=4, num_nodes=2, most_per_node=2, inner_bandwidth_bytes_per_s=2.0,
     ...     inner_latency_s=1.0, outer_bandwidth_bytes_per_s=1.0, outer_latency_s=10.0,
     ... )
     >>> group_all_to_all_s(8.0, group)
-    30.0
+    18.0
     """
     require_non_negative("collective", "payload_bytes", payload_bytes)
     size = group.most_per_node
@@ -237,6 +237,11 @@ def group_all_to_all_s(payload_bytes: float, group: RankGroup) -> float:
             f"got {group.num_ranks} with {size} on one"
         )
     part_bytes = payload_bytes / group.num_ranks
-    inner_s = group.inner_latency_s + part_bytes / group.inner_bandwidth_bytes_per_s
-    outer_s = group.outer_latency_s + part_bytes * size / group.outer_bandwidth_bytes_per_s
-    return (size - 1) * inner_s + (group.num_ranks - size) * outer_s
+    inner_s = outer_s = 0.0
+    if size > 1:
+        inner_bytes = (size - 1) * part_bytes
+        inner_s = group.inner_latency_s + inner_bytes / group.inner_bandwidth_bytes_per_s
+    if group.num_nodes > 1:
+        outer_bytes = (group.num_ranks - size) * size * part_bytes
+        outer_s = group.outer_latency_s + outer_bytes / group.outer_bandwidth_bytes_per_s
+    return max(inner_s, outer_s)

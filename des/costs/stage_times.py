@@ -114,6 +114,7 @@ def _waits_s(
             stage,
             corrections=corrections,
             rate_flops_per_s=rate,
+            precision=workload.precision,
         )
     if not parallelism.shards("gradients"):
         return waits_s

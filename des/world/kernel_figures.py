@@ -1,8 +1,12 @@
 """Use that the kernels of a training framework make of a GPU."""
 
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 from des.base.checks import require_fraction, require_non_negative
+
+GraphScope = Literal["none", "partial", "full"]
+"""Kernels that the host launches as CUDA graphs: none, all but those of routed experts, or all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +27,10 @@ class KernelFigures:
     attention_share
         Share of its products that fused attention without a window does; 1/2 where it skips blocks
         that a causal mask hides.
+    graphs
+        Kernels that need no launch of their own, as CUDA graphs hold them.
+    hides_all_to_alls
+        All-to-alls of experts pass while the GPU works on another microbatch.
     """
 
     matmul_efficiency: float
@@ -30,6 +38,8 @@ class KernelFigures:
     layer_launch_s: float
     iteration_overhead_s: float
     attention_share: float = 1.0
+    graphs: GraphScope = "none"
+    hides_all_to_alls: bool = False
 
     def __post_init__(self) -> None:
         owner = "kernel figures"
@@ -38,6 +48,9 @@ class KernelFigures:
         require_fraction(owner, "attention_share", self.attention_share)
         for field in ("layer_launch_s", "iteration_overhead_s"):
             require_non_negative(owner, field, getattr(self, field))
+        if self.graphs not in get_args(GraphScope):
+            allowed = ", ".join(get_args(GraphScope))
+            raise ValueError(f"{owner}: graphs must be one of {allowed}; got {self.graphs!r}")
 
 
 FITTED_KERNELS = KernelFigures(

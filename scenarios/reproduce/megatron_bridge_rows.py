@@ -3,7 +3,15 @@
 The world of a row is its system, the job its model, precision and batch, the plan its degrees.
 Assumed, as no row says it: gradients in BF16, a sharded optimiser, sums of gradients that hide
 behind the backward pass, no recomputation, no layers that predict further tokens, experts whole on
-a GPU (``expert_tensor_parallel_size`` 1 in Megatron-Bridge's recipes of DeepSeek and Qwen).
+a GPU (``expert_tensor_parallel_size`` 1 in Megatron-Bridge's recipes of DeepSeek and Qwen). CUDA
+graphs and hidden all-to-alls are those of the recipes, release by release [1]_.
+
+References
+----------
+.. [1] NVIDIA, Megatron-Bridge v0.2.0 to v0.6.0 (releases 25.11 to 26.08), ``scripts/performance``
+   and ``perf_recipes``: ``cuda_graph_impl``, ``cuda_graph_scope``, ``moe_a2a_overlap``.
+.. [2] X. Yao et al., "Optimizing DeepSeek-V3 training performance on NVIDIA GB200 NVL72", NVIDIA,
+   Megatron-LM, ``docs/discussions``, 2025, section 1: 2,672 TFLOP/s of MXFP8 products.
 """
 
 import csv
@@ -25,7 +33,7 @@ from des.compiled.simulate import simulate_compiled
 from des.devices.gpu_kinds import gpu_kind_named
 from des.job.models import architecture_named
 from des.job.precision import Precision
-from des.world.kernel_figures import FITTED_KERNELS
+from des.world.kernel_figures import FITTED_KERNELS, GraphScope, KernelFigures
 from des.world.nodes import Nodes
 
 H100_MATMUL_EFFICIENCY = 0.75
@@ -33,10 +41,8 @@ H100_MATMUL_EFFICIENCY = 0.75
 the two configurations of Llama 3 on H100 (70B on 64 GPUs, 405B on 1,024) cancel out.
 """
 
-BRIDGE_KERNELS = replace(
-    FITTED_KERNELS, matmul_efficiency=H100_MATMUL_EFFICIENCY, attention_share=0.5
-)
-"""Figures of kernels on all systems; attention skips what its mask hides, the rest is of A100."""
+GB200_MATMUL_EFFICIENCY = 2672.0 / 5000.0
+"""Share of the peak that matrix products reach on GB200, as measured by its maker [2]_."""
 
 MODELS = MappingProxyType(
     {
@@ -57,12 +63,13 @@ PRECISIONS: MappingProxyType[str, Precision] = MappingProxyType(
 
 
 class System(NamedTuple):
-    """GPUs of a system, those that NVLink joins, and rates of a GPU one way. [bytes/s]"""
+    """GPUs of a system, those that NVLink joins, rates of a GPU one way [bytes/s], efficiency."""
 
     gpu: str
     gpus_per_node: int
     nvlink_bytes_per_s: float
     card_bytes_per_s: float
+    matmul_efficiency: float = H100_MATMUL_EFFICIENCY
 
 
 SYSTEMS = MappingProxyType(
@@ -70,7 +77,7 @@ SYSTEMS = MappingProxyType(
         "DGX-H100": System("h100", 8, 450e9, 50e9),
         "DGX-B200": System("b200", 8, 900e9, 50e9),
         "DGX-B300": System("b300", 8, 900e9, 100e9),
-        "DGX-GB200": System("gb200", 64, 900e9, 50e9),
+        "DGX-GB200": System("gb200", 64, 900e9, 50e9, GB200_MATMUL_EFFICIENCY),
         "DGX-GB300": System("gb300", 64, 900e9, 100e9),
     }
 )
@@ -129,8 +136,35 @@ class BridgeRow(BaseModel):
     @property
     def predicted_tokens_per_s_gpu(self) -> float:
         """Tokens per second and GPU in the simulator."""
-        same = {"release": "", "tokens_per_s_gpu": 1.0, "model_tflops_gpu": 1.0}
-        return self.gbs * self.sequence_length / self.gpus / step_s(self.model_copy(update=same))
+        return self.gbs * self.sequence_length / self.gpus / step_s(self)
+
+    @property
+    def kernels(self) -> KernelFigures:
+        """Figures of its kernels: attention skips what its mask hides, the rest is of A100."""
+        graphs, hides_all_to_alls = self._graphs
+        return replace(
+            FITTED_KERNELS,
+            matmul_efficiency=SYSTEMS[self.system].matmul_efficiency,
+            attention_share=0.5,
+            graphs=graphs,
+            hides_all_to_alls=hides_all_to_alls,
+        )
+
+    @property
+    def _graphs(self) -> tuple[GraphScope, bool]:
+        """Reach of CUDA graphs, and whether all-to-alls are hidden, by the recipes [1]_."""
+        if not self.is_sparse:
+            return "none", False
+        is_small, is_middle = "30B" in self.model, "235B" in self.model
+        is_h100, is_b200 = self.system == "DGX-H100", self.system == "DGX-B200"
+        if self.release >= "26.06" and self.precision == "MXFP8":
+            return ("partial" if is_b200 and not is_middle else "full"), True
+        if is_h100:
+            return "none", is_middle or (is_small and self.release >= "26.02")
+        if is_small or SYSTEMS[self.system].gpus_per_node > 8:
+            return "partial", False
+        hiding = {"DGX-B200": "25.11", "DGX-B300": "26.02"}[self.system]
+        return "none", is_middle and self.release.startswith(hiding)
 
 
 def read_bridge_rows(path: Path) -> Iterator[BridgeRow]:
@@ -161,9 +195,14 @@ def read_bridge_rows(path: Path) -> Iterator[BridgeRow]:
         yield row
 
 
-@lru_cache(maxsize=256)
 def step_s(row: BridgeRow) -> float:
     """Time of a step in the simulator. [s]"""
+    same = {"release": "", "tokens_per_s_gpu": 1.0, "model_tflops_gpu": 1.0}
+    return _step_s(row.model_copy(update=same), row.kernels)
+
+
+@lru_cache(maxsize=256)
+def _step_s(row: BridgeRow, kernels: KernelFigures) -> float:
     together = row.mbs * row.data
     workload = build_workload(
         str(row.preset),
@@ -189,10 +228,10 @@ def step_s(row: BridgeRow) -> float:
         parallelism=(shared,),
         exchange=GradientExchange(overlapped=True),
     )
-    return simulate_compiled(Topology.of([_cluster(row)], []), workload, plan).makespan_s
+    return simulate_compiled(Topology.of([_cluster(row, kernels)], []), workload, plan).makespan_s
 
 
-def _cluster(row: BridgeRow) -> Domain:
+def _cluster(row: BridgeRow, kernels: KernelFigures) -> Domain:
     """The system with the GPUs of the row."""
     system = SYSTEMS[row.system]
     kind, size = gpu_kind_named("of a row", system.gpu), min(system.gpus_per_node, row.gpus)
@@ -206,7 +245,7 @@ def _cluster(row: BridgeRow) -> Domain:
         attainable_fraction=1.0,
         intra_bandwidth_bytes_per_s=system.nvlink_bytes_per_s,
         intra_latency_s=latency_s,
-        kernels=BRIDGE_KERNELS,
+        kernels=kernels,
         gpu_kind=kind.name,
         nodes=Nodes(
             gpus_per_node=size,

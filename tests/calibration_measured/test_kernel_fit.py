@@ -74,7 +74,8 @@ def test_the_command_prints_errors_first_and_writes_what_a_world_takes(tmp_path,
     first, *_ = capsys.readouterr().out.splitlines()
     assert first.startswith(f"vtrain_single: {len(rows)} runs, mean absolute error ")
     written = json.loads((out / "kernels.json").read_text())
-    fitted = {*asdict(FITTED_KERNELS), "step_latency_s"} - {"attention_share"}
+    settings = {"attention_share", "graphs", "hides_all_to_alls"}
+    fitted = {*asdict(FITTED_KERNELS), "step_latency_s"} - settings
     assert set(written["interval_95_percent"]) == fitted
     assert written["fitted_on"][0]["runs"] == len(rows)
     assert set(written["kernels"]) == {

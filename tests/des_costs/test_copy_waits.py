@@ -122,7 +122,7 @@ def test_whole_experts_get_tokens_that_the_tensor_group_divides():
 
     for kind, count in (("F", 2), ("B", 2), ("D", 2), ("W", 0)):
         assert cut[kind] == pytest.approx(alone[kind] + count * (0.5 + 512 / 2 / 2.0))
-        assert whole[kind] == pytest.approx(alone[kind] + count * 3 * (0.5 + 256 / 4 / 2.0))
+        assert whole[kind] == pytest.approx(alone[kind] + count * (0.5 + 3 * 256 / 4 / 2.0))
 
 
 def test_the_fullest_gpu_gets_more_tokens_and_work():

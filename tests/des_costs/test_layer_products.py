@@ -80,6 +80,23 @@ def test_norms_and_residuals_are_shared_only_by_sequence_parallelism():
     assert shared.moved_bytes == replicated_bytes + divided_bytes / 4
 
 
+def test_what_is_placed_is_read_and_written_by_hand():
+    """8 tokens: queries and keys of 2 + 1 heads of 4, rotated and normed; 2 copies of 8, twice."""
+    normed = replace(GATED, qk_norm=True)
+    sparse = replace(
+        GATED, experts=MixtureOfExperts(num_experts=8, experts_per_token=2, expert_ffn_size=16)
+    )
+
+    def placed_bytes(architecture, tensor=1):
+        return layer_work(architecture, tensor=tensor, scores=False, **SIZES).placed_bytes
+
+    assert placed_bytes(TINY) == 0.0  # learned positions
+    assert placed_bytes(GATED) == 8 * 3 * 4 * 4
+    assert placed_bytes(normed) == 2 * placed_bytes(GATED)
+    assert placed_bytes(sparse) - placed_bytes(GATED) == 8 * 2 * 8 * 2 * 4
+    assert placed_bytes(sparse, tensor=2) == placed_bytes(sparse) / 2
+
+
 def test_fused_attention_does_not_write_scores():
     written = layer_work(TINY, tensor=1, scores=True, **SIZES)
     fused = layer_work(TINY, tensor=1, scores=False, **SIZES)

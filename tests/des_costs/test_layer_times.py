@@ -5,11 +5,9 @@ from dataclasses import replace
 import pytest
 from shapes import GATED, TINY, UNIT_GPU, UNIT_KERNELS, shape_of
 
-from des.costs.layer_products import MatrixProduct
-from des.costs.layer_times import (
-    layer_seconds,
-    product_s,
-)
+from des.costs.layer_products import MatrixProduct, Spread
+from des.costs.layer_times import LowPrecision, layer_seconds, product_s
+from des.job.architecture import MixtureOfExperts
 from des.job.transformer import layer_flops
 
 ALONE = {"tensor": 1, "data": 1, "exchange_s": 0.0}
@@ -41,6 +39,41 @@ def test_small_layers_take_what_the_host_launches_in():
     found = layer_seconds(shape_of(TINY, "full"), gpu, tensor=2, data=1, exchange_s=5.0)
 
     assert found == (1e9, 1e9, 0.5e9, 1e9)
+
+
+@pytest.mark.parametrize(
+    ("graphs", "low", "kernels"),
+    [
+        ("none", False, (20 + 31 + 2 * 4, 10 + 2 * 4)),
+        ("none", True, (20 + 31 + 4 * 4, 10 + 2 * 4)),
+        ("partial", True, (4 * 4, 2 * 4)),
+        ("full", True, (0, 0)),
+    ],
+)
+def test_the_host_launches_a_router_and_each_expert_that_no_graph_holds(graphs, low, kernels):
+    """4 of 8 experts on a GPU: 2 products each, and below 16 bits 2 conversions; 1 s a launch."""
+    sparse = replace(GATED, experts=MixtureOfExperts(
+        num_experts=8, experts_per_token=2, expert_ffn_size=16, dense_layers=(0,)
+    ))  # fmt: skip
+    gpu = UNIT_GPU._replace(
+        peak_flops_per_s=1e30,
+        memory_bandwidth_bytes_per_s=1e30,
+        kernels=replace(UNIT_KERNELS, layer_launch_s=20.0, graphs=graphs),
+        low=LowPrecision(1e30, 1.0) if low else None,
+    )
+
+    def passes_s(layer):
+        return layer_seconds(shape_of(sparse), gpu, spread=Spread(expert=2), layer=layer, **ALONE)
+
+    forward_s, weight_s = kernels
+    assert passes_s(1) == pytest.approx((forward_s, forward_s, weight_s, 0.0))
+    common_s = 20.0 if graphs == "none" else 0.0
+    assert passes_s(0) == pytest.approx((common_s, common_s, common_s / 2, 0.0))
+
+
+def test_unknown_graphs_are_refused():
+    with pytest.raises(ValueError, match="graphs must be one of none, partial, full; got 'all'"):
+        replace(UNIT_KERNELS, graphs="all")
 
 
 def test_exchanges_are_waited_for_and_repeated_with_the_forward_pass():

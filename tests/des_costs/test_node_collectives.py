@@ -63,8 +63,10 @@ def test_three_nodes_of_four_by_hand():
 
 
 def test_all_to_all_on_three_nodes_of_four_by_hand():
-    """2 bytes a pair: 3 partners inside, then 8 outside, whose parts four ranks send at once."""
-    assert group_all_to_all_s(24.0, FOURS) == 3 * (1 + 2 / 8) + 8 * (10 + 2 * 4 / 2)
+    """2 bytes a pair: to 3 partners inside, meanwhile to 8 outside, as four ranks do at once."""
+    assert group_all_to_all_s(24.0, FOURS) == 10 + 8 * 2 * 4 / 2
+    wide = replace(FOURS, outer_bandwidth_bytes_per_s=1e9, outer_latency_s=0.5)
+    assert group_all_to_all_s(24.0, wide) == 1 + 3 * 2 / 8
 
 
 @pytest.mark.parametrize("collective", ONE_LEVEL)

@@ -36,6 +36,14 @@ def test_inputs_and_gradients_are_read_once_and_written_twice():
     assert conversion_s(work, UNIT_GPU) == (0.0, 0.0)
 
 
+def test_a_scale_of_the_whole_tensor_is_read_for_once_more():
+    """NVFP4, 9 bits and a half of each of two copies: 2 x 2 + 2 x 9 / 16 bytes an element."""
+    work = layer_work(TINY, batch_size=2, sequence=4, tensor=1, scores=False)
+    gpu = UNIT_GPU._replace(low=LowPrecision(8.0, 9 / 16))
+
+    assert conversion_s(work, gpu) == ((4 + 9 / 8) * 8 * 56, (4 + 9 / 8) * 8 * 72)
+
+
 def test_with_ample_bandwidth_matrices_alone_are_quicker():
     gpu = LOW._replace(memory_bandwidth_bytes_per_s=1e30)
     flops = layer_flops(TINY, batch_size=2, sequence=4)

@@ -44,6 +44,7 @@ def test_the_shipped_world_has_layer_times_from_its_fraction():
 
 def test_layer_times_from_shapes_are_read_and_written(tmp_path):
     kernels = {"matmul_efficiency": 0.7, "layer_launch": "2ms", "attention_share": 0.5}
+    kernels |= {"graphs": "partial", "hides_all_to_alls": True}
     world = read(
         tmp_path,
         JSON | {"layer_times": ["shapes", "fraction", "shapes"], "kernels": [kernels, None, None]},
@@ -53,6 +54,7 @@ def test_layer_times_from_shapes_are_read_and_written(tmp_path):
     changed, fraction, fitted = world.domains
     assert (changed.kernels.matmul_efficiency, changed.kernels.layer_launch_s) == (0.7, 2e-3)
     assert (changed.kernels.attention_share, FITTED_KERNELS.attention_share) == (0.5, 1.0)
+    assert (changed.kernels.graphs, changed.kernels.hides_all_to_alls) == ("partial", True)
     assert changed.kernels.memory_efficiency == FITTED_KERNELS.memory_efficiency
     assert (fraction.kernels, fitted.kernels) == (None, FITTED_KERNELS)
     assert from_yaml(to_yaml(world)) == world

@@ -11,7 +11,7 @@ from des.world.files.nodes_form import NodesForm
 from des.world.files.profile_files import read_layer_profile
 from des.world.files.quantity_fields import Bandwidth, Latency, Price, Size, Speed
 from des.world.files.runtime_form import RuntimeForm, runtime_form
-from des.world.kernel_figures import FITTED_KERNELS, KernelFigures
+from des.world.kernel_figures import FITTED_KERNELS, GraphScope, KernelFigures
 from des.world.layer_profiles import LayerProfile
 from des.world.nodes import Nodes
 from des.world.packet_transport import (
@@ -90,6 +90,8 @@ class KernelsForm(StrictForm):
     layer_launch: Latency = FITTED_KERNELS.layer_launch_s
     iteration_overhead: Latency = FITTED_KERNELS.iteration_overhead_s
     attention_share: float = FITTED_KERNELS.attention_share
+    graphs: GraphScope = FITTED_KERNELS.graphs
+    hides_all_to_alls: bool = FITTED_KERNELS.hides_all_to_alls
 
     def to_figures(self) -> KernelFigures:
         """Make the value."""
@@ -99,6 +101,8 @@ class KernelsForm(StrictForm):
             layer_launch_s=self.layer_launch,
             iteration_overhead_s=self.iteration_overhead,
             attention_share=self.attention_share,
+            graphs=self.graphs,
+            hides_all_to_alls=self.hides_all_to_alls,
         )
 
 

@@ -142,12 +142,14 @@ def _access_entry(domain: Domain) -> dict[str, object]:
 
 
 def _kernels_entry(kernels: KernelFigures) -> dict[str, object]:
+    usual = {"attention_share": 1.0, "graphs": "none", "hides_all_to_alls": False}
+    others = {field: getattr(kernels, field) for field in usual}
     return {
         "matmul_efficiency": float(kernels.matmul_efficiency),
         "memory_efficiency": float(kernels.memory_efficiency),
         "layer_launch": format_quantity(kernels.layer_launch_s, "us", TIME_S),
         "iteration_overhead": format_quantity(kernels.iteration_overhead_s, "us", TIME_S),
-        **({} if kernels.attention_share == 1.0 else {"attention_share": kernels.attention_share}),
+        **{field: value for field, value in others.items() if value != usual[field]},
     }
 
 
