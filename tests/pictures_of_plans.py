@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 from strategies import plan, unit_workload, world
 
+from agents.decide import decide
 from des import lower, memory_timeline, read_topology, simulate
 from des.training.background import LoadSample
 from des.training.training_history import EpochRow, IterationRow, TrainingHistory
@@ -118,7 +119,7 @@ def bubbles():
 def sweep():
     """Families of a small model at five bandwidths."""
     factors = 10.0 ** np.linspace(-4, 1, 5)
-    return bandwidth_sweep(scene_of(SMALL).problem, factors=tuple(factors), max_judged=200)
+    return bandwidth_sweep(scene_of(SMALL), factors=tuple(factors))
 
 
 def sweeps():
@@ -127,8 +128,9 @@ def sweeps():
 
 
 def rivals():
-    """Bars of families, with the bound."""
-    return [rivals_figure(sweep().answer)]
+    """Bars of the kinds of plans near the best."""
+    scene = scene_of(SMALL)
+    return [rivals_figure(decide(scene.topology, SMALL.job, trainer="ideal"))]
 
 
 def family_maps():
