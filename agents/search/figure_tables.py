@@ -18,7 +18,7 @@ from agents.search.figures import (
     sums_and_update_s,
     wires_s,
 )
-from agents.search.job_figures import JobFigures
+from agents.search.job_layers import JobLayers
 from agents.search.kernels.records import SiteFigures, SiteLevels, SiteMemory
 from agents.search.settings import (
     BoundSetting,
@@ -52,8 +52,8 @@ class FigureTables:
         )
 
     @cached_property
-    def _of_job(self) -> JobFigures:
-        return JobFigures(job=self.job, shared=self.shared)
+    def _of_job(self) -> JobLayers:
+        return JobLayers(job=self.job, shared=self.shared)
 
     @cached_property
     def bare_number(self) -> int:

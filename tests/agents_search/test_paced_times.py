@@ -11,7 +11,7 @@ from agents.search.kernels.records import new_room
 
 
 def pipeline_s(desk, candidate, num_microbatches, limit_s):
-    """Time of so many microbatches, all simulated."""
+    """Time of a number of microbatches, all simulated."""
     setting = candidate.setting
     rules = desk.rules(setting, is_whole=True)._replace(num_microbatches=num_microbatches)
     sizes = candidate.num_workers, 1, 3 * num_microbatches, num_microbatches
