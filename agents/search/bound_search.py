@@ -10,6 +10,7 @@ from agents.decision.token_prices import is_never_published
 from agents.search.bound_rows import (
     BoundRow,
     PlanKind,
+    kind_of_chains,
     row_in_force,
     row_of_candidate,
 )
@@ -19,7 +20,6 @@ from agents.search.chains import Chain
 from agents.search.copy_search import CopySetSearch
 from agents.search.copy_sets import CopySet
 from agents.search.desk import SearchDesk
-from agents.search.exact_rows import ExactRows
 from agents.search.misfits import least_shortfall
 from agents.search.objective import PlanObjective
 from agents.search.outer_modes import outer_modes
@@ -27,6 +27,16 @@ from agents.search.search import PlanRequest, bound_settings, candidates_of, set
 from agents.search.settings import unpaced_schedules
 from agents.search.shared_parts import SharedParts
 from des import EVERY_STEP, InfeasiblePlacementError
+
+_MOST_POLISHED = 8
+"""Candidates of a kind whose layers are moved by times of whole iterations: where sends block, that
+gains up to a tenth, so a later one may become the best."""
+
+_MOST_EXACT = 8
+"""Candidates of a kind that are simulated as whole plans."""
+
+_ROUNDING = 1e-9
+"""Share by which times that are equal but for rounding may differ."""
 
 _MOST_REFINED = 3
 """Best plans that are tried with schedules made for each of them."""
@@ -78,7 +88,7 @@ def search_bound(
         What searches of other worlds, jobs or trainers have worked out; None: all is worked out.
     is_best_alone
         Leave out what is never the best: plans whose price in tokens is beyond what is published,
-        and, where time alone counts, single sites and candidates slower than another one.
+        and, where time alone counts, single sites of which none is as quick as the best pipeline.
 
     Raises
     ------
@@ -96,20 +106,22 @@ def search_bound(
         found = candidates_of(
             request, desk, by_sites=not aim.is_time_alone, among=among, is_best_alone=is_short
         )
-        exact = ExactRows(
-            request=request, desk=desk, kept=kept, is_time_alone=is_time_alone, is_short=is_short
-        )
-        rows = _refined(request, desk, [row for group in found.groups for row in exact.of(group)])
+        refusals: list[str] = []
+        rows = [
+            row
+            for group in found.groups
+            for row in _exact_rows(
+                request, desk, group, refusals, kept=kept, is_time_alone=is_time_alone
+            )
+        ]
+        rows = _refined(request, desk, rows)
         rows += [] if kept is None else [kept]
-        if not found.alone_s <= min((row.figures.step_s for row in rows), default=math.inf):
+        quickest_s = min((row.figures.step_s for row in rows), default=math.inf)
+        if found.alone_s == math.inf or found.alone_s > quickest_s:
             break
     if not rows:
         every = list(bound_settings(request, fits=False))
-        said = (
-            exact.refusals[0]
-            if exact.refusals
-            else least_shortfall(desk, every, request.trainer.name)
-        )
+        said = refusals[0] if refusals else least_shortfall(desk, every, request.trainer.name)
         raise InfeasiblePlacementError(said)
     before = desk.num_judged[0]
     if among is None:
@@ -231,3 +243,57 @@ def _run(request: PlanRequest, sets: Sequence[CopySet]) -> Iterator[BoundRow]:
     """Rows of the sets that the trainer runs and that fit, in their order."""
     rows = (row_of_candidate(request, one) for one in sets)
     return (row for row in rows if isinstance(row, BoundRow))
+
+
+def _exact_rows(
+    request: PlanRequest,
+    desk: SearchDesk,
+    candidates: Sequence[Candidate],
+    refusals: list[str],
+    *,
+    kept: BoundRow | None,
+    is_time_alone: bool,
+) -> list[BoundRow]:
+    """Rows of the best candidates that the trainer runs and that fit; notes why others do not.
+
+    Where time alone counts, those that are estimated to take longer than a row are left out.
+    """
+    rows: list[BoundRow] = []
+    candidates = list({_key_of(one): one for one in reversed(candidates)}.values())[::-1]
+    polished = [
+        desk.polished(one) if at < _MOST_POLISHED else one for at, one in enumerate(candidates)
+    ]
+    quickest_s: dict[PlanKind, float] = {}
+    for at in sorted(range(len(candidates)), key=lambda at: polished[at].estimate_s):
+        if len(rows) == _MOST_EXACT:
+            break
+        kind = kind_of_chains(candidates[at].chains)
+        limit_s = quickest_s.get(kind, math.inf) * (1.0 + _ROUNDING)
+        if is_time_alone and polished[at].estimate_s > limit_s:
+            continue
+        for one in dict.fromkeys((polished[at], candidates[at])):
+            row = _known_row(request, one, kept) or row_of_candidate(request, one)
+            if isinstance(row, BoundRow):
+                rows.append(row)
+                quickest_s[kind] = min(row.figures.step_s, quickest_s.get(kind, math.inf))
+                break
+            refusals.append(row)
+    return rows
+
+
+def _known_row(
+    request: PlanRequest, candidate: Candidate, kept: BoundRow | None
+) -> BoundRow | None:
+    """Row of the plan in force, which is not simulated again, if the candidate is that plan."""
+    if kept is None or candidate.plan(request.topology) != kept.bound.plan:
+        return None
+    is_same = candidate.setting.workload(request.job) == kept.bound.workload
+    return replace(kept, candidate=candidate) if is_same else None
+
+
+def _key_of(candidate: Candidate) -> tuple[object, ...]:
+    """All of a candidate that tells its plan; a pipeline of one stage is alike in any order."""
+    setting = candidate.setting
+    order = (setting.schedule, setting.group_factor) if candidate.num_workers > 1 else ()
+    sizes = setting.degrees, setting.microbatch_size, setting.recomputation
+    return *sizes, order, candidate.chains, candidate.splits, candidate.stage_layers

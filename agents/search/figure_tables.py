@@ -254,7 +254,7 @@ class FigureTables:
         sizes = max(one.shape for one in own.values())  # numbers of devices alone may differ
         found = np.zeros((len(kinds), *sizes))
         for kind, one in own.items():
-            found[(kind, *map(slice, one.shape))] = one
+            found[kind][tuple(map(slice, one.shape))] = one
         by_site: np.ndarray = found[kind_of]
         return by_site
 
