@@ -20,7 +20,7 @@ from agents.search.chains import Chain
 from agents.search.copy_search import CopySetSearch
 from agents.search.copy_sets import CopySet
 from agents.search.desk import SearchDesk
-from agents.search.exact_rows import MOST_REFINED, ExactRows, layers_key
+from agents.search.exact_rows import MOST_REFINED, exact_rows, layers_key
 from agents.search.exchanges import other_exchanges
 from agents.search.misfits import least_shortfall
 from agents.search.objective import PlanObjective
@@ -77,7 +77,7 @@ def search_bound(
         What searches of other worlds, jobs or trainers have worked out; None: all is worked out.
     is_best_alone
         Leave out what is never the best: plans whose price in tokens is beyond what is published,
-        and, where time alone counts, single sites and candidates slower than another one.
+        and, where time alone counts, single sites of which none is as quick as the best pipeline.
 
     Raises
     ------
@@ -95,20 +95,22 @@ def search_bound(
         found = candidates_of(
             request, desk, by_sites=not aim.is_time_alone, among=among, is_best_alone=is_short
         )
-        exact = ExactRows(
-            request=request, desk=desk, kept=kept, is_time_alone=is_time_alone, is_short=is_short
-        )
-        rows = _refined(request, desk, [row for group in found.groups for row in exact.of(group)])
+        refusals: list[str] = []
+        rows = [
+            row
+            for group in found.groups
+            for row in exact_rows(
+                request, desk, group, refusals, kept=kept, is_time_alone=is_time_alone
+            )
+        ]
+        rows = _refined(request, desk, rows)
         rows += [] if kept is None else [kept]
-        if not found.alone_s <= min((row.figures.step_s for row in rows), default=math.inf):
+        quickest_s = min((row.figures.step_s for row in rows), default=math.inf)
+        if found.alone_s == math.inf or found.alone_s > quickest_s:
             break
     if not rows:
         every = list(bound_settings(request, fits=False))
-        said = (
-            exact.refusals[0]
-            if exact.refusals
-            else least_shortfall(desk, every, request.trainer.name)
-        )
+        said = refusals[0] if refusals else least_shortfall(desk, every, request.trainer.name)
         raise InfeasiblePlacementError(said)
     before = desk.num_judged[0]
     if among is None:
@@ -155,9 +157,8 @@ def _refined(request: PlanRequest, desk: SearchDesk, rows: list[BoundRow]) -> li
     for row in sorted(rows, key=lambda one: one.figures.step_s):
         own = row.candidate
         assert isinstance(own, Candidate), "copies that differ come later"
-        setting = own.setting
-        is_tried = len(tried) < MOST_REFINED or row.kind not in kinds
-        if not is_tried or (layers := layers_key(own)) in tried:
+        setting, layers = own.setting, layers_key(own)
+        if layers in tried or (len(tried) >= MOST_REFINED and row.kind in kinds):
             continue
         kinds.add(row.kind)
         tried.add(layers)

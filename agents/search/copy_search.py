@@ -90,20 +90,12 @@ class CopySetSearch:
 
     def _least_exchange_s(self, mode: Synchronisation) -> float:
         """Time that copies, two at least, need to exchange over the best link alone. [s]"""
-        desk, sizes = self.desk, {together_of(one) for one in self.table.unchunked}
-        workloads = [
-            desk.job.workload(size, "flash", self.trainer.gradient_precision) for size in sizes
-        ]
-        return min(
-            (
-                0.5
-                * _exchanged_bytes(one, mode)
-                * least_way_s(desk, one.message_bytes)
-                / one.message_bytes
-                for one in workloads
-            ),
-            default=0.0,
-        )
+        desk, precision = self.desk, self.trainer.gradient_precision
+        sizes = {together_of(one) for one in self.table.unchunked}
+        messages = [desk.job.workload(size).message_bytes for size in sizes]
+        rates_s = [least_way_s(desk, num_bytes) / num_bytes for num_bytes in messages]
+        num_bytes = _exchanged_bytes(desk.job.workload(1, "flash", precision), mode)
+        return 0.5 * num_bytes * min(rates_s, default=0.0)
 
     def _loss_s(self, one: CopySet) -> float:
         """Time of a step of unchanged training that leads as far. [s]"""

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from agents.search.bound_rows import BoundRow, PlanKind, kind_of_chains, row_of_candidate
 from agents.search.candidates import Candidate
@@ -17,90 +17,59 @@ gains up to a tenth, so a later one may become the best."""
 _MOST_EXACT = 8
 """Candidates of a kind that are simulated as whole plans."""
 
-MOST_REFINED = 3
-"""Best plans that are tried with schedules made for each of them."""
-
 _ROUNDING = 1e-9
 """Share by which times that are equal but for rounding may differ."""
 
+MOST_REFINED = 3
+"""Best plans that are tried with schedules made for each of them."""
 
-@dataclass(frozen=True, kw_only=True)
-class ExactRows:
-    """Rows of the best candidates that the trainer runs and that fit.
 
-    Attributes
-    ----------
-    kept
-        Row of the plan in force, which is not simulated again.
-    is_time_alone
-        Leave out candidates that are estimated to take longer than a row of their kind.
-    is_short
-        Leave them out where that is a row of any kind; with schedules that are made for one plan
-        each a slower one may become the best.
-    refusals
-        Reasons why other candidates have no row.
+def exact_rows(
+    request: PlanRequest,
+    desk: SearchDesk,
+    candidates: Sequence[Candidate],
+    refusals: list[str],
+    *,
+    kept: BoundRow | None,
+    is_time_alone: bool,
+) -> list[BoundRow]:
+    """Rows of the best candidates that the trainer runs and that fit; notes why others do not.
+
+    Where time alone counts, those that are estimated to take longer than a row are left out, but
+    for the few that schedules made for one plan each are tried with.
     """
-
-    request: PlanRequest
-    desk: SearchDesk
-    kept: BoundRow | None
-    is_time_alone: bool
-    is_short: bool
-    refusals: list[str] = field(default_factory=list)
-    _quickest_s: dict[PlanKind | None, float] = field(default_factory=dict)
-
-    def of(self, candidates: Sequence[Candidate]) -> list[BoundRow]:
-        """Rows of candidates of some sites."""
-        rows: list[BoundRow] = []
-        candidates = list({_key_of(one): one for one in reversed(candidates)}.values())[::-1]
-        polished = [
-            self.desk.polished(one) if at < _MOST_POLISHED else one
-            for at, one in enumerate(candidates)
-        ]
-        for at in sorted(range(len(candidates)), key=lambda at: polished[at].estimate_s):
-            if len(rows) == _MOST_EXACT:
+    rows: list[BoundRow] = []
+    least = MOST_REFINED if unpaced_schedules(request.trainer, request.schedules) else 0
+    candidates = list({_key_of(one): one for one in reversed(candidates)}.values())[::-1]
+    polished = [
+        desk.polished(one) if at < _MOST_POLISHED else one for at, one in enumerate(candidates)
+    ]
+    quickest_s: dict[PlanKind, float] = {}
+    for at in sorted(range(len(candidates)), key=lambda at: polished[at].estimate_s):
+        if len(rows) == _MOST_EXACT:
+            break
+        kind = kind_of_chains(candidates[at].chains)
+        limit_s = quickest_s.get(kind, math.inf) * (1.0 + _ROUNDING)
+        if is_time_alone and len(rows) >= least and polished[at].estimate_s > limit_s:
+            continue
+        for one in dict.fromkeys((polished[at], candidates[at])):
+            row = _known_row(request, one, kept) or row_of_candidate(request, one)
+            if isinstance(row, BoundRow):
+                rows.append(row)
+                quickest_s[kind] = min(row.figures.step_s, quickest_s.get(kind, math.inf))
                 break
-            kind = None if self._is_of_any_kind else kind_of_chains(candidates[at].chains)
-            is_slow = polished[at].estimate_s > self._limit_s(kind)
-            if self.is_time_alone and is_slow and len(rows) >= self._least:
-                continue
-            for one in dict.fromkeys((polished[at], candidates[at])):
-                row = self._row(one)
-                if isinstance(row, BoundRow):
-                    rows.append(row)
-                    known_s = self._quickest_s.get(kind, math.inf)
-                    self._quickest_s[kind] = min(row.figures.step_s, known_s)
-                    break
-                self.refusals.append(row)
-        return rows
+            refusals.append(row)
+    return rows
 
-    @property
-    def _is_refined(self) -> bool:
-        return bool(unpaced_schedules(self.request.trainer, self.request.schedules))
 
-    @property
-    def _least(self) -> int:
-        """Rows that schedules made for one plan are tried with, however slow they are without."""
-        return MOST_REFINED if self._is_refined else 0
-
-    @property
-    def _is_of_any_kind(self) -> bool:
-        return self.is_short and not self._is_refined
-
-    def _limit_s(self, kind: PlanKind | None) -> float:
-        """Estimate above which a candidate of a kind is left out. [s]"""
-        known_s = self._quickest_s.get(kind, math.inf)
-        if kind is None and self.kept is not None:
-            known_s = min(known_s, self.kept.figures.step_s)
-        return known_s * (1.0 + _ROUNDING)
-
-    def _row(self, candidate: Candidate) -> BoundRow | str:
-        request, kept = self.request, self.kept
-        if kept is not None:
-            own = candidate.setting.workload(request.job), candidate.plan(request.topology)
-            if own == (kept.bound.workload, kept.bound.plan):
-                return replace(kept, candidate=candidate)
-        return row_of_candidate(request, candidate)
+def _known_row(
+    request: PlanRequest, candidate: Candidate, kept: BoundRow | None
+) -> BoundRow | None:
+    """Row of the plan in force, which is not simulated again, if the candidate is that plan."""
+    if kept is None or candidate.plan(request.topology) != kept.bound.plan:
+        return None
+    is_same = candidate.setting.workload(request.job) == kept.bound.workload
+    return replace(kept, candidate=candidate) if is_same else None
 
 
 def layers_key(candidate: Candidate) -> tuple[object, ...]:

@@ -18,7 +18,7 @@ from agents.search.figures import (
     sums_and_update_s,
     wires_s,
 )
-from agents.search.job_figures import JobFigures
+from agents.search.job_layers import JobLayers
 from agents.search.kernels.records import SiteFigures, SiteLevels, SiteMemory
 from agents.search.settings import (
     BoundSetting,
@@ -52,8 +52,8 @@ class FigureTables:
         )
 
     @cached_property
-    def _of_job(self) -> JobFigures:
-        return JobFigures(job=self.job, shared=self.shared)
+    def _of_job(self) -> JobLayers:
+        return JobLayers(job=self.job, shared=self.shared)
 
     @cached_property
     def bare_number(self) -> int:
@@ -174,12 +174,9 @@ class FigureTables:
     def _held(self, settings: Sequence[BoundSetting]) -> tuple[np.ndarray, np.ndarray, SiteMemory]:
         """Devices of all sites, layers that one can hold, and its memory, by settings."""
         num_devices = np.array([self.num_devices(one.degrees) for one in settings])
-        domains = self.topology.domains
+        degrees, domains = [one.degrees for one in settings], self.topology.domains
         room_bytes = np.array(
-            [
-                [one.gpu_memory_bytes * own.degrees.gpus_in(one) for one in domains]
-                for own in settings
-            ]
+            [[one.gpu_memory_bytes * each.gpus_in(one) for one in domains] for each in degrees]
         )
         _, needed, least = zip(*map(self._of_job.layer_bytes, settings), strict=True)
         rows = zip(needed, room_bytes, strict=True)
@@ -259,8 +256,7 @@ class FigureTables:
         sizes = max(one.shape for one in own.values())  # numbers of devices alone may differ
         found = np.zeros((len(kinds), *sizes))
         for kind, one in own.items():
-            place: tuple[int | slice, ...] = (kind, *map(slice, one.shape))
-            found[place] = one
+            found[kind][tuple(map(slice, one.shape))] = one
         by_site: np.ndarray = found[kind_of]
         return by_site
 
@@ -276,8 +272,8 @@ class FigureTables:
             domain, parallelism = self._kinds[0][kind], degrees.division(count)
             return passes_before_s(workload, domain, parallelism, self.corrections)
 
-        is_alone = degrees.copies == 1 and not degrees.is_perfect
-        number = self._numbers[kind][0 if is_alone else 1]
+        is_of_gpus = degrees.copies == 1 and not degrees.is_perfect
+        number = self._numbers[kind][0 if is_of_gpus else 1]
         key = "passes", number, count, degrees, size, setting.recomputation
         return self.shared.part(key, work_out)
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from agents.search.chains import Chain, SiteChains
-from agents.search.kernels.levels import next_below, write_foreseen_s
+from agents.search.chains import Chain
+from agents.search.kernels.levels import write_foreseen_s
 from agents.search.kernels.records import SiteLevels, SiteMemory, TimingRules
 from agents.search.settings import BoundSetting, differences
 
@@ -54,24 +54,6 @@ class ForeseenTimes:
             *(np.array(chain), times_s),
         )
         return times_s
-
-    def next_below(
-        self,
-        ways: tuple[np.ndarray, np.ndarray],
-        chains: SiteChains,
-        ranks: np.ndarray,
-        limit_s: float,
-    ) -> tuple[int, tuple[np.ndarray, float]]:
-        """Find the first setting in an order that may keep a limit, see `levels.next_below`.
-
-        Its place in the order comes with the bounds of chains, see `SearchDesk.least_s`.
-        """
-        times_s = np.zeros((len(chains.all), 2))
-        place, least_s = next_below(
-            *(self.levels, self.memory, ways, self.num_layers, self.orders, self.paces),
-            *(chains.rows, chains.lengths, ranks, limit_s, times_s),
-        )
-        return place, (times_s, least_s)
 
 
 def schedules_of(

@@ -8,7 +8,7 @@ import numpy as np
 from agents.search.candidates import Candidate
 from agents.search.chains import Chain, SiteChains
 from agents.search.desk import SearchDesk
-from agents.search.ranking import families_below
+from agents.search.ranking import ranked_families, reaches_of
 from agents.search.setting_table import SettingTable
 
 _SLACK = 1.08
@@ -30,14 +30,12 @@ def surveyed(desk: SearchDesk, table: SettingTable, all_of: Sequence[Chain]) -> 
     Larger groups of microbatches are tried where groups of the pipeline's size come near, or where
     these leave a last group that the trainer cannot run.
     """
-    if not table.settings:
-        return []
     chains, found, best_s = SiteChains.of(all_of), list[Candidate](), np.inf
-    below = families_below(desk, table, all_of, lambda: _SLACK * best_s)
-    for bound_s, family, least in below:
+    for bound_s, at in ranked_families(desk, table, reaches_of(desk, all_of)):
         if bound_s >= _SLACK * best_s:
             break
-        known_s = None
+        family, known_s = table.families[at], None
+        least = desk.least_s(family[0], chains)
         for setting in family:
             if least[1] >= _SLACK * best_s:
                 break

@@ -55,21 +55,6 @@ def write_least_s(
 
     Both are infinite where a site of the chain has no device, or no quick split fits.
     """
-    return _write_bounds_s(levels, memory, outer_s, num_layers, rules, chains, lengths, times_s)
-
-
-@inner_kernel
-def _write_bounds_s(
-    levels: SiteLevels,
-    memory: SiteMemory,
-    outer_s: np.ndarray,
-    num_layers: int,
-    rules: TimingRules,
-    chains: np.ndarray,
-    lengths: np.ndarray,
-    times_s: np.ndarray,
-) -> float:
-    """`write_least_s` in other kernels. [s]"""
     least_s = np.inf
     for each in range(len(chains)):
         chain = chains[each, : lengths[each]]
@@ -132,65 +117,14 @@ def write_foreseen_s(
         Depth, how far weight gradients stay behind, and size of groups, (settings, 3).
     """
     for each in range(len(times_s)):
-        own, held = _of_setting(levels, memory, each)
-        rules = _rules_of(orders, paces, each)
+        own = SiteLevels(levels.layer_s[each], levels.num_devices[each], levels.most_layers[each])
+        held = SiteMemory(memory.room_bytes[each], memory.layer_bytes[each])
+        pace = (paces[each, 0], paces[each, 1], orders[each, 2])
+        count, chunks, blocks = orders[each, 0], orders[each, 1], orders[each, 3] > 0
+        rules = TimingRules(pace, chunks, paces[each, 2], blocks, False, False, count, 0)
         times_s[each] = np.inf
         if has_memory(held, own.num_devices, num_layers, rules, chain):
             times_s[each] = foreseen_s(own, num_layers, rules, chain)
-
-
-@inner_kernel
-def _of_setting(levels: SiteLevels, memory: SiteMemory, each: int) -> tuple[SiteLevels, SiteMemory]:
-    own = SiteLevels(levels.layer_s[each], levels.num_devices[each], levels.most_layers[each])
-    return own, SiteMemory(memory.room_bytes[each], memory.layer_bytes[each])
-
-
-@inner_kernel
-def _rules_of(orders: np.ndarray, paces: np.ndarray, each: int) -> TimingRules:
-    """Rules of a setting as far as bounds read them."""
-    pace = (paces[each, 0], paces[each, 1], orders[each, 2])
-    count, chunks, blocks = orders[each, 0], orders[each, 1], orders[each, 3] > 0
-    return TimingRules(pace, chunks, paces[each, 2], blocks, False, False, count, 0)
-
-
-@lean_kernel
-def next_below(
-    levels: SiteLevels,
-    memory: SiteMemory,
-    ways: tuple[np.ndarray, np.ndarray],
-    num_layers: int,
-    orders: np.ndarray,
-    paces: np.ndarray,
-    chains: np.ndarray,
-    lengths: np.ndarray,
-    ranks: np.ndarray,
-    limit_s: float,
-    times_s: np.ndarray,
-) -> tuple[int, float]:
-    """Find the first setting of an order under which a chain may take less than a limit.
-
-    Parameters
-    ----------
-    ways
-        Ways between sites by sizes of messages, and which of them each setting has.
-    ranks
-        Places of settings in their order.
-    times_s
-        Bounds of the chains under the setting that is found, see `write_least_s`, are written.
-
-    Returns
-    -------
-    tuple[int, float]
-        Place in the order, its length if there is none, and the least bound. [s]
-    """
-    for place in range(len(ranks)):
-        each = ranks[place]
-        own, held = _of_setting(levels, memory, each)
-        outer_s, rules = ways[0][ways[1][each]], _rules_of(orders, paces, each)
-        least_s = _write_bounds_s(own, held, outer_s, num_layers, rules, chains, lengths, times_s)
-        if least_s < limit_s:
-            return place, least_s
-    return len(ranks), np.inf
 
 
 @inner_kernel

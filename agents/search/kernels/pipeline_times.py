@@ -13,9 +13,6 @@ from agents.search.kernels.paced_times import paced_s
 from agents.search.kernels.records import Room, SiteFigures, TimingRules
 from des.base.jit import inner_kernel, lean_kernel
 
-_ROUNDING = 1.0 - 1e-9
-"""Part of a time of which some rounds are left out that it is at least."""
-
 MISFIT = 1e15
 """Times at or above it mean that a pipeline does not fit: this times 1 and the missing share."""
 
@@ -65,13 +62,6 @@ def staged_iteration_s(
         return MISFIT * (1.0 + lack)
     if limit_s < np.inf and not least_s(rules, num_workers, room) < limit_s:
         return np.inf
-    if limit_s < np.inf and rules.num_chunks == 1 and not rules.most_microbatches:
-        quick_s, is_exact = paced_s(rules, num_workers, rules.num_microbatches, room, True)
-        quick_s += _update_s(figures, rules, num_workers, room)
-        if is_exact:
-            return quick_s
-        if quick_s * _ROUNDING > limit_s:
-            return np.inf
     in_order = rules.num_chunks > 1 and len(chain) == 2 and num_workers > 2
     num_microbatches = rules.num_microbatches
     most = rules.most_microbatches
@@ -146,7 +136,7 @@ def _run(
     """
     num_chunks = rules.num_chunks
     if num_chunks == 1:
-        return paced_s(rules, num_workers, num_microbatches, room, False)[0]
+        return paced_s(rules, num_workers, num_microbatches, room)
     size = group_size(rules, num_workers)
     num_rows = write_interleaved(room.orders, num_workers, num_chunks, num_microbatches, size)
     num_stages = num_workers * num_chunks

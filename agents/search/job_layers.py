@@ -16,7 +16,7 @@ from agents.search.shared_parts import SharedParts
 
 
 @dataclass(frozen=True, kw_only=True)
-class JobFigures:
+class JobLayers:
     """Bytes and parameters of layers, each worked out once."""
 
     job: TrainingJob
