@@ -110,7 +110,7 @@ class RingTurns:
         return shown, members, {self._back(place): len(events) for place, events in posted}
 
     def _events(self) -> Iterator[tuple[object, Iterable[Event]]]:
-        """What is due within a step, what waits for links, and what is to be received.
+        """Events due within a step, of messages that wait for links, and of receives.
 
         All that the rings insert is due within a step: what is due later is not theirs.
         """
@@ -144,7 +144,7 @@ class RingTurns:
         return place[0], (place[1] - self._turned) % len(self._ranks)
 
     def _shown(self, event: Event, landing: Mapping[int, object]) -> object:
-        """What an event is to the rings; None if it is another's."""
+        """Identity of an event among those of the rings; None if it is another's."""
         if id(event) in landing:
             return landing[id(event)]
         owner = getattr(event[0], "__self__", None)
@@ -189,7 +189,7 @@ class RingTurns:
         queue.num_events += num_steps * (queue.num_events - self._num_events)
 
     def _turn_members(self, num_steps: int) -> None:
-        """Put members, messages and links so many places on."""
+        """Put members, messages and links as many places on as they take steps."""
         n, links = len(self._ranks), list(self._links)
         self._messages.rename({self._key(each): self._key(each, num_steps) for each in self._found})
         states = [(link.is_busy, link.waiting) for link in links]
