@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -153,6 +153,16 @@ def all_reduce(algorithm: str, num_npus: int = 64, original_s: float | None = No
         algorithm=algorithm,
         original_s=original_s,
     )
+
+
+def apart(run: Run, name: str, step_us: int = 1) -> Run:
+    """The all-reduce with every NPU starting some time after the one before it."""
+
+    def ranks() -> list[list[Node]]:
+        starts = [compute(1, 1 + step_us * rank) for rank in range(run.num_npus)]
+        return [[start, collective(2, ALL_REDUCE, 2**30, (1,))] for start in starts]
+
+    return replace(run, name=name, ranks=ranks)
 
 
 def domains(num_microbatches: int, num_splits: int, original_s: float | None = None) -> Run:

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from bench.astra_inputs import Run, all_reduce, dimensions, domains, pipeline
+from bench.astra_inputs import Run, all_reduce, apart, dimensions, domains, pipeline
 
 HERE = Path(__file__).parents[1]
 
@@ -24,6 +24,7 @@ HERE = Path(__file__).parents[1]
 def runs() -> list[Run]:
     """Return the runs of the table in docs/astra-sim.md."""
     ring, direct = all_reduce("ring"), all_reduce("direct")
+    wide = replace(all_reduce("ring", 256), name="the same, 256 NPUs, splits 1", num_splits=1)
     two = dimensions(("Ring", 8, 50.0, 500.0), ("Switch", 8, 25.0, 5000.0))
     under_switch = dimensions(("Switch", 64, 50.0, 500.0))
     return [
@@ -32,7 +33,10 @@ def runs() -> list[Run]:
         pipeline(512),
         ring,
         replace(ring, name=f"{ring.name}, aware", backend="aware"),
-        replace(all_reduce("ring", 256), name="the same, 256 NPUs, splits 1", num_splits=1),
+        wide,
+        apart(wide, "starts 1 us apart"),
+        apart(replace(wide, backend="aware"), "starts 1 us apart, aware"),
+        apart(replace(wide, num_splits=4), "starts 1 us apart, splits 4"),
         replace(ring, name="rings of 8, switches of 8, splits 16", network=two, num_splits=16),
         direct,
         replace(direct, name=f"{direct.name}, switch", network=under_switch, backend="aware"),

@@ -169,13 +169,13 @@ def test_any_run_is_the_same_without_shortcuts(data, backend, num_queues):
 def test_most_steps_of_a_ring_apart_are_left_out(kind, backend, topology, latest_us, monkeypatch):
     """32 NPUs that start at different times need few of their steps one by one."""
     left_out = []
-    whole = RingTurns._turn_on
+    whole = RingTurns._turn_events
 
     def counted(self, num_steps):
         left_out.append(num_steps)
         whole(self, num_steps)
 
-    monkeypatch.setattr(RingTurns, "_turn_on", counted)
+    monkeypatch.setattr(RingTurns, "_turn_events", counted)
     ranks = [
         [compute(0, 1 + npu * 7 % 32 * latest_us // 31), collective(1, kind, 2**24, [0])]
         for npu in range(32)

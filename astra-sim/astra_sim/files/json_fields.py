@@ -19,8 +19,8 @@ def shown(value: object) -> str:
     return reprlib.repr(value)
 
 
-def require_whole(field: str, value: object, at_least: int) -> None:
-    """Refuse anything but a whole number from ``at_least`` on.
+def require_whole(field: str, value: object, at_least: int, num_bits: int | None = None) -> None:
+    """Refuse anything but a whole number from ``at_least`` on, in these bits of the original.
 
     Raises
     ------
@@ -31,20 +31,10 @@ def require_whole(field: str, value: object, at_least: int) -> None:
         raise AbortError(
             f"{field}: must be a whole number of at least {at_least}, got {shown(value)}"
         )
-
-
-def require_narrow(field: str, value: float, num_bits: int) -> None:
-    """Refuse a number that does not fit into the bits in which the original keeps it.
-
-    Raises
-    ------
-    AbortError
-        If it does not.
-    """
-    if value >= 2**num_bits:
+    if num_bits is not None and value >= 2**num_bits:
         raise AbortError(
             f"{field}: must be less than 2^{num_bits} ({2**num_bits}), as the original cuts off "
-            f"further bits, got {value}"
+            f"further bits, got {shown(value)}"
         )
 
 

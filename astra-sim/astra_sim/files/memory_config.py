@@ -6,14 +6,7 @@ from typing import Literal, get_args
 
 from astra_sim.base.values import dataclass
 from astra_sim.files.errors import AbortError, AstraSimError
-from astra_sim.files.json_fields import (
-    JsonFields,
-    Warn,
-    read_json_fields,
-    require_narrow,
-    require_whole,
-    shown,
-)
+from astra_sim.files.json_fields import JsonFields, Warn, read_json_fields, require_whole, shown
 
 MemoryKind = Literal["unset", "none", "per_npu", "per_node", "pool"]
 """``unset``: a file without a type, which only a memory node makes an error."""
@@ -56,12 +49,8 @@ class MemoryConfig:
             allowed = ", ".join(get_args(MemoryKind))
             raise AstraSimError(f"memory: kind must be one of {allowed}; got {shown(self.kind)}")
         at_least = 1 if self.kind == "per_node" else 0
-        for key, value in (
-            ("remote-mem-latency", self.latency_ns),
-            ("remote-mem-bw", self.bandwidth_bytes_per_ns),
-        ):
-            require_whole(key, value, 0)
-            require_narrow(key, value, UNSIGNED_INT_BITS)
+        require_whole("remote-mem-latency", self.latency_ns, 0, UNSIGNED_INT_BITS)
+        require_whole("remote-mem-bw", self.bandwidth_bytes_per_ns, 0, UNSIGNED_INT_BITS)
         require_whole("num-nodes", self.num_nodes, at_least)
         require_whole("num-npus-per-node", self.num_npus_per_node, at_least)
 

@@ -12,7 +12,6 @@ from astra_sim.files.json_fields import (
     JsonFields,
     Warn,
     read_json_fields,
-    require_narrow,
     require_not_negative,
     require_whole,
     shown,
@@ -86,15 +85,11 @@ class SharedBusConfig:
     local_reduction_delay: int = 1
 
     def __post_init__(self) -> None:
-        for key, value in (
-            ("L", self.latency_ns),
-            ("o", self.overhead_ns),
-            ("g", self.gap_ns),
-            ("local-reduction-delay", self.local_reduction_delay),
-        ):
-            require_whole(key, value, 0)
-            require_narrow(key, value, INT_BITS)
+        require_whole("L", self.latency_ns, 0, INT_BITS)
+        require_whole("o", self.overhead_ns, 0, INT_BITS)
+        require_whole("g", self.gap_ns, 0, INT_BITS)
         require_not_negative("G", self.gap_ns_per_byte)
+        require_whole("local-reduction-delay", self.local_reduction_delay, 0, INT_BITS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,16 +123,14 @@ class SystemConfig:
         self._require_one_of(
             "collective-optimization", self.collective_optimization, CollectiveOptimization
         )
-        for key, value in (
-            ("preferred-dataset-splits", self.preferred_dataset_splits),
-            ("active-chunks-per-dimension", self.active_chunks_per_dimension),
-            ("endpoint-delay", self.endpoint_delay_ns),
+        for key, value, at_least, num_bits in (
+            ("preferred-dataset-splits", self.preferred_dataset_splits, 0, INT_BITS),
+            ("active-chunks-per-dimension", self.active_chunks_per_dimension, 0, INT_BITS),
+            ("endpoint-delay", self.endpoint_delay_ns, 0, INT_BITS),
+            ("communication-slots", self.communication_slots, 1, None),
         ):
             if value is not None:
-                require_whole(f"{self.source}: {key}", value, 0)
-                require_narrow(f"{self.source}: {key}", value, INT_BITS)
-        if self.communication_slots is not None:
-            require_whole(f"{self.source}: communication-slots", self.communication_slots, 1)
+                require_whole(f"{self.source}: {key}", value, at_least, num_bits)
         require_not_negative(f"{self.source}: local-mem-bw", self.local_mem_bw_gb_per_s)
         require_not_negative(f"{self.source}: peak-perf", self.peak_perf_tflops)
         for name, key in IMPLEMENTATION_KEYS.items():
@@ -164,9 +157,9 @@ class SystemConfig:
         """
         if self.endpoint_delay_ns is None:
             return DEFAULT_ENDPOINT_DELAY_NS
-        delay_ns = self.endpoint_delay_ns * injection_scale
-        require_narrow(f"{self.source}: endpoint-delay x injection-scale", delay_ns, INT_BITS)
-        return int(delay_ns)
+        delay_ns = int(min(self.endpoint_delay_ns * injection_scale, 2.0**64))
+        require_whole(f"{self.source}: endpoint-delay x injection-scale", delay_ns, 0, INT_BITS)
+        return delay_ns
 
     def check_dimensions(self, num_dimensions: int) -> None:
         """Refuse lists of algorithms that are longer than the network has dimensions.

@@ -16,13 +16,13 @@ class NetworkLink:
     """
 
     __slots__ = (
-        "_busy",
         "_bytes_per_ns",
         "_changing",
         "_latency_ns",
         "_queue",
-        "_waiting",
         "freed",
+        "is_busy",
+        "waiting",
     )
 
     def __init__(self, queue: EventQueue, *, latency_ns: float, rate: RateProfile) -> None:
@@ -30,35 +30,26 @@ class NetworkLink:
         self._latency_ns = latency_ns
         self._bytes_per_ns = rate.bytes_per_ns[0]
         self._changing = None if rate.is_constant else rate
-        self._busy = False
+        self.is_busy = False
         self.freed: Event = self._release, None
         """The event of its release."""
-        self._waiting: deque[tuple[int, Event]] | None = None
+        self.waiting: deque[tuple[int, Event]] | None = None
+        """Sizes of messages that wait and their events, if any ever did."""
 
     def times_ns(self, num_bytes: int) -> tuple[int | None, int]:
         """Time from start to arrival, None if the rate changes, and until the link is free."""
         wire_ns = num_bytes / self._bytes_per_ns
         return int(self._latency_ns + wire_ns) if self._changing is None else None, int(wire_ns)
 
-    @property
-    def state(self) -> tuple[bool, tuple[tuple[int, Event], ...]]:
-        """Whether it is busy, and the messages that wait with their events."""
-        return self._busy, tuple(self._waiting or ())
-
-    @state.setter
-    def state(self, state: tuple[bool, tuple[tuple[int, Event], ...]]) -> None:
-        self._busy, waiting = state
-        self._waiting = deque(waiting)
-
     def carry(self, num_bytes: int, arrival: Event) -> None:
         """Take a message to the far end as soon as the link is free; ``arrival`` is its event."""
-        if not self._busy:
-            self._busy = True
+        if not self.is_busy:
+            self.is_busy = True
             self._start(num_bytes, arrival)
-        elif self._waiting is None:  # most links of a large network never have a queue
-            self._waiting = deque(((num_bytes, arrival),))
+        elif self.waiting is None:  # most links of a large network never have a queue
+            self.waiting = deque(((num_bytes, arrival),))
         else:
-            self._waiting.append((num_bytes, arrival))
+            self.waiting.append((num_bytes, arrival))
 
     def _start(self, num_bytes: int, arrival: Event) -> None:
         queue = self._queue
@@ -83,7 +74,7 @@ class NetworkLink:
 
     def _release(self, _: None) -> None:
         """Serve the head of the queue within the same tick."""
-        if self._waiting:
-            self._start(*self._waiting.popleft())
+        if self.waiting:
+            self._start(*self.waiting.popleft())
         else:
-            self._busy = False
+            self.is_busy = False

@@ -52,7 +52,7 @@ class RingInStep:
         assert shape.delay_ns is not None
         self._queue = queue
         self._order = order
-        """Members in the order in which they started, or received when they fell into step."""
+        """Members in the order in which they started."""
         self._shape = shape
         self._delay_ns = shape.delay_ns
         self._sends_left, self._others_left, self._is_odd = turns
@@ -65,10 +65,6 @@ class RingInStep:
     def first_move(self) -> Event:
         """Event of the first local moves, counted already, which the caller puts in their place."""
         return self._begin, None
-
-    def insert_arrival(self) -> None:
-        """Have all messages arrive after their delay."""
-        self._queue.at(self._queue.now + self._delay_ns, self._arrive, None)
 
     def split(self) -> None:
         """Put timers of each member in place of the one for all."""

@@ -1,15 +1,15 @@
-"""Ring exchanges of single members, and when they fall in step.
+"""Ring exchanges of single members, and when they are in step.
 
-On a network without congestion the members of a ring do the same at the same ticks, right after
-each other, from the start on or soon after. One event then stands for those of all members: see
-``astra_sim.system.ring_steps``.
+On a network without congestion the members of a ring that start together do the same at the same
+ticks, right after each other. One event then stands for those of all members: see
+``astra_sim.system.ring_steps``. Those that start apart are looked at by ``ring_turns``.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 from operator import attrgetter
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TYPE_CHECKING
 
 from astra_sim.base.lazy import lazy
 from astra_sim.core.events import Event
@@ -25,9 +25,6 @@ else:
 
 FEWEST_LOOKED_AT = 4
 """Sends that must be left to make it worth while to look whether steps can be left out."""
-
-FEWEST_SENDS = 2
-"""Sends that must be left to make it worth while to go on in step."""
 
 
 class RingExchange(Exchange):
@@ -61,8 +58,8 @@ class RingExchange(Exchange):
         return self._token
 
     def _moved(self, num_bytes: int | None) -> None:
-        """Send as others do; the last member of a ring in step leaves the rest to one for all."""
-        if self._sends_left and self._tokens:  # as of all exchanges, in place for speed
+        """Send as others do; the first member then looks ahead."""
+        if self._sends_left and self._tokens:  # as in any exchange, in place for speed
             self._sends_left -= 1
             self._tokens.popleft()
             self._messages.exchange(*self._token, self._received)
@@ -70,19 +67,6 @@ class RingExchange(Exchange):
             super()._moved(num_bytes)
         if FEWEST_LOOKED_AT <= self._sends_left <= self._look_at:
             self._look_ahead()
-        delay_ns = self.shape.delay_ns
-        if delay_ns and self._sends_left >= FEWEST_SENDS:
-            queue, n = self._timers.queue, self.shape.num_members
-            arrivals = queue.due[queue.now + delay_ns]
-            if len(arrivals) < n:
-                return
-            first = getattr(arrivals[-n][0], "__self__", None)
-            if isinstance(first, RingExchange) and first._token[0][0] == self._token[0][0]:
-                last = [getattr(action, "__self__", None) for action, _ in arrivals[-n:]]
-                runs = [one.run for one in last if self._is_like(one)]
-                if len(runs) == n and _are_all_members(runs):
-                    del arrivals[-n:]
-                    RingInStep(queue, runs, self.shape, self._turns(), resumed).insert_arrival()
 
     def _look_ahead(self) -> None:
         """Have all members looked at when the message sent now arrives: seldom in a late round."""
@@ -92,7 +76,7 @@ class RingExchange(Exchange):
             return
         self._look_at = self._sends_left - 2 - min(n - left, n // 16)
         reduces = self._reduces_in_odd if self._is_odd else self._reduces_in_even
-        ring_turns.look_ahead(self, reduces=reduces)
+        ring_turns.RingTurns(self, reduces=reduces).look_ahead()
 
     @property
     def counts(self) -> tuple[int, ...]:
@@ -107,16 +91,6 @@ class RingExchange(Exchange):
         self._stand_in(run)
         if self._tokens:
             self._tokens[0] = self._token
-
-    def _is_like(self, other: object) -> TypeGuard["RingExchange"]:
-        """Whether an exchange does the same next."""
-        return isinstance(other, RingExchange) and other._state() == self._state()
-
-    def _state(self) -> tuple[object, ...]:
-        return self.shape, self._credits, len(self._tokens), self._plain_left, *self._turns()
-
-    def _turns(self) -> Turns:
-        return Turns(self._sends_left, self._others_left, self._is_odd)
 
     def resume(self, turns: Turns) -> None:
         """Continue with a token, and these counts."""
