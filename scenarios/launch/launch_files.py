@@ -67,7 +67,7 @@ def launch_files(bound: BoundPlan, hosts: Path | None = None) -> Launch:
         If no files are written for the trainer, it cannot be told the plan, the time of what the
         files say is another by more than 1 %, or hosts are wrong.
     """
-    _require_writer(bound.trainer)
+    require_writer(bound.trainer)
     borders, of_sites = site_borders(bound), hosts_of_sites(bound, hosts)
     own, ranks = WRITERS[bound.trainer](bound, of_sites)
     document = json.dumps(write_document(bound), indent=2, allow_nan=False) + "\n"
@@ -111,7 +111,7 @@ def for_trainer(bound: BoundPlan, trainer: str) -> BoundPlan:
     """
     if trainer == bound.trainer:
         return bound
-    _require_writer(trainer)
+    require_writer(trainer)
     sends = trainer_named(trainer).sends_under(bound.plan.schedule)
     plan = replace(bound.plan, sends=sends)
     found = replace(bound, plan=plan, trainer=trainer)  # refuses what the trainer cannot run
@@ -123,7 +123,14 @@ def _step_s(read: FilePlan) -> float:
     return read.step_s(simulate(own.topology, own.workload, own.plan, own.corrections))
 
 
-def _require_writer(trainer: str) -> None:
+def require_writer(trainer: str) -> None:
+    """Refuse a trainer for which no files are written.
+
+    Raises
+    ------
+    ValueError
+        Naming those for which they are.
+    """
     if trainer not in WRITERS or trainer not in LAUNCHES:
         raise ValueError(
             f"launch: trainer must be one of {', '.join(WRITERS)}, for which files are written; "

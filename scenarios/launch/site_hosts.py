@@ -88,22 +88,21 @@ def _read(path: Path) -> dict[str, _Given]:
     found: dict[str, _Given] = {}
     for number, line in enumerate(read_text(path, "hosts ").splitlines(), start=1):
         words = line.partition("#")[0].split()
-        if not words:
-            continue
-        if len(words) not in (2, 3) or (
-            words[2:] and not re.fullmatch("[1-9][0-9]{0,5}", words[2])
-        ):
+        match = re.fullmatch(r"(\S+) (\S+)(?: ([1-9][0-9]{0,5}))?", " ".join(words))
+        if match is None and words:
             raise ValueError(
                 f"{path}, line {number}: must be a site, a host and, if need be, its GPUs, with "
                 f"spaces between and none in names; got {line.strip()!r}"
             )
-        names, num_gpus = found.setdefault(words[0], ([], int(words[2]) if words[2:] else None))
-        names.append(words[1])
-        if words[2:] and int(words[2]) != num_gpus:
-            raise ValueError(
-                f"{path}, line {number}: hosts of {words[0]} must have equally many GPUs, got "
-                f"{words[2]} and {num_gpus}"
-            )
+        if match is not None:
+            size = int(match[3]) if match[3] else None
+            names, known = found.setdefault(match[1], ([], size))
+            if size not in (None, known):
+                raise ValueError(
+                    f"{path}, line {number}: hosts of {match[1]} must have equally many GPUs, got "
+                    f"{size} and {known}"
+                )
+            names.append(match[2])
     return found
 
 

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from agents import decide
 from agents.answer import config as answer_config
-from agents.trainers.table import trainer_named
 from des.base.atomic_write import write_together
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
 from des.base.flags import option, parse_given
@@ -21,6 +20,7 @@ from scenarios.launch import command as launch_command
 
 with lazy_imports(__name__):
     from agents.answer.bound_answer import BoundAnswer
+    from scenarios.launch import launch_files
     from scenarios.run import decide_report
 
 PROG = "python -m scenarios.decide"
@@ -71,11 +71,12 @@ class Config(answer_config.Config):
             if self.hosts is not None:
                 raise UsageError(f"{PROG}: hosts must come with launch, got {self.hosts} alone")
             return
-        if self.stream or trainer_named(self.trainer).is_ideal:
+        if self.stream:
             raise UsageError(
-                f"{PROG}: launch must be left out with stream, and where the trainer is ideal, as "
-                f"nothing runs such a plan; got {self.launch}"
+                f"{PROG}: launch must be left out with stream, which has many plans; got "
+                f"{self.launch}"
             )
+        launch_files.require_writer(self.trainer)
         launch_command.require_new(self.launch)
 
 

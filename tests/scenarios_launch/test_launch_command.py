@@ -14,6 +14,7 @@ from des import GradientExchange, Placement, Plan, Topology
 from scenarios.iteration.command import main as simulate_main
 from scenarios.launch.command import main
 from scenarios.launch.launch_files import for_trainer, launch_files
+from scenarios.run.decide_command import main as decide_main
 
 MEGATRON_FILES = [
     "A.sbatch",
@@ -170,3 +171,21 @@ def test_stages_there_and_back_are_laid_so_by_torchtitan_alone():
     assert launch.files["schedule.csv"].splitlines()[0].startswith("0F0,")
     with pytest.raises(ValueError, match="trainer megatron: "):
         for_trainer(bound, "megatron")
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--trainer", "ideal", "--launch", "{out}"], "must be one of megatron, .* got ideal"),
+        (
+            ["--trainer", "deepspeed", "--launch", "{out}"],
+            "must be .* torchtitan, .* got deepspeed",
+        ),
+        (["--stream", "--launch", "{out}"], "launch must be left out with stream"),
+        (["--hosts", "hosts.yaml"], "hosts must come with launch, got hosts.yaml alone"),
+    ],
+)
+def test_decide_refuses_a_launch_that_cannot_be(flags, message, tmp_path, capsys):
+    out = tmp_path / "launch"
+    argv = ["--network", "east_central_west", *(flag.format(out=out) for flag in flags)]
+    assert_refused(decide_main, argv, message, capsys, unwritten=out)

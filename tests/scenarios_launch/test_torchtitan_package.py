@@ -98,10 +98,13 @@ def test_orders_are_read_as_they_are_simulated(titan, seed, tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("seed", [0, 3])
+@pytest.mark.parametrize("seed", [3, 7])
 def test_the_module_of_the_configuration_splits_a_model_as_the_plan_does(titan, seed, tmp_path):
     torch = pytest.importorskip("torch")
     for bound, folder, files, replicas, _, tables in launches(seed):
+        if folder:
+            trainer = "torchtitan.experiments.torchft.trainer"
+            pytest.importorskip(trainer, reason="no torchft", exc_type=ImportError)
         (tmp_path / "config.toml").write_text(files[f"{folder}config.toml"], encoding="utf-8")
         script = tmp_path / "eastwest_config.py"
         script.write_text(files[f"{folder}eastwest_config.py"], encoding="utf-8")
