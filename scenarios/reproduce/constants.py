@@ -1,8 +1,9 @@
 """Fitted constants: the value of each, the rows that it was fitted on, and what checks it."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
+from typing import NamedTuple
 
 import pandas as pd
 
@@ -24,97 +25,61 @@ from scenarios.reproduce.report import Reproduction
 
 _UNITS = {"_bytes_per_s": "bytes/s", "_s_per_km": "s/km", "_s": "s"}
 _VTRAIN = ("measured/vtrain_multi.json", "measured/vtrain_single.json")
+_CROSSPIPE = "crosspipe.json"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FittedConstants:
-    """Constants that were fitted together.
+class FittedConstants(NamedTuple):
+    """Constants that were fitted together, the rows, and the module that fits or checks them.
 
-    Attributes
-    ----------
-    owner
-        Object that holds them.
-    files
-        Files of the rows in the folder of cases; empty: they are elsewhere.
-    command
-        Module, behind ``python -m``, that fits or checks them; empty: their rows are not shipped.
+    ``files`` are those of the rows in the folder of cases; none: the rows are elsewhere, and
+    without a module they are not shipped.
     """
 
     owner: str
     values: Mapping[str, float]
     rows: str
-    command: str = ""
+    module: str = ""
     files: tuple[str, ...] = ()
 
 
 def fitted_constants() -> Iterator[FittedConstants]:
     """Yield all fitted constants, each with the value that the simulator uses."""
-    kernels = asdict(FITTED_FIGURES.kernels)
+    kernels = asdict(FITTED_FIGURES.kernels) | {"step_latency_s": FITTED_FIGURES.step_latency_s}
     del kernels["attention_share"]  # 1: by definition
-    yield FittedConstants(
-        owner="kernels of A100",
-        values=kernels | {"step_latency_s": FITTED_FIGURES.step_latency_s},
-        rows="128 iterations of vTrain",
-        files=_VTRAIN,
-        command="calibration kernels",
-    )
-    yield FittedConstants(
-        owner="kernels of Megatron-Bridge",
-        values={"matmul_efficiency": H100_MATMUL_EFFICIENCY},
-        rows="6 rows of Llama 3 70B and 405B on H100",
-        files=("megatron_bridge/rows.csv",),
-        command="scenarios.reproduce megatron_bridge",
-    )
-    yield FittedConstants(
-        owner="passes of CrossPipe",
-        values={"input_gradient_s": INPUT_GRADIENT_S, "weight_gradient_s": WEIGHT_GRADIENT_S},
-        rows="the row without delay",
-        files=("crosspipe.json",),
-        command="scenarios.reproduce crosspipe",
-    )
-    yield FittedConstants(
-        owner="stall of CrossPipe's senders",
-        values={"share_of_message": float(BLOCKING.endpoints == "blocking")},
-        rows="5 rows of 2 data centres",
-        files=("crosspipe.json",),
-        command="scenarios.reproduce crosspipe",
-    )
-    links = shipped_link_figures()
-    of_models = {"other GPUs": links.pooled, **links.models}
-    linked = {name: asdict(own) for name, own in of_models.items()}
-    linked |= {name: asdict(own) for name, own in links.networks.items()}
-    for name, values in linked.items():
-        yield FittedConstants(
-            owner=f"links of {name}",
-            values=values,
-            rows="all-reduces of 1 MiB and more in Vidur's network profiles",
-            command="calibration devices",
-        )
+    rows, module = "128 iterations of vTrain", "calibration kernels"
+    yield FittedConstants("kernels of A100", kernels, rows, module, _VTRAIN)
+    kernels = {"matmul_efficiency": H100_MATMUL_EFFICIENCY}
+    rows, module = "6 rows of Llama 3 70B and 405B on H100", "scenarios.reproduce megatron_bridge"
+    of_bridge = ("megatron_bridge/rows.csv",)
+    yield FittedConstants("kernels of Megatron-Bridge", kernels, rows, module, of_bridge)
+    passes = {"input_gradient_s": INPUT_GRADIENT_S, "weight_gradient_s": WEIGHT_GRADIENT_S}
+    rows, module = "the row without delay", "scenarios.reproduce crosspipe"
+    yield FittedConstants("passes of CrossPipe", passes, rows, module, (_CROSSPIPE,))
+    stall = {"share_of_message": float(BLOCKING.endpoints == "blocking")}
+    rows = "5 rows of 2 data centres"
+    yield FittedConstants("stall of CrossPipe's senders", stall, rows, module, (_CROSSPIPE,))
+    rows = "all-reduces of 1 MiB and more in Vidur's network profiles"
+    links = asdict(shipped_link_figures())
+    for name, own in {
+        "other GPUs": links["pooled"],
+        **links["models"],
+        **links["networks"],
+    }.items():
+        yield FittedConstants(f"links of {name}", own, rows, "calibration devices")
+    rows = "every second cell of the profile, of NVIDIA"
     for name in engine_names():
-        yield FittedConstants(
-            owner=f"engine {name}",
-            values=asdict(engine_named(name).times),
-            rows="every second cell of the profile, of NVIDIA",
-            command="calibration serving",
-        )
-    near_s = round_trip_s(0.0)
-    yield FittedConstants(
-        owner="round trips by distance",
-        values={"least_s": near_s, "slope_s_per_km": (round_trip_s(1e3) - near_s) / 1e3},
-        rows="380 pairs of AWS regions, Skyplane's latency.csv",
-    )
-    yield FittedConstants(
-        owner="send buffers of Linux",
-        values={"share_of_data": BUFFER_SHARE},
-        rows="one run of 4 MB at a round trip of 80 ms",
-        files=("real_runs",),
-        command="scenarios.reproduce real_runs",
-    )
-    yield FittedConstants(
-        owner="loss by tokens",
-        values={"scale": DATA_SCALE, "exponent": DATA_EXPONENT},
-        rows="runs of Hoffmann et al., arXiv 2203.15556, appendix D.3, by them",
-    )
+        times = asdict(engine_named(name).times)
+        yield FittedConstants(f"engine {name}", times, rows, "calibration serving")
+    least_s = round_trip_s(0.0)
+    line = {"least_s": least_s, "slope_s_per_km": (round_trip_s(1e3) - least_s) / 1e3}
+    rows = "380 pairs of AWS regions, Skyplane's latency.csv"
+    yield FittedConstants("round trips by distance", line, rows)
+    rows, module = "one run of 4 MB at a round trip of 80 ms", "scenarios.reproduce real_runs"
+    buffers = {"share_of_data": BUFFER_SHARE}
+    yield FittedConstants("send buffers of Linux", buffers, rows, module, ("real_runs",))
+    law = {"scale": DATA_SCALE, "exponent": DATA_EXPONENT}
+    rows = "runs of Hoffmann et al., arXiv 2203.15556, appendix D.3, by them"
+    yield FittedConstants("loss by tokens", law, rows)
 
 
 def reproduce_cases(cases: Path) -> Reproduction:
@@ -137,7 +102,7 @@ def reproduce_cases(cases: Path) -> Reproduction:
             "unit": next((unit for end, unit in _UNITS.items() if name.endswith(end)), "1"),
             "fitted on": one.rows,
             "files": ", ".join(one.files),
-            "command": f"python -m {one.command}" if one.command else "",
+            "command": f"python -m {one.module}" if one.module else "",
         }
         for one in found
         for name, value in one.values.items()
@@ -154,26 +119,14 @@ def reproduce_cases(cases: Path) -> Reproduction:
 
 def _figure(found: tuple[FittedConstants, ...]) -> Figure:
     """Number of constants that each set of rows holds."""
-    places = tuple(map(float, range(len(found))))
-    counts = [len(one.values) for one in found]
-    boxes = Boxes(
-        label="constants",
-        starts=(0.0,) * len(found),
-        ends=tuple(map(float, counts)),
-        rows=places,
-        colour=BLUE,
-    )
-    ticks = tuple((place, one.owner) for place, one in zip(places, found, strict=True))
-    panel = Panel(
-        x=Axis(label="constants", low=0.0),
-        y=Axis(ticks=ticks, low=-0.5, high=len(found) - 0.5, is_reversed=True),
-        marks=(boxes,),
-        height=0.7 + 0.34 * len(found),
-        grid="x",
-    )
+    places, counts = tuple(map(float, range(len(found)))), [float(len(one.values)) for one in found]
+    starts, ticks = (0.0,) * len(found), zip(places, (one.owner for one in found), strict=True)
+    boxes = Boxes(label="constants", starts=starts, ends=tuple(counts), rows=places, colour=BLUE)
+    y = Axis(ticks=tuple(ticks), low=-0.5, high=len(found) - 0.5, is_reversed=True)
+    x, height = Axis(label="constants", low=0.0), 0.7 + 0.34 * len(found)
     return Figure(
         name="constants",
         title="Constants that were fitted together",
-        seen=f"{sum(counts)} constants from {len(found)} sets of rows.",
-        panels=(panel,),
+        seen=f"{sum(counts):g} constants from {len(found)} sets of rows.",
+        panels=(Panel(x=x, y=y, marks=(boxes,), height=height, grid="x"),),
     )

@@ -3,13 +3,14 @@
 import os
 from dataclasses import replace
 from pathlib import Path
-from typing import Protocol, cast
+from typing import cast
 
 from calibration import ReferenceRunError, WorkloadFamily
 from calibration.fit.fit import require_enough
 from calibration.loop import LoopBackend, Subject
 from calibration.measuring.environment import BINARIES_VARIABLE
 from des import Topology, Workload
+from scenarios.train.training_config import TrainingFlags
 
 MICROBATCH_SIZES = (1, 2, 4)
 """The first size is trained on; by the others bandwidths and latencies can be told apart."""
@@ -19,40 +20,8 @@ MOST_PACKET_MICROBATCHES = 4
 """Most microbatches of placements that ns-3 simulates: its run time grows with the bytes sent."""
 
 
-class CalibrationFlags(Protocol):
-    """Flags of a command that say how its training is calibrated."""
-
-    @property
-    def calibration(self) -> str:
-        """Reference, ``auto`` or ``none``."""
-
-    @property
-    def corrections(self) -> Path | None:
-        """File of factors that were given."""
-
-    @property
-    def calibration_placements(self) -> int:
-        """Placements of each calibration."""
-
-    @property
-    def model(self) -> str:
-        """Model that is trained."""
-
-    @property
-    def num_layers(self) -> int | None:
-        """Layers of the model; None: its own number."""
-
-    @property
-    def sequence_length(self) -> int:
-        """Tokens of a sequence."""
-
-    @property
-    def seed(self) -> int:
-        """Seed of the training."""
-
-
 def subject_of(
-    flags: CalibrationFlags, *, topology: Topology, workload: Workload, schedule: str
+    flags: TrainingFlags, *, topology: Topology, workload: Workload, schedule: str
 ) -> Subject | str:
     """Say what is calibrated and how, or why nothing is.
 

@@ -177,8 +177,8 @@ def make_scenario_task(config: Config) -> PlacementTask:
         transport = replace(topology.transport, endpoints=config.endpoints)
         topology = replace(topology, transport=transport)
     workload = config.workload(config.microbatches)
-    SPEAKER.note(layers_note(workload))
     check_job_fits(topology, workload)
+    SPEAKER.note(layers_note(workload))
     path, fitted_for = config.corrections, FittedFor.of(workload, topology, network=config.network)
     return env.make_task(
         topology=topology,

@@ -38,21 +38,10 @@ DISCOUNT_OF_COSTLY_CHANGES = 0.9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config(ModelFlags, NetworkFlag, JsonFlag):
-    """Settings of a training; the fields are the flags."""
+class TrainingFlags(ModelFlags, NetworkFlag, JsonFlag):
+    """Flags of both trainings on a world: its job, and how the simulator is calibrated."""
 
-    policy: str = option(
-        "flat", "what is trained: flat; --help without this flag shows the flags of hi_ppo"
-    )
     microbatches: int = option(32, "microbatches per iteration")
-    schedule: str = option("1f1b", "pipeline schedule")
-    endpoints: Endpoints | None = option(
-        None,
-        "overrule transport.endpoints of the network; --calibration aware or unaware by the "
-        "original's programs needs one_in_flight",
-        default_text="as the network has it",
-    )
-    actions: str = option("order_split", "action encoding: order_split or per_layer")
     corrections: Path | None = option(
         None, "calibrated factors for the simulator, a JSON file", is_file=True
     )
@@ -61,14 +50,37 @@ class Config(ModelFlags, NetworkFlag, JsonFlag):
         "reference that keeps the simulator faithful: pairwise, aware, unaware, ns3 or none; auto: "
         "pairwise, but none with --corrections or on worlds that ASTRA-sim cannot express",
     )
+    calibration_placements: int = option(32, "placements for each calibration")
+    calibration_bound: float = option(
+        0.02, "mean error of iteration times above which the simulator is recalibrated"
+    )
+    seed: int = option(0, "seed of the training")
+    out: Path | None = option(None, "run folder; none: the next free runs/east_west-NNN")
+    resume: bool = option(False, "continue the run in --out, or the newest one")
+    quick: bool = option(False, "a run of seconds that shows all steps and learns little")
+    figures: tuple[str, ...] = figures_option()
+    parquet: bool = parquet_option()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config(TrainingFlags):
+    """Settings of a training; the fields are the flags."""
+
+    policy: str = option(
+        "flat", "what is trained: flat; --help without this flag shows the flags of hi_ppo"
+    )
+    schedule: str = option("1f1b", "pipeline schedule")
+    endpoints: Endpoints | None = option(
+        None,
+        "overrule transport.endpoints of the network; --calibration aware or unaware by the "
+        "original's programs needs one_in_flight",
+        default_text="as the network has it",
+    )
+    actions: str = option("order_split", "action encoding: order_split or per_layer")
     calibration_interval_steps: int | None = option(
         None,
         "decisions from one calibration to the next; none: a third of --steps, from 5 million "
         "--steps on 5 million",
-    )
-    calibration_placements: int = option(32, "placements for each calibration")
-    calibration_bound: float = option(
-        0.02, "mean error of iteration times above which the simulator is recalibrated"
     )
     epochs_per_episode: int = option(8, "decisions from one even split to the next")
     iterations_per_epoch: int = option(1, "iterations for which a placement is kept")
@@ -78,7 +90,6 @@ class Config(ModelFlags, NetworkFlag, JsonFlag):
         "state over the links",
     )
     restart_s: float = option(RESTART_S, "seconds of a restart, where a change costs one")
-    seed: int = option(0, "seed of the training")
     steps: int = option(1_000_000, "decisions to train on")
     num_envs: int = option(512, "environments stepped together")
     steps_per_rollout: int = option(16, "steps of each environment in a rollout")
@@ -112,14 +123,9 @@ class Config(ModelFlags, NetworkFlag, JsonFlag):
         "simulate on Ray: local, or the address of a cluster (host:port or auto); with an actor "
         "for each of the rollout workers at most",
     )
-    out: Path | None = option(None, "run folder; none: the next free runs/east_west-NNN")
-    resume: bool = option(False, "continue the run in --out, or the newest one")
     kpi: bool = option(
         True, "measure the targets on the world of the run afterwards; about half a minute"
     )
-    quick: bool = option(False, "a run of seconds that shows all steps and learns little")
-    figures: tuple[str, ...] = figures_option()
-    parquet: bool = parquet_option()
 
     def __post_init__(self) -> None:
         for name in (

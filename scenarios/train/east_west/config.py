@@ -14,21 +14,19 @@ from des.base.checks import (
     require_seed,
 )
 from des.base.command import UsageError
-from des.base.flags import JsonFlag, option, to_dict
+from des.base.flags import option, to_dict
 from des.dynamics import DYNAMICS
 from des.plan.replacement import RESTART_S
 from des.world.domain_load import LOADS_HELP
 from des.worlds.reading import topology_path
-from des.worlds.world_flags import ModelFlags, NetworkFlag
-from scenarios.frame.outputs import figures_option, parquet_option
-from scenarios.train.training_config import CALIBRATIONS, PROG, WHERE_RUN
+from scenarios.train.training_config import CALIBRATIONS, PROG, WHERE_RUN, TrainingFlags
 
 POLICIES = ("hi_ppo", "flat")
 STARTS = ("shipped", "scratch")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HiPpoConfig(ModelFlags, NetworkFlag, JsonFlag):
+class HiPpoConfig(TrainingFlags):
     """Settings of a training; the fields are the flags."""
 
     policy: str = option(
@@ -38,7 +36,6 @@ class HiPpoConfig(ModelFlags, NetworkFlag, JsonFlag):
         None, f"law of the links: one of {', '.join(DYNAMICS)}; none: as the world says"
     )
     loads: str | None = option(None, LOADS_HELP, is_file=True)
-    microbatches: int = option(32, "microbatches per iteration")
     epoch_s: float | None = option(
         None, "seconds from one decision to the next; none: 1200, or 10 iterations if that is more"
     )
@@ -49,23 +46,10 @@ class HiPpoConfig(ModelFlags, NetworkFlag, JsonFlag):
         f"program that the plan is bound for at the end, one of {', '.join(TRAINERS)}; policies "
         "learn, and episodes are judged, among perfect devices whatever it is",
     )
-    corrections: Path | None = option(
-        None, "calibrated factors for the simulator, a JSON file", is_file=True
-    )
-    calibration: str = option(
-        "auto",
-        "reference that keeps the simulator faithful: pairwise, aware, unaware, ns3 or none; auto: "
-        "pairwise, but none with --corrections or on worlds that ASTRA-sim cannot express",
-    )
     calibration_interval_updates: int | None = option(
         None, "updates from one calibration to the next; none: a third of all"
     )
-    calibration_placements: int = option(32, "placements for each calibration")
-    calibration_bound: float = option(
-        0.02, "mean error of iteration times above which the simulator is recalibrated"
-    )
     from_: str = option("shipped", "first weights: shipped (seed 0), or scratch for new ones")
-    seed: int = option(0, "seed of the training")
     updates: int = option(120, "updates of the placement policy")
     worlds: int = option(24, "networks of an update")
     samples: int = option(16, "orders drawn for each network")
@@ -82,12 +66,7 @@ class HiPpoConfig(ModelFlags, NetworkFlag, JsonFlag):
     ray: str | None = option(
         None, "Ray for that work: local, auto or HOST:PORT; none: processes of this machine"
     )
-    out: Path | None = option(None, "run folder; none: the next free runs/east_west-NNN")
-    resume: bool = option(False, "continue the run in --out, or the newest one")
     kpi: bool = option(True, "measure the targets of the documents on the world of the run too")
-    quick: bool = option(False, "a run of seconds that shows all steps and learns little")
-    figures: tuple[str, ...] = figures_option()
-    parquet: bool = parquet_option()
 
     def __post_init__(self) -> None:
         for name in (

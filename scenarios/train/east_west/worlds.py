@@ -79,8 +79,8 @@ def _network_and_job(config: HiPpoConfig) -> tuple[Topology, Workload]:
     if config.loads is not None:
         topology = beside_jobs(topology, read_loads(config.loads, topology))
     workload = config.workload(config.microbatches)
-    SPEAKER.note(layers_note(workload))
     check_job_fits(topology, workload)
+    SPEAKER.note(layers_note(workload))
     return topology, workload
 
 
