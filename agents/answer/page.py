@@ -54,7 +54,7 @@ def _where(answer: AnswerFacts) -> Section:
     rows = []
     for number, (placement, share) in enumerate(zip(plan.placements, shares, strict=True)):
         for stage in placement.stages:
-            first, last = stage.first_layer + 1, stage.first_layer + stage.num_layers
+            first, last = stage.first_layer, stage.first_layer + stage.num_layers - 1
             rows.append((f"{number + 1}", names[stage.domain], f"{first}-{last}", f"{share}"))
     size = answer.question.problem.job.num_sequences // workload.num_microbatches
     notes = [
@@ -98,9 +98,12 @@ def _critical_batch(answer: AnswerFacts) -> str:
     split = f"each of {len(plan.placements)} replicas takes its share of {job.tokens_per_step:,} "
     if plan.synchronisation.steps_between == 1:
         return f"{split}tokens; they step together, so the critical batch is that of one copy"
-    share = job.tokens_per_step // len(plan.placements)
+    num_microbatches = answer.best.judged.workload.num_microbatches
+    own = plan.microbatches_of_replicas(num_microbatches)
+    shares = [job.tokens_per_step * one // num_microbatches for one in (min(own), max(own))]
+    text = " to ".join(dict.fromkeys(f"{share:,}" for share in shares))
     return (
-        f"{split}tokens and steps by itself on about {share:,}, below the critical batch sooner; "
+        f"{split}tokens and steps by itself on {text}, below the critical batch sooner; "
         f"the best batch of all together grows as M^0.34 (arXiv 2503.09799, table 10)"
     )
 
