@@ -1,7 +1,7 @@
 """Job of a simulated iteration from a file, or from its tokens a step."""
 
 from collections.abc import Set
-from dataclasses import replace
+from dataclasses import fields, replace
 
 from agents.decision.job_files import read_job
 from agents.decision.training_job import TrainingJob
@@ -44,6 +44,12 @@ def with_job(config: Config, given: Set[str]) -> tuple[Config, str]:
         precision=precision_named(PROG, config.precision),
     )
     return _filled(config, job, config.microbatch_size), job.rounding(tokens)
+
+
+def as_given(config: Config) -> Config:
+    """Configuration without what its job file, or its tokens a step, say: its flags read again."""
+    said = _IN_FILE if config.job else ("microbatches",) if config.tokens_per_step else ()
+    return replace(config, **{one.name: one.default for one in fields(config) if one.name in said})
 
 
 def _filled(config: Config, job: TrainingJob, microbatch_size: int) -> Config:
