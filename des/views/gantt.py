@@ -108,7 +108,7 @@ def gantt_rgb(result: IterationResult, *, title: str = "") -> np.ndarray:
 
 def _first_bars(result: IterationResult) -> tuple[Sequence[Span | Transfer], float, str]:
     """Passes and messages that are drawn, until when, and a note if these are not all."""
-    every = (*result.spans, *result.transfers)
+    every: list[Span | Transfer] = [*result.spans, *result.transfers]
     if len(every) <= _MOST_BARS:
         return every, result.makespan_s, ""
     bars = sorted(every, key=lambda bar: bar.start_s)[:_MOST_BARS]

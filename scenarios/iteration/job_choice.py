@@ -2,6 +2,7 @@
 
 from collections.abc import Set
 from dataclasses import fields, replace
+from typing import Any
 
 from agents.decision.job_files import read_job
 from agents.decision.training_job import TrainingJob
@@ -49,7 +50,8 @@ def with_job(config: Config, given: Set[str]) -> tuple[Config, str]:
 def as_given(config: Config) -> Config:
     """Configuration without what its job file, or its tokens a step, say: its flags read again."""
     said = _IN_FILE if config.job else ("microbatches",) if config.tokens_per_step else ()
-    return replace(config, **{one.name: one.default for one in fields(config) if one.name in said})
+    values: dict[str, Any] = {one.name: one.default for one in fields(config) if one.name in said}
+    return replace(config, **values)
 
 
 def _filled(config: Config, job: TrainingJob, microbatch_size: int) -> Config:

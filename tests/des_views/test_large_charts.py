@@ -14,7 +14,7 @@ RESULT = simulate(free_world(1), unit_workload([(1.0, 2.0)], num_microbatches=2)
 
 
 def of_spans(num):
-    """A result with so many passes of a second each, in no order."""
+    """A result with passes of a second each, the last ones first."""
     spans = tuple(Span(0, "F", each, float(each), each + 1.0) for each in reversed(range(num)))
     return replace(RESULT, spans=spans, makespan_s=float(num))
 
