@@ -122,14 +122,14 @@ def _by_site(stages: tuple[Stage, ...]) -> Iterator[tuple[int, list[Stage]]]:
 
 
 def _layers_text(stages: list[Stage]) -> str:
-    """Layers of a site from 1 on, such as ``1-20`` or ``1-10, 41-50``."""
+    """Layers of a site from 0 on, such as ``0-19`` or ``0-9, 40-49``."""
     runs: list[list[int]] = []
     for stage in stages:
         if runs and runs[-1][1] == stage.first_layer:
             runs[-1][1] += stage.num_layers
         else:
             runs.append([stage.first_layer, stage.first_layer + stage.num_layers])
-    return ", ".join(f"{first + 1}-{end}" for first, end in runs)
+    return ", ".join(f"{first}-{end - 1}" for first, end in runs)
 
 
 def _counts_text(counts: list[int]) -> str:

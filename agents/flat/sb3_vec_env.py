@@ -40,7 +40,7 @@ class BatchSB3VecEnv(VecEnv):
         make_batch: Callable[[int], SteppedBatch],
         num_envs: int,
         observation_space: gymnasium.spaces.Box,
-        action_space: gymnasium.spaces.MultiDiscrete,
+        action_space: gymnasium.spaces.MultiDiscrete | gymnasium.spaces.Discrete,
         *,
         seed: int,
     ) -> None:

@@ -44,7 +44,7 @@ class BatchVectorEnv(VectorEnv[Observations, Actions, npt.NDArray[Any]]):
         make_batch: Callable[[int], SteppedBatch],
         num_envs: int,
         observation_space: gymnasium.spaces.Box,
-        action_space: gymnasium.spaces.MultiDiscrete,
+        action_space: gymnasium.spaces.MultiDiscrete | gymnasium.spaces.Discrete,
         *,
         num_seeds: int,
     ) -> None:

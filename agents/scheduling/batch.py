@@ -64,7 +64,7 @@ class SchedulingBatch:
         return self._look(np.arange(self.num_envs))
 
     def step(self, actions: Actions, *, resets: bool = True) -> BatchStep:
-        """Decide an epoch of every environment by actions (N, A), and run it.
+        """Decide an epoch of every environment by actions (N, A), or (N,) of choices, and run it.
 
         Parameters
         ----------
@@ -74,6 +74,8 @@ class SchedulingBatch:
         last = self.task.setting.world.num_epochs - 1
         if not self._draws or self._epoch.max() > last:
             raise RuntimeError("scheduling batch: reset must be called first")
+        if actions.ndim == 1 and not self.task.action.is_described:
+            actions = actions[:, np.newaxis]
         self._check(actions)
         networks = self._now
         choices = self.task.action.choices(actions)

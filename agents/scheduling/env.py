@@ -18,7 +18,7 @@ _NUMBERS = ("duration_s", "change_s", "iterations_s", "moved_bytes", "wan_bytes"
 """Figures of an epoch in ``info``."""
 
 
-class SchedulingEnv(gymnasium.Env[np.ndarray, np.ndarray]):
+class SchedulingEnv(gymnasium.Env[np.ndarray, Any]):
     """Decide about the plan of a training in every epoch of moving links and loads.
 
     See `make_scheduling_task` for the arguments, `agents.scheduling.plan_action.PlanAction` for the
@@ -76,7 +76,9 @@ class SchedulingEnv(gymnasium.Env[np.ndarray, np.ndarray]):
         observations = self._batch.reset([] if draw_seed is None else [draw_seed])
         return observations[0], {"plan": self.plan, "reference_s": self.task.reference_s}
 
-    def step(self, action: np.ndarray) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+    def step(
+        self, action: np.ndarray | int
+    ) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
         """Decide an epoch, and run it."""
         if self._batch is None:
             raise RuntimeError("environment: reset must be called first")
@@ -117,9 +119,15 @@ def task_of(task: SchedulingTask | None, arguments: Mapping[str, Any]) -> Schedu
 
 def scheduling_spaces(
     task: SchedulingTask,
-) -> tuple[gymnasium.spaces.Box, gymnasium.spaces.MultiDiscrete]:
-    """Return the spaces of one environment's observations and actions."""
+) -> tuple[gymnasium.spaces.Box, gymnasium.spaces.MultiDiscrete | gymnasium.spaces.Discrete]:
+    """Return the spaces of one environment's observations and actions.
+
+    The action that is a choice alone is ``Discrete``, which algorithms such as DQN ask for.
+    """
+    sizes = list(task.action.sizes)
     return (
         gymnasium.spaces.Box(-LARGEST, LARGEST, shape=(task.observing.size,), dtype=np.float32),
-        gymnasium.spaces.MultiDiscrete(list(task.action.sizes)),
+        gymnasium.spaces.MultiDiscrete(sizes)
+        if task.action.is_described
+        else gymnasium.spaces.Discrete(sizes[0]),
     )

@@ -144,10 +144,8 @@ def _csv_form(
             return name, names, to_ns
     allowed = "; ".join(", ".join(names) for _, names, _ in _FORMS)
     if not header:
-        raise ValueError(
-            f"{source}: must be lines of JSON, or a header with the columns {allowed} or those of "
-            "--columns; the file is empty"
-        )
+        form = f"lines of JSON, or a header with the columns {allowed} or those of --columns"
+        raise ValueError(f"{source}: must be {form}; the file is empty")
     name, names, _ = max(_FORMS, key=lambda form: len(set(form[1]) & set(header)))
     lacks = ", ".join(each for each in names if each not in header)
     raise ValueError(

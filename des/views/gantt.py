@@ -36,13 +36,17 @@ _ROW_INCHES = (0.14, 0.42)
 _MOST_INCHES = 56.0
 _MOST_LABELS_PER_INCH = 8.0
 _GAP_ROWS = 0.5
+_MOST_BARS = 10_000
+"""Passes and messages of a chart; of more the first ones are drawn, so that pages stay small."""
 
 
 def gantt_figure(result: IterationResult, *, title: str = "", name: str = "gantt") -> Figure:
     """Return stages and, below, the link directions in use; time runs to the right.
 
-    The figure is as high as its rows need. Microbatches are numbered where the numbers fit.
+    The figure is as high as its rows need. Microbatches are numbered where the numbers fit. Of more
+    than `_MOST_BARS` passes and messages the first are drawn, and the note says until when.
     """
+    bars, drawn_s, part = _first_bars(result)
     used = [index for index, link in enumerate(result.links) if link.num_messages]
     num_stages = len(result.stages)
     row_of_link = {index: num_stages + _GAP_ROWS + row for row, index in enumerate(used)}
@@ -53,9 +57,9 @@ def gantt_figure(result: IterationResult, *, title: str = "", name: str = "gantt
         [(at, _link_label(result, index)) for index, at in row_of_link.items()], row
     )
     panel = Panel(
-        x=Axis(label="time in s", low=0.0, high=result.makespan_s),
+        x=Axis(label="time in s", low=0.0, high=drawn_s),
         y=Axis(low=-0.5, high=num_rows - 0.5, ticks=tuple(labels), is_reversed=True),
-        marks=(*_pass_marks(result), *_message_marks(result, row_of_link)),
+        marks=(*_pass_marks(result, bars), *_message_marks(result, bars, row_of_link)),
         height=max(1.2, row * num_rows),
         grid="x",
     )
@@ -63,7 +67,7 @@ def gantt_figure(result: IterationResult, *, title: str = "", name: str = "gantt
         name=name,
         title=title or "One iteration",
         note=f"makespan {result.makespan_s:.4g} s    bubble fraction {result.bubble_fraction:.3f}"
-        f"    utilisation of all GPUs {result.utilisation:.3f}",
+        f"    utilisation of all GPUs {result.utilisation:.3f}{part}",
         seen=gantt_sentence(result),
         panels=(panel,),
         width=_WIDTH_INCHES,
@@ -75,7 +79,7 @@ def gantt_sentence(result: IterationResult) -> str:
     busiest = max(result.stages, key=lambda stage: stage.busy_s)
     text = (
         f"Passes of {len(result.stages)} stages over {result.makespan_s:.4g} s; the stage of "
-        f"{busiest.domain} from layer {busiest.first_layer + 1} computes longest, "
+        f"{busiest.domain} from layer {busiest.first_layer} computes longest, "
         f"{100 * busiest.busy_s / result.makespan_s:.0f} % of the time"
     )
     if not result.transfers:
@@ -102,18 +106,31 @@ def gantt_rgb(result: IterationResult, *, title: str = "") -> np.ndarray:
     return pixels[..., :3].copy()
 
 
-def _pass_marks(result: IterationResult) -> Iterator[Boxes]:
+def _first_bars(result: IterationResult) -> tuple[Sequence[Span | Transfer], float, str]:
+    """Passes and messages that are drawn, until when, and a note if these are not all."""
+    every: list[Span | Transfer] = [*result.spans, *result.transfers]
+    if len(every) <= _MOST_BARS:
+        return every, result.makespan_s, ""
+    bars = sorted(every, key=lambda bar: bar.start_s)[:_MOST_BARS]
+    drawn_s = max(bar.end_s for bar in bars)
+    counts = f"{len(bars):,} of {len(every):,} passes and messages"
+    return bars, drawn_s, f"    drawn: the first {drawn_s:.4g} s, {counts}"
+
+
+def _pass_marks(result: IterationResult, bars: Sequence[Span | Transfer]) -> Iterator[Boxes]:
     for kind, (name, colour, ink) in _PASSES.items():
-        spans = [span for span in result.spans if span.kind == kind]
+        spans = [bar for bar in bars if isinstance(bar, Span) and bar.kind == kind]
         if spans:
             rows = [float(span.stage) for span in spans]
             hovers = [f"{_stage_label(result, span.stage)}\n{_of(name, span)}" for span in spans]
             yield _boxes(name, spans, rows, hovers, colour=colour, ink=ink)
 
 
-def _message_marks(result: IterationResult, row_of_link: dict[int, float]) -> Iterator[Boxes]:
+def _message_marks(
+    result: IterationResult, bars: Sequence[Span | Transfer], row_of_link: dict[int, float]
+) -> Iterator[Boxes]:
     for kind, (name, colour, ink) in _MESSAGES.items():
-        moves = [move for move in result.transfers if move.kind == kind]
+        moves = [bar for bar in bars if isinstance(bar, Transfer) and bar.kind == kind]
         if moves:
             rows = [row_of_link[move.link] for move in moves]
             hovers = [

@@ -9,12 +9,15 @@ from des.views.memory_timeline import DeviceMemory, MemoryTimeline
 # Model state in tints of one colour, what comes and goes in another.
 _STATE_COLOURS = {"optimiser": GREY, "gradients": "#B3B3B3", "weights": FAINT}
 _MOST_DEVICES = 48
+_MOST_CHANGES = 20_000
+"""Changes of all devices that are drawn; of more, the highest of each few in a row."""
 
 
 def memory_figure(timeline: MemoryTimeline, *, makespan_s: float, title: str = "") -> Figure:
     """Return one panel per device, each with the memory of one of its GPUs.
 
-    Of more than 48 devices the fullest are shown.
+    Of more than 48 devices the fullest are shown, of more than 20,000 changes the highest of each
+    few in a row, which the sentence says.
     """
     devices = list(timeline.devices)
     if len(devices) > _MOST_DEVICES:
@@ -22,19 +25,21 @@ def memory_figure(timeline: MemoryTimeline, *, makespan_s: float, title: str = "
         shown = {(one.domain, one.device) for one in fullest[:_MOST_DEVICES]}
         devices = [one for one in devices if (one.domain, one.device) in shown]
     one = timeline.fullest
+    every = -(-sum(len(device.changes) for device in devices) // _MOST_CHANGES)
+    thinned = f" Drawn: the highest of each {every} changes in a row." if every > 1 else ""
     return Figure(
         name="memory",
         title=title or "Memory of a GPU over one iteration",
         seen=f"Memory of a GPU of each of {len(timeline.devices)} devices over time; the fullest, "
         f"of {one.domain}, holds at most {one.peak_bytes / 1e9:.3g} of "
-        f"{one.capacity_bytes / 1e9:.3g} GB.",
-        panels=tuple(_panel(device, makespan_s) for device in devices),
+        f"{one.capacity_bytes / 1e9:.3g} GB.{thinned}",
+        panels=tuple(_panel(device, makespan_s, every) for device in devices),
         width=9.0,
         shares_x=True,
     )
 
 
-def _panel(device: DeviceMemory, makespan_s: float) -> Panel:
+def _panel(device: DeviceMemory, makespan_s: float, every: int) -> Panel:
     state = {
         "optimiser": device.optimiser_bytes,
         "gradients": device.gradient_bytes,
@@ -54,8 +59,12 @@ def _panel(device: DeviceMemory, makespan_s: float) -> Panel:
             )
         )
         floor = top
-    held = [floor + change.activation_bytes / 1e9 for change in device.changes]
-    times_s = (*(change.time_s for change in device.changes), makespan_s)
+    changes = [
+        max(device.changes[at : at + every], key=lambda one: one.activation_bytes)
+        for at in range(0, len(device.changes), every)
+    ]
+    held = [floor + change.activation_bytes / 1e9 for change in changes]
+    times_s = (*(change.time_s for change in changes), makespan_s)
     marks.append(
         Area(
             label="activations",

@@ -10,7 +10,7 @@ from des.figures.figure import Figure
 from des.figures.marks import GuideLine, Line, Points, Symbol
 from des.figures.palette import BLUE, COLOURS, INK, SKY
 from des.figures.panels import Axis, Panel, named_rows
-from scenarios.frame.statistics import mean_and_interval
+from scenarios.frame.statistics import mean_and_interval, seeds_text
 
 LOG_SCALE_FROM = 10.0  # a linear axis hides the small one of two times this far apart
 
@@ -92,11 +92,11 @@ def seed_curves(logs: Mapping[str, pd.DataFrame], *, title: str) -> Figure:
         x = Axis(label="environment steps")
         panels.append(Panel(x=x, y=Axis(label=label), marks=seed_lines(steps, curves)))
         last = mean_and_interval(curves[:, -1])
-        ends.append(f"{label} {last.mean:.4g} ± {last.half_width:.2g}")
+        ends.append(f"{label} {last.mean:.4g}{last.spread_text}")
     return Figure(
         name="seed_curves",
         title=title,
-        seen=f"{len(logs)} seeds over {steps[-1]:.0f} environment steps; at the end "
+        seen=f"{seeds_text(len(logs))} over {steps[-1]:.0f} environment steps; at the end "
         f"{' and '.join(ends)}.",
         panels=tuple(panels),
         shares_x=True,

@@ -114,7 +114,8 @@ def _command(argv: Sequence[str] | None) -> None:
         said,
         choice=choice,
         page=iteration_outputs.ReportFrame(
-            configuration=repeated_settings(config), command=repeat_command(PROG, config)
+            configuration=repeated_settings(config),
+            command=repeat_command(PROG, job_choice.as_given(config)),
         ),
     )
     paths = write_files(config.out, files)

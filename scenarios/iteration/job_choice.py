@@ -1,7 +1,8 @@
 """Job of a simulated iteration from a file, or from its tokens a step."""
 
 from collections.abc import Set
-from dataclasses import replace
+from dataclasses import fields, replace
+from typing import Any
 
 from agents.decision.job_files import read_job
 from agents.decision.training_job import TrainingJob
@@ -46,6 +47,13 @@ def with_job(config: Config, given: Set[str]) -> tuple[Config, str]:
     )
     filled = _filled(config, job, size)
     return replace(filled, microbatch_size=config.microbatch_size), job.rounding(tokens)
+
+
+def as_given(config: Config) -> Config:
+    """Configuration without what its job file, or its tokens a step, say: its flags read again."""
+    said = _IN_FILE if config.job else ("microbatches",) if config.tokens_per_step else ()
+    values: dict[str, Any] = {one.name: one.default for one in fields(config) if one.name in said}
+    return replace(config, **values)
 
 
 def _filled(config: Config, job: TrainingJob, microbatch_size: int) -> Config:

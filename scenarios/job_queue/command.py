@@ -23,6 +23,7 @@ from scenarios.job_queue.settings import (
 from scenarios.job_queue.traces.forms import FORMS
 
 with lazy_imports(__name__):
+    from scenarios.frame import statistics
     from scenarios.job_queue import folder as output_folder
     from scenarios.job_queue import job_pricing, outputs, runs
     from scenarios.job_queue.runs import QueueRun
@@ -122,7 +123,7 @@ def _compared(
         spread = f" [{row['low']:+.1%}, {row['high']:+.1%}]" if several else ""
         sys.stdout.write(
             f"load {row['load']:g}: {row['scheduler']} against {row['reference']}: mean time "
-            f"{row['jct_difference']:+.1%}{spread}, {row['num_seeds']} seeds\n"
+            f"{row['jct_difference']:+.1%}{spread}, {statistics.seeds_text(row['num_seeds'])}\n"
         )
     if folder is not None:
         if not any(result.history.jobs for result in results):

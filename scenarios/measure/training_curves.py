@@ -125,7 +125,8 @@ def training_curves(logs: Mapping[str, pd.DataFrame]) -> Figure:
     last = float(np.mean([log["excess"].tail(SMOOTHED_UPDATES).mean() for log in logs.values()]))
     return Figure(
         name="training_curves",
-        title=f"Training of the placement policy: {len(logs)} seeds, and their mean",
+        title="Training of the placement policy: "
+        f"{statistics.seeds_text(len(logs))}, and their mean",
         seen=f"Excess, regret of depth and entropy over {lengths.pop()} updates; at the end drawn "
         f"orders cost {100 * last:.2f} % more than the best found, on the mean over seeds.",
         panels=tuple(_panel(logs, column, label) for column, label in _PANELS),

@@ -113,11 +113,12 @@ def _report(
     columns = [column for column in table.columns if column != "seed"]
     spread = {column: statistics.mean_and_interval(table[column].to_numpy()) for column in columns}
     said = "; ".join(
-        f"{column.replace('_', ' ')} {_cell(column, one.mean)} ± {_cell(column, one.half_width)}"
+        f"{column.replace('_', ' ')} {_cell(column, one.mean)}"
+        + (f" ± {_cell(column, one.half_width)}" if one.spread_text else "")
         for column, one in spread.items()
     )
     return report.Report(
-        title=f"The flat policy over {len(points)} seeds",
+        title=f"The flat policy over {statistics.seeds_text(len(points))}",
         question="How far do trainings spread over seeds?",
         answer=f"Mean and half the 95 % interval: {said}.",
         command=command,
@@ -157,7 +158,8 @@ def _show(config: Config, table: pd.DataFrame) -> int:
     spread = {column: statistics.mean_and_interval(table[column].to_numpy()) for column in columns}
     shown.add_section()
     shown.add_row("mean", *(_cell(column, spread[column].mean) for column in columns))
-    shown.add_row("± 95 %", *(_cell(column, spread[column].half_width) for column in columns))
+    if len(table) > 1:
+        shown.add_row("± 95 %", *(_cell(column, spread[column].half_width) for column in columns))
     console.print(shown)
     if "excess_over_exact" not in table:
         console.print("There is no exact optimum to compare with: the case is too large.")
@@ -166,7 +168,7 @@ def _show(config: Config, table: pd.DataFrame) -> int:
     met = bool((gap <= config.largest_gap).all())
     console.print(
         f"{'Met' if met else 'MISSED'}: the policy takes {100 * gap.min():+.2f} to "
-        f"{100 * gap.max():+.2f} % longer than exact over {len(gap)} seeds; "
+        f"{100 * gap.max():+.2f} % longer than exact over {statistics.seeds_text(len(gap))}; "
         f"allowed {100 * config.largest_gap:+.2f} % for every seed.",
         soft_wrap=True,
     )

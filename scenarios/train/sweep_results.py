@@ -15,7 +15,7 @@ from scenarios.frame.files import read_csv
 from scenarios.frame.metrics_log import read_metrics
 from scenarios.frame.plots import seed_curves
 from scenarios.frame.report import PageTable, Report
-from scenarios.frame.statistics import mean_and_interval
+from scenarios.frame.statistics import mean_and_interval, seeds_text
 from scenarios.train.outcome import POLICY
 from scenarios.train.sweep_grid import Trial
 from scenarios.train.training_points import policy_figures
@@ -127,7 +127,8 @@ def sweep_report(
     return Report(
         title="Sweep over settings and seeds",
         question="Which settings have the best mean reward?",
-        answer=f"{named}: reward {_cell(best.to_dict(), 'reward')} over {best['num_seeds']} seeds.",
+        answer=f"{named}: reward {_cell(best.to_dict(), 'reward')} over "
+        f"{seeds_text(best['num_seeds'])}.",
         command=command,
         tables=(
             PageTable(

@@ -6,6 +6,7 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import SyncVectorEnv
 from small_tasks import NUM_EPOCHS, PAIR, RARE, few, rare
+from stable_baselines3 import DQN
 from stable_baselines3.common.env_checker import check_env as check_env_sb3
 
 from agents.decision.families import FAMILIES
@@ -13,6 +14,7 @@ from agents.decision.load import LoadLaw
 from agents.scheduling.env import SchedulingEnv
 from agents.scheduling.plan_action import FIRST_KNOWN
 from agents.scheduling.plan_maker import REASONS
+from agents.scheduling.sb3_vec_env import scheduling_vec_env
 from agents.scheduling.vector_env import SchedulingVectorEnv
 from des import DYNAMICS, LinkState, MarkovModulated, Topology, read_topology
 from des.plan.replacement import Replacement
@@ -37,6 +39,23 @@ def test_both_checkers_are_content(arguments):
 
     check_env(env, skip_render_check=True)
     check_env_sb3(env, skip_render_check=True)
+
+
+def test_a_choice_alone_is_discrete_in_every_form_of_the_environment():
+    """Plan by plan as with arrays of one number; Stable-Baselines3's DQN learns by it."""
+    task = few().with_actions("known")
+    size = 1 + task.num_known
+    env, vector = gymnasium.make(ID, task=task), SchedulingVectorEnv(2, task=task)
+    assert env.action_space == vector.single_action_space == gymnasium.spaces.Discrete(size)
+    assert scheduling_vec_env(task, num_envs=2, seed=0).action_space == env.action_space
+
+    env.reset(seed=3)
+    vector.reset(seed=3)
+    for choice in (1, 0, 2 % size):
+        single = env.step(choice)
+        both = vector.step(np.array([choice, 0]))
+        assert single[1] == pytest.approx(both[1][0], rel=1e-6)
+    DQN("MlpPolicy", env, learning_starts=2, device="cpu", seed=0).learn(8)
 
 
 @pytest.mark.parametrize(

@@ -94,7 +94,7 @@ def test_what_is_seen_names_the_busiest_stage_and_link():
     """A computes twice as many layers as B, and the one link in use is A to B and back."""
     seen = gantt_figure(pipeline(0, 0, 1, num_microbatches=2)).seen
 
-    assert "the stage of A from layer 1 computes longest" in seen
+    assert "the stage of A from layer 0 computes longest" in seen
     assert "messages on 2 links" in seen
 
 

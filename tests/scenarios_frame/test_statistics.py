@@ -8,7 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scenarios.frame.statistics import MeanInterval, mean_and_interval, paired_difference, summarise
+from scenarios.frame.plots import seed_curves
+from scenarios.frame.statistics import (
+    MeanInterval,
+    mean_and_interval,
+    paired_difference,
+    seeds_text,
+    summarise,
+)
 
 
 @pytest.mark.parametrize(
@@ -154,3 +161,19 @@ def test_a_summary_names_what_is_wrong():
         summarise(evaluation().iloc[:0])
     with pytest.raises(ValueError, match="iteration_time_s of planner exact: values must be"):
         summarise(evaluation().replace({"iteration_time_s": {3.0: math.inf}}))
+
+
+def test_one_seed_is_one_seed_and_has_no_spread_in_texts():
+    one, two = mean_and_interval([2.0]), mean_and_interval([2.0, 3.0])
+
+    assert (seeds_text(1), seeds_text(2)) == ("1 seed", "2 seeds")
+    assert (one.spread_text, two.spread_text) == ("", " ± 6.4")
+
+
+def test_the_curves_of_one_seed_say_no_interval():
+    log = pd.DataFrame({"step": [1, 2], "mean_reward": [0.0, 1.0], "mean_iteration_time_s": [4, 3]})
+    seen = seed_curves({"seed 0": log}, title="one").seen
+
+    assert seen == (
+        "1 seed over 2 environment steps; at the end mean reward 1 and mean iteration time [s] 3."
+    )
