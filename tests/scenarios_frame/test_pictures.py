@@ -3,6 +3,7 @@
 import ast
 from pathlib import Path
 
+import pandas as pd
 import pictures_of_fleets
 import pictures_of_plans
 import pictures_of_studies
@@ -18,6 +19,7 @@ from des.figures.paper import draw
 from des.figures.spans import axis_spans
 from des.figures.web import web_spec
 from docs.site import gallery
+from scenarios.frame.rows_report import frame_table
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("des", "agents", "calibration", "scenarios", "bench", "docs/site", "examples")
@@ -141,3 +143,23 @@ def test_kinds_of_cells_are_named_in_the_legend_and_stand_where_their_columns_do
         "pipeline",
         "replicas",
     ]
+
+
+def test_counted_axes_have_ticks_at_whole_numbers():
+    line = Line(label="", x=(0.0, 1.0), y=(0.0, 3.0), colour=BLUE)
+    figure = one_panel(line, y=Axis(is_counted=True))
+
+    ticks = draw(figure).axes[0].get_yticks()
+    assert all(float(at).is_integer() for at in ticks)
+    assert web_spec(figure)["layout"]["yaxis"]["dtick"] == 1
+
+
+def test_a_wide_table_of_few_rows_is_turned():
+    """Figures of 20 names of a policy: a row for each; the same of 20 policies stays."""
+    row = {f"figure_{number}": number for number in range(20)}
+    few = frame_table("Figures", pd.DataFrame([{"policy": "hpa"} | row]))
+    many = frame_table("Figures", pd.DataFrame([{"policy": f"p{at}"} | row for at in range(21)]))
+
+    assert few.head == ("policy", "hpa")
+    assert few.rows[3] == ("figure_3", "3")
+    assert len(many.head) == len(many.rows) == 21
