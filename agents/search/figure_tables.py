@@ -137,10 +137,8 @@ class FigureTables:
             key = one.degrees, one.microbatch_size, one.recomputation
             if key not in self._both:
                 counts = enumerate(self._devices(one.degrees)[0])
-                passes_s = [self._passes_s(one, *each) if each[1] else None for each in counts]
-                self._both[key] = [
-                    0.0 if own is None else own[0, -1] + own[1, -1] for own in passes_s
-                ]
+                all_s = [self._passes_s(one, *each) if each[1] else None for each in counts]
+                self._both[key] = [0.0 if own is None else own[0, -1] + own[1, -1] for own in all_s]
             found.append(self._both[key])
         return np.array(found)[:, self._kinds[1]]
 
@@ -264,16 +262,14 @@ class FigureTables:
         """Times of passes; copies do the same, each with its own sequences, if they are alone."""
         degrees, size = setting.degrees, setting.microbatch_size
         if degrees.context == degrees.expert == 1:
-            count = 1
-            degrees = Degrees(tensor=degrees.tensor, is_perfect=degrees.is_perfect)
+            count, degrees = 1, replace(degrees, data=1, sharding="none")
 
         def work_out() -> np.ndarray:
             workload = replace(setting, degrees=degrees).workload(self.job)
             domain, parallelism = self._kinds[0][kind], degrees.division(count)
             return passes_before_s(workload, domain, parallelism, self.corrections)
 
-        is_of_gpus = degrees.copies == 1 and not degrees.is_perfect
-        number = self._numbers[kind][0 if is_of_gpus else 1]
+        number = self._numbers[kind][int(degrees.copies > 1 or degrees.is_perfect)]
         key = "passes", number, count, degrees, size, setting.recomputation
         return self.shared.part(key, work_out)
 

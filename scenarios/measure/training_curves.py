@@ -22,7 +22,7 @@ with lazy_imports(__name__):
 
     from agents.ppo import shipped_weights
     from des.figures import paper
-    from scenarios.frame import plots
+    from scenarios.frame import plots, statistics
 
 
 PROG = "python -m scenarios.training_curves"
