@@ -16,7 +16,33 @@ OTHER_JOBS_FORM = "model:placement[:priority], separated by semicolons"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config(LayerFlags, NetworkFlag, JsonFlag):
+class PlacedFlags(LayerFlags, NetworkFlag, JsonFlag):
+    """Flags of a job on a world and of a placement by hand."""
+
+    schedule: str | None = option(
+        None,
+        f"one of {', '.join(SCHEDULES)}",
+        default_text=f"{DEFAULT_SCHEDULE}; the quickest that the trainer runs",
+    )
+    replicas: str | None = option(
+        None, "placements of further replicas in other domains, separated by semicolons"
+    )
+    shares: str | None = option(
+        None, "microbatches of each replica, such as 20,12; none: as even as can be"
+    )
+    microbatches: int = option(32, "microbatches of an iteration")
+    microbatch_size: int | None = option(
+        None, "sequences of a microbatch", default_text="1; the quickest for the trainer"
+    )
+    corrections: Path | None = option(
+        None, "factors found by calibration, a JSON file", is_file=True
+    )
+    figures: tuple[str, ...] = figures_option()
+    parquet: bool = parquet_option()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config(PlacedFlags):
     """Settings of a simulated iteration; the fields are the flags."""
 
     plan: Path | None = option(
@@ -39,11 +65,6 @@ class Config(LayerFlags, NetworkFlag, JsonFlag):
     trainer: str | None = option(
         None, f"completes the placement to what it runs: {', '.join(TRAINERS)}; none: stays"
     )
-    schedule: str | None = option(
-        None,
-        f"one of {', '.join(SCHEDULES)}",
-        default_text=f"{DEFAULT_SCHEDULE}; the quickest that the trainer runs",
-    )
     parallelism: str | None = option(
         None,
         "tensor x data x pipeline, such as 2x4x1, with c2 behind it for 2 GPUs that share "
@@ -63,12 +84,6 @@ class Config(LayerFlags, NetworkFlag, JsonFlag):
     shard_optimiser: bool = option(False, "short for --sharding optimiser")
     sequence_parallel: bool = option(
         True, "split norms and dropout over the tensor-parallel GPUs, by tokens"
-    )
-    replicas: str | None = option(
-        None, "placements of further replicas in other domains, separated by semicolons"
-    )
-    shares: str | None = option(
-        None, "microbatches of each replica, such as 20,12; none: as even as can be"
     )
     share_domains: bool = option(
         False,
@@ -98,10 +113,6 @@ class Config(LayerFlags, NetworkFlag, JsonFlag):
         "tokens of an iteration in place of microbatches, such as 4M or 512Ki, rounded to whole "
         "sequences",
     )
-    microbatches: int = option(32, "microbatches of an iteration")
-    microbatch_size: int | None = option(
-        None, "sequences of a microbatch", default_text="1; the quickest for the trainer"
-    )
     recomputation: str = option(
         "flash", "flash, none, selective or full: which activations are made again"
     )
@@ -112,9 +123,6 @@ class Config(LayerFlags, NetworkFlag, JsonFlag):
     )
     gradient_precision: str = option(
         "bf16", "bf16 or fp32: gradients of 2 or 4 bytes, kept and sent"
-    )
-    corrections: Path | None = option(
-        None, "factors found by calibration, a JSON file", is_file=True
     )
     seed: int | None = option(
         None,
@@ -135,5 +143,3 @@ class Config(LayerFlags, NetworkFlag, JsonFlag):
         "the same, whatever the domains, stages, replicas and schedule",
     )
     out: Path = option(Path("runs/simulate"), "folder for the files")
-    figures: tuple[str, ...] = figures_option()
-    parquet: bool = parquet_option()

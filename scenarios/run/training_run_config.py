@@ -11,13 +11,11 @@ from agents.planners.names import (
     SEARCH_BOUND,
 )
 from agents.trainers.table import DEFAULT_TRAINER, TRAINER_HELP
-from des import DEFAULT_SCHEDULE, SCHEDULES
-from des.base.flags import JsonFlag, option
+from des.base.flags import option
 from des.dynamics import DYNAMICS
 from des.plan.replacement import RESTART_S
 from des.world.domain_load import LOADS_HELP
-from des.worlds.world_flags import LayerFlags, NetworkFlag
-from scenarios.frame.outputs import figures_option, parquet_option
+from scenarios.iteration.iteration_config import PlacedFlags
 
 PROG = "python -m scenarios.training_run"
 DECIDERS = (*PLANNER_NAMES, *RULE_NAMES, *SCHEDULER_NAMES, POLICY, SEARCH_BOUND)
@@ -25,7 +23,7 @@ DECIDERS = (*PLANNER_NAMES, *RULE_NAMES, *SCHEDULER_NAMES, POLICY, SEARCH_BOUND)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config(LayerFlags, NetworkFlag, JsonFlag):
+class Config(PlacedFlags):
     """Settings of a training run; the fields are the flags."""
 
     dynamics: str | None = option(
@@ -48,28 +46,10 @@ class Config(LayerFlags, NetworkFlag, JsonFlag):
         is_file=True,
     )
     trainer: str = option(DEFAULT_TRAINER, TRAINER_HELP)
-    replicas: str | None = option(
-        None, "placements of further replicas in other domains, separated by semicolons"
-    )
-    shares: str | None = option(
-        None, "microbatches of each replica, such as 20,12; none: as even as can be"
-    )
     planner: str | None = option(
         None, f"decides every epoch, one of {', '.join(DECIDERS)}; none: the placement stays"
     )
     horizon_epochs: float = option(4.0, "epochs within which a move has to pay for itself")
-    schedule: str | None = option(
-        None,
-        f"one of {', '.join(SCHEDULES)}",
-        default_text=f"{DEFAULT_SCHEDULE}; the quickest that the trainer runs",
-    )
-    microbatches: int = option(32, "microbatches of an iteration")
-    microbatch_size: int | None = option(
-        None, "sequences of a microbatch", default_text="1; the quickest for the trainer"
-    )
-    corrections: Path | None = option(
-        None, "factors found by calibration, a JSON file", is_file=True
-    )
     loads: str | None = option(
         None, f"{LOADS_HELP}; for the whole run, in which the queue has no effect", is_file=True
     )
@@ -94,5 +74,3 @@ class Config(LayerFlags, NetworkFlag, JsonFlag):
     restart_s: float = option(RESTART_S, "seconds that any change of plan takes")
     pays_bytes: bool = option(True, "whether a change of plan has to move the model state")
     out: Path = option(Path("runs/training_run"), "folder for the files")
-    figures: tuple[str, ...] = figures_option()
-    parquet: bool = parquet_option()

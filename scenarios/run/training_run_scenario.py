@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -45,9 +45,8 @@ with lazy_imports(__name__):
 OF_A_PLACEMENT = ("placement", "parallelism", "replicas", "shares")
 """Flags that say what a planner decides, or does not know."""
 _OF_ONE_ITERATION = (
-    *("network", "model", "num_layers", "profile", "profile_gpu", "extrapolate", "placement"),
-    *("trainer", "schedule", "parallelism", "replicas", "shares", "microbatches"),
-    *("microbatch_size", "sequence_length", "precision"),
+    *("placement", "trainer", "parallelism"),
+    *(one.name for one in fields(iteration_config.PlacedFlags)),
 )
 """Flags that the command for one iteration has, too."""
 
@@ -167,7 +166,7 @@ def background_load(config: Config) -> BackgroundLoad | None:
 def _fixed_plan(config: Config) -> IterationScenario:
     """Read the plan as the command for one iteration does, which also checks its memory."""
     one_iteration = iteration_config.Config(
-        **{name: getattr(config, name) for name in (*_OF_ONE_ITERATION, "corrections")}
+        **{name: getattr(config, name) for name in _OF_ONE_ITERATION}
     )
     with_gradients = trained_plan.with_trainer(one_iteration, frozenset())
     scenario = trained_plan.trained_plan(with_gradients).scenario
