@@ -53,7 +53,7 @@ def test_a_job_for_one_gpu_runs_there_as_reckoned_by_hand(small):
     assert small.step_s == pytest.approx(flops / 0.5e15)
     assert row.bound.gpus_of(0, 0) == ("0/0",)
     assert text.startswith("Answer: single domain\n  ")
-    assert "\n  A     0/0-0/0          1 x 1       1    1-32             32 " in text
+    assert "\n  A     0/0-0/0          1 x 1       1    0-31             32 " in text
     assert "servers of A are not given: each counts as one server of all its GPUs" in text
 
 
