@@ -18,6 +18,8 @@ from des.base.compiling_ahead import compiling_ahead
 from des.base.console import FittedConsole
 from des.base.interruption import INTERRUPTED
 from des.base.parallel_map import ParallelMap
+from des.base.speaking import SPEAKER
+from des.job.models import layers_note
 from des.worlds.reading import topology_path
 from scenarios.frame.outputs import OutputChoice
 from scenarios.frame.run_folder import RunFolder
@@ -92,6 +94,7 @@ def _prepared(config: HiPpoConfig) -> _Prepared:
 
 
 def _trained(prepared: _Prepared, folder: RunFolder, console: Console, at_work: ParallelMap) -> int:
+    SPEAKER.note(layers_note(prepared.worlds[OWN].workload))
     devices.use_torch_threads(1)
     run = _Run(prepared=prepared, folder=folder, console=console)
     try:

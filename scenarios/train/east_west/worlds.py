@@ -12,10 +12,8 @@ from agents.hi_ppo.placement.features import MOST_DOMAINS
 from des import Law, Topology, UniformLaw, Workload, check_job_fits, read_topology
 from des.base.command import UsageError
 from des.base.random_numbers import derived_seed
-from des.base.speaking import SPEAKER
 from des.compiled.eligibility import has_plain_transport
 from des.dynamics import DYNAMICS
-from des.job.models import layers_note
 from des.plan.replacement import Replacement
 from des.training.background import beside_jobs
 from des.world.files.load_files import read_loads
@@ -80,7 +78,6 @@ def _network_and_job(config: HiPpoConfig) -> tuple[Topology, Workload]:
         topology = beside_jobs(topology, read_loads(config.loads, topology))
     workload = config.workload(config.microbatches)
     check_job_fits(topology, workload)
-    SPEAKER.note(layers_note(workload))
     return topology, workload
 
 
