@@ -10,7 +10,16 @@ from calibration.fit.transport_grid import FittedTransport, TransportGrid
 from calibration.fit.transport_report import delay_figure
 from des.plan.transport_law import TransportLaw
 from des.world.packet_transport import PacketTransport
-from scenarios.reproduce import blox, crosspipe, diloco, measured, rivals, sailor, zero_bubble
+from scenarios.reproduce import (
+    blox,
+    constants,
+    crosspipe,
+    diloco,
+    measured,
+    rivals,
+    sailor,
+    zero_bubble,
+)
 from scenarios.reproduce.cases import read_cases
 from scenarios.reproduce.crosspipe_runs import COLUMNS, DelayRow
 from scenarios.reproduce.diloco import DiLoCoRow
@@ -156,7 +165,13 @@ def stages():
     return found
 
 
+def sets_of_constants():
+    """Number of fitted constants of every set of rows."""
+    return [constants.draw(tuple(constants.fitted_constants()))]
+
+
 PICTURES = {
+    "scenarios.reproduce.constants:draw": sets_of_constants,
     "scenarios.reproduce.crosspipe:draw": pipelines,
     "scenarios.reproduce.sailor:draw": errors_of_runs,
     "scenarios.reproduce.rivals:draw": planners_and_originals,

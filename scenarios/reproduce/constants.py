@@ -12,9 +12,9 @@ from calibration.measured.runs import FITTED_FIGURES
 from des.base.command import UsageError
 from des.devices.figures_file import shipped_link_figures
 from des.figures.figure import Figure
-from des.figures.marks import Boxes
+from des.figures.marks import bars_from_zero
 from des.figures.palette import BLUE
-from des.figures.panels import Axis, Panel
+from des.figures.panels import Axis, Panel, named_rows
 from des.serving.engines import engine_named, engine_names
 from des.world.hosts import BUFFER_SHARE
 from des.worlds.geography import round_trip_s
@@ -44,8 +44,12 @@ class FittedConstants(NamedTuple):
 
 def fitted_constants() -> Iterator[FittedConstants]:
     """Yield all fitted constants, each with the value that the simulator uses."""
-    kernels = asdict(FITTED_FIGURES.kernels) | {"step_latency_s": FITTED_FIGURES.step_latency_s}
-    del kernels["attention_share"]  # 1: by definition
+    kernels = {
+        name: value
+        for name, value in asdict(FITTED_FIGURES.kernels).items()
+        if isinstance(value, float) and name != "attention_share"  # 1: by definition
+    }
+    kernels["step_latency_s"] = FITTED_FIGURES.step_latency_s
     rows, module = "128 iterations of vTrain", "calibration kernels"
     yield FittedConstants("kernels of A100", kernels, rows, module, _VTRAIN)
     kernels = {"matmul_efficiency": H100_MATMUL_EFFICIENCY}
@@ -113,20 +117,24 @@ def reproduce_cases(cases: Path) -> Reproduction:
         bounds=(),
         unjudged=(f"{len(rows)} constants, each checked by its own command",),
         shown=("of", "constant", "value", "unit"),
-        figure=_figure(found),
+        figure=draw(found),
     )
 
 
-def _figure(found: tuple[FittedConstants, ...]) -> Figure:
-    """Number of constants that each set of rows holds."""
-    places, counts = tuple(map(float, range(len(found)))), [float(len(one.values)) for one in found]
-    starts, ticks = (0.0,) * len(found), zip(places, (one.owner for one in found), strict=True)
-    boxes = Boxes(label="constants", starts=starts, ends=tuple(counts), rows=places, colour=BLUE)
-    y = Axis(ticks=tuple(ticks), low=-0.5, high=len(found) - 0.5, is_reversed=True)
-    x, height = Axis(label="constants", low=0.0), 0.7 + 0.34 * len(found)
+def draw(found: tuple[FittedConstants, ...]) -> Figure:
+    """Return the number of constants that each set of rows holds."""
+    counts = [float(len(one.values)) for one in found]
     return Figure(
         name="constants",
         title="Constants that were fitted together",
         seen=f"{sum(counts):g} constants from {len(found)} sets of rows.",
-        panels=(Panel(x=x, y=y, marks=(boxes,), height=height, grid="x"),),
+        panels=(
+            Panel(
+                x=Axis(label="constants", low=0.0),
+                y=named_rows(one.owner for one in found),
+                marks=(bars_from_zero("constants", counts, BLUE),),
+                height=0.7 + 0.34 * len(found),
+                grid="x",
+            ),
+        ),
     )
