@@ -17,7 +17,7 @@ _UNBOUNDED = 100_000
 
 
 class FittedConsole(Console):
-    """A console that parts tables that are too wide, and breaks long lines at blanks.
+    """A console that leaves the last columns of too wide tables out, and breaks long lines.
 
     Names and paths are printed as they are, brackets and colons included. Words that are longer
     than a line, such as paths, stay whole, in tables too.
@@ -42,11 +42,13 @@ class FittedConsole(Console):
         )
 
     def print(self, *objects: Any, **settings: Any) -> None:
-        """Print as `rich.console.Console.print`, a table in parts where it is too wide."""
+        """Print as `rich.console.Console.print`, of a table the columns that fit, and say so."""
         for each in objects or ("",):
             if isinstance(each, Table):
-                for part in parted(each, self):
-                    self._print_whole(part, settings)
+                part, left_out = fitted(each, self)
+                self._print_whole(part, settings)
+                if left_out:
+                    super().print(_broken(left_out, self.width), soft_wrap=True)
             elif isinstance(each, str):
                 super().print(_broken(each, self.width), **settings | {"soft_wrap": True})
             else:
@@ -73,21 +75,22 @@ def _broken(text: str, width: int) -> str:
     return "\n".join(each for line in lines for each in line)
 
 
-def parted(table: Table, console: Console) -> list[Table]:
-    """Parts of a table that fit a console: the first column in each, the others once.
+def fitted(table: Table, console: Console) -> tuple[Table, str]:
+    """The columns of a table that fit a console, at least two, and a sentence on the others.
 
-    A table that fits by breaking cells at blanks is its only part.
+    Columns come by weight, so the last ones are left out. A table that fits by breaking cells at
+    blanks stays whole.
     """
     least = _least_widths(table, console)
-    room = console.width - (table.box is not None)  # the border on the right
-    if sum(least) <= room or len(least) < 3:
-        return [table]
-    groups: list[list[int]] = [[0]]
-    for column in range(1, len(least)):
-        if len(groups[-1]) > 1 and sum(least[one] for one in [*groups[-1], column]) > room:
-            groups.append([0])
-        groups[-1].append(column)
-    return [_with_columns(table, group, is_first=group is groups[0]) for group in groups]
+    border = int(table.box is not None)  # on the right
+    count = len(least)
+    while count > 2 and sum(least[:count]) > console.width - border:
+        count -= 1
+    if count == len(least):
+        return table, ""
+    names = ", ".join(str(column.header) for column in table.columns[count:])
+    said = f"left out at {console.width} columns: {names}; COLUMNS={sum(least) + border} shows them"
+    return _with_columns(table, count), said
 
 
 def _least_widths(table: Table, console: Console) -> list[int]:
@@ -104,19 +107,18 @@ def _least_widths(table: Table, console: Console) -> list[int]:
     return widths
 
 
-def _with_columns(table: Table, columns: list[int], *, is_first: bool) -> Table:
-    names = ("box", "show_header", "padding", "pad_edge", "title_justify", "title_style")
+def _with_columns(table: Table, count: int) -> Table:
+    names = ("box", "show_header", "padding", "pad_edge", "title", "title_justify", "title_style")
     settings: dict[str, Any] = {name: getattr(table, name) for name in names}
-    part = Table(title=table.title if is_first else None, **settings)
-    for number in columns:
-        column = table.columns[number]
+    part = Table(**settings)
+    for number, column in enumerate(table.columns[:count]):
         part.add_column(
             column.header,
             justify=column.justify,
             style=column.style,
             no_wrap=column.no_wrap or column.justify == "right" or number == 0,
         )
-    cells = [list(table.columns[number].cells) for number in columns]
+    cells = [list(column.cells) for column in table.columns[:count]]
     for row, texts in zip(table.rows, zip(*cells, strict=True), strict=True):
         part.add_row(*texts, style=row.style, end_section=row.end_section)
     return part
