@@ -3,10 +3,10 @@
 import io
 import itertools
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,8 @@ from des.base.names import one_line
 
 _FORMAT = "eastwest-checkpoint"
 _VERSION = 2
+
+MadePolicy = TypeVar("MadePolicy", bound=torch.nn.Module)
 
 
 class CheckpointError(ValueError):
@@ -220,3 +222,45 @@ def _canonical(value: object, where: str) -> object:
         f"checkpoint: {where} must be None, bool, int, float, str, list, tuple, dict or Tensor, "
         f"got {type(value).__name__}"
     )
+
+
+def remade_policy(
+    payload: Mapping[str, object],
+    *,
+    source: Path,
+    expected: Mapping[str, object],
+    make: Callable[[Mapping[str, Any], Mapping[str, Tensor]], MadePolicy],
+) -> MadePolicy:
+    """Make a policy of plain content again, with its ``architecture`` and ``parameters``.
+
+    Parameters
+    ----------
+    expected
+        What other fields must be, ``kind`` among them.
+    make
+        Makes the policy from the fields of its architecture; its parameters are there to be looked
+        at first.
+
+    Raises
+    ------
+    CheckpointError
+        If the content is of another kind, or one that reads or chooses something else.
+    """
+    for name, allowed in expected.items():
+        if payload.get(name) != allowed:
+            raise CheckpointError(
+                f"checkpoint {source}: {name} must be {allowed!r}, got {payload.get(name)!r}"
+            )
+    sizes, parameters = payload.get("architecture"), payload.get("parameters")
+    try:
+        if not isinstance(sizes, Mapping) or not isinstance(parameters, Mapping):
+            raise TypeError("architecture and parameters must be there")
+        policy = make(sizes, parameters)
+        policy.load_state_dict(parameters)
+    except (TypeError, ValueError, RuntimeError) as error:
+        kind = str(expected["kind"]).replace("_", " ")
+        raise CheckpointError(
+            f"checkpoint {source}: {kind} must hold an architecture and parameters of its sizes, "
+            f"got {sizes!r} ({type(error).__name__}: {error})"
+        ) from error
+    return policy.eval()

@@ -41,7 +41,7 @@ def test_weights_that_are_no_numbers_are_refused_by_name(tmp_path, name, value):
 
 def test_a_decision_with_such_weights_is_refused(tmp_path, capsys):
     path, key = spoiled(tmp_path, "hi_ppo-0", float("nan"))
-    flags = ["--network", "east_central_west", "--trainer", "ideal", "--checkpoint", str(path)]
+    flags = ["--network", "east_central_west", "--deciders", "both", "--checkpoint", str(path)]
     assert main(flags) == 2
     captured = capsys.readouterr()
     assert key in captured.err

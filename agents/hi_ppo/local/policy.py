@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -13,6 +14,7 @@ from agents.hi_ppo.local.features import CONTEXT_FEATURES, OPTION_FEATURES, Obse
 from agents.ppo.checkpoint import (
     CheckpointError,
     load_checkpoint,
+    remade_policy,
     require_held,
     save_checkpoint,
 )
@@ -171,27 +173,16 @@ def load_policy(path: Path) -> LocalPolicy:
         If the file is no checkpoint of a local policy, or of one that sees other features.
     """
     payload = load_checkpoint(path)
-    if payload.get("kind") != _KIND:
-        raise CheckpointError(
-            f"checkpoint {path}: kind must be {_KIND}, got {payload.get('kind')!r}"
-        )
     found = payload.get("architecture")
     if isinstance(found, Mapping) and "servers" not in found.get("context_features", ("servers",)):
         raise CheckpointError(
             f"checkpoint {path}: local policy must see domains of several servers, got one of "
             "before; train it with python -m scenarios.east_west_train local"
         )
-    try:
-        if not isinstance(found, Mapping):
-            raise TypeError(f"architecture of type {type(found).__name__}")
-        architecture = LocalArchitecture(**found)
-        hidden = architecture.hidden_size
-        require_held(payload.get("parameters"), (hidden, hidden))
-        policy = LocalPolicy(architecture, None)
-        policy.load_state_dict(payload["parameters"])  # type: ignore[arg-type]
-    except (KeyError, TypeError, ValueError, RuntimeError, AttributeError) as error:
-        raise CheckpointError(
-            f"checkpoint {path}: must hold the architecture of a local policy and parameters of "
-            f"its sizes, got {found!r} ({type(error).__name__}: {error})"
-        ) from error
-    return policy
+    return remade_policy(payload, source=path, expected={"kind": _KIND}, make=_make)
+
+
+def _make(sizes: Mapping[str, Any], parameters: Mapping[str, Tensor]) -> LocalPolicy:
+    architecture = LocalArchitecture(**sizes)
+    require_held(parameters, (architecture.hidden_size, architecture.hidden_size))
+    return LocalPolicy(architecture, None)

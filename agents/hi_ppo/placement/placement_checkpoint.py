@@ -3,12 +3,15 @@
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
+
+from torch import Tensor
 
 from agents.decision.depths import DEPTHS
 from agents.hi_ppo.placement.config import PlacementArchitecture
 from agents.hi_ppo.placement.features import EDGE_SIZE, GLOBAL_SIZE, NODE_SIZE
 from agents.hi_ppo.placement.placement_policy import PlacementPolicy
-from agents.ppo.checkpoint import CheckpointError, load_checkpoint, require_held
+from agents.ppo.checkpoint import load_checkpoint, remade_policy, require_held
 
 _KIND = "placement_policy"
 _READS = [NODE_SIZE, EDGE_SIZE, GLOBAL_SIZE]
@@ -34,25 +37,13 @@ def placement_from_payload(payload: Mapping[str, object], *, source: Path) -> Pl
         If the content is not a placement policy, or one that reads or chooses something else.
     """
     expected = {"kind": _KIND, "reads": _READS, "depths": list(DEPTHS)}
-    for name, allowed in expected.items():
-        if payload.get(name) != allowed:
-            raise CheckpointError(
-                f"checkpoint {source}: {name} must be {allowed!r}, got {payload.get(name)!r}"
-            )
-    sizes, parameters = payload.get("architecture"), payload.get("parameters")
-    try:
-        if not isinstance(sizes, Mapping) or not isinstance(parameters, Mapping):
-            raise TypeError("architecture and parameters must be there")
-        architecture = PlacementArchitecture(**sizes)
-        require_held(parameters, *architecture.chains)
-        policy = PlacementPolicy(architecture, None)
-        policy.load_state_dict(parameters)
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise CheckpointError(
-            f"checkpoint {source}: placement policy must hold an architecture and parameters of "
-            f"its sizes, got {sizes!r} ({type(error).__name__}: {error})"
-        ) from error
-    return policy.eval()
+    return remade_policy(payload, source=source, expected=expected, make=_make)
+
+
+def _make(sizes: Mapping[str, Any], parameters: Mapping[str, Tensor]) -> PlacementPolicy:
+    architecture = PlacementArchitecture(**sizes)
+    require_held(parameters, *architecture.chains)
+    return PlacementPolicy(architecture, None)
 
 
 def _sizes_of(architecture: PlacementArchitecture) -> dict[str, object]:
