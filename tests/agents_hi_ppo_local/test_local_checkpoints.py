@@ -38,12 +38,12 @@ def test_a_checkpoint_gives_the_same_policy_back(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"kind": "policy"}, "kind must be local-agent, got 'policy'"),
-        ({"architecture": None}, "must hold the architecture of a local policy"),
+        ({"kind": "policy"}, "kind must be 'local-agent', got 'policy'"),
+        ({"architecture": None}, "local-agent must hold an architecture"),
         ({"architecture": {"hidden_size": 64, "depth": 3}}, "unexpected keyword argument 'depth'"),
         ({"architecture": {"hidden_size": 32}}, "size mismatch"),
         ({"architecture": {"option_features": ("colour",)}}, "got .* and \\('colour',\\)"),
-        ({"parameters": None}, "must hold the architecture of a local policy and parameters"),
+        ({"parameters": None}, "local-agent must hold an architecture and parameters"),
     ],
 )
 def test_checkpoints_of_other_policies_are_refused(tmp_path, changes, message):
