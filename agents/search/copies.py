@@ -121,6 +121,28 @@ def around_ring_s(
     return parts * num_bytes * slowest
 
 
+def along_tree_s(
+    desk: SearchDesk, setting: BoundSetting, groups: Sequence[Chain], num_bytes: float
+) -> float:
+    """Time of an exchange over the slowest link of the widest tree of copies. [s]
+
+    All of ``num_bytes`` go up and down each link, layer by layer.
+    """
+    message_bytes = setting.workload(desk.job).message_bytes
+    ways_s = desk.tables.ways_s(message_bytes)[..., 0]
+    both_s = np.maximum(ways_s, ways_s.T)
+    nearest_s = np.array([both_s[np.ix_(groups[0], group)].min() for group in groups])
+    left, slowest_s = set(range(1, len(groups))), 0.0
+    while left:
+        nearest = min(left, key=lambda at: float(nearest_s[at]))
+        left.remove(nearest)
+        slowest_s = max(slowest_s, float(nearest_s[nearest]))
+        for at in left:
+            own_s = both_s[np.ix_(groups[nearest], groups[at])].min()
+            nearest_s[at] = min(nearest_s[at], own_s)
+    return num_bytes * slowest_s / message_bytes
+
+
 class _Grouping(NamedTuple):
     """Groups of sites, a copy on each: stages of a copy, and least time with sums over links."""
 

@@ -14,7 +14,7 @@ import numpy as np
 from agents.decision.token_prices import price_of
 from agents.search.candidates import Candidate
 from agents.search.chains import Chain, SiteChains, near_chains
-from agents.search.copies import around_ring_s, least_way_s
+from agents.search.copies import along_tree_s, around_ring_s, least_way_s
 from agents.search.copy_sets import CopySet, partitions
 from agents.search.desk import SearchDesk
 from agents.search.setting_table import SettingTable
@@ -244,6 +244,9 @@ class CopySetSearch:
             ),
             key=lambda each: each[1],
         )
+        if self.trainer.chooses_ways and len(ring) > 2:
+            chains = [one.chains[0] for one in ring]
+            summed_s = min(summed_s, along_tree_s(self.desk, setting, chains, num_bytes))
         step_s = _mean_s(slowest_s, summed_s, mode, workload.num_layers)
         if step_s < _SLACK * self.limit_s:
             yield CopySet(copies=ring, synchronisation=mode, estimate_s=step_s)

@@ -6,8 +6,10 @@ import pytest
 
 from agents.decision.training_job import TrainingJob
 from agents.judge.step_times import mean_step
+from agents.search.copies import along_tree_s, around_ring_s
 from agents.search.desk import SearchDesk
 from agents.search.exchanges import other_exchanges
+from agents.search.settings import BoundSetting, Degrees
 from agents.search.shared_parts import SharedParts
 from des import NO_CORRECTIONS, DiLoCo, GradientExchange, Placement, Plan, read_topology
 
@@ -61,3 +63,24 @@ def test_two_copies_have_no_tree_and_one_pipeline_no_exchange():
 
     assert not any(one.exchange.tree for plan in (two, shared) for one in others_of(plan))
     assert len(others_of(replace(COPIES, replicas=(), shares=()))) == 1
+
+
+def test_the_estimate_of_a_tree_is_of_its_slowest_link_which_is_not_the_slow_one():
+    """All bytes pass each link of the tree from the hub; the ring needs the slow link too."""
+    links = tuple(
+        replace(one, bandwidth_bytes_per_s=2e10 if "East" in (one.source, one.target) else 2e8)
+        for one in WORLD.links
+    )
+    world = replace(WORLD, links=links)
+    desk = SearchDesk(topology=world, job=JOB, corrections=NO_CORRECTIONS, shared=SharedParts())
+    setting = BoundSetting(
+        degrees=Degrees(tensor=1, is_perfect=True),
+        microbatch_size=1,
+        recomputation="flash",
+        gradient_precision="bf16",
+        schedule="1f1b",
+    )
+    groups, num_bytes = ((1,), (0,), (2,)), 1e12
+
+    assert along_tree_s(desk, setting, groups, num_bytes) == pytest.approx(num_bytes / 2e10)
+    assert around_ring_s(desk, setting, groups, num_bytes) == pytest.approx(2 / 3 * num_bytes / 2e8)
