@@ -162,7 +162,7 @@ def work_before(
     """Work of a workload's layers on one device of a domain, as its layer times have it. [FLOP]
 
     Without a parallelism the device is all GPUs of the domain, which lose nothing to sharing: each
-    works on whole layers, and on its part of the microbatches. Where times come from shapes or a
+    works on whole layers, and on its part of the microbatches, and waits for no launch. Where times come from shapes or a
     profile they include ``exchange_s`` a layer and pass, see `layer_seconds`.
 
     Raises
@@ -181,6 +181,8 @@ def work_before(
             f"domain {domain.name}: layer_times must be fraction for workload {workload.name}, "
             f"the sizes of whose matrices are not known; got {domain.source_of_layer_times}"
         )
+    if parallelism is None:
+        gpu = gpu._replace(kernels=replace(gpu.kernels, graphs="full"))
     shared = parallelism or UNSHARED
     try:
         return _work_from_shapes(

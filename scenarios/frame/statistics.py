@@ -45,7 +45,7 @@ def seeds_text(number: int) -> str:
     >>> seeds_text(1), seeds_text(3)
     ('1 seed', '3 seeds')
     """
-    return f"{number} seed{'s' * (number != 1)}"
+    return f"{number} seed" if number == 1 else f"{number} seeds"
 
 
 def mean_and_interval(values: Sequence[float] | np.ndarray) -> MeanInterval:

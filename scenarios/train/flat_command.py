@@ -111,6 +111,7 @@ def _run(
             calibration.begin(flat_calibration.FlatTraining(task=task, trainer=trainer))
             complete = training_loop.train(task, trainer, calibration, folder, console)
         calibration.print_summary()
+        SPEAKER.note(layers_note(task.workload))
         if complete:
             evaluation = outcome.Evaluation(
                 task=replace(task, corrections=calibration.in_force),
@@ -178,7 +179,6 @@ def make_scenario_task(config: Config) -> PlacementTask:
         topology = replace(topology, transport=transport)
     workload = config.workload(config.microbatches)
     check_job_fits(topology, workload)
-    SPEAKER.note(layers_note(workload))
     path, fitted_for = config.corrections, FittedFor.of(workload, topology, network=config.network)
     return env.make_task(
         topology=topology,

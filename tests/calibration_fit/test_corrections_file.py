@@ -151,7 +151,7 @@ def test_every_factor_must_be_given(file, field, tmp_path):
         ("null", "file: must be .*, got None"),
         ('{"format": "a", "format": "b"}', "key 'format' must be given once"),
         ("{\n", "not readable as JSON in line 2: "),
-        ("", "not readable as JSON in line 1: "),
+        ("", "not readable as JSON: the file is empty"),
         ("[" * 100_000, "not readable as JSON: nested too deeply"),
         ("1" * 10_000, "integer string conversion"),
     ],

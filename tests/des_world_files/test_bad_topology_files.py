@@ -215,7 +215,7 @@ def test_a_json_key_given_twice_is_refused_as_in_yaml(tmp_path):
         ("- a", ".yml", "file: must be a mapping"),
         ([1, 2], ".json", "file: must be a mapping"),
         ("{\n  'a': 1}", ".json", "not readable as JSON in line 2: "),
-        ("", ".json", "not readable as JSON in line 1: "),
+        ("", ".json", "not readable as JSON: the file is empty"),
         ("{}", ".json", "topology: must be given"),
         ("a: 1\n---\nb: 2\n", ".yaml", "not readable as YAML in line 2: "),
         ("!!python/object:os.system x", ".yaml", "not readable as YAML in line 1: "),

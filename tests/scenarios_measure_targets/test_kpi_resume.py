@@ -210,7 +210,7 @@ def test_a_corrupt_or_foreign_file_is_named_with_its_field(place, value, message
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "not readable as JSON in line 1"),
+        ("", "not readable as JSON: the file is empty"),
         ("[]", "file: must be a mapping, got []"),
         ('{"column": "a", "column": "b"}', "key 'column' must be given once"),
         ("{}", "column: must be given"),

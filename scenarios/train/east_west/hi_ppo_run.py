@@ -94,7 +94,6 @@ def _prepared(config: HiPpoConfig) -> _Prepared:
 
 
 def _trained(prepared: _Prepared, folder: RunFolder, console: Console, at_work: ParallelMap) -> int:
-    SPEAKER.note(layers_note(prepared.worlds[OWN].workload))
     devices.use_torch_threads(1)
     run = _Run(prepared=prepared, folder=folder, console=console)
     try:
@@ -138,6 +137,7 @@ def _is_complete(run: _Run, at_work: ParallelMap) -> bool:
         if not train_stages(stages):
             return False
     calibrated.print_summary()
+    SPEAKER.note(layers_note(worlds[OWN].workload))
     factors = calibrated.in_force
     with console.status("choosing the weights on validation episodes"):
         kept = keep_best(
