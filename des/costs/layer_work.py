@@ -162,8 +162,8 @@ def work_before(
     """Work of a workload's layers on one device of a domain, as its layer times have it. [FLOP]
 
     Without a parallelism the device is all GPUs of the domain, which lose nothing to sharing: each
-    works on whole layers, and on its part of the microbatches, and waits for no launch. Where times come from shapes or a
-    profile they include ``exchange_s`` a layer and pass, see `layer_seconds`.
+    works on whole layers, and on its part of the microbatches, and waits for no launch. Where times
+    come from shapes or a profile they include ``exchange_s`` a layer and pass, see `layer_seconds`.
 
     Raises
     ------
