@@ -134,12 +134,10 @@ def along_tree_s(
     nearest_s = np.array([both_s[np.ix_(groups[0], group)].min() for group in groups])
     left, slowest_s = set(range(1, len(groups))), 0.0
     while left:
-        nearest = min(left, key=lambda at: float(nearest_s[at]))
-        left.remove(nearest)
+        left.remove(nearest := min(left, key=lambda at: float(nearest_s[at])))
         slowest_s = max(slowest_s, float(nearest_s[nearest]))
-        for at in left:
-            own_s = both_s[np.ix_(groups[nearest], groups[at])].min()
-            nearest_s[at] = min(nearest_s[at], own_s)
+        own_s = [both_s[np.ix_(groups[nearest], group)].min() for group in groups]
+        nearest_s = np.minimum(nearest_s, own_s)
     return num_bytes * slowest_s / message_bytes
 
 
