@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import textwrap
+from itertools import chain
 from typing import IO, Any
 
 from rich.console import Console
@@ -17,7 +18,7 @@ _UNBOUNDED = 100_000
 
 
 class FittedConsole(Console):
-    """A console that leaves the last columns of too wide tables out, and breaks long lines.
+    """A console that leaves columns of too wide tables out and says so, and breaks long lines.
 
     Names and paths are printed as they are, brackets and colons included. Words that are longer
     than a line, such as paths, stay whole, in tables too.
@@ -78,19 +79,28 @@ def _broken(text: str, width: int) -> str:
 def fitted(table: Table, console: Console) -> tuple[Table, str]:
     """The columns of a table that fit a console, at least two, and a sentence on the others.
 
-    Columns come by weight, so the last ones are left out. A table that fits by breaking cells at
-    blanks stays whole.
+    Words weigh less than numbers, and of each the last column least; one without a heading belongs
+    to that before it. A table that fits by breaking cells at blanks stays whole.
     """
-    least = _least_widths(table, console)
+    least, columns = _least_widths(table, console), table.columns
     border = int(table.box is not None)  # on the right
-    count = len(least)
-    while count > 2 and sum(least[:count]) > console.width - border:
-        count -= 1
-    if count == len(least):
+    kept: list[list[int]] = []
+    for number, column in enumerate(columns):
+        if number > 0 and not str(column.header):
+            kept[-1].append(number)
+        else:
+            kept.append([number])
+    left_out: list[int] = []
+    while len(kept) > 2 and sum(least[one] for one in chain(*kept)) > console.width - border:
+        words = [own for own in kept[1:] if all(columns[one].justify != "right" for one in own)]
+        last = (words or kept)[-1]
+        kept.remove(last)
+        left_out.append(last[0])
+    if not left_out:
         return table, ""
-    names = ", ".join(str(column.header) for column in table.columns[count:])
+    names = ", ".join(str(columns[one].header) for one in sorted(left_out))
     said = f"left out at {console.width} columns: {names}; COLUMNS={sum(least) + border} shows them"
-    return _with_columns(table, count), said
+    return _with_columns(table, list(chain(*kept))), said
 
 
 def _least_widths(table: Table, console: Console) -> list[int]:
@@ -107,18 +117,19 @@ def _least_widths(table: Table, console: Console) -> list[int]:
     return widths
 
 
-def _with_columns(table: Table, count: int) -> Table:
+def _with_columns(table: Table, numbers: list[int]) -> Table:
     names = ("box", "show_header", "padding", "pad_edge", "title", "title_justify", "title_style")
     settings: dict[str, Any] = {name: getattr(table, name) for name in names}
     part = Table(**settings)
-    for number, column in enumerate(table.columns[:count]):
+    for number in numbers:
+        column = table.columns[number]
         part.add_column(
             column.header,
             justify=column.justify,
             style=column.style,
             no_wrap=column.no_wrap or column.justify == "right" or number == 0,
         )
-    cells = [list(column.cells) for column in table.columns[:count]]
+    cells = [list(table.columns[number].cells) for number in numbers]
     for row, texts in zip(table.rows, zip(*cells, strict=True), strict=True):
         part.add_row(*texts, style=row.style, end_section=row.end_section)
     return part

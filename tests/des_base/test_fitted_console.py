@@ -47,6 +47,23 @@ def test_a_wide_table_has_the_columns_that_fit_and_names_the_others(width, count
     assert "…" not in text
 
 
+def test_words_are_left_out_before_numbers_and_a_verdict_goes_with_its_number(monkeypatch):
+    table = Table()
+    for name in ("model", "a long description"):
+        table.add_column(name, no_wrap=True)
+    for name in ("first [s]", "second [s]"):
+        table.add_column(name, justify="right")
+        table.add_column("")
+    table.add_row("llama", "something to read", "1.0", "met", "2.0", "missed")
+
+    at_60, at_40 = (" ".join(shown(width, monkeypatch, table)) for width in (60, 40))
+    assert "description; COLUMNS=" in at_60
+    assert all(word in at_60 for word in ("1.0", "met", "2.0", "missed"))
+    assert "left out at 40 columns: a long description, second [s];" in at_40
+    assert "met" in at_40
+    assert "missed" not in at_40
+
+
 def test_the_width_that_is_named_shows_all_columns(monkeypatch):
     said = " ".join(shown(60, monkeypatch, table_of(9, 2)))
     width = int(said.partition("COLUMNS=")[2].split()[0])
