@@ -58,13 +58,13 @@ def _ways_s(
     domains = np.array([one.domain_of_layer for one in plan.placements])
     parameters, (count, _) = np.array(workload.num_parameters, float), domains.shape
     probe_bytes = num_bytes * parameters.sum()
-    byte_s, flight_s = tables.ways_s(probe_bytes)[..., 0] / probe_bytes, tables.ways_s(0.0)[..., 1]
+    byte_s, flight_s = tables.ways_s(probe_bytes)[..., 0] / probe_bytes, tables.ways_s(1.0)[..., 1]
     cost_s, latency_s = np.zeros((2, count, count))
     for here, there in permutations(range(count), 2):
         sent = np.zeros_like(byte_s)
         np.add.at(sent, (domains[here], domains[there]), parameters * num_bytes)
         np.fill_diagonal(sent, 0.0)
         used = sent > 0.0
-        cost_s[here, there] = (sent * byte_s)[used].max(initial=0.0)
+        cost_s[here, there] = (sent[used] * byte_s[used]).max(initial=0.0)
         latency_s[here, there] = flight_s[used].max(initial=0.0)
     return cost_s, latency_s

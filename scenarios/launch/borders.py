@@ -12,7 +12,7 @@ _STEPS = 8
 """Chunks of a connection that NCCL has under way (``NCCL_STEPS``)."""
 _CHANNELS = 2
 """Channels of NCCL to a peer on another host, typically."""
-_CHUNK_BYTES = 128 * 1024
+DEFAULT_CHUNK_BYTES = 128 * 1024
 """Default of ``NCCL_P2P_NET_CHUNKSIZE``."""
 _MOST_CHUNK_BYTES = 4 * 2**20
 _FLOW_BYTES = 3 * 2**20
@@ -76,7 +76,9 @@ class NcclSettings:
         NcclSettings(chunk_bytes=524288, num_threads=4, sockets_per_thread=1)
         """
         pair_bytes = max((one.in_flight_bytes / one.num_pairs for one in borders), default=0.0)
-        chunk = _power_of_two(pair_bytes / (_STEPS * _CHANNELS), _CHUNK_BYTES, _MOST_CHUNK_BYTES)
+        chunk = _power_of_two(
+            pair_bytes / (_STEPS * _CHANNELS), DEFAULT_CHUNK_BYTES, _MOST_CHUNK_BYTES
+        )
         sockets = _power_of_two(pair_bytes / _FLOW_BYTES, 1, _MOST_SOCKETS)
         threads = min(sockets, _MOST_THREADS)
         return cls(chunk_bytes=chunk, num_threads=threads, sockets_per_thread=sockets // threads)
@@ -91,9 +93,6 @@ class NcclSettings:
             f"NCCL_P2P_NET_CHUNKSIZE={self.chunk_bytes}\n"
             f"NCCL_BUFFSIZE={max(4 * 2**20, _STEPS * self.chunk_bytes)}\n"
         )
-
-
-DEFAULT_CHUNK_BYTES = _CHUNK_BYTES
 
 
 def _power_of_two(needed: float, least: int, most: int) -> int:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
+from des.base.atomic_write import write_together
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
 from des.base.document import DOCUMENT
 from des.base.flags import JsonFlag, option, parse, required
@@ -99,19 +100,19 @@ def write_launch(bound: BoundPlan, hosts: Path | None, folder: Path) -> str:
         If the trainer cannot be told the plan, hosts are wrong, or files cannot be written.
     """
     launch = launch_files.launch_files(bound, hosts)
-    growing = folder.with_name(f".{folder.name}.tmp")
     try:
-        shutil.rmtree(growing, ignore_errors=True)
-        for name, text in launch.files.items():
-            path = growing / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8")
-            path.chmod(0o755 if name in launch.executables else 0o644)
-        growing.rename(folder)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as beside:
+            growing = Path(beside) / folder.name
+            contents = {growing / name: text.encode() for name, text in launch.files.items()}
+            for path in contents:
+                path.parent.mkdir(parents=True, exist_ok=True)
+            write_together(contents)
+            for name in launch.executables:
+                (growing / name).chmod(0o755)
+            growing.rename(folder)
     except OSError as error:
         raise ValueError(f"{folder}: cannot be written: {error.strerror}") from error
-    finally:
-        shutil.rmtree(growing, ignore_errors=True)
     is_equal = launch.step_s == bound.step_s
     compared = "as the plan" if is_equal else f"{launch.step_s / bound.step_s - 1.0:+.3%}"
     DOCUMENT.add(step_s=launch.step_s, said_step_s=bound.step_s, files=sorted(launch.files))

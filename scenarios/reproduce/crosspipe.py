@@ -184,6 +184,7 @@ def draw(rows: Mapping[int, DelayRow], frame: pd.DataFrame) -> Figure:
 
 def _panel(row: DelayRow, cells: pd.DataFrame) -> Panel:
     places = tuple(map(float, range(len(cells))))
+    columns = [column for column, _, _ in _DRAWN]
     marks = tuple(
         Points(
             label=name,
@@ -199,7 +200,9 @@ def _panel(row: DelayRow, cells: pd.DataFrame) -> Panel:
     names = [str(name) for name in cells["schedule"]]
     return Panel(
         x=Axis(ticks=tuple(zip(places, names, strict=True)), low=-0.5, high=len(cells) - 0.5),
-        y=Axis(label="seconds per microbatch", low=0.0),
+        y=Axis(
+            label="seconds per microbatch", low=0.0, high=1.1 * float(cells[columns].max().max())
+        ),
         marks=marks,
         title=str(row),
         height=2.4,

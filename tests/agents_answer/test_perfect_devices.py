@@ -14,7 +14,7 @@ from agents.decision.training_job import TrainingJob
 from agents.search.bound_search import search_bound
 from agents.search.search import PlanRequest
 from agents.trainers.ideal import IDEAL
-from des import Placement, Plan, read_topology, simulate
+from des import Placement, Plan, Topology, read_topology, simulate
 from des.world.files.topology_writer import to_yaml
 
 WORLD = replace(read_topology("east_central_west"), movement=None)
@@ -91,6 +91,26 @@ def test_twice_the_gpus_take_half_the_time():
 
     assert found.bound.plan.placement == Placement.parse("1*32")
     assert 2.0 * found.bound.step_s == pytest.approx(other.bound.step_s)
+
+
+def test_a_network_in_two_parts_is_planned_in_one_of_them():
+    """Two pairs of domains, no link between the pairs."""
+    names = "A0", "B0", "A1", "B1"
+    links = [
+        replace(WORLD.links[0], source=source, target=target)
+        for source, target in (("A0", "B0"), ("B0", "A0"), ("A1", "B1"), ("B1", "A1"))
+    ]
+    world = Topology.of([replace(WORLD.domains[0], name=name) for name in names], links)
+    found = search_bound(PlanRequest(topology=world, job=JOB, trainer=IDEAL)).best
+
+    assert {names[site][1] for chain in found.candidate.chains for site in chain} in ({"0"}, {"1"})
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_a_world_of_one_domain_without_links_has_an_answer():
+    world = Topology.of([WORLD.domains[0]], [])
+
+    assert str(decide(world, JOB, trainer="ideal")).startswith("Answer: single domain\n")
 
 
 def test_a_stream_answers_each_line_and_continues_after_a_wrong_one(capsys, monkeypatch):

@@ -8,6 +8,7 @@ changes, here after the end of the run, so that such a network is the oracle.
 from math import prod
 
 import pytest
+from astra_hand_figures import ONE_BYTE_PER_NS
 from astra_runs import run
 from astra_traces import (
     ALL_GATHER,
@@ -34,7 +35,6 @@ KINDS = (ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER, ALL_TO_ALL)
 ALGORITHMS = ("ring", "ring", "ring", "direct", "direct1", "direct2", "oneRing")
 FOR_POWERS_OF_TWO = ("halvingDoubling", "doubleBinaryTree")
 TOPOLOGIES = ("Ring", "FullyConnected", "Switch")
-ONE_BYTE_PER_NS = 10**9 / 2**30
 
 
 def outcome(case: Case, backend: str, options: RunOptions | None = None) -> tuple[object, ...]:
