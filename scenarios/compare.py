@@ -1,6 +1,6 @@
 """Compare planners and schedulers on the same worlds."""
 
-from scenarios.measure.compare.command import main
+from scenarios.study.compare.command import main
 
 __all__ = ["main"]
 

@@ -1,6 +1,6 @@
 """Compare the search with the best of all plans of Megatron-LM, on small worlds."""
 
-from scenarios.measure.enumeration.command import main
+from scenarios.study.enumeration.command import main
 
 __all__ = ["main"]
 

@@ -1,6 +1,6 @@
 """Simulate the same placements at every level of detail, and compare the levels."""
 
-from scenarios.measure.fidelity.command import main
+from scenarios.study.fidelity.command import main
 
 __all__ = ["main"]
 

@@ -1,6 +1,6 @@
 """Measure the targets of the project."""
 
-from scenarios.measure.targets.command import main
+from scenarios.study.targets.command import main
 
 __all__ = ["main"]
 

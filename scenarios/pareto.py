@@ -1,6 +1,6 @@
 """Measure the Pareto coverage of policies and planners."""
 
-from scenarios.measure.pareto.command import main
+from scenarios.study.pareto.command import main
 
 __all__ = ["main"]
 

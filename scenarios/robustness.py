@@ -1,6 +1,6 @@
 """Measure robustness curves over bandwidth and latency changes."""
 
-from scenarios.measure.robustness.command import main
+from scenarios.study.robustness.command import main
 
 __all__ = ["main"]
 

@@ -1,6 +1,6 @@
 """Draw the training curves of placement policies."""
 
-from scenarios.measure.training_curves import main
+from scenarios.study.training_curves import main
 
 __all__ = ["main"]
 

@@ -57,7 +57,7 @@ _FIRST = (
     "calibration_commands",
     "des_compiled",
     "agents_hi_ppo_moves",
-    "scenarios_measure_targets",
+    "scenarios_study_targets",
     "house",
 )
 

@@ -12,13 +12,13 @@ from agents.planners.pareto.indicators import FrontMetrics
 from agents.planners.pareto.plan_objectives import PlanFigures
 from calibration.fit.plot import predicted_versus_reference
 from scenarios.frame.plots import comparison_bars, learning_curve, seed_curves
-from scenarios.measure.compare.figures import Bar, bars_of
-from scenarios.measure.fidelity.figure import levels_figure
-from scenarios.measure.pareto.figure import fronts_figure
-from scenarios.measure.pareto.study import MethodFront, WorldFronts
-from scenarios.measure.pareto.worlds import PricedWorld
-from scenarios.measure.robustness.figure import jitter_figure, robustness_figure
-from scenarios.measure.training_curves import training_curves
+from scenarios.study.compare.figures import Bar, bars_of
+from scenarios.study.fidelity.figure import levels_figure
+from scenarios.study.pareto.figure import fronts_figure
+from scenarios.study.pareto.study import MethodFront, WorldFronts
+from scenarios.study.pareto.worlds import PricedWorld
+from scenarios.study.robustness.figure import jitter_figure, robustness_figure
+from scenarios.study.training_curves import training_curves
 from scenarios.train.sweep_results import sweep_figure
 
 METHODS = (POLICY, "search", "search_greedy", "uniform", "round_robin", "crosspipe", "dtfm_hold",
@@ -180,11 +180,11 @@ PICTURES = {
     "scenarios.frame.plots:seed_curves": curves_of_seeds,
     "scenarios.frame.plots:interval_figure": comparisons,
     "scenarios.train.sweep_results:sweep_figure": sweeps,
-    "scenarios.measure.compare.figures:bars_of": bars,
-    "scenarios.measure.robustness.figure:robustness_figure": robustness,
-    "scenarios.measure.robustness.figure:jitter_figure": jitters,
-    "scenarios.measure.pareto.figure:fronts_figure": fronts,
-    "scenarios.measure.fidelity.figure:levels_figure": levels,
-    "scenarios.measure.training_curves:training_curves": placement_trainings,
+    "scenarios.study.compare.figures:bars_of": bars,
+    "scenarios.study.robustness.figure:robustness_figure": robustness,
+    "scenarios.study.robustness.figure:jitter_figure": jitters,
+    "scenarios.study.pareto.figure:fronts_figure": fronts,
+    "scenarios.study.fidelity.figure:levels_figure": levels,
+    "scenarios.study.training_curves:training_curves": placement_trainings,
     "calibration.fit.plot:predicted_versus_reference": predictions,
 }

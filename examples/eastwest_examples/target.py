@@ -1,14 +1,14 @@
 """A target: share of layers that a policy's first plan leaves in one domain.
 
-A row of ``GROUPS`` in ``scenarios/measure/targets/table.py`` and one of ``names.py`` make it known
+A row of ``GROUPS`` in ``scenarios/study/targets/table.py`` and one of ``names.py`` make it known
 to ``eastwest kpi --targets``.
 """
 
 import numpy as np
 
 from scenarios.frame.statistics import mean_and_interval
-from scenarios.measure.targets.measurement_size import SchedulerColumn
-from scenarios.measure.targets.target import PERCENT, Goal, Target
+from scenarios.study.targets.measurement_size import SchedulerColumn
+from scenarios.study.targets.target import PERCENT, Goal, Target
 
 GOAL = Goal(sense="at most", target=0.9)
 

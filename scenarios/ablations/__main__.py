@@ -1,6 +1,6 @@
 """Measure what each part of Hi-PPO contributes."""
 
-from scenarios.measure.ablations.command import main
+from scenarios.study.ablations.command import main
 
 __all__ = ["main"]
 

@@ -1,6 +1,6 @@
 """Compare Hi-PPO with a flat policy trained on each world."""
 
-from scenarios.measure.ablations.flat import main
+from scenarios.study.ablations.flat import main
 
 __all__ = ["main"]
 

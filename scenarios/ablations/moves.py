@@ -1,6 +1,6 @@
 """Compare a move policy for plans of all families, trained here, with fixed rules."""
 
-from scenarios.measure.ablations.moves import main
+from scenarios.study.ablations.moves import main
 
 __all__ = ["main"]
 

@@ -1,6 +1,6 @@
 """Compare policies with and without the preference as an input."""
 
-from scenarios.measure.ablations.preference import main
+from scenarios.study.ablations.preference import main
 
 __all__ = ["main"]
 

@@ -1,6 +1,6 @@
 """Compare learned proposals of plans with random and nearest-neighbour ones."""
 
-from scenarios.measure.ablations.proposals import main
+from scenarios.study.ablations.proposals import main
 
 __all__ = ["main"]
 

@@ -16,8 +16,8 @@ from scenarios.job_queue.job_pricing import queue_nodes
 from scenarios.job_queue.metrics import METRICS
 from scenarios.job_queue.runs import QueueRun
 from scenarios.job_queue.settings import Config, tracked_of
-from scenarios.measure.compare.bootstrap import paired_bootstrap
 from scenarios.run.queue_loads import LOAD_COLUMNS
+from scenarios.study.compare.bootstrap import paired_bootstrap
 
 _MOST_NODES = 64
 

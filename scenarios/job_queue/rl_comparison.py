@@ -18,7 +18,7 @@ from agents.ppo.trainer import PPOTrainer
 from des.cluster.policy import Ordering, View
 from des.cluster.running import run
 from scenarios.frame.statistics import mean_and_interval
-from scenarios.measure.compare.bootstrap import paired_bootstrap
+from scenarios.study.compare.bootstrap import paired_bootstrap
 
 RULES = ("fifo", "fifo_backfill", "sjf", "srtf", "srsf", "las", "tiresias", "gittins", "themis")
 """Rules for rigid jobs of one kind of GPU, without priorities or tenants."""

@@ -41,8 +41,8 @@ with lazy_imports(__name__):
     from agents.ppo.rollout import RolloutSource
     from calibration.loop import Subject
     from des.base import console as base_console
-    from scenarios.measure.targets import after_training
-    from scenarios.measure.targets.sizes import Sizes
+    from scenarios.study.targets import after_training
+    from scenarios.study.targets.sizes import Sizes
     from scenarios.train import flat_calibration, outcome, training_calibration, training_loop
     from scenarios.train import rollouts as train_rollouts
 

@@ -24,8 +24,8 @@ from scenarios.frame.report import Report
 from scenarios.frame.run_folder import RunFolder
 from scenarios.frame.statistics import paired_difference, summarise
 from scenarios.frame.summary_table import summary_page_table, summary_table
-from scenarios.measure.targets.after_training import RunTargets, targets_of_run
-from scenarios.measure.targets.sizes import Sizes
+from scenarios.study.targets.after_training import RunTargets, targets_of_run
+from scenarios.study.targets.sizes import Sizes
 from scenarios.train.evaluation import (
     COSTS_OF_CHANGE,
     HeldOutDraw,
@@ -52,7 +52,7 @@ class Evaluation:
     choice
         Formats of output files.
     target_sizes
-        Sizes of the measurement of targets, see `scenarios.measure.targets.after_training`; None
+        Sizes of the measurement of targets, see `scenarios.study.targets.after_training`; None
         leaves it out.
     """
 

@@ -11,13 +11,13 @@ from agents.planners.names import POLICY, SEARCH_BOUND
 from agents.planners.table import PLANNERS, quick_planners, reference_planners
 from agents.replanning.table import RULES, SCHEDULERS, scheduler_makers
 from des.base.command import UsageError
-from scenarios.measure.compare import command as compare
-from scenarios.measure.compare.cases import BEST_SCHEDULE
-from scenarios.measure.compare.static_part import static_planners
-from scenarios.measure.robustness import command as robustness
-from scenarios.measure.robustness.methods import default_names, held_planners, planner_names
-from scenarios.measure.targets import command as kpi
 from scenarios.run import training_run_scenario as training_run
+from scenarios.study.compare import command as compare
+from scenarios.study.compare.cases import BEST_SCHEDULE
+from scenarios.study.compare.static_part import static_planners
+from scenarios.study.robustness import command as robustness
+from scenarios.study.robustness.methods import default_names, held_planners, planner_names
+from scenarios.study.targets import command as kpi
 
 
 def test_every_command_offers_the_planners_of_the_table():

@@ -22,8 +22,8 @@ from des import SCHEDULES, Placement, Plan, simulate
 from des.compiled.many.simulation import simulate_many
 from des.dynamics import kind_of
 from des.world.files.dynamics_forms import read_law
-from scenarios.measure.targets.measurement_size import SchedulerColumn, Scope
-from scenarios.measure.targets.sizes import SHORT
+from scenarios.study.targets.measurement_size import SchedulerColumn, Scope
+from scenarios.study.targets.sizes import SHORT
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"

@@ -21,11 +21,11 @@ from scenarios.autoscale.command import SUBCOMMANDS as AUTOSCALE_SUBCOMMANDS
 from scenarios.cluster.command import TABLE as CLUSTER_SUBCOMMANDS
 from scenarios.devices.command import TABLE as SUBCOMMANDS
 from scenarios.k8s.command import TABLE as K8S_SUBCOMMANDS
-from scenarios.measure.ablations.preference import NUM_DRAWN
-from scenarios.measure.pareto.names import TABLE_NAMES
-from scenarios.measure.pareto.study import TABLES
-from scenarios.measure.targets.names import GROUP_NAMES
-from scenarios.measure.targets.table import GROUPS
+from scenarios.study.ablations.preference import NUM_DRAWN
+from scenarios.study.pareto.names import TABLE_NAMES
+from scenarios.study.pareto.study import TABLES
+from scenarios.study.targets.names import GROUP_NAMES
+from scenarios.study.targets.table import GROUPS
 from scenarios.train.tasks import TASKS
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -40,7 +40,7 @@ NEVERS = {
     "agents.replanning": ("agents.hi_ppo",),
     "agents.ppo": ("agents.flat", "agents.hi_ppo"),
     "agents.flat": ("agents.hi_ppo",),
-    "scenarios.frame": ("scenarios.measure", "agents.hi_ppo"),
+    "scenarios.frame": ("scenarios.study", "agents.hi_ppo"),
 }
 TORCH_ROOMS = ("agents.ppo", "agents.flat", "agents.hi_ppo", "agents.serving")
 SIMPY_ROOMS = ("des.clock", "des.engine", "des.training", "des.cluster", "des.serving")

@@ -19,7 +19,7 @@ from agents.replanning.pool import Pool, candidate_pool
 from agents.replanning.table import RULES
 from agents.replanning.tables import costs_of
 from des import Corrections, Plan
-from scenarios.measure.compare.dynamic_part import CLAIRVOYANT, MOST_PLANS, draw_of, walk
+from scenarios.study.compare.dynamic_part import CLAIRVOYANT, MOST_PLANS, draw_of, walk
 from scenarios.suites import SuiteWorld
 
 _FEW_SEARCHED, _FEW_JUDGED = 8, 20_000

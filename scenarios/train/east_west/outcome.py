@@ -23,14 +23,14 @@ from scenarios.frame.files import write_csv, write_json
 from scenarios.frame.outputs import OutputChoice, write_outputs
 from scenarios.frame.report import Report
 from scenarios.frame.run_folder import RunFolder
-from scenarios.measure.targets.after_training import (
+from scenarios.study.targets.after_training import (
     SIZES,
     RunTargets,
     policy_column,
     targets_of_column,
 )
-from scenarios.measure.targets.measurement_size import Scope
-from scenarios.measure.targets.target_table import MeasuredTargets
+from scenarios.study.targets.measurement_size import Scope
+from scenarios.study.targets.target_table import MeasuredTargets
 from scenarios.suites import SuiteWorld
 from scenarios.train.east_west.config import HiPpoConfig
 from scenarios.train.east_west.curves import stage_curves

@@ -9,8 +9,8 @@ import pandas as pd
 
 from agents.answer.sections import Section
 from scenarios.frame.statistics import MeanInterval, mean_and_interval, paired_difference
-from scenarios.measure.compare.dynamic_part import CLAIRVOYANT
-from scenarios.measure.targets.target import MILLISECONDS, Goal, Target, measured
+from scenarios.study.compare.dynamic_part import CLAIRVOYANT
+from scenarios.study.targets.target import MILLISECONDS, Goal, Target, measured
 from scenarios.train.east_west.worth import (
     METHODS,
     RULE_ROWS,

@@ -17,7 +17,7 @@ from des.dynamics import DYNAMICS
 from des.plan.replacement import Replacement
 from des.training.background import beside_jobs
 from des.world.files.load_files import read_loads
-from scenarios.measure.targets.world_file import suite_world_of
+from scenarios.study.targets.world_file import suite_world_of
 from scenarios.suites import LoadLaw, SuiteWorld
 from scenarios.suites.laws import LAWS
 from scenarios.suites.world import LEAST_ITERATIONS

@@ -10,7 +10,7 @@ import pandas as pd
 from agents.hi_ppo.controls import Control
 from agents.replanning.table import RULES
 from scenarios.frame.statistics import MeanInterval, paired_difference
-from scenarios.measure.compare.dynamic_part import CLAIRVOYANT
+from scenarios.study.compare.dynamic_part import CLAIRVOYANT
 
 THIS_RUN, SHIPPED_ROW = "this run", "shipped"
 

@@ -1,0 +1,258 @@
+"""Outputs of a comparison: tables, a summary, bars, and the same on the console."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from rich.console import Console
+from rich.table import Table
+
+from des.base.document import plain_json
+from des.figures.figure import Figure
+from scenarios.frame.files import write_json
+from scenarios.frame.run_folder import RunFolder
+from scenarios.frame.statistics import mean_and_interval
+from scenarios.study.compare.bootstrap import LEAST_WORLDS
+from scenarios.study.compare.cases import SITES
+from scenarios.study.compare.dynamic_part import CLAIRVOYANT
+from scenarios.study.compare.figures import Bar, bars_of
+from scenarios.study.compare.running import TIMINGS
+from scenarios.study.compare.saved import saved_by_tokens
+from scenarios.study.compare.summary import (
+    best_single_rule,
+    dynamic_summary,
+    foreseen_part,
+    hindsight_excess,
+    planners_left_out,
+    static_summary,
+)
+from scenarios.study.compare.tables import (
+    against,
+    as_percent,
+    as_time,
+    method_table,
+    saved_table,
+    tightness_table,
+)
+from scenarios.study.compare.tightness import bound_tightness
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComparisonSummary:
+    """Summaries of both parts, and the mean wall time of decisions by method; None: not compared.
+
+    ``rules`` says of each suite which single rule was best and what the best rule of each world
+    would have cost in hindsight; ``foreseen`` holds the same of rules that know all plans of the
+    draw, None where there are none. ``left_out`` says by suite why planners have no plan somewhere;
+    ``saved`` is `saved_by_tokens` and ``tightness`` `bound_tightness`. ``frames`` are the tables to
+    write, by the stems of their files.
+    """
+
+    static: pd.DataFrame | None
+    saved: pd.DataFrame | None
+    tightness: pd.DataFrame | None
+    left_out: dict[str, dict[str, str]]
+    dynamic: pd.DataFrame | None
+    timings: pd.DataFrame
+    rules: dict[str, dict[str, object]]
+    frames: dict[str, pd.DataFrame]
+    figures: tuple[Figure, ...]
+
+
+def write_comparison(
+    folder: RunFolder, parts: Mapping[str, Sequence[pd.DataFrame]]
+) -> ComparisonSummary:
+    """Sum a comparison up and write ``summary.json``; of its tables only timings differ by run."""
+    frames = {part: pd.concat(rows, ignore_index=True) for part, rows in parts.items() if rows}
+    timed = [
+        frame[["case", "suite", "method", *(name for name in TIMINGS if name in frame)]]
+        for frame in frames.values()
+    ]
+    timings = pd.concat(timed, ignore_index=True)
+    tables = {"timings": timings}
+    for part, frame in frames.items():
+        tables[part] = frame.drop(columns=list(TIMINGS), errors="ignore")
+    static, saved, tightness, left_out = None, None, None, dict[str, dict[str, str]]()
+    dynamic, rules, figures = None, dict[str, dict[str, object]](), list[Figure]()
+    if "static" in frames:
+        static, saved = _by_suite(frames["static"]), saved_by_tokens(frames["static"])
+        left_out = planners_left_out(frames["static"])
+        tightness = bound_tightness(frames["static"])
+        tables |= {"static_summary": static, "saved_by_tokens": saved, "tightness": tightness}
+        panels = [
+            (_reference(str(suite)), _bars(group, "gap"))
+            for suite, group in static.groupby("suite", sort=False)
+        ]
+        if shown := [panel for panel in panels if panel[1]]:
+            title = "Planners on worlds that stand still"
+            figures.append(bars_of(shown, "gap [%]", name="static", title=title))
+    if "dynamic" in frames:
+        dynamic = dynamic_summary(frames["dynamic"])
+        rules = _rules(frames["dynamic"])
+        tables["dynamic_summary"] = dynamic
+        panels = [
+            (str(suite), _bars(group, "excess"))
+            for suite, group in dynamic.groupby("suite", sort=False)
+        ]
+        label = "total time over the clairvoyant [%]"
+        title = "Rules of re-planning on moving worlds"
+        figures.append(bars_of(panels, label, name="dynamic", title=title))
+    result = ComparisonSummary(
+        static=static,
+        saved=saved,
+        tightness=tightness,
+        left_out=left_out,
+        dynamic=dynamic,
+        timings=timings,
+        rules=rules,
+        frames=tables,
+        figures=tuple(figures),
+    )
+    write_json(folder.path / "summary.json", plain_json(comparison_content(result)))
+    return result
+
+
+def comparison_content(result: ComparisonSummary) -> dict[str, object]:
+    """Return the content of summary.json."""
+    return {
+        "static": result.static,
+        "saved_by_tokens": result.saved,
+        "tightness": result.tightness,
+        "left_out": result.left_out,
+        "dynamic": result.dynamic,
+        "rules": result.rules,
+    }
+
+
+def show_comparison(console: Console, result: ComparisonSummary, devices: str) -> None:
+    """Print the summaries, and what runs the plans."""
+    decision_s = result.timings.groupby(["suite", "method"])["decision_time_s"].mean()
+    if result.static is not None:
+        for suite, group in result.static.groupby("suite", sort=False):
+            _show_static(console, str(suite), group, decision_s)
+            for method, reason in result.left_out.get(str(suite), {}).items():
+                console.print(f"{method} {reason}", soft_wrap=True)
+    if result.saved is not None and not result.saved.empty:
+        console.print(saved_table(result.saved))
+    if result.tightness is not None and not result.tightness.empty:
+        console.print(tightness_table(result.tightness))
+    if result.dynamic is not None:
+        for suite, group in result.dynamic.groupby("suite", sort=False):
+            console.print(_rules_table(str(suite), group, decision_s))
+            console.print(_about_rules(result.rules[str(suite)]), soft_wrap=True)
+    if result.static is not None and not result.static["is_same_training"].all():
+        console.print("† replicas do not exchange after every step: another training")
+    console.print(
+        "± half a 95 % interval; * differs by more than chance (p < 0.05, bootstrap over worlds); "
+        f"no star where there are fewer than {LEAST_WORLDS} worlds; {devices}",
+        soft_wrap=True,
+    )
+
+
+def _rules_table(suite: str, group: pd.DataFrame, decision_s: "pd.Series[float]") -> Table:
+    """Rules in lines; a column for the best that searches in every epoch where one was measured."""
+    has_searching = bool(group["over_best_searching"].notna().any())
+    columns = ["excess [%]", "moving [%]", "cases", "over best rule", "decision"]
+    if has_searching:
+        columns.insert(4, "over best searching [%]")
+    table = method_table(f"rules on {suite}", *columns)
+    for row in group.to_dict("records"):
+        cells = [
+            as_percent(row["excess"], row["excess_half_width"]),
+            as_percent(row["change_share"]),
+            f"{row['num_cases']}",
+            against(row, "over_best_rule"),
+            as_time(decision_s[suite, row["method"]]),
+        ]
+        if has_searching:
+            low, high = row["over_best_searching_low"], row["over_best_searching_high"]
+            interval = (
+                f"{100 * row['over_best_searching']:+.2f} [{100 * low:+.2f}, {100 * high:+.2f}]"
+            )
+            cells.insert(4, interval)
+        table.add_row(str(row["method"]), *cells)
+    return table
+
+
+def _show_static(
+    console: Console, suite: str, group: pd.DataFrame, decision_s: "pd.Series[float]"
+) -> None:
+    headings = ["gap [%]", "p95", "compared", "misfit", "over bound", "over search", "decision"]
+    has_ideal = bool(group["over_ideal"].notna().any())
+    if has_ideal:
+        headings[4:5] = ["best family", "over bound", "time / ideal"]
+    table = method_table(f"planners on {suite}, {_reference(suite)}", *headings)
+    for row in group.to_dict("records"):
+        cells = [
+            as_percent(row["gap"], row["gap_half_width"]),
+            as_percent(row["p95_gap"]),
+            f"{row['num_proven']}/{row['num_cases']}",
+            f"{row['num_over_memory']}",
+            as_percent(row["over_bound"]),
+            against(row, "over_search"),
+            as_time(decision_s[suite, row["method"]]),
+        ]
+        if has_ideal:
+            cells.insert(4, f"{row['num_best_family']:.0f}")
+            cells.insert(6, f"{row['over_ideal']:.3f}")
+        table.add_row(f"{row['method']}{'' if row['is_same_training'] else ' †'}", *cells)
+    console.print(table)
+
+
+def _reference(suite: str) -> str:
+    """Reference of a gap in words."""
+    if suite in SITES:
+        return "gap to the best plan of all methods"
+    return "gap to the proven optimum"
+
+
+def _by_suite(rows: pd.DataFrame) -> pd.DataFrame:
+    """Summaries of planners, suite by suite."""
+    parts = [
+        static_summary(group).assign(suite=suite)
+        for suite, group in rows.groupby("suite", sort=False)
+    ]
+    return pd.concat(parts, ignore_index=True)
+
+
+def _about_rules(about: Mapping[str, object]) -> str:
+    foreseen = about.get("foreseen")
+    single = as_percent(about["best_single_excess"])
+    text = (
+        f"best single rule {about['best_single_rule']}: {single} % "
+        "above the clairvoyant; best rule per world in hindsight: "
+        f"{as_percent(about['hindsight_excess'], about['hindsight_half_width'])} %"
+    )
+    if isinstance(foreseen, Mapping):
+        return f"{text}\nwhere all plans of the draw are known: {_about_rules(foreseen)}"
+    return text
+
+
+def _rules(rows: pd.DataFrame) -> dict[str, dict[str, object]]:
+    found = {}
+    for suite, group in rows.groupby("suite", sort=False):
+        foreseen = foreseen_part(group)
+        about = None if foreseen.empty else _rules_of(foreseen)
+        found[str(suite)] = {**_rules_of(group), "foreseen": about}
+    return found
+
+
+def _rules_of(rows: pd.DataFrame) -> dict[str, object]:
+    best = best_single_rule(rows)
+    own = rows[rows["method"] == best]
+    hindsight = mean_and_interval(hindsight_excess(rows))
+    return {
+        "best_single_rule": best,
+        "best_single_excess": float((own["time_s"] / own["best_s"] - 1.0).mean()),
+        "hindsight_excess": hindsight.mean,
+        "hindsight_half_width": hindsight.half_width,
+    }
+
+
+def _bars(summary: pd.DataFrame, figure: str) -> list[Bar]:
+    return [
+        Bar(name=str(row["method"]), value=row[figure], half_width=row[f"{figure}_half_width"])
+        for row in summary.to_dict("records")
+        if np.isfinite(row[figure]) and row["method"] != CLAIRVOYANT
+    ]

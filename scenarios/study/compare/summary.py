@@ -1,0 +1,187 @@
+"""Summary of all cases: one line per method, and whether the differences are significant."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from agents.planners.names import SEARCHING_NAMES
+from scenarios.frame.statistics import mean_and_interval
+from scenarios.study.compare.bootstrap import paired_bootstrap, relative_by_world
+from scenarios.study.compare.cases import FORESEEN
+from scenarios.study.compare.dynamic_part import CLAIRVOYANT, DECIDERS
+
+_SEED = 20_261_122
+"""Seed of the resampling; any number, but always the same."""
+
+
+def static_summary(rows: pd.DataFrame) -> pd.DataFrame:
+    """One line per planner, the least mean gap first.
+
+    ``gap`` is to ``best_s``, over cases that have one and in which the planner has a plan
+    that fits; ``p95_gap`` its 95th percentile. ``over_bound`` is the median of the times over the
+    proven bound less 1, where there is one, ``over_ideal`` the mean of the times over the ideal:
+    all GPUs at work and nothing sent. ``geometric_gap`` is the geometric mean of the times over
+    ``best_s`` less 1, ``num_best_family`` counts plans of the family of the best row, NaN where
+    there is no such row. ``over_search`` is the time over that of ``search``
+    less 1 over all cases in which both have plans, with its bootstrap interval by world; plans that
+    do not fit count there as if they did, in the planner's favour.
+    """
+    lines = []
+    for method, group in rows.groupby("method", sort=True):
+        fits = group["fits_memory"].astype(bool)
+        has_plan = group["error"].isna() | (group["error"] == "")
+        fitting = group[fits]
+        proven = fitting[fitting["best_s"].notna()]
+        gaps = (proven["time_s"] / proven["best_s"] - 1.0).to_numpy(dtype=float)
+        interval = mean_and_interval(gaps) if len(gaps) else None
+        lines.append(
+            {
+                "method": method,
+                "num_cases": len(group),
+                "num_without_plan": int((~has_plan).sum()),
+                "num_over_memory": int((has_plan & ~fits).sum()),
+                "num_proven": len(gaps),
+                "is_same_training": bool(group["is_same_training"].all()),
+                "gap": np.nan if interval is None else interval.mean,
+                "gap_half_width": np.nan if interval is None else interval.half_width,
+                "p95_gap": float(np.quantile(gaps, 0.95)) if len(gaps) else np.nan,
+                "over_bound": float((fitting["time_s"] / fitting["bound_s"] - 1.0).median()),
+                "over_ideal": float((fitting["time_s"] / fitting.get("ideal_s", np.nan)).mean()),
+                "geometric_gap": float(np.expm1(np.log1p(gaps).mean())) if len(gaps) else np.nan,
+                "num_best_family": _num_best_family(proven),
+                "utilisation": float(group["utilisation"].mean()),
+                "cost_bytes": float(group["cost_bytes"].mean()),
+                **_against(rows, str(method), "search"),
+            }
+        )
+    return pd.DataFrame(lines).sort_values(["gap", "method"], kind="stable")
+
+
+def _num_best_family(rows: pd.DataFrame) -> float:
+    """Plans of the family of the best row of their case; NaN where cases have none."""
+    if "best_family" not in rows:
+        return np.nan
+    return float((rows["family"] == rows["best_family"]).sum())
+
+
+def planners_left_out(rows: pd.DataFrame) -> dict[str, dict[str, str]]:
+    """Reasons why planners have no plan, by suite and method: how often, and the first one."""
+    found: dict[str, dict[str, str]] = {}
+    failed = rows[rows["error"].notna() & (rows["error"] != "")]
+    for (suite, method), group in failed.groupby(["suite", "method"], sort=False):
+        count = len(rows[(rows["suite"] == suite) & (rows["method"] == method)])
+        reason = f"has no plan in {len(group)} of {count} cases: {group['error'].iloc[0]}"
+        found.setdefault(str(suite), {})[str(method)] = reason
+    return found
+
+
+def dynamic_summary(rows: pd.DataFrame) -> pd.DataFrame:
+    """One line per suite and rule, the least excess over the clairvoyant first.
+
+    ``excess`` is a mean over worlds, so is its 95 % Student-t interval. ``over_best_rule`` compares
+    with the rule that is best on the mean of the suite of those that foresee nothing, by bootstrap
+    over worlds; ``over_best_searching`` likewise with the best of those that search in every epoch
+    (`SEARCHING_NAMES`), where one was measured.
+    """
+    lines = []
+    for suite, group in rows.groupby("suite", sort=False):
+        best, searching = best_single_rule(group), best_searching_rule(group)
+        for method, own in group.groupby("method", sort=True):
+            excess = relative_by_world(
+                own["time_s"].to_numpy(), own["best_s"].to_numpy(), own["world"].tolist()
+            )
+            interval = mean_and_interval(excess)
+            lines.append(
+                {
+                    "suite": suite,
+                    "method": method,
+                    "num_worlds": len(excess),
+                    "num_cases": len(own),
+                    "excess": interval.mean,
+                    "excess_half_width": interval.half_width,
+                    "change_share": float((own["change_s"] / own["time_s"]).mean()),
+                    "utilisation": float(own["utilisation"].mean()),
+                    "cost_bytes_per_token": float(own["cost_bytes_per_token"].mean()),
+                    **_against(group, str(method), best, "best_rule"),
+                    **_against(group, str(method), searching, "best_searching"),
+                }
+            )
+    table = pd.DataFrame(lines)
+    return table.sort_values(["suite", "excess", "method"], kind="stable")
+
+
+def best_single_rule(rows: pd.DataFrame) -> str:
+    """Name the rule of least mean excess over the clairvoyant, the same one for all cases.
+
+    Of rules that foresee plans (`foreseen_part`) and others, only the others count.
+
+    Raises
+    ------
+    ValueError
+        If there is no such rule.
+    """
+    excess = mean_excess(online_part(rows))
+    if excess.empty:
+        raise ValueError("comparison: rules must hold one besides the clairvoyant, got none")
+    return str(excess.idxmin())
+
+
+def best_searching_rule(rows: pd.DataFrame) -> str:
+    """Name the best of the rules that search among all families in every epoch; "" without one."""
+    excess = mean_excess(rows[rows["method"].isin(SEARCHING_NAMES)])
+    return "" if excess.empty else str(excess.idxmin())
+
+
+def online_part(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows of rules that know neither later epochs nor plans for them; schedulers are no rules."""
+    others = rows["method"].isin([CLAIRVOYANT, *DECIDERS])
+    return rows[~rows["method"].str.endswith(FORESEEN) & ~others]
+
+
+def foreseen_part(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows of rules that know all plans of a draw from its first epoch on, by their plain names."""
+    part = rows[rows["method"].str.endswith(FORESEEN)]
+    return part.assign(method=part["method"].str.removesuffix(FORESEEN))
+
+
+def mean_excess(rows: pd.DataFrame) -> "pd.Series[float]":
+    """Mean over cases of the time over that of the clairvoyant less 1, by rule."""
+    excess = rows["time_s"] / rows["best_s"] - 1.0
+    means: pd.Series[float] = excess.groupby(rows["method"]).mean()
+    return means
+
+
+def hindsight_excess(rows: pd.DataFrame) -> list[float]:
+    """Excess of the rule that is best in each world, chosen when all is known; one a world.
+
+    As for `best_single_rule`, only rules that foresee nothing count.
+    """
+    online = online_part(rows)
+    excess = online["time_s"] / online["best_s"] - 1.0
+    by_rule = excess.groupby([online["world"], online["method"]]).mean()
+    return [float(value) for value in by_rule.groupby(level=0, sort=False).min()]
+
+
+def _against(
+    rows: pd.DataFrame, method: str, reference: str, label: str | None = None
+) -> dict[str, object]:
+    """Compare a method with another on the cases in which both have a time."""
+    name = f"over_{label or reference}"
+    times = rows.pivot_table(index=["world", "draw"], columns="method", values="time_s", sort=False)
+    if reference not in times or method not in times:
+        return _columns(name, [np.nan] * 4)
+    both = times[list(dict.fromkeys([method, reference]))].dropna()
+    if both.empty:
+        return _columns(name, [np.nan] * 4)
+    found = paired_bootstrap(
+        both[method].to_numpy(),
+        both[reference].to_numpy(),
+        [world for world, _ in both.index],
+        rng=np.random.default_rng(_SEED),
+    )
+    return _columns(name, [found.mean, found.low, found.high, found.p_value])
+
+
+def _columns(name: str, values: Sequence[float]) -> dict[str, object]:
+    return dict(zip((name, f"{name}_low", f"{name}_high", f"{name}_p"), values, strict=True))

@@ -1,0 +1,91 @@
+"""Report of the levels of detail."""
+
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from scenarios.frame.report import PageTable, Report
+from scenarios.study.fidelity.comparison import choices_kept
+from scenarios.study.fidelity.figure import levels_figure
+from scenarios.study.fidelity.levels import DetailLevel
+
+
+def fidelity_report(
+    frame: pd.DataFrame,
+    placements: pd.DataFrame,
+    *,
+    cpu_s: Mapping[str, float],
+    levels: Sequence[DetailLevel],
+    caveats: tuple[str, ...],
+    configuration: Mapping[str, object],
+    command: str,
+) -> Report:
+    """Return the report: what each level changes against the one before, and what it costs.
+
+    Parameters
+    ----------
+    frame, placements
+        Rows of `scenarios.study.fidelity.comparison.level_rows` and of ``placement_rows``.
+    cpu_s
+        CPU seconds of a placement by level.
+    """
+    kept = choices_kept(frame)
+    num_kept = int((frame["regret_fraction"] == 0.0).sum())
+    return Report(
+        title="Levels of detail",
+        question="Does the best plan of one level of detail stay the best on the next?",
+        answer=f"It does in {num_kept} of {len(kept)} steps from one level to the next.",
+        command=command,
+        tables=(
+            PageTable(
+                title="Levels, each against the one before",
+                head=(
+                    "level",
+                    "iteration [s]",
+                    "exposed [s]",
+                    "error [%]",
+                    "Kendall tau",
+                    "regret [%]",
+                    "CPU [s]",
+                ),
+                rows=tuple(_row(row, cpu_s) for row in frame.to_dict("records")),
+                notes=(
+                    "Means over placements. Error: mean absolute difference of iteration times. "
+                    "Regret: how much longer the best plan of the level before takes than the best "
+                    "plan of this level. CPU: of a placement, without the first.",
+                ),
+            ),
+            PageTable(
+                title="What a level adds",
+                head=("level", "adds"),
+                rows=tuple((level.name, level.adds) for level in levels),
+                notes=tuple(f"{line[0].upper()}{line[1:]}." for line in kept),
+            ),
+        ),
+        figures=(levels_figure(placements),),
+        configuration=configuration,
+        caveats=caveats,
+    )
+
+
+def _row(row: Mapping[Hashable, Any], cpu_s: Mapping[str, float]) -> tuple[str, ...]:
+    level = str(row["level"])
+    return (
+        level,
+        f"{row['iteration_s']:.4f}",
+        f"{row['exposed_s']:.4f}",
+        _percent(row.get("error_before_fraction")),
+        _number(row.get("kendall_tau")),
+        _percent(row.get("regret_fraction")),
+        f"{cpu_s[level]:.4f}",
+    )
+
+
+def _percent(value: float | None) -> str:
+    return "-" if value is None or math.isnan(value) else f"{100.0 * value:.3f}"
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None or math.isnan(value) else f"{value:.4f}"

@@ -1,0 +1,154 @@
+"""Columns of the table of targets, made from the flags: policies, their controls, and planners."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from agents.decision.situation import MakeScheduler
+from agents.hi_ppo import controls
+from agents.hi_ppo.local.decide import LocalAgent
+from agents.hi_ppo.local.policy import load_policy
+from agents.hi_ppo.local.shipped import shipped_local_file
+from agents.hi_ppo.policies import Policies, shipped_files
+from agents.hi_ppo.proposing import proposing
+from agents.hi_ppo.schedulers import MOST_SLOWDOWN, fixed_rule_schedulers, policy_scheduler
+from agents.hi_ppo.whole_schedulers import moving_scheduler
+from agents.planners.names import MOVING_NAMES, SEARCH_BOUND
+from agents.planners.pareto.proposals import Propose
+from agents.replanning.bound_schedulers import search_bound_scheduler
+from agents.replanning.table import HORIZON_EPOCHS, scheduler_makers
+from agents.trainers.table import trainer_named
+from des.base.command import UsageError
+from des.base.speaking import SPEAKER
+from des.job.models import layers_note
+from des.worlds.reading import topology_path
+from scenarios.frame.repeat import repeated_settings
+from scenarios.study.targets.config import (
+    METHOD_NAMES,
+    PROG,
+    Config,
+    column_methods,
+    control_columns,
+    targets_of,
+)
+from scenarios.study.targets.measurement_size import SchedulerColumn, Scope
+from scenarios.study.targets.results_store import Key, Origin
+from scenarios.study.targets.sizes import FULL, SHORT
+from scenarios.study.targets.time_and_utilisation import SUITES
+from scenarios.study.targets.world_file import suite_world_of
+from scenarios.suites import suite
+
+
+def _scope_of(config: Config) -> Scope:
+    """Size of the measurement, and its worlds."""
+    sizes = SHORT if config.quick else FULL
+    if config.num_worlds is not None and not config.quick:
+        sizes = sizes.with_worlds(config.num_worlds)
+    given = {
+        name: getattr(config, name)
+        for name in ("num_worlds", "num_draws", "num_epochs")
+        if getattr(config, name) is not None
+    }
+    world = None
+    if config.network is not None:
+        workload = config.workload(config.microbatches)
+        SPEAKER.note(layers_note(workload))
+        topology = config.world(str(config.network))
+        world = suite_world_of(config.network.stem, topology, workload)
+    scope = Scope(
+        sizes=replace(sizes, **given),
+        seed=config.seed,
+        world=world,
+        has_sites=config.sites,
+        trainer=trainer_named(config.trainer),
+    )
+    if config.num_domains is None:
+        return scope
+    if not any(suite(name).has_domains(*config.num_domains) for name in SUITES):
+        raise UsageError(
+            f"{PROG}: num_domains must be numbers that one of {', '.join(SUITES)} has worlds of, "
+            f"got {','.join(map(str, config.num_domains))}"
+        )
+    return replace(scope, num_domains=config.num_domains)
+
+
+def _checkpoints(config: Config) -> tuple[Path, ...]:
+    """Trained policies that are measured."""
+    paths = config.checkpoint or (() if column_methods(config) else tuple(shipped_files()))
+    if config.quick and not config.checkpoint:
+        return paths[:1]  # the other seeds are for a run that is not short
+    return paths
+
+
+def scheduler_columns(config: Config) -> list[SchedulerColumn]:
+    """Make a column for each checkpoint and each method; all share a scope."""
+    scope = _scope_of(config)
+    paths, methods = _checkpoints(config), column_methods(config)
+    if not paths and not methods:
+        raise UsageError(
+            f"{PROG}: there must be something to measure, and no policy is shipped: give "
+            f"--checkpoint, or --method with one of {', '.join(METHOD_NAMES)}"
+        )
+    makers: dict[str, tuple[MakeScheduler, Propose | None]] = {
+        path.stem: policy_scheduler(path) for path in paths
+    }
+    known = scheduler_makers() | {name: partial(moving_scheduler, name) for name in MOVING_NAMES}
+    known[SEARCH_BOUND] = partial(search_bound_scheduler, scope.trainer, HORIZON_EPOCHS)
+    makers |= {name: (known[name], None) for name in methods}
+    if len(makers) < len(paths) + len(methods):
+        raise UsageError(f"{PROG}: checkpoints must have names of their own, each once")
+    agent = None  # binds one pipeline of single sequences
+    if not config.sites:
+        agent = LocalAgent(policy=load_policy(_local_file(config)))
+    bounded = {path.stem: policy_scheduler(path, MOST_SLOWDOWN)[0] for path in paths}
+    fixed_rules = {path.stem: fixed_rule_schedulers(path) for path in paths}
+    if control_columns(config):
+        own = _controls(paths[0])
+        makers |= {name: (make, propose) for name, (make, propose, _) in own.items()}
+        bounded |= {name: steady for name, (_, _, steady) in own.items()}
+    return [
+        SchedulerColumn(
+            name=name,
+            make=make,
+            scope=scope,
+            propose=propose,
+            local=agent,
+            make_bounded=bounded.get(name),
+            fixed_rules=fixed_rules.get(name, {}),
+        )
+        for name, (make, propose) in makers.items()
+    ]
+
+
+def _controls(path: Path) -> dict[str, tuple[MakeScheduler, Propose, MakeScheduler]]:
+    """Schedulers that have learnt nothing, or moves alone, proposals, and those with a bound."""
+    trained = Policies.load(path)
+    return {
+        name: (
+            controls.control_scheduler(trained, name),
+            proposing(controls.control_proposer(name)),
+            controls.control_scheduler(trained, name, MOST_SLOWDOWN),
+        )
+        for name in controls.CONTROLS
+    }
+
+
+def origins_of(config: Config, columns: Sequence[SchedulerColumn]) -> dict[Key, Origin]:
+    """Inputs of the targets of each column and group, in the order of the table."""
+    shared = {} if config.sites else {"local": _local_file(config)}
+    if config.network is not None:
+        shared["world"] = topology_path(config.network)
+    paths = _checkpoints(config)
+    checkpoints = {path.stem: {"checkpoint": path} for path in paths}
+    if control_columns(config):
+        checkpoints |= {name: {"checkpoint": paths[0]} for name in controls.CONTROLS}
+    flags, origins = repeated_settings(config), dict[Key, Origin]()
+    for column in columns:
+        origin = Origin.of(flags, checkpoints.get(column.name, {}) | shared)
+        origins |= {(column.name, group): origin for group in targets_of(config)}
+    return origins
+
+
+def _local_file(config: Config) -> Path:
+    return shipped_local_file() if config.local is None else config.local

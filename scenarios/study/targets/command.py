@@ -1,0 +1,166 @@
+"""Measure every target, with a verdict on each."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+from agents.trainers.ideal import IDEAL
+from des.base.command import EXIT_CODES, exit_code_of
+from des.base.document import DOCUMENT
+from des.base.flags import from_dict, parse_given, to_dict
+from des.base.interruption import INTERRUPTED
+from des.base.lazy import lazy_imports
+from scenarios.frame.outputs import OutputChoice
+from scenarios.frame.repeat import repeat_command, repeated_settings
+from scenarios.frame.run_folder import RunFolder
+from scenarios.study.targets.config import (
+    METHOD_NAMES,
+    PROG,
+    Config,
+    column_methods,
+    control_columns,
+)
+from scenarios.study.targets.names import GROUP_NAMES, MEASURED
+from scenarios.study.targets.notes import revisions_note, scope_note
+from scenarios.study.training_curves import read_log, shipped_logs, training_curves
+
+with lazy_imports(__name__):
+    from rich.console import Console
+
+    from agents.hi_ppo import controls
+    from agents.ppo import devices
+    from des.base import console as base_console
+    from des.figures.figure import Figure
+    from scenarios.study import example_plan
+    from scenarios.study.targets import column_processes, target_table
+    from scenarios.study.targets import columns as target_columns
+    from scenarios.study.targets import table as targets_table
+    from scenarios.study.targets.measurement_size import SchedulerColumn
+    from scenarios.study.targets.results_store import Key, Origin
+
+
+_EXAMPLES = f"""\
+examples:
+  {PROG} --quick --method search_h4
+  {PROG} --checkpoint seed0.pt,seed1.pt,seed2.pt --out runs/kpi
+  {PROG} --network east_central_west --model llama2_7b --targets time,gap --quick
+  {PROG} --sites --quick
+  {PROG} --workers 8 --out runs/kpi
+  {PROG} --resume --out runs/kpi
+
+methods: {", ".join(METHOD_NAMES)}
+targets: {", ".join(GROUP_NAMES)}
+
+files written to --out, besides config.json:
+  {MEASURED}/                        targets of each column and group, as soon as they are known
+  kpi.json, kpi.csv, report.html   all figures with their definitions, references and notes
+
+--resume continues the run in --out with its original flags: others are refused, those
+left out are taken from there. Groups that are in {MEASURED}/ are not measured again; a file that
+they come from must not have changed since.
+
+exit codes: 0 no target is missed; 1 a target is missed; 2 a flag or a file is wrong;
+  {EXIT_CODES}
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit code."""
+    return exit_code_of(lambda: _command(argv))
+
+
+def _command(argv: Sequence[str] | None) -> int:
+    config, given = parse_given(
+        Config, argv, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES
+    )
+    if config.resume:
+        config = _begun(config, given)
+    OutputChoice(figures=config.figures, parquet=config.parquet)  # refused before minutes of work
+    devices.use_torch_threads(1)  # as the response times have it, whatever was measured before
+    columns = target_columns.scheduler_columns(config)
+    origins = target_columns.origins_of(config, columns)
+    console = base_console.FittedConsole()
+    try:
+        with _folder(config) as folder:
+            return _run(config, columns, origins, folder, console)
+    except KeyboardInterrupt:
+        command = f"{PROG} --resume --out {shlex.quote(str(config.out))}"
+        console.print(f"Interrupted. Continue with: {command}", soft_wrap=True, markup=False)
+        return INTERRUPTED
+
+
+def _run(
+    config: Config,
+    columns: Sequence[SchedulerColumn],
+    origins: Mapping[Key, Origin],
+    folder: RunFolder,
+    console: Console,
+) -> int:
+    """Measure what is not there yet, and write and show all."""
+    if config.workers > 1:
+        names = tuple(column.name for column in columns)
+        column_processes.measure_columns(config, names, folder.path)
+    kept = targets_table.measure_groups(columns, origins, folder.path)
+    measured = target_table.MeasuredTargets(
+        columns=tuple(column.name for column in columns),
+        targets=tuple(
+            tuple(one for key in origins if key[0] == column.name for one in kept[key].targets)
+            for column in columns
+        ),
+        are_seeds=not column_methods(config),
+        num_controls=len(controls.CONTROLS) if control_columns(config) else 0,
+    )
+    note = f"{scope_note(columns[0].scope)}{revisions_note([kept[key] for key in origins])}"
+    targets_table.write_targets(
+        folder,
+        measured,
+        note,
+        choice=OutputChoice(figures=config.figures, parquet=config.parquet),
+        frame=targets_table.TargetFrame(
+            command=repeat_command(PROG, config),
+            configuration=repeated_settings(config),
+            views=example_plan.example_views(columns[0].scope.worlds("eval_static")[0]),
+            figures=_figures(config),
+        ),
+    )
+    DOCUMENT.add(**measured.to_plain(note), out=config.out)
+    targets_table.show_targets(console, measured, note)
+    console.print(f"written: {config.out}", soft_wrap=True)
+    for line in measured.open_targets:
+        console.print(line, soft_wrap=True)
+    return 1 if measured.missed else 0
+
+
+def _begun(config: Config, given: frozenset[str]) -> Config:
+    """Flags that the run in the folder was begun with; those given again must be the same."""
+    folder = RunFolder.open_existing(config.out)
+    former = repeated_settings(Config()) | {"trainer": IDEAL.name}  # before the flag was there
+    record = former | folder.read_config()
+    current = repeated_settings(config)
+    flags = {name: current[name] for name in given & current.keys()}
+    folder.require_begun_with(record, flags, PROG)
+    present = to_dict(config) | {"resume": True}
+    here = {name: value for name, value in present.items() if name not in current}
+    return from_dict(Config, record | here, source=str(folder.config_json))
+
+
+@contextmanager
+def _folder(config: Config) -> Iterator[RunFolder]:
+    """Make the run folder, or open that of the same run; it is locked meanwhile."""
+    if config.resume:
+        with RunFolder.opened(config.out) as folder:
+            yield folder
+    else:
+        with RunFolder.created(config.out) as folder:
+            folder.write_config(repeated_settings(config))
+            yield folder
+
+
+def _figures(config: Config) -> tuple[Figure, ...]:
+    """Training of the shipped policies, where these are measured."""
+    logs = shipped_logs()
+    if config.checkpoint or column_methods(config) or not logs:
+        return ()
+    return (training_curves({path.name: read_log(path) for path in logs}),)

@@ -1,0 +1,153 @@
+"""Gap of single decisions to the best plan."""
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from agents.decision.held import held_topology
+from agents.planners.search.search import search
+from des import NO_CORRECTIONS, Topology, Workload
+from des.compiled.simulate import simulate_compiled
+from scenarios.study.targets.measurement_size import (
+    LARGE,
+    SMALL,
+    SchedulerColumn,
+    by_draw,
+    independent,
+)
+from scenarios.study.targets.references import best_known_s
+from scenarios.study.targets.target import Goal, Target, measured
+from scenarios.suites import SuiteWorld
+
+
+class _Kind(NamedTuple):
+    """Best plans that first plans are compared with."""
+
+    name: str
+    best: str
+    reference: str
+
+
+_PROVEN = _Kind("exact", "the proven optimum", "branch and bound over orders, splits and depths")
+_KNOWN = _Kind(
+    "best known",
+    "that of the best plan that the trainer is known to run",
+    "the search of bound plans, the searched plan of perfect devices as the trainer runs it, and "
+    "the first plan itself; nothing is proven",
+)
+
+
+def measure(column: SchedulerColumn) -> list[Target]:
+    """Measure the gaps to the proven optimum, and on 10 domains to the best order search.
+
+    Optima are proven for perfect devices; plans of a trainer are compared with `best_known_plan`.
+    """
+    scope = column.scope
+    kind = _PROVEN if scope.trainer.is_ideal else _KNOWN
+    small = scope.worlds("eval_static", scope.sizes.num_static, SMALL)
+    by_world = by_draw(scope, small, lambda world, draw: _proven_gap(column, world, draw))
+    gaps = [gap for found in by_world for gap in found]
+    large = scope.worlds("eval_static", max(1, scope.sizes.num_static // 6), (LARGE,))
+    searched = by_draw(scope, large, lambda world, draw: _searched_gap(column, world, draw))
+    proofs = "; the others have no proof in budget" if scope.trainer.is_ideal else ""
+    counted = (
+        f"{len(gaps)} of {len(small) * scope.sizes.num_draws} draws{proofs}"
+        if small
+        else f"no world of at most {max(SMALL)} domains"
+    )
+    proven, best_known = independent(by_world), independent(searched)
+    mean, interval = measured(proven)
+    large_mean, large_interval = measured(best_known)
+    return [
+        Target(
+            name=f"gap to {kind.name}, mean",
+            definition=f"iteration time of the first plan over {kind.best}, less 1; nothing moves",
+            reference=f"{kind.reference}; unseen worlds, K <= 6",
+            goal=Goal(sense="at most", target=0.02, stretch=0.005),
+            value=mean,
+            interval=interval,
+            values=tuple(proven),
+            notes=(counted,),
+        ),
+        Target(
+            name=f"gap to {kind.name}, p95",
+            definition="95th percentile of the same",
+            reference="the same",
+            goal=Goal(sense="at most", target=0.06, stretch=0.02),
+            value=float(np.quantile(gaps, 0.95)) if gaps else math.nan,
+            interval=interval,
+            notes=(counted,),
+        ),
+        Target(
+            name="gap at 10 domains",
+            definition="iteration time of the first plan over that of the best search, less 1; "
+            "nothing moves",
+            reference=f"best order search of {scope.sizes.num_searches}, each from its own starts"
+            if scope.trainer.is_ideal
+            else kind.reference,
+            goal=Goal(sense="at most", target=0.02, stretch=0.003),
+            value=large_mean,
+            interval=large_interval,
+            values=tuple(best_known),
+            notes=(
+                f"{len(searched)} worlds"
+                if large
+                else f"no world of more than {max(SMALL)} domains",
+            ),
+        ),
+    ]
+
+
+def _proven_gap(column: SchedulerColumn, world: SuiteWorld, draw: int) -> float | None:
+    scope = column.scope
+
+    def find_s() -> float | None:
+        topology = held_topology(world, draw, 0)
+        if not scope.trainer.is_ideal:
+            return best_known_s(scope, topology, world.workload)
+        return proven_s(topology, world.workload, scope.sizes.most_judged)
+
+    best_s = scope.once(("proven", world.name, draw), find_s)
+    return None if best_s is None else gap_of(column, world, draw, best_s)
+
+
+def _searched_gap(column: SchedulerColumn, world: SuiteWorld, draw: int) -> float:
+    scope = column.scope
+
+    def find_s() -> float:
+        topology = held_topology(world, draw, 0)
+        if not scope.trainer.is_ideal:
+            return best_known_s(scope, topology, world.workload)
+        return searched_s(topology, world.workload, range(scope.sizes.num_searches))
+
+    best_s = scope.once(("searched", world.name, draw), find_s)
+    return gap_of(column, world, draw, best_s)
+
+
+def gap_of(column: SchedulerColumn, world: SuiteWorld, draw: int, best_s: float) -> float:
+    """Iteration time of the scheduler's first plan of a draw over a best one, less 1.
+
+    Infinite where that plan does not fit into memory; 0 where it is quicker than the best known
+    plan of a trainer, and so the best itself.
+    """
+    topology = held_topology(world, draw, 0)
+    plan = column.still_plan(world, draw)
+    result = simulate_compiled(topology, world.workload, plan, NO_CORRECTIONS)
+    if not result.fits_memory:
+        return math.inf
+    if not column.scope.trainer.is_ideal:
+        best_s = min(best_s, result.makespan_s)
+    return result.makespan_s / best_s - 1.0
+
+
+def proven_s(topology: Topology, workload: Workload, max_judged: int) -> float | None:
+    """Time of the proven best plan; None where the budget does not last. [s]"""
+    found = search(topology, workload, is_exact=True, max_judged=max_judged)
+    return found.makespan_s if found.is_proven else None
+
+
+def searched_s(topology: Topology, workload: Workload, seeds: Sequence[int]) -> float:
+    """Time of the best plan of several searches. [s]"""
+    return min(search(topology, workload, seed=seed).makespan_s for seed in seeds)
