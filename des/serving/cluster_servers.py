@@ -50,13 +50,13 @@ class ClusterServers(Servers):
         self.servers.append(server)
         return server
 
-    def give_back(self, instance: FleetMember) -> None:
+    def give_back(self, instance: FleetMember) -> list[int]:
         """Release the GPUs of an instance."""
         for server in self.servers:
             if instance in server.instances:
                 claims = self._claims[server.number]
                 self.cluster.release(claims.pop())
-        Servers.give_back(self, instance)
+        return Servers.give_back(self, instance)
 
     def rooms(self) -> list[int]:
         """Most GPUs of each node that the cluster could grant."""

@@ -10,7 +10,7 @@ import simpy
 from des.clock import Clock
 from des.serving.fleet_members import FleetMember
 from des.serving.fleet_observation import Observer, RequestLog
-from des.serving.fleet_servers import STANDARD_SKU, NoRoomError, Servers
+from des.serving.fleet_servers import STANDARD_SKU, FleetServer, NoRoomError, Servers
 from des.serving.fleet_settings import Engine
 from des.serving.fleet_world import (
     PROMPT,
@@ -26,7 +26,7 @@ from des.serving.fleet_world import (
 from des.serving.gaps import NUM_BINS
 from des.serving.instance_life import ACTIVE, DECIDE, DRAINING, SLEEPING, WARM
 from des.serving.scaling_manager import ScalingManager
-from des.serving.scaling_steps import bounded, require_decision, to_keep, to_remove
+from des.serving.scaling_steps import blocked, bounded, require_decision, to_keep, to_remove
 
 
 class ScaledFleet(ABC):
@@ -130,7 +130,10 @@ class ScaledFleet(ABC):
             pool: sum(one.state != DRAINING for one in pools[pool]) for pool in self.world.initial
         }
         num_draining = sum(map(len, pools.values())) - sum(ordered.values())
-        counts = bounded(counts, ordered, num_draining, self.world.limits)
+        wished, limits = counts, self.world.limits
+        counts = bounded(wished, ordered, num_draining, limits)
+        for line in blocked(wished, counts, ordered, limits):
+            self.manager.say(f"[Action Blocked] {line}")
         for pool, wanted in counts.items():
             self._resize(pool, wanted - ordered[pool], pools[pool])
 
@@ -145,6 +148,7 @@ class ScaledFleet(ABC):
         if change < 0:
             for one in to_remove(instances, -change, self._mean_output()):
                 self._leave(one)
+                self.manager.say(f"[Action] Removed {pool} instance {one.number}")
                 self.manager.scale_down_full(one)
             return
         kept = to_keep(instances, change)
@@ -152,10 +156,13 @@ class ScaledFleet(ABC):
             self.manager.keep(one)
         for left in range(change - len(kept), 0, -1):
             try:
-                self._order(pool)
+                server, one = self._order(pool)
             except NoRoomError:
                 self.manager.refuse(pool, left)
                 return
+            self.manager.say(
+                f"[Action] Added {pool} instance {one.number} on server {server.number}"
+            )
 
     def _migrated(self, decision: Decision) -> dict[str, int]:
         """Let instances change from prompt to token, or back; each pool keeps its least.
@@ -186,9 +193,9 @@ class ScaledFleet(ABC):
             return None
         return self.log.output_sum / max(self.log.num_done, 1)
 
-    def _order(self, pool: str, *, at_once: bool = False) -> None:
+    def _order(self, pool: str, *, at_once: bool = False) -> tuple[FleetServer, FleetMember]:
         engine = self.world.engine
-        self.manager.scale_up_full(engine, engine.num_gpus, pool, at_once=at_once)
+        return self.manager.scale_up_full(engine, engine.num_gpus, pool, at_once=at_once)
 
     def _is_active(self, instance: FleetMember) -> None:
         members = self.members[instance.pool]

@@ -69,12 +69,14 @@ class Servers:
         self.servers.append(server)
         return server
 
-    def give_back(self, instance: FleetMember) -> None:
-        """Free the GPUs of an instance; a server without instances is given back."""
+    def give_back(self, instance: FleetMember) -> list[int]:
+        """Free the GPUs of an instance; numbers of servers given back, without instances now."""
         for server in self.servers:
             if instance in server.instances:
                 server.instances.remove(instance)
+        empty = [server.number for server in self.servers if not server.instances]
         self.servers = [server for server in self.servers if server.instances]
+        return empty
 
     def of(self, instance: FleetMember) -> FleetServer:
         """Find the server of an instance that has its GPUs."""

@@ -102,7 +102,7 @@ class ScalingManager:
         if at_once:
             self._become_active(instance)
         else:
-            self._say(f"scale_up: {tag} instance {number} on server {server.number}")
+            self.say(f"[ScalingManager] Full scale-up: server {server.number} + instance {number}")
             self._begin_start(instance)
         return server, instance
 
@@ -116,7 +116,7 @@ class ScalingManager:
 
     def _wake(self, instance: FleetMember, tag: str) -> tuple[FleetServer, FleetMember]:
         now, is_warm = self.clock.now, instance.state == WARM
-        self._say(f"wake: {tag} instance {instance.number} from {instance.state}")
+        self.say(f"wake: {tag} instance {instance.number} from {instance.state}")
         instance.pool, instance.drained_from_s = tag, None
         instance.ready_s = now if is_warm else now + self.start.wake_s
         if is_warm:
@@ -155,7 +155,7 @@ class ScalingManager:
 
     def refuse(self, tag: str, num: int) -> None:
         """Log instances that no server has room for."""
-        self._say(f"scale_up refused: {num} of {tag}, no server has room")
+        self.say(f"scale_up refused: {num} of {tag}, no server has room")
 
     def scale_down_full(self, instance: FleetMember, to_pool: str | None = None) -> None:
         """Cancel a starting instance, or drain an active one; it stops or joins another pool.
@@ -166,7 +166,7 @@ class ScalingManager:
             If it is draining or stopped already.
         """
         if instance.state == STARTING:
-            self._say(f"scale_up cancelled: instance {instance.number}")
+            self.say(f"scale_up cancelled: instance {instance.number}")
             if instance.active_s is None:
                 self._stop(instance)
             else:
@@ -180,7 +180,9 @@ class ScalingManager:
         instance.life.enter(DRAINING, self.clock.now)
         instance.next_pool = to_pool
         instance.drained_from_s = self.clock.now
-        self._say(f"draining: {instance.pool} instance {instance.number}")
+        self.say(
+            f"[ScalingManager] Instance {instance.number} draining started at {self.clock.now:.2f}"
+        )
         self.placed_again(instance.give_waiting())
         if self.limits.drain_moves_out:
             instance.move_out()
@@ -205,7 +207,7 @@ class ScalingManager:
                 f"keep: instance {instance.number} must be draining, got {instance.state}"
             )
         instance.drained_from_s = instance.next_pool = None
-        self._say(f"drain cancelled: instance {instance.number}")
+        self.say(f"drain cancelled: instance {instance.number}")
         self._become_active(instance)
 
     def release(self, instance: FleetMember) -> None:
@@ -257,16 +259,19 @@ class ScalingManager:
         return float(mean_s * rng.lognormal(-variance / 2, np.sqrt(variance)))
 
     def _become_active(self, instance: FleetMember) -> None:
-        instance.life.enter(ACTIVE, self.clock.now)
+        number, now = instance.number, self.clock.now
+        instance.life.enter(ACTIVE, now)
         instance.stay()
         if instance.active_s is None:
-            instance.active_s = self.clock.now
-        self._say(f"active: {instance.pool} instance {instance.number}")
+            instance.active_s = now
+            self.say(f"[ScalingManager] Instance {number} scaled up at {now:.2f}")
+        else:
+            self.say(f"active: {instance.pool} instance {number}")
         self.is_active(instance)
 
     def _time_out(self, instance: FleetMember, drained_from_s: float) -> None:
         if instance.state == DRAINING and instance.drained_from_s == drained_from_s:
-            self._say(f"drain timed out: instance {instance.number}")
+            self.say(f"drain timed out: instance {instance.number}")
             self.placed_again(instance.give_up())
             self.drained(instance)
 
@@ -284,7 +289,7 @@ class ScalingManager:
         for state, most in ((WARM, self.start.num_warm), (SLEEPING, self.start.num_sleeping)):
             if states.count(state) < most:
                 instance.life.enter(state, self.clock.now)
-                self._say(f"{state}: instance {instance.number}")
+                self.say(f"{state}: instance {instance.number}")
                 if state == SLEEPING:
                     instance.forget_prefixes()
                 return
@@ -293,8 +298,11 @@ class ScalingManager:
     def _stop(self, instance: FleetMember) -> None:
         instance.life.enter(STOPPED, self.clock.now)
         instance.stopped_s = self.clock.now
-        self.servers.give_back(instance)
-        self._say(f"stopped: {instance.pool} instance {instance.number}")
+        left = self.servers.give_back(instance)
+        self.say(f"stopped: {instance.pool} instance {instance.number}")
+        for number in left:
+            self.say(f"[ScalingManager] Auto scale-down server {number} after instance removal")
 
-    def _say(self, text: str) -> None:
+    def say(self, text: str) -> None:
+        """Log a line at this time."""
         self.log.append(f"{self.clock.now:.3f} {text}")

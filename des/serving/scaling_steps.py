@@ -33,6 +33,36 @@ def bounded(
     return found
 
 
+def blocked(
+    wished: Mapping[str, int],
+    counts: Mapping[str, int],
+    ordered: Mapping[str, int],
+    limits: ScalingLimits,
+) -> list[str]:
+    """Say which limits `bounded` held against a decision: the least of a pool, the whole.
+
+    Examples
+    --------
+    >>> limits = ScalingLimits(min_per_pool=1, max_total=3)
+    >>> wished, ordered = {"prompt": 0, "token": 3}, {"prompt": 1, "token": 2}
+    >>> blocked(wished, bounded(wished, ordered, 0, limits), ordered, limits)
+    ['Cannot remove prompt, min limit reached', 'Max cluster size reached (3)']
+    """
+    lines = [
+        f"Cannot remove {pool}, min limit reached"
+        for pool, now in ordered.items()
+        if wished.get(pool, now) < counts[pool] == limits.min_per_pool
+    ]
+    most = {
+        pool: min(wished.get(pool, now), now + limits.max_step) for pool, now in ordered.items()
+    }
+    if limits.max_per_pool is not None:
+        most = {pool: min(num, limits.max_per_pool) for pool, num in most.items()}
+    if any(ordered[pool] <= counts[pool] < most[pool] for pool in ordered):
+        lines.append(f"Max cluster size reached ({limits.max_total})")
+    return lines
+
+
 def to_remove(
     instances: Sequence[FleetMember], num: int, mean_output: float | None = None
 ) -> list[FleetMember]:

@@ -93,7 +93,7 @@ def _command(argv: Sequence[str] | None) -> int:
     job_pricing.pricing_of(config, Replacement())
     job_pricing.queue_nodes(config)
     for combination in chosen:  # every name is known before anything runs
-        runs.queue_policy_of(config, combination, ())
+        runs.queue_policy_of(config, combination, (runs.PROBE,))
     trace = runs.read_trace_of(config)
     for line in trace.report if trace is not None else ():
         sys.stdout.write(f"{line}\n")

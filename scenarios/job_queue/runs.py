@@ -33,6 +33,9 @@ from scenarios.job_queue.workloads import (
 _SAMPLE = 1000
 """Jobs from which Gittins indices are taken, of another seed than those that are run."""
 
+PROBE = QueuedJob(job_id=0, arrival_s=0.0, num_gpus=1, service_s=1.0)
+"""Job of which policies are made where only their names matter."""
+
 _MOST_HASHED = 100_000
 _MOST_POINTS = 2000
 
@@ -91,8 +94,9 @@ def world_of(config: Config, trace: JobTrace | None, load: float, seed: int) -> 
     jobs: Iterable[QueuedJob]
     if trace is not None:
         jobs = TracedJobs(jobs=trace.jobs, density=config.density, jobs_per_hour=load, seed=seed)
-    elif config.workload == "dual":
-        jobs = DualLoad(jobs_per_hour=load, seed=seed, mix=config.mix)
+    elif config.workload != "philly_like":
+        has_short = config.workload == "dual"
+        jobs = DualLoad(jobs_per_hour=load, seed=seed, mix=config.mix, has_short=has_short)
     else:
         jobs = DrawnJobs(jobs_per_hour=load, seed=seed, mix=config.mix)
     if config.elastic_gpus:

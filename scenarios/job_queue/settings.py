@@ -21,7 +21,7 @@ from des.base.flags import JsonFlag, option
 from scenarios.frame.outputs import OutputChoice, figures_option, parquet_option
 
 COMPATS = ("none", "blox")
-WORKLOADS = ("philly_like", "dual")
+WORKLOADS = ("philly_like", "long", "dual")
 PRICINGS = ("plain", "network")
 
 
@@ -60,7 +60,9 @@ class Config(JsonFlag):
     gpus_per_node: int = option(4, "GPUs of a node")
     nodes_per_rack: int = option(0, "nodes of a rack; 0: no racks")
     domains: int = option(1, "domains over which the nodes are spread")
-    workload: str = option("philly_like", "jobs that are drawn: philly_like or dual")
+    workload: str = option(
+        "philly_like", "jobs that are drawn: philly_like, long (10 to 24 h) or dual"
+    )
     mix: str = option("single", "GPUs of drawn jobs: single, or blox (1, 2, 4, 8)")
     load: tuple[float, ...] = option(
         (4.0,), "jobs an hour, a run each; of a trace: 0 keeps its own"
@@ -120,16 +122,20 @@ class Combination:
 
 
 PRESETS: dict[str, dict[str, object]] = {
-    "blox-fig6": {"policy": ("fifo", "las", "optimus"), "load": (6.0,)},
+    "blox-fig6": {
+        "policy": ("fifo", "las", "optimus"),
+        "load": tuple(float(load) for load in range(1, 9)),
+    },
     "blox-fig12": {
         "policy": ("las",),
         "admission": ("accept_all", "load_1.2", "load_1.4"),
-        "load": (6.0,),
+        "load": (8.0,),
+        "workload": "long",
     },
     "blox-fig13": {
-        "policy": ("las",),
+        "policy": ("fifo", "srtf", "las"),
         "admission": ("accept_all", "load_1.2", "load_1.4"),
-        "load": (6.0,),
+        "load": (9.0,),
         "workload": "dual",
     },
 }

@@ -81,20 +81,23 @@ class DrawnJobs:
 class DualLoad:
     """Long jobs at a steady rate, and short ones at four times the rate for part of the time.
 
-    The second stream is on from 14,400 s to 21,600 s of every 21,600 s. Long jobs take 36,000 to
-    86,400 s, short ones 600 to 3,600 s, uniformly.
+    The second stream is on from 14,400 s to 21,600 s of every 21,600 s, unless ``has_short`` is
+    false. Long jobs take 36,000 to 86,400 s, short ones 600 to 3,600 s, uniformly.
     """
 
     jobs_per_hour: float
     seed: int = 0
     mix: str = "single"
+    has_short: bool = True
 
     def __post_init__(self) -> None:
         DrawnJobs(jobs_per_hour=self.jobs_per_hour, seed=self.seed, mix=self.mix)
 
     def __iter__(self) -> Iterator[QueuedJob]:
         """Jobs of both streams in order of arrival."""
-        streams = (self._stream(0, 1.0, _LONG_S), self._stream(1, 4.0, _SHORT_S))
+        streams = [self._stream(0, 1.0, _LONG_S)]
+        if self.has_short:
+            streams.append(self._stream(1, 4.0, _SHORT_S))
         merged: Iterator[tuple[float, int, float, int]] = _merged(streams)
         for job_id, (arrival_s, _, service_s, width) in enumerate(merged):
             yield QueuedJob(job_id=job_id, arrival_s=arrival_s, num_gpus=width, service_s=service_s)

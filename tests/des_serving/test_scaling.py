@@ -46,9 +46,34 @@ def test_a_scale_up_is_executed_after_its_delay_on_servers_of_four_instances():
     assert view.pools["mixed"].start_left_s == pytest.approx(0.5)
     decide(found)
     assert status(found) == (6, 0, 0, 2, 6)
-    assert [line.split(" ", 1)[0] for line in found.manager.log if "active" in line][-4:] == [
-        "3.500"
-    ] * 4
+    assert found.manager.log[-4:] == [
+        f"3.500 [ScalingManager] Instance {number} scaled up at 3.50" for number in (2, 3, 4, 5)
+    ]
+
+
+def test_each_change_is_logged_once_and_so_is_what_limits_held():
+    found = fleet(start=StartDelay(provision_s=1.0), limits=ScalingLimits(max_total=5))
+    decide(found, mixed=9)
+    decide(found, mixed=0)
+    while found.next_view() is not None:
+        pass
+    lines = [line.split(" ", 1)[1] for line in found.manager.log[2:]]
+    servers = {0: 0, 1: 0, 2: 0, 3: 0, 4: 1}
+    assert lines[0] == "[Action Blocked] Max cluster size reached (5)"
+    assert lines[1:7] == [
+        line
+        for number in (2, 3, 4)
+        for line in (
+            f"[ScalingManager] Full scale-up: server {servers[number]} + instance {number}",
+            f"[Action] Added mixed instance {number} on server {servers[number]}",
+        )
+    ]
+    assert "[Action Blocked] Cannot remove mixed, min limit reached" in lines
+    assert {line for line in lines if "Removed" in line} == {
+        f"[Action] Removed mixed instance {number}" for number in (1, 2, 3, 4)
+    }
+    assert "[ScalingManager] Auto scale-down server 1 after instance removal" in lines
+    assert any("draining started at 2.00" in line for line in lines)
 
 
 def test_starting_instances_are_cancelled_before_active_ones_drain():

@@ -13,7 +13,7 @@ from agents.cluster.table import ADMISSIONS, ORDERINGS, PLACINGS, PREEMPTIONS
 from scenarios.job_queue.command import main
 from scenarios.job_queue.metrics import METRICS
 from scenarios.job_queue.runs import run_all
-from scenarios.job_queue.settings import Config, combinations
+from scenarios.job_queue.settings import Config, combinations, with_preset
 
 SMALL = ("--nodes", "4", "--load", "0.4", "--mix", "blox", "--track", "5:14")
 TRACE = "0,res18,10,500,1\n1,lstm,4,60,2\n2,lstm,4,600,4\n"
@@ -99,7 +99,26 @@ def test_a_trace_is_run_with_its_report(tmp_path, capsys):
 def test_a_preset_follows_the_rules_of_blox_and_flags_go_before_it(tmp_path, capsys):
     argv = ("--preset", "blox-fig12", "--track", "5:9", "--admission", "load_1.2", "--quick")
     assert main([*argv, "--workers", "1"]) == 0
-    assert "las+load_1.2, load 6, seed 0: 5 jobs" in capsys.readouterr().out
+    assert "las+load_1.2, load 8, seed 0: 5 jobs" in capsys.readouterr().out
+
+
+def test_every_ordering_of_the_list_is_started_by_the_command(capsys):
+    names = sorted(set(ORDERINGS) - {"ppo"})
+    argv = ("--policy", ",".join(names), "--nodes", "2", "--load", "1", "--track", "0:3")
+    assert main([*argv, "--workers", "1"]) == 0
+    shown = capsys.readouterr().out
+    assert all(f"{name}, load 1, seed 0: 4 jobs" in shown for name in names)
+
+
+@pytest.mark.parametrize(
+    ("preset", "loads", "runs"),
+    [("fig6", set(range(1, 9)), 24), ("fig12", {8}, 3), ("fig13", {9}, 9)],
+)
+def test_presets_sweep_what_the_figures_sweep(preset, loads, runs):
+    config = with_preset(Config(preset=f"blox-{preset}"), frozenset())
+    chosen = [*combinations(config)]
+    assert {one.load for one in chosen} == loads
+    assert len(chosen) == runs
 
 
 def test_nodes_fail_and_elastic_jobs_change_their_width():
