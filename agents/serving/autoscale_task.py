@@ -1,7 +1,7 @@
 """The autoscaling task: days of requests on a fleet, one action a decision."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,8 @@ from des.serving.requests import Request
 
 DAY_S = 1200.0
 """Length of a drawn day, which is compressed."""
+DECISION_S = 10.0
+"""Time from one decision to the next."""
 ENGINES = ("h100-llama-3.3-70b-fp8-tp4", "h100-llama-3.3-70b-fp8-tp8")
 """Engines of the days to train on; the first one is that of the task."""
 
@@ -77,6 +79,7 @@ def day_world(
     drains_soonest: bool = False,
     engine: str = ENGINES[0],
     ttft_s: float = 2.0,
+    horizon_s: float = DAY_S,
 ) -> World:
     """Put requests on a fleet of the task, by default Llama 3.3 70B on 4 H100: 2 + 2 instances."""
     return World(
@@ -86,9 +89,59 @@ def day_world(
         slo=Slo(ttft_s=ttft_s, gap_s=0.1),
         start=StartDelay(load_s=30.0),
         limits=ScalingLimits(max_total=40, drains_soonest=drains_soonest),
-        decision_interval_s=10.0,
-        horizon_s=DAY_S,
+        decision_interval_s=DECISION_S,
+        horizon_s=horizon_s,
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TraceDays:
+    """Days cut out of a trace: of `DAY_S`, or of a quarter of the trace if that is less.
+
+    A seed draws the request with which its day begins: from the last quarter of the trace where
+    ``is_unseen``, so that no such day is part of one to train on.
+
+    Raises
+    ------
+    ValueError
+        If a quarter of the trace is shorter than three decisions.
+    """
+
+    requests: tuple[Request, ...]
+    drains_soonest: bool = False
+    is_unseen: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.requests or self.day_s < 3 * DECISION_S:
+            span_s = 0.0 if not self.requests else 4 * self.day_s
+            raise ValueError(
+                f"days of a trace: requests must span at least {12 * DECISION_S:g} s, got "
+                f"{len(self.requests)} over {span_s:g} s"
+            )
+
+    @property
+    def day_s(self) -> float:
+        """Length of a day. [s]"""
+        return min(DAY_S, (self.requests[-1].arrival_s - self.requests[0].arrival_s) / 4.0)
+
+    def __call__(self, seed: int) -> World:
+        """Cut out the day of a seed."""
+        times_s = np.array([one.arrival_s for one in self.requests])
+        held_s = times_s[0] + 3 * (times_s[-1] - times_s[0]) / 4.0
+        low_s, high_s = (held_s, times_s[-1]) if self.is_unseen else (times_s[0], held_s)
+        starts = np.flatnonzero((times_s >= low_s) & (times_s <= high_s - self.day_s))
+        # of a short trace the last quarter is one day long
+        first = np.searchsorted(times_s, low_s) if not len(starts) else _any_of(starts, seed)
+        begin_s = times_s[first]
+        after = np.searchsorted(times_s, begin_s + self.day_s)
+        day = [
+            replace(one, arrival_s=one.arrival_s - begin_s) for one in self.requests[first:after]
+        ]
+        return day_world(day, drains_soonest=self.drains_soonest, horizon_s=self.day_s)
+
+
+def _any_of(starts: npt.NDArray[np.int64], seed: int) -> int:
+    return int(np.random.default_rng([seed, 28]).choice(starts))
 
 
 @dataclass(slots=True, kw_only=True)

@@ -14,7 +14,15 @@ from agents.ppo.trainer import PPOTrainer
 from agents.serving.autoscale_batch import AutoscaleBatch
 from agents.serving.forecast_policies import Predictive
 from agents.serving.rl_state import RLActionExecutor, RLStateCollector
-from des.serving.fleet_world import Decision, View, World
+from des.base.checks import MOST_ITEMS
+from des.compiled.fleet import CompiledFleet
+from des.serving.fleet_scaling import ScaledFleet
+from des.serving.fleet_world import Decision, History, View, World
+
+AUTOSCALER_PPO = PPOConfig(
+    num_steps=64, discount=0.97, learning_rate=1e-3, entropy_coefficient=0.001
+)
+"""Settings of PPO for the task."""
 
 ACTIONS, ACTION_FLAGS = "actions", ("is_adaptive", "is_residual")
 """Entry of a checkpoint with the kind of its actions, and the fields of that."""
@@ -74,6 +82,34 @@ def learnt_policy(checkpoint: Path) -> LearntPolicy:
         )
     flags = {name: bool(value) for name, value in actions.items()}
     return LearntPolicy(_network(payload, checkpoint), RLActionExecutor(**flags))
+
+
+def learn_in_the_loop(world: World, seed: int, checkpoint: Path) -> History:
+    """Run a world under a network that goes on learning from what its decisions led to.
+
+    Actions are drawn, and every `PPOConfig.num_steps` decisions the network is updated.
+
+    Raises
+    ------
+    CheckpointError
+        If the file is no checkpoint of the task.
+    """
+    payload, executor = load_checkpoint(checkpoint), learnt_policy(checkpoint).executor
+    begun: list[ScaledFleet] = []
+
+    def make_fleet(served: World, _: int) -> ScaledFleet:
+        begun.append(CompiledFleet(served, seed))
+        return begun[-1]
+
+    batch = AutoscaleBatch(1, seed, lambda _: world, executor)
+    batch.tasks[0].make_fleet = make_fleet
+    learner = PPOTrainer.local(batch, AUTOSCALER_PPO, seed, MOST_ITEMS)
+    trained = payload["policy"]
+    assert isinstance(trained, Mapping)  # `learnt_policy` has read it
+    learner.network.load_state_dict(trained["parameters"])
+    while len(begun) < 2:  # the run has ended when the task begins anew
+        learner.update()
+    return begun[0].history()
 
 
 def untrained_policy(seed: int, config: PPOConfig, executor: RLActionExecutor) -> LearntPolicy:

@@ -30,7 +30,7 @@ from scenarios.autoscale.fleet_config import config_requests, config_world
 from scenarios.frame.outputs import OutputChoice
 
 with lazy_imports(__name__):
-    from agents.serving import table
+    from agents.serving import learnt_policy, table
     from des.serving import fleet_engine, fleet_figures
     from des.serving.fleet_world import History
     from scenarios.autoscale import advisory, fleet_outputs
@@ -41,6 +41,7 @@ examples:
   {PROG} --trace my.csv --policy predictive --mixed 4 --out runs/mine
   {PROG} --policy static --advisory sla
   {PROG} --trace mmpp:2/12:120:1800 --policy hpa,predictive --mixed 2
+  {PROG} --trace azure-2023-conv --policy rl --learn
   {PROG} speed
   {PROG} queues --runs 5
   {PROG} shared --applications applications.yaml --servers 8 --arbiter priority
@@ -99,6 +100,8 @@ def _run(config: Config) -> int:
     if not config.policy:
         raise UsageError("--policy must name at least one policy, got none")
     OutputChoice(figures=config.figures, parquet=config.parquet)  # refused before minutes of work
+    if config.learn and (table.LEARNT not in config.policy or config.advisory is not None):
+        raise UsageError("--learn must be with --policy rl and without --advisory")
     make = partial(table.scaling_policy, checkpoint=config.checkpoint)
     policies = {name: make(name) for name in config.policy}
     advised = None if config.advisory is None else make(config.advisory)
@@ -111,7 +114,11 @@ def _run(config: Config) -> int:
     for name, policy in policies.items():
         sys.stderr.write(f"{name}: {len(world.requests)} requests\n")
         watched = policy if advised is None else advisory.Advised(policy, advised)
-        history = fleet_engine.run(world, watched, config.seed)
+        if config.learn and name == table.LEARNT:
+            path = config.checkpoint or table.SHIPPED
+            history = learnt_policy.learn_in_the_loop(world, config.seed, path)
+        else:
+            history = fleet_engine.run(world, watched, config.seed)
         histories[name] = history
         figures = fleet_figures.run_figures(history)
         rows.append({"policy": name, "times_from": world.engine.times_from, **figures})

@@ -20,6 +20,7 @@ class Config(FleetConfig):
     checkpoint: Path | None = option(
         None, "trained policy, for rl (default: the shipped one)", is_file=True
     )
+    learn: bool = option(False, "whether rl goes on learning from its decisions")
     out: Path = option(Path("runs/autoscale"), "folder for the files")
     figures: tuple[str, ...] = figures_option()
     parquet: bool = parquet_option()

@@ -1,6 +1,6 @@
 """A learnt policy and every rule on the same unseen days."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -29,7 +29,7 @@ def rows_on_days(
     seed: int,
     settings: PPOConfig,
     *,
-    drains_soonest: bool = False,
+    make_world: Callable[[int], World] = drawn_day,
 ) -> list[dict[str, object]]:
     """Figures of all policies on unseen days, a row for each day and policy.
 
@@ -43,7 +43,7 @@ def rows_on_days(
     policies["untrained"] = untrained_policy(seed, settings, learnt.executor)
     rows = []
     for day in range(FIRST_DAY, FIRST_DAY + num_days):
-        world = drawn_day(day, drains_soonest=drains_soonest)
+        world = make_world(day)
         rows += [day_row(day, name, world, policy) for name, policy in policies.items()]
     return rows
 

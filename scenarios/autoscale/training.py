@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from des.base.checks import require_count, require_seed
-from des.base.command import EXIT_CODES
+from des.base.command import EXIT_CODES, UsageError
 from des.base.document import DOCUMENT
 from des.base.flags import JsonFlag, option, parse
 from des.base.interruption import INTERRUPTED
@@ -20,10 +20,16 @@ from scenarios.train.training_config import PROG as TRAIN
 with lazy_imports(__name__):
     import pandas as pd
 
-    from agents.ppo import checkpoint, ppo_config, trainer
+    from agents.ppo import checkpoint, trainer
     from agents.serving import autoscale_batch, autoscale_task, learnt_policy, rl_state, table
     from des.serving.fleet_world import World
-    from scenarios.autoscale import comparison, equal_cost, fleet_outputs, seeds_summary
+    from scenarios.autoscale import (
+        comparison,
+        equal_cost,
+        fleet_config,
+        fleet_outputs,
+        seeds_summary,
+    )
     from scenarios.frame import repeat, rows_report, writing
     from scenarios.frame.report import Report
     from scenarios.train import ppo_training
@@ -33,6 +39,7 @@ _EXAMPLES = f"""\
 examples:
   {PROG} --seed 0
   {PROG} --seed 0 --out runs/autoscaler --resume
+  {PROG} --trace requests.csv --steps 50000 --out runs/autoscaler-trace
   {PROG} --summary --out runs/autoscaler
   {PROG} --evaluate runs/autoscaler/autoscale-0.pt
   {PROG} --equal-cost shipped --days 24
@@ -64,6 +71,13 @@ class Config(JsonFlag):
     wide: bool = option(
         False, "whether half of the days to train on have other loads, engines and objectives"
     )
+    trace: str | None = option(
+        None,
+        "trace whose days to train on, those of its last quarter to compare on (default: drawn)",
+    )
+    columns: tuple[str, ...] = option(
+        (), "columns of a CSV file, as of python -m scenarios.autoscale"
+    )
     resume: bool = option(False, "continue the training in --out")
     summary: bool = option(False, "picture and table of all seeds in --out, without training")
     evaluate: Path | None = option(None, "policy to compare, without training")
@@ -84,6 +98,10 @@ def run(arguments: Sequence[str], prog: str) -> int:
     require_seed("--seed", "value", config.seed)
     for name in ("steps", "envs", "days"):
         require_count(f"--{name}", "value", getattr(config, name))
+    if config.columns and config.trace is None:
+        raise UsageError("--columns must be of a trace, got no --trace")
+    if config.wide and config.trace is not None:
+        raise UsageError("--wide must be without --trace, whose days are not drawn")
     choice = OutputChoice(figures=config.figures, parquet=config.parquet)
     writing.require_no_run(config.out)  # refused before minutes of work
     if config.summary:
@@ -104,8 +122,8 @@ def run(arguments: Sequence[str], prog: str) -> int:
         path,
         config.days,
         config.seed,
-        autoscaler_settings(),
-        drains_soonest=config.predictive_drain,
+        learnt_policy.AUTOSCALER_PPO,
+        make_world=_days(config, is_unseen=True),
     )
     lines = [*comparison.summary_lines(rows), *comparison.cost_at_equal_attainment(rows)]
     for line in lines:
@@ -122,7 +140,7 @@ def run(arguments: Sequence[str], prog: str) -> int:
 def _compare_at_equal_attainment(config: Config, choice: OutputChoice) -> int:
     names = config.equal_cost
     paths = table.SHIPPED_SEEDS if names == ("shipped",) else tuple(map(Path, names))
-    lines, rows = equal_cost.equal_cost_lines(paths, config.days, autoscaler_settings())
+    lines, rows = equal_cost.equal_cost_lines(paths, config.days, learnt_policy.AUTOSCALER_PPO)
     sys.stdout.write("\n".join(lines) + "\n")
     files = choice.row_files({"equal_cost": fleet_outputs.rows_frame(rows)})
     files |= writing.result_file(repeat.repeated_settings(config), lines=lines)
@@ -151,26 +169,27 @@ def _actions(config: Config) -> rl_state.RLActionExecutor:
     return rl_state.RLActionExecutor(is_adaptive=config.adaptive_step, is_residual=config.residual)
 
 
-def autoscaler_settings() -> ppo_config.PPOConfig:
-    """Settings of PPO for the task."""
-    return ppo_config.PPOConfig(
-        num_steps=64, discount=0.97, learning_rate=1e-3, entropy_coefficient=0.001
-    )
-
-
-def _days(config: Config) -> Callable[..., World]:
-    """Source of the days to train on."""
-    return autoscale_task.training_day if config.wide else autoscale_task.drawn_day
+def _days(config: Config, *, is_unseen: bool) -> Callable[[int], World]:
+    """Source of days: those to train on, or those to compare on."""
+    drains_soonest = config.predictive_drain
+    if config.trace is not None:
+        requests = fleet_config.requests_named(config.trace, config.seed, config.columns)
+        return autoscale_task.TraceDays(
+            requests=requests, drains_soonest=drains_soonest, is_unseen=is_unseen
+        )
+    is_wide = config.wide and not is_unseen
+    make_day = autoscale_task.training_day if is_wide else autoscale_task.drawn_day
+    return partial(make_day, drains_soonest=drains_soonest)
 
 
 def _train(config: Config, path: Path) -> bool:
     """Train to the end or until Ctrl-C; returns whether the training is complete."""
-    settings, executor = autoscaler_settings(), _actions(config)
+    settings, executor = learnt_policy.AUTOSCALER_PPO, _actions(config)
     actions = {name: getattr(executor, name) for name in learnt_policy.ACTION_FLAGS}
     batch = autoscale_batch.AutoscaleBatch(
         config.envs,
         config.seed,
-        partial(_days(config), drains_soonest=config.predictive_drain),
+        _days(config, is_unseen=False),
         executor,
     )
     learner = trainer.PPOTrainer.local(batch, settings, config.seed, config.steps)

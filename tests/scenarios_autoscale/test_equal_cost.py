@@ -3,9 +3,9 @@
 import pytest
 
 from agents.serving.forecast_policies import Predictive
+from agents.serving.learnt_policy import AUTOSCALER_PPO
 from agents.serving.table import SHIPPED
 from scenarios.autoscale.equal_cost import Point, equal_cost_lines, tuned_margin
-from scenarios.autoscale.training import autoscaler_settings
 
 
 def points(*rows):
@@ -36,7 +36,7 @@ def test_a_policy_is_compared_with_the_rule_tuned_to_it():
     lines, rows = equal_cost_lines(
         [SHIPPED],
         2,
-        autoscaler_settings(),
+        AUTOSCALER_PPO,
         families={"one": lambda margin: Predictive(margin=margin)},
         num_tuning_days=1,
     )
