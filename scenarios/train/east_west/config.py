@@ -55,10 +55,10 @@ class HiPpoConfig(TrainingFlags):
     samples: int = option(16, "orders drawn for each network")
     move_worlds: int = option(24, "worlds that the move policy is trained on")
     move_draws: int = option(3, "episodes of each of them")
-    move_updates: int = option(120, "updates of the move policy")
+    move_updates: int = option(60, "updates of the move policy")
     num_epochs: int = option(64, "decisions of an episode")
-    validation_draws: int = option(20, "episodes of each block by which weights are chosen")
-    evaluation_draws: int = option(16, "held-out episodes of each block to judge on")
+    validation_draws: int = option(10, "episodes of each block by which weights are chosen")
+    evaluation_draws: int = option(8, "held-out episodes of each block to judge on")
     evaluation_seed: int = option(1_000_000, "seed of the held-out episodes")
     workers: int = option(
         2, "processes that make and judge episodes; they change nothing but the time"

@@ -31,7 +31,7 @@ def _perfect_section(case: Case, plan: Plan) -> Section:
     rows = tuple(
         (
             names[stage.domain],
-            f"{stage.first_layer + 1}-{stage.first_layer + stage.num_layers}",
+            f"{stage.first_layer}-{stage.first_layer + stage.num_layers - 1}",
         )
         for stage in plan.placement.stages
     )
