@@ -10,6 +10,8 @@ from des.world.topology import Topology
 
 Aggregation = Literal["min", "mean", "max", "harmonic"]
 
+DEFAULT_AGGREGATION: Aggregation = "min"
+
 _Reduction = Callable[[Sequence[float]], float]
 
 _BANDWIDTH: Mapping[Aggregation, _Reduction] = MappingProxyType(

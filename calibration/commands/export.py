@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from calibration.cases.aggregation import Aggregation
+from calibration.cases.aggregation import DEFAULT_AGGREGATION, Aggregation
 from calibration.cases.case import PlacementCase
 from calibration.cases.worlds import snapshot
 from calibration.commands.console import say
@@ -58,7 +58,7 @@ class Config(WorldFlags):
         "aware", "network that the folder is for; ns3: ASTRA-sim's own packet level"
     )
     network_aggregation: Aggregation = option(
-        "harmonic", "mean of unequal links, for unaware and aware"
+        DEFAULT_AGGREGATION, "one figure of unequal links, for unaware and aware"
     )
     model: str = option(DEFAULT_MODEL, MODEL_HELP, is_file=True)
     num_layers: int | None = option(

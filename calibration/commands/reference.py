@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from calibration.cases.aggregation import Aggregation
+from calibration.cases.aggregation import DEFAULT_AGGREGATION, Aggregation
 from calibration.cases.case import Measurement, PlacementCase
 from calibration.commands.console import progress_bar
 from calibration.commands.flags import DEFAULT_STORE
@@ -115,7 +115,8 @@ class ReferenceFlags(SamplingFlags):
     """Settings of drawn placements and of their measurement."""
 
     network_aggregation: Aggregation = option(
-        "harmonic", "mean of unequal links, where the reference knows equal ones only"
+        DEFAULT_AGGREGATION,
+        "one figure of unequal links, where the reference knows equal ones only",
     )
     astra_bin: Path | None = option(
         None,

@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 
-from calibration.cases.aggregation import Aggregation
+from calibration.cases.aggregation import DEFAULT_AGGREGATION, Aggregation
 from calibration.cases.case import PlacementCase
 from calibration.cases.sampler import Purpose, Sampler
 from calibration.cases.settings import PolicyPlans, Regime, WorkloadFamily
@@ -64,7 +64,7 @@ class Subject:
     schedule: str
     family: WorkloadFamily
     backend: LoopBackend = "pairwise"
-    aggregation: Aggregation = "harmonic"
+    aggregation: Aggregation = DEFAULT_AGGREGATION
     binaries: Path | None = None
     num_placements: int = 32
     num_probed: int = 8

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from calibration.cases.aggregation import Aggregation
+from calibration.cases.aggregation import DEFAULT_AGGREGATION, Aggregation
 from calibration.cases.case import Measurement, PlacementCase
 from calibration.measuring.measure import TIMEOUT_S, measure_case
 from calibration.packet.numbers import network_numbers
@@ -65,7 +65,7 @@ class AnalyticalBackend(_CaseBackend):
     """
 
     network: Backend
-    network_aggregation: Aggregation = "harmonic"
+    network_aggregation: Aggregation = DEFAULT_AGGREGATION
     binaries: Path | None = None
 
     def __post_init__(self) -> None:
@@ -109,14 +109,14 @@ class PacketBackend(_CaseBackend):
         return partial(measure_packets.measure_packets, case, limit_s=self.limit_s)
 
 
-def unaware(*, network_aggregation: Aggregation = "harmonic") -> AnalyticalBackend:
+def unaware(*, network_aggregation: Aggregation = DEFAULT_AGGREGATION) -> AnalyticalBackend:
     """Messages never meet; by the original's program where `BINARIES_VARIABLE` is set."""
     return AnalyticalBackend(
         network="unaware", network_aggregation=network_aggregation, binaries=_binaries()
     )
 
 
-def aware(*, network_aggregation: Aggregation = "harmonic") -> AnalyticalBackend:
+def aware(*, network_aggregation: Aggregation = DEFAULT_AGGREGATION) -> AnalyticalBackend:
     """Messages queue for links; by the original's program where `BINARIES_VARIABLE` is set."""
     return AnalyticalBackend(
         network="aware", network_aggregation=network_aggregation, binaries=_binaries()

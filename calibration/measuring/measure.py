@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal, TypedDict, Unpack
 
 from astra_sim import IncompleteRunError, simulate
-from calibration.cases.aggregation import Aggregation
+from calibration.cases.aggregation import DEFAULT_AGGREGATION, Aggregation
 from calibration.cases.case import Measurement, PlacementCase
 from calibration.cases.case_key import (
     RunKey,
@@ -63,7 +63,7 @@ def measure_case(
     case: PlacementCase,
     backend: ReferenceBackend,
     *,
-    aggregation: Aggregation = "harmonic",
+    aggregation: Aggregation = DEFAULT_AGGREGATION,
     binaries: Path | None = None,
     timeout_s: float = TIMEOUT_S,
     num_attempts: int = NUM_ATTEMPTS,
@@ -201,7 +201,7 @@ def run_key(
 def _key(
     case: PlacementCase, backend: ReferenceBackend, options: ReferenceOptions, version: str
 ) -> RunKey:
-    aggregation = options.get("aggregation", "harmonic")
+    aggregation = options.get("aggregation", DEFAULT_AGGREGATION)
     keeps_figures = backend == "ns3" or (backend == "pairwise" and case.granularity == "domain")
     return case_key(case, backend, None if keeps_figures else aggregation, version)
 

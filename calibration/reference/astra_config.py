@@ -18,7 +18,12 @@ from astra_sim import (
 )
 from astra_sim.files.dimensions import BYTES_PER_GB, AnyDimension
 from astra_sim.files.system_config import IMPLEMENTATION_KEYS
-from calibration.cases.aggregation import Aggregation, aggregated, aggregated_inside
+from calibration.cases.aggregation import (
+    DEFAULT_AGGREGATION,
+    Aggregation,
+    aggregated,
+    aggregated_inside,
+)
 from calibration.cases.case import PlacementCase
 from des.world.topology import Topology, UnreachableError
 
@@ -45,7 +50,7 @@ LEAST_MEMORY_BANDWIDTH_BYTES_PER_S = 1e9
 
 
 def as_seen(
-    case: PlacementCase, backend: Backend, aggregation: Aggregation = "harmonic"
+    case: PlacementCase, backend: Backend, aggregation: Aggregation = DEFAULT_AGGREGATION
 ) -> PlacementCase:
     """Return the case in the world that a backend can express; ask `des` about the same one.
 
@@ -86,7 +91,7 @@ def require_queues(topology: Topology, backend: str) -> None:
 
 
 def network_config(
-    case: PlacementCase, backend: Backend, aggregation: Aggregation = "harmonic"
+    case: PlacementCase, backend: Backend, aggregation: Aggregation = DEFAULT_AGGREGATION
 ) -> NetworkConfig:
     """Describe the network of a case to a backend.
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-from calibration.cases.aggregation import Aggregation
+from calibration.cases.aggregation import DEFAULT_AGGREGATION, Aggregation
 from calibration.cases.case import PlacementCase
 from calibration.reference.astra_config import (
     Backend,
@@ -51,7 +51,7 @@ def write_folder(
     backend: Backend,
     folder: str | Path,
     *,
-    aggregation: Aggregation = "harmonic",
+    aggregation: Aggregation = DEFAULT_AGGREGATION,
 ) -> None:
     """Write a complete folder of a case, in one step (an error leaves no folder).
 

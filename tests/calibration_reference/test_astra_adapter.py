@@ -133,7 +133,7 @@ def test_keys_tell_backends_reductions_and_programs_apart(tmp_path):
 
     keys = [
         run_key(case, "aware"),
-        run_key(case, "aware", aggregation="min"),
+        run_key(case, "aware", aggregation="harmonic"),
         run_key(case, "unaware"),
         run_key(case, "pairwise"),
         run_key(case, "aware", binaries=binaries),

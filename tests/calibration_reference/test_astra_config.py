@@ -120,7 +120,7 @@ def test_pairs_of_endpoints_share_a_link_where_messages_do_not_see_each_other(ba
     inside, between = network_config(gpu_case(), backend).dimensions
 
     assert inside == Dimension(
-        topology="FullyConnected", num_npus=8, bandwidth_gb_per_s=1.5, latency_ns=500.0
+        topology="FullyConnected", num_npus=8, bandwidth_gb_per_s=1.0, latency_ns=500.0
     )
     assert between == Dimension(
         topology="FullyConnected", num_npus=2, bandwidth_gb_per_s=gib_per_s, latency_ns=3e7
@@ -135,10 +135,12 @@ def test_pairs_are_those_in_use():
 
 
 def test_domains_have_equal_insides_where_gpus_are_npus():
-    """The harmonic mean of 1 and 3 GiB/s is 1.5, for all backends; else it stays with `des`."""
+    """Of 1 and 3 GiB/s the least, or the harmonic mean, 1.5; else it stays with `des`."""
     for backend in ("unaware", "aware", "pairwise"):
-        domains = as_seen(gpu_case(), backend).topology.domains
-        assert [domain.intra_bandwidth_bytes_per_s / GIB for domain in domains] == [1.5, 1.5]
+        for aggregation, gib_per_s in (("min", 1.0), ("harmonic", 1.5)):
+            domains = as_seen(gpu_case(), backend, aggregation).topology.domains
+            found = [domain.intra_bandwidth_bytes_per_s / GIB for domain in domains]
+            assert found == [gib_per_s, gib_per_s]
     whole = case_of(EIGHTS, 0, 1)
     assert as_seen(whole, "pairwise") is whole
 
