@@ -8,8 +8,10 @@ MOST_VALUES = 500_000
 """Commas and opening brackets of a text; there is at most one value for each."""
 
 
-def parse_json(text: str) -> object:
+def parse_json(text: str, *, may_repeat: bool = False) -> object:
     """Parse JSON.
+
+    ``may_repeat``: of a key that comes twice the last one counts, for files of tools that do so.
 
     Raises
     ------
@@ -25,7 +27,7 @@ def parse_json(text: str) -> object:
     if num_values > MOST_VALUES:
         raise ValueError(f"must hold at most {MOST_VALUES} values, got about {num_values}")
     try:
-        content: object = json.loads(text, object_pairs_hook=_unique_keys)
+        content: object = json.loads(text, object_pairs_hook=dict if may_repeat else _unique_keys)
     except json.JSONDecodeError as error:
         raise ValueError(f"not readable as JSON in line {error.lineno}: {error.msg}") from error
     except RecursionError as error:

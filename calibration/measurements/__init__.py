@@ -1,0 +1,1 @@
+"""Files of what engineers measure: links, collectives and runs, read into readings."""
