@@ -3,6 +3,8 @@
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from agents.devices.fragmentation import fragmentation
 from agents.devices.free_gpus import FreeGpus
 from agents.devices.gpu_placement import GpuPlacement, optimal_placement
@@ -93,9 +95,16 @@ class ServerPool:
 
 
 def close_servers(
-    pool: ServerPool, num_gpus: int, most_each: int, near_data: Collection[str]
+    pool: ServerPool,
+    num_gpus: int,
+    most_each: int,
+    near_data: Collection[str],
+    *,
+    is_spread: bool = False,
 ) -> ServerChoice | None:
     """Few servers, close to each other; None if there are not enough free GPUs.
+
+    With ``is_spread`` few servers over as many units of the finest level as can be.
 
     As few servers as there can be with as many GPUs on each. Among those the set that
     `agents.devices.node_sets.choose_nodes` finds: in the smallest unit of the cluster with room,
@@ -107,19 +116,35 @@ def close_servers(
         if len(candidates) < num_gpus // each:
             continue
         best = max(share.placement.score.inner_order for share in candidates)
+        names = [share.free.name for share in candidates]
         request = NodeRequest(
             count=num_gpus // each,
             data=tuple(sorted(near_data)),
+            spread=_widest(pool.cluster, names, num_gpus // each) if is_spread else (),
             preferred_nodes=tuple(
                 share.free.name for share in candidates if share.placement.score.inner_order == best
             ),
         )
-        found = choose_nodes(pool.cluster, [share.free.name for share in candidates], request)
+        found = choose_nodes(pool.cluster, names, request)
         taken = set(found.nodes)
         return ServerChoice(
             shares=tuple(share for share in candidates if share.free.name in taken), nodes=found
         )
     return None
+
+
+def _widest(cluster: Cluster, names: Sequence[str], count: int) -> tuple[tuple[str, int], ...]:
+    """The fewest nodes of a unit of the finest level by which ``count`` of some nodes suffice."""
+    if not cluster.levels:
+        return ()
+    finest = cluster.levels[-1]
+    place = {node.name: at for at, node in enumerate(cluster.nodes)}
+    units = finest.unit_of_node[[place[name] for name in names]]
+    each = np.bincount(units[units >= 0])
+    free = int((units < 0).sum())
+    limits = range(1, count + 1)
+    least = next((most for most in limits if np.minimum(each, most).sum() + free >= count), count)
+    return ((finest.name, least),)
 
 
 def fitting_servers(

@@ -21,8 +21,10 @@ from des import (
 from des.costs.device_collectives import all_reduce_time
 from des.costs.device_groups import CARD_FRACTION, CARD_STEP_S, DeviceGroup
 from des.costs.node_collectives import RankGroup, group_all_reduce_s
+from des.devices.cluster import Cluster
 from des.devices.gpu_kinds import gpu_kind_named
 from des.devices.link_figures import DeviceFigures, NetworkConstants
+from des.devices.node_rings import ring_hops
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,8 +112,13 @@ def _rank_group(wires: PlacedWires) -> RankGroup:
     )
 
 
-def wires_of_shares(shares: Sequence[ServerShare], assumed: TrainingAssumptions) -> PlacedWires:
-    """Wires of a job with equal shares of GPUs.
+def wires_of_shares(
+    shares: Sequence[ServerShare], assumed: TrainingAssumptions, cluster: Cluster
+) -> PlacedWires:
+    """Wires of a job with equal shares of GPUs on servers of a cluster.
+
+    Cards reach no more than the narrowest link of a ring over the servers, and a step takes the
+    latencies of its farthest hop too (`des.devices.node_rings.ring_hops`).
 
     Raises
     ------
@@ -120,7 +127,7 @@ def wires_of_shares(shares: Sequence[ServerShare], assumed: TrainingAssumptions)
     """
     each = len(shares[0].placement.gpus)
     rings = [places_ring(share.free.server, _places(share)) for share in shares]
-    nodes = _nodes(shares, assumed) if len(shares) > 1 else None
+    nodes = _nodes(shares, assumed, cluster) if len(shares) > 1 else None
     bandwidth = min(bandwidth for bandwidth, _ in rings)
     if each == 1:  # nothing is sent inside a server: any figure will do
         bandwidth = 1.0 if nodes is None else nodes.nic_bandwidth_bytes_per_s
@@ -137,13 +144,16 @@ def _places(share: ServerShare) -> tuple[int, ...]:
     return places_of(share.free.server, "gpus", share.placement.gpus)
 
 
-def _nodes(shares: Sequence[ServerShare], assumed: TrainingAssumptions) -> Nodes:
+def _nodes(shares: Sequence[ServerShare], assumed: TrainingAssumptions, cluster: Cluster) -> Nodes:
     cards = [_cards(share, assumed) for share in shares]
+    (hop,) = ring_hops(cluster, [[share.free.name for share in shares]])
+    count = min(count for count, _ in cards)
+    links = float("inf") if hop is None else hop.bandwidth_bytes_per_s
     return Nodes(
         gpus_per_node=len(shares[0].placement.gpus),
-        nics_per_node=min(count for count, _ in cards),
-        nic_bandwidth_bytes_per_s=min(bandwidth for _, bandwidth in cards),
-        nic_latency_s=assumed.card_step_s,
+        nics_per_node=count,
+        nic_bandwidth_bytes_per_s=min(links / count, *(bandwidth for _, bandwidth in cards)),
+        nic_latency_s=assumed.card_step_s + (0.0 if hop is None else hop.latency_s),
     )
 
 

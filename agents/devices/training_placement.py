@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 from agents.devices.fragmentation import EVEN_MIX, check_mix, fragmentation
 from agents.devices.free_gpus import FreeGpus
@@ -20,6 +21,17 @@ from agents.devices.training_figures import (
     wires_of_shares,
 )
 from des.base.checks import require_count
+from des.devices.cluster import Cluster
+from des.devices.cluster_levels import NVLINK
+
+JobKind = Literal["communication", "compute", "mixed"]
+"""Kinds of jobs, by what they do most."""
+CLOSENESS = ("optimal", "good", "acceptable", "suboptimal")
+_REASONS: Mapping[JobKind, str] = {
+    "communication": "as few and close as can be",
+    "compute": "over as many racks as can be",
+    "mixed": "that leave the least in pieces",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +45,9 @@ class TrainingPlacement:
     level, unit
         Finest level of the cluster of which one unit holds all servers, and that unit; ``any`` and
         ``cluster`` where none does.
+    closeness
+        ``optimal`` in one unit of the finest level, such as a rack; ``good`` and ``acceptable`` in
+        one of the next two levels; else ``suboptimal``.
     quality
         All-reduce time on the closest GPUs of the servers without other jobs, over that on the GPUs
         chosen. In (0, 1].
@@ -50,6 +65,7 @@ class TrainingPlacement:
     gpus: tuple[tuple[int, ...], ...]
     level: str
     unit: str
+    closeness: str
     quality: float
     all_reduce_s: float
     iteration_s: float
@@ -63,7 +79,7 @@ def optimise_placement(
     total_gpus: int,
     gpus_per_node: int,
     *,
-    communication_heavy: bool = True,
+    kind: JobKind = "communication",
     data_locality: Collection[str] = (),
     mix: Mapping[int, float] = EVEN_MIX,
     assumed: TrainingAssumptions | None = None,
@@ -78,9 +94,10 @@ def optimise_placement(
         GPUs of the job, as many on each server.
     gpus_per_node
         Most of them on one server.
-    communication_heavy
-        Whether to take few servers, close to each other (`close_servers`); else those that the job
-        fills best, so that little is left in pieces (`fitting_servers`).
+    kind
+        What the job does most: ``communication`` takes few servers, close to each other
+        (`close_servers`), ``compute`` few servers over many racks, and ``mixed`` those that the
+        job fills best, so that little is left in pieces (`fitting_servers`).
     data_locality
         Names of nodes, switches or NVLink domains of the cluster that hold the job's data; servers
         among or below them are preferred.
@@ -99,17 +116,21 @@ def optimise_placement(
     require_count("placement", "gpus_per_node", gpus_per_node)
     check_mix(mix)
     near = pool.near(data_locality)
+    if kind not in get_args(JobKind):
+        known = ", ".join(get_args(JobKind))
+        raise ValueError(f"placement: kind must be one of {known}; got {kind!r}")
+    is_spread = kind == "compute"
     choice = (
-        close_servers(pool, total_gpus, gpus_per_node, near)
-        if communication_heavy
-        else fitting_servers(pool, total_gpus, gpus_per_node, near, mix)
+        fitting_servers(pool, total_gpus, gpus_per_node, near, mix)
+        if kind == "mixed"
+        else close_servers(pool, total_gpus, gpus_per_node, near, is_spread=is_spread)
     )
     ideal = close_servers(pool.without_jobs(), total_gpus, gpus_per_node, ())
     if choice is None or ideal is None:
         raise ValueError(_refusal(pool.servers, total_gpus, gpus_per_node))
-    wires = wires_of_shares(choice.shares, assumed)
+    wires = wires_of_shares(choice.shares, assumed, pool.cluster)
     all_reduce_s = job_all_reduce_s(choice.shares, wires, PAYLOAD_BYTES)
-    ideal_wires = wires_of_shares(ideal.shares, assumed)
+    ideal_wires = wires_of_shares(ideal.shares, assumed, pool.cluster)
     ideal_s = job_all_reduce_s(ideal.shares, ideal_wires, PAYLOAD_BYTES)
     iteration = simulated_iteration(choice.shares, wires, assumed)
     after = fragmentation(servers_after(pool.servers, choice), mix).fraction
@@ -118,12 +139,13 @@ def optimise_placement(
         gpus=tuple(share.placement.gpus for share in choice.shares),
         level=choice.nodes.level,
         unit=choice.nodes.unit,
+        closeness=_closeness(pool.cluster, choice.nodes.level, len(choice.shares)),
         quality=min(1.0, ideal_s / all_reduce_s) if all_reduce_s else 1.0,
         all_reduce_s=all_reduce_s,
         iteration_s=iteration.makespan_s,
         fits_memory=iteration.fits_memory,
         fragmentation_fraction=after,
-        why=_reason(choice, communication_heavy, near),
+        why=_reason(choice, kind, near),
     )
 
 
@@ -136,11 +158,19 @@ def _refusal(servers: Sequence[FreeGpus], total_gpus: int, gpus_per_node: int) -
     )
 
 
-def _reason(choice: ServerChoice, is_heavy: bool, near: Collection[str]) -> str:
+def _closeness(cluster: Cluster, level: str, num_servers: int) -> str:
+    finest_first = [each.name for each in reversed(cluster.levels)]
+    if num_servers == 1 or level == NVLINK:
+        return CLOSENESS[0]
+    rank = finest_first.index(level) if level in finest_first else len(CLOSENESS)
+    return CLOSENESS[min(rank, len(CLOSENESS) - 1)]
+
+
+def _reason(choice: ServerChoice, kind: JobKind, near: Collection[str]) -> str:
     count, each = len(choice.shares), len(choice.shares[0].placement.gpus)
     gpus = f"{each} GPU{'s' if each > 1 else ''}"
     text = f"{gpus} on each of {count} servers" if count > 1 else f"{gpus} on one server"
-    text += ", as few and close as can be" if is_heavy else ", that leave the least in pieces"
+    text += f", {_REASONS[kind]}"
     if near:
         text += f"; {choice.num_named(near)} of {count} near the data"
     return text

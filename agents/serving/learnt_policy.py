@@ -107,7 +107,7 @@ def learn_in_the_loop(world: World, seed: int, checkpoint: Path) -> History:
     trained = payload["policy"]
     assert isinstance(trained, Mapping)  # `learnt_policy` has read it
     learner.network.load_state_dict(trained["parameters"])
-    while len(begun) < 2:  # the run has ended when the task begins anew
+    while len(begun) < 2:  # the run has ended when the task begins another
         learner.update()
     return begun[0].history()
 

@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
-from des.base.checks import require_count, require_positive
+from des.base.checks import require_count, require_non_negative, require_positive
 from des.base.lazy import lazy_imports
 from des.base.names import require_name
 from des.devices.cluster_levels import ANY, NVLINK, Level, tree_levels
@@ -36,8 +36,8 @@ class ClusterNode:
         Its devices, or the name of its kind; None if not known.
     num_gpus
         GPUs of it; None if not known.
-    uplink_bytes_per_s
-        Bandwidth to ``switch``, all cards together; None if not known.
+    uplink_bytes_per_s, uplink_latency_s
+        Bandwidth to ``switch``, all cards together, None if not known; and its latency.
     """
 
     name: str
@@ -46,6 +46,7 @@ class ClusterNode:
     server: Server | str | None = None
     num_gpus: int | None = None
     uplink_bytes_per_s: float | None = None
+    uplink_latency_s: float = 0.0
     labels: Labels = ()
 
     def __post_init__(self) -> None:
@@ -60,6 +61,7 @@ class ClusterNode:
             )
         if self.uplink_bytes_per_s is not None:
             require_positive(owner, "uplink_bytes_per_s", self.uplink_bytes_per_s)
+        require_non_negative(owner, "uplink_latency_s", self.uplink_latency_s)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +75,7 @@ class Switch:
     level: str
     parent: str | None = None
     uplink_bytes_per_s: float | None = None
+    uplink_latency_s: float = 0.0
     labels: Labels = ()
 
     def __post_init__(self) -> None:
@@ -84,6 +87,7 @@ class Switch:
             )
         if self.uplink_bytes_per_s is not None:
             require_positive(f"switch {self.name}", "uplink_bytes_per_s", self.uplink_bytes_per_s)
+        require_non_negative(f"switch {self.name}", "uplink_latency_s", self.uplink_latency_s)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,8 +23,15 @@ class JobFlags(PlacedServerFlags):
         None, "with --cluster: nodes that others have taken, as n[01-64]", default_text="none"
     )
     gpus_per_node: int = option(8, "on several: most GPUs of the job on one server")
-    communication_heavy: bool = option(
-        True, "on several: few servers, close to each other; else those that the job fills best"
+    kind: str = option(
+        "communication",
+        "on several, what the job does most: communication (few servers, close to each other), "
+        "compute (over many racks), or mixed (those that it fills best)",
+    )
+    links: tuple[str, ...] = option(
+        (),
+        "on several: links to the switch above, LEVEL=BANDWIDTH/LATENCY, such as node=100Gbps/5us",
+        default_text="not priced",
     )
     data_locality: tuple[str, ...] = option(
         (), "on several: names of servers that hold the data", default_text="none"

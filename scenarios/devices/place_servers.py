@@ -2,15 +2,19 @@
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 from pydantic import Field, ValidationError
 
 from agents.devices.free_gpus import FreeGpus
 from agents.devices.server_choice import ServerPool
 from agents.devices.training_figures import TrainingAssumptions
-from agents.devices.training_placement import TrainingPlacement, optimise_placement
+from agents.devices.training_placement import JobKind, TrainingPlacement, optimise_placement
+from des.base.command import UsageError
+from des.base.quantities import BANDWIDTH_BYTES_PER_S, TIME_S, parse_quantity
 from des.base.strict_forms import StrictForm, first_error
 from des.base.text_files import read_yaml
 from des.devices.cluster import Cluster, ClusterNode, Switch
@@ -53,10 +57,10 @@ def run(flags: JobFlags, mix: Mapping[int, float]) -> int:
         card_bandwidth_bytes_per_s=flags.card_bandwidth_bytes_per_s,
     )
     found = optimise_placement(
-        _pool(flags),
+        _linked(_pool(flags), flags.links),
         flags.gpus,
         flags.gpus_per_node,
-        communication_heavy=flags.communication_heavy,
+        kind=cast(JobKind, flags.kind),
         data_locality=flags.data_locality,
         mix=mix,
         assumed=assumed,
@@ -66,6 +70,40 @@ def run(flags: JobFlags, mix: Mapping[int, float]) -> int:
     else:
         sys.stdout.write(_text(found, assumed))
     return 0
+
+
+def _linked(pool: ServerPool, texts: Sequence[str]) -> ServerPool:
+    """The pool on links of the given bandwidths and latencies, by the level of their lower end."""
+    links = dict(map(_link, texts))
+    cluster = pool.cluster
+    known = ("node", *(level.name for level in cluster.levels))
+    if unknown := sorted(set(links) - set(known)):
+        raise UsageError(f"--links: must be of {', '.join(known)}; got {unknown[0]!r}")
+
+    def nodes() -> Iterator[ClusterNode]:
+        width, latency_s = links.get("node", (None, 0.0))
+        for node in cluster.nodes:
+            yield replace(node, uplink_bytes_per_s=width, uplink_latency_s=latency_s)
+
+    def switches() -> Iterator[Switch]:
+        for one in cluster.switches:
+            width, latency_s = links.get(one.level, (None, 0.0))
+            yield replace(one, uplink_bytes_per_s=width, uplink_latency_s=latency_s)
+
+    if not links:
+        return pool
+    priced = replace(cluster, nodes=tuple(nodes()), switches=tuple(switches()))
+    return replace(pool, cluster=priced)
+
+
+def _link(text: str) -> tuple[str, tuple[float, float]]:
+    level, _, figures = text.partition("=")
+    bandwidth, _, latency = figures.partition("/")
+    try:
+        bandwidth_bytes_per_s = parse_quantity(bandwidth, BANDWIDTH_BYTES_PER_S)
+        return level, (bandwidth_bytes_per_s, parse_quantity(latency, TIME_S) if latency else 0.0)
+    except ValueError as error:
+        raise UsageError(f"--links {text}: {error}") from error
 
 
 def _pool(flags: JobFlags) -> ServerPool:
@@ -150,7 +188,7 @@ def _text(found: TrainingPlacement, assumed: TrainingAssumptions) -> str:
     fits = "" if found.fits_memory else " (does not fit into memory)"
     figures = [
         (found.level, found.unit),
-        ("quality", f"{found.quality:.3f}"),
+        ("quality", f"{found.quality:.3f} ({found.closeness})"),
         ("all-reduce of 100 MB [ms]", milliseconds(found.all_reduce_s)),
         (f"iteration of {assumed.model} [s]", f"{found.iteration_s:.3f}{fits}"),
         ("fragmentation afterwards", f"{found.fragmentation_fraction:.3f}"),

@@ -62,22 +62,20 @@ def test_other_jobs_may_force_more_servers():
 
 
 def test_light_communication_fills_what_is_in_pieces():
-    found = optimise_placement(
-        racks(8, 4, 8, 4), 8, 8, communication_heavy=False, assumed=ASSUMED, mix={8: 1.0}
-    )
+    found = optimise_placement(racks(8, 4, 8, 4), 8, 8, kind="mixed", assumed=ASSUMED, mix={8: 1.0})
 
     assert found.servers == ("n1", "n3")
     assert found.fragmentation_fraction == 0.0
     assert optimise_placement(racks(8, 4, 8, 4), 8, 8, assumed=ASSUMED).servers == ("n0",)
 
 
-@pytest.mark.parametrize("is_heavy", [True, False])
-def test_servers_near_the_data_are_preferred(is_heavy):
+@pytest.mark.parametrize("kind", ["communication", "mixed"])
+def test_servers_near_the_data_are_preferred(kind):
     found = optimise_placement(
         racks(8, 8, 8, 8),
         8,
         8,
-        communication_heavy=is_heavy,
+        kind=kind,
         data_locality=["n3"],
         assumed=ASSUMED,
     )
@@ -173,7 +171,7 @@ def test_bad_jobs_are_refused(options, message):
 
 def test_data_may_be_below_a_switch():
     found = optimise_placement(
-        racks(8, 8, 8, 8), 16, 8, data_locality=["r1"], communication_heavy=False, assumed=ASSUMED
+        racks(8, 8, 8, 8), 16, 8, data_locality=["r1"], kind="mixed", assumed=ASSUMED
     )
 
     assert found.servers == ("n2", "n3")
@@ -200,3 +198,30 @@ def test_pools_have_nodes_of_the_cluster_once(names, message):
     servers = [FreeGpus(name=name, server=switched(), numbers=(0,)) for name in names]
     with pytest.raises(ValueError, match=message):
         ServerPool(cluster=CLUSTER, servers=tuple(servers))
+
+
+def priced(*, uplink_bytes_per_s: float) -> ServerPool:
+    """Servers n0 to n3 with all GPUs free, two a rack, whose uplinks are narrow."""
+    pool = racks(8, 8, 8, 8)
+    switches = tuple(
+        dataclasses.replace(one, uplink_bytes_per_s=uplink_bytes_per_s, uplink_latency_s=1e-3)
+        if one.level == "rack"
+        else one
+        for one in CLUSTER.switches
+    )
+    return ServerPool(cluster=dataclasses.replace(CLUSTER, switches=switches), servers=pool.servers)
+
+
+def test_jobs_that_compute_are_spread_over_racks_and_pay_their_uplinks():
+    """100 GB/s of cards inside a rack, 25 GB/s between racks, 2 ms a step between them."""
+    pool = priced(uplink_bytes_per_s=25e9)
+    close = optimise_placement(pool, 16, 8, assumed=ASSUMED)
+    spread = optimise_placement(pool, 16, 8, kind="compute", assumed=ASSUMED)
+
+    assert (close.servers, close.closeness) == (("n0", "n1"), "optimal")
+    assert (spread.servers, spread.closeness) == (("n0", "n2"), "good")
+    assert spread.all_reduce_s - close.all_reduce_s == pytest.approx(
+        2 * 2e-3 + 30 * (100e6 / 16) * (1 / 25e9 - 1 / 100e9), rel=0.02
+    )
+    assert spread.quality == pytest.approx(close.all_reduce_s / spread.all_reduce_s)
+    assert spread.iteration_s > close.iteration_s

@@ -96,7 +96,7 @@ def test_place_on_servers_of_a_list(tmp_path, capsys):
     assert found["servers"] == ["n2", "n3"]
     assert (found["level"], found["unit"]) == ("rack", "rack-2")
     assert found["iteration_s"] > 0
-    flags = ("--gpus", "4", "--no-communication-heavy", "--mix", "4:2,8", "--parallelism", "2x2x1")
+    flags = ("--gpus", "4", "--kind", "mixed", "--mix", "4:2,8", "--parallelism", "2x2x1")
     assert main(["place", "--servers-file", str(path), *flags, "--gpu", "h100"]) == 0
     shown = capsys.readouterr().out
     assert "n0      0,1,2,3" in shown
