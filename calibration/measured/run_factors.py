@@ -65,8 +65,8 @@ def fit_runs(runs: Sequence[LoggedRun], topology: Topology) -> FittedRuns:
     Notes
     -----
     ``log(predicted / measured)`` is fitted in the logarithms of the factors, with a prior of
-    `PRIOR` about 1 against steps that are `NOISE` off, beyond which errors count by their size and no
-    longer by their square (soft L1). Runs are left out linearly, about the solution.
+    `PRIOR` about 1 against steps that are `NOISE` off, beyond which errors count by their size and
+    no longer by their square (soft L1). Runs are left out linearly, about the solution.
     """
     logs = np.log([one.run.measured_iteration_s for one in runs])
     plain = _log_times(runs, topology, {})
