@@ -1,5 +1,6 @@
 """A watch over one job: observations come, and each gets a verdict on the plan in force."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
@@ -11,15 +12,18 @@ from agents.decision.plan_document import read_document, write_document
 from agents.judge.placed_plans import placed_on
 from agents.replanning.move_cost import NO_MOVE, MoveCost, reachable_move
 from agents.replanning.observed_world import Observation, ObservedWorld, Taken
-from agents.replanning.other_plans import OtherPlans
+from agents.replanning.other_plans import OtherPlan, OtherPlans
 from agents.replanning.search_triggers import LastSearch, SearchTriggers
-from agents.replanning.stay_or_move import MoveRule, Stakes, weigh
+from agents.replanning.stay_or_move import MoveRule, Stakes, short_time, weigh
 from agents.trainers.plan_checks import domains_in_use
 from des import Topology
 from des.plan.replacement import Replacement
 
 Action = Literal["first", "stay", "move", "rebind", "wait"]
 """A first plan, the same one, another, the same layers on other GPUs; or nothing can run."""
+
+_JUDGE_EVERY_S = 300.0
+"""Time between judgements of other plans, where nothing calls for a search. [s]"""
 
 _NUM_DRAWS = 8
 """Worlds drawn by the spread of measurements before a move."""
@@ -55,15 +59,15 @@ class Watch:
     """Watches a job: keeps the world as it was observed, the plan in force, and other plans.
 
     A plan that cannot run is left at once. GPUs and loads that change re-bind the plan inside its
-    sites first. Plans known are judged at every observation, and searched where `SearchTriggers`
-    say so and before a move; moves are taken by `weigh`.
+    sites first. The plan in force is judged at every observation, other plans that are known every
+    `_JUDGE_EVERY_S`; a search finds more where `SearchTriggers` say so. Moves are taken by `weigh`.
 
     Attributes
     ----------
     replacement
         Cost of a move; None: as assumed, until restarts are measured.
-    lost_s
-        Time that staying has lost since another plan became the better one, at least 0. [s]
+    judged_s
+        Time at which other plans were judged last. [s]
     insides
         GPUs and loads of sites when the plan in force was last bound.
     """
@@ -74,10 +78,13 @@ class Watch:
     triggers: SearchTriggers = field(default_factory=SearchTriggers)
     replacement: Replacement | None = None
     in_force: BoundPlan | None = None
-    lost_s: float = 0.0
     time_s: float = 0.0
+    judged_s: float = 0.0
     searched: LastSearch | None = None
     insides: dict[str, tuple[float, ...]] = field(default_factory=dict)
+    _documents: list[tuple[BoundPlan, dict[str, object]]] = field(
+        default_factory=list, repr=False, compare=False
+    )
 
     def take(self, seen: Observation) -> Taken:
         """Take an observation without a verdict.
@@ -97,14 +104,12 @@ class Watch:
         time_s
             The present, since 1970; a clock that runs backwards stands still. [s]
         """
-        passed_s = max(0.0, time_s - self.time_s) if self.time_s else 0.0
         self.time_s = max(time_s, self.time_s)
-        verdict = self._verdict(passed_s)
+        verdict = self._verdict()
         if verdict.action == "stay" or verdict.plan is None:
             return verdict
-        if self.in_force is not None:
-            self.others.remember(self.in_force)
-        self.in_force, self.lost_s = verdict.plan, 0.0
+        self.others.begin(self.in_force, verdict.plan)
+        self.in_force, self.judged_s = verdict.plan, self.time_s
         self.insides = self.world.insides()
         return verdict
 
@@ -112,30 +117,46 @@ class Watch:
         """Return all that the watch knows as plain values, of which `with_plain` makes it again."""
         return {
             "world": self.world.plain(),
-            "in_force": None if self.in_force is None else write_document(self.in_force),
-            "others": [write_document(one) for one in self.others.plans],
-            "lost_s": self.lost_s,
+            "in_force": None if self.in_force is None else self._document(self.in_force),
+            "others": [
+                [self._document(one.bound), one.lost_s, one.saved_share]
+                for one in self.others.plans
+            ],
             "time_s": self.time_s,
+            "judged_s": self.judged_s,
             "searched": None if self.searched is None else self.searched.plain(),
             "insides": {name: list(own) for name, own in self.insides.items()},
         }
 
+    def _document(self, bound: BoundPlan) -> dict[str, object]:
+        """Document of a plan, made once."""
+        for one, document in self._documents:
+            if one is bound:
+                return document
+        kept = [self.in_force, *(one.bound for one in self.others.plans)]
+        self._documents = [one for one in self._documents if any(one[0] is own for own in kept)]
+        self._documents.append((bound, write_document(bound)))
+        return self._documents[-1][1]
+
     def with_plain(self, content: Mapping[str, Any]) -> "Watch":
         """Return the watch with what `plain` returned."""
         own, searched = content["in_force"], content["searched"]
-        plans = [read_document(one) for one in content["others"]]
+        plans = [
+            OtherPlan(bound=read_document(one), lost_s=lost_s, saved_share=share)
+            for one, lost_s, share in content["others"]
+        ]
         return replace(
             self,
             world=self.world.with_plain(content["world"]),
             others=replace(self.others, plans=plans),
             in_force=None if own is None else read_document(own),
-            lost_s=content["lost_s"],
             time_s=content["time_s"],
+            judged_s=content["judged_s"],
             searched=None if searched is None else LastSearch.of_plain(searched),
             insides={name: tuple(one) for name, one in content["insides"].items()},
         )
 
-    def _verdict(self, passed_s: float) -> Verdict:
+    def _verdict(self) -> Verdict:
         topology, reason = self.world.topology(), "a first plan"
         if topology is None:
             return self._waits("no site is there")
@@ -145,56 +166,56 @@ class Watch:
             except ValueError as error:
                 reason = f"the plan in force cannot run: {error}"
             else:
-                return self._rebinds(present) or self._stays_or_moves(present, passed_s)
+                return self._rebinds(present) or self._stays_or_moves(present)
         return self._forced(topology, reason)
 
-    def _stays_or_moves(self, present: BoundPlan, passed_s: float) -> Verdict:
+    def _stays_or_moves(self, present: BoundPlan) -> Verdict:
         topology = present.topology
         searched = self.triggers.why(self.searched, topology, present.step_s, self.time_s)
-        others = self._search(topology, present) if searched else self.others.known(present)
-        quickest_s = min([one.step_s for one in others], default=present.step_s)
-        lost_s = passed_s * (1.0 - quickest_s / present.step_s)
-        self.lost_s = max(0.0, self.lost_s + lost_s)
-        found = self._weighed(present, others)
-        if found.action == "move" and not searched:
-            searched = "before a move"
-            found = self._weighed(present, self._search(topology, present))
-        return replace(found, searched=searched)
-
-    def _weighed(self, present: BoundPlan, others: Sequence[BoundPlan]) -> Verdict:
-        """Stay, or move to the plan that does the work of the horizon soonest, move included."""
+        since_s = self.time_s - self.judged_s
         stay = Verdict(
             time_s=self.time_s,
             action="stay",
             plan=present,
-            why="no other plan is quicker",
+            why=f"other plans were judged {short_time(since_s)} ago",
             present_s=present.step_s,
+            searched=searched,
         )
-        choices = list(self._choices(present, others))
-        if not choices:
+        if searched:
+            self._search(topology, present)
+        elif since_s < _JUDGE_EVERY_S:
             return stay
-        best, cost = min(choices, key=lambda one: self._horizon_s(present, *one))
-        stakes = Stakes(present_s=present.step_s, step_s=best.step_s, cost=cost, lost_s=self.lost_s)
-        found = weigh(self.rule, stakes)
-        if found.moves:
-            ratios = tuple(self._drawn_ratios(present, best))
-            found = weigh(self.rule, replace(stakes, ratios=ratios))
-        if not found.moves:
-            return replace(stay, why=found.why)
-        return replace(stay, action="move", plan=best, why=found.why, cost=cost)
+        self.judged_s = self.time_s
+        return self._weighed(stay, present, self.others.judge(present, since_s))
 
-    def _choices(
-        self, present: BoundPlan, others: Sequence[BoundPlan]
-    ) -> Iterator[tuple[BoundPlan, MoveCost]]:
-        """Quicker plans that can be reached, with the cost of the move."""
-        for one in others:
-            if one.step_s < present.step_s:
-                cost = reachable_move(present.topology, present, one, self._replacement)
-                if cost is not None:
-                    yield one, cost
+    def _weighed(self, stay: Verdict, present: BoundPlan, others: Sequence[OtherPlan]) -> Verdict:
+        """Stay, or move to the plan that does the work of the horizon soonest, move included."""
+        found = [self._stakes(present, one) for one in others]
+        quicker = [one for one in found if one[1].saved_share > 0.0]
+        if not quicker:
+            return replace(stay, why="no other plan is quicker")
+        quicker.sort(key=lambda one: self._horizon_s(one[1]))
+        for best, stakes in quicker:
+            weighed = weigh(self.rule, stakes)
+            if weighed.moves:
+                ratios = tuple(self._drawn_ratios(present, best))
+                weighed = weigh(self.rule, replace(stakes, ratios=ratios))
+            if weighed.moves and stakes.cost is not None:
+                return replace(stay, action="move", plan=best, why=weighed.why, cost=stakes.cost)
+        return replace(stay, why=weigh(self.rule, quicker[0][1]).why)
 
-    def _horizon_s(self, present: BoundPlan, other: BoundPlan, cost: MoveCost) -> float:
-        return cost.total_s + self.rule.horizon_s * other.step_s / present.step_s
+    def _stakes(self, present: BoundPlan, other: OtherPlan) -> tuple[BoundPlan, Stakes]:
+        best, cost = other.bound, None
+        if best.step_s < present.step_s:
+            cost = reachable_move(present.topology, present, best, self._replacement)
+        return best, Stakes(
+            present_s=present.step_s, step_s=best.step_s, cost=cost, lost_s=other.lost_s
+        )
+
+    def _horizon_s(self, stakes: Stakes) -> float:
+        """Time that the work of the horizon takes under the other plan, the move included."""
+        cost_s = math.inf if stakes.cost is None else stakes.cost.total_s
+        return cost_s - self.rule.horizon_s * stakes.saved_share
 
     def _drawn_ratios(self, present: BoundPlan, best: BoundPlan) -> Iterator[float]:
         """Steps of the best over those of the present plan, on worlds drawn by the spread."""
@@ -232,9 +253,9 @@ class Watch:
         """A plan where none is in force, or the one that is cannot run: first inside its sites."""
         own = self.in_force
         kept = None if own is None else self.others.rebound(own, topology)
-        searched = "" if kept is not None else reason
+        searched = "" if kept is not None else "none in force can run"
         try:
-            best = self._search(topology, None)[0] if kept is None else kept
+            best = self._search(topology, None) if kept is None else kept
         except ValueError as error:
             return self._waits(f"{reason}; {error}")
         cost = None if own is None else reachable_move(topology, own, best, self._replacement)
@@ -252,9 +273,9 @@ class Watch:
             time_s=self.time_s, action="wait", plan=None, why=f"no plan can run: {reason}"
         )
 
-    def _search(self, topology: Topology, present: BoundPlan | None) -> list[BoundPlan]:
+    def _search(self, topology: Topology, present: BoundPlan | None) -> BoundPlan:
         found = self.others.search(topology, present, self.in_force)
-        step_s = found[0].step_s if present is None else present.step_s
+        step_s = found.step_s if present is None else present.step_s
         self.searched = LastSearch.of(self.time_s, step_s, topology)
         return found
 

@@ -12,10 +12,10 @@ from agents.judge.placed_plans import placed_on
 def history():
     """Verdicts, by what happened: the site in use loses GPUs, is lost, and comes back."""
     watching = watch()
-    found = {"first": after(watching, 0), "same": after(watching, 1)}
+    found = {"first": after(watching, 0), "same": after(watching, 6)}
     (own,) = used_sites(found["first"].plan)
-    found["fewer GPUs"] = after(watching, 2, (own, "num_gpus", 4))
-    found["lost"] = after(watching, 3, (own, "is_there", 0))
+    found["fewer GPUs"] = after(watching, 7, (own, "num_gpus", 4))
+    found["lost"] = after(watching, 8, (own, "is_there", 0))
     found["back"] = after(watching, 30, (own, "is_there", 1), (own, "num_gpus", 8))
     return own, found, watching
 
@@ -88,6 +88,20 @@ def test_nothing_can_run_where_no_site_is_there_and_the_watch_goes_on():
 
     assert after(watching, 0, *gone).action == "wait"
     assert after(watching, 1, ("B", "is_there", 1)).action == "first"
+
+
+def test_a_move_waits_until_staying_has_lost_what_it_costs():
+    """Staying loses 60 s a minute times the share saved; the move comes when that is its cost."""
+    watching = watch(restart_s=600.0, patience=1.0)
+    (own,) = used_sites(after(watching, 0).plan)
+    verdicts = [after(watching, 11, (own, "utilisation", 0.5))]
+    while verdicts[-1].action == "stay":
+        verdicts.append(after(watching, 11 + 5 * len(verdicts)))
+    saved = 1.0 - verdicts[-1].plan.step_s / verdicts[-1].present_s
+    lost_s = saved * (verdicts[-1].time_s - verdicts[0].time_s)
+
+    assert verdicts[-1].cost.total_s <= lost_s <= verdicts[-1].cost.total_s + 300.0 * saved
+    assert "waits until staying has lost" in verdicts[-2].why
 
 
 def test_known_and_late_observations_change_nothing():
