@@ -13,6 +13,7 @@ import resource
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -169,7 +170,7 @@ def unpaid(path: np.ndarray, rates: np.ndarray, moves_s: np.ndarray) -> tuple[in
     """Moves that did not pay, and all moves from plans that could run on."""
     at = [*(np.flatnonzero(np.diff(path)) + 1).tolist(), len(path)]
     lost = count = 0
-    for begin, end in zip(at, at[1:], strict=False):
+    for begin, end in pairwise(at):
         old, new = path[begin - 1], path[begin]
         if rates[begin, old] == 0.0:
             continue

@@ -5,11 +5,15 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from strategies import world
 
 from calibration.fit.transport_grid import FittedTransport, TransportGrid
 from calibration.fit.transport_report import delay_figure
+from calibration.measurements.reading import Reading
 from des.plan.transport_law import TransportLaw
 from des.world.packet_transport import PacketTransport
+from scenarios.measuring.course_picture import course_figure
+from scenarios.measuring.courses import LEAST_VALUES, fit_course
 from scenarios.reproduce import (
     blox,
     constants,
@@ -170,7 +174,22 @@ def sets_of_constants():
     return [constants.draw(tuple(constants.fitted_constants()))]
 
 
+def courses():
+    """Values of an hour about their law, and the fewest that a law is fitted to, of one outage."""
+    rng = np.random.default_rng(0)
+    found = []
+    for count in (360, LEAST_VALUES):
+        rates = 1e9 * np.exp(0.2 * rng.standard_normal(count))
+        rates[3] = 0.0 if count == LEAST_VALUES else rates[3]
+        series = tuple((10.0 * at, rate) for at, rate in enumerate(rates.tolist()))
+        shared = {"source_site": "A", "target_site": "B", "series": series}
+        reading = Reading(file="x", format="made", what="bandwidth", value=1e9, **shared)
+        found.append(course_figure(fit_course([reading], world("AB", {"AB": (1e9, 0.01)}))))
+    return found
+
+
 PICTURES = {
+    "scenarios.measuring.course_picture:course_figure": courses,
     "scenarios.reproduce.constants:draw": sets_of_constants,
     "scenarios.reproduce.crosspipe:draw": pipelines,
     "scenarios.reproduce.sailor:draw": errors_of_runs,

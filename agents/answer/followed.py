@@ -4,7 +4,7 @@ from agents.answer.bound_answer import BoundAnswer
 from agents.decision.bound_plan import BoundPlan
 from agents.decision.plan_document import write_document
 from agents.decision.token_prices import price_of
-from agents.replanning.stay_or_move import MoveRule, Stakes, weigh
+from agents.replanning.stay_or_move import MoveRule, Stakes, weigh_move
 
 
 def followed(answer: BoundAnswer, rule: MoveRule) -> tuple[dict[str, object], BoundPlan]:
@@ -24,7 +24,7 @@ def followed(answer: BoundAnswer, rule: MoveRule) -> tuple[dict[str, object], Bo
         return _with_verdict(answer, best.bound, "move", "the objective is not time alone")
     factor = price_of(present.plan, present.workload).factor or 1.0
     stakes = Stakes(present_s=present.step_s * factor, step_s=best.figures.loss_s, cost=change.cost)
-    weighed = weigh(rule, stakes)
+    weighed = weigh_move(rule, stakes)
     if weighed.moves:
         return _with_verdict(answer, best.bound, "move", weighed.why)
     return _with_verdict(answer, present, "stay", weighed.why)

@@ -111,7 +111,7 @@ class OtherPlans:
         return best
 
     def rebound(self, bound: BoundPlan, topology: Topology) -> BoundPlan | None:
-        """Bind a plan anew inside its sites, whose layers stay; None where that cannot run."""
+        """Bind a plan again inside its sites, whose layers stay; None where that cannot run."""
         plan = plan_on_domains(bound.plan, list(bound.topology.index_of), list(topology.index_of))
         if plan is None:
             return None

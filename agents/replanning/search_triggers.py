@@ -1,4 +1,4 @@
-"""Occasions on which plans are searched anew: when an observation moves something that matters."""
+"""Occasions on which plans are searched again: when an observation moves something that matters."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass

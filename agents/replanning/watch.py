@@ -14,7 +14,7 @@ from agents.replanning.move_cost import NO_MOVE, MoveCost, reachable_move
 from agents.replanning.observed_world import Observation, ObservedWorld, Taken
 from agents.replanning.other_plans import OtherPlan, OtherPlans
 from agents.replanning.search_triggers import LastSearch, SearchTriggers
-from agents.replanning.stay_or_move import MoveRule, Stakes, short_time, weigh
+from agents.replanning.stay_or_move import MoveRule, Stakes, short_time, weigh_move
 from agents.trainers.plan_checks import domains_in_use
 from des import Topology
 from des.plan.replacement import Replacement
@@ -60,7 +60,7 @@ class Watch:
 
     A plan that cannot run is left at once. GPUs and loads that change re-bind the plan inside its
     sites first. The plan in force is judged at every observation, other plans that are known every
-    `_JUDGE_EVERY_S`; a search finds more where `SearchTriggers` say so. Moves are taken by `weigh`.
+    `_JUDGE_EVERY_S`; a search finds more where `SearchTriggers` say so. `weigh_move` takes moves.
 
     Attributes
     ----------
@@ -196,13 +196,13 @@ class Watch:
             return replace(stay, why="no other plan is quicker")
         quicker.sort(key=lambda one: self._horizon_s(one[1]))
         for best, stakes in quicker:
-            weighed = weigh(self.rule, stakes)
+            weighed = weigh_move(self.rule, stakes)
             if weighed.moves:
                 ratios = tuple(self._drawn_ratios(present, best))
-                weighed = weigh(self.rule, replace(stakes, ratios=ratios))
+                weighed = weigh_move(self.rule, replace(stakes, ratios=ratios))
             if weighed.moves and stakes.cost is not None:
                 return replace(stay, action="move", plan=best, why=weighed.why, cost=stakes.cost)
-        return replace(stay, why=weigh(self.rule, quicker[0][1]).why)
+        return replace(stay, why=weigh_move(self.rule, quicker[0][1]).why)
 
     def _stakes(self, present: BoundPlan, other: OtherPlan) -> tuple[BoundPlan, Stakes]:
         best, cost = other.bound, None
@@ -226,7 +226,7 @@ class Watch:
             yield placed_on(best, drawn).step_s / placed_on(present, drawn).step_s
 
     def _rebinds(self, present: BoundPlan) -> Verdict | None:
-        """Bind the plan anew where GPUs or loads of its sites have changed, if that pays."""
+        """Bind the plan again where GPUs or loads of its sites have changed, if that pays."""
         now, names = self.world.insides(), list(present.topology.index_of)
         used = {names[site] for site in domains_in_use(present.plan)}
         if all(now.get(one) == self.insides.get(one) for one in used):
@@ -237,7 +237,7 @@ class Watch:
             return None
         cost = reachable_move(present.topology, present, found, self._replacement)
         stakes = Stakes(present_s=present.step_s, step_s=found.step_s, cost=cost)
-        weighed = weigh(self.rule, stakes)
+        weighed = weigh_move(self.rule, stakes)
         if not weighed.moves or cost is None:
             return None
         return Verdict(

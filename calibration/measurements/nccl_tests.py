@@ -18,7 +18,7 @@ _DEVICE = re.compile(
 _START = re.compile(r"# (?:Collective test starting: (\w+)|nThread \d+ nGpus \d+)")
 _ITERATIONS = re.compile(r" iters: (\d+)")
 _LARGEST_DIFFERENCE = 0.02
-"""Of a rate from size and time, which the text rounds to hundredths of GB/s."""
+"""Relative difference of a rate from size and time that rounding leaves."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,7 +144,9 @@ def _of_json(
     rows = [row for one in report.at("results").items() if (row := _json_row(one)) is not None]
     name = devices[0].get("device_info") if devices else None
     iterations = report.get("config", "iterations")
+    program = next(iter(report.at("args").items()), None) if report.get("args") else None
     facts = (
+        *((("test", program.text().rpartition("/")[2]),) if program is not None else ()),
         *((("device", name.text()),) if name is not None else ()),
         *((("iterations", f"{iterations.number():g}"),) if iterations is not None else ()),
     )

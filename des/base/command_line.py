@@ -56,7 +56,7 @@ class Flag:
             return Annotated[Optional[bool], tyro.conf.DisallowNone, shown]  # noqa: UP045 tyro's
         reading: tyro.constructors.PrimitiveConstructorSpec[object] = (
             tyro.constructors.PrimitiveConstructorSpec(
-                nargs=1,
+                nargs="*" if self.takes_words else 1,
                 metavar=self.name.upper() if self.is_positional else self.kind.metavar,
                 instance_from_str=self._read,
                 is_instance=lambda _: True,
@@ -67,12 +67,22 @@ class Flag:
             return Annotated[object, reading, shown, tyro.conf.Positional]
         return Annotated[object, reading, shown]
 
+    @property
+    def takes_words(self) -> bool:
+        """Whether its place has any number of words, such as what a shell makes of ``*.json``."""
+        return self.is_positional and self.kind.is_tuple
+
     def _read(self, texts: Sequence[object]) -> object:
-        text = texts[0]
+        if self.takes_words:
+            each = dataclasses.replace(self.kind, is_tuple=False)
+            return tuple(self._value(text, each) for text in texts) or _ABSENT
+        return self._value(texts[0], self.kind)
+
+    def _value(self, text: object, kind: FieldKind) -> object:
         if not isinstance(text, str):  # an empty list, where a place has no text but others follow
             return _ABSENT
         try:
-            return from_text(text, self.kind)
+            return from_text(text, kind)
         except ValueError as error:
             raise _WrongFlagError(f"argument {self.spelling}: {error}") from error
 

@@ -59,6 +59,7 @@ COMMANDS: tuple[Command, ...] = (
     _row("train", "scenarios.east_west_train", "Train a policy: the scheduler of a world, or TASK"),
     _row("compare", "scenarios.compare", "Compare planners and rules of re-planning"),
     _row("kpi", "scenarios.kpi", "Measure every target, with a verdict on each"),
+    _row("measure", "scenarios.measuring", "Make a world of measurements, or bring one up to date"),
     _row("calibrate", "calibration", "Fit the simulator to ASTRA-sim or to measurements"),
     _row("reproduce", "scenarios.reproduce", "Compare the simulator with published figures"),
     _row("explore", "scenarios.explore", "Explore worlds and plans in a browser", extra="explore"),

@@ -40,6 +40,9 @@ def repeat_command(prog: str, config: "DataclassInstance") -> str:
                 parts.append(name if value else f"--no-{name.removeprefix('--')}")
             elif value is not None:
                 text = ",".join(map(str, value)) if isinstance(value, list) else str(value)
-                is_positional = field.metadata.get("is_positional", False)
-                parts += [shlex.quote(text)] if is_positional else [name, shlex.quote(text)]
+                if not field.metadata.get("is_positional", False):
+                    parts += [name, shlex.quote(text)]
+                else:
+                    words = value if isinstance(value, list) else [text]
+                    parts += [shlex.quote(str(word)) for word in words]
     return " ".join(parts)

@@ -120,7 +120,7 @@ def _command(argv: Sequence[str] | None) -> int:
     if config.dry_run:
         return _replay(config, watch, source)
     assert config.state is not None
-    state = watch_state.read_state(config.state, watch)
+    state = watch_state.read_watch_state(config.state, watch)
     source.known = dict(state.files)
     watching = watcher.Watcher(
         source=source,

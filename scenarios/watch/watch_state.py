@@ -59,7 +59,7 @@ def job_digest(request: PlanRequest) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def write_state(path: Path, state: WatchState) -> None:
+def write_watch_state(path: Path, state: WatchState) -> None:
     """Write a state so that the file has it, or the former one, whatever happens.
 
     Raises
@@ -83,7 +83,7 @@ def write_state(path: Path, state: WatchState) -> None:
         raise ValueError(f"--state {path}: cannot be written: {error.strerror}") from error
 
 
-def read_state(path: Path, watch: Watch) -> WatchState:
+def read_watch_state(path: Path, watch: Watch) -> WatchState:
     """Read a state into a watch that has seen nothing; without a file it stays so.
 
     Raises

@@ -16,7 +16,7 @@ from agents.replanning.watch import Verdict
 from scenarios.launch.command import write_launch
 from scenarios.watch.folder_source import Arrivals
 from scenarios.watch.watch_metrics import WatchMetrics
-from scenarios.watch.watch_state import WatchState, write_state
+from scenarios.watch.watch_state import WatchState, write_watch_state
 
 _HOOK_TIMEOUT_S = 300.0
 _MOST_AHEAD_S = 120.0
@@ -34,7 +34,7 @@ class Source(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Outlets:
-    """What becomes of decisions besides a line each.
+    """Outlets of decisions besides a line each.
 
     Attributes
     ----------
@@ -143,7 +143,7 @@ class Watcher:
             self.state, pending=pending, num_changes=num_changes, files=dict(self.source.known)
         )
         if self.outlets.state is not None:
-            write_state(self.outlets.state, self.state)
+            write_watch_state(self.outlets.state, self.state)
 
     def _carry_out(self, pending: dict[str, str]) -> None:
         """Write launch files, run the hook, and note that it is done."""

@@ -28,7 +28,7 @@ def test_a_first_plan_stays_where_nothing_changes(history):
     assert found["same"].present_s == found["first"].plan.step_s
 
 
-def test_gpus_that_are_lost_bind_the_plan_anew_inside_its_site(history):
+def test_gpus_that_are_lost_bind_the_plan_again_inside_its_site(history):
     own, found, _ = history
     verdict = found["fewer GPUs"]
 

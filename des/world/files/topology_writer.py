@@ -26,11 +26,17 @@ from des.world.transport import PLAIN, Transport
 
 
 def write_topology(
-    path: str | Path, topology: Topology, *, comment: str = "", makes_folder: bool = False
+    path: str | Path,
+    topology: Topology,
+    *,
+    comment: str = "",
+    makes_folder: bool = False,
+    trace: str | None = None,
 ) -> None:
     """Write a world to a ``.yaml`` or ``.yml`` file, whole or not at all.
 
-    ``makes_folder``: with the folder that the file lies in, if there is none.
+    ``makes_folder``: with the folder that the file lies in, if there is none. ``trace``: see
+    `to_yaml`.
 
     Raises
     ------
@@ -42,26 +48,37 @@ def write_topology(
     path = Path(path)
     if path.suffix.lower() not in (".yaml", ".yml"):
         raise ValueError(f"{path}: a topology must be written to a file ending in .yaml or .yml")
-    content = to_yaml(topology, comment=comment).encode()
+    content = to_yaml(topology, comment=comment, trace=trace).encode()
     if makes_folder and not path.parent.exists():
         path.parent.mkdir(parents=True)
     write_atomically(path, content)
 
 
-def to_yaml(topology: Topology, *, comment: str = "") -> str:
+def to_yaml(topology: Topology, *, comment: str = "", trace: str | None = None) -> str:
     """Write a world in the YAML form, after the lines of a comment.
+
+    ``trace`` is a table beside the file that links replay, in place of the law of the world.
 
     Raises
     ------
     ValueError
         If the world holds what a file does not, such as a movement under way.
     """
-    # A link on one line, as people write them; the width is where lines break after the next key.
-    body = yaml.safe_dump(
-        _entry_of(topology), sort_keys=False, default_flow_style=None, allow_unicode=True, width=85
-    )
+    content = _entry_of(topology)
+    body = _dumped(content)
     _require_equal(from_yaml(body), topology)
+    if trace is not None:
+        law = {"kind": "replay", "file": trace, "holds_last": True}
+        body = _dumped(content | {"dynamics": law})
     return "".join(f"# {line}".rstrip() + "\n" for line in comment.splitlines()) + body
+
+
+def _dumped(content: dict[str, object]) -> str:
+    """YAML with a link on one line, as people write them; the width is where lines break then."""
+    text: str = yaml.safe_dump(
+        content, sort_keys=False, default_flow_style=None, allow_unicode=True, width=85
+    )
+    return text
 
 
 def topology_entry(topology: Topology) -> dict[str, object]:

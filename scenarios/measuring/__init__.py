@@ -1,0 +1,1 @@
+"""World of files of measurements: figures that they set, and those that stay assumed."""

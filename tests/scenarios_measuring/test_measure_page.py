@@ -1,0 +1,39 @@
+"""Page of measurements: its commands, one after the other, on files of two sites."""
+
+import contextlib
+import io
+import re
+import shlex
+import shutil
+from pathlib import Path
+
+from scenarios.entry.command import command_named
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "docs" / "measure.md").read_text("utf-8")
+SAMPLES = ROOT / "tests" / "calibration_measurements" / "samples"
+SITES = "Frankfurt: ['10.1.0.0/16', 'fra-*']\nParis: ['10.2.0.0/16', 'par-*']\n"
+
+
+def run(line):
+    """Run a command and return what it printed."""
+    name, *argv = shlex.split(line)[1:]
+    shown = io.StringIO()
+    with contextlib.redirect_stdout(shown):
+        assert command_named(name).run(argv) == 0
+    return shown.getvalue()
+
+
+def test_commands_of_the_page_go_from_files_to_a_plan(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("measured").mkdir()
+    for name in ("iperf3_3.12_bidir.json", "mtr_0.95.json", "nccl_2.18.json", "prometheus.json"):
+        shutil.copy(SAMPLES / name, "measured")
+    Path("sites.yaml").write_text(SITES, encoding="utf-8")
+    (block,) = re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)
+    made, decided, replayed = map(run, block.splitlines())
+
+    assert "written: now.yaml" in made
+    assert "Answer: single domain" in decided
+    assert "replay: 2 links at" in replayed
+    assert "file: now_course.csv" in Path("now.yaml").read_text("utf-8")
