@@ -187,6 +187,7 @@ def main() -> None:
     parser.add_argument("--hours", type=float, default=24.0)
     parser.add_argument("--sites", type=int, default=10)
     parser.add_argument("--trainer", default="megatron")
+    parser.add_argument("--lines", action="store_true", help="print each change of plan")
     parser.add_argument("--law", default="markov_slow", choices=list(DYNAMICS))
     parser.add_argument("--patience", type=float, default=0.5)
     parser.add_argument("--smoothing", type=float, default=300.0)
@@ -212,6 +213,9 @@ def _day_text(given: argparse.Namespace, seed: int) -> str:
     best = clairvoyant_path(rates, moves_s)
     work, most = work_of(path, rates, moves_s).sum(), work_of(best, rates, moves_s).sum()
     lost, count = unpaid(path, rates, moves_s)
+    for one in found.verdicts if given.lines else ():
+        if one.action != "stay":
+            print(f"{one.time_s / HOUR_S:.2f} h {one.action}: {one.why} {one.searched}", flush=True)
     first_s, *later_s = found.decision_s
     searches = sum(bool(one.searched) for one in found.verdicts)
     return (

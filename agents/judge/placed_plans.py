@@ -22,6 +22,5 @@ def placed_on(bound: BoundPlan, topology: Topology) -> BoundPlan:
     if plan is None:
         gone = [old[site] for site in domains_in_use(bound.plan) if old[site] not in new]
         raise ValueError(f"plan: needs {', '.join(gone)}, which the world does not have now")
-    moved = replace(bound, topology=topology, plan=plan)
-    step_s, _ = mean_step(topology, moved.workload, plan, moved.corrections)
-    return replace(moved, step_s=step_s)
+    step_s, _ = mean_step(topology, bound.workload, plan, bound.corrections)
+    return replace(bound, topology=topology, plan=plan, step_s=step_s)

@@ -75,7 +75,7 @@ class Observation:
 
 @dataclass(kw_only=True)
 class ObservedWorld:
-    """What is known of a world: its file, and on top of it all that was observed since.
+    """A world as it is known: its file, and on top of it all that was observed since.
 
     Figures of links are smoothed, see `FigureEstimate`; of everything else the latest counts.
 

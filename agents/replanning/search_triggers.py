@@ -41,7 +41,7 @@ def _rates(topology: Topology) -> Iterator[tuple[str, float]]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchTriggers:
-    """When to search: the plan in force has become slower, or something else quicker.
+    """Rule by which to search: the plan in force is slower, or something else quicker.
 
     Attributes
     ----------

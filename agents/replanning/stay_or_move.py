@@ -39,7 +39,7 @@ class MoveRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stakes:
-    """What a move would save, and what it costs.
+    """Gain and cost of a move.
 
     Attributes
     ----------

@@ -31,7 +31,7 @@ _NUM_DRAWS = 8
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """What to do after an observation, and why.
+    """Decision after an observation, and why.
 
     Attributes
     ----------
