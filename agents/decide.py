@@ -31,11 +31,13 @@ from des.base.lazy import lazy_imports
 from des.base.strict_json import parse_json
 
 with lazy_imports(__name__):
-    from agents.answer import bound_answer, bound_reading, reading
+    from agents.answer import bound_answer, bound_reading, followed, reading
+    from agents.decision.bound_plan import BoundPlan
     from agents.decision.training_job import TrainingJob
     from agents.hi_ppo import bound_proposals, decision_report
     from agents.search import objective as search_objective
     from agents.search import search
+    from agents.search.bound_search import BoundFound
     from agents.search.objective import PlanObjective
     from des import Topology
 
@@ -54,7 +56,7 @@ examples:
   python -m agents.decide --network now.yaml --last plan.json --loads West=0.5/0.1/3
       half of West has been taken by others
   python -m agents.decide --network now.yaml --stream < situations.jsonl
-      an answer a line for each line such as {{"loads": "West=0.5"}}
+      an answer a line for each line such as {{"loads": "West=0.5"}}: stay, or a move that pays
 
 exit codes: 0 decided; 2 bad input, or no plan fits;
   {EXIT_CODES}
@@ -128,35 +130,44 @@ def _answered(
     watch: Callable[[bound_answer.BoundAnswer], None] | None = None,
 ) -> str:
     """The page or the JSON of one question; warnings go to standard error."""
-    indent = None if config.stream else 2
     if config.is_by_policies_alone:
-        return _by_policies(config, given, trained, indent)
+        return _by_policies(config, given, trained, 2)
     found = _bound_answer(config, given, trained)
     if watch is not None:
         watch(found)
-    is_json = config.json or config.stream
-    return f"{_json(found.as_dict(), indent) if is_json else found}\n"
+    return f"{_json(found.as_dict(), 2) if config.json else found}\n"
 
 
 def _bound_answer(
-    config: Config, given: frozenset[str], trained: Trained
+    config: Config,
+    given: frozenset[str],
+    trained: Trained,
+    last: BoundPlan | None = None,
 ) -> bound_answer.BoundAnswer:
+    """Answer a question; ``last`` is in force where the flags do not say what is."""
     asked = bound_reading.bound_question_of(config, given)
     sketch = trained.sketch  # read before the search: what is wrong with a file is said at once
     propose = None
     if sketch is not None:  # loads the policies
-        propose = partial(bound_proposals.search_proposed, asked.request, sketch, asked.objective)
+        propose = partial(_proposed, asked, sketch)
+    is_assumed = config.stream and given.isdisjoint(("restart_s", "restart_only"))
     return bound_answer.answer_bound(
         asked.request,
         asked.objective,
-        in_force=asked.in_force,
-        replacement=asked.replacement,
+        in_force=asked.in_force or last,
+        replacement=None if is_assumed else asked.replacement,
         is_alone=config.stream,
         notes=(*asked.notes, *trained.outside(asked.request.topology, asked.request.job)),
         terms=asked.terms,
         searches=config.deciders != "hi_ppo",
-        propose=None if propose is None else partial(propose, in_force=asked.in_force),
+        propose=propose,
     )
+
+
+def _proposed(
+    asked: bound_reading.BoundQuestion, sketch: bound_proposals.Sketch, present: BoundPlan | None
+) -> BoundFound:
+    return bound_proposals.search_proposed(asked.request, sketch, asked.objective, in_force=present)
 
 
 def _by_policies(
@@ -186,14 +197,22 @@ def _json(content: dict[str, object], indent: int | None) -> str:
 
 
 def _stream(config: Config, given: frozenset[str], trained: Trained) -> int:
-    """Answer a line for each line of standard input; a line that is wrong gets an error."""
-    code = 0
+    """Answer a line for each line of standard input; a line that is wrong gets an error.
+
+    The plan of a line stays in force until one pays that is better, see `followed`.
+    """
+    code, last = 0, None
     for number, line in enumerate(sys.stdin, start=1):
         if not line.strip():
             continue
         try:
-            changed = _changed(config, line, f"line {number}")
-            answer = _answered(changed[0], given | changed[1], trained)
+            changed, names = _changed(config, line, f"line {number}")
+            if changed.is_by_policies_alone:
+                answer = _by_policies(changed, given | names, trained, None)
+            else:
+                found = _bound_answer(changed, given | names, trained, last)
+                document, last = followed.followed(found, reading.rule_of(changed))
+                answer = _json(document, None) + "\n"
         except ValueError as error:
             answer, code = _json({"line": number, "error": str(error)}, None) + "\n", BAD_INPUT
         sys.stdout.write(answer)
@@ -209,7 +228,8 @@ def _changed(config: Config, line: str, source: str) -> tuple[Config, frozenset[
     fixed = {"stream", "json", "out", "deciders", "checkpoint", "local_checkpoint", "across_only"}
     if refused := sorted(fixed & set(content)):
         raise UsageError(f"{source}: {refused[0]} must be given on the command line, not in a line")
-    return from_dict(Config, to_dict(config) | content, source=source), frozenset(content)
+    changed = from_dict(type(config), to_dict(config) | content, source=source)
+    return changed, frozenset(content)
 
 
 if __name__ == "__main__":

@@ -12,14 +12,14 @@ from agents.answer.sureness_page import sureness_dict
 from agents.answer.whole_run import whole_run
 from agents.decision.bound_plan import BoundPlan
 from agents.decision.plan_document import write_document
-from agents.judge.step_times import mean_step
+from agents.judge.placed_plans import placed_on
+from agents.replanning.move_cost import reachable_move
 from agents.search.bound_rows import BoundRow
 from agents.search.bound_search import BoundFound, best_of_kinds, proven_bound_s, search_bound
 from agents.search.objective import PlanObjective
 from agents.search.search import PlanRequest
 from agents.search.shared_parts import SharedParts
 from agents.trainers.table import TRAINERS
-from des import migration_s, moved_bytes
 from des.plan.replacement import Replacement
 
 _UNLESS_GIVEN = Replacement()
@@ -53,7 +53,7 @@ class BoundAnswer(BoundFacts):
             answer["change"] = {
                 "present_s": self.change.present_s,
                 "num_bytes": self.change.num_bytes,
-                "change_s": self.change.change_s,
+                "change_s": None if self.change.cost is None else self.change.change_s,
                 "misfit": self.change.misfit,
             }
         if self.sureness is not None:
@@ -76,17 +76,21 @@ def answer_bound(
     objective: PlanObjective,
     *,
     in_force: BoundPlan | None = None,
-    replacement: Replacement = _UNLESS_GIVEN,
+    replacement: Replacement | None = _UNLESS_GIVEN,
     is_alone: bool = False,
     notes: Sequence[str] = (),
     terms: RunTerms | None = None,
     searches: bool = True,
-    propose: Callable[[], BoundFound] | None = None,
+    propose: Callable[[BoundPlan | None], BoundFound] | None = None,
 ) -> BoundAnswer:
     """Answer with the best bound plan.
 
     Parameters
     ----------
+    in_force
+        Plan of the job, maybe on a world of other domains.
+    replacement
+        None: see `agents.replanning.move_cost.assumed_restart_s`.
     is_alone
         Leaves out other trainers, and the answers where something is otherwise.
     terms
@@ -94,7 +98,7 @@ def answer_bound(
     searches
         Whether to search; without it the policies are all there is, and nothing is searched again.
     propose
-        Finds what the policies of Hi-PPO propose, see
+        Finds what the policies of Hi-PPO propose, given the plan in force if it can run, see
         `agents.hi_ppo.bound_proposals.search_proposed`; with a search, nothing where they find no
         plan, and a note says why. None: the search decides alone.
 
@@ -107,16 +111,21 @@ def answer_bound(
     """
     found: dict[Decider, BoundFound] = {}
     shared = SharedParts()
+    present, misfit = (None, "") if in_force is None else _placed(request, in_force)
     if searches:
-        found["search"] = search_bound(request, objective, in_force=in_force, shared=shared)
+        found["search"] = search_bound(request, objective, in_force=present, shared=shared)
     if propose is not None:
         try:
-            found["hi_ppo"] = propose()
+            found["hi_ppo"] = propose(present)
         except ValueError as error:
             if not searches:
                 raise
             notes = (*notes, f"Hi-PPO decides nothing here: {error}")
     rows = best_of_kinds(objective, [row for one in found.values() for row in one.rows])
+    change = None
+    if in_force is not None:
+        cost = reachable_move(request.topology, in_force, rows[0].bound, replacement)
+        change = BoundChange(in_force=in_force, present=present, cost=cost, misfit=misfit)
     first = next(iter(found.values()))
     return BoundAnswer(
         request=request,
@@ -125,7 +134,7 @@ def answer_bound(
         others=() if is_alone else tuple(_others(request, objective, shared)),
         num_judged=sum(one.num_judged for one in found.values()),
         bound_s=proven_bound_s(request, shared),
-        change=None if in_force is None else _change(request, rows[0], in_force, replacement),
+        change=change,
         notes=tuple(notes),
         conditional=tuple(
             row for row in first.conditional if row.figures.step_s < rows[0].figures.loss_s
@@ -157,46 +166,10 @@ def _others(
     return found
 
 
-def _change(
-    request: PlanRequest, answer: BoundRow, in_force: BoundPlan, replacement: Replacement
-) -> BoundChange:
-    """Cost of leaving a plan, whose step is simulated on the network as it is.
-
-    Raises
-    ------
-    UnreachableError
-        If a layer has to go where no links lead.
-    """
-    topology, best = request.topology, answer.bound
-    old, new = (replace(one.plan, parallelism=(), shares=()) for one in (in_force, best))
-    present_s, misfit = _present(request, in_force)
-    is_same = (in_force.workload, in_force.plan) == (best.workload, best.plan)
-    num_bytes, change_s = 0.0, 0.0 if is_same else replacement.restart_s
-    if old != new and replacement.pays_bytes:
-        num_bytes = sum(moved_bytes(best.workload, old, new).values())
-        change_s = migration_s(
-            topology,
-            best.workload,
-            old,
-            new,
-            restart_s=replacement.restart_s,
-            corrections=request.corrections,
-        )
-    return BoundChange(
-        in_force=in_force,
-        present_s=present_s,
-        num_bytes=num_bytes,
-        change_s=change_s,
-        misfit=misfit,
-    )
-
-
-def _present(request: PlanRequest, in_force: BoundPlan) -> tuple[float | None, str]:
-    """Time of a step of the plan in force on the network as it is, or why it cannot run there."""
-    topology, corrections = request.topology, request.corrections
+def _placed(request: PlanRequest, in_force: BoundPlan) -> tuple[BoundPlan | None, str]:
+    """The plan in force on the network as it is, or why it cannot run there."""
     try:
-        now = replace(in_force, topology=topology, corrections=corrections)
-        return mean_step(topology, now.workload, now.plan, corrections)[0], ""
+        return placed_on(replace(in_force, corrections=request.corrections), request.topology), ""
     except ValueError as error:
         return None, str(error)
 

@@ -1,5 +1,6 @@
 """Facts of an answer with a bound plan, which its page and its document show."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
@@ -7,6 +8,7 @@ from typing import Literal
 from agents.answer.sureness import Sureness
 from agents.answer.whole_run import WholeRun
 from agents.decision.bound_plan import BoundPlan
+from agents.replanning.move_cost import MoveCost
 from agents.search.bound_rows import BoundRow
 from agents.search.objective import PlanObjective
 from agents.search.search import PlanRequest
@@ -30,20 +32,32 @@ class BoundChange:
 
     Attributes
     ----------
-    present_s
-        Time of a step of the plan in force on the network as it is; None where it cannot run, and
-        ``misfit`` says why. [s]
-    num_bytes
-        Model state that the sites of the answer lack. [bytes]
-    change_s
-        For which the training stands still; 0 where the plan stays. [s]
+    present
+        The plan in force on the network as it is; None where it cannot run, and ``misfit`` says
+        why.
+    cost
+        Cost of the change; None where a layer would have to go where no links lead.
     """
 
     in_force: BoundPlan
-    present_s: float | None
-    num_bytes: float
-    change_s: float
+    present: BoundPlan | None
+    cost: MoveCost | None
     misfit: str = ""
+
+    @property
+    def present_s(self) -> float | None:
+        """Time of a step of the plan in force on the network as it is. [s]"""
+        return None if self.present is None else self.present.step_s
+
+    @property
+    def num_bytes(self) -> float:
+        """Model state that the sites of the answer lack. [bytes]"""
+        return 0.0 if self.cost is None else self.cost.num_bytes
+
+    @property
+    def change_s(self) -> float:
+        """Time for which the training stands still; 0 where the plan stays. [s]"""
+        return math.inf if self.cost is None else self.cost.total_s
 
 
 @dataclass(frozen=True, kw_only=True)

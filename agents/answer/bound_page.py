@@ -198,6 +198,8 @@ def _change(answer: BoundFacts) -> Section:
     lines = [present or f"it cannot run: {change.misfit}"]
     if change.change_s == 0.0:
         return Section(title=title, lines=(*lines, "it is the answer and stays"))
+    if change.cost is None:
+        return Section(title=title, lines=(*lines, "no links lead to where layers would go"))
     lines.append(
         f"change: {gigabytes(change.num_bytes)} GB that the new sites lack and a restart, "
         f"{duration(change.change_s)}"

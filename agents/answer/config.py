@@ -102,6 +102,9 @@ class Config(LayerFlags, NetworkFlag):
     stream: bool = option(
         False, "read situations from standard input, JSON of flags a line; answer JSON a line"
     )
+    horizon: str = option(
+        "24h", "with --stream: time in which a move must have paid for itself, such as 90min or 2d"
+    )
     out: Path | None = option(None, "file to write; none: standard output")
 
     @property

@@ -9,11 +9,12 @@ from agents.decision.job_files import read_job
 from agents.decision.plan_space import SPACE_MICROBATCH_SIZES
 from agents.decision.situation import Preference, Situation
 from agents.decision.training_job import TrainingJob
+from agents.replanning.stay_or_move import MoveRule
 from agents.search.objective import PlanObjective
 from des import Plan, Topology
 from des.base.checks import MOST_ITEMS, require_count, require_positive
 from des.base.command import UsageError
-from des.base.quantities import parse_tokens
+from des.base.quantities import DURATION_S, parse_quantity, parse_tokens
 from des.base.speaking import SPEAKER
 from des.job.precision import precision_named
 from des.plan.plan_texts import parse_pipelines
@@ -52,6 +53,15 @@ def objective_of(config: Config) -> PlanObjective:
         return PlanObjective.parse(config.objective, config.at_most)
     except ValueError as error:
         raise UsageError(f"{PROG}: {error}") from error
+
+
+def rule_of(config: Config) -> MoveRule:
+    """Rule by which a plan in force is left: as soon as the horizon pays for it."""
+    try:
+        horizon_s = parse_quantity(config.horizon, DURATION_S)
+        return MoveRule(horizon_s=horizon_s, patience=0.0)
+    except ValueError as error:
+        raise UsageError(f"{PROG}: --horizon {error}") from error
 
 
 def situation_of(config: Config, given: Set[str] = frozenset()) -> Situation:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from agents.answer.figures import duration, figure, gigabytes
 from agents.answer.run_terms import RunTerms
 from agents.answer.sections import Section
+from agents.replanning.move_cost import checkpoint_bytes
 from agents.search.bound_rows import BoundRow
-from des.job.transformer import OPTIMISER_BYTES, WEIGHT_BYTES
 from des.views.prices import SECONDS_PER_HOUR
 
 
@@ -72,7 +72,6 @@ def whole_run(row: BoundRow, terms: RunTerms) -> WholeRun:
             f"which interruptions of {num_gpus} GPUs lose all the time; got {terms.checkpoint_s:g}"
         )
     total_s = training_s / (1.0 - share_lost)
-    parameters = workload.sums_before.num_parameters[-1]
     gpu_usd = _gpu_usd_per_s(row) * (total_s - training_s)
     return WholeRun(
         terms=terms,
@@ -82,7 +81,7 @@ def whole_run(row: BoundRow, terms: RunTerms) -> WholeRun:
         lost_s=total_s - training_s,
         usd=None if figures.usd is None else num_steps * figures.usd + gpu_usd,
         wan_bytes=num_steps * figures.wan_bytes,
-        checkpoint_bytes=parameters * float(WEIGHT_BYTES + OPTIMISER_BYTES),
+        checkpoint_bytes=checkpoint_bytes(workload),
         num_checkpoints=math.floor(training_s / terms.checkpoint_s) + 1,
     )
 

@@ -5,10 +5,11 @@ from dataclasses import replace
 from itertools import pairwise
 
 from agents.decision.occupied import occupied
+from agents.decision.other_domains import plan_on_domains
 from agents.decision.situation import Situation
 from agents.hi_ppo.local.case import DomainCase
 from agents.hi_ppo.local.decide import LocalDecision
-from des import InfeasiblePlacementError, Placement, Plan, check_memory
+from des import InfeasiblePlacementError, Plan, check_memory
 
 
 def require_valid(situation: Situation, plan: Plan) -> None:
@@ -45,19 +46,8 @@ def require_free(case: DomainCase, decision: LocalDecision) -> None:
 
 
 def plan_of_other_domains(plan: Plan, old: Sequence[str], new: Sequence[str]) -> Plan | None:
-    """Return the same plan where domains have other numbers; None if it used one that is gone.
-
-    Examples
-    --------
-    >>> plan = Plan(placement=Placement.parse("2*3,0*1"))
-    >>> str(plan_of_other_domains(plan, ["East", "West", "North"], ["North", "East"]).placement)
-    '0*3,1*1'
-    >>> plan_of_other_domains(plan, ["East", "West", "North"], ["West", "East"]) is None
-    True
-    """
-    number = {name: index for index, name in enumerate(new)}
-    names = [old[domain] for domain in plan.placement.domain_of_layer]
-    if any(name not in number for name in names) or plan.replicas:
+    """`plan_on_domains` of a single pipeline without its degrees; None for replicas."""
+    if plan.replicas:
         return None
-    placement = Placement(domain_of_layer=tuple(number[name] for name in names))
-    return replace(plan, placement=placement, parallelism=())
+    bare = replace(plan.placement, stage_layers=())
+    return plan_on_domains(replace(plan, placement=bare, parallelism=()), old, new)

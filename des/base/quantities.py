@@ -50,6 +50,11 @@ TIME_S = Units(
     },
 )
 
+DURATION_S = Units(
+    description="a duration such as '24h' (s, min, h or d)",
+    worth={"s": Decimal(1), "min": Decimal(60), "h": Decimal(3600), "d": Decimal(86400)},
+)
+
 SIZE_BYTES = Units(
     description="a size such as '80GB' or '80GiB' (K, M, G, T or P)",
     worth=_prefixed({"B": _BYTE})

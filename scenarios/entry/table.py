@@ -54,6 +54,7 @@ def _row(name: str, module: str, about: str, extra: str = "") -> Command:
 COMMANDS: tuple[Command, ...] = (
     _row("simulate", "scenarios.simulate", "Simulate one training iteration of a plan"),
     _row("decide", "scenarios.decide", "Decide where to place what, and when to change a plan"),
+    _row("watch", "scenarios.watch", "Watch a training: stay with a plan, or move when it pays"),
     _row("launch", "scenarios.launch", "Write what a trainer takes to run a plan"),
     _row("train", "scenarios.east_west_train", "Train a policy: the scheduler of a world, or TASK"),
     _row("compare", "scenarios.compare", "Compare planners and rules of re-planning"),

@@ -3,6 +3,7 @@
 import io
 import json
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 from bound_cases import site, sites
@@ -13,6 +14,7 @@ from agents.decision.plan_document import read_document
 from des import simulate
 from des.world.files.topology_writer import to_yaml
 from des.world.kernel_figures import FITTED_KERNELS
+from scenarios.run.decide_command import main as decide_with_report
 
 JOB = ("--model", "llama2_7b", "--microbatches", "8")
 
@@ -126,6 +128,38 @@ def test_a_stream_answers_each_line_and_continues_after_a_wrong_one(network, cap
     assert plain["answer"]["other_trainers"] == []
     assert (ideal["line"], "--explain must be given with" in ideal["error"]) == (2, True)
     assert "--last must be a plan document" in text["error"]
+
+
+def test_a_stream_keeps_its_answer_until_a_move_pays(network, capsys, monkeypatch):
+    """As `eastwest decide`: a site half loaded is left in a day, not in a minute, and for ever."""
+    actions = {}
+    lines = ["{}", '{"loads": "SITE=0.5"}', "{}"]
+    for horizon in ("1d", "1min"):
+        monkeypatch.setattr("sys.stdin", io.StringIO("{}"))
+        assert decide_with_report([*network, "--stream"]) == 0
+        (first,) = map(json.loads, capsys.readouterr().out.splitlines())
+        text = "\n".join(lines).replace("SITE", first["sites"][0]["name"])
+        monkeypatch.setattr("sys.stdin", io.StringIO(text))
+        assert decide_with_report([*network, "--stream", "--horizon", horizon]) == 0
+        found = list(map(json.loads, capsys.readouterr().out.splitlines()))
+        actions[horizon] = [one["answer"]["verdict"]["action"] for one in found]
+        for before, one in pairwise(found):
+            if one["answer"]["verdict"]["action"] == "stay":
+                assert one["plan"] == before["plan"]
+
+    assert actions == {"1d": ["first", "move", "stay"], "1min": ["first", "stay", "stay"]}
+
+
+def test_a_site_that_is_gone_in_a_line_is_left(network, tmp_path, capsys, monkeypatch):
+    alone = tmp_path / "alone.yaml"
+    alone.write_text(to_yaml(sites(site("B", 8))), encoding="utf-8")
+    lines = ['{"loads": "B=0.5"}', json.dumps({"network": str(alone)})]
+    monkeypatch.setattr("sys.stdin", io.StringIO("\n".join(lines)))
+
+    assert main([*network, "--stream"]) == 0
+    verdict = json.loads(capsys.readouterr().out.splitlines()[1])["answer"]["verdict"]
+    assert verdict["action"] == "move"
+    assert "needs A, which the world does not have now" in verdict["why"]
 
 
 def test_a_size_that_a_job_names_and_what_tokens_are_rounded_to_are_said(asked, capsys, network):

@@ -1,0 +1,239 @@
+"""Watch a training: measurements come in, and the plan in force stays or is left.
+
+Reads files that are dropped into a folder (iperf3, ping, mtr, Prometheus, or lines of JSON), or
+asks Prometheus, and decides after each round: stay, or move to a plan that pays for the move.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from agents.answer.config import Config as Question
+from agents.trainers.table import DEFAULT_TRAINER, TRAINERS
+from calibration.measurements.sites import Sites, read_sites
+from des.base.atomic_write import write_atomically
+from des.base.command import EXIT_CODES, UsageError, exit_code_of
+from des.base.flags import option, parse_given, required
+from des.base.lazy import lazy_imports
+from des.base.quantities import DURATION_S, parse_quantity
+from des.base.speaking import SPEAKER
+from des.worlds.world_flags import LayerFlags, NetworkFlag
+from scenarios.launch.command import HOSTS_HELP
+
+with lazy_imports(__name__):
+    from agents.answer import bound_reading
+    from agents.replanning import observed_world, other_plans, stay_or_move
+    from agents.replanning import watch as watches
+    from des.figures import paper
+    from scenarios.k8s import http_server
+    from scenarios.launch import launch_files
+    from scenarios.watch import folder_source, replay, url_source, watch_state, watcher
+
+PROG = "python -m scenarios.watch"
+_EPILOG = f"""\\
+examples:
+  {PROG} --network world.yaml --job job.json --state state.json --from measured
+      files that appear in the folder measured, looked for every minute
+  {PROG} --network world.yaml --state state.json --from measured --once
+      one round, such as from cron: the state keeps what it has seen
+  {PROG} --network world.yaml --state state.json --launch launches --on-decision ./restart.sh \\\\
+      --from 'http://prometheus:9090/api/v1/query_range?query=link_bandwidth_bits_per_second'
+      a launch folder and a command after each change of plan
+  {PROG} --network world.yaml --from day --dry-run --picture day.png
+      what would have been decided over a recorded day
+
+a line of a .jsonl file in the folder:
+  {{{{"time": 1700000000, "link": "East->West", "bandwidth": "4.2Gbps", "latency": "31ms"}}}}
+  {{{{"time": "2026-11-29T15:00:00Z", "site": "East", "up": true, "gpus": 7, "utilisation": 0.5}}}}
+  {{{{"time": 1700000000, "restart": "95s"}}}}
+commands get EASTWEST_ACTION, EASTWEST_WHY and EASTWEST_LAUNCH, and the plan on standard input
+
+exit codes: 0 ended by --once, --dry-run or SIGTERM; 2 bad input, or the state is of another job;
+  {EXIT_CODES}
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config(LayerFlags, NetworkFlag):
+    """Settings of a watch; the fields are the flags."""
+
+    network: str = required("world as it is thought to be: YAML or JSON, or a name", is_file=True)
+    job: str | None = option(
+        None, "job file, or an example's name; none: the flags of the model", is_file=True
+    )
+    microbatches: int = option(32, "sequences of an iteration, without --job")
+    from_: str = required("folder that measurements are dropped into, or address of query_range")
+    sites: Path | None = option(
+        None, "hosts of sites: YAML such as 'East: [10.1.0.0/16, east-*]'", is_file=True
+    )
+    state: Path | None = option(None, "file of what the watch knows; made if it is not there")
+    trainer: str = option(DEFAULT_TRAINER, f"one of {', '.join(TRAINERS)}")
+    last: str | None = option(None, "plan in force when the watch begins, of decide --json")
+    every: str = option("60s", "time between rounds")
+    horizon: str = option("24h", "time for which measured figures are thought to last")
+    confidence: float = option(0.9, "chance, by the spread of measurements, that a move pays")
+    patience: float = option(0.5, "share of a move's cost that staying loses before it is made")
+    smoothing: str = option("5min", "age at which a measurement of a link counts 1/e")
+    restart: str | None = option(
+        None, "time of a restart with its checkpoint", default_text="assumed, until measured"
+    )
+    stale: str = option("15min", "age beyond which a link's measurements are called stale")
+    once: bool = option(False, "end after one round")
+    dry_run: bool = option(False, "replay what the folder holds by its times, and change nothing")
+    picture: Path | None = option(None, "with --dry-run: picture to write, .png, .pdf or .svg")
+    launch: Path | None = option(None, "folder that gets a launch folder for each change")
+    hosts: Path | None = option(None, f"with --launch: {HOSTS_HELP}", is_file=True)
+    on_decision: str | None = option(None, "command to run after each change of plan")
+    listen: str | None = option(None, "address for /metrics, such as 127.0.0.1:9105")
+
+    def __post_init__(self) -> None:
+        if self.state is None and not self.dry_run:
+            raise UsageError(f"{PROG}: --state must be given without --dry-run, got none")
+        if self.picture is not None and not self.dry_run:
+            raise UsageError(f"{PROG}: --picture must be given with --dry-run, got it alone")
+        if self.picture is not None:
+            paper.require_formats("--picture", (self.picture.suffix.removeprefix("."),))
+        if self.launch is not None:
+            launch_files.require_writer(self.trainer)
+
+    def seconds(self, field: str) -> float:
+        """A duration of a field. [s]"""
+        try:
+            return parse_quantity(getattr(self, field), DURATION_S)
+        except ValueError as error:
+            raise UsageError(f"{PROG}: --{field} {error}") from error
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit code."""
+    return exit_code_of(lambda: _command(argv))
+
+
+def _command(argv: Sequence[str] | None) -> int:
+    config, given = parse_given(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EPILOG)
+    watch, source = watch_of(config, given), _source(config)
+    if config.dry_run:
+        return _replay(config, watch, source)
+    assert config.state is not None
+    state = watch_state.read_watch_state(config.state, watch)
+    source.known = dict(state.files)
+    watching = watcher.Watcher(
+        source=source,
+        state=state,
+        outlets=watcher.Outlets(
+            state=config.state,
+            launch=config.launch,
+            hosts=config.hosts,
+            hook=config.on_decision,
+        ),
+        say=_say,
+        complain=_complain,
+        stale_s=config.seconds("stale"),
+    )
+    with SPEAKER.resting():
+        return asyncio.run(_watching(config, watching))
+
+
+def watch_of(config: Config, given: frozenset[str]) -> watches.Watch:
+    """The watch of the flags, before it has seen anything."""
+    names = {one for one in Question.__dataclass_fields__ if one in Config.__dataclass_fields__}
+    own = {name: getattr(config, name) for name in names - {"horizon"}}
+    asked = bound_reading.bound_question_of(Question(**own), given & names)
+    restart_s = None if config.restart is None else config.seconds("restart")
+    return watches.Watch(
+        world=observed_world.ObservedWorld(
+            base=asked.request.topology, time_constant_s=config.seconds("smoothing")
+        ),
+        others=other_plans.OtherPlans(request=asked.request),
+        rule=stay_or_move.MoveRule(
+            horizon_s=config.seconds("horizon"),
+            confidence=config.confidence,
+            patience=config.patience,
+        ),
+        replacement=(
+            None if restart_s is None else replace(asked.replacement, restart_s=restart_s)
+        ),
+        in_force=asked.in_force,
+    )
+
+
+def _source(config: Config) -> folder_source.FolderSource | url_source.UrlSource:
+    sites = Sites(patterns={}) if config.sites is None else read_sites(config.sites)
+    if config.from_.startswith(("http://", "https://")):
+        if config.dry_run:
+            raise UsageError(f"{PROG}: --from must be a folder with --dry-run, got {config.from_}")
+        return url_source.UrlSource(url=config.from_, sites=sites)
+    folder = Path(config.from_)
+    if not folder.is_dir():
+        raise UsageError(f"{PROG}: --from must be a folder or an address, got {config.from_!r}")
+    return folder_source.FolderSource(folder=folder, sites=sites)
+
+
+def _replay(
+    config: Config,
+    watch: watches.Watch,
+    source: folder_source.FolderSource | url_source.UrlSource,
+) -> int:
+    arrivals = source.arrivals()
+    for problem in arrivals.problems:
+        _complain(problem)
+    day = replay.replayed(watch, arrivals.observations, _complain)
+    for verdict in day.verdicts:
+        if verdict.action != "stay":
+            _say(watcher.line_of(verdict))
+    _say(day.summary)
+    if config.picture is not None:
+        kind = config.picture.suffix.removeprefix(".")
+        write_atomically(config.picture, paper.image_bytes(replay.day_figure(day), kind))
+    return 0
+
+
+async def _watching(config: Config, watching: watcher.Watcher) -> int:
+    """Run rounds until SIGTERM, or one with ``--once``."""
+    ended = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, ended.set)
+    every_s = config.seconds("every")
+    server = http_server.HttpServer(handler=watching.metrics.answer)
+    sweeping = asyncio.create_task(server.sweep())
+    listening = None if config.listen is None else await _listening(config.listen, server)
+    watching.resume()
+    while not ended.is_set():
+        await asyncio.to_thread(watching.round)
+        if config.once:
+            break
+        try:
+            await asyncio.wait_for(ended.wait(), every_s)
+        except TimeoutError:
+            continue
+    sweeping.cancel()
+    if listening is not None:
+        listening.close()
+    return 0
+
+
+async def _listening(address: str, server: http_server.HttpServer) -> asyncio.Server:
+    host, _, port = address.rpartition(":")
+    try:
+        if not host or not port.isdecimal():
+            raise ValueError("must be HOST:PORT")
+        loop = asyncio.get_running_loop()
+        found = await loop.create_server(server.connection, host, int(port))
+    except (OSError, ValueError, OverflowError) as error:
+        raise UsageError(f"{PROG}: --listen {address}: cannot listen: {error}") from error
+    own = found.sockets[0].getsockname()
+    SPEAKER.say(f"metrics at http://{own[0]}:{own[1]}/metrics")
+    return found
+
+
+def _complain(line: str) -> None:
+    SPEAKER.say(f"warning: {line}")
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()

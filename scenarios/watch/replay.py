@@ -1,0 +1,109 @@
+"""A recorded day, replayed: what a watch would have decided, and a picture of it."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from agents.replanning.observed_world import Observation
+from agents.replanning.stay_or_move import short_time
+from agents.replanning.watch import Verdict, Watch
+from des.figures.figure import Figure
+from des.figures.marks import Line, Mark, Stripe
+from des.figures.palette import BLUE, ORANGE
+from des.figures.panels import Axis, Panel
+
+_HOUR_S = 3600.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class WatchedDay:
+    """Verdicts of a watch, and the time that staying had lost at each. [s]"""
+
+    verdicts: tuple[Verdict, ...]
+    lost_s: tuple[float, ...]
+
+    @property
+    def changes(self) -> tuple[Verdict, ...]:
+        """Verdicts that change the plan, the first plan left out."""
+        return tuple(one for one in self.verdicts if one.action in ("move", "rebind"))
+
+    @property
+    def summary(self) -> str:
+        """The day in one sentence."""
+        span_s = self.verdicts[-1].time_s - self.verdicts[0].time_s
+        still_s = sum(one.cost.total_s for one in self.changes)
+        num_searched = sum(bool(one.searched) for one in self.verdicts)
+        return (
+            f"{len(self.verdicts)} decisions over {short_time(span_s)}: {len(self.changes)} "
+            f"changes of plan, for which the training stands still for {short_time(still_s)}; "
+            f"{num_searched} searches"
+        )
+
+
+def replayed(
+    watch: Watch, observations: Sequence[Observation], complain: Callable[[str], None]
+) -> WatchedDay:
+    """Decide at each time at which something was observed, as the watch would have then.
+
+    Parameters
+    ----------
+    complain
+        Takes a line for each observation of an unknown link or site, which is left out.
+
+    Raises
+    ------
+    ValueError
+        If there are no observations.
+    """
+    if not observations:
+        raise ValueError("dry run: must have at least one observation, got none")
+    verdicts, lost_s = [], []
+    ordered = sorted(observations, key=lambda one: one.time_s)
+    for time_s, seen in groupby(ordered, key=lambda one: one.time_s):
+        for one in seen:
+            try:
+                watch.take(one)
+            except ValueError as error:
+                complain(str(error))
+        verdicts.append(watch.decide(time_s))
+        lost_s.append(max([one.lost_s for one in watch.others.plans], default=0.0))
+    return WatchedDay(verdicts=tuple(verdicts), lost_s=tuple(lost_s))
+
+
+def day_figure(day: WatchedDay) -> Figure:
+    """Return the step in force and what staying had lost over the time of a day."""
+    begin_s = day.verdicts[0].time_s
+    hours = tuple((one.time_s - begin_s) / _HOUR_S for one in day.verdicts)
+    steps = [float("nan") if one.plan is None else one.plan.step_s for one in day.verdicts]
+    changes = tuple(_stripes(day, begin_s))
+    curves: dict[str, Mark] = {
+        "step of the plan in force [s]": Line(label="", x=hours, y=tuple(steps), colour=BLUE),
+        "time that staying has lost [s]": Line(label="", x=hours, y=day.lost_s, colour=ORANGE),
+    }
+    return Figure(
+        name="watched_day",
+        title="What the watch would have decided",
+        seen=f"{day.summary}; grey where the training stands still for a change.",
+        panels=tuple(
+            Panel(
+                x=Axis(label="time [h]", low=0.0, high=max(hours[-1], 1e-3)),
+                y=Axis(low=0.0, high=None if any(one > 0 for one in _values(curve)) else 1.0),
+                marks=(*changes, curve),
+                title=title,
+                height=1.8,
+            )
+            for title, curve in curves.items()
+        ),
+        width=9.0,
+        shares_x=True,
+    )
+
+
+def _values(mark: Mark) -> Sequence[float]:
+    return mark.y if isinstance(mark, Line) else ()
+
+
+def _stripes(day: WatchedDay, begin_s: float) -> Iterator[Stripe]:
+    for one in day.changes:
+        start = (one.time_s - begin_s) / _HOUR_S
+        yield Stripe(start=start, end=start + max(one.cost.total_s, 1.0) / _HOUR_S)
