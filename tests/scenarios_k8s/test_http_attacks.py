@@ -5,6 +5,7 @@ import json
 from itertools import pairwise
 
 import pytest
+from foreign_pages import HOSTS, foreign_headers
 from hypothesis import given
 from hypothesis import strategies as st
 from k8s_cases import args, book_of, pod, whole_nodes
@@ -79,27 +80,6 @@ def test_a_request_of_two_meanings_is_refused_however_it_is_cut(text, cuts):
         requests_in(text, cuts)
 
 
-HOSTS = st.from_regex(r"[a-z0-9-]{1,12}(\.[a-z0-9-]{1,8}){0,3}", fullmatch=True).filter(
-    lambda name: name != "localhost" and not name.endswith(".svc") and any(map(str.isalpha, name))
-)
-KINDS = ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "")
-
-
-@st.composite
-def foreign_headers(draw) -> dict[str, str]:
-    """Headers of a browser that shows a page of another site."""
-    own, kind = "127.0.0.1:8888", "application/json"
-    match draw(st.integers(0, 2)):
-        case 0:
-            own = draw(HOSTS) + draw(st.sampled_from(["", ":8888"]))
-            origin = f"http://{own}"
-        case 1:
-            origin = draw(HOSTS.map("https://{}".format) | st.just("null"))
-        case _:
-            origin, kind = f"http://{own}", draw(st.sampled_from(KINDS))
-    return {"host": own, "origin": origin, "content-type": kind}
-
-
 @pytest.fixture(scope="module")
 def decider():
     return Decider(book=book_of(whole_nodes(["a", "b"])))
@@ -115,7 +95,7 @@ def reservation(decider: Decider, headers: dict[str, str]) -> tuple[bytes, int]:
     return answer.split()[1], len(decider.book.promises)
 
 
-@given(headers=foreign_headers())
+@given(headers=foreign_headers("127.0.0.1:8888"))
 def test_a_foreign_page_reserves_nothing(decider, headers):
     status, num_promises = reservation(decider, headers)
 
@@ -152,7 +132,7 @@ async def conversation(server: HttpServer, text: bytes) -> bytes:
     return found
 
 
-@given(sizes=st.lists(st.integers(1, 900), min_size=20, max_size=60))
+@given(sizes=st.lists(st.integers(1, 900), min_size=10, max_size=30))
 def test_connections_together_hold_no_more_than_the_limit(sizes):
     """Bodies that never end push out each other, and no small request."""
     limits = ServerLimits(body_bytes=1000, held_bytes=2000)
@@ -196,7 +176,7 @@ def test_answers_that_are_not_taken_are_not_made(size):
         async with listener:
             _, writer = await asyncio.open_connection("127.0.0.1", port)
             writer.write(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n" * 4000)
-            for _ in range(50):
+            for _ in range(20):
                 await asyncio.sleep(0.001)
             writer.transport.abort()
 
