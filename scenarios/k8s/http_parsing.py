@@ -10,8 +10,6 @@ from dataclasses import dataclass, field
 
 import h11
 
-from des.base.names import one_line
-
 MOST_HEAD_BYTES = 64 * 1024
 _BLANK = b"\r\n\r\n"
 _LENIENT = re.compile(rb"(?<!\r)\n|\r(?!\n|\Z)|\r\n[ \t]")
@@ -116,7 +114,7 @@ class RequestParser:
                         break
         except h11.RemoteProtocolError as error:
             status = 400 if error.error_status_hint == 501 else error.error_status_hint
-            raise BadRequestError(status, one_line(str(error), 200)) from error
+            raise BadRequestError(status, str(error).partition(": ")[0]) from error  # no secrets
 
     def _begin(self) -> None:
         """Read the head of a request, if it is whole."""
