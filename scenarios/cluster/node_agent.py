@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from scenarios.cluster.guard_process import Guard
+from scenarios.cluster.guard_process import Guard, GuardError
 from scenarios.cluster.machine import free_ports
 from scenarios.cluster.messages import (
     FollowRequest,
@@ -229,10 +229,13 @@ class NodeAgent:
         task.add_done_callback(lambda _: self._has_run(key))
 
     def _has_run(self, key: Key) -> None:
-        """Forget a rank that is over, once the scheduler knows that."""
+        """Forget a rank that is over, once the scheduler knows that; an error is of it alone."""
         error = self._tasks.pop(key).exception()
-        if error is not None and not self._failure.done():
+        if isinstance(error, GuardError) and not self._failure.done():
             self._failure.set_exception(error)
+        elif error is not None:
+            self._ranks[key].cut_off()
+            self._ranks[key].end(f"{type(error).__name__}: {error}")
         if key not in self._wanted:
             del self._ranks[key]
 

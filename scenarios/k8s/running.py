@@ -19,6 +19,7 @@ from des.base.speaking import SPEAKER
 from des.base.text_files import read_yaml
 from des.devices.k8s.pods import PodKeys
 from des.devices.presets import simulated
+from scenarios.frame.log_lines import log_to_stderr
 from scenarios.k8s.api_server import ApiServer, reach
 from scenarios.k8s.extender_config import Config
 from scenarios.k8s.http_server import HttpServer, ServerLimits
@@ -38,7 +39,7 @@ def serve_extender(config: Config) -> int:
     ValueError
         If a file is wrong, or the port cannot be had.
     """
-    logging.basicConfig(level=logging.INFO, format="%(levelname)s %(message)s", stream=sys.stderr)
+    log_to_stderr(logging.INFO)
     service = service_of(config)
     _warm_up()
     return asyncio.run(_serve(config, service))
@@ -105,7 +106,12 @@ async def _serve(config: Config, service: ExtenderService) -> int:
         idle_s=config.idle_timeout_s,
         connections=config.max_connections,
     )
-    server = HttpServer(handler=service.answer, limits=limits, refused=service.refused)
+    server = HttpServer(
+        handler=service.answer,
+        limits=limits,
+        refused=service.refused,
+        has_certificate=config.tls_cert is not None,
+    )
     tasks = [asyncio.create_task(server.sweep())]
     source: ApiSource | None = None
     if config.state is not None:
