@@ -174,7 +174,10 @@ def service(settings: ManifestSettings) -> Manifest:
 
 
 def rights(settings: ManifestSettings) -> list[Manifest]:
-    """RBAC: the extender reads nodes, pods, gangs, and binds; the scheduler has its usual roles."""
+    """RBAC: the extender reads nodes, pods, gangs, binds, and annotates nodes whose promises ended.
+
+    The scheduler has its usual roles.
+    """
     scheduler = settings.scheduler
     reads = ["get", "list", "watch"]
     leases: Manifest = {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"]}
@@ -189,6 +192,7 @@ def rights(settings: ManifestSettings) -> list[Manifest]:
             "metadata": {"name": EXTENDER},
             "rules": [
                 {"apiGroups": [""], "resources": ["nodes", "pods"], "verbs": reads},
+                {"apiGroups": [""], "resources": ["nodes"], "verbs": ["patch"]},
                 {
                     "apiGroups": ["scheduling.k8s.io", "scheduling.x-k8s.io"],
                     "resources": ["podgroups", "workloads"],
