@@ -3,6 +3,8 @@
 import json
 
 from scenarios.k8s.manifest_settings import (
+    GROUP_ID,
+    USER_ID,
     Manifest,
     ManifestSettings,
     cluster_role_binding,
@@ -11,6 +13,11 @@ from scenarios.k8s.manifest_settings import (
 
 EXTENDER, _PORT = "topology-extender", 8888
 _TLS_FOLDER, _CONFIG_FOLDER = "/etc/topology/tls", "/etc/topology/config"
+
+
+def namespace(settings: ManifestSettings) -> Manifest:
+    """``Namespace`` of all that has one; a cluster needs it before the rest."""
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": settings.namespace}}
 
 
 def scheduler_config(settings: ManifestSettings) -> Manifest:
@@ -94,6 +101,8 @@ def extender_deployment(settings: ManifestSettings) -> Manifest:
         "securityContext": {
             "allowPrivilegeEscalation": False,
             "runAsNonRoot": True,
+            "runAsUser": USER_ID,
+            "runAsGroup": GROUP_ID,
             "capabilities": {"drop": ["ALL"]},
         },
         "volumeMounts": _mounts(settings),
