@@ -80,7 +80,7 @@ def client(port: int, context: Any = None) -> Iterator[Call]:
 
     def call(method: str, path: str, body: Any = None) -> tuple[int, Any]:
         content = body if isinstance(body, bytes | str | None) else json.dumps(body)
-        connection.request(method, path, content)
+        connection.request(method, path, content, {"Content-Type": "application/json"})
         response = connection.getresponse()
         text = response.read()
         is_json = response.headers.get_content_type() == "application/json"

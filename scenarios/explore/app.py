@@ -21,6 +21,7 @@ from scenarios.explore.layout import EXPORTS, FIGURES, QUICK_FACTS, SWEPT, page
 from scenarios.explore.rivals import rival_table
 from scenarios.explore.scene import Scene, Settings, scene_of
 from scenarios.explore.what_if import bandwidth_sweep, family_map, sweep_lines
+from scenarios.frame.http_door import MOST_BODY_BYTES, foreign_request
 
 _CONTROLS = (
     *("network", "model", "family", "schedule"),
@@ -84,6 +85,7 @@ def explorer_app(explorer: Explorer) -> Dash:
     _compare_on_click(app, explorer.settings)
     _save_on_click(app, explorer.settings)
     _serve_runs(app, explorer.runs)
+    _refuse_foreign_pages(app.server)
     return app
 
 
@@ -208,6 +210,16 @@ def _save_on_click(app: Dash, first: Settings) -> None:
             name, content = export_of(scene_of(settings_from(values, first)), key)
             encoded = base64.b64encode(content).decode()
             return {"filename": name, "content": encoded, "base64": True}
+
+
+def _refuse_foreign_pages(server: flask.Flask) -> None:
+    server.config["MAX_CONTENT_LENGTH"] = MOST_BODY_BYTES
+
+    @server.before_request
+    def refuse() -> flask.Response | None:
+        headers = {name.lower(): value for name, value in flask.request.headers.items()}
+        refusal = foreign_request(flask.request.method, headers, has_certificate=False)
+        return None if refusal is None else flask.Response(refusal[1], refusal[0])
 
 
 def _serve_runs(app: Dash, runs: Path) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 from des.base.checks import require_count, require_positive
 from des.base.command import UsageError
 from des.base.flags import option
+from scenarios.frame.http_door import MOST_BODY_BYTES, is_loopback
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +52,12 @@ class Config:
     client_ca: Path | None = option(
         None, "certificates that sign those of clients; clients without one are refused"
     )
-    max_body_bytes: int = option(64 * 2**20, "largest body of a request [bytes]")
+    insecure: bool = option(
+        False, "listen beyond loopback although clients show no certificate: all may bind pods"
+    )
+    max_body_bytes: int = option(
+        MOST_BODY_BYTES, "largest body of a request, 4 MiB at most [bytes]"
+    )
     request_timeout_s: float = option(10.0, "time in which a request must arrive [s]")
     idle_timeout_s: float = option(120.0, "time for which an unused connection stays open [s]")
     max_connections: int = option(1024, "most connections at once")
@@ -65,8 +71,8 @@ class Config:
             "poll_s",
         ):
             require_positive(owner, name, getattr(self, name))
-        for name in ("max_body_bytes", "max_connections"):
-            require_count(owner, name, getattr(self, name))
+        require_count(owner, "max_connections", self.max_connections)
+        require_count(owner, "max_body_bytes", self.max_body_bytes, MOST_BODY_BYTES)
         if not 0 <= self.port <= 65535:
             raise UsageError(f"--port must be from 0 to 65535, got {self.port}")
         if self.kubeconfig is not None and self.in_cluster:
@@ -77,3 +83,9 @@ class Config:
             raise UsageError("--tls-cert and --tls-key must be given together")
         if self.client_ca is not None and self.tls_cert is None:
             raise UsageError("--client-ca needs --tls-cert and --tls-key")
+        if not (is_loopback(self.host) or self.client_ca is not None or self.insecure):
+            raise UsageError(
+                f"--host {self.host}: must be a loopback address where clients show no "
+                "certificate, since all who reach it may bind pods; give --tls-cert, --tls-key "
+                "and --client-ca, or --insecure"
+            )

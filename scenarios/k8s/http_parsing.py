@@ -1,13 +1,20 @@
-"""HTTP/1.1 requests out of a stream of bytes: lengths or chunks, with limits, nothing guessed."""
+"""HTTP/1.1 requests out of a stream of bytes, read by h11 with limits and without its leniences.
+
+h11 takes lines that end in a bare LF, folded headers, a Content-Length next to chunks, and chunks
+of HTTP/1.0, as some programs do: a request that two programs read differently can hide another.
+"""
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import h11
+
+from des.base.names import one_line
 
 MOST_HEAD_BYTES = 64 * 1024
-_TOKEN = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-_DIGITS = re.compile(rb"\d{1,18}")
-_CHUNK = re.compile(rb"([0-9A-Fa-f]{1,12})(?:[ \t]*;[^\r\n]*)?")
 _BLANK = b"\r\n\r\n"
+_LENIENT = re.compile(rb"(?<!\r)\n|\r(?!\n|\Z)|\r\n[ \t]")
 
 
 class BadRequestError(Exception):
@@ -20,54 +27,50 @@ class BadRequestError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpRequest:
-    """A whole request; ``path`` is without the query."""
+    """A whole request; ``path`` is without the query, names of ``headers`` are in lower case."""
 
     method: str
     path: str
     body: bytes
     keep_alive: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Head:
-    method: str
-    path: str
-    keep_alive: bool
-    length: int | None
-    expects_continue: bool
+    headers: Mapping[str, str] = field(default_factory=dict)
 
 
 class RequestParser:
-    """Requests of one connection, in order."""
+    """Requests of one connection, in order; each is read by a parser of its own."""
 
     def __init__(self, *, most_body_bytes: int) -> None:
         self._most = most_body_bytes
-        self._buffer = bytearray()
-        self._head: _Head | None = None
-        self._chunks = bytearray()
+        self._unread = bytearray()  # a head that is not whole, or requests behind this one
+        self._num_scanned = 0
+        self._wire: h11.Connection | None = None  # of a request whose head is read
+        self._head: h11.Request | None = None
+        self._body = bytearray()
+        self._is_whole = False
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes of requests that are not answered."""
+        return len(self._unread) + len(self._body)
 
     @property
     def has_begun(self) -> bool:
         """Whether part of a request is there."""
-        return self._head is not None or bool(self._buffer)
+        return self._head is not None or bool(self._unread)
 
     def feed(self, data: bytes) -> None:
         """Take bytes of the connection."""
-        self._buffer += data
+        if self._wire is None:
+            self._unread += data
+        else:
+            self._wire.receive_data(data)
 
     def expects_continue(self) -> bool:
         """Tell once whether the client waits for leave to send the body."""
-        self._read_head()
-        head = self._head
-        if head is None or not head.expects_continue or self._buffer:
+        self._read()
+        if self._wire is None or not self._wire.they_are_waiting_for_100_continue:
             return False
-        self._head = _Head(
-            method=head.method,
-            path=head.path,
-            keep_alive=head.keep_alive,
-            length=head.length,
-            expects_continue=False,
-        )
+        self._wire.send(h11.InformationalResponse(status_code=100, headers=[]))
         return True
 
     def next_request(self) -> HttpRequest | None:
@@ -78,117 +81,74 @@ class RequestParser:
         BadRequestError
             If it cannot be read, or is larger than allowed.
         """
-        self._read_head()
-        head = self._head
-        if head is None:
+        self._read()
+        if not self._is_whole:
             return None
-        body = self._chunked() if head.length is None else self._sized(head.length)
-        if body is None:
-            return None
-        self._head = None
-        return HttpRequest(
-            method=head.method, path=head.path, body=body, keep_alive=head.keep_alive
+        assert self._wire is not None
+        assert self._head is not None
+        head, headers = self._head, dict[str, str]()
+        for name, value in head.headers:
+            text = value.decode("latin-1")
+            headers[name.decode()] = ", ".join(filter(None, (headers.get(name.decode()), text)))
+        request = HttpRequest(
+            method=head.method.decode(),
+            path=head.target.partition(b"?")[0].decode(),
+            body=bytes(self._body),
+            keep_alive=self._wire.their_state is h11.DONE,
+            headers=headers,
         )
+        self._unread, self._body = bytearray(self._wire.trailing_data[0]), bytearray()
+        self._wire, self._head, self._is_whole = None, None, False
+        return request
 
-    def _read_head(self) -> None:
-        if self._head is not None:
-            return
-        while self._buffer[:2] == b"\r\n":  # allowed before a request
-            del self._buffer[:2]
-        end = self._buffer.find(_BLANK, 0, MOST_HEAD_BYTES + len(_BLANK))
+    def _read(self) -> None:
+        """Read what has come."""
+        try:
+            if self._wire is None:
+                self._begin()
+            while self._wire is not None and not self._is_whole:
+                match self._wire.next_event():
+                    case h11.Data(data=data):
+                        self._body += data
+                        self._require_size(len(self._body))
+                    case event:
+                        self._is_whole = isinstance(event, h11.EndOfMessage)
+                        break
+        except h11.RemoteProtocolError as error:
+            status = 400 if error.error_status_hint == 501 else error.error_status_hint
+            raise BadRequestError(status, one_line(str(error), 200)) from error
+
+    def _begin(self) -> None:
+        """Read the head of a request, if it is whole."""
+        while self._unread[:2] == b"\r\n":  # allowed before a request
+            del self._unread[:2]
+        start = max(0, self._num_scanned - len(_BLANK))
+        end = self._unread.find(_BLANK, start, MOST_HEAD_BYTES + len(_BLANK))
+        self._num_scanned = len(self._unread) if end < 0 else 0
+        if _LENIENT.search(self._unread, start, len(self._unread) if end < 0 else end + 2):
+            raise BadRequestError(400, "lines must end in CR LF, and not go on in the next one")
         if end < 0:
-            if len(self._buffer) > MOST_HEAD_BYTES:
+            if len(self._unread) > MOST_HEAD_BYTES:
                 raise BadRequestError(431, f"the head must be at most {MOST_HEAD_BYTES} bytes")
             return
-        head = _head_of(bytes(self._buffer[:end]))
-        if head.length is not None and head.length > self._most:
-            raise BadRequestError(413, f"the body must be at most {self._most} bytes")
-        del self._buffer[: end + len(_BLANK)]
+        self._wire = h11.Connection(h11.SERVER, max_incomplete_event_size=MOST_HEAD_BYTES)
+        self._wire.receive_data(bytes(self._unread))
+        head = self._wire.next_event()
+        assert isinstance(head, h11.Request)
+        self._require_one_meaning(head)
         self._head = head
+        self._unread.clear()
 
-    def _sized(self, length: int) -> bytes | None:
-        if len(self._buffer) < length:
-            return None
-        body = bytes(self._buffer[:length])
-        del self._buffer[:length]
-        return body
+    def _require_one_meaning(self, head: h11.Request) -> None:
+        """Refuse a head that others may read differently, and one of a body that is too large."""
+        if head.http_version not in (b"1.1", b"1.0"):
+            raise BadRequestError(505, "the version must be HTTP/1.1")
+        values = dict(head.headers)
+        length = values.get(b"content-length")
+        if b"transfer-encoding" in values and (length or head.http_version == b"1.0"):
+            raise BadRequestError(400, "the body must have a Content-Length, or be chunked in 1.1")
+        self._require_size(int(length or 0))
 
-    def _chunked(self) -> bytes | None:
-        while True:
-            end = self._buffer.find(b"\r\n", 0, 1024)
-            if end < 0:
-                if len(self._buffer) >= 1024:
-                    raise BadRequestError(400, "the size of a chunk must be a line")
-                return None
-            found = _CHUNK.fullmatch(bytes(self._buffer[:end]))
-            if found is None:
-                raise BadRequestError(400, "the size of a chunk must be a hexadecimal number")
-            size = int(found[1], 16)
-            if len(self._chunks) + size > self._most:
-                raise BadRequestError(413, f"the body must be at most {self._most} bytes")
-            last = end + 2 + size
-            if size == 0:
-                return self._after_last_chunk(end)
-            if len(self._buffer) < last + 2:
-                return None
-            if self._buffer[last : last + 2] != b"\r\n":
-                raise BadRequestError(400, "a chunk must have the size that it says")
-            self._chunks += self._buffer[end + 2 : last]
-            del self._buffer[: last + 2]
-
-    def _after_last_chunk(self, end: int) -> bytes | None:
-        """Body, once the trailers after the last chunk, which count for nothing, are there."""
-        trailers = self._buffer.find(_BLANK, end)
-        if trailers < 0:
-            if len(self._buffer) > MOST_HEAD_BYTES:
-                raise BadRequestError(431, f"trailers must be at most {MOST_HEAD_BYTES} bytes")
-            return None
-        del self._buffer[: trailers + len(_BLANK)]
-        body, self._chunks = bytes(self._chunks), bytearray()
-        return body
-
-
-def _head_of(text: bytes) -> _Head:
-    first, *lines = text.split(b"\r\n")
-    words = first.split(b" ")
-    if len(words) != 3 or not _TOKEN.fullmatch(words[0]) or not words[1].isascii():
-        raise BadRequestError(400, "the first line must be METHOD TARGET HTTP/1.1")
-    if words[2] not in (b"HTTP/1.1", b"HTTP/1.0"):
-        raise BadRequestError(505, "the version must be HTTP/1.1")
-    lengths: set[bytes] = set()
-    codings: list[bytes] = []
-    connection = expect = b""
-    for line in lines:
-        name, colon, value = line.partition(b":")
-        if not colon or not _TOKEN.fullmatch(name):
-            raise BadRequestError(400, "a header must be NAME: VALUE")
-        key, value = name.lower(), value.strip(b" \t")
-        if key == b"content-length":
-            lengths.add(value)
-        elif key == b"transfer-encoding":
-            codings.append(value.lower())
-        elif key == b"connection":
-            connection = value.lower()
-        elif key == b"expect":
-            expect = value.lower()
-    return _Head(
-        method=words[0].decode(),
-        path=words[1].partition(b"?")[0].decode(),
-        keep_alive=b"close" not in connection
-        and (words[2] == b"HTTP/1.1" or b"keep-alive" in connection),
-        length=_length(lengths, codings),
-        expects_continue=expect == b"100-continue",
-    )
-
-
-def _length(lengths: set[bytes], codings: list[bytes]) -> int | None:
-    """Length of the body; None for one in chunks."""
-    if codings:
-        if lengths or codings != [b"chunked"]:
-            raise BadRequestError(400, "the body must have a Content-Length, or be chunked")
-        return None
-    if not lengths:
-        return 0
-    if len(lengths) > 1 or not _DIGITS.fullmatch(next(iter(lengths))):
-        raise BadRequestError(400, "Content-Length must be one number")
-    return int(next(iter(lengths)))
+    def _require_size(self, num_bytes: int) -> None:
+        if num_bytes > self._most:
+            raise BadRequestError(413, f"the body must be at most {self._most} bytes")

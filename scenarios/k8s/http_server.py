@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from http import HTTPStatus
 
+from scenarios.frame.http_door import MOST_BODY_BYTES, foreign_request
 from scenarios.k8s.http_parsing import BadRequestError, HttpRequest, RequestParser
 
 _SWEEP_S = 0.5
@@ -56,12 +57,16 @@ class ServerLimits:
         Time for which a connection may stay open between requests. [s]
     connections
         Most connections at once; more are closed at once.
+    held_bytes
+        Most bytes that all connections together hold before they are answered: above it the
+        connection that holds most is closed.
     """
 
-    body_bytes: int = 64 * 2**20
+    body_bytes: int = MOST_BODY_BYTES
     request_s: float = 10.0
     idle_s: float = 120.0
     connections: int = 1024
+    held_bytes: int = 16 * 2**20
 
 
 @dataclass(slots=True, kw_only=True)
@@ -71,11 +76,17 @@ class HttpServer:
     handler: Handler
     limits: ServerLimits = field(default_factory=ServerLimits)
     refused: Callable[[int, str], None] = lambda _status, _reason: None
+    has_certificate: bool = False
     connections: set["Connection"] = field(default_factory=set)
 
     def connection(self) -> "Connection":
         """Make the protocol of a new connection."""
         return Connection(self)
+
+    def relieve(self) -> None:
+        """Close the connection that holds most if all together hold too much."""
+        if sum(each.held_bytes for each in self.connections) > self.limits.held_bytes:
+            max(self.connections, key=lambda each: each.held_bytes).give_up()
 
     async def sweep(self) -> None:
         """Close connections that are late, for ever."""
@@ -96,6 +107,7 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._task: asyncio.Task[None] | None = None
         self._is_ending = False
+        self._is_full = False
         self._has_begun = False
         self.deadline_s = time.monotonic() + server.limits.request_s
 
@@ -119,8 +131,18 @@ class Connection(asyncio.Protocol):
         if self._is_ending or self._transport is None:
             return
         self._parser.feed(data)
-        if self._task is None:
-            self._answer_all()
+        self._go_on()
+        if self.held_bytes:
+            self._server.relieve()
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes of requests that are not answered."""
+        return self._parser.held_bytes
+
+    def give_up(self) -> None:
+        """Close, since all connections together hold too much."""
+        self._refuse(503, "too many bytes are under way")
 
     def is_late(self) -> None:
         """Close an idle connection; tell a slow client that its request came too late."""
@@ -131,18 +153,23 @@ class Connection(asyncio.Protocol):
         self._transport.abort()
 
     def pause_writing(self) -> None:
-        """Read no more requests until the client takes its answers."""
+        """Answer no more requests until the client takes its answers."""
+        self._is_full = True
+        self.deadline_s = time.monotonic() + self._server.limits.request_s
         if self._transport is not None:
             self._transport.pause_reading()
-            self.deadline_s = time.monotonic() + self._server.limits.request_s
 
     def resume_writing(self) -> None:
         """Read on."""
-        if self._transport is not None and not self._is_ending:
-            self._transport.resume_reading()
+        self._is_full = False
+        self._go_on()
 
-    def _answer_all(self) -> None:
-        while self._transport is not None and not self._is_ending:
+    def _go_on(self) -> None:
+        """Answer the requests that are whole, in order, and as far as the client takes answers."""
+        if self._task is not None or self._is_full or self._transport is None:
+            return
+        self._transport.resume_reading()
+        while not (self._is_full or self._is_ending or self._task):
             try:
                 if self._parser.expects_continue():
                     self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
@@ -154,6 +181,12 @@ class Connection(asyncio.Protocol):
                 self._wait()
                 return
             self._has_begun = False
+            refusal = foreign_request(
+                request.method, request.headers, has_certificate=self._server.has_certificate
+            )
+            if refusal is not None:
+                self._refuse(*refusal)
+                return
             found = self._server.handler(request)
             if not isinstance(found, HttpResponse):
                 self._transport.pause_reading()
@@ -166,8 +199,7 @@ class Connection(asyncio.Protocol):
             self._write(await answer, request.keep_alive)
         finally:
             self._task = None
-        self.resume_writing()
-        self._answer_all()
+        self._go_on()
 
     def _wait(self) -> None:
         """Set the deadline of the next request: one that has begun must end in time."""
@@ -187,7 +219,7 @@ class Connection(asyncio.Protocol):
     def _write(
         self, response: HttpResponse, keep_alive: bool, *, is_head_alone: bool = False
     ) -> None:
-        if self._transport is None or self._transport.is_closing():
+        if self._transport is None or self._is_ending or self._transport.is_closing():
             return
         text = response.rendered(keep_alive=keep_alive, is_head_alone=is_head_alone)
         self._transport.write(text)
@@ -199,3 +231,4 @@ class Connection(asyncio.Protocol):
                     self._transport.write_eof()
             else:
                 self._transport.close()
+            self._parser = RequestParser(most_body_bytes=0)

@@ -106,7 +106,12 @@ async def _serve(config: Config, service: ExtenderService) -> int:
         idle_s=config.idle_timeout_s,
         connections=config.max_connections,
     )
-    server = HttpServer(handler=service.answer, limits=limits, refused=service.refused)
+    server = HttpServer(
+        handler=service.answer,
+        limits=limits,
+        refused=service.refused,
+        has_certificate=config.tls_cert is not None,
+    )
     tasks = [asyncio.create_task(server.sweep())]
     if api is not None:
         tasks.append(asyncio.create_task(follow_promises(service, _InThread(api.patch))))

@@ -89,6 +89,8 @@ def extender_deployment(settings: ManifestSettings) -> Manifest:
     if settings.is_tls:
         words += ["--tls-cert", f"{_TLS_FOLDER}/tls.crt", "--tls-key", f"{_TLS_FOLDER}/tls.key"]
         words += ["--client-ca", f"{_TLS_FOLDER}/ca.crt"]
+    else:
+        words.append("--insecure")
     container = {
         "name": "extender",
         "image": settings.image,

@@ -75,9 +75,9 @@ def test_it_answers_as_kube_scheduler_reads(extender):
     assert_filtered(found, PAIR)
     names = PAIRS["e06-prioritize"]["request"]["NodeNames"]
     connection = HTTPConnection("127.0.0.1", port, timeout=600.0)
-    connection.request(
-        "POST", "/scheduler/prioritize", json.dumps(PAIRS["e06-prioritize"]["request"])
-    )
+    body = json.dumps(PAIRS["e06-prioritize"]["request"])
+    headers = {"Content-Type": "application/json"}
+    connection.request("POST", "/scheduler/prioritize", body, headers)
     response = connection.getresponse()
     scores = decoded_scores(response.read(), names)
     connection.close()
@@ -127,6 +127,7 @@ def test_it_ends_on_sigterm(extender):
         (["--state", "x", "--port", "70000"], "--port must be from 0 to 65535"),
         (["--state", "x", "--tls-cert", "c"], "--tls-cert and --tls-key must be given together"),
         (["--state", "x", "--client-ca", "c"], "--client-ca needs --tls-cert"),
+        (["--state", "x", "--max-body-bytes", "4194305"], "max_body_bytes must be a whole number"),
         (["--state", "x", "--gang-timeout-s", "0"], "gang_timeout_s must be positive"),
         (["--state", "x", "--default-policy", "near"], "--default-policy must be one of none"),
         (["--state", "x", "--policy-annotation", "near"], "policy_annotation must be PREFIX/NAME"),

@@ -20,7 +20,8 @@ from scenarios.k8s.command import main
 from scenarios.k8s.http_parsing import MOST_HEAD_BYTES, BadRequestError, RequestParser
 from scenarios.k8s.http_server import ServerLimits
 
-POST = b"POST /scheduler/filter?x=1 HTTP/1.1\r\nHost: a\r\n"
+POST = b"POST /scheduler/filter?x=1 HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+PAGE = b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
 CALLS = (
     POST
     + b"Content-Length: 5\r\n\r\nfirst"
@@ -66,7 +67,7 @@ def test_requests_are_read_however_they_are_cut(cuts):
         (POST + b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n", 400),
         (POST + b"Transfer-Encoding: gzip\r\n\r\n", 400),
         (POST + b"Transfer-Encoding: chunked\r\n\r\nx\r\n", 400),
-        (POST + b"Transfer-Encoding: chunked\r\n\r\n65\r\n", 413),
+        (POST + b"Transfer-Encoding: chunked\r\n\r\n65\r\n" + b"x" * 0x65, 413),
         (POST + b"Transfer-Encoding: chunked\r\n\r\n1\r\nabc", 400),
         (b"x" * (MOST_HEAD_BYTES + 1), 431),
     ],
@@ -110,8 +111,8 @@ def test_a_connection_is_kept_for_several_requests(service):
 
 
 def test_an_answer_to_head_has_no_body(service):
-    head = b"HEAD /healthz HTTP/1.1\r\n\r\n"
-    last = b"HEAD /none HTTP/1.1\r\nConnection: close\r\n\r\n"
+    head = b"HEAD /healthz HTTP/1.1\r\nHost: [::1]:80\r\n\r\n"
+    last = b"HEAD /none HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
     with running(service) as port:
         found = conversation(port, head + last)
 
@@ -123,8 +124,8 @@ def test_an_answer_to_head_has_no_body(service):
 
 
 def test_pipelined_requests_are_answered_in_order(service):
-    page = b"GET /healthz HTTP/1.1\r\n\r\n"
-    last = b"GET /none HTTP/1.1\r\nConnection: close\r\n\r\n"
+    page = b"GET /healthz HTTP/1.1\r\nHost: a.b.svc:8888\r\n\r\n"
+    last = b"GET /none HTTP/1.1\r\nHost: a.b.svc\r\nConnection: close\r\n\r\n"
     with running(service) as port:
         found = conversation(port, page + page + last)
 
@@ -140,12 +141,12 @@ def test_a_body_that_is_too_large_is_refused_before_it_is_read(service):
 
 
 def test_a_client_that_waits_for_leave_gets_it(service):
-    head = POST + b"Content-Length: 2\r\nExpect: 100-continue\r\nConnection: close\r\n\r\n"
+    head = POST + b"Content-Type: application/json\r\nContent-Length: 2\r\nConnection: close\r\n"
     with (
         running(service) as port,
         closing(socket.create_connection(("127.0.0.1", port), timeout=600.0)) as connection,
     ):
-        connection.sendall(head)
+        connection.sendall(head + b"Expect: 100-continue\r\n\r\n")
         assert connection.recv(100).startswith(b"HTTP/1.1 100 ")
         connection.sendall(b"{}")
         assert connection.recv(100).startswith(b"HTTP/1.1 400 ")
@@ -162,7 +163,7 @@ def test_a_request_that_does_not_end_in_time_is_refused(service):
 def test_unused_connections_are_closed(service):
     limits = ServerLimits(idle_s=0.05, request_s=0.05)
     with running(service, limits) as port:
-        assert conversation(port, b"GET /healthz HTTP/1.1\r\n\r\n").startswith(b"HTTP/1.1 200 ")
+        assert conversation(port, PAGE).startswith(b"HTTP/1.1 200 ")
         assert conversation(port, b"") == b""
 
 
