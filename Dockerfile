@@ -8,8 +8,10 @@ WORKDIR /opt/eastwest
 COPY . .
 RUN PIP_EXTRA_INDEX_URL=${TORCH_INDEX} python requirements/install.py .venv train.lock
 # Compiled code and runs are the user's: mount a folder on /work to keep both.
-RUN useradd --create-home eastwest && mkdir /work && chown eastwest /work
-USER eastwest
+# User and group are numbers: of a name a kubelet cannot tell that it is not root.
+RUN groupadd --gid 10001 eastwest && useradd --uid 10001 --gid 10001 --create-home eastwest \
+    && mkdir /work && chown 10001:10001 /work
+USER 10001:10001
 ENV PATH=/opt/eastwest/.venv/bin:$PATH OMP_NUM_THREADS=1 MPLBACKEND=Agg
 WORKDIR /work
 ENTRYPOINT ["eastwest"]

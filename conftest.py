@@ -3,9 +3,13 @@
 from importlib.util import find_spec
 
 NEEDS = {
-    "flask": ("scenarios/explore/app.py",),
+    "flask": ("scenarios/explore/app.py", "scenarios/explore/calls.py"),
     "werkzeug": ("scenarios/explore/command.py",),
-    "dash": ("scenarios/explore/app.py", "scenarios/explore/layout.py"),
+    "dash": (
+        "scenarios/explore/app.py",
+        "scenarios/explore/calls.py",
+        "scenarios/explore/layout.py",
+    ),
     "grpc": ("scenarios/cluster/rpc.py",),
     "kubernetes_validate": ("scenarios/k8s/schema_check.py",),
     "ray": (

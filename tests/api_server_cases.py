@@ -24,6 +24,7 @@ class ApiCluster:
         self.patched: list[tuple[str, str, dict]] = []
         self.tokens: set[str] = set()
         self.refusal: tuple[int, dict] | None = None
+        self.documents: dict[str, dict] = {}
         self.queries: list[tuple[str, dict[str, str]]] = []
         self.num_closed = 0
 
@@ -74,7 +75,9 @@ class _Handler(BaseHTTPRequestHandler):
         if not self.cluster.is_up:
             self.close_connection = True
             return
-        if parts.path not in self.cluster.objects:
+        if parts.path in self.cluster.documents:
+            self._send(200, self.cluster.documents[parts.path])
+        elif parts.path not in self.cluster.objects:
             self._send(404, {"message": "the server could not find the requested resource"})
         elif self.cluster.tokens and self._token() not in self.cluster.tokens:
             self._send(401, {"message": "Unauthorized"})

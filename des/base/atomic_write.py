@@ -2,8 +2,18 @@
 
 import errno
 import os
+import re
+import secrets
+import time
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
+
+_NEIGHBOUR = re.compile(r"\.(.+?)(?:\.[0-9a-f]{8})?\.tmp", re.DOTALL)
+"""Names of temporary neighbours; those without a random part are of earlier releases."""
+
+_LEFT_S = 3600.0
+"""Age from which a temporary neighbour counts as left by a killed process. [s]"""
 
 
 def write_atomically(path: str | Path, content: bytes) -> None:
@@ -14,8 +24,10 @@ def write_atomically(path: str | Path, content: bytes) -> None:
 def write_together(files: Mapping[Path, bytes], *, synced: bool = True) -> None:
     """Write temporary neighbours of all files, then let each take its place, in their order.
 
-    If writing fails, the old files stay and the neighbours are removed. If the process is killed
-    between two files, `finish_together` gives the others their places.
+    Their names are random and must be new, so any number of processes may write the same files at
+    once, and no link with such a name is followed. If writing fails, the old files stay and the
+    neighbours are removed. If the process is killed between two files, `finish_together` gives the
+    others their places.
 
     Parameters
     ----------
@@ -30,12 +42,14 @@ def write_together(files: Mapping[Path, bytes], *, synced: bool = True) -> None:
     OSError
         If a folder does not exist or cannot be written, or a folder stands where a file should be.
     """
-    neighbours = {path: neighbour_of(path) for path in files}
+    token, neighbours = secrets.token_hex(4), dict[Path, Path]()
     try:
         for path, content in files.items():
             if path.is_dir():
                 raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+            neighbours[path] = path.with_name(f".{path.name}.{token}.tmp")
             _write(neighbours[path], content, path, synced=synced)
+        _remove_left(files)
         for path, neighbour in neighbours.items():
             neighbour.replace(path)
     except BaseException:
@@ -50,27 +64,39 @@ def finish_together(paths: Iterable[Path]) -> None:
     """Give neighbours that a killed `write_together` has left the places that are still empty.
 
     Only for paths after the first one of that call, once the first is in its place: by then all
-    neighbours were whole.
+    neighbours were whole. Of several neighbours the newest is that of the call.
     """
-    pending = [path for path in paths if not path.exists() and neighbour_of(path).exists()]
+    pending = [path for path in paths if not path.exists()]
     for path in pending:
-        neighbour_of(path).replace(path)
+        written = [each for each in path.parent.iterdir() if target_of(each) == path]
+        whole = [each for each in written if each.is_file() and not each.is_symlink()]
+        if whole:
+            max(whole, key=lambda each: each.stat().st_mtime_ns).replace(path)
     _sync_folders(pending)
 
 
-def neighbour_of(path: Path) -> Path:
-    """Temporary file in which the content of a path is written."""
-    return path.with_name(f".{path.name}.tmp")
+def target_of(path: Path) -> Path | None:
+    """File whose temporary neighbour has a path's name; None of other names."""
+    found = _NEIGHBOUR.fullmatch(path.name)
+    return None if found is None else path.with_name(found[1])
 
 
-def is_neighbour(path: Path) -> bool:
-    """Tell whether a path has the name of such a temporary file."""
-    return path.name.startswith(".") and path.name.endswith(".tmp")
+def _remove_left(paths: Iterable[Path]) -> None:
+    """Remove neighbours of paths that killed processes left; what is another user's may stay."""
+    targets, before_s = set(paths), time.time() - _LEFT_S
+    for folder in {path.parent for path in targets}:
+        with suppress(OSError):
+            for each in folder.iterdir():
+                target = target_of(each)
+                if target is None or target not in targets:
+                    continue
+                if each.name == f".{target.name}.tmp" or each.lstat().st_mtime < before_s:
+                    each.unlink(missing_ok=True)
 
 
 def _write(neighbour: Path, content: bytes, path: Path, *, synced: bool) -> None:
     try:
-        with neighbour.open("wb") as file:
+        with neighbour.open("xb") as file:  # O_EXCL: a link of that name is not followed
             file.write(content)
             if synced:
                 file.flush()

@@ -22,6 +22,9 @@ _START_UP = np.dtype(
 )
 """Records with the fields of `StartUp`."""
 
+_FIRST_PIECES, _MOST_PIECES, _MOST_STRETCHES = 64, 2**17, 8
+"""Pieces of a first stretch, pieces of all links, and stretches for each link in use."""
+
 
 def link_records(topology: Topology, corrections: Corrections) -> tuple[np.ndarray, np.ndarray]:
     """Corrected figures of all links, and the media, numbered by their first link.
@@ -98,30 +101,51 @@ def weather_fields(topology: Topology) -> dict[str, Any]:
 
 
 class Pieces:
-    """Courses of all links by any law, computed as far as they were requested."""
+    """Courses of links by any law, computed where they were requested; elsewhere they have gaps.
+
+    A stretch that continues another is twice as long, so that few runs follow a message over many
+    pieces. Pieces and stretches are bounded: where messages last for more of them, the readable
+    engine, which keeps none, is as quick.
+    """
 
     def __init__(self, topology: Topology) -> None:
         assert topology.movement is not None
         self._weather = Weather(topology.movement, topology.links)
-        self._pieces: list[list[tuple[float, float, float]]] = [[] for _ in topology.links]
-        self._has_ended = [False] * len(topology.links)
+        self._pieces = [np.zeros(0, PIECE)] * len(topology.links)
+        self._room = [_FIRST_PIECES] * len(topology.links)
+        self._num_stretches = 0
 
-    def reach(self, link: int, time_s: float) -> bool:
-        """Whether the course of a link is known at a time; so it is after `extend`."""
-        pieces = self._pieces[link]
-        return bool(pieces) and pieces[-1][0] > time_s
+    def extend(self, link: int, time_s: float, horizon_s: float) -> bool:
+        """Compute a stretch of a course from a time on, to a horizon or as far as there is room.
 
-    def extend(self, horizon_s: float) -> None:
-        """Work out all courses to some time, or to where a trace ends before."""
-        for link, pieces in enumerate(self._pieces):
-            until_s = pieces[-1][0] if pieces else 0.0
-            while until_s <= horizon_s and not self._has_ended[link]:
-                try:
-                    bandwidth, latency, until_s = self._weather.piece(link, until_s)
-                except ValueError:  # a trace has ended; who needs more of it is told so there
-                    self._has_ended[link] = True
-                else:
-                    pieces.append((until_s, bandwidth, latency))
+        Returns
+        -------
+        bool
+            Whether the course is known at the time: not where a trace has ended before, or where
+            there is no room.
+        """
+        known, found = self._pieces[link], list[tuple[float, ...]]()
+        place, until_s = int(np.searchsorted(known["until_s"], time_s, "right")), time_s
+        self._num_stretches += 1
+        try:
+            since_s = self._weather.span(link, time_s)[0]
+            is_continued = place > 0 and since_s <= known["until_s"][place - 1]
+            self._room[link] = 2 * self._room[link] if is_continued else _FIRST_PIECES
+            while len(found) < self._room[link] and until_s <= horizon_s:
+                since_s, until_s, *factors = self._weather.span(link, until_s)
+                found.append((until_s, since_s, *factors))
+                if place < len(known) and known["until_s"][place] <= until_s:
+                    known = np.delete(known, place)  # the same, perhaps from a later time on
+                    break
+        except ValueError:  # a trace has ended; who needs more of it is told so there
+            pass
+        self._pieces[link] = np.insert(known, place, np.array(found, PIECE))
+        num_used = sum(len(pieces) > 0 for pieces in self._pieces)
+        return (
+            len(found) > 0
+            and sum(map(len, self._pieces)) <= _MOST_PIECES
+            and self._num_stretches <= _MOST_STRETCHES * (1 + num_used)
+        )
 
     def write(self, links: np.ndarray) -> np.ndarray:
         """Return all pieces, link by link, and tell the links where theirs are."""
@@ -129,4 +153,4 @@ class Pieces:
         ends = np.cumsum(counts)
         links["end_piece"] = ends
         links["first_piece"] = ends - counts
-        return np.array([piece for pieces in self._pieces for piece in pieces], PIECE)
+        return np.concatenate(self._pieces)

@@ -69,7 +69,8 @@ def moves_end_s(
 ) -> float | None:
     """Time until layers that all leave at time 0 have arrived, see `des.program.moves`. [s]
 
-    None where some never do, as `des.migration_s` will tell.
+    None where some never do, or too late to keep the courses of links, as `des.migration_s` will
+    tell.
     """
     if not moves:
         return 0.0
@@ -79,7 +80,9 @@ def moves_end_s(
 
 
 def run_to_end(topology: Topology, program: ProgramArrays) -> State | None:
-    """Run a program of a world; None where it cannot end, as `des.simulate` will tell.
+    """Run a program of a world; None where it cannot end, or courses of links are too long.
+
+    Then the readable engine tells.
 
     Where hosts have windows a program with passes runs twice, so that the first run sets them.
     """
@@ -110,8 +113,7 @@ def _run_from(
             continue
         assert pieces is not None
         link, time_s = int(state.outcome["link"][0]), float(state.outcome["time_s"][0])
-        pieces.extend(2.0 * max(time_s, _work_s(program)))
-        if not pieces.reach(link, time_s):
+        if not pieces.extend(link, time_s, 2.0 * max(time_s, _work_s(program))):
             return None
         links = program.links.copy()
         program = program._replace(pieces=pieces.write(links), links=links)

@@ -41,6 +41,11 @@ class Weather:
         self._current[link] = (found.start_s - start_s, until_s, *found[2:])
         return found.bandwidth_factor, found.latency_factor, until_s
 
+    def span(self, link: int, time_s: float) -> tuple[float, float, float, float]:
+        """From when until when the factors at a time rule, and the factors."""
+        self.piece(link, time_s)
+        return self._current[link]
+
 
 def moving_serialisation_end_s(
     start_s: float,

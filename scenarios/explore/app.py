@@ -1,11 +1,11 @@
 """Application of the explorer: what the controls of its page do."""
 
 import base64
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 import flask
 from dash import Dash, Input, Output, State, html, no_update
@@ -14,19 +14,22 @@ from dash.exceptions import PreventUpdate
 from des.figures.figure import Figure
 from des.figures.web import web_spec
 from des.plan.plan_texts import pipelines_text
-from des.worlds import EXAMPLES, WORLDS
 from scenarios.explore.bubbles import bubble_figure, bubble_table
+from scenarios.explore.calls import refuse_odd_calls
+from scenarios.explore.controls import CONTROLS, ControlError, Controls
 from scenarios.explore.exports import export_of
 from scenarios.explore.layout import EXPORTS, FIGURES, QUICK_FACTS, SWEPT, page
 from scenarios.explore.rivals import rival_table
+from scenarios.explore.run_reports import names_with_report, read_report
 from scenarios.explore.scene import Scene, Settings, scene_of
+from scenarios.explore.time_limit import TimeLimit
 from scenarios.explore.what_if import bandwidth_sweep, family_map, sweep_lines
 from scenarios.frame.http_door import MOST_BODY_BYTES, foreign_request
 
-_CONTROLS = (
-    *("network", "model", "family", "schedule"),
-    *("bandwidth", "latency", "gpus", "sequences"),
-)
+_AnswerT = TypeVar("_AnswerT")
+_LIMIT_S = 300.0
+"""Most time for an answer; a sweep takes minutes where kernels are compiled first. [s]"""
+
 _SWEPT_FACTORS = (0.0625, 0.25, 1.0, 4.0, 16.0)
 _SWEPT_SCHEDULES = ("1f1b", "1f1b_4x", "gpipe", "zb_h1")
 _STYLE = """
@@ -35,6 +38,7 @@ _STYLE = """
   grid-auto-flow: dense; }
 .figures > table, .figures > figure:nth-of-type(2n) { grid-column: 1 / -1; }
 .controls > * { display: block; margin-bottom: 0.8rem; }
+.wrong { color: #b00020; }
 .controls input { width: 100%; font: inherit; color: var(--ink); background: var(--paper); }
 button { font: inherit; padding: 0.3rem 0.8rem; margin: 0 0.5rem 0.5rem 0; }
 #planners td:last-child { white-space: normal; overflow-wrap: anywhere; text-align: left; }
@@ -52,10 +56,11 @@ _RESTED = """async function() {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explorer:
-    """Begin of an exploration: settings, and the folder in which runs are looked for."""
+    """Begin of an exploration: settings, the folder of runs, and the time limit of an answer."""
 
     settings: Settings
     runs: Path
+    limit: TimeLimit = field(default_factory=lambda: TimeLimit(_LIMIT_S))
 
 
 def explorer_app(explorer: Explorer) -> Dash:
@@ -67,6 +72,7 @@ def explorer_app(explorer: Explorer) -> Dash:
         If the settings do not make a scene.
     """
     first = scene_of(explorer.settings)
+    desk = _Desk(Controls.of(explorer.settings, first.topology), explorer.limit)
     app = Dash(
         "eastwest",
         title="Explorer",
@@ -78,31 +84,34 @@ def explorer_app(explorer: Explorer) -> Dash:
     app.index_string = app.index_string.replace("<html>", '<html lang="en">').replace(
         "{%css%}", f"{{%css%}}<style>{style}{_STYLE}</style>"
     )
-    networks = sorted({*WORLDS, *EXAMPLES, explorer.settings.network})
-    app.layout = page(explorer.settings, first.topology, networks)
-    _draw_on_change(app, explorer.settings)
-    _bound_when_drawn(app, explorer.settings)
-    _compare_on_click(app, explorer.settings)
-    _save_on_click(app, explorer.settings)
+    num_gpus = max(domain.num_gpus for domain in first.topology.domains)
+    app.layout = page(desk.controls, num_gpus)
+    _draw_on_change(app, desk)
+    _bound_when_drawn(app, desk)
+    _compare_on_click(app, desk)
+    _save_on_click(app, desk)
     _serve_runs(app, explorer.runs)
     _refuse_foreign_pages(app.server)
+    refuse_odd_calls(app)
     return app
 
 
-def settings_from(values: Sequence[Any], first: Settings) -> Settings:
-    """Return the first settings with the controls' values, in the order of the page."""
-    network, model, family, schedule, bandwidth, latency, gpus, sequences = values
-    return replace(
-        first,
-        network=network,
-        model=model,
-        family=family,
-        schedule=schedule,
-        bandwidth_factor=2.0 ** float(bandwidth),
-        latency_factor=2.0 ** float(latency),
-        num_gpus=int(gpus),
-        num_sequences=int(sequences),
-    )
+class _Desk(NamedTuple):
+    """What all answers need: values of controls, and the time limit."""
+
+    controls: Controls
+    limit: TimeLimit
+
+    def answer(self, values: Sequence[Any], work: Callable[[Settings], _AnswerT]) -> _AnswerT:
+        """Answer for values of the controls.
+
+        Raises
+        ------
+        ValueError
+            If a value cannot be, or the answer takes too long.
+        """
+        settings = self.controls.settings(values)
+        return self.limit.result(lambda: work(settings))
 
 
 def page_figure(figure: Figure) -> dict[str, Any]:
@@ -112,29 +121,32 @@ def page_figure(figure: Figure) -> dict[str, Any]:
 
 
 def _inputs() -> list[Input]:
-    return [Input(name, "value") for name in _CONTROLS]
+    return [Input(name, "value") for name in CONTROLS]
 
 
 def _states() -> list[State]:
-    return [State(name, "value") for name in _CONTROLS]
+    return [State(name, "value") for name in CONTROLS]
 
 
-def _draw_on_change(app: Dash, first: Settings) -> None:
+def _draw_on_change(app: Dash, desk: _Desk) -> None:
     outputs = [Output("answer", "children")]
     outputs += [Output(f"fact-{name}", "children") for name in QUICK_FACTS]
     for name in FIGURES:
         outputs += [Output(name, "figure"), Output(f"{name}-seen", "children")]
+    wrong = [Output(f"wrong-{name}", "children") for name in CONTROLS]
 
-    @app.callback(*outputs, *_inputs())
+    @app.callback(*outputs, *wrong, *_inputs())
     def draw(*values: Any) -> tuple[Any, ...]:
         try:
-            scene = scene_of(settings_from(values, first))
+            shown = desk.answer(values, lambda settings: _shown(scene_of(settings)))
         except ValueError as error:
-            return (f"This cannot be: {error}", *[no_update] * (len(outputs) - 1))
-        return _shown(scene)
+            control = error.control if isinstance(error, ControlError) else ""
+            said = [str(error) if name == control else "" for name in CONTROLS]
+            return (f"This cannot be: {error}", *[no_update] * (len(outputs) - 1), *said)
+        return (*shown, *[""] * len(wrong))
 
 
-def _bound_when_drawn(app: Dash, first: Settings) -> None:
+def _bound_when_drawn(app: Dash, desk: _Desk) -> None:
     """Say the bound once the controls rest, as its proof would hold up the next picture."""
     app.clientside_callback(  # type: ignore[no-untyped-call]
         _RESTED, Output("rested", "data"), Input("fact-time", "children"), prevent_initial_call=True
@@ -147,7 +159,10 @@ def _bound_when_drawn(app: Dash, first: Settings) -> None:
         prevent_initial_call=True,
     )
     def bound(_: int, *values: Any) -> str:
-        return scene_of(settings_from(values, first)).bound_sentence()
+        try:
+            return desk.answer(values, lambda settings: scene_of(settings).bound_sentence())
+        except ValueError as error:
+            return f"none: {error}"
 
 
 def _shown(scene: Scene) -> tuple[Any, ...]:
@@ -160,12 +175,15 @@ def _shown(scene: Scene) -> tuple[Any, ...]:
     return (answer, *(facts[name] for name in QUICK_FACTS), *figures)
 
 
-def _compare_on_click(app: Dash, first: Settings) -> None:
+def _compare_on_click(app: Dash, desk: _Desk) -> None:
     @app.callback(Output("planners", "children"), Input("compare", "n_clicks"), *_states())
     def compare(clicks: int, *values: Any) -> Any:
         if not clicks:
             raise PreventUpdate
-        table = rival_table(scene_of(settings_from(values, first)))
+        try:
+            table = desk.answer(values, lambda settings: rival_table(scene_of(settings)))
+        except ValueError as error:
+            return f"This cannot be: {error}"
         head = html.Tr([html.Th(str(name)) for name in table])
         rows = table.itertuples(index=False)
         body = [html.Tr([html.Td(cell) for cell in row]) for row in rows]
@@ -186,19 +204,25 @@ def _compare_on_click(app: Dash, first: Settings) -> None:
     def sweep(clicks: int, *values: Any) -> tuple[Any, ...]:
         if not clicks:
             raise PreventUpdate
-        settings = settings_from(values, first)
-        found = bandwidth_sweep(scene_of(settings))
-        num = settings.num_sequences
-        figures = (
-            sweep_lines(found),
-            family_map(settings, num_sequences=(num, 4 * num), factors=_SWEPT_FACTORS),
-            bubble_figure(bubble_table(settings, schedules=_SWEPT_SCHEDULES)),
-        )
-        drawn = [part for figure in figures for part in (page_figure(figure), figure.seen)]
-        return (found.sentence(), *drawn)
+        try:
+            return desk.answer(values, _swept)
+        except ValueError as error:
+            return (f"This cannot be: {error}", *[no_update] * len(shown))
 
 
-def _save_on_click(app: Dash, first: Settings) -> None:
+def _swept(settings: Settings) -> tuple[Any, ...]:
+    found = bandwidth_sweep(scene_of(settings))
+    num = settings.num_sequences
+    figures = (
+        sweep_lines(found),
+        family_map(settings, num_sequences=(num, 4 * num), factors=_SWEPT_FACTORS),
+        bubble_figure(bubble_table(settings, schedules=_SWEPT_SCHEDULES)),
+    )
+    drawn = [part for figure in figures for part in (page_figure(figure), figure.seen)]
+    return (found.sentence(), *drawn)
+
+
+def _save_on_click(app: Dash, desk: _Desk) -> None:
     for key in EXPORTS:
 
         @app.callback(
@@ -207,7 +231,12 @@ def _save_on_click(app: Dash, first: Settings) -> None:
         def save(clicks: int, *values: Any, key: str = key) -> Any:
             if not clicks:
                 raise PreventUpdate
-            name, content = export_of(scene_of(settings_from(values, first)), key)
+            try:
+                name, content = desk.answer(
+                    values, lambda settings: export_of(scene_of(settings), key)
+                )
+            except ValueError as error:
+                raise PreventUpdate from error  # the picture says why
             encoded = base64.b64encode(content).decode()
             return {"filename": name, "content": encoded, "base64": True}
 
@@ -223,15 +252,23 @@ def _refuse_foreign_pages(server: flask.Flask) -> None:
 
 
 def _serve_runs(app: Dash, runs: Path) -> None:
-    """List folders that have a report, and serve it; nothing else of them is served."""
+    """List folders that have a report, and serve it; nothing else of them is served.
+
+    A report is a page of its own origin, which cannot make calls of this one.
+    """
 
     @app.callback(Output("runs", "children"), Input("network", "value"))
     def list_runs(_: str) -> Any:
-        found = sorted(path.parent.name for path in runs.glob("*/report.html"))
+        found = names_with_report(runs)
         links = [html.Li(html.A(name, href=f"/runs/{name}", target="_blank")) for name in found]
         return html.Ul(links) if links else html.P(f"No run with a report in {runs}.")
 
     def run_report(name: str) -> flask.Response:
-        return flask.send_from_directory(runs.resolve() / name, "report.html")
+        content = read_report(runs, name)
+        if content is None:
+            return flask.Response("no such run\n", 404)
+        found = flask.Response(content, mimetype="text/html")
+        found.headers["Content-Security-Policy"] = "sandbox allow-scripts allow-downloads"
+        return found
 
     app.server.add_url_rule("/runs/<name>", view_func=run_report)

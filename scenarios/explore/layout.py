@@ -1,13 +1,9 @@
 """Page of the explorer: its controls, figures and tables."""
 
-from collections.abc import Sequence
-
 from dash import dcc, html
 from dash.development.base_component import Component
 
-from des import ARCHITECTURES, SCHEDULES
-from des.world.topology import Topology
-from scenarios.explore.scene import FAMILY_NAMES, Settings
+from scenarios.explore.controls import Controls
 
 FIGURES = ("map", "gantt", "links", "memory")
 EMPTY = {
@@ -32,13 +28,13 @@ EXPORTS = {
 """Kinds of files to save, and the names on their buttons."""
 
 
-def page(settings: Settings, topology: Topology, networks: Sequence[str]) -> Component:
-    """Return the page with its controls at the positions of the settings."""
+def page(controls: Controls, num_gpus: int) -> Component:
+    """Return the page with its controls at their first settings."""
     return html.Main(
         [
             html.H1("Explore a world, a job and a plan"),
             html.P(id="answer", className="answer", role="status"),
-            html.Div([_controls(settings, topology, networks), _figures()], className="explorer"),
+            html.Div([_controls(controls, num_gpus), _figures()], className="explorer"),
             html.H2("Planners and policy"),
             html.Button("Compare planners", id="compare", n_clicks=0),
             html.Div(id="planners", tabIndex=0, className="wide"),
@@ -61,46 +57,47 @@ def page(settings: Settings, topology: Topology, networks: Sequence[str]) -> Com
     )
 
 
-def _controls(settings: Settings, topology: Topology, networks: Sequence[str]) -> Component:
-    gpus = max(domain.num_gpus for domain in topology.domains)
-    models = sorted({*ARCHITECTURES, settings.model})
+def _controls(controls: Controls, num_gpus: int) -> Component:
+    first = controls.first
+    sequences = f"Sequences of {first.sequence_length} tokens a step, one a microbatch"
     return html.Div(
         [
-            _choice("network", "World", networks, settings.network),
-            _choice("model", "Model", models, settings.model),
-            _choice("family", "Family", FAMILY_NAMES, settings.family),
-            _choice("schedule", "Schedule", tuple(SCHEDULES), settings.schedule),
-            _slider("bandwidth", "Bandwidth, 1/16 to 16 times", (-4.0, 4.0, 0.25), 0.0),
-            _slider("latency", "Latency, 1/16 to 16 times", (-4.0, 4.0, 0.25), 0.0),
-            _slider("gpus", "GPUs of a domain", (1, max(64, gpus), 1), gpus),
-            _slider(
-                "sequences",
-                f"Sequences of {settings.sequence_length} tokens a step, one a microbatch",
-                (1, max(256, settings.num_sequences), 1),
-                settings.num_sequences,
-            ),
+            _choice("network", "World", controls, first.network),
+            _choice("model", "Model", controls, first.model),
+            _choice("family", "Family", controls, first.family),
+            _choice("schedule", "Schedule", controls, first.schedule),
+            _slider("bandwidth", "Bandwidth, 1/16 to 16 times", controls, 0.0),
+            _slider("latency", "Latency, 1/16 to 16 times", controls, 0.0),
+            _slider("gpus", "GPUs of a domain", controls, num_gpus),
+            _slider("sequences", sequences, controls, first.num_sequences),
         ],
         className="controls",
         role="group",
     )
 
 
-def _choice(name: str, label: str, values: Sequence[str], value: str) -> Component:
+def _choice(name: str, label: str, controls: Controls, value: str) -> Component:
     """A field that suggests values, by the browser's own means."""
     field = dcc.Input(
         id=name, type="text", list=f"{name}-values", value=value, debounce=True, name=name
     )
-    suggested = html.Datalist([html.Option(value=one) for one in values], id=f"{name}-values")
-    return html.Label([html.Span(label), field, suggested])
+    options = [html.Option(value=one) for one in controls.names[name]]
+    suggested = html.Datalist(options, id=f"{name}-values")
+    return html.Label([html.Span(label), field, suggested, _wrong(name)])
 
 
-def _slider(name: str, label: str, bounds: tuple[float, float, float], value: float) -> Component:
+def _slider(name: str, label: str, controls: Controls, value: float) -> Component:
     """A slider of the browser's own, which a keyboard moves and whose label is read."""
-    least, most, step = bounds
+    least, most, step = controls.spans[name]
     field = dcc.Input(
         id=name, type="range", min=least, max=most, step=step, value=value, debounce=False
     )
-    return html.Label([html.Span(label), field])
+    return html.Label([html.Span(label), field, _wrong(name)])
+
+
+def _wrong(name: str) -> Component:
+    """Place at a control for what is wrong with its value."""
+    return html.Span(id=f"wrong-{name}", className="wrong", role="alert")
 
 
 def _figures() -> Component:

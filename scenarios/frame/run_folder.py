@@ -11,7 +11,7 @@ from importlib import metadata
 from pathlib import Path
 from types import MappingProxyType
 
-from des.base.atomic_write import finish_together, is_neighbour, write_together
+from des.base.atomic_write import finish_together, target_of, write_together
 from des.base.command import UsageError
 from des.base.text_files import read_json
 from scenarios.frame.files import json_bytes
@@ -47,7 +47,11 @@ class RunFolder:
         _made(path)
         _check_writable(path)
         with lock_folder(path):
-            yield cls.create(path)
+            folder = cls.create(path)
+            for entry in path.iterdir():
+                if target_of(entry) is not None:  # of a run that was killed before it began
+                    entry.unlink()
+            yield folder
 
     @classmethod
     @contextmanager
@@ -281,14 +285,13 @@ def _require_folder(path: Path) -> None:
 
 def _finish_inputs(path: Path) -> None:
     """Put copies of input files in their places, should the process that wrote them be killed."""
-    pending = (entry for entry in path.iterdir() if is_neighbour(entry))
-    names = (entry.name.removeprefix(".").removesuffix(".tmp") for entry in pending)
-    finish_together([path / name for name in names if Path(name).stem in INPUTS])
+    targets = {target_of(entry) for entry in path.iterdir()}
+    finish_together([each for each in targets if each is not None and each.stem in INPUTS])
 
 
 def _is_passing(entry: Path) -> bool:
     """Tell whether a file is the lock, or what a killed process has not finished writing."""
-    return entry.name == LOCK or is_neighbour(entry)
+    return entry.name == LOCK or target_of(entry) is not None
 
 
 def _check_writable(path: Path) -> None:

@@ -50,7 +50,7 @@ def _taken(path: Path, folder: Path) -> int:
     """Descriptor of the lock file, locked and with our number in it."""
     holder = ""
     for _ in range(_ATTEMPTS):
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

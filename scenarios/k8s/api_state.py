@@ -65,9 +65,11 @@ class ApiState:
         self.decider.waiting.keep_listed(there)
         for uid, grant in tuple(book.grants.items()):
             if uid not in there and grant.since_s < begun_s:
-                self.decider.forget(uid)
+                self.decider.waiting.forget(uid)
+                book.release(uid)
         for known in sorted(pods, key=lambda pod: pod.gpus is None):  # first those that are known
             self._enter(known)
+        self.decider.give_up_without_pods()
 
     def change_pod(self, kind: str, item: Mapping[str, Any]) -> None:
         """Take an event of a pod."""

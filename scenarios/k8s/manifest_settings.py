@@ -14,6 +14,21 @@ GANG_APIS: Mapping[str, str | None] = MappingProxyType(
 )
 """Version of ``scheduling.k8s.io`` with gangs, by version of Kubernetes; None before there was."""
 
+GANG_GATES: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "1.35": ("GenericWorkload", "GangScheduling"),
+        "1.36": ("GenericWorkload", "GangScheduling"),
+        "1.37": ("GenericWorkload",),
+    }
+)
+"""Feature gates that kinds of gangs need, off by default, by version of Kubernetes.
+
+Source: kubernetes, pkg/features/kube_features.go.
+"""
+
+USER_ID = GROUP_ID = 10001
+"""User and group of the image, as in Dockerfile."""
+
 MIB = 2**20
 
 

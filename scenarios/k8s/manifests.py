@@ -28,10 +28,13 @@ from scenarios.k8s.manifest_models import check_configuration
 from scenarios.k8s.manifest_settings import Manifest, ManifestSettings
 
 with lazy_imports(__name__):
-    from scenarios.k8s import schema_check
+    from scenarios.k8s import api_server, cluster_check, schema_check
+
+_API_TIMEOUT_S = 10.0
 
 MANIFESTS: Mapping[str, Callable[[ManifestSettings], Manifest | list[Manifest]]] = MappingProxyType(
     {
+        "namespace": scheduler_manifests.namespace,
         "scheduler-config": scheduler_manifests.scheduler_config,
         "config-map": scheduler_manifests.config_map,
         "rights": scheduler_manifests.rights,
@@ -56,6 +59,7 @@ examples:
   python -m scenarios.k8s manifests --simulate dgx-h100 --node gpu-a --out manifests
   python -m scenarios.k8s manifests --file topo.txt,numactl.txt,pci.txt --only kubelet
   python -m scenarios.k8s manifests --simulate dgx-a100 --kubernetes 1.36 --validate
+  python -m scenarios.k8s manifests --simulate dgx-a100 --check --kubeconfig ~/.kube/config
 """
 
 
@@ -70,6 +74,8 @@ class Config(ServerFlags):
     validate: bool = option(
         False, "check by Kubernetes' JSON schemas (extra k8s: kubernetes-validate)"
     )
+    check: bool = option(False, "ask the API server of --kubeconfig whether it has all kinds")
+    kubeconfig: Path | None = option(None, "access to the API server, for --check", is_file=True)
     kubernetes: Literal["1.34", "1.35", "1.36", "1.37"] = option("1.37", "version of Kubernetes")
     node: str = option("gpu-a", "name of the node of the server")
     namespace: str = option("topology", "namespace of everything")
@@ -113,6 +119,8 @@ class Config(ServerFlags):
         for label in self.gpu_nodes:
             if not all(label.partition("=")):
                 raise UsageError(f"--gpu-nodes must be KEY=VALUE, got {label!r}")
+        if self.check != (self.kubeconfig is not None):
+            raise UsageError("--check and --kubeconfig must be given together")
         for name in ("http_timeout_s", "all_reduce_bound_s"):
             require_positive(owner, name, getattr(self, name))
 
@@ -120,21 +128,27 @@ class Config(ServerFlags):
 def run(config: Config) -> int:
     """Make, check and write the manifests."""
     settings = _settings(config)
-    texts: dict[str, str] = {}
-    for name in config.only or MANIFESTS:
-        made = MANIFESTS[name](settings)
-        documents = made if isinstance(made, list) else [made]
-        for document in documents:
-            if not check_configuration(document) and config.validate:
-                schema_check.check_schema(document, config.kubernetes)
-        if documents:
-            texts[name] = yaml.safe_dump_all(documents, sort_keys=False, width=100)
+    made = {name: MANIFESTS[name](settings) for name in config.only or MANIFESTS}
+    files = {name: each if isinstance(each, list) else [each] for name, each in made.items()}
+    for document in (document for documents in files.values() for document in documents):
+        if not check_configuration(document) and config.validate:
+            schema_check.check_schema(document, config.kubernetes)
+    if config.kubeconfig is not None:
+        api = api_server.reach(config.kubeconfig, in_cluster=False, timeout_s=_API_TIMEOUT_S)
+        assert api is not None
+        cluster_check.require_kinds(api, [each for own in files.values() for each in own], settings)
+    texts = {
+        name: yaml.safe_dump_all(documents, sort_keys=False, width=100)
+        for name, documents in files.items()
+        if documents
+    }
     if config.out is None:
         sys.stdout.write("---\n".join(texts.values()))
         return 0
     config.out.mkdir(parents=True, exist_ok=True)
     write_together({config.out / f"{name}.yaml": text.encode() for name, text in texts.items()})
     checked = "by their schemas" if config.validate else "configurations alone"
+    checked += ", kinds by the API server" if config.check else ""
     sys.stdout.write(f"{config.out}: {len(texts)} files, checked: {checked}\n")
     return 0
 

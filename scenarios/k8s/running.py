@@ -5,7 +5,7 @@ import logging
 import signal
 import ssl
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -20,9 +20,10 @@ from des.base.text_files import read_yaml
 from des.devices.k8s.pods import PodKeys
 from des.devices.presets import simulated
 from scenarios.frame.log_lines import log_to_stderr
-from scenarios.k8s.api_server import ApiServer, reach
+from scenarios.k8s.api_server import reach
 from scenarios.k8s.extender_config import Config
 from scenarios.k8s.http_server import HttpServer, ServerLimits
+from scenarios.k8s.retries import follow_promises
 from scenarios.k8s.service import ExtenderService
 from scenarios.k8s.sources import ApiSource, FileSource
 
@@ -99,7 +100,7 @@ async def _serve(config: Config, service: ExtenderService) -> int:
     loop = asyncio.get_running_loop()
     api = reach(config.kubeconfig, config.in_cluster, config.api_timeout_s)
     if api is not None:
-        service.poster = _Post(api)
+        service.poster = _InThread(api.post)
     limits = ServerLimits(
         body_bytes=config.max_body_bytes,
         request_s=config.request_timeout_s,
@@ -113,6 +114,8 @@ async def _serve(config: Config, service: ExtenderService) -> int:
         has_certificate=config.tls_cert is not None,
     )
     tasks = [asyncio.create_task(server.sweep())]
+    if api is not None:
+        tasks.append(asyncio.create_task(follow_promises(service, _InThread(api.patch))))
     source: ApiSource | None = None
     if config.state is not None:
         file = FileSource(path=config.state, service=service, gpu=config.gpu, poll_s=config.poll_s)
@@ -174,11 +177,11 @@ def _tls_of(config: Config) -> ssl.SSLContext | None:
     return context
 
 
-class _Post:
-    """Posts from a thread, so that other requests are answered meanwhile."""
+class _InThread:
+    """Sends from a thread, so that other requests are answered meanwhile."""
 
-    def __init__(self, api: ApiServer) -> None:
-        self._api = api
+    def __init__(self, send: Callable[[str, Mapping[str, Any]], str]) -> None:
+        self._send = send
 
     async def __call__(self, path: str, content: Mapping[str, Any]) -> str:
-        return await asyncio.to_thread(self._api.post, path, content)
+        return await asyncio.to_thread(self._send, path, content)

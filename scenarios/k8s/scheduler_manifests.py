@@ -3,6 +3,8 @@
 import json
 
 from scenarios.k8s.manifest_settings import (
+    GROUP_ID,
+    USER_ID,
     Manifest,
     ManifestSettings,
     cluster_role_binding,
@@ -11,6 +13,11 @@ from scenarios.k8s.manifest_settings import (
 
 EXTENDER, _PORT = "topology-extender", 8888
 _TLS_FOLDER, _CONFIG_FOLDER = "/etc/topology/tls", "/etc/topology/config"
+
+
+def namespace(settings: ManifestSettings) -> Manifest:
+    """``Namespace`` of all that has one; a cluster needs it before the rest."""
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": settings.namespace}}
 
 
 def scheduler_config(settings: ManifestSettings) -> Manifest:
@@ -96,6 +103,8 @@ def extender_deployment(settings: ManifestSettings) -> Manifest:
         "securityContext": {
             "allowPrivilegeEscalation": False,
             "runAsNonRoot": True,
+            "runAsUser": USER_ID,
+            "runAsGroup": GROUP_ID,
             "capabilities": {"drop": ["ALL"]},
         },
         "volumeMounts": _mounts(settings),
@@ -176,7 +185,10 @@ def service(settings: ManifestSettings) -> Manifest:
 
 
 def rights(settings: ManifestSettings) -> list[Manifest]:
-    """RBAC: the extender reads nodes, pods, gangs, and binds; the scheduler has its usual roles."""
+    """RBAC: the extender reads nodes, pods, gangs, binds, and annotates nodes whose promises ended.
+
+    The scheduler has its usual roles.
+    """
     scheduler = settings.scheduler
     reads = ["get", "list", "watch"]
     leases: Manifest = {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"]}
@@ -191,6 +203,7 @@ def rights(settings: ManifestSettings) -> list[Manifest]:
             "metadata": {"name": EXTENDER},
             "rules": [
                 {"apiGroups": [""], "resources": ["nodes", "pods"], "verbs": reads},
+                {"apiGroups": [""], "resources": ["nodes"], "verbs": ["patch"]},
                 {
                     "apiGroups": ["scheduling.k8s.io", "scheduling.x-k8s.io"],
                     "resources": ["podgroups", "workloads"],

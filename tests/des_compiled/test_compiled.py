@@ -143,7 +143,7 @@ def test_a_wire_that_starves_says_which():
     workload = unit_workload([(1, 1), (1, 1)], num_microbatches=1, message_bytes=4.0)
     program = pack(topology, lower(topology, workload, plan(0, 1)))
     pieces, links = Pieces(topology), program.links.copy()
-    pieces.extend(10.0)
+    assert all(pieces.extend(link, 0.0, 10.0) for link in range(len(links)))
     program = program._replace(pieces=pieces.write(links), links=links)
 
     state = new_state(program)

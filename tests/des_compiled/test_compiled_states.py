@@ -22,6 +22,7 @@ from des.compiled.pack import pack
 from des.compiled.simulate import simulate_compiled
 from des.compiled.state import ProgramSizes, make_state, new_state
 from des.costs.feasibility import assign
+from des.dynamics.link_course import Weather
 from des.engine.fair_wire import equal_part as equal_part_of_any
 from des.program.lowering import lower
 
@@ -38,23 +39,40 @@ def test_an_iteration_that_outlasts_the_first_look_at_its_links():
     assert found == simulate(topology, workload, plan(0, 1))
 
 
-@given(data=st.data(), topology=topologies(min_domains=2), horizons_s=st.lists(st.floats(0, 100)))
-def test_courses_are_known_as_far_as_asked_for(data, topology, horizons_s):
-    """Piece after piece without a gap, until the horizon or the end of the trace."""
+@given(
+    data=st.data(),
+    topology=topologies(min_domains=2),
+    times_s=st.lists(st.floats(0, 100), min_size=1),
+)
+def test_courses_are_known_where_asked_for(data, topology, times_s):
+    """Pieces are those of the weather, in order and apart; until the end of the trace."""
     topology = replace(topology, movement=data.draw(replays(topology)))
     pieces, links = Pieces(topology), np.zeros(len(topology.links), lower_links(topology).dtype)
-    assert not pieces.reach(0, 0.0)
-    for horizon_s in horizons_s:
-        pieces.extend(horizon_s)
-    found = pieces.write(links)
-
     law = topology.movement.law
     ends_s = math.inf if law.holds_last else law.series[0].times_s[-1]
-    horizon_s = max(horizons_s, default=-1.0)
+    horizon_s = data.draw(st.floats(100, 200))
+    for link in range(len(topology.links)):
+        for time_s in times_s:
+            if not is_known(pieces.write(links), links[link], time_s):
+                assert pieces.extend(link, time_s, horizon_s) == (time_s < ends_s)
+    found = pieces.write(links)
+
+    weather = Weather(topology.movement, topology.links)
     for index, (first, end) in enumerate(links[["first_piece", "end_piece"]].tolist()):
-        until_s = found["until_s"][first:end]
+        until_s, from_s = found["until_s"][first:end], found["from_s"][first:end]
         assert np.all(np.diff(until_s) > 0)
-        assert pieces.reach(index, horizon_s) == (0 <= horizon_s < ends_s)
+        assert np.all(from_s < until_s)
+        assert np.all(from_s[1:] >= until_s[:-1])
+        for piece in found[first:end].tolist():
+            assert weather.span(index, piece[1]) == (piece[1], piece[0], *piece[2:])
+        for time_s in times_s:
+            assert is_known(found, links[index], time_s) == (time_s < ends_s)
+
+
+def is_known(pieces: np.ndarray, link: np.void, time_s: float) -> bool:
+    """Whether one of a link's pieces holds a time."""
+    own = pieces[link["first_piece"] : link["end_piece"]]
+    return bool(np.any((own["from_s"] <= time_s) & (time_s < own["until_s"])))
 
 
 def lower_links(topology: Topology) -> np.ndarray:

@@ -144,7 +144,7 @@ def test_a_write_onto_a_folder_leaves_nothing_behind(tmp_path):
 
 
 def test_what_a_killed_process_left_is_replaced(tmp_path):
-    """The temporary name is always the same, so litter does not pile up."""
+    """Litter does not pile up: a temporary name without a random part is of an earlier release."""
     (tmp_path / ".a.txt.tmp").write_text("left by a killed process, longer than the new text")
 
     write_text(tmp_path / "a.txt", "néw")

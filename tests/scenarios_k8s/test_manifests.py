@@ -139,7 +139,7 @@ def test_files_are_written_to_a_folder(tmp_path, capsys):
     assert main(["manifests", "--simulate", "dgx-h100", "--out", str(out)]) == 0
 
     assert {path.stem for path in out.iterdir()} == set(MANIFESTS)
-    assert "13 files" in capsys.readouterr().out
+    assert "14 files" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -105,6 +105,8 @@ class GpuBook:
         Nodes with their places in the network.
     num_expired
         Promises that ended at their deadline.
+    given_up_on
+        A node on which a promise was given up, until someone has told the pods that wait.
     """
 
     nodes: Mapping[str, NodeGpus] = field(default_factory=dict)
@@ -112,6 +114,7 @@ class GpuBook:
     version: int = 0
     nodes_version: int = 0
     num_expired: int = 0
+    given_up_on: str | None = None
     grants: dict[str, Grant] = field(default_factory=dict)
     promises: dict[GangKey, Promise] = field(default_factory=dict)
     _free: dict[str, tuple[int, ...]] = field(default_factory=dict)
@@ -186,9 +189,15 @@ class GpuBook:
             self._changed(None)
 
     def withdraw(self, gang: GangKey) -> None:
-        """Give up what is promised to a gang."""
+        """Take back what is promised to a gang, to promise it again."""
         if self.promises.pop(gang, None) is not None:
             self._changed(None)
+
+    def give_up(self, gang: GangKey) -> None:
+        """Give up what is promised to a gang, for others."""
+        nodes = (slot.node for slot in self.promises[gang].slots if slot.node in self.nodes)
+        self.given_up_on = next(nodes, self.given_up_on)
+        self.withdraw(gang)
 
     def claim(self, ask: PodAsk, node: str, now_s: float) -> Grant | None:
         """Give a pod of a gang a slot on a node; None if there is none for it."""
@@ -218,7 +227,7 @@ class GpuBook:
         """Give up promises whose deadline has come; returns how many."""
         late = [gang for gang, each in self.promises.items() if each.deadline_s <= now_s]
         for gang in late:
-            self.withdraw(gang)
+            self.give_up(gang)
         self.num_expired += len(late)
         return len(late)
 
@@ -232,7 +241,7 @@ class GpuBook:
             for slot in promise.slots:
                 left = self.not_held(slot.node) if slot.node in self.nodes else ()
                 if not set(slot.fit.gpus) <= set(left):
-                    self.withdraw(gang)
+                    self.give_up(gang)
                     break
 
     def _changed(self, node: str | None) -> None:

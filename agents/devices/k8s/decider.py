@@ -62,9 +62,16 @@ class Decider:
         return ask
 
     def forget(self, uid: str) -> None:
-        """Drop a pod that is gone: its request and what it holds."""
+        """Drop a pod that is gone: its request, what it holds, with the last its gang's promise."""
         self.waiting.forget(uid)
         self.book.release(uid)
+        self.give_up_without_pods()
+
+    def give_up_without_pods(self) -> None:
+        """Give up promises to gangs of which no pod is known."""
+        for gang in tuple(self.book.promises):
+            if not self.waiting.has_pods(gang) and not self.book.bound(gang):
+                self.book.give_up(gang)
 
     def fit(self, ask: PodAsk, node: str, free: tuple[int, ...] | None = None) -> NodeFit | NoFit:
         """Best GPUs of a node for a pod among those free (default: by the book), or the reason."""

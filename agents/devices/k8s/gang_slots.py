@@ -1,6 +1,7 @@
 """Slots for the pods of a gang: largest pods first, on the fewest nodes close to each other."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 from agents.devices.k8s.book import GangSlot
 from agents.devices.k8s.decider import Decider
@@ -11,33 +12,44 @@ from des.devices.k8s.pods import PodAsk
 
 
 def gang_slots(
-    decider: Decider, members: Sequence[PodAsk], nodes: Sequence[str]
+    decider: Decider,
+    members: Sequence[PodAsk],
+    nodes: Sequence[str],
+    freed: Mapping[str, Iterable[int]] = MappingProxyType({}),
 ) -> list[GangSlot] | None:
     """Choose slots for pods, one each; None where they are not found.
+
+    ``freed`` are GPUs of nodes that count as free beside those that are.
 
     Pods of equal demand get slots wherever there are enough. Of unequal ones the largest come
     first, each on the first node that has room, and once more on the fullest one: that finds room
     for numbers of GPUs that divide each other, and may miss it for others.
     """
     order = sorted(members, key=lambda each: -each.num_gpus)
-    room = {node: _room(decider, order, node) for node in dict.fromkeys(nodes)}
+    free = {node: _free(decider, node, freed.get(node, ())) for node in dict.fromkeys(nodes)}
+    room = {node: _room(decider, order, node, own) for node, own in free.items()}
     room = {node: gpus for node, gpus in room.items() if gpus}
     total = sum(each.num_gpus for each in members)
     is_even = len({(each.asks, each.policy) for each in members}) == 1
     if is_even and sum(room.values()) < total:
         return None
     for names in _node_sets(decider, order[0], room, total, is_even=is_even):
-        slots = _packed(decider, order, names)
+        slots = _packed(decider, order, {name: free[name] for name in names})
         if slots is not None:
             return slots
     return None
 
 
-def _room(decider: Decider, order: Sequence[PodAsk], node: str) -> int:
-    """GPUs that pods get on a node alone, the largest first."""
+def _free(decider: Decider, node: str, freed: Iterable[int]) -> tuple[int, ...]:
+    """GPUs of a node that are free, or count as such; none of one that is not known."""
     if node not in decider.book.nodes:
-        return 0
-    free = decider.book.free(node)
+        return ()
+    left = {*decider.book.free(node), *freed}
+    return tuple(gpu for gpu in decider.book.nodes[node].free if gpu in left)
+
+
+def _room(decider: Decider, order: Sequence[PodAsk], node: str, free: tuple[int, ...]) -> int:
+    """GPUs that pods get on a node alone, the largest first."""
     total = 0
     refused: set[tuple[object, str]] = set()
     for each in order:
@@ -80,10 +92,10 @@ def _node_sets(
 
 
 def _packed(
-    decider: Decider, order: Sequence[PodAsk], names: Sequence[str]
+    decider: Decider, order: Sequence[PodAsk], free: dict[str, tuple[int, ...]]
 ) -> list[GangSlot] | None:
-    """Slots on nodes, filled in their order; None where a pod finds no room."""
-    free = {name: decider.book.free(name) for name in names}
+    """Slots on free GPUs of nodes, filled in their order; None where a pod finds no room."""
+    names = list(free)
     first_place: dict[tuple[object, str], int] = {}  # nodes before it have no room for the demand
     slots: list[GangSlot] = []
     for each in order:

@@ -1,7 +1,7 @@
 """Gangs: slots for all pods of a gang at once, on few nodes that are close to each other."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from agents.devices.k8s.book import GangSlot, Promise
 from agents.devices.k8s.decider import Decider
@@ -48,6 +48,23 @@ def gang_nodes(
     promise = Promise(deadline_s=deadline_s, slots=slots)
     book.promise(gang, promise)
     return promise.nodes_for(ask), _elsewhere(gang[1], promise.nodes_for(ask))
+
+
+def gang_fits(
+    decider: Decider, ask: PodAsk, freed: Mapping[str, Iterable[int]], now_s: float
+) -> bool:
+    """Tell whether all pods of a pod's gang that are not bound fit once GPUs of nodes are free.
+
+    What is promised to the gang is free for it. True for a pod to be placed by itself.
+    """
+    members = _members(decider, ask, now_s)
+    if members is None:
+        return True
+    promise = None if ask.gang_key is None else decider.book.promises.get(ask.gang_key)
+    more = {node: set(gpus) for node, gpus in freed.items()}
+    for slot in () if promise is None else promise.slots:
+        more.setdefault(slot.node, set()).update(slot.fit.gpus)
+    return gang_slots(decider, members, tuple(decider.book.nodes), more) is not None
 
 
 def _added(

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from agents.devices.k8s.book import Grant, granted
 from agents.devices.k8s.decider import Decider, Priority
-from agents.devices.k8s.gangs import gang_nodes
+from agents.devices.k8s.gangs import gang_fits, gang_nodes
 from agents.devices.k8s.node_fit import NoFit
 from des.devices.k8s.calls import (
     BindingCall,
@@ -88,6 +88,8 @@ def preempt_answer(decider: Decider, body: Mapping[str, Any], now_s: float) -> d
 
     It always has UIDs. Victims that hold GPUs of another node are left out; so is a node that has
     none left, as kube-scheduler takes an empty list for an error. GPUs promised to gangs stay so.
+    A pod of a gang has no victims unless all of the gang fits once all victims offered are gone: a
+    gang that does not fit as a whole is not begun, so they would go for nothing.
 
     Raises
     ------
@@ -97,8 +99,9 @@ def preempt_answer(decider: Decider, body: Mapping[str, Any], now_s: float) -> d
     victims = read_victims(body)
     ask = decider.remember(pod_in(body, "ExtenderPreemptionArgs"), now_s)
     decider.book.expire(now_s)
+    freed = {each.node: _freed(decider, each) for each in victims}
     found: dict[str, Any] = {}
-    for each in victims:
+    for each in victims if gang_fits(decider, ask, freed, now_s) else ():
         uids = _evicted(decider, ask, each)
         if uids:
             found[each.node] = {
@@ -116,11 +119,16 @@ def _evicted(decider: Decider, ask: PodAsk, victims: Victims) -> list[str]:
         return uids
     if victims.node not in decider.book.nodes:
         return []
-    freed = {gpu for uid in uids if uid in grants for gpu in grants[uid].gpus}
-    left = {*decider.book.free(victims.node), *freed}
+    left = {*decider.book.free(victims.node), *_freed(decider, victims)}
     own = decider.book.nodes[victims.node].free
     free = tuple(gpu for gpu in own if gpu in left)
     return [] if isinstance(decider.fit(ask, victims.node, free), NoFit) else uids
+
+
+def _freed(decider: Decider, victims: Victims) -> set[int]:
+    """GPUs of a node that its victims hold."""
+    held = (decider.book.grants.get(uid) for uid in victims.uids)
+    return {gpu for one in held if one is not None and one.node == victims.node for gpu in one.gpus}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -82,6 +82,10 @@ class WaitingPods:
             if seen_s == math.inf and uid not in known:
                 self.forget(uid)
 
+    def has_pods(self, gang: GangKey) -> bool:
+        """Tell whether any pod of a gang waits."""
+        return gang in self._of_gang
+
     def siblings(self, ask: PodAsk, now_s: float) -> list[PodAsk]:
         """Waiting pods of a pod's gang without itself, in the order in which they came."""
         if ask.gang_key is None:

@@ -13,6 +13,7 @@ References
 import errno
 import json
 import os
+import secrets
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -66,9 +67,9 @@ def write_perfetto_trace(
     path = Path(path)
     if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-    neighbour = path.with_name(f".{path.name}.tmp")
+    neighbour = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
     try:
-        with neighbour.open("w", encoding="ascii", newline="\n") as file:
+        with neighbour.open("x", encoding="ascii", newline="\n") as file:
             file.write('{"displayTimeUnit": "ns", "traceEvents": [')
             separator = "\n"
             for event in trace_events(spans, replays=replays):

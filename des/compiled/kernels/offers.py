@@ -48,7 +48,7 @@ def _look_up(run: ProgramRun, link: int, time_s: float) -> None:
         own.piece -= 1
     while own.piece < end_piece and at(run.pieces, own.piece).until_s <= time_s:
         own.piece += 1
-    if own.piece == end_piece:
+    if own.piece == end_piece or at(run.pieces, own.piece).from_s > time_s:
         give_up(run, BEYOND, link, time_s)
         _offer(run, link, 0.0, 1.0, math.inf)
         return

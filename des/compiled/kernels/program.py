@@ -113,7 +113,9 @@ FLOW_OF = np.dtype([("flow", _I)])
 
 HOP = np.dtype([("link", _I)])
 
-PIECE = np.dtype([("until_s", _F), ("bandwidth_factor", _F), ("latency_factor", _F)])
+PIECE = np.dtype(
+    [("until_s", _F), ("from_s", _F), ("bandwidth_factor", _F), ("latency_factor", _F)]
+)
 
 MEMBER = np.dtype(
     [
@@ -160,7 +162,7 @@ class ProgramArrays(NamedTuple):
     media: np.ndarray
     """MEDIUM."""
     pieces: np.ndarray
-    """PIECE, link by link; read only under TABLE."""
+    """PIECE, link by link in order, with gaps; read only under TABLE."""
     members: np.ndarray
     """MEMBER, bucket by bucket."""
     steps: np.ndarray

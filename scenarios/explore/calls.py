@@ -1,0 +1,49 @@
+"""Calls of the explorer's page, told from others before Dash looks their parts up."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import flask
+from dash import Dash
+
+from des.base.strict_json import parse_json
+
+
+def refuse_odd_calls(app: Dash) -> None:
+    """Refuse calls that the page does not make; Dash would answer them with a traceback."""
+
+    server: flask.Flask = app.server
+
+    @server.before_request
+    def refuse() -> flask.Response | None:
+        if flask.request.path != "/_dash-update-component" or flask.request.method != "POST":
+            return None
+        try:
+            call = parse_json(flask.request.get_data().decode())
+        except ValueError:
+            call = None
+        if isinstance(call, dict) and is_call(app.callback_map, call):
+            return None
+        return flask.Response("the call must be one of the page's\n", 400)
+
+
+def is_call(known: Mapping[str, Mapping[str, Any]], call: Mapping[str, Any]) -> bool:
+    """Whether a call has the parts of one of the known callbacks, and values of them."""
+    output, changed = call.get("output"), call.get("changedPropIds", [])
+    if not isinstance(output, str) or output not in known:
+        return False
+    parts = [one.rsplit(".", 1) for one in output.strip(".").split("...")]
+    outputs = [{"id": name, "property": value} for name, value in parts]
+    return (
+        call.get("outputs") == (outputs if output.startswith("..") else outputs[0])
+        and isinstance(changed, list)
+        and all(isinstance(one, str) for one in changed)
+        and all(_has_parts(call.get(part, []), known[output][part]) for part in ("inputs", "state"))
+    )
+
+
+def _has_parts(given: object, wanted: list[dict[str, str]]) -> bool:
+    if not isinstance(given, list) or not all(isinstance(one, dict) for one in given):
+        return False
+    names = [(one.get("id"), one.get("property")) for one in given]
+    return names == [(one["id"], one["property"]) for one in wanted]
