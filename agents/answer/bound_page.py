@@ -149,8 +149,9 @@ def _how(bound: BoundPlan) -> Iterator[str]:
     yield (
         f"{total} sequences a step: {each} microbatch{'es' * (max(shares) > 1)} of "
         f"{bound.microbatch_size:g} on each data rank; schedule {plan.schedule}, sends "
-        f"{plan.sends}; recomputation {shape.recomputation}, gradients "
-        f"{workload.gradient_precision}"
+        f"{plan.sends}; recomputation {shape.recomputation}"
+        + ("" if shape.attention is None else f" with {shape.attention} attention")
+        + f", gradients {workload.gradient_precision}"
         + ("" if workload.precision == "bf16" else f", linear layers in {workload.precision}")
     )
     domains = (bound.topology.domains[site] for site in domains_in_use(plan))

@@ -7,6 +7,8 @@ from typing import Literal
 from agents.answer.run_terms import CHECKPOINT_S, GPU_HOURS_PER_INTERRUPTION
 from agents.trainers.table import DEFAULT_TRAINER, TRAINERS, trainer_named
 from des.base.flags import option, required
+from des.job.models import ATTENTION_HELP
+from des.job.transformer import AttentionKernel
 from des.plan.replacement import RESTART_S
 from des.world.domain_load import LOADS_HELP
 from des.worlds.world_flags import LayerFlags, NetworkFlag
@@ -31,6 +33,7 @@ class Config(LayerFlags, NetworkFlag):
     tokens_per_step: str | None = option(
         None, "tokens of an iteration in place of --microbatches, such as 4M or 512Ki"
     )
+    attention: AttentionKernel | None = option(None, ATTENTION_HELP, default_text="flash")
     tokens: str | None = option(
         None,
         "tokens of the whole run, such as 15T: adds days, USD, bytes, checkpoints, interruptions",

@@ -6,9 +6,9 @@ from typing import Self
 
 from des import Workload, build_workload
 from des.base.checks import MOST_ITEMS, require_count
-from des.job.models import architecture_named, architecture_workload
+from des.job.models import architecture_named, architecture_workload, kept_activations
 from des.job.precision import Precision, precision_named
-from des.job.transformer import AttentionKernel, GradientPrecision
+from des.job.transformer import AttentionKernel, GradientPrecision, Recomputation
 
 MICROBATCH_SIZES = (1, 2, 4)
 """Sequences of a microbatch to choose from."""
@@ -22,8 +22,7 @@ class TrainingJob:
     """A model and the sequences of an iteration, however they are divided into microbatches.
 
     ``num_layers`` is what the model is divided into; None is its own number. ``attention`` is the
-    kernel under ``full`` and ``selective`` recomputation; the others have their own. Passes
-    multiply in ``precision``.
+    kernel, None that of each recomputation. Passes multiply in ``precision``.
     """
 
     model: str
@@ -35,6 +34,7 @@ class TrainingJob:
 
     def __post_init__(self) -> None:
         precision_named("training job", self.precision)
+        kept_activations("full", self.attention)
         architecture_named(self.model)
         require_count("training job", "num_sequences", self.num_sequences)
         require_count("training job", "sequence_length", self.sequence_length)
@@ -150,6 +150,11 @@ class TrainingJob:
     def sizes_among(self, sizes: tuple[int, ...]) -> tuple[int, ...]:
         """Sizes of microbatches that divide the sequences of an iteration."""
         return tuple(size for size in sizes if self.num_sequences % size == 0)
+
+    @property
+    def recomputations(self) -> tuple[Recomputation, ...]:
+        """Recomputations to choose from, the one that keeps most first."""
+        return ("none" if self.attention == "plain" else "flash"), "full"
 
     def workload(
         self,

@@ -19,13 +19,9 @@ from agents.search.objective import PlanObjective
 from agents.search.search import PlanRequest
 from agents.search.sketches import sketch_of
 from des import InfeasiblePlacementError, Placement, Plan, Topology
-from des.job.transformer import Recomputation
 
 _NUM_SKETCHES, _MOST_BOUND = 64, 4
 """Sketches proposed for each size of microbatches, and those bound with their own layers."""
-
-_RECOMPUTATIONS: tuple[Recomputation, ...] = ("flash", "full")
-"""Recomputations that sketches are proposed for, the second where none fits under the first."""
 
 Sketch = Callable[[Situation], Sequence[Plan]]
 """Proposes plans of perfect devices, the best first; an error where none fits."""
@@ -115,6 +111,8 @@ def _sketch_of(topology: Topology, num_layers: int, groups: Sequence[Chain]) -> 
 def _sketches(request: PlanRequest, sketch: Sketch, preference: Preference) -> tuple[Plan, ...]:
     """Sketches for all sizes of microbatches, each once, the best of every size first.
 
+    Those under ``full`` recomputation where none fits without.
+
     Raises
     ------
     InfeasiblePlacementError
@@ -123,7 +121,7 @@ def _sketches(request: PlanRequest, sketch: Sketch, preference: Preference) -> t
     job, trainer = request.job, request.trainer
     ranked: dict[Plan, int] = {}
     refusals: list[InfeasiblePlacementError] = []
-    for recomputation in (one for one in _RECOMPUTATIONS if one in trainer.recomputations):
+    for recomputation in (one for one in job.recomputations if one in trainer.recomputations):
         for size in (one for one in request.microbatch_sizes if job.num_sequences % one == 0):
             workload = job.workload(size, recomputation, trainer.gradient_precision)
             situation = first_situation(request.topology, workload, preference)

@@ -158,7 +158,7 @@ class PlanBinder:
         shape, found = whole_shape(self.workload), []
         known: dict[tuple[object, ...], float] = {}
         for each in bound_settings(self._request(plan), fits=False):
-            if each.recomputation != "flash" or not self._has_servers(plan, each):
+            if each.recomputation != "full" or not self._has_servers(plan, each):
                 continue
             setting = replace(
                 each,

@@ -41,6 +41,7 @@ from agents.search.surveys import improved, surveyed
 from agents.search.walks import walk_chains
 from agents.trainers.trainer import Trainer
 from des import NO_CORRECTIONS, Corrections, Topology
+from des.job.transformer import Recomputation
 from des.plan.parallelism import Sharding
 
 MICROBATCH_SIZES = (1, 2, 4, 8)
@@ -172,12 +173,17 @@ def settings_of(request: PlanRequest, desk: SearchDesk) -> SettingTable:
 def bound_settings(request: PlanRequest, *, fits: bool = True) -> Iterator[BoundSetting]:
     """Settings of one pipeline that a trainer can run, those whose state fits into all sites."""
     for degrees, size in _degrees_and_sizes(request, fits=fits):
-        yield from _settings_with(request.trainer, request.schedules, degrees, size)
+        kept = request.job.recomputations
+        yield from _settings_with(request.trainer, request.schedules, degrees, size, kept)
 
 
 @lru_cache(maxsize=4096)
 def _settings_with(
-    trainer: Trainer, asked: tuple[str, ...], degrees: Degrees, size: int
+    trainer: Trainer,
+    asked: tuple[str, ...],
+    degrees: Degrees,
+    size: int,
+    recomputations: tuple[Recomputation, ...],
 ) -> tuple[BoundSetting, ...]:
     """Settings of some degrees and sequences of a microbatch."""
     return tuple(
@@ -193,7 +199,7 @@ def _settings_with(
             is_even=not trainer.uneven_layers,
             whole_groups=trainer.whole_groups,
         )
-        for recomputation in ("flash", "full")
+        for recomputation in recomputations
         if recomputation in trainer.recomputations
         for schedule, chunks, factor, is_blocking in _schedules(trainer, asked)
     )

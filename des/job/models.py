@@ -43,6 +43,9 @@ PRECISION_HELP = (
 )
 """Formats of passes, for help texts of flags."""
 
+ATTENTION_HELP = "flash or plain: attention in one fused kernel, or with its scores in memory"
+"""Kernels of attention, for help texts of flags."""
+
 
 def architecture_named(name: str) -> Architecture:
     """Look up a preset or an alias of one, or read a file of a model.

@@ -7,6 +7,7 @@ from typing import Literal
 from agents.trainers.table import TRAINERS
 from des import DEFAULT_SCHEDULE, SCHEDULES
 from des.base.flags import JsonFlag, option
+from des.job.models import ATTENTION_HELP
 from des.plan.parallelism import Sharding
 from des.worlds.world_flags import LayerFlags, NetworkFlag
 from scenarios.frame.outputs import figures_option, parquet_option
@@ -118,7 +119,7 @@ class Config(PlacedFlags):
     )
     attention: str | None = option(
         None,
-        "flash or plain: attention in one fused kernel, or with its scores in memory",
+        ATTENTION_HELP,
         default_text="plain with recomputation none and selective",
     )
     gradient_precision: str = option(

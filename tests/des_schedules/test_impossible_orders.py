@@ -10,6 +10,7 @@ from strategies import STATIC_SCHEDULES, free_world, plan, unit_workload
 from des import DeadlockError, Operation, simulate
 from des.schedules import schedule_orders, stage_orders
 from des.schedules.check import check_schedule, input_of
+from des.schedules.interleaved import loop_devices, wave_devices
 from des.schedules.pipeline import Pipeline
 from des.schedules.registry import Schedule
 
@@ -47,21 +48,22 @@ def test_a_schedule_of_another_package_with_backwards_first_is_refused(name, off
         simulate(free_world(3), workload, plan(0, 1, 2, schedule=name))
 
 
-def can_be_executed(orders, num_stages, num_microbatches):
+def can_be_executed(orders, device_of_stage, num_microbatches):
     """Do whatever can be done until nothing can, and see whether that was each pass once."""
-    left, done = [list(one) for one in orders], []
+    left, done, outputs = [list(one) for one in orders], [], {None}
+    num_stages, device_of = len(device_of_stage), dict(enumerate(device_of_stage))
     progress = True
     while progress:
         progress = False
         for one in left:
-            if not one:
-                continue
-            kind, microbatch, stage = one[0]
-            outputs = {("F" if op.kind == "F" else "B", *op[1:]) for op in done if op.kind != "W"}
-            before = {"F": None, "B": "F", "D": "F", "W": "D"}.get(kind)
-            ready = before is None or Operation(before, microbatch, stage) in done
-            if ready and input_of(one[0], num_stages) in outputs | {None}:
+            while one:
+                kind, microbatch, stage = one[0]
+                before = {"F": None, "B": "F", "D": "F", "W": "D"}.get(kind)
+                ready = before is None or Operation(before, microbatch, stage) in done
+                if not ready or input_of(one[0], num_stages) not in outputs:
+                    break
                 done.append(one.pop(0))
+                outputs |= set() if kind == "W" else {("F" if kind == "F" else "B", *done[-1][1:])}
                 progress = True
     passes = Counter((stage, microbatch, kind) for kind, microbatch, stage in done)
     halves = [
@@ -69,12 +71,14 @@ def can_be_executed(orders, num_stages, num_microbatches):
         for stage in range(num_stages)
         for each in range(num_microbatches)
     ]
-    alone = all(len({one.stage for one in order}) == 1 for order in orders)
+    stages = [{one.stage for one in order} for order in orders]
+    alone = all(len(set(map(device_of.get, own))) == 1 for own in stages)
+    once = sum(map(len, stages)) == len(set.union(*stages))
     whole = all(each in ([1, 1, 0, 0], [1, 0, 1, 1]) for each in halves)
-    return alone and whole and not passes and not any(left)
+    return alone and once and whole and not passes and not any(left)
 
 
-def mutate(orders, generator):
+def mutate(orders, generator, num_stages):
     """Swap, drop, repeat or change an operation of an order, or swap two orders."""
     rows = [list(one) for one in orders]
     row = rows[generator.integers(len(rows))]
@@ -91,24 +95,45 @@ def mutate(orders, generator):
         case 4:
             row[at] = row[at]._replace(microbatch=int(generator.integers(-1, 5)))
         case _:
-            row[at] = row[at]._replace(stage=int(generator.integers(-1, 4)))
+            row[at] = row[at]._replace(stage=int(generator.integers(-1, max(4, num_stages + 1))))
     return tuple(map(tuple, rows))
 
 
-def test_of_10_000_mutations_of_valid_orders_all_impossible_ones_are_refused_and_no_others():
+def stage_each(generator):
+    """A static schedule of a stage a worker: its name, devices, microbatches and orders."""
+    name = STATIC_SCHEDULES[generator.integers(len(STATIC_SCHEDULES))]
+    num_stages, num_microbatches = generator.integers(1, 4, size=2).tolist()
+    orders = stage_orders(name, num_stages, num_microbatches)
+    return name, tuple(range(num_stages)), num_microbatches, orders
+
+
+def several_stages(generator):
+    """The same where a worker has several stages, in loops, or down the devices and back up."""
+    num_devices, num_microbatches = generator.integers(2, 4, size=2).tolist()
+    devices_of = (loop_devices, wave_devices)[generator.integers(2)]
+    name = "interleaved_1f1b"
+    if devices_of is wave_devices:
+        name = ("greedy", "zb_auto")[generator.integers(2)]
+    device_of_stage = devices_of(num_devices, int(generator.integers(2, 4)))
+    uniform = Pipeline.uniform(len(device_of_stage), num_microbatches, num_devices=num_devices)
+    pipeline = replace(uniform, device_of_stage=device_of_stage)
+    return name, device_of_stage, num_microbatches, schedule_orders(name, pipeline)
+
+
+@pytest.mark.parametrize("draw", [stage_each, several_stages])
+def test_of_10_000_mutations_of_valid_orders_all_impossible_ones_are_refused_and_no_others(draw):
     generator, counts = np.random.default_rng(0), Counter()
     messages = set()
     for _ in range(10_000):
-        name = STATIC_SCHEDULES[generator.integers(len(STATIC_SCHEDULES))]
-        num_stages, num_microbatches = generator.integers(1, 4, size=2).tolist()
-        orders = mutate(stage_orders(name, num_stages, num_microbatches), generator)
+        name, device_of_stage, num_microbatches, valid = draw(generator)
+        orders = mutate(valid, generator, len(device_of_stage))
         try:
-            check_schedule(name, orders, range(num_stages), num_microbatches)
+            check_schedule(name, orders, device_of_stage, num_microbatches)
             accepted = True
         except ValueError as error:
             accepted = False
             messages.add(str(error).startswith(f"schedule {name}: "))
-        assert accepted == can_be_executed(orders, num_stages, num_microbatches), orders
+        assert accepted == can_be_executed(orders, device_of_stage, num_microbatches), orders
         counts[accepted] += 1
     assert min(counts.values()) > 300
     assert messages == {True}

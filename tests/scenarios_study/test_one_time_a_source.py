@@ -22,6 +22,15 @@ LINKS = """\
     - {source: A, dest: B, bandwidth: 100Mbps, latency: 50ms}
 dynamics: steady
 """
+MODEL = {
+    "model_type": "llama",
+    "hidden_size": 4096,
+    "intermediate_size": 11008,
+    "num_attention_heads": 32,
+    "num_hidden_layers": 32,
+    "num_key_value_heads": 32,
+    "vocab_size": 32000,
+}
 SOURCES = {
     "fraction": ("fraction", "FLOPs at 0.5 of the peak"),
     "shapes": ("shapes", "shapes of matrices on h100"),
@@ -87,17 +96,57 @@ def test_all_commands_take_the_time_of_the_decision(asked, tmp_path, capsys):
         rows = pd.read_csv(tmp_path / name / "iterations.csv")
         assert rows["duration_s"].tolist() == [step_s]
 
+    assert_studies_agree(flags, step_s, tmp_path, capsys, said)
+
+
+def assert_studies_agree(flags, step_s, tmp_path, capsys, said):
+    """Take the times of `compare` and `kpi` on the flags of a decision."""
     capsys.readouterr()
-    planners = ["--planners", "decide", "--num-draws", "1"]
+    quiet = ["--figures", ""]
+    planners = ["--planners", "decide,decide_search", "--num-draws", "1"]
     assert compare([*flags, *planners, *quiet, "--out", str(tmp_path / "e")]) == 0
     assert f"layer times: {said}" in " ".join(capsys.readouterr().out.split())
-    assert pd.read_csv(tmp_path / "e" / "static.csv")["time_s"].tolist() == [step_s]
+    assert pd.read_csv(tmp_path / "e" / "static.csv")["time_s"].tolist() == [step_s] * 2
 
     targets = ["--targets", "bound", "--method", "search_bound", "--quick"]
     assert kpi([*flags, *targets, *quiet, "--out", str(tmp_path / "f")]) in (0, 1)
     shown = (tmp_path / "f" / "kpi.json").read_text("utf-8")
     assert f"layer times: {said}" in shown
     assert f"{step_s!r} s a step, {step_s!r} s on one domain" in shown
+
+
+@pytest.mark.parametrize("asked", ["fraction"], indirect=True)
+@pytest.mark.parametrize("form", ["config.json", "."])
+def test_a_model_from_a_file_has_one_time_in_studies(form, asked, tmp_path, monkeypatch, capsys):
+    bare, said = asked
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "config.json").write_text(json.dumps(MODEL), "utf-8")
+    monkeypatch.chdir(tmp_path)
+    model = "model/config.json" if form == "config.json" else "model"
+    flags = [*bare, "--model", model, "--microbatches", str(SEQUENCES)]
+    assert decide([*flags, "--json", "--out", "plan.json"]) == 0
+    step_s = json.loads((tmp_path / "plan.json").read_text("utf-8"))["step_s"]
+    assert_studies_agree(flags, step_s, tmp_path, capsys, said)
+    assert decide([*flags, "--model", "llama2_7b", "--json", "--out", "preset.json"]) == 0
+    assert json.loads((tmp_path / "preset.json").read_text("utf-8"))["step_s"] == step_s
+
+
+@pytest.mark.parametrize("asked", ["shapes"], indirect=True)
+def test_the_kernel_of_attention_is_a_flag_of_its_own(asked, tmp_path, monkeypatch):
+    flags = [*asked[0], "--microbatches", str(SEQUENCES), "--json", "--out", "plan.json"]
+    monkeypatch.chdir(tmp_path)
+    steps_s = {}
+    for kernel in ("none", "flash", "plain"):
+        assert decide([*flags, "--attention", kernel]) == 0
+        found = json.loads((tmp_path / "plan.json").read_text("utf-8"))
+        steps_s[kernel] = found["step_s"]
+        recomputation = found["job"]["recomputation"]
+        is_plain = recomputation == "none" or found["job"].get("attention") == "plain"
+        assert is_plain == (kernel == "plain")
+        assert simulate(["--plan", "plan.json", "--figures", "", "--out", kernel]) == 0
+        result = json.loads((tmp_path / kernel / "result.json").read_text("utf-8"))
+        assert result["makespan_s"] == found["step_s"]
+    assert steps_s["none"] == steps_s["flash"] < steps_s["plain"]
 
 
 def test_divided_layers_and_idle_flags_are_said(tmp_path, capsys):

@@ -29,6 +29,14 @@ STORM = WORLD | {"dynamics": {"kind": "storm"}}
         (["flat", "--policy", "hi_ppo"], "policy must be flat here, got 'hi_ppo'"),
         (["--steps", "5"], "--steps is a flag of --policy flat, got it with --policy hi_ppo"),
         (["--no-pays-bytes", "--policy=flat"], "--pays-bytes is a flag of --policy hi_ppo"),
+        (
+            ["--profile=x.csv"],
+            "--profile must be left out of a training with --policy hi_ppo, whose",
+        ),
+        (
+            ["--extrapolate", "--policy=flat"],
+            "--extrapolate must be left out of a training with --policy flat",
+        ),
         (["--from", "best"], "from must be one of shipped, scratch; got 'best'"),
         (["--updates", "0"], "updates must be a whole number from 1"),
         (["--samples", "1"], "samples must be at least 2, got 1"),

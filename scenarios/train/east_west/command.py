@@ -14,6 +14,7 @@ from des.base.flags import parse_given, quickened
 from des.base.lazy import lazy_imports
 from des.base.spelling import own_arguments
 from des.base.text_files import read_json, read_yaml
+from des.worlds.world_flags import LayerFlags
 from scenarios.train.east_west.config import POLICIES, QUICK_SIZES, HiPpoConfig
 from scenarios.train.numbered_runs import newest_run
 from scenarios.train.tasks import TASKS
@@ -139,15 +140,21 @@ def _policy_in(path: Path, default: str | None) -> object:
 
 
 def _refuse_other_flags(policy: str, arguments: Sequence[str]) -> None:
-    """Refuse a flag that the other policy alone has."""
+    """Refuse a flag that the other policy alone has, or that layer times of other commands have."""
     kinds = {"hi_ppo": HiPpoConfig, "flat": Config}
     flags = {
         name: {spelt(field.name) for field in dataclasses.fields(kind)}
         for name, kind in kinds.items()
     }
     (other,) = set(POLICIES) - {policy}
+    of_layers = {spelt(field.name) for field in dataclasses.fields(LayerFlags)} - flags[policy]
     for argument in arguments:
         word = argument.partition("=")[0].replace("_", "-").replace("--no-", "--", 1)
+        if word in of_layers:
+            raise UsageError(
+                f"{PROG}: {word} must be left out of a training with --policy {policy}, whose "
+                "passes are in bf16 and whose layer times are as the file of --network says, got it"
+            )
         if word in flags[other] - flags[policy]:
             raise UsageError(
                 f"{PROG}: {word} is a flag of --policy {other}, got it with --policy {policy}"
