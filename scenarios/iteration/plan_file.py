@@ -28,6 +28,7 @@ from scenarios.iteration.launch_folder import (
 )
 from scenarios.iteration.megatron_command import read_megatron
 from scenarios.iteration.megatron_plan import megatron_plan
+from scenarios.iteration.reference_launch import OPERATIONS, RUNTIME, read_reference_launch
 from scenarios.iteration.sailor_plan import is_sailor, read_sailor, sailor_plan
 from scenarios.iteration.torchtitan_launch import CONFIG, ORDERS, REPLICA, read_torchtitan_launch
 
@@ -45,12 +46,13 @@ _JOB = frozenset({"job", "num_layers", "tokens_per_step", "microbatches", "micro
     "gradient_precision",
 }
 
-_OF_LAUNCH = (PLAN, HOSTS, ARGUMENTS, CONFIG, ORDERS)
+_OF_LAUNCH = (PLAN, HOSTS, ARGUMENTS, CONFIG, ORDERS, RUNTIME, *OPERATIONS.values())
 """Files of a launch that are read."""
 
 LAUNCHES: Mapping[str, Callable[[Mapping[str, str]], LaunchedPlan]] = {
     "megatron": read_megatron_launch,
     "torchtitan": read_torchtitan_launch,
+    "reference": read_reference_launch,
 }
 """Readers of the files of a launch, by trainer."""
 
