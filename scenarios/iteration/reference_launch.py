@@ -4,19 +4,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import groupby
 
-from pydantic import ValidationError
-
 from agents.decision.bound_plan import BoundPlan
 from agents.trainers.plan_checks import domains_in_use
 from des import DiLoCo, GradientExchange, Placement
-from des.base.strict_forms import StrictForm, first_error
-from des.base.strict_json import parse_json
 from des.plan.buckets import buckets_of
 from des.plan.synchronisation import Synchronisation
 from des.program.actions import REDUCE
 from des.program.lowering import lower
 from des.program.program import Program
-from des.world.runtime import Receives, runtime_named
+from des.world.runtime import Receives, RuntimeConnections, runtime_named
 from scenarios.iteration.launch_folder import (
     HOSTS,
     LaunchedPlan,
@@ -25,79 +21,18 @@ from scenarios.iteration.launch_folder import (
     sites_of_ranks,
 )
 from scenarios.iteration.reference_operations import operations_of, operations_text
+from scenarios.iteration.runtime_job import (
+    FORMAT,
+    OPERATIONS,
+    RUNTIME,
+    RuntimeBucket,
+    RuntimeJob,
+    RuntimeStage,
+    read_job,
+)
 
-RUNTIME = "runtime.json"
-OPERATIONS: Mapping[Receives, str] = {
-    "first": "receives_first.csv",
-    "stock": "receives_stock.csv",
-}
-"""Files with the operations of each rank, by the place where receives are posted."""
-
-RUNTIME_OF: Mapping[Receives, str] = {"first": "reference", "stock": "torch_stock"}
+_RUNTIME_OF: Mapping[Receives, str] = {"first": "reference", "stock": "torch_stock"}
 """Runtimes of the simulator that post receives there."""
-
-_FORMAT = "eastwest-runtime 1"
-
-
-class RuntimeStage(StrictForm):
-    """A stage: its replica and layers, and the times of its passes F, B, I and W."""
-
-    replica: int
-    first_layer: int
-    num_layers: int
-    durations_s: list[float]
-
-
-class RuntimeBucket(StrictForm):
-    """Layers that the stages of all replicas exchange, with figures of each stage.
-
-    A stage's exchange begins when its last pass has ``left_fractions`` to go, or ``after_step``.
-    ``reduces`` are sums inside the device before and behind it, of ``reduce_s`` each.
-    """
-
-    first_layer: int
-    num_layers: int
-    num_bytes: float
-    stages: list[int]
-    left_fractions: list[float]
-    reduce_s: list[float]
-    reduces: list[list[int]]
-    after_step: bool
-
-
-class RuntimeJob(StrictForm):
-    """What the reference runtime runs, but for the operations of the ranks.
-
-    ``shares`` are the microbatches of each replica, whose tokens weigh its changes in an exchange
-    after every ``steps_between`` steps.
-    """
-
-    format: str
-    stages_of_rank: list[list[int]]
-    stages: list[RuntimeStage]
-    shares: list[int]
-    message_bytes: float
-    steps_between: int
-    bits_per_value: float
-    buckets: list[RuntimeBucket]
-    update_s: float
-
-
-def read_job(files: Mapping[str, str]) -> RuntimeJob:
-    """Read what the runtime runs.
-
-    Raises
-    ------
-    ValueError
-        Naming the file, the field, what is allowed and what came.
-    """
-    try:
-        job = RuntimeJob.model_validate(parse_json(file_of(files, RUNTIME)))
-    except ValidationError as error:
-        raise ValueError(f"{RUNTIME}: {first_error(error)}") from error
-    if job.format != _FORMAT:
-        raise ValueError(f"{RUNTIME}: format must be {_FORMAT}, got {job.format!r}")
-    return job
 
 
 def as_run(bound: BoundPlan) -> BoundPlan:
@@ -126,9 +61,12 @@ def _exchange_mode(said: Synchronisation, steps_between: int, bits: float) -> Di
     )
 
 
-def runtime_program(bound: BoundPlan, receives: Receives) -> Program:
+def runtime_program(
+    bound: BoundPlan, receives: Receives, connections: RuntimeConnections = "split"
+) -> Program:
     """Lower the step of a plan that exchanges, as the runtime runs it."""
-    transport = replace(bound.topology.transport, runtime=runtime_named(RUNTIME_OF[receives]))
+    runtime = replace(runtime_named(_RUNTIME_OF[receives]), connections=connections)
+    transport = replace(bound.topology.transport, runtime=runtime)
     step = bound.plan.synchronisation.steps_between - 1
     world = replace(bound.topology, transport=transport)
     return lower(world, bound.workload, bound.plan, bound.corrections, step=step)
@@ -172,7 +110,7 @@ def _job(bound: BoundPlan, program: Program, workers: list[int]) -> RuntimeJob:
     replica_of = [number for number, own in enumerate(replicas) for _ in own]
     first_stages = [replica_of.index(number) for number in range(len(replicas))]
     return RuntimeJob(
-        format=_FORMAT,
+        format=FORMAT,
         stages_of_rank=[list(program.workers[one].stages) for one in workers],
         stages=[
             RuntimeStage(
@@ -225,7 +163,7 @@ def read_reference_launch(files: Mapping[str, str]) -> LaunchedPlan:
     ValueError
         If files are wrong, or others than those of the plan that they say.
     """
-    said, job = said_plan(files), read_job(files)
+    said, job = said_plan(files), read_job(file_of(files, RUNTIME))
     sites = sites_of_ranks(file_of(files, HOSTS), said.topology)
     if len(sites) != len(job.stages_of_rank):
         raise ValueError(

@@ -10,8 +10,9 @@ from agents.judge.step_times import mean_step
 from des import DiLoCo, GradientExchange, Placement
 from scenarios.iteration.launch_folder import HOSTS, read_hosts
 from scenarios.iteration.plan_file import launch_plan
-from scenarios.iteration.reference_launch import RUNTIME, as_run, read_job
+from scenarios.iteration.reference_launch import as_run
 from scenarios.iteration.reference_operations import read_operations
+from scenarios.iteration.runtime_job import RUNTIME, read_job
 from scenarios.launch.launch_files import launch_files
 
 
@@ -63,7 +64,7 @@ def test_replicas_of_unequal_shares_with_diloco():
         synchronisation=DiLoCo(steps_between=4, bits_per_value=8.0, behind_backward=False),
     )
     bound, launch = launched(plan)
-    own = read_job(launch.files)
+    own = read_job(launch.files[RUNTIME])
 
     assert (own.shares, own.steps_between, own.bits_per_value) == ([20, 12], 4, 8.0)
     assert [one.stages for one in own.buckets if one.after_step] == [[1, 3], [0, 2]]
