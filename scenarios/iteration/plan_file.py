@@ -28,6 +28,8 @@ from scenarios.iteration.launch_folder import (
 )
 from scenarios.iteration.megatron_command import read_megatron
 from scenarios.iteration.megatron_plan import megatron_plan
+from scenarios.iteration.reference_launch import read_reference_launch
+from scenarios.iteration.runtime_job import OPERATIONS, RUNTIME
 from scenarios.iteration.sailor_plan import is_sailor, read_sailor, sailor_plan
 from scenarios.iteration.torchtitan_launch import CONFIG, ORDERS, REPLICA, read_torchtitan_launch
 
@@ -45,12 +47,13 @@ _JOB = frozenset({"job", "num_layers", "tokens_per_step", "microbatches", "micro
     "gradient_precision",
 }
 
-_OF_LAUNCH = (PLAN, HOSTS, ARGUMENTS, CONFIG, ORDERS)
+_OF_LAUNCH = (PLAN, HOSTS, ARGUMENTS, CONFIG, ORDERS, RUNTIME, *OPERATIONS.values())
 """Files of a launch that are read."""
 
 LAUNCHES: Mapping[str, Callable[[Mapping[str, str]], LaunchedPlan]] = {
     "megatron": read_megatron_launch,
     "torchtitan": read_torchtitan_launch,
+    "reference": read_reference_launch,
 }
 """Readers of the files of a launch, by trainer."""
 
@@ -85,14 +88,7 @@ class FilePlan:
         There is no complete plan on links that move during the step.
         """
         own, step_s = self.scenario, self.step_s(result)
-        bound = BoundPlan(
-            topology=own.topology,
-            workload=own.workload,
-            plan=own.plan,
-            trainer=self.trainer,
-            step_s=step_s,
-            corrections=own.corrections,
-        )
+        bound = self.bound(step_s)
         return {
             "form": self.form,
             "trainer": self.trainer,
@@ -100,6 +96,18 @@ class FilePlan:
             "said_step_s": self.said_step_s,
             "document": None if own.topology.movement else write_document(bound),
         }
+
+    def bound(self, step_s: float) -> BoundPlan:
+        """Return the complete plan, with its time of a step."""
+        own = self.scenario
+        return BoundPlan(
+            topology=own.topology,
+            workload=own.workload,
+            plan=own.plan,
+            trainer=self.trainer,
+            step_s=step_s,
+            corrections=own.corrections,
+        )
 
     def sentence(self, result: IterationResult) -> str:
         """Say what was read, and how its own time of a step compares."""
@@ -125,7 +133,7 @@ def read_plan_file(path: Path, config: Config, given: Set[str]) -> FilePlan:
     """
     if path.is_dir():
         _refuse(given - _SHOWN)
-        return _of_launch(path)
+        return read_launch_folder(path)
     text = read_text(path, "plan ")
     is_json = text.lstrip()[:1] in ("{", "[")
     try:
@@ -197,7 +205,14 @@ def launch_plan(files: Mapping[str, str]) -> FilePlan:
     )
 
 
-def _of_launch(folder: Path) -> FilePlan:
+def read_launch_folder(folder: Path) -> FilePlan:
+    """Read the plan of the files of a launch.
+
+    Raises
+    ------
+    ValueError
+        Naming the folder, and what is missing or wrong in it.
+    """
     files = {
         path.relative_to(folder).as_posix(): read_text(path, "launch ")
         for name in _OF_LAUNCH

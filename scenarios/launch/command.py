@@ -42,6 +42,8 @@ files written to --out:
   plan.json     the complete plan
   hosts.txt     hosts in the order of their node ranks; launch.sh starts one, SITE.sbatch all of one
   args.txt      flags of Megatron-LM; or config.toml, schedule.csv, eastwest_config.py of torchtitan
+  runtime.json  stages, passes and exchanges of the reference runtime; receives_first.csv and
+                receives_stock.csv have the operations of each of its ranks
   nccl.env      settings of NCCL for the borders
   preflight.sh  checks of the hosts of every border, of borders.tsv
   replica-N/    all of these but the plan for each replica of DiLoCo, with lighthouse.sh for all
@@ -57,7 +59,9 @@ class Config(JsonFlag):
 
     plan: Path = required("complete plan, of `eastwest decide --json`", is_positional=True)
     out: Path = required("folder for the files; must be new or empty")
-    trainer: str | None = option(None, "megatron or torchtitan", default_text="the plan's")
+    trainer: str | None = option(
+        None, "megatron, torchtitan or reference", default_text="the plan's"
+    )
     hosts: Path | None = option(None, HOSTS_HELP, is_file=True, default_text="placeholders")
 
 

@@ -17,6 +17,7 @@ from scenarios.iteration.plan_file import LAUNCHES, FilePlan, file_plan, launch_
 from scenarios.launch.borders import NcclSettings, SiteBorder, site_borders
 from scenarios.launch.launch_page import LaunchPage
 from scenarios.launch.megatron_files import megatron_files
+from scenarios.launch.reference_files import reference_files
 from scenarios.launch.site_hosts import SiteHosts, hosts_of_sites
 from scenarios.launch.torchtitan_files import torchtitan_files
 
@@ -24,7 +25,11 @@ _Writer = Callable[
     [BoundPlan, Mapping[int, SiteHosts]],
     tuple[dict[str, str], dict[str, tuple[LaunchHost, ...]]],
 ]
-WRITERS: Mapping[str, _Writer] = {"megatron": megatron_files, "torchtitan": torchtitan_files}
+WRITERS: Mapping[str, _Writer] = {
+    "megatron": megatron_files,
+    "torchtitan": torchtitan_files,
+    "reference": reference_files,
+}
 """Writers of a trainer's own files and the hosts of each launch, by its folder."""
 
 MOST_DIFFERENCE = 0.01

@@ -8,7 +8,6 @@ from agents.decision.bound_plan import BoundPlan
 from agents.trainers.table import trainer_named
 from scenarios.iteration.launch_folder import LaunchHost
 from scenarios.launch.borders import DEFAULT_CHUNK_BYTES, NcclSettings, SiteBorder
-from scenarios.launch.rank_hosts import devices_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +39,8 @@ class LaunchPage:
 
     def _stages(self) -> Iterator[str]:
         for replica, stages in enumerate(self.bound.plan.stages_of_replicas):
-            for rank, device in enumerate(devices_of(stages)[0]):
+            devices = dict.fromkeys((one.domain, one.device) for one in stages)
+            for rank, device in enumerate(devices):
                 layers = ", ".join(
                     f"{one.first_layer}-{one.first_layer + one.num_layers - 1}"
                     for one in stages

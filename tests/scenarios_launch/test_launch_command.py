@@ -77,7 +77,7 @@ def test_the_same_plan_gives_the_same_bytes(tmp_path):
     assert first == second
 
 
-@pytest.mark.parametrize("trainer", ["deepspeed", "reference"])
+@pytest.mark.parametrize("trainer", ["deepspeed", "ideal"])
 def test_trainers_without_a_writer_are_refused_by_name(trainer, tmp_path, capsys):
     out = tmp_path / "launch"
     argv = [str(write_plan(tmp_path)), "--out", str(out), "--trainer", trainer]

@@ -1,0 +1,79 @@
+"""Values that the reference runtime runs: stages, messages and exchanges of a step."""
+
+from collections.abc import Mapping
+
+from pydantic import ValidationError
+
+from des.base.strict_forms import StrictForm, first_error
+from des.base.strict_json import parse_json
+from des.world.runtime import Receives
+
+RUNTIME = "runtime.json"
+OPERATIONS: Mapping[Receives, str] = {
+    "first": "receives_first.csv",
+    "stock": "receives_stock.csv",
+}
+"""Files with the operations of each rank, by the place where receives are posted."""
+
+FORMAT = "eastwest-runtime 1"
+
+
+class RuntimeStage(StrictForm):
+    """A stage: its replica and layers, and the times of its passes F, B, I and W."""
+
+    replica: int
+    first_layer: int
+    num_layers: int
+    durations_s: list[float]
+
+
+class RuntimeBucket(StrictForm):
+    """Layers that the stages of all replicas exchange, with figures of each stage.
+
+    A stage's exchange begins when its last pass has ``left_fractions`` to go, or ``after_step``.
+    ``reduces`` are sums inside the device before and behind it, of ``reduce_s`` each.
+    """
+
+    first_layer: int
+    num_layers: int
+    num_bytes: float
+    stages: list[int]
+    left_fractions: list[float]
+    reduce_s: list[float]
+    reduces: list[list[int]]
+    after_step: bool
+
+
+class RuntimeJob(StrictForm):
+    """What the reference runtime runs, but for the operations of the ranks.
+
+    ``shares`` are the microbatches of each replica, whose tokens weigh its changes in an exchange
+    after every ``steps_between`` steps.
+    """
+
+    format: str
+    stages_of_rank: list[list[int]]
+    stages: list[RuntimeStage]
+    shares: list[int]
+    message_bytes: float
+    steps_between: int
+    bits_per_value: float
+    buckets: list[RuntimeBucket]
+    update_s: float
+
+
+def read_job(text: str) -> RuntimeJob:
+    """Read what the runtime runs.
+
+    Raises
+    ------
+    ValueError
+        Naming the file, the field, what is allowed and what came.
+    """
+    try:
+        job = RuntimeJob.model_validate(parse_json(text))
+    except ValidationError as error:
+        raise ValueError(f"{RUNTIME}: {first_error(error)}") from error
+    if job.format != FORMAT:
+        raise ValueError(f"{RUNTIME}: format must be {FORMAT}, got {job.format!r}")
+    return job

@@ -1,0 +1,8 @@
+"""``python -m scenarios.rehearse``."""
+
+from scenarios.rehearse.command import main
+
+__all__ = ["main"]
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,164 @@
+"""Exchanges of a rank: sums of gradients behind its passes, and of changes behind its steps."""
+
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch import distributed as dist
+
+from scenarios.iteration.runtime_job import RuntimeBucket, RuntimeJob
+from scenarios.rehearse.ring_sum import RingSum
+from scenarios.rehearse.small_llama import LlamaStage
+
+OUTER_RATE, OUTER_MOMENTUM = 0.7, 0.9
+"""Outer optimiser of DiLoCo: SGD with Nesterov's momentum."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunScale:
+    """Factors on the times and on the bytes that a plan says."""
+
+    time: float = 1.0
+    num_bytes: float = 1.0
+
+
+class _Part:
+    """A bucket as one stage of this rank takes part in it."""
+
+    def __init__(self, bucket: RuntimeBucket, stage: int, model: LlamaStage) -> None:
+        place = bucket.stages.index(stage)
+        layers = range(bucket.first_layer, bucket.first_layer + bucket.num_layers)
+        self.bucket, self.stage = bucket, stage
+        self.left_fraction = bucket.left_fractions[place]
+        self.reduces_s = [count * bucket.reduce_s[place] for count in bucket.reduces[place]]
+        self.parameters: list[nn.Parameter] = model.parameters_of(layers)
+        self.outer = [one.detach().clone() for one in self.parameters]
+        self.momenta = [torch.zeros_like(one) for one in self.parameters]
+        self.released = threading.Event()
+        self.ring: RingSum | None = None
+
+
+class BucketExchange:
+    """The exchanges of one rank, in the order of buckets, on a thread beside its passes."""
+
+    def __init__(
+        self,
+        job: RuntimeJob,
+        models: Mapping[int, LlamaStage],
+        scale: RunScale,
+        group: dist.ProcessGroup | None,
+        period: int,
+    ) -> None:
+        self._job, self._scale, self._group, self._period = job, scale, group, period
+        self._is_due = False
+        self._device = next(next(iter(models.values())).parameters()).device
+        self._has_tags = dist.get_backend() == "gloo"
+        self._rank_of = {
+            stage: rank for rank, own in enumerate(job.stages_of_rank) for stage in own
+        }
+        self._parts = [
+            (number, _Part(bucket, stage, models[stage]))
+            for number, bucket in enumerate(job.buckets)
+            for stage in bucket.stages
+            if stage in models
+        ]
+        self._thread = ThreadPoolExecutor(1)
+        self._running: Future[None] | None = None
+
+    def begin(self, step: int) -> None:
+        """Post the receives of what is due in a step, and wait for its gradients."""
+        self._is_due = (step + 1) % self._period == 0
+        for number, part in self._parts:
+            part.released.clear()
+            if len(part.bucket.stages) > 1 and self._is_due:
+                part.ring = self._ring(number, part)
+        self._running = self._thread.submit(self._sum_gradients)
+
+    def _ring(self, number: int, part: _Part) -> RingSum:
+        bits = self._bits
+        num_bytes = part.bucket.num_bytes * self._scale.num_bytes
+        own = sum(one.numel() for one in part.parameters)
+        return RingSum(
+            [self._rank_of[stage] for stage in part.bucket.stages],
+            max(own, int(8.0 * num_bytes / bits)),
+            bits,
+            tag=number if self._has_tags else 0,
+            group=self._group,
+            device=self._device,
+        )
+
+    @property
+    def _bits(self) -> float:
+        """Bits of a value in messages: gradients are summed up as they are, in FP32."""
+        return 32.0 if self._job.steps_between == 1 else self._job.bits_per_value
+
+    def releases(self, stage: int) -> Sequence[tuple[float, threading.Event]]:
+        """Parts of the last pass of a stage that are left when its buckets are ready, in order."""
+        own = [
+            (part.left_fraction, part.released)
+            for _, part in self._parts
+            if part.stage == stage and not part.bucket.after_step
+        ]
+        return sorted(own, key=lambda one: -one[0])
+
+    def _sum_gradients(self) -> None:
+        for _, part in self._parts:
+            if part.bucket.after_step:
+                continue
+            part.released.wait()
+            self._sleep(part.reduces_s[0])
+            if part.ring is not None and self._is_due:
+                gradients = [one.grad for one in part.parameters]
+                assert all(one is not None for one in gradients)
+                total = part.ring.run(_flat([one for one in gradients if one is not None], part))
+                for one, own in zip(part.parameters, _split(total, part), strict=True):
+                    one.grad = own
+            self._sleep(part.reduces_s[1])
+
+    def finish(self) -> None:
+        """Wait until all gradients are summed up."""
+        assert self._running is not None
+        self._running.result()
+
+    def exchange_changes(self) -> None:
+        """Exchange changes of parameters where they are due; a replica counts by its tokens."""
+        if not self._is_due:
+            return
+        for _, part in self._parts:
+            if not part.bucket.after_step or part.ring is None:
+                continue
+            self._sleep(part.reduces_s[0])
+            share = self._job.shares[self._job.stages[part.stage].replica] / sum(self._job.shares)
+            pairs = zip(part.outer, part.parameters, strict=True)
+            changes = [(outer - own.detach()) * share for outer, own in pairs]
+            total = part.ring.run(_flat(changes, part))
+            for number, change in enumerate(_split(total, part)):
+                self._step_outer(part, number, change)
+            self._sleep(part.reduces_s[1])
+
+    def _step_outer(self, part: _Part, number: int, change: Tensor) -> None:
+        momentum = part.momenta[number].mul_(OUTER_MOMENTUM).add_(change)
+        part.outer[number] -= OUTER_RATE * (change + OUTER_MOMENTUM * momentum)
+        with torch.no_grad():
+            part.parameters[number].copy_(part.outer[number])
+
+    def _sleep(self, duration_s: float) -> None:
+        time.sleep(duration_s * self._scale.time)
+
+
+def _flat(values: Sequence[Tensor], part: _Part) -> Tensor:
+    """Values in a row, with zeros behind them up to the length of the messages."""
+    assert part.ring is not None
+    own = [one.flatten() for one in values]
+    num_left = part.ring.num_values - sum(one.numel() for one in own)
+    return torch.cat((*own, torch.zeros(num_left, device=part.ring.device)))
+
+
+def _split(total: Tensor, part: _Part) -> list[Tensor]:
+    sizes = [one.numel() for one in part.parameters]
+    parts = total[: sum(sizes)].split(sizes)
+    return [own.view(one.shape) for own, one in zip(parts, part.parameters, strict=True)]

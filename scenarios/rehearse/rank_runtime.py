@@ -1,0 +1,186 @@
+"""A rank of the reference runtime: it does the operations of its row, step by step."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+from torch import distributed as dist
+
+from scenarios.iteration.reference_operations import RankOperations, RuntimeOperation
+from scenarios.iteration.runtime_job import RuntimeJob
+from scenarios.rehearse.bucket_exchange import BucketExchange, RunScale
+from scenarios.rehearse.receive_places import connection_of, sender_of
+from scenarios.rehearse.small_llama import ACTIVATION_VALUES, TOKENS, LlamaStage
+from scenarios.rehearse.stage_passes import StagePasses
+
+RATE = 0.1
+"""Step size of the inner optimiser, plain SGD."""
+
+_PASSES = "FBIW"
+_VALUE_BYTES = 4
+
+_Message = tuple[str, int, int]
+"""Kind, receiving stage, microbatch."""
+
+
+@dataclass(kw_only=True)
+class StepRecord:
+    """What a rank did in a step: passes as stage, kind, microbatch, start and end; its loss.
+
+    Times count from the start of the step. [s]
+    """
+
+    loss: float | None = None
+    spans: list[tuple[int, str, int, float, float]] = field(default_factory=list)
+    end_s: float = 0.0
+
+
+class RankRuntime:
+    """Stages of a rank, its connections, and messages under way.
+
+    ``is_slept`` lets a pass take the time that the plan says, which its computation is part of.
+    Replicas exchange after every ``period`` steps. Stages have ``most_layers`` at most.
+    """
+
+    def __init__(
+        self,
+        job: RuntimeJob,
+        operations: RankOperations,
+        *,
+        scale: RunScale,
+        is_slept: bool,
+        num_connections: int,
+        period: int,
+        most_layers: int,
+        device: torch.device,
+    ) -> None:
+        self._job, self._operations, self._scale = job, operations, scale
+        self._is_slept, self._device, self._most_layers = is_slept, device, most_layers
+        self._groups = [dist.new_group() for _ in range(num_connections)]
+        self._rank = dist.get_rank()
+        self._rank_of = {
+            stage: rank for rank, own in enumerate(job.stages_of_rank) for stage in own
+        }
+        self._stages = {stage: self._passes_of(stage) for stage in job.stages_of_rank[self._rank]}
+        models = {stage: own.model for stage, own in self._stages.items()}
+        self._exchange = BucketExchange(job, models, scale, dist.new_group(), period)
+        num_bytes = job.message_bytes * scale.num_bytes
+        self._num_values = max(ACTIVATION_VALUES, int(num_bytes / _VALUE_BYTES))
+        self._received: dict[_Message, tuple[Tensor, dist.Work]] = {}
+        self._arrived: dict[_Message, Tensor] = {}
+        self._sent: dict[tuple[str, int, int], tuple[dist.Work, Tensor]] = {}
+        self._record, self._start_s, self._num_left = StepRecord(), 0.0, dict[int, int]()
+
+    def _passes_of(self, stage: int) -> StagePasses:
+        """A stage; losses count by all tokens of a step, or of those of the replica in DiLoCo."""
+        job, own = self._job, self._job.stages[stage]
+        num_layers = sum(one.num_layers for one in job.stages if one.replica == own.replica)
+        is_inner = job.steps_between > 1
+        count = job.shares[own.replica] if is_inner else sum(job.shares)
+        model = LlamaStage(own.first_layer, own.num_layers, num_layers, self._most_layers)
+        model.to(self._device)
+        return StagePasses(model, sum(job.shares[: own.replica]), 1.0 / (count * TOKENS))
+
+    def run_step(self, step: int, start_s: float) -> StepRecord:
+        """Do a step that begins at a time of the monotonic clock."""
+        self._record, self._start_s = StepRecord(), start_s
+        self._num_left = {one: self._share(one) for one in self._stages}
+        for own in self._stages.values():
+            own.begin(step)
+        self._exchange.begin(step)
+        self._sleep_until(start_s)
+        for one in self._operations:
+            self._do(one)
+        self._exchange.finish()
+        self._update()
+        self._exchange.exchange_changes()
+        self._record.end_s = time.monotonic() - start_s
+        for work, _ in self._sent.values():
+            work.wait()
+        self._sent.clear()
+        losses = [own.loss for own in self._stages.values() if own.model.head is not None]
+        self._record.loss = losses[0] if losses else None
+        return self._record
+
+    def _share(self, stage: int) -> int:
+        return self._job.shares[self._job.stages[stage].replica]
+
+    def _update(self) -> None:
+        with torch.no_grad():
+            for own in self._stages.values():
+                for parameter in own.model.parameters():
+                    if parameter.grad is not None:
+                        parameter.sub_(RATE * parameter.grad)
+        time.sleep(self._job.update_s * self._scale.time if self._is_slept else 0.0)
+
+    def _do(self, one: RuntimeOperation) -> None:
+        if one.action == "":
+            self._compute(one)
+        elif one.action == "RECV":
+            content = torch.empty(self._num_values, device=self._device)
+            source = sender_of(one, self._rank_of)
+            work = dist.irecv(content, source, group=self._group(source, self._rank, one))
+            assert work is not None
+            self._received[one.kind, one.stage, one.microbatch] = content, work
+        elif one.action == "WAIT":
+            message = one.kind, one.stage, one.microbatch
+            if message in self._received:
+                content, work = self._received.pop(message)
+                work.wait()
+                self._arrived[message] = content[:ACTIVATION_VALUES]
+        elif one.action == "SEND":
+            self._send(one)
+        else:
+            self._sent.pop((one.kind, one.stage, one.microbatch))[0].wait()
+
+    def _group(self, sender: int, receiver: int, one: RuntimeOperation) -> dist.ProcessGroup:
+        number = connection_of(sender, receiver, one.microbatch, len(self._groups))
+        found = self._groups[number]
+        assert isinstance(found, dist.ProcessGroup)
+        return found
+
+    def _send(self, one: RuntimeOperation) -> None:
+        """Send what a pass has left; to a stage of this rank it is handed over."""
+        stage = one.stage + (1 if one.kind == "F" else -1)
+        target, content = self._rank_of[stage], self._arrived.pop(("out" + one.kind, *one[::3]))
+        if target == self._rank:
+            self._arrived[one.kind, stage, one.microbatch] = content
+            return
+        padded = torch.zeros(self._num_values, device=self._device)
+        padded[:ACTIVATION_VALUES] = content
+        work = dist.isend(padded, target, group=self._group(self._rank, target, one))
+        assert work is not None
+        self._sent[one.kind, one.stage, one.microbatch] = work, padded
+
+    def _compute(self, one: RuntimeOperation) -> None:
+        begun_s = time.monotonic()
+        own, kind = self._stages[one.stage], one.kind
+        message = "F" if kind == "F" else "B"
+        content = None if kind == "W" else self._arrived.pop((message, *one[::3]), None)
+        out = own.do(kind, one.microbatch, content)
+        if out is not None:
+            self._arrived["out" + message, one.stage, one.microbatch] = out
+        duration_s = 0.0
+        if self._is_slept:
+            durations_s = self._job.stages[one.stage].durations_s
+            duration_s = durations_s[_PASSES.index(kind)] * self._scale.time
+        if kind in "BW":
+            self._num_left[one.stage] -= 1
+            if self._num_left[one.stage] == 0:
+                for left, released in self._exchange.releases(one.stage):
+                    self._sleep_until(begun_s + (1.0 - left) * duration_s)
+                    released.set()
+        self._sleep_until(begun_s + duration_s)
+        ended_s = time.monotonic()
+        times = begun_s - self._start_s, ended_s - self._start_s
+        self._record.spans.append((one.stage, kind, one.microbatch, *times))
+
+    @staticmethod
+    def _sleep_until(moment_s: float) -> None:
+        time.sleep(max(0.0, moment_s - time.monotonic()))
+
+    def parameters(self) -> Sequence[Tensor]:
+        """Parameters of all stages, in their order."""
+        return [one for own in self._stages.values() for one in own.model.parameters()]
