@@ -22,7 +22,8 @@ class TrainingJob:
     """A model and the sequences of an iteration, however they are divided into microbatches.
 
     ``num_layers`` is what the model is divided into; None is its own number. ``attention`` is the
-    kernel, None that of each recomputation. Passes multiply in ``precision``.
+    kernel, None that of each recomputation. Passes multiply in ``precision``. A ``given`` workload
+    stays as it is, each of its microbatches counts as a sequence, see `given_job`.
     """
 
     model: str
@@ -31,11 +32,13 @@ class TrainingJob:
     num_layers: int | None = None
     attention: AttentionKernel | None = None
     precision: Precision = "bf16"
+    given: Workload | None = None
 
     def __post_init__(self) -> None:
         precision_named("training job", self.precision)
         kept_activations("full", self.attention)
-        architecture_named(self.model)
+        if self.given is None:
+            architecture_named(self.model)
         require_count("training job", "num_sequences", self.num_sequences)
         require_count("training job", "sequence_length", self.sequence_length)
         if self.num_layers is not None:
@@ -153,7 +156,9 @@ class TrainingJob:
 
     @property
     def recomputations(self) -> tuple[Recomputation, ...]:
-        """Recomputations to choose from, the one that keeps most first."""
+        """Recomputations to choose from, the one that keeps most first; one if ``given``."""
+        if self.given is not None:
+            return ("flash",)
         return ("none" if self.attention == "plain" else "flash"), "full"
 
     def workload(
@@ -163,6 +168,8 @@ class TrainingJob:
         gradient_precision: GradientPrecision = "bf16",
     ) -> Workload:
         """Workload of the job in microbatches of this size."""
+        if self.given is not None:
+            return self.given
         return _workload(self, microbatch_size, recomputation, gradient_precision)
 
     @cached_property
@@ -193,6 +200,25 @@ def _workload(
         gradient_precision=gradient_precision,
         attention=job.attention if recomputation in ("full", "selective") else None,
         precision=job.precision,
+    )
+
+
+def given_job(workload: Workload) -> TrainingJob:
+    """Return the job of any workload, whose microbatches and layers stay as they are.
+
+    Examples
+    --------
+    >>> job = given_job(build_workload("llama2_7b", num_microbatches=6, microbatch_size=2))
+    >>> job.num_sequences, job.workload(1).num_microbatches, job.layer_count
+    (6, 6, 32)
+    """
+    return TrainingJob(
+        model=workload.name,
+        num_sequences=workload.num_microbatches,
+        sequence_length=workload.tokens_per_microbatch,
+        num_layers=workload.num_layers,
+        precision=workload.precision,
+        given=workload,
     )
 
 

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from agents.decision.bound_plan import BoundPlan
+from agents.decision.families import Family
 from agents.decision.token_prices import (
     UNCHANGED,
     TokenPrice,
@@ -24,14 +24,10 @@ from agents.trainers.plan_checks import check_plan
 from des import Plan, Workload, check_memory
 from des.compiled.simulate import simulate_compiled
 from des.costs.memory import DomainMemory
-from des.plan.synchronisation import agree_every_step
+from des.plan.synchronisation import Synchronisation, agree_every_step
 from des.views.prices import cost_of, counted_prices
 
-PlanKind = Literal["single", "pipeline", "replicas", "hybrid", "diloco", "streaming_diloco"]
-"""One site, a pipeline of several, copies on a site each, copies of pipelines; copies that exchange
-parameters every some steps, all at once or a part at a time."""
-
-KIND_TITLES: dict[PlanKind, str] = {
+KIND_TITLES: dict[Family, str] = {
     "single": "single domain",
     "pipeline": "pipeline",
     "replicas": "replicas",
@@ -66,15 +62,20 @@ class BoundRow:
     condition: str = ""
 
     @property
-    def kind(self) -> PlanKind:
+    def kind(self) -> Family:
         """Kind of the plan."""
         mode = self.bound.plan.synchronisation
-        if not agree_every_step(mode):
-            return "streaming_diloco" if mode.overlap_steps else "diloco"
-        return kind_of_chains(self.candidate.chains)
+        return kind_of_mode(mode) or kind_of_chains(self.candidate.chains)
 
 
-def kind_of_chains(chains: Sequence[Chain]) -> PlanKind:
+def kind_of_mode(mode: Synchronisation) -> Family | None:
+    """Kind of copies that seldom synchronise; None of those in step."""
+    if agree_every_step(mode):
+        return None
+    return "streaming_diloco" if mode.overlap_steps else "diloco"
+
+
+def kind_of_chains(chains: Sequence[Chain]) -> Family:
     """Kind of a plan in step, by the sites of each of its pipelines."""
     if len(chains) == 1:
         return "single" if len(chains[0]) == 1 else "pipeline"

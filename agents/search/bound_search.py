@@ -6,10 +6,11 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from agents.decision.bound_plan import BoundPlan
+from agents.decision.families import Family
 from agents.decision.token_prices import is_never_published
 from agents.search.bound_rows import (
     BoundRow,
-    PlanKind,
+    kind_of_mode,
     row_in_force,
     row_of_candidate,
     row_of_plan,
@@ -108,15 +109,16 @@ def search_bound(
         quickest_s = min((row.figures.step_s for row in rows), default=math.inf)
         if found.alone_s == math.inf or found.alone_s > quickest_s:
             break
+    before, is_apart = desk.num_judged[0], _is_of_copies(request)
+    if among is None and (rows or is_apart):
+        is_limited = min(aim.most_s, aim.most_usd) < math.inf  # a refusal names the quickest row
+        is_priced = is_best_alone and not is_limited
+        rows += _rows_of_sets(request, desk, _limit_s(aim, rows), is_priced=is_priced)
+    rows = [row for row in rows if row.kind in request.families]
     if not rows:
         every = list(bound_settings(request, fits=False))
         said = refusals[0] if refusals else least_shortfall(desk, every, request.trainer.name)
         raise InfeasiblePlacementError(said)
-    before = desk.num_judged[0]
-    if among is None:
-        is_limited = min(aim.most_s, aim.most_usd) < math.inf  # a refusal names the quickest row
-        is_priced = is_best_alone and not is_limited
-        rows += _rows_of_sets(request, desk, _limit_s(aim, rows), is_priced=is_priced)
     if request.trainer.chooses_ways:
         rows += _exchanged(request, desk, best_of_kinds(aim, rows))
     best = best_of_kinds(aim, _allowed(aim, rows))
@@ -129,6 +131,11 @@ def search_bound(
         ),
         in_force=kept,
     )
+
+
+def _is_of_copies(request: PlanRequest) -> bool:
+    """Whether copies alone are asked for."""
+    return {"single", "pipeline"}.isdisjoint(request.families)
 
 
 def _allowed(aim: PlanObjective, rows: Sequence[BoundRow]) -> list[BoundRow]:
@@ -152,7 +159,7 @@ def _refined(request: PlanRequest, desk: SearchDesk, rows: list[BoundRow]) -> li
     names = unpaced_schedules(request.trainer, request.schedules)
     is_asked = bool(request.schedules) and set(request.schedules) <= set(names)
     found = [] if is_asked else list(rows)
-    kinds: set[PlanKind] = set()
+    kinds: set[Family] = set()
     tried = set[tuple[object, ...]]()
     for row in sorted(rows, key=lambda one: one.figures.step_s):
         own = row.candidate
@@ -196,12 +203,13 @@ def _desk(request: PlanRequest, shared: SharedParts | None) -> SearchDesk:
 
 def _limit_s(aim: PlanObjective, rows: Sequence[BoundRow]) -> float:
     """Time above which copies that change the training are of no use. [s]"""
-    return min(row.figures.step_s for row in rows) if aim.is_time_alone else math.inf
+    steps_s = [row.figures.step_s for row in rows if aim.is_time_alone]
+    return min(steps_s, default=math.inf)
 
 
 def best_of_kinds(aim: PlanObjective, rows: Sequence[BoundRow]) -> tuple[BoundRow, ...]:
     """The best row of each kind, the best first."""
-    best_of: dict[PlanKind, BoundRow] = {}
+    best_of: dict[Family, BoundRow] = {}
     for position in aim.ranking([row.figures for row in rows]):
         best_of.setdefault(rows[position].kind, rows[position])
     return tuple(best_of.values())
@@ -215,7 +223,7 @@ def _rows_of_sets(
     ``is_priced`` leaves out those whose price in tokens is beyond what is published.
     """
     trainer = request.trainer
-    if request.topology.num_domains == 1:
+    if request.topology.num_domains == 1 or not settings_of(request, desk).settings:
         return []
     search = CopySetSearch(
         desk=desk,
@@ -224,11 +232,13 @@ def _rows_of_sets(
         limit_s=limit_s,
         token_factor=request.token_factor,
     )
-    modes, workload = outer_modes(trainer), request.job.workload(1)
+    modes, workload = request.outer_modes, request.job.workload(1)
+    modes = outer_modes(trainer) if modes is None else modes
     if is_priced and request.token_factor is None:
         modes = tuple(one for one in modes if not is_never_published(one, workload))
-    found = [search.sets(mode) for mode in modes]
-    if not trainer.equal_degrees:
+    kinds = request.families
+    found = [search.sets(mode) for mode in modes if kind_of_mode(mode) in kinds]
+    if not (trainer.equal_degrees or {"replicas", "hybrid"}.isdisjoint(kinds)):
         found.append(replace(search, limit_s=_NEAR * limit_s).sets(EVERY_STEP))
     return [row for sets in found for row in islice(_run(request, sets), 1)]
 

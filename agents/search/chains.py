@@ -33,9 +33,14 @@ def all_chains(sites: Sequence[int]) -> list[Chain]:
 
 
 def near_chains(sites: Sequence[int], away_s: np.ndarray, most: int) -> list[Chain]:
-    """Chains that go on to the nearest site not yet passed, from every site.
+    """The few shortest of each length of `grown_chains`, whose parameters these are."""
+    found = grown_chains(sites, away_s, most)
+    ways_s = [sum(float(away_s[hop]) for hop in pairwise(chain)) for chain in found]
+    return few_of_each_length(found, ways_s)
 
-    Of each length, which grow by a quarter once they are long, the few with the shortest ways stay.
+
+def grown_chains(sites: Sequence[int], away_s: np.ndarray, most: int) -> list[Chain]:
+    """Chains that go on to the nearest site not yet passed, from every site.
 
     Parameters
     ----------
@@ -56,16 +61,24 @@ def near_chains(sites: Sequence[int], away_s: np.ndarray, most: int) -> list[Cha
             chain = (*chain, nearest)
             left.remove(nearest)
             found[chain] = None
-    by_length: dict[int, list[Chain]] = {}
-    for chain in found:
-        by_length.setdefault(len(chain), []).append(chain)
+    return list(found)
+
+
+def few_of_each_length(chains: Sequence[Chain], costs: Sequence[float]) -> list[Chain]:
+    """The few chains of each length that cost least; lengths grow by a quarter once they are long.
+
+    Examples
+    --------
+    >>> few_of_each_length([(0, 1), (2,), (1, 0)], [2.0, 0.0, 1.0])
+    [(2,), (1, 0), (0, 1)]
+    """
+    by_length: dict[int, list[tuple[float, Chain]]] = {}
+    for chain, cost in zip(chains, costs, strict=True):
+        by_length.setdefault(len(chain), []).append((cost, chain))
     return [
         chain
-        for length in _lengths(len(sites))
-        for chain in sorted(
-            by_length.get(length, []),
-            key=lambda chain: sum(float(away_s[hop]) for hop in pairwise(chain)),
-        )[:_MOST_NEAR]
+        for length in _lengths(max(by_length, default=0))
+        for _, chain in sorted(by_length.get(length, []), key=lambda each: each[0])[:_MOST_NEAR]
     ]
 
 

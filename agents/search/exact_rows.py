@@ -4,7 +4,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from agents.search.bound_rows import BoundRow, PlanKind, kind_of_chains, row_of_candidate
+from agents.decision.families import Family
+from agents.search.bound_rows import BoundRow, kind_of_chains, row_of_candidate
 from agents.search.candidates import Candidate
 from agents.search.desk import SearchDesk
 from agents.search.search import PlanRequest
@@ -44,7 +45,7 @@ def exact_rows(
     polished = [
         desk.polished(one) if at < _MOST_POLISHED else one for at, one in enumerate(candidates)
     ]
-    quickest_s: dict[PlanKind, float] = {}
+    quickest_s: dict[Family, float] = {}
     for at in sorted(range(len(candidates)), key=lambda at: polished[at].estimate_s):
         if len(rows) == _MOST_EXACT:
             break

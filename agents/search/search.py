@@ -9,16 +9,21 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import permutations
 
 import numpy as np
 
+from agents.decision.families import FAMILIES, Family
 from agents.decision.token_prices import require_token_factor
 from agents.decision.training_job import TrainingJob
 from agents.search.candidates import Candidate
 from agents.search.chains import (
     MOST_ENUMERATED,
     Chain,
+    SiteChains,
     all_chains,
+    few_of_each_length,
+    grown_chains,
     near_chains,
 )
 from agents.search.copies import copies_of
@@ -43,12 +48,16 @@ from agents.trainers.trainer import Trainer
 from des import NO_CORRECTIONS, Corrections, Topology
 from des.job.transformer import Recomputation
 from des.plan.parallelism import Sharding
+from des.plan.synchronisation import Synchronisation
 
 MICROBATCH_SIZES = (1, 2, 4, 8)
 """Sequences of a microbatch on a data rank to choose from."""
 
 _NEAR = 1.3
 """Copies of equal stages are looked for up to this multiple of the best pipeline."""
+
+_NUM_QUICKEST = 4
+"""Sites of which pipelines of two are tried with all others."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,6 +75,10 @@ class PlanRequest:
     token_factor
         Tokens that changed training needs over those of unchanged training, at least 1; None: by
         published losses, and plans beyond these are named apart.
+    families
+        Kinds of plans to choose from.
+    outer_modes
+        Ways to synchronise seldom to choose from; None: those of the trainer, see `outer_modes`.
     """
 
     topology: Topology
@@ -75,6 +88,8 @@ class PlanRequest:
     schedules: tuple[str, ...] = ()
     microbatch_sizes: tuple[int, ...] = MICROBATCH_SIZES
     token_factor: float | None = None
+    families: tuple[Family, ...] = FAMILIES
+    outer_modes: tuple[Synchronisation, ...] | None = None
 
     def __post_init__(self) -> None:
         self.trainer.require_schedules(self.schedules)
@@ -114,7 +129,9 @@ def candidates_of(
         Leave single sites out where none is as quick as the best pipeline of several.
     """
     table, alone_s = settings_of(request, desk), math.inf
-    several = _chains(request, desk, table) if among is None else among
+    several = among
+    if several is None:
+        several = _chains(request, desk, table) if "pipeline" in request.families else []
     parts = _apart(several, by_sites=by_sites)
     is_large = among is not None or request.topology.num_domains > MOST_ENUMERATED
     walks = is_large and among is None and not by_sites
@@ -124,12 +141,14 @@ def candidates_of(
     best_s = min((group[0].estimate_s for group in groups if group), default=math.inf)
     if is_best_alone and best_s < math.inf:
         alone_s = desk.foreseen(table, table.smallest).alone_s
-    if not best_s < alone_s < math.inf:
+    if "single" in request.families and not best_s < alone_s < math.inf:
         alone_s, sites = math.inf, [(site,) for site in range(request.topology.num_domains)]
         single = [_single(desk, table, own) for own in _apart(sites, by_sites=by_sites)]
         groups = [*single, *groups]
         best_s = min((group[0].estimate_s for group in groups if group), default=math.inf)
-    copies = copies_of(desk, table, math.inf if by_sites else _NEAR * best_s)
+    copies = list[Candidate]()
+    if not {"replicas", "hybrid"}.isdisjoint(request.families):
+        copies = copies_of(desk, table, math.inf if by_sites else _NEAR * best_s)
     return FoundCandidates(
         groups=(*groups, tuple(copies)), num_judged=desk.num_judged[0], alone_s=alone_s
     )
@@ -172,18 +191,20 @@ def settings_of(request: PlanRequest, desk: SearchDesk) -> SettingTable:
 
 def bound_settings(request: PlanRequest, *, fits: bool = True) -> Iterator[BoundSetting]:
     """Settings of one pipeline that a trainer can run, those whose state fits into all sites."""
+    trainer, asked = request.trainer, request.schedules
+    among = request.job.recomputations
+    recomputations = tuple(name for name in among if name in trainer.recomputations)
     for degrees, size in _degrees_and_sizes(request, fits=fits):
-        kept = request.job.recomputations
-        yield from _settings_with(request.trainer, request.schedules, degrees, size, kept)
+        yield from _settings_with(trainer, asked, recomputations, degrees, size)
 
 
 @lru_cache(maxsize=4096)
 def _settings_with(
     trainer: Trainer,
     asked: tuple[str, ...],
+    recomputations: tuple[Recomputation, ...],
     degrees: Degrees,
     size: int,
-    recomputations: tuple[Recomputation, ...],
 ) -> tuple[BoundSetting, ...]:
     """Settings of some degrees and sequences of a microbatch."""
     return tuple(
@@ -200,7 +221,6 @@ def _settings_with(
             whole_groups=trainer.whole_groups,
         )
         for recomputation in recomputations
-        if recomputation in trainer.recomputations
         for schedule, chunks, factor, is_blocking in _schedules(trainer, asked)
     )
 
@@ -259,10 +279,27 @@ def _chains(request: PlanRequest, desk: SearchDesk, table: SettingTable) -> list
     _, first = next(ranked_families(desk, table, [tuple(range(num_sites))]), (np.inf, None))
     if first is None:
         return []
-    workload = table.smallest[first].workload(request.job)
-    way_s = desk.tables.ways_s(workload.message_bytes).sum(axis=-1)
-    near = near_chains(range(num_sites), way_s + way_s.T, _most_sites(request))
-    return [chain for chain in near if len(chain) > 1]
+    setting, most = table.smallest[first], _most_sites(request)
+    way_s = desk.tables.ways_s(setting.workload(request.job).message_bytes).sum(axis=-1)
+    near = near_chains(range(num_sites), way_s + way_s.T, most)
+    if request.trainer.is_ideal:  # which has few settings, so there is time for more chains
+        near += _quick_chains(desk, setting, way_s + way_s.T, most)
+    return [chain for chain in dict.fromkeys(near) if len(chain) > 1]
+
+
+def _quick_chains(
+    desk: SearchDesk, setting: BoundSetting, away_s: np.ndarray, most: int
+) -> list[Chain]:
+    """Chains with the best bounds of each length, and pairs with one of the quickest sites."""
+    levels, _ = desk.tables.levels(setting)
+    site_s = levels.layer_s / np.maximum(levels.num_devices, 1)
+    quickest: list[int] = np.argsort(site_s, kind="stable").tolist()
+    every = grown_chains(quickest, away_s, most)
+    every += [tuple(quickest[:count]) for count in range(1, most + 1)]
+    bounds_s, _ = desk.least_s(setting, SiteChains.of(every))
+    first = set(quickest[:_NUM_QUICKEST])
+    pairs = (pair for pair in permutations(range(len(site_s)), 2) if not first.isdisjoint(pair))
+    return [*few_of_each_length(every, bounds_s.max(axis=1).tolist()), *pairs]
 
 
 def _most_sites(request: PlanRequest) -> int:

@@ -35,7 +35,7 @@ _CONTEXT_TOKENS = 8192
 INTERLEAVED = "interleaved_1f1b"
 """Schedule of several chunks a device."""
 
-_PERFECT = "zb_h1_8x", "zb_h1_32x"
+_PERFECT = "1f1b_8x", "zb_h1_8x", "zb_h1_32x"
 """Further schedules of perfect devices, whose memory holds many more microbatches."""
 
 _PACED = "1f1b", "1f1b_2x", "1f1b_4x", "zb_h1", "zb_h1_2x", "zb_h1_4x"

@@ -10,7 +10,7 @@ _LEAST_GAIN = 0.999
 """Share of the time below which a changed chain must be for the walk to go on from it."""
 
 _MOST_WALKED = 3
-"""Most candidates whose chain of sites is changed."""
+"""Most candidates whose chain of sites is changed, and most of different chains."""
 
 
 def walk_chains(
@@ -18,7 +18,10 @@ def walk_chains(
 ) -> list[Candidate]:
     """Return pipelines, and the best of them with their chains changed as long as that helps."""
     found = list(pipelines)
-    starts = sorted(pipelines, key=lambda one: one.estimate_s)[:_MOST_WALKED]
+    ranked = sorted(pipelines, key=lambda one: one.estimate_s)
+    first = {one.chains: one for one in reversed(ranked)}
+    of_chains = sorted(first.values(), key=lambda one: one.estimate_s)
+    starts = dict.fromkeys((*ranked[:_MOST_WALKED], *of_chains[:_MOST_WALKED]))
     sites = range(desk.topology.num_domains)
     for start in starts:
         best = start

@@ -2,12 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import get_args
 
 import numpy as np
 import pandas as pd
 
-from agents.search.bound_rows import PlanKind
+from agents.decision.families import FAMILIES
 from agents.search.bound_search import search_bound
 from agents.search.search import PlanRequest
 from agents.search.shared_parts import SharedParts
@@ -115,7 +114,7 @@ def family_map(
     Of families that leave the training unchanged and of those that do not; no price in tokens is
     charged.
     """
-    names: list[str] = list(get_args(PlanKind))
+    names: list[str] = list(FAMILIES)
     places: list[tuple[float | None, ...]] = []
     texts: list[tuple[str, ...]] = []
     gbits: list[float] = []

@@ -70,7 +70,11 @@ def alone(shares, steps=3):
                 weight = 1.0 / (sum(shares) * TOKENS)
                 own_loss += weight * out.item()
                 gradients = torch.autograd.grad(out * weight, parameters)
-                own = gradients if own is None else [a + b for a, b in zip(own, gradients, strict=True)]
+                own = (
+                    gradients
+                    if own is None
+                    else [a + b for a, b in zip(own, gradients, strict=True)]
+                )
             sums.append(own)
             loss += own_loss
         with torch.no_grad():

@@ -3,6 +3,7 @@
 import numpy as np
 
 from agents.search.kernels.capacity import has_memory
+from agents.search.kernels.layouts import num_held
 from agents.search.kernels.records import SiteFigures, SiteLevels, SiteMemory, TimingRules
 from des.base.jit import inner_kernel, lean_kernel
 
@@ -206,6 +207,51 @@ def write_level(
             each = _layers_within(levels, chain[at], pace_s)
             split[at, 0] = min(split[at, 0], -(-split[at, 1] // each))
     return True
+
+
+@inner_kernel
+def write_fitting_level(
+    figures: SiteFigures, rules: TimingRules, chain: np.ndarray, split: np.ndarray
+) -> bool:
+    """Write a split over sites of one device each, as level as memory allows; False if none is.
+
+    The next layer goes to the device that is done with it first, of those with room for it; all
+    layers count as the mean one.
+    """
+    num_layers, size = figures.passes_s.shape[2] - 1, len(chain)
+    for at in range(size):
+        most = _most_in_order(figures, rules, chain[at], size, at)
+        if figures.num_devices[chain[at]] != 1 or most < 1:
+            return False
+        split[at, 0], split[at, 1] = most, 1  # the first is how many there is room for, as yet
+    for _ in range(num_layers - size):
+        least, least_s = -1, np.inf
+        for at in range(size):
+            own_s = (split[at, 1] + 1) * figures.layer_s[chain[at]]
+            if split[at, 1] < split[at, 0] and own_s < least_s:
+                least, least_s = at, own_s
+        if least < 0:
+            return False
+        split[least, 1] += 1
+    for at in range(size):
+        split[at, 0] = 1
+    return bool(size <= num_layers)
+
+
+@inner_kernel
+def _most_in_order(
+    figures: SiteFigures, rules: TimingRules, site: int, num_workers: int, worker: int
+) -> int:
+    """Layers that a worker has room for with the microbatches that its schedule holds."""
+    held = num_held(rules, num_workers, worker)
+    late = max(0.0, min(rules.pace[1] * worker, rules.num_microbatches - held))
+    kept_bytes, halved_bytes = figures.kept_bytes[site, -1], figures.halved_bytes[site, -1]
+    needed = held * kept_bytes + late * halved_bytes
+    if rules.pace[1] >= 0.0:
+        needed = max(needed, (held - 1) * kept_bytes + (late + 1) * halved_bytes)
+    num_layers = figures.passes_s.shape[2] - 1
+    each_bytes = (figures.state_bytes[site, -1] + needed) / num_layers
+    return int(min(figures.room_bytes[site] / each_bytes, float(num_layers)))
 
 
 @inner_kernel

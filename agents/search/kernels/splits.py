@@ -8,6 +8,7 @@ from agents.search.kernels.levels import (
     level_s,
     levels_of_sites,
     write_even,
+    write_fitting_level,
     write_level,
 )
 from agents.search.kernels.pipeline_times import staged_iteration_s
@@ -68,7 +69,8 @@ def _write_next(
 ) -> int:
     """Write a level split with all devices, then with few, then both with sends that block.
 
-    The last two have layers of each stage, in the room's counts, and the devices of ``split``.
+    The last two have layers of each stage, in the room's counts, and the devices of ``split``. If
+    sends do not block one follows that is level within the memory of sites of one device each.
     """
     if attempt < 2:
         num_layers = figures.passes_s.shape[2] - 1
@@ -76,7 +78,12 @@ def _write_next(
         if not write_level(figures, chain, pace_s, rules.num_chunks, attempt == 1, scratch):
             return _NONE
         return _NONE if attempt == 1 and _has_same_devices(split, scratch) else _PLAIN
-    if attempt == 4 or not rules.is_blocking:
+    if not rules.is_blocking:
+        is_last = attempt > 2 or rules.num_chunks > 1
+        if is_last or not write_fitting_level(figures, rules, chain, scratch):
+            return _OVER
+        return _PLAIN
+    if attempt == 4:
         return _OVER
     _copy(split, scratch)
     for at in range(len(chain)):
