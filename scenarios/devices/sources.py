@@ -12,6 +12,7 @@ from des.devices.server import Server
 with lazy_imports(__name__):
     from des.devices.files import nvml, server_files
     from des.devices.files.link_matrix import LinkMatrix
+    from scenarios.devices import here
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,11 +22,14 @@ class ServerFlags:
     file: tuple[Path, ...] = option(
         (),
         "files about one server, the kind found from the text: nvidia-smi topo -m (or -mp), "
-        "nvlink --status, -L, rocm-smi --showtopo, numactl --hardware; or a folder: the root of a "
-        "sysfs tree",
+        "nvlink --status, -L, rocm-smi --showtopo, numactl --hardware, lscpu; or a folder: the "
+        "root of a sysfs tree",
         default_text="none",
     )
     simulate: str | None = option(None, f"kind of server: {', '.join(KIND_NAMES)}")
+    here: bool = option(
+        False, "run those programs on this machine, as far as they are installed, and read them"
+    )
     nvml: bool = option(False, "read the GPUs of this machine by NVML")
     strict: bool = option(
         False,
@@ -44,7 +48,7 @@ def read_source(flags: ServerFlags) -> "tuple[Server, LinkMatrix | None]":
     Raises
     ------
     UsageError
-        If not exactly one of ``--file``, ``--simulate`` and ``--nvml`` is given.
+        If not exactly one of ``--file``, ``--simulate``, ``--here`` and ``--nvml`` is given.
     ValueError
         If a file is damaged, or the kind is not known.
     """
@@ -53,18 +57,23 @@ def read_source(flags: ServerFlags) -> "tuple[Server, LinkMatrix | None]":
         for name, value in (
             ("--file", flags.file),
             ("--simulate", flags.simulate is not None),
+            ("--here", flags.here),
             ("--nvml", flags.nvml),
         )
         if value
     ]
     if len(given) != 1:
         raise UsageError(
-            "exactly one of --file, --simulate and --nvml must be given, "
+            "exactly one of --file, --simulate, --here and --nvml must be given, "
             f"got {' and '.join(given) or 'none'}"
         )
     if flags.simulate is not None:
         return simulated(flags.simulate), None
     if flags.nvml:
         return nvml.read_machine(), None
-    read = server_files.read_files(flags.file, strict=flags.strict)
+    read = (
+        here.read_here(strict=flags.strict)
+        if flags.here
+        else server_files.read_files(flags.file, strict=flags.strict)
+    )
     return read.server, read.matrix

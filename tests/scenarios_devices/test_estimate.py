@@ -153,7 +153,7 @@ def test_the_plot_has_the_measured_cells_of_the_machine(tmp_path, capsys):
         (("--machine", "a100_dxg"), "node: unknown kind 'a100_dxg'"),
         (("--simulate", "dgx-h100", "--figures", "nowhere.json"), ".*nowhere.json"),
         (("--simulate", "dgx-h100", "--plot", "times.pdf"), "--plot must end in .png"),
-        (("--bytes", "1"), "exactly one of --file, --simulate and --nvml"),
+        (("--bytes", "1"), "exactly one of --file, --simulate, --here and --nvml"),
     ],
 )
 def test_bad_input_is_refused_in_one_line(argv, message, tmp_path, capsys):

@@ -79,7 +79,7 @@ def test_a_matrix_of_pcie_alone_is_noted(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        ([], "exactly one of --file, --simulate and --nvml must be given, got none"),
+        ([], "exactly one of --file, --simulate, --here and --nvml must be given, got none"),
         (["--simulate", "pcie-4", "--nvml"], "got --simulate and --nvml"),
         (["--simulate", "dgx-a101"], "unknown kind 'dgx-a101'; did you mean"),
         (["--file", "nowhere.txt"], "nowhere.txt: cannot be read: No such file"),

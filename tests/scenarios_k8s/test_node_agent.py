@@ -92,7 +92,7 @@ def test_it_writes_again_and_again_and_ends_when_told_to(cluster, kubeconfig):
     ("more", "message"),
     [
         (("--simulate", "dgx-9"), "node a/b: .*dgx-9"),
-        ((), "node a/b: exactly one of --file, --simulate and --nvml"),
+        ((), "node a/b: exactly one of --file, --simulate, --here and --nvml"),
         (("--simulate", "dgx-1-v100"), "node a/b: API server: 403 no rights"),
     ],
 )

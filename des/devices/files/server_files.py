@@ -7,6 +7,7 @@ from pathlib import Path
 from des.devices.files.gpu_list import ListedGpu, read_gpu_list, with_gpu_list
 from des.devices.files.joining import with_cards, with_numa_nodes
 from des.devices.files.link_matrix import LinkMatrix
+from des.devices.files.lscpu import has_lscpu, read_lscpu
 from des.devices.files.matrix_text import has_matrix, read_matrix
 from des.devices.files.numactl import has_numa_nodes, read_numa_nodes
 from des.devices.files.pasted import plain_lines
@@ -17,8 +18,8 @@ from des.devices.server import NumaNode, Server
 
 _KNOWN = (
     "the output of nvidia-smi topo -m (or -mp), nvidia-smi -L, nvidia-smi nvlink --status, "
-    "nvidia-smi --query-gpu=index,pci.bus_id --format=csv, rocm-smi --showtopo or "
-    "numactl --hardware, or the root of a sysfs tree"
+    "nvidia-smi --query-gpu=index,pci.bus_id --format=csv, rocm-smi --showtopo, "
+    "numactl --hardware or lscpu, or the root of a sysfs tree"
 )
 
 
@@ -101,17 +102,19 @@ def _read_text(path: Path, found: _Found, *, strict: bool) -> None:
     lines = plain_lines(_text(path))
     try:
         listed = read_gpu_list(lines)
-        is_numa = has_numa_nodes(lines)
+        is_numa, is_lscpu = has_numa_nodes(lines), has_lscpu(lines)
         addresses = read_pci_list(lines)
         if has_rocm_topology(lines):
             found.matrices.append((path, read_rocm_topology(lines)))
         elif has_matrix(lines):
             found.matrices.append((path, read_matrix(lines, strict=strict)))
-        elif not listed and not is_numa and not addresses:
+        elif not (listed or is_numa or is_lscpu or addresses):
             got = "none of them" if any(lines) else "an empty file"
             raise ValueError(f"must be {_KNOWN}; got {got}")
         if is_numa:
             found.nodes.append((path, read_numa_nodes(lines)))
+        if is_lscpu:
+            found.nodes.append((path, read_lscpu(lines)))
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
     if addresses:
