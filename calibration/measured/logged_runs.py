@@ -1,21 +1,17 @@
 """Runs of training logs: their sizes by the trainer's arguments, and their plan over sites."""
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from types import MappingProxyType
 
-from pydantic import ValidationError
-
+from calibration.measured.logged_arguments import run_of_arguments, whole_argument
 from calibration.measured.run_sizes import MeasuredRun
 from calibration.measured.runs import RunTable, Setup
 from calibration.measurements.formats import read_measurements
 from calibration.measurements.reading import Reading
 from calibration.measurements.sites import Sites
 from calibration.measurements.torchtitan_log import NAME as TORCHTITAN
-from des.base.strict_forms import first_error
 from des.compiled.simulate import simulate_compiled
 from des.job.models import architecture_workload
 from des.job.transformer import AttentionKernel
@@ -27,42 +23,6 @@ from des.plan.placement import Placement
 from des.plan.plan import Plan
 from des.world.domain import Domain
 from des.world.topology import Topology
-
-_MEGATRON: Mapping[str, str] = MappingProxyType(
-    {
-        "num_gpus": "world_size",
-        "global_batch": "global_batch_size",
-        "microbatch_size": "micro_batch_size",
-        "hidden_size": "hidden_size",
-        "num_heads": "num_attention_heads",
-        "num_layers": "num_layers",
-        "sequence_length": "seq_length",
-        "tensor": "tensor_model_parallel_size",
-        "pipeline": "pipeline_model_parallel_size",
-        "ffn_size": "ffn_hidden_size",
-        "interleaving": "virtual_pipeline_model_parallel_size",
-        "expert": "expert_model_parallel_size",
-        "num_experts": "num_experts",
-        "experts_per_token": "moe_router_topk",
-        "expert_ffn_size": "moe_ffn_hidden_size",
-    }
-)
-"""Arguments of Megatron-LM by sizes of a run; those that it prints as None are left out."""
-
-_TORCHTITAN: Mapping[str, str] = MappingProxyType(
-    {
-        "global_batch": "global_batch_size",
-        "microbatch_size": "micro_batch_size",
-        "sequence_length": "seq_length",
-        "hidden_size": "dim",
-        "num_heads": "n_heads",
-        "num_layers": "n_layers",
-        "num_key_value_heads": "n_kv_heads",
-        "tensor": "tp",
-        "pipeline": "pp",
-    }
-)
-_EXPERTS = ("num_experts", "experts_per_token", "expert_ffn_size")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -188,23 +148,8 @@ def logged_run(reading: Reading) -> LoggedRun:
     ValueError
         If an argument is missing, or what is simulated otherwise (context parallelism); naming it.
     """
-    facts = dict(reading.facts)
-    is_titan = reading.format == TORCHTITAN
-    names = _TORCHTITAN if is_titan else _MEGATRON
-    sizes: dict[str, object] = {
-        size: _whole(reading, name, facts[name]) for size, name in names.items() if name in facts
-    }
-    sizes |= _of_torchtitan(reading, facts) if is_titan else _of_megatron(reading, facts)
-    for name in ("context_parallel_size", "cp"):
-        if facts.get(name, "1") != "1":
-            raise ValueError(f"{reading.file}: {name} must be 1, got {facts[name]}")
-    try:
-        run = MeasuredRun.model_validate(sizes | {"measured_iteration_s": reading.value})
-        run.check()
-    except ValidationError as error:
-        raise ValueError(f"{reading.file}: arguments: {first_error(error)}") from error
-    except ValueError as error:
-        raise ValueError(f"{reading.file}: arguments: {error}") from error
+    facts, is_titan = dict(reading.facts), reading.format == TORCHTITAN
+    run = run_of_arguments(reading)
     vocabulary = facts.get("padded_vocab_size", facts.get("vocab_size"))
     if vocabulary is None:
         raise ValueError(f"{reading.file}: padded_vocab_size must be printed, got none")
@@ -213,7 +158,7 @@ def logged_run(reading: Reading) -> LoggedRun:
     return LoggedRun(
         reading=reading,
         run=run,
-        vocabulary_size=_whole(reading, "vocab_size", vocabulary),
+        vocabulary_size=whole_argument(reading, "vocab_size", vocabulary),
         recomputation={"full": "full", "selective": "selective"}.get(
             facts.get("recompute_granularity", ""), "flash" if is_fused else "none"
         ),
@@ -261,50 +206,3 @@ def logged_table(paths: Sequence[Path], domain: Domain) -> RunTable:
         setup=next(iter(setups)),
         runs=tuple(one.run for one in found),
     )
-
-
-def _of_megatron(reading: Reading, facts: Mapping[str, str]) -> dict[str, object]:
-    """Sizes that several arguments say together."""
-    found: dict[str, object] = {
-        "gated_ffn": facts.get("swiglu") == "True",
-        "tied_embeddings": facts.get("untie_embeddings_and_output_weights") != "True",
-    }
-    if facts.get("group_query_attention") == "True" and "num_query_groups" in facts:
-        found["num_key_value_heads"] = _whole(reading, "groups", facts["num_query_groups"])
-    if "num_experts" not in facts:
-        found |= dict.fromkeys(_EXPERTS)
-    elif "moe_ffn_hidden_size" not in facts and "ffn_hidden_size" in facts:
-        found["expert_ffn_size"] = _whole(reading, "ffn", facts["ffn_hidden_size"])
-    gpus, tensor, pipeline = (
-        _whole(reading, _MEGATRON[name], facts.get(_MEGATRON[name], "1"))
-        for name in ("num_gpus", "tensor", "pipeline")
-    )
-    return found | {"data": max(1, gpus // (tensor * pipeline))}
-
-
-def _of_torchtitan(reading: Reading, facts: Mapping[str, str]) -> dict[str, object]:
-    """Llama's feed-forward, and GPUs by the mesh."""
-    named = ("dp_shard", "dp_replicate")
-    data = math.prod(_whole(reading, name, facts.get(name, "1")) for name in named)
-    tensor, pipeline = (_whole(reading, name, facts.get(name, "1")) for name in ("tp", "pp"))
-    found: dict[str, object] = {
-        "data": data,
-        "tensor": tensor,
-        "pipeline": pipeline,
-        "num_gpus": data * tensor * pipeline,
-        "gated_ffn": True,
-        "tied_embeddings": False,
-    }
-    if "dim" in facts and "multiple_of" in facts:
-        width = int(8 * _whole(reading, "dim", facts["dim"]) / 3)
-        width = int(float(facts.get("ffn_dim_multiplier", "1")) * width)
-        multiple = _whole(reading, "multiple_of", facts["multiple_of"])
-        found["ffn_size"] = -(-width // multiple) * multiple
-    return found
-
-
-def _whole(reading: Reading, name: str, text: str) -> int:
-    try:
-        return int(text)
-    except ValueError as error:
-        raise ValueError(f"{reading.file}: {name} must be a whole number, got {text!r}") from error

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import world
 
+from calibration.measurements.device_names import kind_of_device
 from calibration.measurements.reading import Reading
 from des import Link, OrnsteinUhlenbeck, Product, read_topology
 from des.dynamics import Replay
@@ -18,7 +19,7 @@ from scenarios.measuring.changes import apply_measurements
 from scenarios.measuring.combined import Combined, latencies
 from scenarios.measuring.command import main
 from scenarios.measuring.courses import fit_course
-from scenarios.measuring.measured_world import kind_of_device, measured_world
+from scenarios.measuring.measured_world import measured_world
 
 SAMPLES = Path(__file__).parents[1] / "calibration_measurements" / "samples"
 GPUS = ("--site-gpus", "Frankfurt=16*h100,Paris=8*a100_80")
