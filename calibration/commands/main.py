@@ -15,6 +15,7 @@ TABLE = CommandTable(
         "kernels": ("fit_kernels", "Fit layer times from shapes to measured iterations"),
         "devices": ("fit_devices", "Fit times of transfers between GPUs to measured all-reduces"),
         "serving": ("fit_serving", "Fit iteration times of inference engines to profiles"),
+        "runs": ("fit_logs", "Compare logged steps with the simulator; fit factors to them"),
         "profile": ("profile", "Make a profile of layer times from tables of measured runs"),
         "transports": ("fit_transports", "Fit laws of TCP on a grid of queues, losses and flows"),
         "compare": ("compare", "Run the same placements through unaware, aware, pairwise and des"),

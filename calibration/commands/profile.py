@@ -13,15 +13,18 @@ from des.base.document import DOCUMENT
 from des.base.flags import JsonFlag, option
 from des.base.lazy import lazy_imports
 from des.job.models import MODEL_HELP, architecture_named
+from des.worlds.reading import read_topology
 
 with lazy_imports(__name__):
     from calibration.measured import (
         indexed_tables,
         layer_tables,
+        logged_runs,
         profile_table,
         runs,
         solved_layers,
     )
+    from des.world.domain import Domain
 
 EXAMPLES = """\
 examples:
@@ -32,6 +35,8 @@ examples:
       layers by their index, as Sailor's profiler writes them
   python -m calibration profile --runs scenarios/reproduce/data/measured/vtrain_single.json
       layers of every size that whole iterations determine
+  python -m calibration profile --runs run1.log,run2.log --network cluster.yaml
+      the same of logs of Megatron-LM and torchtitan on a world of one domain
 
 tables of layers are CSV files, those of iterations JSON files as `calibration kernels` reads them:
   timed layers   columns of a profile (docs/worlds.md) and repeat; rows of one point are repeats
@@ -48,6 +53,7 @@ class Config(JsonFlag):
         (), "name of the GPU, or OLD=NEW for some with commas; none: as in the tables"
     )
     source: str | None = option(None, "origin of the times, a comment in the file")
+    network: str | None = option(None, "world of one domain that logs ran on", is_file=True)
     model: str | None = option(
         None, f"model of a table by index: {MODEL_HELP}", default_text="none"
     )
@@ -65,7 +71,10 @@ def run(config: Config) -> int:
         raise UsageError("--runs must name at least one table of measured runs, got none")
     of_iterations = [path for path in config.runs if path.suffix.lower() == ".json"]
     solved = [solved_layers.solve_table(runs.read_runs(path)) for path in of_iterations]
-    tables = [path for path in config.runs if path not in of_iterations]
+    tables = [path for path in config.runs if path.suffix.lower() == ".csv"]
+    logs = [path for path in config.runs if path not in (*of_iterations, *tables)]
+    if logs:
+        solved.append(solved_layers.solve_table(logged_runs.logged_table(logs, _domain(config))))
     points = [one.timed for table in solved for one in table.points]
     if tables:
         points += layer_tables.medians([row for path in tables for row in _rows(path, config)])
@@ -90,6 +99,16 @@ def run(config: Config) -> int:
 
 def _names(config: Config) -> str:
     return ", ".join(path.name for path in config.runs)
+
+
+def _domain(config: Config) -> Domain:
+    """The cluster that logs are of."""
+    if config.network is None:
+        raise UsageError("--network must be given with logs, a world of one domain; got none")
+    domains = read_topology(config.network).domains
+    if len(domains) > 1:
+        raise UsageError(f"--network {config.network}: must be of one domain, got {len(domains)}")
+    return domains[0]
 
 
 def _rows(path: Path, config: Config) -> list[layer_tables.TimedRow]:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import least_squares
 
-from calibration.measured.runs import LayerTimeFigures, MeasuredRun, PredictedRun, Setup
+from calibration.measured.run_sizes import MeasuredRun
+from calibration.measured.runs import LayerTimeFigures, PredictedRun, Setup
 from des.world.kernel_figures import KernelFigures
 
 START = LayerTimeFigures(

@@ -5,9 +5,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
-from des.base.strict_forms import first_error
+from calibration.measured.run_sizes import FROZEN, Count, MeasuredRun, Positive, RunSizes
+from des.base.strict_forms import StrictForm, first_error
 from des.base.strict_json import parse_json
 from des.base.text_files import read_text
 from des.compiled.simulate import simulate_compiled
@@ -27,19 +28,15 @@ from des.world.nodes import Nodes
 from des.world.topology import Topology
 from des.world.transport import Transport
 
-_STRICT = ConfigDict(strict=True, allow_inf_nan=False, frozen=True, extra="ignore")
-Positive = Annotated[float, Field(gt=0)]
-Count = Annotated[int, Field(gt=0, le=10**6)]
 
-
-class RunCluster(BaseModel):
+class RunCluster(StrictForm):
     """Hardware that all runs of a file share, and the model apart from its sizes.
 
     Bandwidths are those of the hardware; efficiencies belong to `LayerTimeFigures`. ``endpoints``
     is whether stages wait for their messages, see `des.world.transport.Transport`.
     """
 
-    model_config = _STRICT | ConfigDict(extra="forbid")
+    model_config = FROZEN
 
     gpu: str
     gpus_per_node: Count
@@ -65,72 +62,11 @@ class Setup(RunCluster):
     recorded_error: Positive | None = None
 
 
-class RunSizes(BaseModel):
-    """One iteration of a GPT under 1F1B: sizes, and the way it was shared.
-
-    With an ``interleaving`` above 1 every device has that many chunks of layers.
-    """
-
-    model_config = _STRICT
-
-    num_gpus: Count
-    global_batch: Count
-    microbatch_size: Count
-    hidden_size: Count
-    num_heads: Count
-    num_layers: Count
-    sequence_length: Count
-    tensor: Count
-    data: Count
-    pipeline: Count
-    interleaving: Count = 1
-
-    @property
-    def label(self) -> str:
-        """Sizes and the way in a few words."""
-        return (
-            f"h{self.hidden_size} L{self.num_layers} t{self.tensor} d{self.data} p{self.pipeline} "
-            f"b{self.microbatch_size}"
-        )
-
-    def check(self) -> None:
-        """Refuse a run that cannot have been one.
-
-        Raises
-        ------
-        ValueError
-            If the GPUs are not those of its groups, or a batch is no whole number of microbatches.
-        """
-        if self.tensor * self.data * self.pipeline != self.num_gpus:
-            raise ValueError(
-                f"num_gpus must be tensor x data x pipeline, "
-                f"{self.tensor * self.data * self.pipeline}; got {self.num_gpus}"
-            )
-        step = self.microbatch_size * self.data
-        if self.global_batch % step:
-            raise ValueError(
-                f"global_batch must be a multiple of microbatch_size x data, {step}; "
-                f"got {self.global_batch}"
-            )
-        if self.hidden_size % self.num_heads:
-            raise ValueError(
-                f"hidden_size must be a multiple of num_heads, {self.num_heads}; "
-                f"got {self.hidden_size}"
-            )
-
-
-class MeasuredRun(RunSizes):
-    """Run whose seconds an iteration were measured."""
-
-    measured_iteration_s: Positive
-
-
-class _File(BaseModel):
-    model_config = _STRICT
-
+class _File(StrictForm):
     source: str
+    units: str | None = None
     setup: Setup | None = None
-    rows: Annotated[tuple[MeasuredRun, ...], Field(min_length=1)]
+    rows: Annotated[tuple[MeasuredRun, ...], Field(min_length=1, strict=False)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -230,20 +166,8 @@ class SimulatedRun:
 
     @cached_property
     def architecture(self) -> Architecture:
-        """The GPT, with learned positions and a tied embedding."""
-        run = self.run
-        return Architecture(
-            name=run.label,
-            num_layers=run.num_layers,
-            hidden_size=run.hidden_size,
-            num_heads=run.num_heads,
-            num_key_value_heads=run.num_heads,
-            ffn_size=4 * run.hidden_size,
-            vocabulary_size=self.setup.vocabulary_size,
-            gated_ffn=False,
-            tied_embeddings=True,
-            num_positions=run.sequence_length,
-        )
+        """The model."""
+        return self.run.architecture(self.setup.vocabulary_size)
 
     @cached_property
     def workload(self) -> Workload:
@@ -270,6 +194,7 @@ class SimulatedRun:
             pipeline=run.pipeline,
             chunks=run.interleaving,
             sequence_parallel=self.setup.sequence_parallel,
+            expert=run.expert,
         )
         return Plan(
             placement=Placement(domain_of_layer=(0,) * run.num_layers),

@@ -7,7 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from calibration.measured.layer_tables import TimedPoint
-from calibration.measured.runs import FITTED_FIGURES, MeasuredRun, PredictedRun, RunTable, Setup
+from calibration.measured.run_sizes import MeasuredRun
+from calibration.measured.runs import FITTED_FIGURES, PredictedRun, RunTable, Setup
 from des.costs.layer_products import Spread
 from des.costs.layer_times import layer_seconds, speed_of
 from des.costs.profiled_times import measured_layer
@@ -133,9 +134,15 @@ class _Place(NamedTuple):
     tensor: int
     microbatch_size: int
     sequence_length: int
+    num_key_value_heads: int | None
+    ffn_size: int | None
+    gated_ffn: bool
+    num_experts: int | None
+    experts_per_token: int | None
+    expert_ffn_size: int | None
 
     def __str__(self) -> str:
-        return ", ".join(f"{name} {size}" for name, size in self._asdict().items())
+        return ", ".join(f"{name} {size}" for name, size in self._asdict().items() if size)
 
 
 def _by_place(runs: Iterable[MeasuredRun]) -> dict[_Place, list[MeasuredRun]]:

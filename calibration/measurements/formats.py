@@ -1,8 +1,9 @@
 """Table of the formats of measurements: one row each; files are recognised by their content."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 from calibration.measurements import (
     iperf3,
@@ -20,8 +21,7 @@ from calibration.measurements.sites import Sites
 from calibration.measurements.source_text import SourceText, source_text
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Format:
+class Format(NamedTuple):
     """One format: its name, how to make such a file, how to tell it, and its reader."""
 
     name: str
@@ -31,45 +31,17 @@ class Format:
 
 
 FORMATS: tuple[Format, ...] = (
-    Format(name=iperf3.NAME, made_by="iperf3 -J", holds=iperf3.holds, read=iperf3.read),
-    Format(name=ping.NAME, made_by="ping -c 20", holds=ping.holds, read=ping.read),
-    Format(name=mtr.NAME, made_by="mtr --json", holds=mtr.holds, read=mtr.read),
+    Format(iperf3.NAME, "iperf3 -J", iperf3.holds, iperf3.read),
+    Format(ping.NAME, "ping -c 20", ping.holds, ping.read),
+    Format(mtr.NAME, "mtr --json", mtr.holds, mtr.read),
+    Format(nccl_tests.NAME, "all_reduce_perf, text or -J", nccl_tests.holds, nccl_tests.read),
+    Format(megatron_log.NAME, "output of pretrain_gpt.py", megatron_log.holds, megatron_log.read),
     Format(
-        name=nccl_tests.NAME,
-        made_by="all_reduce_perf, text or -J",
-        holds=nccl_tests.holds,
-        read=nccl_tests.read,
+        torchtitan_log.NAME, "output of run_train.sh", torchtitan_log.holds, torchtitan_log.read
     ),
-    Format(
-        name=megatron_log.NAME,
-        made_by="output of pretrain_gpt.py",
-        holds=megatron_log.holds,
-        read=megatron_log.read,
-    ),
-    Format(
-        name=torchtitan_log.NAME,
-        made_by="output of run_train.sh",
-        holds=torchtitan_log.holds,
-        read=torchtitan_log.read,
-    ),
-    Format(
-        name=rocm_matrix.NAME,
-        made_by="rocm-smi --showtopo",
-        holds=rocm_matrix.holds,
-        read=rocm_matrix.read,
-    ),
-    Format(
-        name=server_matrix.NAME,
-        made_by="nvidia-smi topo -m",
-        holds=server_matrix.holds,
-        read=server_matrix.read,
-    ),
-    Format(
-        name=prometheus.NAME,
-        made_by="/api/v1/query_range?query=...",
-        holds=prometheus.holds,
-        read=prometheus.read,
-    ),
+    Format(rocm_matrix.NAME, "rocm-smi --showtopo", rocm_matrix.holds, rocm_matrix.read),
+    Format(server_matrix.NAME, "nvidia-smi topo -m", server_matrix.holds, server_matrix.read),
+    Format(prometheus.NAME, "/api/v1/query_range?query=...", prometheus.holds, prometheus.read),
 )
 """All formats; the first one that holds a file reads it."""
 

@@ -18,6 +18,7 @@ _STEP = re.compile(
     r"iteration\s+(\d+)\s*/\s*\d+ \|.*?elapsed time per iteration \(ms\):\s*(-?[\d.]+)"
 )
 _ARGUMENT = re.compile(r"(?:\[\w+\]:)?\s*(\w+) \.{3,} (.+?)\s*$")
+_VOCABULARY = re.compile(r"> padded vocab .*\(new size: (\d+)\)")
 _CLOCK = re.compile(r"\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)")
 
 
@@ -39,6 +40,8 @@ def read(file: SourceText) -> Iterator[Reading]:
     check_clocks(file, clocks)
     found_in = (_ARGUMENT.match(line) for line in file.lines)
     arguments = {one[1]: one[2] for one in found_in if one is not None}
+    if (vocabulary := _VOCABULARY.search(file.text)) is not None:
+        arguments["padded_vocab_size"] = vocabulary[1]
     yield step_reading(
         file,
         NAME,

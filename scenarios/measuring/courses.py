@@ -114,7 +114,7 @@ def _held(points: _Points, times_s: Sequence[float], otherwise: float) -> tuple[
 
 
 def trace_csv(series: Sequence[LinkSeries]) -> bytes:
-    """Table that a world replays, a row a link and time."""
+    """Table that a world replays, with a row for each link and time."""
     rows = [
         dict(zip(COLUMNS.values(), (at, one.source, one.target, rate, latency_s), strict=True))
         for one in series

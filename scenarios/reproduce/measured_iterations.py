@@ -5,7 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from calibration.measured import runs, solved_layers
-from calibration.measured.runs import MeasuredRun, RunTable, Setup
+from calibration.measured.run_sizes import MeasuredRun
+from calibration.measured.runs import RunTable, Setup
 from scenarios.reproduce.measured_tables import (
     RUN_COLUMNS,
     ErrorTarget,

@@ -9,13 +9,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from calibration.measured.runs import (
-    FITTED_FIGURES,
-    RunCluster,
-    RunSizes,
-    Setup,
-    SimulatedRun,
-)
+from calibration.measured.run_sizes import RunSizes
+from calibration.measured.runs import FITTED_FIGURES, RunCluster, Setup, SimulatedRun
 from des import domain_memory
 from des.costs.bound_stages import bound_stages
 from des.costs.memory import model_state_bytes

@@ -16,7 +16,8 @@ from calibration.measured.kernel_fit import (
     layer_time_figures,
     vector_of,
 )
-from calibration.measured.runs import LayerTimeFigures, MeasuredRun, PredictedRun, Setup
+from calibration.measured.run_sizes import MeasuredRun
+from calibration.measured.runs import LayerTimeFigures, PredictedRun, Setup
 from des.world.kernel_figures import FITTED_KERNELS, KernelFigures
 
 TRUE = LayerTimeFigures(

@@ -5,7 +5,8 @@ import re
 import pytest
 from measured_tables import ROW, SETUP, table_file
 
-from calibration.measured.runs import LayerTimeFigures, MeasuredRun, PredictedRun, Setup, read_runs
+from calibration.measured.run_sizes import MeasuredRun
+from calibration.measured.runs import LayerTimeFigures, PredictedRun, Setup, read_runs
 from des.world.kernel_figures import KernelFigures
 
 FREE_KERNELS = KernelFigures(

@@ -26,7 +26,7 @@ AB = {"source_site": "A", "target_site": "B"}
 
 
 def reading(what, value, **fields):
-    """A reading between sites A and B, unless told otherwise."""
+    """A reading between sites A and B (default)."""
     return Reading(file="x", format="made", what=what, value=value, **(AB | fields))
 
 
