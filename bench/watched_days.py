@@ -31,6 +31,7 @@ from des import Topology
 from des.dynamics.presets import DYNAMICS
 from des.world.lost_parts import without_domain
 from des.worlds.generator import PlaneWorlds
+from scenarios.watch.watcher import line_of
 
 MINUTE_S, HOUR_S, DAY_S = 60.0, 3600.0, 86_400.0
 GRID_S = 5 * MINUTE_S
@@ -86,9 +87,14 @@ class DrawnDay:
 
 @dataclass(kw_only=True)
 class Watched:
-    """Verdicts of a day, all plans that were known, and what the decisions took."""
+    """Decisions of a day, all plans that were known, and what the decisions took.
 
-    verdicts: list[Verdict] = field(default_factory=list)
+    ``path`` has the plan in force at each decision, by its place in ``plans``.
+    """
+
+    path: list[int] = field(default_factory=list)
+    changes: list[str] = field(default_factory=list)
+    num_searches: int = 0
     plans: list[BoundPlan] = field(default_factory=list)
     decision_s: list[float] = field(default_factory=list)
     cpu_s: list[float] = field(default_factory=list)
@@ -113,11 +119,14 @@ def watched(day: DrawnDay, watch: Watch, seed: int) -> Watched:
         verdict = watch.decide(minute * MINUTE_S)
         found.decision_s.append(time.perf_counter() - began_s)
         found.cpu_s.append(time.process_time() - began_cpu_s)
-        found.verdicts.append(verdict)
         found.num_observations += len(seen)
         if verdict.searched or verdict.action != "stay":
             assert watch.in_force is not None
             found.know([watch.in_force, *(one.bound for one in watch.others.plans)])
+        if verdict.action != "stay":
+            found.changes.append(line_of(verdict))
+        found.num_searches += bool(verdict.searched)
+        found.path.append(found.path[-1] if verdict.action == "stay" else _place(found, verdict))
         found.memory_mb.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
     return found
 
@@ -209,22 +218,20 @@ def _day_text(given: argparse.Namespace, seed: int) -> str:
     found = watched(day, watch, seed)
     rates, moves_s = step_rates(day, found.plans), move_times(day, found.plans)
     every = int(GRID_S / MINUTE_S)
-    path = np.array([_place(found, one) for one in found.verdicts[::every]])
+    path = np.array(found.path[::every])
     best = clairvoyant_path(rates, moves_s)
     work, most = work_of(path, rates, moves_s).sum(), work_of(best, rates, moves_s).sum()
     lost, count = unpaid(path, rates, moves_s)
-    for one in found.verdicts if given.lines else ():
-        if one.action != "stay":
-            print(f"{one.time_s / HOUR_S:.2f} h {one.action}: {one.why} {one.searched}", flush=True)
+    for line in found.changes if given.lines else ():
+        print(line, flush=True)
     first_s, *later_s = found.decision_s
-    searches = sum(bool(one.searched) for one in found.verdicts)
     return (
-        f"{len(found.verdicts)} decisions, {found.num_observations} observations, "
+        f"{len(found.path)} decisions, {found.num_observations} observations, "
         f"{len(found.plans)} plans; {1.0 - work / most:.2%} of the clairvoyant's work lost, "
         f"{1.0 - work_of(np.full_like(path, path[0]), rates, moves_s).sum() / most:.2%} by the "
         f"first plan; {int((np.diff(path) != 0).sum())} moves (clairvoyant "
         f"{int((np.diff(best) != 0).sum())}), {lost} of {count} unforced ones did not pay; "
-        f"{searches} searches; decision median {np.median(later_s):.3f} s, p99 "
+        f"{found.num_searches} searches; decision median {np.median(later_s):.3f} s, p99 "
         f"{np.quantile(later_s, 0.99):.3f} s, longest {max(later_s):.3f} s, first {first_s:.1f} s; "
         f"p99 of processor time {np.quantile(found.cpu_s[1:], 0.99):.3f} s; "
         f"memory {found.memory_mb[len(later_s) // 10]:.0f} MB after a tenth, "

@@ -1,5 +1,6 @@
 """Pictures of reproductions and of trainings' files from fixed data, by the function of each."""
 
+import math
 import tempfile
 from pathlib import Path
 
@@ -30,6 +31,7 @@ from scenarios.reproduce.diloco import DiLoCoRow
 from scenarios.reproduce.measured_tables import MeasuredCell, MeasuredTable
 from scenarios.train.east_west.curves import stage_curves
 from scenarios.train.east_west.stages import MOVES, PLACEMENT
+from scenarios.watch.replay import Moment, WatchedDay, day_figure
 
 
 def pipelines():
@@ -188,7 +190,29 @@ def courses():
     return found
 
 
+def days():
+    """A day without a change, and one on which the plan changes and none can run."""
+    return [
+        day_figure(
+            WatchedDay(
+                moments=tuple(
+                    Moment(
+                        time_s=3600.0 * hour,
+                        action=action,
+                        step_s=math.nan if action == "wait" else 20.0 + hour,
+                        lost_s=100.0 * hour * (len(actions) > 3),
+                        still_s=0.0 if action in ("stay", "wait") else 900.0,
+                    )
+                    for hour, action in enumerate(actions)
+                )
+            )
+        )
+        for actions in (["stay"] * 3, ["move", "stay", "wait", "rebind"])
+    ]
+
+
 PICTURES = {
+    "scenarios.watch.replay:day_figure": days,
     "scenarios.measuring.course_picture:course_figure": courses,
     "scenarios.reproduce.constants:draw": sets_of_constants,
     "scenarios.reproduce.crosspipe:draw": pipelines,

@@ -50,7 +50,7 @@ class SearchTriggers:
     quicker
         Share by which a rate of any site or link is higher; one that is new counts.
     every_s
-        Time between searches at least. [s]
+        Time between searches at least, where something is quicker. [s]
     """
 
     slower: float = 0.05
@@ -73,10 +73,10 @@ class SearchTriggers:
         """
         if last is None:
             return "the first search"
-        if time_s < last.time_s + self.every_s:
-            return ""
         if present_s > (1.0 + self.slower) * last.present_s:
             return f"the plan in force is {present_s / last.present_s - 1.0:.0%} slower"
+        if time_s < last.time_s + self.every_s:
+            return ""
         for name, rate in _rates(topology):
             known = last.rates.get(name, 0.0)
             if rate > (1.0 + self.quicker) * known:

@@ -182,10 +182,7 @@ def _replay(
     arrivals = source.arrivals()
     for problem in arrivals.problems:
         _complain(problem)
-    day = replay.replayed(watch, arrivals.observations, _complain)
-    for verdict in day.verdicts:
-        if verdict.action != "stay":
-            _say(watcher.line_of(verdict))
+    day = replay.replayed(watch, arrivals.observations, decided=_say_change, complain=_complain)
     _say(day.summary)
     if config.picture is not None:
         kind = config.picture.suffix.removeprefix(".")
@@ -228,6 +225,11 @@ async def _listening(address: str, server: http_server.HttpServer) -> asyncio.Se
     own = found.sockets[0].getsockname()
     SPEAKER.say(f"metrics at http://{own[0]}:{own[1]}/metrics")
     return found
+
+
+def _say_change(verdict: watches.Verdict) -> None:
+    if verdict.action != "stay":
+        _say(watcher.line_of(verdict))
 
 
 def _complain(line: str) -> None:

@@ -1,12 +1,13 @@
 """A recorded day, replayed: what a watch would have decided, and a picture of it."""
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
 from agents.replanning.observed_world import Observation
 from agents.replanning.stay_or_move import short_time
-from agents.replanning.watch import Verdict, Watch
+from agents.replanning.watch import Action, Verdict, Watch
 from des.figures.figure import Figure
 from des.figures.marks import Line, Mark, Stripe
 from des.figures.palette import BLUE, ORANGE
@@ -15,38 +16,65 @@ from des.figures.panels import Axis, Panel
 _HOUR_S = 3600.0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moment:
+    """One decision of a replayed day.
+
+    Attributes
+    ----------
+    step_s
+        Time of a step of the plan then in force; NaN where none can run. [s]
+    lost_s
+        Time that staying has lost, against the plan against which it is most. [s]
+    still_s
+        Time for which the training stands still. [s]
+    """
+
+    time_s: float
+    action: Action
+    step_s: float
+    lost_s: float = 0.0
+    still_s: float = 0.0
+    searched: str = ""
+
+
 @dataclass(frozen=True, kw_only=True)
 class WatchedDay:
-    """Verdicts of a watch, and the time that staying had lost at each. [s]"""
+    """Decisions of a day, in order."""
 
-    verdicts: tuple[Verdict, ...]
-    lost_s: tuple[float, ...]
+    moments: tuple[Moment, ...]
 
     @property
-    def changes(self) -> tuple[Verdict, ...]:
-        """Verdicts that change the plan, the first plan left out."""
-        return tuple(one for one in self.verdicts if one.action in ("move", "rebind"))
+    def changes(self) -> tuple[Moment, ...]:
+        """Decisions that change the plan, the first plan left out."""
+        return tuple(one for one in self.moments if one.action in ("move", "rebind"))
 
     @property
     def summary(self) -> str:
         """The day in one sentence."""
-        span_s = self.verdicts[-1].time_s - self.verdicts[0].time_s
-        still_s = sum(one.cost.total_s for one in self.changes)
-        num_searched = sum(bool(one.searched) for one in self.verdicts)
+        span_s = self.moments[-1].time_s - self.moments[0].time_s
+        still_s = sum(one.still_s for one in self.changes)
+        num_searched = sum(bool(one.searched) for one in self.moments)
         return (
-            f"{len(self.verdicts)} decisions over {short_time(span_s)}: {len(self.changes)} "
+            f"{len(self.moments)} decisions over {short_time(span_s)}: {len(self.changes)} "
             f"changes of plan, for which the training stands still for {short_time(still_s)}; "
             f"{num_searched} searches"
         )
 
 
 def replayed(
-    watch: Watch, observations: Sequence[Observation], complain: Callable[[str], None]
+    watch: Watch,
+    observations: Sequence[Observation],
+    *,
+    decided: Callable[[Verdict], None],
+    complain: Callable[[str], None],
 ) -> WatchedDay:
     """Decide at each time at which something was observed, as the watch would have then.
 
     Parameters
     ----------
+    decided
+        Takes each verdict.
     complain
         Takes a line for each observation of an unknown link or site, which is left out.
 
@@ -57,7 +85,7 @@ def replayed(
     """
     if not observations:
         raise ValueError("dry run: must have at least one observation, got none")
-    verdicts, lost_s = [], []
+    moments = []
     ordered = sorted(observations, key=lambda one: one.time_s)
     for time_s, seen in groupby(ordered, key=lambda one: one.time_s):
         for one in seen:
@@ -65,20 +93,32 @@ def replayed(
                 watch.take(one)
             except ValueError as error:
                 complain(str(error))
-        verdicts.append(watch.decide(time_s))
-        lost_s.append(max([one.lost_s for one in watch.others.plans], default=0.0))
-    return WatchedDay(verdicts=tuple(verdicts), lost_s=tuple(lost_s))
+        verdict = watch.decide(time_s)
+        decided(verdict)
+        moments.append(
+            Moment(
+                time_s=time_s,
+                action=verdict.action,
+                step_s=math.nan if verdict.plan is None else verdict.plan.step_s,
+                lost_s=max([one.lost_s for one in watch.others.plans], default=0.0),
+                still_s=verdict.cost.total_s,
+                searched=verdict.searched,
+            )
+        )
+    return WatchedDay(moments=tuple(moments))
 
 
 def day_figure(day: WatchedDay) -> Figure:
     """Return the step in force and what staying had lost over the time of a day."""
-    begin_s = day.verdicts[0].time_s
-    hours = tuple((one.time_s - begin_s) / _HOUR_S for one in day.verdicts)
-    steps = [float("nan") if one.plan is None else one.plan.step_s for one in day.verdicts]
+    begin_s = day.moments[0].time_s
+    hours = tuple((one.time_s - begin_s) / _HOUR_S for one in day.moments)
+    steps, lost_s = (
+        tuple(getattr(one, name) for one in day.moments) for name in ("step_s", "lost_s")
+    )
     changes = tuple(_stripes(day, begin_s))
     curves: dict[str, Mark] = {
-        "step of the plan in force [s]": Line(label="", x=hours, y=tuple(steps), colour=BLUE),
-        "time that staying has lost [s]": Line(label="", x=hours, y=day.lost_s, colour=ORANGE),
+        "step of the plan in force [s]": Line(label="", x=hours, y=steps, colour=BLUE),
+        "time that staying has lost [s]": Line(label="", x=hours, y=lost_s, colour=ORANGE),
     }
     return Figure(
         name="watched_day",
@@ -106,4 +146,4 @@ def _values(mark: Mark) -> Sequence[float]:
 def _stripes(day: WatchedDay, begin_s: float) -> Iterator[Stripe]:
     for one in day.changes:
         start = (one.time_s - begin_s) / _HOUR_S
-        yield Stripe(start=start, end=start + max(one.cost.total_s, 1.0) / _HOUR_S)
+        yield Stripe(start=start, end=start + max(one.still_s, 1.0) / _HOUR_S)
