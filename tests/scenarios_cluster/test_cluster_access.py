@@ -126,6 +126,17 @@ def certificate(tmp_path_factory):
     return certificate_in(tmp_path_factory.mktemp("tls"))
 
 
+async def without(port, credentials) -> str:
+    """Answer to a stranger's program, which is not held to the rules of ours."""
+    address = f"127.0.0.1:{port}"
+    plain = grpc.aio.insecure_channel(address)
+    async with grpc.aio.secure_channel(address, credentials) if credentials else plain as way:
+        try:
+            await way.unary_unary("/eastwest.Cluster/Status")(b"{}", timeout=600.0)
+        except grpc.aio.AioRpcError as error:
+            return f"{error.code().name}: {error.details()}"
+
+
 def test_with_tls_only_those_with_the_certificate_and_the_token_get_answers(tmp_path, certificate):
     key, crt = certificate
     known = tmp_path / "token"
@@ -143,16 +154,6 @@ def test_with_tls_only_those_with_the_certificate_and_the_token_get_answers(tmp_
         finally:
             await link.close()
         return found.policy
-
-    async def without(port, credentials) -> str:
-        """Answer to a stranger's program, which is not held to the rules of ours."""
-        address = f"127.0.0.1:{port}"
-        plain = grpc.aio.insecure_channel(address)
-        async with grpc.aio.secure_channel(address, credentials) if credentials else plain as way:
-            try:
-                await way.unary_unary("/eastwest.Cluster/Status")(b"{}", timeout=600.0)
-            except grpc.aio.AioRpcError as error:
-                return f"{error.code().name}: {error.details()}"
 
     async def play():
         tls = key.read_bytes(), crt.read_bytes()

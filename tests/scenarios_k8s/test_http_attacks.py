@@ -137,7 +137,8 @@ def test_connections_together_hold_no_more_than_the_limit(sizes):
     """Bodies that never end push out each other, and no small request."""
     limits = ServerLimits(body_bytes=1000, held_bytes=2000)
     server = HttpServer(handler=lambda _: HttpResponse(status=200, body=b"ok"), limits=limits)
-    head = b"POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 1000\r\n\r\n"
+    kind = b"Content-Type: application/json\r\n"
+    head = b"POST / HTTP/1.1\r\nHost: 127.0.0.1\r\n" + kind + b"Content-Length: 1000\r\n\r\n"
 
     async def play() -> tuple[int, bytes]:
         listener, port = await listening(server)
