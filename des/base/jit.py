@@ -21,6 +21,7 @@ from numba.core import config
 from numba.extending import register_jitable
 
 from des.base.compiling import say_when_compiling
+from des.base.kernel_cache import SealedCache
 from des.base.linking import InnerCompiler, KernelCompiler
 from des.base.private_folder import user_cache_folder
 from des.base.scalar import FunctionT, compile_scalars_by
@@ -74,12 +75,13 @@ def _compiled(
     if base is not None:
         config.CACHE_DIR = str(base / source_digest(source))  # type: ignore[attr-defined]
     try:
-        options: dict[str, Any] = {"cache": base is not None, "nogil": True, "error_model": "numpy"}
+        options: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
         options |= {"inline": inline, "_nrt": is_counted, "no_cfunc_wrapper": True}
         options["no_cpython_wrapper"] = not is_for_python
         options["pipeline_class"] = KernelCompiler if is_for_python else InnerCompiler
-        options["cache"] &= is_for_python
-        compiled = numba.njit(**options)(function)
+        compiled: Any = numba.njit(**options)(function)
+        if base is not None and is_for_python:
+            compiled._cache = SealedCache(function)  # in place of Numba's, of ``cache=True``
     finally:
         config.CACHE_DIR = before  # type: ignore[attr-defined]
     return cast(FunctionT, compiled)

@@ -1,0 +1,71 @@
+"""Cache of compiled code whose entries are checked before they run.
+
+Numba numbers the entries of a function and writes its index first: two processes that compile one
+function for two signatures at once may give both the same number, and a third one then runs code of
+one with arguments of the other. Here the names of entries are random, so none is written twice, and
+index and entries end with a digest: what is damaged or of another kind is compiled again.
+"""
+
+import hashlib
+import pickle
+import secrets
+from pathlib import Path
+from typing import Any, cast
+
+from numba.core import caching
+
+_DIGEST_BYTES = hashlib.sha256().digest_size
+
+# Numba declares no types for these
+_IndexDataCacheFile: Any = cast(Any, caching).IndexDataCacheFile
+_FunctionCache: Any = cast(Any, caching).FunctionCache
+
+
+class SealedFiles(_IndexDataCacheFile):  # type: ignore[misc] # a class of Numba
+    """Index and entries of a function; a bad one counts as one that is not there."""
+
+    def _data_name(self, _: int) -> str:
+        return str(super()._data_name(secrets.randbits(63)))
+
+    def _dump(self, content: object) -> bytes:
+        data: bytes = super()._dump(content)
+        return data + hashlib.sha256(data).digest()
+
+    def _load_index(self) -> dict[Any, str]:
+        head = pickle.dumps(self._version, protocol=-1)
+        try:
+            found = Path(self._index_path).read_bytes()
+            stamp, overloads = _unsealed(found.removeprefix(head), self._index_path)
+        except OSError:
+            return {}
+        return overloads if stamp == self._source_stamp else {}
+
+    def _load_data(self, name: str) -> Any:
+        path = self._data_path(name)
+        return _unsealed(Path(path).read_bytes(), path)
+
+
+class SealedCache(_FunctionCache):  # type: ignore[misc] # a class of Numba
+    """Cache of one function."""
+
+    def __init__(self, function: Any) -> None:
+        super().__init__(function)
+        self._cache_file = SealedFiles(
+            cache_path=self._cache_path,
+            filename_base=self._impl.filename_base,
+            source_stamp=self._impl.locator.get_source_stamp(),
+        )
+
+
+def _unsealed(content: bytes, path: str) -> Any:
+    """Return what was written.
+
+    Raises
+    ------
+    OSError
+        If it is not as it was written.
+    """
+    data, digest = content[:-_DIGEST_BYTES], content[-_DIGEST_BYTES:]
+    if hashlib.sha256(data).digest() != digest:
+        raise OSError(f"{path}: must be as it was written, got other bytes")
+    return pickle.loads(data)
