@@ -47,7 +47,8 @@ examples:
   python -m scenarios.training_run --placement "East*28,Central*26,West*26" --epochs 6 --epoch-s 600
 
 Plans are completed to what the trainer runs on the GPUs there are, and --planner search_bound
-searches such plans in every epoch; --plan FILE takes a complete plan of eastwest decide --json.
+searches such plans in every epoch, in microbatches of the first one's size unless --microbatch-size
+says another; --plan FILE takes a complete plan of eastwest decide --json.
 Under --trainer reference a placement with --parallelism stays as it is; under --trainer ideal each
 domain counts as one perfect device.
 

@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from agents.decision.trained_workload import trained_workload
-from agents.planners.names import (
-    RULE_NAMES,
-)
+from agents.decision.training_job import TrainingJob
+from agents.planners.names import RULE_NAMES, SEARCH_BOUND
 from agents.trainers.table import trainer_named
 from calibration.fit.fitted_for import FittedFor
 from des import (
@@ -23,6 +22,7 @@ from des import (
 )
 from des.base.command import UsageError
 from des.base.lazy import lazy_imports
+from des.base.speaking import SPEAKER
 from des.base.strict_json import parse_json
 from des.base.text_files import read_text
 from des.dynamics import DYNAMICS
@@ -36,6 +36,8 @@ from scenarios.run.training_run_config import DECIDERS, PROG, Config
 
 with lazy_imports(__name__):
     from agents.decision import plan_document
+    from agents.search import bound_search, search
+    from agents.trainers.trainer import Trainer
     from calibration.fit import corrections_file
     from des.world.files import load_files
     from scenarios.iteration import trained_plan
@@ -112,8 +114,9 @@ def _of_flags(config: Config) -> _Given:
     if config.planner is None:
         given = _fixed_plan(config)
         return _Given(topology, given.workload, given.corrections, given.plan)
+    trainer = trainer_named(config.trainer)
     workload = config.workload(config.microbatches, config.microbatch_size)
-    workload = trained_workload(workload, trainer_named(config.trainer))
+    workload = trained_workload(workload, trainer)
     path = config.corrections
     fitted_for = FittedFor.of(workload, topology, network=str(config.network))
     corrections = (
@@ -121,7 +124,25 @@ def _of_flags(config: Config) -> _Given:
         if path is None
         else corrections_file.read_corrections(path, used_for=fitted_for)
     )
-    return _Given(topology, workload, corrections, None)
+    asked = _Given(topology, workload, corrections, None)
+    if config.planner != SEARCH_BOUND or config.microbatch_size is not None or trainer.is_ideal:
+        return asked
+    return asked._replace(workload=_searched_workload(config, asked, trainer))
+
+
+def _searched_workload(config: Config, asked: _Given, trainer: Trainer) -> Workload:
+    """The job in microbatches of the best plan of the trainer at base figures, see `decide`."""
+    job = TrainingJob.of(config.workload(config.microbatches))
+    request = search.PlanRequest(
+        topology=asked.topology.at_start(),
+        job=job,
+        trainer=trainer,
+        corrections=asked.corrections,
+    )
+    workload = bound_search.search_bound(request, is_best_alone=True).best.bound.workload
+    count, size = workload.num_microbatches, workload.tokens_per_microbatch // job.sequence_length
+    SPEAKER.note((f"planner {SEARCH_BOUND}: {count} microbatches of {size}, of its first plan",))
+    return workload
 
 
 def _moving(config: Config, topology: Topology) -> Topology:

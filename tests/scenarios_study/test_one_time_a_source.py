@@ -90,6 +90,7 @@ def test_all_commands_take_the_time_of_the_decision(asked, tmp_path, capsys):
     for name, own in (
         ("c", ["--plan", plan, *quiet]),
         ("d", [*bare, *sized(document), "--planner", "search_bound", *quiet]),
+        ("g", [*flags, "--planner", "search_bound", *quiet]),
     ):
         epochs = ["--epochs", "1", "--epoch-s", "0.01", "--out", str(tmp_path / name)]
         assert run([*own, *epochs]) == 0
