@@ -55,6 +55,7 @@ COMMANDS: tuple[Command, ...] = (
     _row("simulate", "scenarios.simulate", "Simulate one training iteration of a plan"),
     _row("decide", "scenarios.decide", "Decide where to place what, and when to change a plan"),
     _row("launch", "scenarios.launch", "Write what a trainer takes to run a plan"),
+    _row("rehearse", "scenarios.rehearse", "Run a launch on one machine, over emulated links"),
     _row("train", "scenarios.east_west_train", "Train a policy: the scheduler of a world, or TASK"),
     _row("compare", "scenarios.compare", "Compare planners and rules of re-planning"),
     _row("kpi", "scenarios.kpi", "Measure every target, with a verdict on each"),

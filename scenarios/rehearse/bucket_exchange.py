@@ -160,5 +160,5 @@ def _flat(values: Sequence[Tensor], part: _Part) -> Tensor:
 
 def _split(total: Tensor, part: _Part) -> list[Tensor]:
     sizes = [one.numel() for one in part.parameters]
-    parts = total[: sum(sizes)].split(sizes)
+    parts = torch.split(total[: sum(sizes)], sizes)
     return [own.view(one.shape) for own, one in zip(parts, part.parameters, strict=True)]

@@ -52,7 +52,7 @@ class StagePasses:
         self._gradients[microbatch] = gradient
         if not x.requires_grad:
             return None
-        own = torch.autograd.grad(out, x, gradient, retain_graph=True)[0]
+        own: Tensor = torch.autograd.grad(out, x, gradient, retain_graph=True)[0]
         return own.flatten()
 
     def _do_forward(self, microbatch: int, content: Tensor | None) -> Tensor | None:
