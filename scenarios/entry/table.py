@@ -56,6 +56,7 @@ COMMANDS: tuple[Command, ...] = (
     _row("decide", "scenarios.decide", "Decide where to place what, and when to change a plan"),
     _row("watch", "scenarios.watch", "Watch a training: stay with a plan, or move when it pays"),
     _row("launch", "scenarios.launch", "Write what a trainer takes to run a plan"),
+    _row("rehearse", "scenarios.rehearse", "Run a launch on one machine, over emulated links"),
     _row("train", "scenarios.east_west_train", "Train a policy: the scheduler of a world, or TASK"),
     _row("compare", "scenarios.compare", "Compare planners and rules of re-planning"),
     _row("kpi", "scenarios.kpi", "Measure every target, with a verdict on each"),

@@ -28,6 +28,7 @@ from scenarios.iteration.runtime_job import (
     RuntimeBucket,
     RuntimeJob,
     RuntimeStage,
+    rank_of_stages,
     read_job,
 )
 
@@ -169,11 +170,7 @@ def read_reference_launch(files: Mapping[str, str]) -> LaunchedPlan:
         raise ValueError(
             f"{HOSTS}: must have the {len(job.stages_of_rank)} ranks of {RUNTIME}, got {len(sites)}"
         )
-    site_of = {
-        stage: site for site, own in zip(sites, job.stages_of_rank, strict=True) for stage in own
-    }
-    if sorted(site_of) != list(range(len(job.stages))):
-        raise ValueError(f"{RUNTIME}: stages_of_rank must have each of {len(job.stages)} once")
+    site_of = [sites[rank] for rank in rank_of_stages(job)]
     placements = [
         Placement.of_stages([(site_of[number], stage.num_layers) for number, stage in own])
         for _, own in groupby(enumerate(job.stages), lambda one: one[1].replica)

@@ -77,3 +77,21 @@ def read_job(text: str) -> RuntimeJob:
     if job.format != FORMAT:
         raise ValueError(f"{RUNTIME}: format must be {FORMAT}, got {job.format!r}")
     return job
+
+
+def rank_of_stages(job: RuntimeJob) -> list[int]:
+    """Return the rank of each stage.
+
+    Raises
+    ------
+    ValueError
+        If a stage has none, or several.
+    """
+    rank_of = {stage: rank for rank, own in enumerate(job.stages_of_rank) for stage in own}
+    count = sum(map(len, job.stages_of_rank))
+    if not sorted(rank_of) == list(range(count)) == list(range(len(job.stages))):
+        raise ValueError(
+            f"{RUNTIME}: stages_of_rank must have each of {len(job.stages)} stages once, "
+            f"got {job.stages_of_rank}"
+        )
+    return [rank_of[stage] for stage in range(count)]

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch import distributed as dist
 
-from scenarios.iteration.runtime_job import RuntimeBucket, RuntimeJob
+from scenarios.iteration.runtime_job import RuntimeBucket, RuntimeJob, rank_of_stages
 from scenarios.rehearse.ring_sum import RingSum
 from scenarios.rehearse.small_llama import LlamaStage
 
@@ -57,9 +57,7 @@ class BucketExchange:
         self._is_due = False
         self._device = next(next(iter(models.values())).parameters()).device
         self._has_tags = dist.get_backend() == "gloo"
-        self._rank_of = {
-            stage: rank for rank, own in enumerate(job.stages_of_rank) for stage in own
-        }
+        self._rank_of = rank_of_stages(job)
         self._parts = [
             (number, _Part(bucket, stage, models[stage]))
             for number, bucket in enumerate(job.buckets)
@@ -160,5 +158,5 @@ def _flat(values: Sequence[Tensor], part: _Part) -> Tensor:
 
 def _split(total: Tensor, part: _Part) -> list[Tensor]:
     sizes = [one.numel() for one in part.parameters]
-    parts = total[: sum(sizes)].split(sizes)
+    parts = torch.split(total[: sum(sizes)], sizes)
     return [own.view(one.shape) for own, one in zip(parts, part.parameters, strict=True)]

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from des.base.atomic_write import write_together
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
@@ -120,7 +120,7 @@ def _world(config: Config) -> rehearsed_world.RehearsedWorld:
 
 def _measured(
     config: Config, world: rehearsed_world.RehearsedWorld, job: RuntimeJob
-) -> list[list[dict[str, object]]]:
+) -> list[list[dict[str, Any]]]:
     """Records of all ranks for each step that counts."""
     domains = [domain for domain, _ in reference_launch.ranked_devices(world.bound)]
     flags = {

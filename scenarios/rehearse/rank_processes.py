@@ -29,6 +29,7 @@ class RankProcesses:
         self._sites = sites
         self._lines: Queue[tuple[int, str]] = Queue()
         self._inputs: list[IO[str]] = []
+        self._last: dict[int, str] = {}
 
     def add(self, stdin: int, stdout: int) -> None:
         """Add the streams of one more rank; what it says is read on a thread."""
@@ -51,22 +52,24 @@ class RankProcesses:
             If one ends, with its last line, or does not answer in time.
         """
         found: dict[int, dict[str, Any]] = {}
-        last, end_s = dict.fromkeys(range(len(self._inputs)), "nothing"), time.monotonic() + limit_s
+        end_s = time.monotonic() + limit_s
         while len(found) < len(self._inputs):
             try:
                 rank, line = self._lines.get(timeout=max(0.0, end_s - time.monotonic()))
             except Empty:
-                silent = [self._name(one) for one in last if one not in found]
+                ranks = range(len(self._inputs))
+                silent = [self._name(one) for one in ranks if one not in found]
                 raise RankFailedError(
                     f"rehearse: no answer within {limit_s:.0f} s from {', '.join(silent)}"
                 ) from None
             if line.startswith("{"):
                 found.setdefault(rank, json.loads(line))
             elif line:
-                last[rank] = line
+                self._last[rank] = line
             elif rank not in found:
+                said = self._last.get(rank, "nothing")
                 raise RankFailedError(
-                    f"rehearse: {self._name(rank)} ended early; it said last: {last[rank]}"
+                    f"rehearse: {self._name(rank)} ended early; it said last: {said}"
                 )
         return [found[rank] for rank in range(len(self._inputs))]
 

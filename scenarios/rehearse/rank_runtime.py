@@ -9,7 +9,7 @@ from torch import Tensor
 from torch import distributed as dist
 
 from scenarios.iteration.reference_operations import RankOperations, RuntimeOperation
-from scenarios.iteration.runtime_job import RuntimeJob
+from scenarios.iteration.runtime_job import RuntimeJob, rank_of_stages
 from scenarios.rehearse.bucket_exchange import BucketExchange, RunScale
 from scenarios.rehearse.receive_places import connection_of, sender_of
 from scenarios.rehearse.small_llama import ACTIVATION_VALUES, TOKENS, LlamaStage
@@ -60,9 +60,7 @@ class RankRuntime:
         self._is_slept, self._device, self._most_layers = is_slept, device, most_layers
         self._groups = [dist.new_group() for _ in range(num_connections)]
         self._rank = dist.get_rank()
-        self._rank_of = {
-            stage: rank for rank, own in enumerate(job.stages_of_rank) for stage in own
-        }
+        self._rank_of = rank_of_stages(job)
         self._stages = {stage: self._passes_of(stage) for stage in job.stages_of_rank[self._rank]}
         models = {stage: own.model for stage, own in self._stages.items()}
         self._exchange = BucketExchange(job, models, scale, dist.new_group(), period)

@@ -36,6 +36,7 @@ class RingSum:
             size = encoded_bytes(self._length(self._part(turn + 1)), bits)
             content = torch.empty(size, dtype=torch.uint8, device=device)
             work = dist.irecv(content, ranks[self._place - 1], group=group, tag=tag)
+            assert work is not None
             self._received.append((content, work))
 
     def _part(self, turn: int) -> int:
@@ -52,6 +53,7 @@ class RingSum:
         outgoing = encode(self._slice(found, 0), self._bits)
         for turn in range(2 * (count - 1)):
             work = dist.isend(outgoing, after, group=self._group, tag=self._tag)
+            assert work is not None
             sent.append((work, outgoing))
             content, arrival = self._received[turn]
             arrival.wait()

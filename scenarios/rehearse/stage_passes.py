@@ -52,7 +52,7 @@ class StagePasses:
         self._gradients[microbatch] = gradient
         if not x.requires_grad:
             return None
-        own = torch.autograd.grad(out, x, gradient, retain_graph=True)[0]
+        own: Tensor = torch.autograd.grad(out, x, gradient, retain_graph=True)[0]
         return own.flatten()
 
     def _do_forward(self, microbatch: int, content: Tensor | None) -> Tensor | None:
@@ -71,7 +71,7 @@ class StagePasses:
     def _add(self, x: Tensor | None, out: Tensor, gradient: Tensor | None) -> Tensor | None:
         """Add gradients of parameters; return that of the input, if there is one."""
         inputs: Sequence[Tensor] = (*self._parameters, *(() if x is None else (x,)))
-        own = torch.autograd.grad(out, inputs, gradient)
+        own: Sequence[Tensor] = torch.autograd.grad(out, inputs, gradient)
         for parameter, one in zip(self._parameters, own, strict=False):
             parameter.grad = one if parameter.grad is None else parameter.grad + one
         return None if x is None else own[-1].flatten()

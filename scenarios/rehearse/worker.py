@@ -15,7 +15,7 @@ from des.base.command import EXIT_CODES, exit_code_of
 from des.base.flags import option, parse, required
 from des.base.text_files import read_text
 from scenarios.iteration.reference_operations import read_operations
-from scenarios.iteration.runtime_job import OPERATIONS, RUNTIME, read_job
+from scenarios.iteration.runtime_job import OPERATIONS, RUNTIME, rank_of_stages, read_job
 from scenarios.rehearse.bucket_exchange import RunScale
 from scenarios.rehearse.outer_bits import ALLOWED_BITS
 from scenarios.rehearse.rank_runtime import RankRuntime
@@ -64,7 +64,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(argv: Sequence[str] | None) -> None:
     config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES)
     torch.set_num_threads(1)
-    torch.use_deterministic_algorithms(True)
     if config.receives not in OPERATIONS:
         raise ValueError(f"receives must be one of {', '.join(OPERATIONS)}; got {config.receives}")
     name = OPERATIONS["first" if config.receives == "first" else "stock"]
@@ -76,10 +75,9 @@ def _run(argv: Sequence[str] | None) -> None:
     num_ranks = len(job.stages_of_rank)
     if not 0 <= config.rank < num_ranks:
         raise ValueError(f"rank must be below the {num_ranks} of {RUNTIME}, got {config.rank}")
-    rank_of = {stage: rank for rank, own in enumerate(job.stages_of_rank) for stage in own}
     operations = placed_receives(
         all_operations[config.rank],
-        [rank_of[stage] for stage in range(len(rank_of))],
+        rank_of_stages(job),
         backend=config.backend,
         num_connections=config.connections,
     )

@@ -42,7 +42,13 @@ NEVERS = {
     "agents.flat": ("agents.hi_ppo",),
     "scenarios.frame": ("scenarios.study", "agents.hi_ppo"),
 }
-TORCH_ROOMS = ("agents.ppo", "agents.flat", "agents.hi_ppo", "agents.serving")
+TORCH_ROOMS = (
+    "agents.ppo",
+    "agents.flat",
+    "agents.hi_ppo",
+    "agents.serving",
+    "scenarios.rehearse",
+)
 SIMPY_ROOMS = ("des.clock", "des.engine", "des.training", "des.cluster", "des.serving")
 FACES_FOR_PLANS = {"des.compiled.simulate", "des.compiled.eligibility"}
 """Modules beside those of many plans that are handed a plan; the first one lowers it."""

@@ -1,6 +1,7 @@
 """Runs of the reference runtime for tests: processes that meet in a file, and one alone."""
 
 import json
+import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -12,6 +13,7 @@ from launch_cases import bound_of
 from agents.judge.step_times import mean_step
 from scenarios.launch.launch_files import launch_files
 from scenarios.rehearse.rank_runtime import RATE
+from scenarios.rehearse.seats import Seat
 from scenarios.rehearse.small_llama import TOKENS, LlamaStage, text_batch
 
 LAYERS = 32
@@ -35,15 +37,25 @@ def launched(folder, plan, num_microbatches=6):
 
 def train(folder, num_ranks, *flags, steps=3):
     """Train with a process a rank; the records of each rank."""
-    command = [sys.executable, "-m", "scenarios.rehearse.worker", str(folder)]
-    command += ["--store", f"file://{folder}/store", "--steps", str(steps), *flags]
-    running = [
-        subprocess.Popen([*command, "--rank", str(rank)], stdout=subprocess.PIPE, text=True)
-        for rank in range(num_ranks)
+    common = [str(folder), "--store", f"file://{folder}/store", "--steps", str(steps), *flags]
+    pipes = [os.pipe() for _ in range(num_ranks)]
+    nothing = [os.open(os.devnull, os.O_RDONLY) for _ in range(num_ranks)]
+    seats = [
+        Seat("", stdin, stdout, [*common, "--rank", str(rank)])
+        for rank, (stdin, (_, stdout)) in enumerate(zip(nothing, pipes, strict=True))
     ]
-    texts = [one.communicate(timeout=120)[0] for one in running]
-    assert [one.returncode for one in running] == [0] * num_ranks, texts
-    return [[json.loads(line) for line in text.splitlines()] for text in texts]
+    theirs = [*nothing, *(stdout for _, stdout in pipes)]
+    command = [sys.executable, "-m", "scenarios.rehearse.forked_ranks", json.dumps(seats)]
+    with subprocess.Popen(command, pass_fds=theirs) as running:
+        for one in theirs:
+            os.close(one)
+        texts = []
+        for said, _ in pipes:
+            with os.fdopen(said) as stream:
+                texts.append(stream.read())
+    assert running.returncode == 0, texts
+    lines = [[line for line in text.splitlines() if line[:1] == "{"] for text in texts]
+    return [[json.loads(line) for line in own] for own in lines]
 
 
 def losses_of(records, steps=3):
