@@ -7,7 +7,7 @@ import numpy as np
 
 from agents.decision.problem import Planner, PlanningProblem
 from agents.planners.table import reference_planners
-from bench import families, step_bounds, whole_decisions
+from bench import families, step_bounds
 from bench.report import Section, Table, column
 from bench.timing import Contestant, Effort, Timing, race
 from bench.worlds import DRAWN, SEED, SIZES, SMALL, Size, job, mesh
@@ -38,10 +38,6 @@ def measure(effort: Effort) -> Section:
         name="planners",
         tables=[
             Table(title="One decision, on links drawn once", rows=rows),
-            Table(
-                title="One decision over all families: CPU time",
-                rows=whole_decisions.measure(effort),
-            ),
             Table(title="Plans of a family, simulated together", rows=families.measure(effort)),
             Table(title=step_bounds.TITLE, rows=step_bounds.measure(effort)),
             Table(title="Mean steps over a period", rows=families.measure_mean_steps(effort)),

@@ -63,7 +63,7 @@ def bound_question_of(config: Config, given: Set[str] = frozenset()) -> BoundQue
                 f"{config.deciders}{' --json' * config.json}"
             )
     if config.deciders == "search":
-        refuse_twice("--deciders search", ("checkpoint", "plan_checkpoint"), given)
+        refuse_twice("--deciders search", ("checkpoint",), given)
     trainer = trainer_named(config.trainer)
     if config.token_factor is not None and trainer.synchronisations == ("every_step",):
         raise UsageError(

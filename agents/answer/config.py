@@ -86,12 +86,6 @@ class Config(LayerFlags, NetworkFlag):
     checkpoint: Path | None = option(
         None, "checkpoint of Hi-PPO", is_file=True, default_text="shipped, seed 0"
     )
-    plan_checkpoint: Path | None = option(
-        None,
-        "plan policy whose proposals are bound",
-        is_file=True,
-        default_text="shipped, seed 0",
-    )
     local_checkpoint: Path | None = option(
         None, "local agent", is_file=True, default_text="shipped, seed 0"
     )

@@ -104,7 +104,7 @@ def situation_of(config: Config, given: Set[str] = frozenset()) -> Situation:
 def _refuse_contradictions(config: Config, given: Set[str]) -> None:
     """Refuse flags that say the same twice, or that the policies alone do not use."""
     refuse_in_job(config, given)
-    unused = ("tokens", "schedules", "at_most", "token_factor", "plan_checkpoint")
+    unused = ("tokens", "schedules", "at_most", "token_factor")
     refuse_twice("--deciders hi_ppo --json", unused, given)
     if (objective := objective_of(config)).kind not in ("time", "weights"):
         raise UsageError(

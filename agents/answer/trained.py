@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from des import NO_CORRECTIONS
 from des.base.lazy import lazy_imports
 
 with lazy_imports(__name__):
@@ -15,7 +14,6 @@ with lazy_imports(__name__):
     from agents.hi_ppo.local import decide as local_decide
     from agents.hi_ppo.local import policy, shipped
     from agents.hi_ppo.placement import proposals
-    from agents.hi_ppo.plans import plan_checkpoint, plan_policy, plan_proposals
     from des import Topology
 
 
@@ -33,20 +31,11 @@ class Trained:
         return hi_ppo_policies.Policies.load(self._config.checkpoint or hi_ppo_policies.shipped())
 
     @cached_property
-    def plans(self) -> plan_policy.PlanPolicy | None:
-        """Plan policy; None where the search decides alone."""
-        if self._config.deciders == "search":
-            return None
-        path = self._config.plan_checkpoint or plan_proposals.shipped_plan_file()
-        return plan_checkpoint.load_plan_policy(path)
-
-    @cached_property
     def sketch(self) -> bound_proposals.Sketch | None:
-        """Proposals of both policies, to be bound; None where the search decides alone."""
-        if self.across is None or self.plans is None:
+        """Proposals of the policies, to be bound; None where the search decides alone."""
+        if self.across is None:
             return None
-        groups = plan_proposals.proposing_plans(self.plans, NO_CORRECTIONS)
-        return bound_proposals.sketching(proposals.Proposer(self.across.placement), groups)
+        return bound_proposals.sketching(proposals.Proposer(self.across.placement))
 
     def outside(self, topology: Topology, job: TrainingJob) -> tuple[str, ...]:
         """Notes on what the policies across domains were not trained on; none without them."""

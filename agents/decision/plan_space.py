@@ -80,6 +80,11 @@ class PlanSpace:
         for width in self.bits:
             require_positive("plan space", "bits", width)
 
+    @property
+    def outer_modes(self) -> tuple[Synchronisation, ...]:
+        """Ways to keep replicas in step that exchange after a number of steps."""
+        return (*self.modes("diloco"), *self.modes("streaming_diloco"))
+
     def modes(self, family: Family) -> tuple[Synchronisation, ...]:
         """Ways to keep the replicas of a family in step."""
         if family == "diloco":

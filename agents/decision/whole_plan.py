@@ -1,6 +1,5 @@
 """A whole decision: a job on a network, the plans allowed, and a plan that was judged."""
 
-from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -11,15 +10,10 @@ from agents.decision.training_job import TrainingJob
 from des import (
     NO_CORRECTIONS,
     Corrections,
-    InfeasiblePlacementError,
     Plan,
     Topology,
     Workload,
 )
-
-ProposeGroups = Callable[[Topology, Workload], Sequence[tuple[tuple[int, ...], ...]]]
-"""Proposes plans for a job on a network, each as groups of domains in order: one group is a
-pipeline, several are copies of the model that share a step."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,28 +73,3 @@ class JudgedPlan:
     def tokens_per_s(self) -> float:
         """Tokens trained a second."""
         return self.workload.tokens_per_iteration / self.step_s
-
-
-@dataclass(frozen=True, kw_only=True)
-class WholeFound:
-    """Result of a search.
-
-    Attributes
-    ----------
-    best
-        The plan of least mean step time.
-    by_family
-        The best plan of each family of which one fits.
-    by_copies
-        The best plans of each of these families by the number of copies of the model.
-    misfits
-        What the nearest plan of other families lacks.
-    num_judged
-        Plans judged, the same ones counted again.
-    """
-
-    best: JudgedPlan
-    by_family: Mapping[Family, JudgedPlan]
-    by_copies: Mapping[Family, tuple[JudgedPlan, ...]]
-    misfits: Mapping[Family, InfeasiblePlacementError]
-    num_judged: int

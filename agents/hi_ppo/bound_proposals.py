@@ -5,12 +5,9 @@ from dataclasses import replace
 
 from agents.decision.bound_plan import BoundPlan
 from agents.decision.situation import TIME_ONLY, Preference, Situation
-from agents.decision.whole_plan import ProposeGroups
 from agents.hi_ppo.plan_source import ProposesPlans
-from agents.hi_ppo.plans.plan_worlds import MOST_PLAN_DOMAINS
 from agents.hi_ppo.proposing import SWEEP, first_situation
 from agents.judge.look_ahead import LookAhead
-from agents.planners.whole.groups import whole_shares
 from agents.search.bind import PlanBinder
 from agents.search.bound_rows import row_in_force
 from agents.search.bound_search import BoundFound, best_of_kinds, search_bound
@@ -18,7 +15,7 @@ from agents.search.chains import Chain
 from agents.search.objective import PlanObjective
 from agents.search.search import PlanRequest
 from agents.search.sketches import sketch_of
-from des import InfeasiblePlacementError, Placement, Plan, Topology
+from des import InfeasiblePlacementError, Plan
 
 _NUM_SKETCHES, _MOST_BOUND = 64, 4
 """Sketches proposed for each size of microbatches, and those bound with their own layers."""
@@ -68,44 +65,23 @@ def search_proposed(
     )
 
 
-def sketching(
-    proposer: ProposesPlans,
-    groups: ProposeGroups | None = None,
-    *,
-    look_ahead: LookAhead = SWEEP,
-    seed: int = 0,
-) -> Sketch:
-    """Return what sketches as policies propose: pipelines, and groups of domains that are copies.
+def sketching(proposer: ProposesPlans, *, look_ahead: LookAhead = SWEEP, seed: int = 0) -> Sketch:
+    """Return what sketches as a policy proposes.
 
-    A network of more domains than either takes is refused with a ValueError.
+    A network of more domains than it takes is refused with a ValueError.
     """
-    most = max(proposer.most_domains, 0 if groups is None else MOST_PLAN_DOMAINS)
 
     def sketch(situation: Situation) -> tuple[Plan, ...]:
-        topology, workload = situation.topology, situation.workload
-        if topology.num_domains > most:
+        count, most = situation.topology.num_domains, proposer.most_domains
+        if count > most:
             raise ValueError(
-                f"policies: network must have at most {most} domains, got {topology.num_domains}; "
+                f"policies: network must have at most {most} domains, got {count}; "
                 "the search takes any number"
             )
-        of_groups = () if groups is None else groups(topology, workload)
-        found = tuple(_sketch_of(topology, workload.num_layers, one) for one in of_groups)
-        if topology.num_domains > proposer.most_domains:
-            return found
         own = proposer.propose(situation, look_ahead=look_ahead, num_plans=_NUM_SKETCHES, seed=seed)
-        return (*found, *own.plans)
+        return own.plans
 
     return sketch
-
-
-def _sketch_of(topology: Topology, num_layers: int, groups: Sequence[Chain]) -> Plan:
-    """Groups of domains as copies of the model, the layers of each by the speed of its domains."""
-    placements = []
-    for group in groups:
-        speeds = [topology.domains[domain].attainable_flops_per_s for domain in group]
-        layers = whole_shares([num_layers * one / sum(speeds) for one in speeds], num_layers)
-        placements.append(Placement.contiguous(group, layers))
-    return Plan(placement=placements[0], replicas=tuple(placements[1:]))
 
 
 def _sketches(request: PlanRequest, sketch: Sketch, preference: Preference) -> tuple[Plan, ...]:
@@ -135,13 +111,7 @@ def _sketches(request: PlanRequest, sketch: Sketch, preference: Preference) -> t
         if ranked:
             break
     if not ranked:
-        raise (
-            refusals[0]
-            if refusals
-            else InfeasiblePlacementError(
-                f"policies: none of the groups that they propose for {job.model} fits"
-            )
-        )
+        raise refusals[0]
     return tuple(sorted(ranked, key=ranked.__getitem__))
 
 

@@ -6,7 +6,7 @@ from agents.decision.plan_space import PlanSpace
 from agents.decision.situation import Situation
 from agents.judge.steady_judge import has_steady_plans
 from agents.planners.search.search import search
-from agents.planners.whole.family_search import FamilySearch
+from agents.search.ideal_plans import ideal_plans
 from des import Plan
 from des.compiled.simulate import simulate_compiled
 
@@ -18,7 +18,7 @@ RELAYED_BUDGET = 200
 
 MOST_SEARCHED = 16
 """Most domains for the search by splits. Above, it takes seconds, while
-`agents.planners.whole.family_search.FamilySearch` finds quicker pipelines in tens of ms."""
+`agents.search.ideal_plans.ideal_plans` finds quicker pipelines in less than one."""
 
 _PIPELINES = PlanSpace(families=("single", "pipeline"), schedules=DEPTHS)
 
@@ -26,7 +26,7 @@ _PIPELINES = PlanSpace(families=("single", "pipeline"), schedules=DEPTHS)
 def planned(situation: Situation, seed: int) -> Plan:
     """Plan by `agents.planners.search.search.search` on the network as it is.
 
-    Above `MOST_SEARCHED` domains by the search over families, for pipelines alone.
+    Above `MOST_SEARCHED` domains by `agents.search`, for pipelines alone.
 
     Raises
     ------
@@ -35,9 +35,7 @@ def planned(situation: Situation, seed: int) -> Plan:
     """
     topology, workload = occupied(situation), situation.workload
     if topology.num_domains > MOST_SEARCHED:
-        standing = topology.at_start()
-        found = FamilySearch(standing, (workload,), _PIPELINES, situation.corrections).run()
-        return found.best.plan
+        return ideal_plans(topology, workload, _PIPELINES, situation.corrections)[0].plan
     num_pairs = topology.num_domains * (topology.num_domains - 1)
     is_quick = len(topology.links) == num_pairs and has_steady_plans(topology, simulate_compiled)
     return search(

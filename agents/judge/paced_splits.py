@@ -2,7 +2,7 @@
 
 import math
 
-from agents.judge.level_fills import LayerTimes, even_level_s, fill_to_level, last_in_memory
+from agents.judge.level_fills import LayerTimes, fill_to_level, last_in_memory
 from des.base.jit import lean_kernel
 from des.compiled.many.layout import Real, Small
 from des.compiled.many.paced import WHOLE, CountedPlans, paced_overflow, stage_moments
@@ -57,29 +57,6 @@ def _fill_in_time(
             continue
         for stage in range(plans.num_stages[plan]):
             plans.end_layer[plan, stage] = plans.end_layer[leaders[kind], stage]
-
-
-@lean_kernel
-def paced_levels(batch: CountedPlans, times: LayerTimes, levels_s: Real) -> None:
-    """Write about how long plans take at least, whose domains and schedules are given. [s]
-
-    It is the time at which layers in fractions are even, or that of the slowest wire; ``inf`` where
-    links are missing, or where the model's state and a microbatch have no room.
-    """
-    job, plans, counts, needed = batch.job, batch.plans, batch.counts, least_bytes(batch.job)
-    for plan in range(plans.num_stages.size):
-        levels_s[plan] = math.inf
-        hops_s, slowest_s = 0.0, 0.0
-        for stage in range(plans.num_stages[plan]):
-            domain = plans.domain[plan, stage]
-            if stage > 0:
-                before = plans.domain[plan, stage - 1]
-                hops_s += times.hop_s[before, domain] + times.hop_s[domain, before]
-                wire_s = max(job.wire_s[before, domain], job.wire_s[domain, before])
-                slowest_s = max(slowest_s, wire_s + job.overhead_s)
-        if room_bytes(batch, plan) >= needed and hops_s < math.inf:
-            even_s = even_level_s(batch, times, plan)
-            levels_s[plan] = max(even_s, hops_s + (counts[plan] - 1) * slowest_s)
 
 
 @lean_kernel

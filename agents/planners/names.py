@@ -28,7 +28,7 @@ _OWN_PLANNERS = (
     "crosspipe",
     "cp_sat",
     "search",
-    "whole",
+    "decide",
 )
 PLANNER_NAMES = (
     *_OWN_PLANNERS,
@@ -59,7 +59,6 @@ SCHEDULER_NAMES = (
     "search_greedy",
     "atlas_h8",
     "formula_h8",
-    "whole_h8",
     "search_mean",
     "search_worst_case",
     "search_ar1",
@@ -68,7 +67,6 @@ SCHEDULER_NAMES = (
 """Keys of `agents.replanning.table.SCHEDULERS`."""
 
 MOVING_NAMES = (
-    "decide_random",
     "decide_learned",
     "decide_h1",
     "decide_h4",
@@ -79,10 +77,7 @@ MOVING_NAMES = (
 )
 """Keys of `agents.hi_ppo.whole_schedulers`: schedulers that decide among plans of all families."""
 
-SEARCHING_NAMES = (
-    "whole_h8",
-    *(name for name in MOVING_NAMES if name.startswith("decide_h")),
-)
+SEARCHING_NAMES = tuple(name for name in MOVING_NAMES if name.startswith("decide_h"))
 """Schedulers that search among families in every epoch and move by a fixed rule."""
 
 POLICY = "hi_ppo"

@@ -23,8 +23,8 @@ from agents.planners.rules.single_domain import single_domain
 from agents.planners.rules.static import proportional, random, round_robin, uniform
 from agents.planners.rules.zero import zero1, zero3
 from agents.planners.sailor.sailor import sailor, sailor_overlapped, sailor_with_parallelism
+from agents.planners.search.decide import decide
 from agents.planners.search.search import search_planner
-from agents.planners.whole.search_whole import whole
 from des import Plan
 from des.base.offers import OfferedRows
 
@@ -113,7 +113,7 @@ _ROWS = (
     _row(crosspipe, "plan", "seconds", most_domains=10),
     _row(cp_sat, "pipeline", "seconds", most_domains=10),
     _row(search_planner, "pipeline", "seconds", most_domains=10, name="search"),
-    _row(whole, "plan", "seconds", groups_microbatches=True),
+    _row(decide, "plan", "seconds", groups_microbatches=True),
 )
 
 

@@ -63,7 +63,6 @@ SCHEDULERS: Mapping[str, MakeScheduler] = MappingProxyType(
         "search_greedy": lambda: PlanEveryEpoch(float("inf")),
         "atlas_h8": _repeated("atlas"),
         "formula_h8": _repeated("formula"),
-        "whole_h8": _repeated("whole"),
         "search_mean": lambda: on_mean(PLANNERS["search"], schedules=DEPTHS),
         "search_worst_case": lambda: on_worst_case(PLANNERS["search"], schedules=DEPTHS),
         "search_ar1": lambda: on_ar1_forecast(PLANNERS["search"], schedules=DEPTHS),

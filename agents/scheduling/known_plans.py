@@ -3,10 +3,10 @@
 import numpy as np
 
 from agents.decision.held import held_topology
-from agents.planners.whole.family_search import FamilySearch
 from agents.scheduling.epoch_lengths import epoch_lengths_s, steps_s
 from agents.scheduling.known_plan import KnownPlan
 from agents.scheduling.setting import Setting
+from agents.search.ideal_plans import ideal_plans
 from agents.search.sketches import quickest_bound
 from des import Topology
 
@@ -63,5 +63,5 @@ def _found(setting: Setting, topology: Topology) -> KnownPlan:
     if not setting.trainer.is_ideal:
         found = quickest_bound(topology, setting.workload, setting.trainer, setting.corrections)
         return setting.book.of(found.plan)
-    search = FamilySearch(topology, (setting.workload,), setting.space, setting.corrections)
-    return setting.book.of(search.run().best.plan)
+    best, *_ = ideal_plans(topology, setting.workload, setting.space, setting.corrections)
+    return setting.book.of(best.plan)

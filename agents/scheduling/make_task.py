@@ -10,10 +10,10 @@ from agents.decision.load import LoadLaw
 from agents.decision.plan_space import PlanSpace
 from agents.decision.trained_workload import trained_workload
 from agents.decision.world import DecisionWorld
-from agents.planners.whole.family_search import FamilySearch
 from agents.scheduling.job_world import JobWorld
 from agents.scheduling.setting import Setting
 from agents.scheduling.task import NUM_KNOWN, PENALTY, Actions, SchedulingTask
+from agents.search.ideal_plans import ideal_plans
 from agents.search.sketches import quickest_bound
 from agents.trainers.ideal import IDEAL
 from agents.trainers.table import DEFAULT_TRAINER, trainer_named
@@ -169,7 +169,7 @@ def _quickest_s(topology: Topology, workload: Workload, trainer: Trainer) -> flo
     if not trainer.is_ideal:
         return quickest_bound(topology, workload, trainer).step_s
     space = PlanSpace(schedules=DEPTHS)
-    return FamilySearch(topology, (workload,), space, NO_CORRECTIONS).run().best.step_s
+    return ideal_plans(topology, workload, space)[0].step_s
 
 
 def _law(topology: Topology, law: str | Law | None, epoch_s: float) -> Law:

@@ -7,7 +7,6 @@ import numpy as np
 
 from agents.judge.level_fills import layer_times
 from agents.judge.paced_splits import paced_fill
-from agents.planners.whole.groups import whole_shares
 from agents.scheduling.kernels.misfits import overflows_of
 from agents.scheduling.known_plan import KnownPlan
 from agents.scheduling.plan_action import Described
@@ -157,3 +156,23 @@ def _shares(
     """Microbatches of groups by their speed, not rounded."""
     own = [sum(rates[domain] for domain in group) for group in groups]
     return tuple(total * each / sum(own) for each in own)
+
+
+def whole_shares(shares: Sequence[float], total: int) -> tuple[int, ...]:
+    """Round shares to whole numbers of at least 1 that add up to a total.
+
+    Examples
+    --------
+    >>> whole_shares((3.6, 2.8, 1.6), 8), whole_shares((7.9, 0.1), 8)
+    ((4, 3, 1), (7, 1))
+    """
+    counts = [max(1, int(share)) for share in shares]
+    while sum(counts) != total:
+        gap = total - sum(counts)
+        rest = [share - count for share, count in zip(shares, counts, strict=True)]
+        if gap > 0:
+            counts[rest.index(max(rest))] += 1
+        else:
+            able = [place for place, count in enumerate(counts) if count > 1]
+            counts[min(able, key=lambda place: rest[place])] -= 1
+    return tuple(counts)

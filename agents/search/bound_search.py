@@ -113,7 +113,8 @@ def search_bound(
     if among is None and (rows or is_apart):
         is_limited = min(aim.most_s, aim.most_usd) < math.inf  # a refusal names the quickest row
         is_priced = is_best_alone and not is_limited
-        rows += _rows_of_sets(request, desk, _limit_s(aim, rows), is_priced=is_priced)
+        limit_s = math.inf if request.every_family else _limit_s(aim, rows)
+        rows += _rows_of_sets(request, desk, limit_s, is_priced=is_priced)
     rows = [row for row in rows if row.kind in request.families]
     if not rows:
         every = list(bound_settings(request, fits=False))

@@ -6,11 +6,14 @@ from itertools import permutations
 
 import numpy as np
 
-from agents.planners.whole.rings import NUM_BUCKETS, quickest_ring
-from agents.planners.whole.trees import best_tree
 from agents.search.figure_tables import FigureTables
+from agents.search.rings import quickest_ring
+from agents.search.trees import best_tree
 from des import GradientExchange, Plan, Workload
 from des.plan.synchronisation import agree_every_step
+
+_NUM_BUCKETS = 8
+"""Buckets into which the gradients of a copy are divided where that is tried."""
 
 
 def other_exchanges(tables: FigureTables, workload: Workload, plan: Plan) -> Iterator[Plan]:
@@ -29,7 +32,7 @@ def other_exchanges(tables: FigureTables, workload: Workload, plan: Plan) -> Ite
     if not np.isfinite(cost_s).all():
         return
     total_bytes = workload.gradient_bytes * sum(workload.num_parameters)
-    buckets = replace(exchange, bucket_bytes=total_bytes / NUM_BUCKETS)
+    buckets = replace(exchange, bucket_bytes=total_bytes / _NUM_BUCKETS)
     is_whole = not agree_every_step(mode) and mode.overlap_steps > 0
     for each in (exchange,) if is_whole else (exchange, buckets):
         yield _ordered(plan, quickest_ring(cost_s / num_copies + latency_s), each)

@@ -14,18 +14,19 @@ def ideal_plans(
     workload: Workload,
     space: PlanSpace,
     corrections: Corrections = NO_CORRECTIONS,
+    *,
+    every_family: bool = False,
 ) -> tuple[BoundPlan, ...]:
     """Return the best plans of the families of a space, the quickest step first.
 
     Microbatches are those of the workload. Families of copies that are far from the best are left
-    out; tokens that changed training needs more have no price.
+    out, but with ``every_family``; tokens that changed training needs more have no price.
 
     Raises
     ------
     InfeasiblePlacementError
         If no plan fits.
     """
-    outer = (mode for family in ("diloco", "streaming_diloco") for mode in space.modes(family))
     request = PlanRequest(
         topology=topology.at_start(),
         job=given_job(workload),
@@ -34,8 +35,10 @@ def ideal_plans(
         schedules=space.schedules,
         microbatch_sizes=(1,),
         token_factor=1.0,
+        recomputations=("flash",),
         families=space.families,
-        outer_modes=tuple(outer),
+        every_family=every_family,
+        outer_modes=space.outer_modes,
     )
     found = [row.bound for row in search_bound(request).rows]
     return tuple(sorted(found, key=lambda one: one.step_s))

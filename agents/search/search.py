@@ -9,26 +9,18 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import permutations
-
-import numpy as np
 
 from agents.decision.families import FAMILIES, Family
 from agents.decision.token_prices import require_token_factor
 from agents.decision.training_job import TrainingJob
 from agents.search.candidates import Candidate
+from agents.search.chain_choice import chains_of, most_sites
 from agents.search.chains import (
     MOST_ENUMERATED,
     Chain,
-    SiteChains,
-    all_chains,
-    few_of_each_length,
-    grown_chains,
-    near_chains,
 )
 from agents.search.copies import copies_of
 from agents.search.desk import SearchDesk
-from agents.search.ranking import ranked_families
 from agents.search.setting_table import SettingTable
 from agents.search.settings import (
     GROUP_FACTORS,
@@ -56,9 +48,6 @@ MICROBATCH_SIZES = (1, 2, 4, 8)
 _NEAR = 1.3
 """Copies of equal stages are looked for up to this multiple of the best pipeline."""
 
-_NUM_QUICKEST = 4
-"""Sites of which pipelines of two are tried with all others."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class PlanRequest:
@@ -75,8 +64,10 @@ class PlanRequest:
     token_factor
         Tokens that changed training needs over those of unchanged training, at least 1; None: by
         published losses, and plans beyond these are named apart.
-    families
-        Kinds of plans to choose from.
+    recomputations, families
+        What to choose from, of what the trainer has; no recomputations: those of the job.
+    every_family
+        Whether copies of the model are looked for however far from the best.
     outer_modes
         Ways to synchronise seldom to choose from; None: those of the trainer, see `outer_modes`.
     """
@@ -88,7 +79,9 @@ class PlanRequest:
     schedules: tuple[str, ...] = ()
     microbatch_sizes: tuple[int, ...] = MICROBATCH_SIZES
     token_factor: float | None = None
+    recomputations: tuple[Recomputation, ...] = ()
     families: tuple[Family, ...] = FAMILIES
+    every_family: bool = False
     outer_modes: tuple[Synchronisation, ...] | None = None
 
     def __post_init__(self) -> None:
@@ -131,7 +124,8 @@ def candidates_of(
     table, alone_s = settings_of(request, desk), math.inf
     several = among
     if several is None:
-        several = _chains(request, desk, table) if "pipeline" in request.families else []
+        has_pipelines, is_thorough = "pipeline" in request.families, request.trainer.is_ideal
+        several = chains_of(desk, table, is_thorough=is_thorough) if has_pipelines else []
     parts = _apart(several, by_sites=by_sites)
     is_large = among is not None or request.topology.num_domains > MOST_ENUMERATED
     walks = is_large and among is None and not by_sites
@@ -148,7 +142,8 @@ def candidates_of(
         best_s = min((group[0].estimate_s for group in groups if group), default=math.inf)
     copies = list[Candidate]()
     if not {"replicas", "hybrid"}.isdisjoint(request.families):
-        copies = copies_of(desk, table, math.inf if by_sites else _NEAR * best_s)
+        is_far = by_sites or request.every_family
+        copies = copies_of(desk, table, math.inf if is_far else _NEAR * best_s)
     return FoundCandidates(
         groups=(*groups, tuple(copies)), num_judged=desk.num_judged[0], alone_s=alone_s
     )
@@ -168,7 +163,7 @@ def _group(
         return _single(desk, table, chains)
     found = surveyed(desk, table, chains)
     if found and walks:
-        found = walk_chains(desk, found, _most_sites(request))
+        found = walk_chains(desk, found, most_sites(desk))
     return improved(desk, found, turns=turns)
 
 
@@ -192,7 +187,7 @@ def settings_of(request: PlanRequest, desk: SearchDesk) -> SettingTable:
 def bound_settings(request: PlanRequest, *, fits: bool = True) -> Iterator[BoundSetting]:
     """Settings of one pipeline that a trainer can run, those whose state fits into all sites."""
     trainer, asked = request.trainer, request.schedules
-    among = request.job.recomputations
+    among = request.recomputations or request.job.recomputations
     recomputations = tuple(name for name in among if name in trainer.recomputations)
     for degrees, size in _degrees_and_sizes(request, fits=fits):
         yield from _settings_with(trainer, asked, recomputations, degrees, size)
@@ -265,45 +260,6 @@ def _schedules(trainer: Trainer, asked: tuple[str, ...]) -> Iterator[tuple[str, 
                 yield from ((name, chunks, factor, is_blocking) for factor in GROUP_FACTORS)
         else:
             yield name, 1, 1.0, is_blocking
-
-
-def _chains(request: PlanRequest, desk: SearchDesk, table: SettingTable) -> list[Chain]:
-    """Chains of several sites: all of few sites, those of near sites of many.
-
-    Both ways round: stages near the input hold more activations, so that sites divide the layers
-    in another way.
-    """
-    num_sites = request.topology.num_domains
-    if num_sites <= MOST_ENUMERATED:
-        return [chain for chain in all_chains(range(num_sites)) if len(chain) > 1]
-    _, first = next(ranked_families(desk, table, [tuple(range(num_sites))]), (np.inf, None))
-    if first is None:
-        return []
-    setting, most = table.smallest[first], _most_sites(request)
-    way_s = desk.tables.ways_s(setting.workload(request.job).message_bytes).sum(axis=-1)
-    near = near_chains(range(num_sites), way_s + way_s.T, most)
-    if request.trainer.is_ideal:  # which has few settings, so there is time for more chains
-        near += _quick_chains(desk, setting, way_s + way_s.T, most)
-    return [chain for chain in dict.fromkeys(near) if len(chain) > 1]
-
-
-def _quick_chains(
-    desk: SearchDesk, setting: BoundSetting, away_s: np.ndarray, most: int
-) -> list[Chain]:
-    """Chains with the best bounds of each length, and pairs with one of the quickest sites."""
-    levels, _ = desk.tables.levels(setting)
-    site_s = levels.layer_s / np.maximum(levels.num_devices, 1)
-    quickest: list[int] = np.argsort(site_s, kind="stable").tolist()
-    every = grown_chains(quickest, away_s, most)
-    every += [tuple(quickest[:count]) for count in range(1, most + 1)]
-    bounds_s, _ = desk.least_s(setting, SiteChains.of(every))
-    first = set(quickest[:_NUM_QUICKEST])
-    pairs = (pair for pair in permutations(range(len(site_s)), 2) if not first.isdisjoint(pair))
-    return [*few_of_each_length(every, bounds_s.max(axis=1).tolist()), *pairs]
-
-
-def _most_sites(request: PlanRequest) -> int:
-    return min(request.topology.num_domains, request.job.layer_count)
 
 
 def _single(

@@ -3,6 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
+from agents.decision.families import Family
+from agents.decision.plan_space import PlanSpace
 from agents.decision.trained_workload import trained_workload, whole_shape
 from agents.decision.training_job import TrainingJob
 from agents.search.bound_search import BoundFound, search_bound
@@ -19,8 +21,16 @@ def trained_world(world: SuiteWorld, trainer: Trainer) -> SuiteWorld:
     return replace(world, workload=trained_workload(world.workload, trainer))
 
 
-def searched_plans(topology: Topology, workload: Workload, trainer: Trainer) -> BoundFound:
+def searched_plans(
+    topology: Topology,
+    workload: Workload,
+    trainer: Trainer,
+    families: tuple[Family, ...] | None = None,
+) -> BoundFound:
     """Return what ``python -m agents.decide`` finds for the sequences of a workload.
+
+    With ``families`` the best of these by the time of a step alone, whatever the tokens it needs,
+    under the schedules of a `PlanSpace`; None: all that the trainer runs.
 
     Raises
     ------
@@ -35,6 +45,16 @@ def searched_plans(topology: Topology, workload: Workload, trainer: Trainer) -> 
         trainer=trainer,
         microbatch_sizes=tuple(sorted({*MICROBATCH_SIZES, size})),
     )
+    if families is not None:
+        space = PlanSpace(families=families)
+        request = replace(
+            request,
+            token_factor=1.0,
+            recomputations=("flash",),
+            families=families,
+            schedules=space.schedules,
+            outer_modes=space.outer_modes,
+        )
     return search_bound(request)
 
 

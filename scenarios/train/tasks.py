@@ -25,7 +25,6 @@ TASKS: Mapping[str, Task] = {
         ("flat", "train.flat_command", "the flat policy on a world, as --policy flat"),
         ("placement", "train.train_hi_ppo", "the placement policy on a suite of worlds"),
         ("moves", "train.train_hi_ppo", "placement, then moves, on a suite of worlds"),
-        ("plans", "train.train_plans", "the plan policy for 2 to 64 sites"),
         ("local", "train.train_local", "the local agent inside domains"),
         ("autoscale", "autoscale.training", "a policy that scales an inference fleet"),
         ("queue", "job_queue.training", "a policy that orders a queue of jobs"),

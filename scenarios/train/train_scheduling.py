@@ -33,12 +33,12 @@ with lazy_imports(__name__):
     from agents.decision import run_epochs
     from agents.decision.problem import PlanningProblem
     from agents.decision.situation import Scheduler
-    from agents.planners.whole import family_search
     from agents.ppo import devices
     from agents.replanning import bound_schedulers, replanning
     from agents.scheduling import make_task, playing
     from agents.scheduling.playing import Played
     from agents.scheduling.task import SchedulingTask
+    from agents.search import ideal_plans
     from des import Plan
     from scenarios.frame import rows_report, statistics
     from scenarios.frame.report import Report
@@ -234,11 +234,8 @@ def _searched(task: SchedulingTask, seeds: Sequence[int]) -> Played:
     setting = task.setting
 
     def best_plan(problem: PlanningProblem, rng: np.random.Generator) -> Plan:
-        workloads = (problem.workload,)
-        search = family_search.FamilySearch(
-            problem.topology, workloads, setting.space, problem.corrections
-        )
-        return search.run().best.plan
+        asked = problem.topology, problem.workload, setting.space, problem.corrections
+        return ideal_plans.ideal_plans(*asked)[0].plan
 
     scheduler: Scheduler = replanning.SearchScheduler(
         planner=best_plan, horizon_epochs=SEARCH_HORIZON, schedules=setting.space.schedules

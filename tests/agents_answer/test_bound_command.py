@@ -177,7 +177,7 @@ def test_a_size_that_a_job_names_and_what_tokens_are_rounded_to_are_said(asked, 
         (["--trainer", "mosaic"], "trainer: must be one of megatron, torchtitan"),
         (["--checkpoint", "some.pt"], "--checkpoint must not be given with --deciders search"),
         (
-            ["--deciders", "both", "--plan-checkpoint", "none.pt"],
+            ["--deciders", "both", "--checkpoint", "none.pt"],
             "none.pt",
         ),
         (["--explain"], "--explain must be given with --trainer ideal --deciders hi_ppo --json"),

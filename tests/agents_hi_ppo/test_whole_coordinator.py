@@ -10,12 +10,12 @@ from agents.decision.families import FAMILIES, family_of
 from agents.decision.levels import LEVELS, level_of
 from agents.decision.plan_space import PlanSpace
 from agents.decision.run_epochs import run_course
-from agents.hi_ppo.plans.whole_proposals import WholeProposer, near_changes
+from agents.hi_ppo.whole_proposals import WholeProposer, near_changes
 from agents.hi_ppo.whole_schedulers import moving_scheduler
 from agents.judge.step_times import mean_step, step_times_s
 from agents.planners.names import MOVING_NAMES
 from agents.replanning.tables import tables_of, total_s
-from agents.replanning.whole_pool import whole_plans
+from agents.search.ideal_plans import ideal_plans
 from des import InfeasiblePlacementError, Placement, Plan
 from des.world.domain_load import DomainLoad
 
@@ -23,13 +23,13 @@ SLOW = slowed(THREE, 0.002)
 
 
 def test_a_proposal_is_the_best_of_the_search_and_of_near_changes():
-    last = whole_plans(THREE, JOB, PlanSpace())[0]
+    last = ideal_plans(THREE, JOB, PlanSpace())[0].plan
     here = drawn(1)
 
     first = WholeProposer().propose(situation_on(here, base=THREE), num_plans=2).plans
     later = WholeProposer().propose(situation_on(here, base=THREE, last_plan=last), num_plans=2)
 
-    assert first == whole_plans(here, JOB, PlanSpace(), max_judged=1000)[:2]
+    assert first == tuple(one.plan for one in ideal_plans(here, JOB, PlanSpace())[:2])
     assert later.plans[:2] == first
     near_s = step_times_s(here, JOB, near_changes(last))
     assert later.plans[2] == near_changes(last)[int(near_s.argmin())]
@@ -93,5 +93,5 @@ def test_a_domain_that_is_gone_takes_the_plan_with_it():
 
 
 def test_a_name_that_there_is_not_is_refused():
-    with pytest.raises(ValueError, match="name must be one of decide_random"):
+    with pytest.raises(ValueError, match="name must be one of decide_learned"):
         moving_scheduler("decide_all")

@@ -12,7 +12,6 @@ SHIPPED = Path(__file__).resolve().parents[2] / "agents" / "checkpoints"
 WEIGHTS = {
     "hi_ppo-0": ("placement", "parameters"),
     "local-0": ("parameters",),
-    "plans-0": ("parameters",),
 }
 
 

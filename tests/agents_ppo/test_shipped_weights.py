@@ -12,9 +12,7 @@ from agents.ppo.shipped_weights import shipped_weights, shipped_weights_of
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "hi-ppo.md"
 
 
-@pytest.mark.parametrize(
-    ("kind", "count"), [("hi_ppo", 5), ("plans", 3), ("moves", 3), ("local", 3)]
-)
+@pytest.mark.parametrize(("kind", "count"), [("hi_ppo", 5), ("moves", 3), ("local", 3)])
 def test_hashes_on_the_page_are_those_of_the_files(kind, count):
     page = PAGE.read_text("utf-8")
     files = shipped_weights(kind)
@@ -25,9 +23,9 @@ def test_hashes_on_the_page_are_those_of_the_files(kind, count):
 
 
 def test_a_seed_that_is_not_shipped_is_refused_with_those_that_are():
-    message = "shipped weights of plans: seed must be one of 0, 1, 2; got 7"
+    message = "shipped weights of moves: seed must be one of 0, 1, 2; got 7"
     with pytest.raises(ValueError, match=message):
-        shipped_weights_of("plans", 7)
+        shipped_weights_of("moves", 7)
 
 
 def test_policies_for_moves_among_all_families_know_all_six_levels():

@@ -1,6 +1,7 @@
 """Pipelines simulated from their paces: times and memory of `des.simulate`, counts of their own."""
 
 import dataclasses
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -8,9 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from search_cases import drawn_case
 
-from agents.judge.paced_judge import PacedJudge, order_rows
-from des import NO_CORRECTIONS, domain_memory, simulate
-from des.compiled.many.paced import paces_of
+from agents.judge.level_fills import layer_times
+from agents.judge.paced_splits import paced_fill
+from des import NO_CORRECTIONS, Placement, Plan, domain_memory, simulate
+from des.compiled.many.desk import new_desk
+from des.compiled.many.job import job_on
+from des.compiled.many.paced import CountedPlans, paced_table, paces_of
+from des.compiled.many.paced_bound import paced_scores
 from des.compiled.many.simulation import plan_rows
 from des.compiled.many.steady import FITS
 from des.schedules import SCHEDULES, has_pace, pace_of, stage_orders
@@ -21,90 +26,93 @@ PACED = (
 )
 
 
+class Scored(NamedTuple):
+    """Pipelines of orders under `PACED` in turn, their microbatches, times and missing memory."""
+
+    batch: CountedPlans
+    times_s: np.ndarray
+    overflow: np.ndarray
+
+
+def scored(topology, workload, orders, counts):
+    """Pipelines with their layers filled in, judged."""
+    job, num = job_on(topology, workload, NO_CORRECTIONS), len(PACED)
+    most = min(topology.num_domains, workload.num_layers)
+    plans = paced_table(len(orders) * num, most)
+    for row, order in enumerate(orders):
+        own = slice(row * num, (row + 1) * num)
+        plans.num_stages[own], plans.schedule[own] = len(order), np.arange(num)
+        plans.domain[own, : len(order)] = order
+    batch = CountedPlans(job, paces_of(PACED), plans, np.repeat(np.array(counts, np.int64), num))
+    paced_fill(batch, layer_times(job), num, np.empty(most, dtype=np.int32))
+    return limited(batch)
+
+
+def limited(batch, slack=np.inf, best_s=np.inf):
+    """Times and missing memory of pipelines, those left out that a limit rules out."""
+    times_s, overflow = np.empty((2, len(batch.counts)))
+    desk = new_desk(batch.plans.domain.shape[1], int(batch.counts.max()))
+    paced_scores(batch, desk, slack, best_s, times_s, overflow)
+    return Scored(batch, times_s, overflow)
+
+
+def plan_of(batch, row):
+    """A row as a plan."""
+    size = batch.plans.num_stages[row]
+    layers = np.diff(batch.plans.end_layer[row, :size], prepend=0).tolist()
+    placement = Placement.contiguous(batch.plans.domain[row, :size].tolist(), layers)
+    return Plan(placement=placement, schedule=PACED[batch.plans.schedule[row]])
+
+
 @st.composite
 def judged(draw):
     """Random pipelines on a drawn world; their microbatches may be more than those of the job."""
     seed = draw(st.integers(0, 10_000))
     topology, workload = drawn_case(seed, draw(st.integers(2, 6)), draw(st.integers(6, 12)))
     rng = np.random.default_rng(seed)
-    judge = PacedJudge(topology, workload, NO_CORRECTIONS, schedules=PACED)
     sizes = rng.integers(1, topology.num_domains + 1, size=3).tolist()
     orders = [tuple(rng.permutation(topology.num_domains)[:size].tolist()) for size in sizes]
     counts = rng.integers(1, 2 * workload.num_microbatches + 1, size=3).tolist()
-    return topology, workload, judge, judge.scored(orders, counts)
+    return topology, workload, scored(topology, workload, orders, counts)
 
 
 @given(judged())
 def test_times_and_memory_are_those_of_the_simulator(drawn):
-    topology, workload, judge, scored = drawn
-    for row, count in enumerate(scored.counts.tolist()):
+    topology, workload, found = drawn
+    for row, count in enumerate(found.batch.counts.tolist()):
         own = dataclasses.replace(workload, num_microbatches=count)
-        plan = judge.plan(scored.plans, row)
+        plan = plan_of(found.batch, row)
         overflow = max(one.overflow_fraction for one in domain_memory(topology, own, plan))
-        if scored.overflow[row] == FITS:
+        if found.overflow[row] == FITS:
             assert overflow <= 0.0
-            assert scored.times_s[row] == simulate(topology, own, plan).makespan_s
+            assert found.times_s[row] == simulate(topology, own, plan).makespan_s
         else:
-            assert scored.overflow[row] == pytest.approx(overflow, rel=1e-12)
-            assert scored.times_s[row] == np.inf
+            assert found.overflow[row] == pytest.approx(overflow, rel=1e-12)
+            assert found.times_s[row] == np.inf
 
 
 @given(judged())
 def test_a_split_does_not_depend_on_the_plans_filled_with_it(drawn):
     """Several plans are filled in turn; each gets the layers that it gets by itself."""
-    _, _, judge, scored = drawn
-    for row in range(0, len(scored.counts), len(PACED)):
-        own = slice(row, row + len(PACED))
-        order = scored.plans.domain[row, : scored.plans.num_stages[row]].tolist()
-        alone = judge.scored([tuple(order)], scored.counts[row : row + 1])
-        ends = scored.plans.end_layer[own, : len(order)]
-        assert (alone.plans.end_layer[:, : len(order)] == ends).all()
+    topology, workload, found = drawn
+    plans, counts = found.batch.plans, found.batch.counts
+    for row in range(0, len(counts), len(PACED)):
+        order = tuple(plans.domain[row, : plans.num_stages[row]].tolist())
+        alone = scored(topology, workload, [order], counts[row : row + 1]).batch.plans
+        ends = plans.end_layer[row : row + len(PACED), : len(order)]
+        assert (alone.end_layer[:, : len(order)] == ends).all()
 
 
 @given(judged())
 def test_no_plan_below_a_limit_is_left_out(drawn):
-    _, _, judge, scored = drawn
-    for row in np.flatnonzero(np.isfinite(scored.times_s)).tolist():
-        own, time_s = plan_rows(scored.plans, np.array([row])), scored.times_s[row]
+    _, _, found = drawn
+    for row in np.flatnonzero(np.isfinite(found.times_s)).tolist():
+        batch, time_s = found.batch, found.times_s[row]
+        own = batch._replace(
+            plans=plan_rows(batch.plans, np.array([row])), counts=batch.counts[[row]]
+        )
         above_s = float(np.nextafter(time_s, np.inf))
-        again = judge.judged(own, scored.counts[[row]], slack=1.0, best_s=above_s)
-        assert again.times_s.tolist() == [time_s]
-
-
-@given(st.integers(0, 10_000), st.integers(1, 8))
-def test_the_quickest_of_a_group_is_that_of_all_its_orders(seed, count):
-    """Orders that cannot be quicker are not simulated; the first of equals is kept."""
-    topology, workload = drawn_case(seed, 4, 8)
-    rng = np.random.default_rng(seed)
-    judge = PacedJudge(topology, workload, NO_CORRECTIONS, schedules=PACED)
-    orders = [tuple(rng.permutation(4)[:size].tolist()) for size in rng.integers(1, 5, size=7)]
-    first, counts = np.array([0, 3, 3, 7]), np.full(3, min(count, workload.num_microbatches))
-    schedules = np.tile(np.arange(len(PACED), dtype=np.int32), (3, 1))
-    rows = order_rows(orders, judge.most_stages)
-    found = judge.quickest(rows, first, counts, schedules)
-    every = judge.scored(orders, counts[:1].repeat(7).tolist())
-    times_s = found.times_s.reshape(3, -1)
-    assert (times_s[1] == np.inf).all()
-    for group, begin, end in ((0, 0, 3), (2, 3, 7)):
-        own_s = every.times_s.reshape(7, -1)[begin:end]
-        assert (times_s[group] == own_s.min(axis=0)).all()
-        best = (begin + own_s.argmin(axis=0)) * len(PACED) + np.arange(len(PACED))
-        of_group = np.arange(len(PACED)) + group * len(PACED)
-        for field, all_rows in zip(found.plans, every.plans, strict=True):
-            assert (field[of_group] == all_rows[best]).all()
-
-
-@given(judged())
-def test_refined_plans_are_no_slower_and_hold_all_layers(drawn):
-    topology, workload, judge, scored = drawn
-    before_s = scored.times_s.copy()
-    refined = judge.refined(scored, 200)
-    assert (refined.times_s <= before_s).all()
-    for row in np.flatnonzero(np.isfinite(refined.times_s)).tolist():
-        own = dataclasses.replace(workload, num_microbatches=int(refined.counts[row]))
-        plan = judge.plan(refined.plans, row)
-        assert len(plan.placement.domain_of_layer) == workload.num_layers
-        assert refined.times_s[row] == simulate(topology, own, plan).makespan_s
+        assert limited(own, slack=1.0, best_s=above_s).times_s.tolist() == [time_s]
 
 
 @given(st.sampled_from(PACED), st.integers(1, 5), st.integers(1, 9))

@@ -23,7 +23,6 @@ from samples import (
 
 from agents.decision.job_files import read_job
 from agents.hi_ppo.local.policy import load_policy
-from agents.hi_ppo.plans.plan_checkpoint import load_plan_policy
 from agents.hi_ppo.policies import Policies, shipped
 from astra_sim.files.comm_groups import read_comm_groups
 from astra_sim.files.errors import AstraSimError
@@ -124,7 +123,6 @@ def _plain() -> Table:
         "published rows": (".json", _file(CROSSPIPE), _published),
         "store of runs": (".sqlite", store_file, _stored),
         "checkpoint": (".pt", _file(shipped(0)), Policies.load),
-        "checkpoint of plans": (".pt", _file(CHECKPOINTS / "plans-0.pt"), load_plan_policy),
         "checkpoint of local plans": (".pt", local_policy, load_policy),
     }
 

@@ -16,7 +16,7 @@ def test_a_training_runs_on_sites_of_a_suite(name, tmp_path):
     network, out = tmp_path / "sites.yaml", tmp_path / "out"
     write_topology(network, world.topology)
     shape = world.workload.shape
-    flags = ["--network", str(network), "--model", world.workload.name, "--planner", "whole"]
+    flags = ["--network", str(network), "--model", world.workload.name, "--planner", "decide"]
     flags += ["--microbatches", str(world.workload.num_microbatches), "--epochs", "2"]
     flags += ["--microbatch-size", str(int(shape.batch_size)), "--epoch-s", "300"]
     flags += ["--figures", ""]

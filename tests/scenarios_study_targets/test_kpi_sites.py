@@ -23,7 +23,7 @@ def test_the_search_over_all_families_is_measured_on_sites(tmp_path, capsys):
     shown = capsys.readouterr().out
 
     rows = pd.read_csv(tmp_path / "out" / "kpi.csv").set_index("name")
-    assert set(rows["column"]) == {"whole"}
+    assert set(rows["column"]) == {"decide"}
     assert 0.0 <= rows.loc["training time", "value"] < 1.0  # one site is a plan of the search
     assert "the proven bound allows" in shown
     assert "M tokens a step: median" in shown
@@ -32,7 +32,7 @@ def test_the_search_over_all_families_is_measured_on_sites(tmp_path, capsys):
 
 def test_no_plan_on_sites_is_below_the_proven_bound():
     scope = Scope(sizes=SHORT, has_sites=True)
-    column = SchedulerColumn(name="whole", make=scheduler_makers()["whole"], scope=scope)
+    column = SchedulerColumn(name="decide", make=scheduler_makers()["decide"], scope=scope)
 
     for name in ("eval_static", "hard"):
         for world in scope.worlds(name, 2, SITE_COUNTS[:2]):

@@ -23,7 +23,7 @@ STORM = WORLD | {"dynamics": {"kind": "storm"}}
     [
         (["--policy", "ppo"], "policy must be one of hi_ppo, flat; got 'ppo'"),
         (["move"], "task must be one of main, flat, placement, moves, .*; got 'move'"),
-        (["plans", "--worlds", "3"], "east_west_train plans: unknown argument '--worlds'"),
+        (["local", "--worlds", "3"], "east_west_train local: unknown argument '--worlds'"),
         (["flat", "--worlds", "3"], "east_west_train flat: unknown argument '--worlds'"),
         (["placement", "--move-draws", "3"], "train placement: unknown argument '--move-draws'"),
         (["flat", "--policy", "hi_ppo"], "policy must be flat here, got 'hi_ppo'"),

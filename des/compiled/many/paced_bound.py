@@ -5,7 +5,7 @@ import math
 from des.base.jit import lean_kernel
 from des.compiled.many.activations import ACTIVATION, PARAMETERS
 from des.compiled.many.desk import STAGE_ROWS, Desk, desk_rows, write_plan
-from des.compiled.many.layout import Real, Whole
+from des.compiled.many.layout import Real
 from des.compiled.many.paced import WHOLE, CountedPlans, num_behind, num_warm_up, paced_overflow
 from des.compiled.many.recurrence import plan_time_s
 from des.compiled.many.steady import FITS, Job
@@ -37,38 +37,6 @@ def paced_scores(
         times_s[plan] = plan_time_s(batch, plan, desk, math.inf)
         if is_long:
             limit_s = min(limit_s, slack * times_s[plan])
-
-
-@lean_kernel
-def paced_quickest(
-    batch: CountedPlans, desk: Desk, first: Whole, best: Whole, times_s: Real, overflow: Real
-) -> None:
-    """Write the quickest plan of each of G groups under each of S schedules, and its time. [s]
-
-    Plans of a group, from ``first[g]`` on to that of the next (G + 1,), have the S schedules in
-    turn. ``best`` (G, S) is the first row of the quickest, or of all where none fits: ``times_s``
-    (G, S) is ``inf`` then; ``overflow`` (G, S) is that of the row. Rows of a group
-    without plans are undefined.
-    """
-    num = best.shape[1]
-    for group in range(best.shape[0]):
-        for turn in range(num):
-            best[group, turn], times_s[group, turn] = turn, math.inf
-            begin = first[group] + turn
-            for plan in range(begin, first[group + 1], num):
-                limit_s, lacking = times_s[group, turn], paced_overflow(batch, plan)
-                if plan == begin:
-                    best[group, turn], overflow[group, turn] = plan, lacking
-                if lacking != FITS:
-                    continue
-                if limit_s == math.inf:
-                    write_plan(desk_rows(desk), 0, batch.job, batch.plans, plan)
-                elif paced_least_s(batch, plan, desk) >= limit_s:
-                    continue
-                time_s = plan_time_s(batch, plan, desk, limit_s)
-                if time_s < limit_s:
-                    best[group, turn], overflow[group, turn] = plan, lacking
-                    times_s[group, turn] = time_s
 
 
 @lean_kernel

@@ -31,7 +31,7 @@ FIXED: Mapping[str, int] = {
 """Rules that are the same in every epoch, by position among those of the policy: to stay, and to
 take a change of any kind that pays within a number of epochs."""
 
-_MOST_SEARCHED, _MOST_JUDGED, _MOST_PLANS = 8, 1000, 64
+_MOST_SEARCHED, _MOST_PLANS = 8, 64
 _DRAW_SPAN = 2**62
 
 
@@ -102,7 +102,6 @@ def _tables_of(world: SuiteWorld, draw_seeds: Sequence[int]) -> list[EpisodeTabl
         world,
         draw_seeds[0],
         max_searched=_MOST_SEARCHED,
-        max_judged=_MOST_JUDGED,
         networks=networks[0],
     )
     plans = pool.plans[:_MOST_PLANS]

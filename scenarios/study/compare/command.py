@@ -67,15 +67,14 @@ examples:
   {PROG} --suite eval_static --num-domains 4,5 --planners search,uniform --out runs/static
   {PROG} --suite sites_static --num-worlds 30 --num-draws 1 --out runs/sites
   {PROG} --suite {EXAMPLES_NAME} --num-worlds 10 --num-draws 1 --families all \
-      --planners decide,whole --out runs/examples
+      --planners decide,uniform --out runs/examples
 
 {", ".join(STATIC_SUITES)} (the worlds shipped with
 agents.decide) compare planners, each with the same search for the depth; under the name with
 "{BEST_SCHEDULE}" behind it a planner's plan may have halved backward passes. On real sites planners
-are left out above the number of domains that they are made for, and the output says so. whole_10x
-judges ten times the plans of whole; decide, decide_10x and decide_search (no plan
-policy) are answers of agents.decide among --families; under a trainer they are its one answer,
-and what others plan is completed to what the trainer runs. The other suites compare rules of re-
+are left out above the number of domains that they are made for, and the output says so. decide is
+the answer of agents.decide among --families; under a trainer what others plan is completed to
+what the trainer runs. The other suites compare rules of re-
 planning, which choose among the same plans of each draw at the same costs. A rule knows a plan
 from the epoch whose network yields it; under the name with "{FORESEEN}" behind it, all plans of
 the draw from the first epoch on, which no scheduler could. Schedulers, measured where they are
@@ -153,7 +152,7 @@ class Config(LayerFlags, JsonFlag):
             raise UsageError(f"{PROG}: families must be one of {kinds}; got {self.families!r}")
         known: tuple[str, ...] = ()
         if self.planners:
-            known = (*static_part.compared_names(), *rule_names(), *SCHEDULER_NAMES, *MOVING_NAMES)
+            known = (*static_part.static_planners(), *rule_names(), *SCHEDULER_NAMES, *MOVING_NAMES)
             known = (*known, SEARCH_BOUND)
         for field, allowed in (("suite", _SUITES), ("planners", known)):
             for name in getattr(self, field):
@@ -223,7 +222,7 @@ def _cases(config: Config) -> list[ComparedDraw]:
     if not TRAINERS[config.trainer].is_ideal:
         planners, rules = (*planners, "decide"), (*rules, SEARCH_BOUND)
     if config.planners:
-        planners = tuple(name for name in static_part.compared_names() if name in config.planners)
+        planners = tuple(name for name in static_part.static_planners() if name in config.planners)
         rules = tuple(name for name in (*rules, *dynamic_part.DECIDERS) if name in config.planners)
     suites, num_worlds, given = config.suite, config.num_worlds, None
     if config.network is not None:

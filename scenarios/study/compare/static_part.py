@@ -23,14 +23,11 @@ from agents.trainers.table import trainer_named
 from des import EVERY_STEP, Plan, Workload
 from des.compiled.simulate import simulate_compiled
 from scenarios.study.compare.cases import BEST_SCHEDULE, ComparedDraw
-from scenarios.study.compare.whole_rows import (
-    ANSWERS,
-    TENFOLD,
-    answer_of_families,
-    bound_of,
-    tenfold,
-)
+from scenarios.study.compare.whole_rows import bound_of
 from scenarios.study.trained_plans import searched_plans, trained_world
+
+_DECIDE = "decide"
+"""The answer of ``python -m agents.decide``: one search over all sizes of microbatches."""
 
 
 def static_planners() -> Mapping[str, PlannerRow]:
@@ -45,11 +42,6 @@ def static_planners() -> Mapping[str, PlannerRow]:
         for name, row in PLANNERS.items()
     }
     return {**PLANNERS, **scheduled}
-
-
-def compared_names() -> tuple[str, ...]:
-    """Names of all that may be compared: planners and searches over families."""
-    return (*static_planners(), TENFOLD, *ANSWERS)
 
 
 def rivals() -> tuple[str, ...]:
@@ -151,10 +143,11 @@ def _completed(
 ) -> tuple[Plan, Workload]:
     """Plan of a method as the trainer runs it, and its microbatches."""
     trainer = trainer_named(case.trainer)
-    if not trainer.is_ideal and name in ANSWERS:
-        bound = searched_plans(problem.topology, problem.workload, trainer).best.bound
-        return bound.plan, bound.workload
-    plan, workload = _planned(case, name, problem, rng)
+    if name == _DECIDE:
+        families = case.families if trainer.is_ideal else None
+        found = searched_plans(problem.topology, problem.workload, trainer, families)
+        return found.best.bound.plan, found.best.bound.workload
+    plan, workload = _planned(name, problem, rng)
     if trainer.is_ideal:
         return plan, workload
     workload = trained_workload(workload, trainer)
@@ -162,18 +155,13 @@ def _completed(
 
 
 def _planned(
-    case: ComparedDraw, name: str, problem: PlanningProblem, rng: np.random.Generator
+    name: str, problem: PlanningProblem, rng: np.random.Generator
 ) -> tuple[Plan, Workload]:
     """Plan of a method, and the job in microbatches of the size that the method has for it."""
-    if name in ANSWERS:
-        judged = answer_of_families(name, problem, case.families)
-    elif name == TENFOLD:
-        judged = tenfold(problem, rng)
-    else:
-        row = static_planners()[name]
-        if not row.groups_microbatches:
-            return row.over_depths(problem, rng), problem.workload
-        judged = best_grouping(row.over_depths, problem, rng)
+    row = static_planners()[name]
+    if not row.groups_microbatches:
+        return row.over_depths(problem, rng), problem.workload
+    judged = best_grouping(row.over_depths, problem, rng)
     return judged.plan, judged.workload
 
 

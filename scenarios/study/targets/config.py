@@ -22,7 +22,7 @@ _CONTROLS = ("auto", "all", "none")
 OF_NETWORK = ("microbatches", *(one.name for one in fields(LayerFlags)))
 """Flags of the job in ``network``."""
 
-SITE_METHODS = ("whole",)
+SITE_METHODS = ("decide",)
 """Measured on real sites where no method is given."""
 
 

@@ -34,7 +34,6 @@ The first argument may be a task, each with flags of its own ({PROG} TASK --help
 
 examples:
   {PROG}
-  {PROG} plans --seed 0 --out runs/plans-0
   {PROG} --network my_world.yaml --model llama2_13b --from scratch
   {PROG} --resume
 

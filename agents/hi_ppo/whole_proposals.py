@@ -1,4 +1,4 @@
-"""Plans of all families proposed for a situation: a search on a budget, and near changes."""
+"""Plans of all families proposed for a situation: those of a search, and near changes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -10,16 +10,14 @@ from agents.decision.occupied import occupied
 from agents.decision.plan_space import PlanSpace
 from agents.decision.problem import MOST_PLANNED_DOMAINS
 from agents.decision.situation import Situation
-from agents.decision.whole_plan import ProposeGroups
 from agents.judge.look_ahead import LookAhead, PlanJudge
-from agents.judge.paced_judge import FEW_SCHEDULES
 from agents.replanning.plan_times import PlanTimes
-from agents.replanning.whole_pool import whole_plans
+from agents.search.ideal_plans import ideal_plans
 from des import Corrections, Placement, Plan, Topology, Workload
 from des.schedules import DEFAULT_SCHEDULE
 
-WHOLE_QUICK = LookAhead(budget=1000)
-"""Budget of a decision among all families, in plans; see `WholeProposer`."""
+_FEW_SCHEDULES = "1f1b", "1f1b_4x", "zb_h1_32x", "zb_h1_4x"
+"""Schedules that the last plan is judged under."""
 
 _MOST_NEAR = 64
 """Changes of the last plan that are judged, at most."""
@@ -35,25 +33,13 @@ class WholeProposals:
 class WholeProposer:
     """Proposes plans of some families, in microbatches of the size that the job has.
 
-    Of a look-ahead the budget alone counts: the plans that
-    `agents.planners.whole.search_whole.search_whole` judges of pipelines, and of groups of domains.
-
-    Parameters
-    ----------
-    propose
-        Groups of domains that the search begins from too; None: none.
+    They are those of `agents.search.ideal_plans.ideal_plans`; look-aheads play no part.
     """
 
     most_domains = MOST_PLANNED_DOMAINS
+    look_ahead = LookAhead()
 
-    def __init__(
-        self,
-        propose: ProposeGroups | None = None,
-        *,
-        families: Sequence[Family] = SYNCHRONOUS,
-        look_ahead: LookAhead = WHOLE_QUICK,
-    ) -> None:
-        self.look_ahead, self._propose = look_ahead, propose
+    def __init__(self, *, families: Sequence[Family] = SYNCHRONOUS) -> None:
         self._space = PlanSpace(families=tuple(families))
         self._judges: dict[tuple[Workload, int, Corrections], PlanJudge] = {}
 
@@ -81,23 +67,16 @@ class WholeProposer:
     ) -> WholeProposals:
         """Propose the best plans of the search, and the best near changes of the last plan.
 
-        As many of either as given. ``seed`` plays no part: nothing is drawn.
+        As many of either as given. ``look_ahead`` and ``seed`` play no part: nothing is drawn.
 
         Raises
         ------
         InfeasiblePlacementError
             If no plan fits.
         """
-        how = look_ahead or self.look_ahead
         topology, workload = occupied(situation), situation.workload
-        searched = whole_plans(
-            topology,
-            workload,
-            self._space,
-            situation.corrections,
-            max_judged=how.budget,
-            propose=self._propose,
-        )
+        found = ideal_plans(topology, workload, self._space, situation.corrections)
+        searched = [one.plan for one in found]
         near = self._best_near(situation, topology)[:num_plans]
         return WholeProposals(plans=tuple(dict.fromkeys((*searched[:num_plans], *near))))
 
@@ -121,7 +100,7 @@ def near_changes(plan: Plan) -> list[Plan]:
     >>> [str(near.placement) for near in near_changes(plan) if near.schedule == plan.schedule]
     ['0*1,1*2']
     """
-    found = [replace(plan, schedule=name) for name in sorted(FEW_SCHEDULES)]
+    found = [replace(plan, schedule=name) for name in _FEW_SCHEDULES]
     placements = plan.placements
     for copy, placement in enumerate(placements):
         for near in _resplit(placement):

@@ -1,1 +1,0 @@
-"""Proposals of whole plans: groups of domains in order, under schedules."""

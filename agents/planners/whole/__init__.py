@@ -1,1 +1,0 @@
-"""The search for a plan over all families: groups of domains, a pipeline in each."""
