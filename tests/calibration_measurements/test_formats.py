@@ -99,6 +99,12 @@ def mbit(rate):
             ],
         ),
         ("megatron.log", [("step", 8.4019, 6, ("", ""))]),
+        ("nemo.log", [("step", 6.08, 3, ("", ""))]),
+        ("deepspeed.log", [("step", 4.5, 2, ("", ""))]),
+        (
+            "rccl.json",
+            [("bus_bandwidth", 3.13175e11, 1, ("", "")), ("collective", 2.8e-5, 1, ("", ""))],
+        ),
         ("torchtitan.log", [("step", 1.1579, 4, ("", ""))]),
         ("topo", [("server", 8.0, 1, ("", ""))]),
         (
@@ -180,6 +186,18 @@ RATE = ("end", "sum_received", "bits_per_second")
             r"x: data.result\[2\].metric.__name__ must be one of node_network",
         ),
         ("PING a (10.2.0.1) 56(84) bytes of data.\n", "x: packets transmitted must be given"),
+        (
+            (SAMPLES / "rccl.json").read_text(encoding="utf-8").replace('"0"', '"7"', 1),
+            r"x: records\[0\].wrong must be 0, got '7'",
+        ),
+        (
+            (SAMPLES / "deepspeed.log").read_text(encoding="utf-8").replace("train_b", "b"),
+            "x: train_batch_size must be printed",
+        ),
+        (
+            (SAMPLES / "deepspeed.log").read_text(encoding="utf-8").replace("=25.6", "=-25.6"),
+            "x: line 3: rate must be positive, got -25.6",
+        ),
         ("hello", "x: must be of a known format: iperf3 .*Prometheus.*got 'hello'"),
     ],
 )
