@@ -39,8 +39,9 @@ def read(file: SourceText) -> Iterator[Reading]:
     steps = []
     for number, line in enumerate(file.lines, start=1):
         if (found := _STEP.search(line)) is not None:
-            if not float(found[2]) > 0:
+            rate = file.number(f"line {number}: rate", found[2])
+            if not rate > 0:
                 raise file.wrong(f"line {number}: rate must be positive, got {found[2]}")
-            seconds = int(batch[1]) / float(found[2])
+            seconds = int(batch[1]) / rate
             steps.append(Step(number=int(found[1]), line=number, seconds=seconds))
     yield step_reading(file, NAME, steps, [("global_batch_size", batch[1])])

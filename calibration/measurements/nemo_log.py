@@ -26,6 +26,9 @@ def holds(file: SourceText) -> bool:
 def read(file: SourceText) -> Iterator[Reading]:
     """Read the median step."""
     lines = [(at, one) for at, line in enumerate(file.lines, 1) if (one := _STEP.search(line))]
-    steps = [Step(number=int(one[1]) + 1, line=at, seconds=float(one[3])) for at, one in lines]
+    steps = [
+        Step(number=int(one[1]) + 1, line=at, seconds=file.number(f"line {at}: time", one[3]))
+        for at, one in lines
+    ]
     facts = [("global_batch_size", one[2]) for _, one in lines[-1:] if one[2]]
     yield step_reading(file, NAME, steps, facts)

@@ -26,7 +26,7 @@ def read(file: SourceText) -> Iterator[Reading]:
     records = JsonField(file=str(file.path), name="records", value=listed)
     rows, first = [], None
     for one in records.items():
-        if float(one.at("wrong").text().replace("N/A", "0")) >= 1:
+        if one.at("wrong").value not in ("0", "N/A", 0):
             raise one.at("wrong").wrong("0")
         first = first or one
         if one.at("inPlace").number() == 0:

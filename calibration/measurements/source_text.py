@@ -49,6 +49,13 @@ class SourceText:
         value = self.json.value
         return isinstance(value, dict) and all(name in value for name in names)
 
+    def number(self, field: str, text: str) -> float:
+        """Number in the text of a field, which errors name."""
+        try:
+            return float(text.replace(",", ""))
+        except ValueError as error:
+            raise self.wrong(f"{field} must be a number, got {text:.40}") from error
+
     def wrong(self, message: str) -> ValueError:
         """Error that names the file."""
         return ValueError(f"{self.path}: {message}")

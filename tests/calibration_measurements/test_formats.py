@@ -268,3 +268,17 @@ def test_a_host_of_two_sites_is_refused():
     sites = Sites(patterns={"a": ("10.0.0.0/8",), "b": ("10.1.0.0/16",)})
     with pytest.raises(ValueError, match="must be of one site, got a and b"):
         sites.of("10.1.0.1")
+
+
+TEXTS = tuple(path.read_text(encoding="utf-8") for path in (*SAMPLES.glob("*.*"), TOPO))
+
+
+@given(text=st.sampled_from(TEXTS), at=st.floats(0, 1), what=st.sampled_from(["", "-1", "{", "x"]))
+def test_a_file_cut_off_or_damaged_is_read_or_named(text, at, what):
+    """No file ends a command with anything but its readings or one line."""
+    place = int(at * len(text))
+    for damaged in (text[:place], text[:place] + what + text[place + 3 :]):
+        try:
+            assert read_file(SourceText(path=Path("x"), text=damaged))
+        except ValueError as error:
+            assert "x" in str(error).split(":")[0]  # noqa: PT017 either is right
