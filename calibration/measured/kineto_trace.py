@@ -7,7 +7,6 @@ modules with ``with_stack=True, with_modules=True``.
 """
 
 import gzip
-import json
 import re
 import zlib
 from bisect import bisect_right
@@ -21,12 +20,14 @@ from typing import Any
 
 from calibration.measurements.source_text import spread_of
 from des.base.bounded_files import read_at_most
+from des.base.strict_json import parse_json
 
 LAYER_NAME = r"(?i)(?:\blayers?|blocks?|\bh|TransformerLayer|DecoderLayer)[._](\d+)$"
 """Pattern of the names of layers' spans; the group is the index."""
 
 _BACKWARD = "autograd::engine::evaluate_function"
 _MOST_BYTES = 2**30
+_TIMES_LARGER = 64
 _Event = Mapping[str, Any]
 
 
@@ -128,8 +129,8 @@ def _content(path: Path) -> dict[str, Any]:
     try:
         if raw[:2] == b"\x1f\x8b":
             raw = gzip.GzipFile(fileobj=BytesIO(raw)).read(_MOST_BYTES)
-        content = json.loads(raw)
-    except (OSError, EOFError, zlib.error, ValueError, RecursionError) as error:
+        content = parse_json(raw.decode(), may_repeat=True, times_larger=_TIMES_LARGER)
+    except (OSError, EOFError, zlib.error, ValueError) as error:
         raise ValueError(f"{path}: not readable as JSON, is it cut off? {error}") from error
     if not isinstance(content, dict) or not isinstance(content.get("traceEvents"), list):
         raise ValueError(f"{path}: traceEvents must be a list, got none")

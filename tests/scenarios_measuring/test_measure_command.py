@@ -84,6 +84,23 @@ def test_a_world_brought_up_to_date_keeps_what_was_not_measured(folder, capsys):
     assert document["changes"][0]["before"] == document["changes"][0]["after"]
 
 
+def test_a_world_keeps_the_profiles_beside_it(folder):
+    columns = "gpu,layer,hidden_size,tensor,microbatch_size,sequence,"
+    times = "forward_s,input_gradient_s,weight_gradient_s\nh100,dense,64,1,1,64,1,1,1\n"
+    (folder / "layers.csv").write_text(columns + times, encoding="utf-8")
+    made(folder, *GPUS)
+    path = folder / "now.yaml"
+    shaped = "layer_times: shapes"
+    text = path.read_text(encoding="utf-8")
+    path.write_text(
+        text.replace(shaped, "layer_times: profile\n    profile: layers.csv", 1), "utf-8"
+    )
+    before = read_topology(path)
+
+    assert before.domains[0].profile is not None
+    assert made(folder, "--network", str(path), out="then.yaml") == before
+
+
 def test_series_are_replayed(folder):
     shutil.copy(SAMPLES / "prometheus.json", folder / "measured")
     law = made(folder, *GPUS, "--law", "replay").dynamics
