@@ -11,10 +11,10 @@ from agents.decision.bound_plan import BoundPlan
 from agents.decision.plan_document import read_document, write_document
 from agents.judge.placed_plans import placed_on
 from agents.replanning.move_cost import NO_MOVE, MoveCost, reachable_move
-from agents.replanning.observed_world import Observation, ObservedWorld, Taken
+from agents.replanning.observed_world import ObservedWorld, Taken, WorldObservation
 from agents.replanning.other_plans import OtherPlan, OtherPlans
 from agents.replanning.search_triggers import LastSearch, SearchTriggers
-from agents.replanning.stay_or_move import MoveRule, Stakes, short_time, weigh_move
+from agents.replanning.stay_or_move import PayoffRule, Stakes, short_time, weigh_move
 from agents.trainers.plan_checks import domains_in_use
 from des import Topology
 from des.plan.replacement import Replacement
@@ -74,7 +74,7 @@ class Watch:
 
     world: ObservedWorld
     others: OtherPlans
-    rule: MoveRule = field(default_factory=MoveRule)
+    rule: PayoffRule = field(default_factory=PayoffRule)
     triggers: SearchTriggers = field(default_factory=SearchTriggers)
     replacement: Replacement | None = None
     in_force: BoundPlan | None = None
@@ -86,7 +86,7 @@ class Watch:
         default_factory=list, repr=False, compare=False
     )
 
-    def take(self, seen: Observation) -> Taken:
+    def take(self, seen: WorldObservation) -> Taken:
         """Take an observation without a verdict.
 
         Raises

@@ -3,13 +3,15 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from agents.replanning.observed_world import Figure, Observation
+from agents.replanning.observed_world import Figure, WorldObservation
 from calibration.measurements.formats import read_measurements
 from calibration.measurements.reading import Reading
 from calibration.measurements.sites import Sites
 
 
-def observations_of_file(path: Path, sites: Sites, modified_s: float) -> tuple[Observation, ...]:
+def observations_of_file(
+    path: Path, sites: Sites, modified_s: float
+) -> tuple[WorldObservation, ...]:
     """Read a file of measurements; what says nothing of links or loads of sites is left out.
 
     Parameters
@@ -33,14 +35,14 @@ def observations_of_file(path: Path, sites: Sites, modified_s: float) -> tuple[O
     return found
 
 
-def _observations(reading: Reading, modified_s: float) -> Iterator[Observation]:
+def _observations(reading: Reading, modified_s: float) -> Iterator[WorldObservation]:
     """One observation; of series, such as those of Prometheus, one a point."""
     start_s = modified_s if reading.time_s is None else reading.time_s
     points = reading.series if reading.format.startswith("Prometheus") else ((0.0, reading.value),)
     for about, figure, factor in _abouts(reading):
         for after_s, value in points:
             if value > 0.0 or figure == "utilisation":
-                yield Observation(
+                yield WorldObservation(
                     time_s=start_s + after_s, about=about, figure=figure, value=factor * value
                 )
 
