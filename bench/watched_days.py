@@ -21,9 +21,9 @@ from agents.decision.bound_plan import BoundPlan
 from agents.decision.training_job import TrainingJob
 from agents.judge.placed_plans import placed_on
 from agents.replanning.move_cost import reachable_move
-from agents.replanning.observed_world import Observation, ObservedWorld
+from agents.replanning.observed_world import ObservedWorld, WorldObservation
 from agents.replanning.other_plans import OtherPlans, is_same_plan
-from agents.replanning.stay_or_move import MoveRule
+from agents.replanning.stay_or_move import PayoffRule
 from agents.replanning.watch import Verdict, Watch
 from agents.search.search import PlanRequest
 from agents.trainers.table import trainer_named
@@ -66,18 +66,18 @@ class DrawnDay:
         """The true world at a time of the day."""
         return self.worlds[int(time_s / GRID_S)]
 
-    def seen(self, time_s: float, rng: np.random.Generator) -> Iterator[Observation]:
+    def seen(self, time_s: float, rng: np.random.Generator) -> Iterator[WorldObservation]:
         """All that is measured in a minute."""
         world = self.at(time_s)
         before = self.at(max(0.0, time_s - MINUTE_S))
         is_there = float(self.lost_site in world.index_of)
         if is_there != float(self.lost_site in before.index_of):
-            yield Observation(
+            yield WorldObservation(
                 time_s=time_s, about=self.lost_site, figure="is_there", value=is_there
             )
         for link in world.links:
             rate = link.bandwidth_bytes_per_s * math.exp(NOISE * rng.standard_normal())
-            yield Observation(
+            yield WorldObservation(
                 time_s=time_s,
                 about=f"{link.source}->{link.target}",
                 figure="bandwidth_bytes_per_s",
@@ -213,7 +213,7 @@ def _day_text(given: argparse.Namespace, seed: int) -> str:
     watch = Watch(
         world=ObservedWorld(base=day.base, time_constant_s=given.smoothing),
         others=OtherPlans(request=request),
-        rule=MoveRule(patience=given.patience, horizon_s=given.horizon),
+        rule=PayoffRule(patience=given.patience, horizon_s=given.horizon),
     )
     found = watched(day, watch, seed)
     rates, moves_s = step_rates(day, found.plans), move_times(day, found.plans)

@@ -3,9 +3,9 @@
 from bound_cases import site, sites
 
 from agents.decision.training_job import TrainingJob
-from agents.replanning.observed_world import Observation, ObservedWorld
+from agents.replanning.observed_world import ObservedWorld, WorldObservation
 from agents.replanning.other_plans import OtherPlans
-from agents.replanning.stay_or_move import MoveRule
+from agents.replanning.stay_or_move import PayoffRule
 from agents.replanning.watch import Watch
 from agents.search.search import PlanRequest
 from agents.trainers.table import trainer_named
@@ -22,14 +22,14 @@ def watch(*, restart_s=60.0, patience=0.0, horizon_s=86_400.0):
     return Watch(
         world=ObservedWorld(base=WORLD, time_constant_s=300.0),
         others=OtherPlans(request=REQUEST),
-        rule=MoveRule(patience=patience, horizon_s=horizon_s),
+        rule=PayoffRule(patience=patience, horizon_s=horizon_s),
         replacement=Replacement(restart_s=restart_s),
     )
 
 
 def seen(minute, about, figure, value):
     """One observation."""
-    return Observation(
+    return WorldObservation(
         time_s=START_S + 60.0 * minute, about=about, figure=figure, value=float(value)
     )
 

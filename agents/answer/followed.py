@@ -4,10 +4,10 @@ from agents.answer.bound_answer import BoundAnswer
 from agents.decision.bound_plan import BoundPlan
 from agents.decision.plan_document import write_document
 from agents.decision.token_prices import price_of
-from agents.replanning.stay_or_move import MoveRule, Stakes, weigh_move
+from agents.replanning.stay_or_move import PayoffRule, Stakes, weigh_move
 
 
-def followed(answer: BoundAnswer, rule: MoveRule) -> tuple[dict[str, object], BoundPlan]:
+def followed(answer: BoundAnswer, rule: PayoffRule) -> tuple[dict[str, object], BoundPlan]:
     """Return the document of the plan in force after an answer, and the plan.
 
     It is that of `BoundAnswer.as_dict` with a ``verdict``; where the plan in force stays, the

@@ -9,7 +9,7 @@ from agents.decision.job_files import read_job
 from agents.decision.plan_space import SPACE_MICROBATCH_SIZES
 from agents.decision.situation import Preference, Situation
 from agents.decision.training_job import TrainingJob
-from agents.replanning.stay_or_move import MoveRule
+from agents.replanning.stay_or_move import PayoffRule
 from agents.search.objective import PlanObjective
 from des import Plan, Topology
 from des.base.checks import MOST_ITEMS, require_count, require_positive
@@ -55,11 +55,11 @@ def objective_of(config: Config) -> PlanObjective:
         raise UsageError(f"{PROG}: {error}") from error
 
 
-def rule_of(config: Config) -> MoveRule:
+def rule_of(config: Config) -> PayoffRule:
     """Rule by which a plan in force is left: as soon as the horizon pays for it."""
     try:
         horizon_s = parse_quantity(config.horizon, DURATION_S)
-        return MoveRule(horizon_s=horizon_s, patience=0.0)
+        return PayoffRule(horizon_s=horizon_s, patience=0.0)
     except ValueError as error:
         raise UsageError(f"{PROG}: --horizon {error}") from error
 

@@ -39,7 +39,7 @@ Taken = Literal["taken", "known", "late"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Observation:
+class WorldObservation:
     """One figure as it was seen at a time.
 
     Attributes
@@ -97,7 +97,7 @@ class ObservedWorld:
         require_positive("observed world", "time_constant_s", self.time_constant_s)
         self._links = {f"{link.source}->{link.target}": link for link in self.base.links}
 
-    def take(self, seen: Observation) -> Taken:
+    def take(self, seen: WorldObservation) -> Taken:
         """Take an observation, unless one of its time or a later one is known.
 
         Raises
@@ -195,7 +195,7 @@ class ObservedWorld:
             _restarts=[(time_s, value) for time_s, value in content["restarts"]],
         )
 
-    def _require_known(self, seen: Observation) -> None:
+    def _require_known(self, seen: WorldObservation) -> None:
         if seen.figure == "restart_s":
             return
         known, figures = (

@@ -1,5 +1,6 @@
 """Plans that a watch could move to: those it knows, those a search finds, the same one re-bound."""
 
+import math
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
@@ -11,6 +12,9 @@ from agents.search.bound_search import search_bound
 from agents.search.search import PlanRequest
 from agents.search.sketches import sketch_of
 from des import Topology
+
+_PRIOR_S = 600.0
+"""Time lost to plans that were better, from which on it tells how long they stay so. [s]"""
 
 _MOST_PLANS = 5
 """Plans that are remembered, and judged time and again."""
@@ -44,10 +48,15 @@ class OtherPlans:
     plans
         Those remembered; in place of a new one too many, that against which staying loses least is
         forgotten, the oldest of equals.
+    ahead_s, faded
+        Shares that better plans would have saved, times their time, and by how much those shares
+        have become smaller in it. [s, 1]
     """
 
     request: PlanRequest
     plans: list[OtherPlan] = field(default_factory=list)
+    ahead_s: float = 0.0
+    faded: float = 0.0
 
     def remember(self, bound: BoundPlan) -> None:
         """Keep a plan, unless it is kept."""
@@ -80,10 +89,28 @@ class OtherPlans:
                 placed = placed_on(one.bound, present.topology)
                 lost_s = max(0.0, one.lost_s + passed_s * one.saved_share)
                 share = 1.0 - placed.step_s / present.step_s
+                if one.saved_share > 0.0 and passed_s > 0.0:
+                    self.ahead_s += passed_s * one.saved_share
+                    self.faded += one.saved_share - share
                 now = OtherPlan(bound=placed, lost_s=lost_s, saved_share=share)
                 self.plans[place] = replace(now, bound=one.bound)
                 found.append(now)
         return found
+
+    def lasting_s(self, horizon_s: float) -> float:
+        """Time for which a plan that is better now may be counted on to stay so. [s]
+
+        The mean of an advantage that fades at the rate ``faded / ahead_s`` of those there have
+        been, over the horizon, in terms of the one now; before there were any, the horizon.
+
+        Notes
+        -----
+        ``(1 - exp(-h q)) / q`` with the rate ``q = max(faded, 0) / (ahead_s + 600 s)``.
+        """
+        rate = max(self.faded, 0.0) / (self.ahead_s + _PRIOR_S)
+        if rate * horizon_s < 1e-9:
+            return horizon_s
+        return -math.expm1(-horizon_s * rate) / rate
 
     def search(
         self, topology: Topology, present: BoundPlan | None, like: BoundPlan | None

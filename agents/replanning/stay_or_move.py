@@ -11,7 +11,7 @@ from des.base.checks import require_non_negative, require_positive
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MoveRule:
+class PayoffRule:
     """Rule by which a move is taken.
 
     Attributes
@@ -74,7 +74,7 @@ class Weighed:
     why: str
 
 
-def weigh_move(rule: MoveRule, stakes: Stakes) -> Weighed:
+def weigh_move(rule: PayoffRule, stakes: Stakes) -> Weighed:
     """Weigh a move: over the horizon it must save more than it costs, surely enough.
 
     A step that takes ``r`` times as long does the work of the horizon ``h`` in ``r h``, so that a
@@ -86,10 +86,10 @@ def weigh_move(rule: MoveRule, stakes: Stakes) -> Weighed:
     A tenth of a day is 8,640 s: more than a move of 8,000 s, less than one of 9,000 s.
 
     >>> cost = MoveCost(num_bytes=0.0, links_s=0.0, restart_s=8000.0)
-    >>> weigh_move(MoveRule(), Stakes(present_s=10.0, step_s=9.0, cost=cost)).moves
+    >>> weigh_move(PayoffRule(), Stakes(present_s=10.0, step_s=9.0, cost=cost)).moves
     True
     >>> dear = MoveCost(num_bytes=0.0, links_s=0.0, restart_s=9000.0)
-    >>> weigh_move(MoveRule(), Stakes(present_s=10.0, step_s=9.0, cost=dear)).why
+    >>> weigh_move(PayoffRule(), Stakes(present_s=10.0, step_s=9.0, cost=dear)).why
     'saves 10.0 %, 2.40 h in 24.0 h, which is less than the 2.50 h of the move'
     """
     if stakes.step_s >= stakes.present_s:

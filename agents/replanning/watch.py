@@ -11,10 +11,10 @@ from agents.decision.bound_plan import BoundPlan
 from agents.decision.plan_document import read_document, write_document
 from agents.judge.placed_plans import placed_on
 from agents.replanning.move_cost import NO_MOVE, MoveCost, reachable_move
-from agents.replanning.observed_world import Observation, ObservedWorld, Taken
+from agents.replanning.observed_world import ObservedWorld, Taken, WorldObservation
 from agents.replanning.other_plans import OtherPlan, OtherPlans
 from agents.replanning.search_triggers import LastSearch, SearchTriggers
-from agents.replanning.stay_or_move import MoveRule, Stakes, short_time, weigh_move
+from agents.replanning.stay_or_move import PayoffRule, Stakes, short_time, weigh_move
 from agents.trainers.plan_checks import domains_in_use
 from des import Topology
 from des.plan.replacement import Replacement
@@ -74,7 +74,7 @@ class Watch:
 
     world: ObservedWorld
     others: OtherPlans
-    rule: MoveRule = field(default_factory=MoveRule)
+    rule: PayoffRule = field(default_factory=PayoffRule)
     triggers: SearchTriggers = field(default_factory=SearchTriggers)
     replacement: Replacement | None = None
     in_force: BoundPlan | None = None
@@ -86,7 +86,7 @@ class Watch:
         default_factory=list, repr=False, compare=False
     )
 
-    def take(self, seen: Observation) -> Taken:
+    def take(self, seen: WorldObservation) -> Taken:
         """Take an observation without a verdict.
 
         Raises
@@ -122,6 +122,8 @@ class Watch:
                 [self._document(one.bound), one.lost_s, one.saved_share]
                 for one in self.others.plans
             ],
+            "ahead_s": self.others.ahead_s,
+            "faded": self.others.faded,
             "time_s": self.time_s,
             "judged_s": self.judged_s,
             "searched": None if self.searched is None else self.searched.plain(),
@@ -148,7 +150,9 @@ class Watch:
         return replace(
             self,
             world=self.world.with_plain(content["world"]),
-            others=replace(self.others, plans=plans),
+            others=replace(
+                self.others, plans=plans, ahead_s=content["ahead_s"], faded=content["faded"]
+            ),
             in_force=None if own is None else read_document(own),
             time_s=content["time_s"],
             judged_s=content["judged_s"],
@@ -190,19 +194,21 @@ class Watch:
 
     def _weighed(self, stay: Verdict, present: BoundPlan, others: Sequence[OtherPlan]) -> Verdict:
         """Stay, or move to the plan that does the work of the horizon soonest, move included."""
+        lasting_s = self.others.lasting_s(self.rule.horizon_s)
+        rule = replace(self.rule, horizon_s=lasting_s)
         found = [self._stakes(present, one) for one in others]
         quicker = [one for one in found if one[1].saved_share > 0.0]
         if not quicker:
             return replace(stay, why="no other plan is quicker")
-        quicker.sort(key=lambda one: self._horizon_s(one[1]))
+        quicker.sort(key=lambda one: _horizon_s(lasting_s, one[1]))
         for best, stakes in quicker:
-            weighed = weigh_move(self.rule, stakes)
+            weighed = weigh_move(rule, stakes)
             if weighed.moves:
                 ratios = tuple(self._drawn_ratios(present, best))
-                weighed = weigh_move(self.rule, replace(stakes, ratios=ratios))
+                weighed = weigh_move(rule, replace(stakes, ratios=ratios))
             if weighed.moves and stakes.cost is not None:
                 return replace(stay, action="move", plan=best, why=weighed.why, cost=stakes.cost)
-        return replace(stay, why=weigh_move(self.rule, quicker[0][1]).why)
+        return replace(stay, why=weigh_move(rule, quicker[0][1]).why)
 
     def _stakes(self, present: BoundPlan, other: OtherPlan) -> tuple[BoundPlan, Stakes]:
         best, cost = other.bound, None
@@ -211,11 +217,6 @@ class Watch:
         return best, Stakes(
             present_s=present.step_s, step_s=best.step_s, cost=cost, lost_s=other.lost_s
         )
-
-    def _horizon_s(self, stakes: Stakes) -> float:
-        """Time that the work of the horizon takes under the other plan, the move included."""
-        cost_s = math.inf if stakes.cost is None else stakes.cost.total_s
-        return cost_s - self.rule.horizon_s * stakes.saved_share
 
     def _drawn_ratios(self, present: BoundPlan, best: BoundPlan) -> Iterator[float]:
         """Steps of the best over those of the present plan, on worlds drawn by the spread."""
@@ -286,3 +287,9 @@ class Watch:
         if measured_s is None:
             return given
         return Replacement(restart_s=measured_s, pays_bytes=given is None or given.pays_bytes)
+
+
+def _horizon_s(horizon_s: float, stakes: Stakes) -> float:
+    """Time by which a move changes that of the work of the horizon. [s]"""
+    cost_s = math.inf if stakes.cost is None else stakes.cost.total_s
+    return cost_s - horizon_s * stakes.saved_share

@@ -150,7 +150,7 @@ def watch_of(config: Config, given: frozenset[str]) -> watches.Watch:
             base=asked.request.topology, time_constant_s=config.seconds("smoothing")
         ),
         others=other_plans.OtherPlans(request=asked.request),
-        rule=stay_or_move.MoveRule(
+        rule=stay_or_move.PayoffRule(
             horizon_s=config.seconds("horizon"),
             confidence=config.confidence,
             patience=config.patience,
@@ -182,7 +182,7 @@ def _replay(
     arrivals = source.arrivals()
     for problem in arrivals.problems:
         _complain(problem)
-    day = replay.replayed(watch, arrivals.observations, decided=_say_change, complain=_complain)
+    day = replay.replay_day(watch, arrivals.observations, decided=_say_change, complain=_complain)
     _say(day.summary)
     if config.picture is not None:
         kind = config.picture.suffix.removeprefix(".")

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from agents.replanning.observed_world import Observation
+from agents.replanning.observed_world import WorldObservation
 from calibration.measurements.sites import Sites
 from des.base.bounded_files import read_at_most
 from scenarios.watch.measured_files import observations_of_file
@@ -21,7 +21,7 @@ LINES = ".jsonl"
 class Arrivals:
     """Observations that have come, by time, and a line for each thing that is wrong."""
 
-    observations: tuple[Observation, ...]
+    observations: tuple[WorldObservation, ...]
     problems: tuple[str, ...]
 
 
@@ -44,7 +44,7 @@ class FolderSource:
         """Return what is new since the last call."""
         files = self._files()
         self.known = {name: one for name, one in self.known.items() if name in files}
-        seen: list[Observation] = []
+        seen: list[WorldObservation] = []
         problems: list[str] = []
         for name, path in files.items():
             try:
@@ -71,7 +71,7 @@ class FolderSource:
             if not any(part.startswith(".") for part in name.parts)
         }
 
-    def _of_file(self, name: str, path: Path, problems: list[str]) -> tuple[Observation, ...]:
+    def _of_file(self, name: str, path: Path, problems: list[str]) -> tuple[WorldObservation, ...]:
         """Read a file whose content is not known, whatever its name."""
         content = read_at_most(path, MOST_FILE_BYTES)
         digest = hashlib.sha256(content).hexdigest()[:16]
@@ -84,7 +84,7 @@ class FolderSource:
             return ()
         return observations_of_file(path, self.sites, path.stat().st_mtime)
 
-    def _of_lines(self, name: str, path: Path, problems: list[str]) -> Iterator[Observation]:
+    def _of_lines(self, name: str, path: Path, problems: list[str]) -> Iterator[WorldObservation]:
         """Read the whole lines that have been added; a shorter file is a new one."""
         begin = self.known.get(name, 0)
         if not isinstance(begin, int) or path.stat().st_size < begin:

@@ -12,7 +12,7 @@ from typing import Literal
 
 from pydantic import ValidationError
 
-from agents.replanning.observed_world import Figure, Observation
+from agents.replanning.observed_world import Figure, WorldObservation
 from des.base.quantities import (
     BANDWIDTH_BYTES_PER_S,
     DURATION_S,
@@ -44,7 +44,7 @@ class _LineForm(StrictForm):
     restart: str | None = None
 
 
-def observations_of_line(line: str) -> tuple[Observation, ...]:
+def observations_of_line(line: str) -> tuple[WorldObservation, ...]:
     """Read a line.
 
     Examples
@@ -64,7 +64,7 @@ def observations_of_line(line: str) -> tuple[Observation, ...]:
         raise ValueError(first_error(error)) from error
     about = _about(form)
     found = tuple(
-        Observation(time_s=time_of(form.time), about=about, figure=figure, value=value)
+        WorldObservation(time_s=time_of(form.time), about=about, figure=figure, value=value)
         for figure, value in _figures(form)
     )
     if not found:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from agents.replanning.observed_world import Observation
+from agents.replanning.observed_world import WorldObservation
 from agents.replanning.stay_or_move import short_time
 from agents.replanning.watch import Action, Verdict, Watch
 from des.figures.figure import Figure
@@ -62,9 +62,9 @@ class WatchedDay:
         )
 
 
-def replayed(
+def replay_day(
     watch: Watch,
-    observations: Sequence[Observation],
+    observations: Sequence[WorldObservation],
     *,
     decided: Callable[[Verdict], None],
     complain: Callable[[str], None],

@@ -9,7 +9,7 @@ from urllib.error import URLError
 from urllib.parse import parse_qs, urlsplit
 from urllib.request import urlopen
 
-from agents.replanning.observed_world import Observation
+from agents.replanning.observed_world import WorldObservation
 from calibration.measurements.sites import Sites
 from scenarios.watch.folder_source import MOST_FILE_BYTES, Arrivals
 from scenarios.watch.measured_files import observations_of_file
@@ -51,7 +51,7 @@ class UrlSource:
         ordered = sorted(found, key=lambda one: one.time_s)
         return Arrivals(observations=tuple(ordered), problems=())
 
-    def _read(self, content: bytes) -> tuple[Observation, ...]:
+    def _read(self, content: bytes) -> tuple[WorldObservation, ...]:
         with TemporaryDirectory(prefix="eastwest-watch-") as folder:
             path = Path(folder) / "answer.json"
             path.write_bytes(content)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from agents.replanning.figure_estimates import UNMEASURED_SPREAD, FigureEstimate
 from agents.replanning.move_cost import MoveCost
-from agents.replanning.stay_or_move import MoveRule, Stakes, weigh_move
+from agents.replanning.stay_or_move import PayoffRule, Stakes, weigh_move
 
 DAY = 86_400.0
 
@@ -21,8 +21,8 @@ def test_a_gain_of_a_hundredth_pays_in_a_day_and_not_in_an_hour():
     """1 % of 24 h is 864 s, more than the 600 s of the move; 1 % of 1 h is 36 s."""
     stakes = Stakes(present_s=100.0, step_s=99.0, cost=cost(600.0))
 
-    assert weigh_move(MoveRule(horizon_s=DAY), stakes).moves
-    found = weigh_move(MoveRule(horizon_s=3600.0), stakes)
+    assert weigh_move(PayoffRule(horizon_s=DAY), stakes).moves
+    found = weigh_move(PayoffRule(horizon_s=3600.0), stakes)
     assert (found.moves, found.why) == (
         False,
         "saves 1.0 %, 36.0 s in 60.0 min, which is less than the 10.0 min of the move",
@@ -33,14 +33,14 @@ def test_a_spread_of_the_measurements_stops_a_move_that_is_not_sure():
     """Drawn ratios 0.98 and 1.00 have mean 0.99 and deviation 0.01414: 1.0081 at 90 %."""
     stakes = Stakes(present_s=100.0, step_s=99.0, cost=cost(60.0), ratios=(0.98, 1.0))
 
-    assert not weigh_move(MoveRule(confidence=0.9), stakes).moves
-    assert weigh_move(MoveRule(confidence=0.5), stakes).moves
+    assert not weigh_move(PayoffRule(confidence=0.9), stakes).moves
+    assert weigh_move(PayoffRule(confidence=0.5), stakes).moves
 
 
 def test_a_move_waits_until_staying_has_lost_its_share_of_the_cost():
     lost = {
         lost_s: weigh_move(
-            MoveRule(patience=0.5),
+            PayoffRule(patience=0.5),
             Stakes(present_s=100.0, step_s=80.0, cost=cost(600.0), lost_s=lost_s),
         ).moves
         for lost_s in (299.0, 300.0)
@@ -50,7 +50,7 @@ def test_a_move_waits_until_staying_has_lost_its_share_of_the_cost():
 
 
 def test_a_move_over_links_that_are_not_there_is_none():
-    assert not weigh_move(MoveRule(), Stakes(present_s=2.0, step_s=1.0, cost=None)).moves
+    assert not weigh_move(PayoffRule(), Stakes(present_s=2.0, step_s=1.0, cost=None)).moves
 
 
 @given(
@@ -61,7 +61,7 @@ def test_a_move_over_links_that_are_not_there_is_none():
     patience=st.floats(0.0, 2.0),
 )
 def test_no_move_is_made_whose_gain_does_not_pay(ratio, cost_s, horizon_s, drawn, patience):
-    rule = MoveRule(horizon_s=horizon_s, patience=patience)
+    rule = PayoffRule(horizon_s=horizon_s, patience=patience)
     stakes = Stakes(
         present_s=7.0,
         step_s=ratio * 7.0,
@@ -72,7 +72,7 @@ def test_no_move_is_made_whose_gain_does_not_pay(ratio, cost_s, horizon_s, drawn
     if weigh_move(rule, stakes).moves:
         assert horizon_s * stakes.saved_share > cost_s * (1.0 - 1e-9)
         assert stakes.lost_s >= patience * cost_s
-        assert weigh_move(MoveRule(horizon_s=2.0 * horizon_s, patience=patience), stakes).moves
+        assert weigh_move(PayoffRule(horizon_s=2.0 * horizon_s, patience=patience), stakes).moves
 
 
 @given(values=st.lists(st.floats(1e3, 1e9), min_size=1, max_size=20), factor=st.floats(0.1, 10.0))

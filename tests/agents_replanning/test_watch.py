@@ -3,9 +3,10 @@
 import json
 
 import pytest
-from watched_job import WORLD, after, seen, used_sites, watch
+from watched_job import REQUEST, WORLD, after, seen, used_sites, watch
 
 from agents.judge.placed_plans import placed_on
+from agents.replanning.other_plans import OtherPlans
 
 
 @pytest.fixture(scope="module")
@@ -102,6 +103,16 @@ def test_a_move_waits_until_staying_has_lost_what_it_costs():
 
     assert verdicts[-1].cost.total_s <= lost_s <= verdicts[-1].cost.total_s + 300.0 * saved
     assert "waits until staying has lost" in verdicts[-2].why
+
+
+def test_advantages_that_have_faded_shorten_the_horizon():
+    """0.2 of 600 s fell to 0.1: a rate of 0.1 / (120 s + 600 s), one in two hours."""
+    new, faded = OtherPlans(request=REQUEST), OtherPlans(request=REQUEST, ahead_s=120.0, faded=0.1)
+
+    assert new.lasting_s(86_400.0) == 86_400.0
+    assert faded.lasting_s(1e9) == pytest.approx(7200.0)
+    assert faded.lasting_s(60.0) == pytest.approx(60.0, rel=0.01)
+    assert OtherPlans(request=REQUEST, ahead_s=120.0, faded=-0.1).lasting_s(60.0) == 60.0
 
 
 def test_known_and_late_observations_change_nothing():

@@ -9,7 +9,7 @@ from processes import python, wait_until
 from watch_folders import add_lines, begin, flags_of, state_of
 from watched_job import START_S, WORLD, watch
 
-from agents.replanning.observed_world import Observation
+from agents.replanning.observed_world import WorldObservation
 from scenarios.watch.command import main
 
 KILLS = int(os.environ.get("KILLS", "50"))
@@ -45,7 +45,7 @@ def known_without_kills():
     watching = watch()
     for minute in range(NUM_MINUTES):
         watching.take(
-            Observation(
+            WorldObservation(
                 time_s=START_S + 60.0 * minute,
                 about="A->B",
                 figure="bandwidth_bytes_per_s",
