@@ -50,10 +50,12 @@ def own_socket(path: Path | None) -> Path:
     ValueError
         If others may enter its folder, or move it or one above it.
     """
-    cache = user_cache_folder()
-    if path is None and cache is None:
-        raise ValueError("--socket: must be given where this user has no folder of caches")
-    found = (path or Path(cache or ".") / "cluster.sock").absolute()
+    if path is None:
+        cache = user_cache_folder()
+        if cache is None:
+            raise ValueError("--socket: must be given where this user has no folder of caches")
+        path = cache / "cluster.sock"
+    found = path.absolute()
     if len(os.fsencode(found)) > _MOST_SOCKET_BYTES:
         raise ValueError(f"--socket {found}: must be at most {_MOST_SOCKET_BYTES} bytes")
     folder = found.parent.resolve(strict=True)
