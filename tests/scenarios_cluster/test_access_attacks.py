@@ -18,16 +18,13 @@ from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from des.base.command import UsageError
+from des.base.command import UsageError, exit_code_of
 from des.base.names import one_line
 from des.base.private_folder import open_private
 from scenarios.cluster.access import AccessFlags, held_socket, own_socket
-from scenarios.cluster.command import main
-from scenarios.cluster.messages import (
-    Status,
-    StatusRequest,
-)
+from scenarios.cluster.messages import Status, StatusRequest
 from scenarios.cluster.rpc import REQUESTS, SERVICE, NoAnswerError, SchedulerLink
+from scenarios.cluster.scheduler_server import open_store
 from scenarios.cluster.store import SqliteStore
 
 pytestmark = pytest.mark.attack
@@ -129,7 +126,7 @@ def test_the_token_is_asked_for_before_anything_is_read(folder, given_token, met
     assert asyncio.run(play()) is grpc.StatusCode.UNAUTHENTICATED
 
 
-@settings(max_examples=examples(30))
+@settings(max_examples=examples(20))
 @given(size=st.integers(4 * 2**20 + 1, 8 * 2**20))
 def test_messages_that_are_too_long_are_refused_and_others_answered(folder, size):
     async def play() -> tuple[grpc.StatusCode, str]:
@@ -185,12 +182,15 @@ def test_logs_are_of_their_user_alone_and_no_planted_link_is_followed(folder, mo
 PASSWORDS = st.text(st.characters(exclude_categories=["Z", "C"]), min_size=9, max_size=30)
 
 
-@given(password=PASSWORDS, form=st.sampled_from(["redis://:{}@h/0#n", "rediss://h/0?password={}"]))
+@given(
+    password=PASSWORDS,
+    form=st.sampled_from(["redis://:{}@[::1]:1/0#n", "rediss://[::1]:1?password={}"]),
+)
 def test_passwords_are_in_no_error_line(password, form):
     password = password.replace("&", "-")
     url = form.format(password)
     with redirect_stderr(StringIO()) as said:
-        assert main(["scheduler", "--state", url]) == 2
+        assert exit_code_of(lambda: open_store(url)) == 2
 
     for text in (said.getvalue(), one_line(f"{url}: cannot be written: {url!r}")):
         assert password not in text
