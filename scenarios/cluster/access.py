@@ -55,10 +55,10 @@ def own_socket(path: Path | None) -> Path:
         if cache is None:
             raise ValueError("--socket: must be given where this user has no folder of caches")
         path = cache / "cluster.sock"
-    found = path.absolute()
+    folder = path.absolute().parent.resolve(strict=True)
+    found = folder / path.name
     if len(os.fsencode(found)) > _MOST_SOCKET_BYTES:
         raise ValueError(f"--socket {found}: must be at most {_MOST_SOCKET_BYTES} bytes")
-    folder = found.parent.resolve(strict=True)
     if folder.stat().st_uid != os.geteuid() or folder.stat().st_mode & 0o077:
         raise ValueError(f"--socket {found}: must be in a folder of this user, of mode 0700")
     for above in folder.parents:
