@@ -50,13 +50,15 @@ def own_socket(path: Path | None) -> Path:
     ValueError
         If others may enter its folder, or move it or one above it.
     """
-    cache = user_cache_folder()
-    if path is None and cache is None:
-        raise ValueError("--socket: must be given where this user has no folder of caches")
-    found = (path or Path(cache or ".") / "cluster.sock").absolute()
+    if path is None:
+        cache = user_cache_folder()
+        if cache is None:
+            raise ValueError("--socket: must be given where this user has no folder of caches")
+        path = cache / "cluster.sock"
+    folder = path.absolute().parent.resolve(strict=True)
+    found = folder / path.name
     if len(os.fsencode(found)) > _MOST_SOCKET_BYTES:
         raise ValueError(f"--socket {found}: must be at most {_MOST_SOCKET_BYTES} bytes")
-    folder = found.parent.resolve(strict=True)
     if folder.stat().st_uid != os.geteuid() or folder.stat().st_mode & 0o077:
         raise ValueError(f"--socket {found}: must be in a folder of this user, of mode 0700")
     for above in folder.parents:

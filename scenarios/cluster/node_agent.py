@@ -102,7 +102,7 @@ class NodeAgent:
     async def _end(self) -> None:
         self._cut_off()
         tasks = tuple(self._tasks.values())
-        await asyncio.gather(*tasks)
+        await asyncio.gather(*tasks, return_exceptions=True)  # each is told where it ends
         self._guard.close()
         await self._link.close()
 
@@ -234,6 +234,7 @@ class NodeAgent:
         if isinstance(error, GuardError) and not self._failure.done():
             self._failure.set_exception(error)
         elif error is not None:
+            LOG.error("job %d, launch %d, rank %d: has ended", *key, exc_info=error)
             self._ranks[key].cut_off()
             self._ranks[key].end(f"{type(error).__name__}: {error}")
         if key not in self._wanted:

@@ -135,9 +135,9 @@ def test_what_is_taken_at_the_largest_size_can_be_read_again(over, num_words):
 @given(name=st.sampled_from(["a" * 1000, "é" * 1000]))
 def test_the_widest_job_can_be_read_again(name):
     """Longer than any file that is read, twice over: a launch and one that has to leave."""
-    ranks = [LaunchedRank(node=name, gpu=gpu, incarnation=name) for gpu in range(5_000)]
+    ranks = [LaunchedRank(node=name, gpu=gpu, incarnation=name) for gpu in range(4_200)]
     launches = {key: LaunchState(number=1, ranks=ranks) for key in ("current", "old")}
-    text = message_text(JobState(job_id=1, form=small_form(5_000), submitted_s=0.0, **launches))
+    text = message_text(JobState(job_id=1, form=small_form(4_200), submitted_s=0.0, **launches))
 
     assert len(text) > 16 * 2**20
     assert read_own(JobState, text, "job/1").current.ranks == ranks
