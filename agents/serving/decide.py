@@ -134,7 +134,8 @@ def _number(values: Mapping[str, Any], owner: str, name: str) -> float:
     value = values[name]
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= _MOST:
         raise ValueError(
-            f"{owner}: {name} must be a finite number of at least 0 and at most {_MOST:g}, got {value!r}"
+            f"{owner}: {name} must be a finite number of at least 0 and at most {_MOST:g}, "
+            f"got {value!r}"
         )
     return float(value)
 
