@@ -5,7 +5,6 @@ The view is a JSON object: what each pool has and does now, and what came in the
 
 import dataclasses
 import json
-import math
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,13 +18,16 @@ from des.base.flags import JsonFlag, option, parse, required
 from des.base.text_files import read_json
 from des.serving.engines import engine_named
 from des.serving.fleet_settings import ScalingLimits, Slo, StartDelay
-from des.serving.fleet_world import LAYOUTS_OF_POOLS, PoolView, View, World
+from des.serving.fleet_world import LAYOUTS_OF_POOLS, Decision, PoolView, View, World
 from des.serving.requests import Request
 
 PROG = "python -m agents.serving.decide"
 _POOL_FIELDS = tuple(field.name for field in dataclasses.fields(PoolView))
 _COUNTS = ("arrivals", "prompt_tokens", "finished", "output_tokens")
 _METRICS = ("ttft_s", "ttft_p95_s", "gap_s", "attainment")
+_MOST = 1e15
+"""Greatest number of a view; products of several stay far from the end of floats."""
+
 _EXAMPLES = f"""\
 examples:
   {PROG} --view view.json --policy sla --slo-ttft 0.5 --slo-tbt 0.1
@@ -63,12 +65,18 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _command(argv: Sequence[str] | None) -> int:
     config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES)
     view = view_of(read_json(config.view), config)
-    policy = scaling_policy(config.policy, config.checkpoint)
-    decision, _ = policy.decide(view, policy.first_memory(_world(view, config)))
+    decision = pool_proposal(view, config)
     answer = {"counts": dict(decision.counts), "migrate": decision.migrate, "why": decision.why}
     DOCUMENT.add(**answer)
     sys.stdout.write(json.dumps(answer) + "\n")
     return 0
+
+
+def pool_proposal(view: View, config: Config) -> Decision:
+    """Proposal of the policy for a view, by a memory of nothing else."""
+    policy = scaling_policy(config.policy, config.checkpoint)
+    decision, _ = policy.decide(view, policy.first_memory(_world(view, config)))
+    return decision
 
 
 def view_of(form: object, config: Config) -> View:
@@ -124,8 +132,11 @@ def _object(form: object, owner: str, needed: Sequence[str]) -> Mapping[str, Any
 
 def _number(values: Mapping[str, Any], owner: str, name: str) -> float:
     value = values[name]
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
-        raise ValueError(f"{owner}: {name} must be a finite number of at least 0, got {value!r}")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= _MOST:
+        raise ValueError(
+            f"{owner}: {name} must be a finite number of at least 0 and at most {_MOST:g}, "
+            f"got {value!r}"
+        )
     return float(value)
 
 

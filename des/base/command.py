@@ -39,10 +39,30 @@ def exit_code_of(
     Only ValueError, which carries our messages about bad input, and OSError are input errors.
     Anything else is a bug of ours and keeps its traceback. Ctrl-C, SIGTERM and SIGHUP become one
     line as well, see `des.base.interruption`; an output whose reader goes away, such as
-    ``| head -1``, becomes an exit code alone.
+    ``| head -1``, becomes an exit code alone. A stdout that is closed from the start is bad input,
+    before anything is done; a stderr that is takes nothing.
     """
+    if not _has_outputs():
+        return BAD_INPUT
     with interruptible():
         return _flushed_code_of(body, with_output)
+
+
+def _has_outputs() -> bool:
+    """Tell whether there is a stdout, and say so if not; let lost outputs go nowhere.
+
+    Where one is closed the next file that is opened would take its number, and what a library
+    prints would be written into that file.
+    """
+    has_stdout = sys.stdout is not None
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:  # opened in turn, so each gets the number that is free
+            nowhere = os.open(os.devnull, os.O_RDWR)
+            setattr(sys, name, open(nowhere, mode, closefd=False))  # noqa: SIM115 for good
+    if not has_stdout:
+        sys.stderr.write("error: stdout must be open, got a closed one; > /dev/null drops output\n")
+        sys.stderr.flush()
+    return has_stdout
 
 
 def _flushed_code_of(

@@ -1,5 +1,6 @@
 """Ctrl-C, SIGTERM and SIGHUP: one interruption of a command, however many signals come."""
 
+import atexit
 import os
 import signal
 import sys
@@ -82,6 +83,16 @@ def set_handlers(handlers: dict[signal.Signals, Any]) -> None:
     """Set handlers that `heard_handlers` returned."""
     for number, handler in handlers.items():
         signal.signal(number, handler)
+
+
+def _end_deaf() -> None:
+    """Ignore signals in the last steps of the interpreter, which gives up handlers in Python."""
+    for number, handler in heard_handlers().items():
+        if isinstance(handler, _Interruption) and handler.is_heard:
+            signal.signal(number, signal.SIG_IGN)
+
+
+atexit.register(_end_deaf)  # early, so that it is among the last to be called
 
 
 @contextmanager

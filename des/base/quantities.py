@@ -3,10 +3,13 @@
 Decimal arithmetic keeps ``"500ns"`` and ``0.0005`` ms the same float.
 """
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+
+_LEAST, _MOST = 1e-15, 1e30
 
 _NUMBER_AND_UNIT = re.compile(r"\s*([-+]?[0-9.]+(?:[eE][-+]?[0-9]+)?)\s*([^\s\d.]\S*)\s*")
 
@@ -136,6 +139,21 @@ def parse_quantity(text: object, units: Units) -> float:
 def scale_number(number: float, unit: str, units: Units) -> float:
     """Convert a bare number of a known unit into a float of the base unit."""
     return float(Decimal(repr(number)) * units.worth[unit])
+
+
+def require_in_reach(number: float, given: object) -> float:
+    """Return a quantity of the base unit from which ratios and products stay finite, and not 0.
+
+    Raises
+    ------
+    ValueError
+        If it is further from 1 than anything that there is.
+    """
+    if 0 < abs(number) < _LEAST or _MOST < abs(number) < math.inf:  # inf is told by itself
+        raise ValueError(
+            f"must be 0 or from {_LEAST:g} to {_MOST:g} in its unit without prefix; got {given!r}"
+        )
+    return number
 
 
 def format_quantity(number: float, unit: str, units: Units) -> str:

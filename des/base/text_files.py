@@ -2,11 +2,12 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import yaml
 
 from des.base.bounded_files import read_at_most
-from des.base.strict_json import parse_json
+from des.base.strict_json import parse_json, require_whole_number
 from des.base.strict_yaml import SAFE_LOADER, require_bounded_yaml
 
 MOST_BYTES = 64 * 2**20
@@ -86,3 +87,12 @@ class _YamlLoader(SAFE_LOADER):  # type: ignore[misc]
 _YamlLoader.add_implicit_resolver(
     "tag:yaml.org,2002:float", re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+$"), list("-+0123456789")
 )
+
+
+def _whole_number(loader: Any, node: yaml.ScalarNode) -> int:
+    require_whole_number(node.value)
+    number: int = loader.construct_yaml_int(node)
+    return number
+
+
+_YamlLoader.add_constructor("tag:yaml.org,2002:int", _whole_number)

@@ -15,7 +15,7 @@ from des.base.flags import JsonFlag, option, parse
 from des.base.lazy import lazy_imports
 from des.figures.figure import Figure
 from des.figures.panels import Axis, Panel
-from scenarios.frame.files import write_bytes
+from scenarios.frame.files import read_csv, write_bytes
 
 with lazy_imports(__name__):
     import pandas as pd
@@ -35,6 +35,10 @@ _PANELS = (
     ("depth_regret", "regret of depth"),
     ("entropy", "entropy"),
 )
+
+_COLUMNS = ("update", "mean_cost", "found_cost", "depth_regret", "entropy")
+_MOST = 1e100
+"""Greatest number of a log, far from the end of floats."""
 
 _EPILOG = f"""\
 The excess is in logarithms of what the preference weighs: 0.01 is one per cent of the time where
@@ -96,16 +100,16 @@ def read_log(path: Path) -> pd.DataFrame:
     Raises
     ------
     ValueError
-        If it has no rows or lacks a column; the message names the file.
+        If it has no rows, lacks a column or has one that is not of numbers, naming the file.
     """
-    try:
-        log = pd.read_csv(path)
-    except (pd.errors.EmptyDataError, pd.errors.ParserError, UnicodeDecodeError) as error:
-        raise ValueError(f"log {path}: must be a CSV table, got {error}") from error
-    missing = {"update", "mean_cost", "found_cost", "depth_regret", "entropy"} - set(log.columns)
+    log = read_csv(path)
+    missing = sorted(set(_COLUMNS) - set(log.columns))
     if missing or log.empty:
-        lacking = ", ".join(sorted(missing)) or "rows"
+        lacking = ", ".join(missing) or "rows"
         raise ValueError(f"log {path}: must be that of a placement policy, got no {lacking}")
+    for name in _COLUMNS:
+        if log[name].dtype.kind not in "if" or not (log[name].abs() <= _MOST).all():
+            raise ValueError(f"log {path}: {name} must be numbers of at most {_MOST:g}, got others")
     return log.assign(excess=log["mean_cost"] - log["found_cost"])
 
 

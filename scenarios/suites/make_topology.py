@@ -13,7 +13,13 @@ from des.base.command import EXIT_CODES, UsageError, exit_code_of
 from des.base.document import DOCUMENT
 from des.base.flags import JsonFlag, option, parse_given, required, to_dict
 from des.base.lazy import lazy_imports
-from des.base.quantities import BANDWIDTH_BYTES_PER_S, TIME_S, Units, parse_quantity
+from des.base.quantities import (
+    BANDWIDTH_BYTES_PER_S,
+    TIME_S,
+    Units,
+    parse_quantity,
+    require_in_reach,
+)
 from des.worlds.generator import PlaneWorlds
 from des.worlds.presets import PRESETS, Preset
 
@@ -132,7 +138,8 @@ def drawn(config: Config) -> Preset:
 
 def _quantity(config: Config, name: str, units: Units) -> float:
     try:
-        return parse_quantity(getattr(config, name), units)
+        given = getattr(config, name)
+        return require_in_reach(parse_quantity(given, units), given)
     except ValueError as error:
         raise UsageError(f"{PROG}: {name} {error}") from error
 

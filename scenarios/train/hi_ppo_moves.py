@@ -20,13 +20,14 @@ from agents.hi_ppo.moves.move_policy import MovePolicy
 from agents.hi_ppo.moves.move_training import MoveTrainer, MoveTrainingConfig, MoveUpdate
 from agents.judge.steady_judge import SteadyJudge
 from agents.replanning.pool import candidate_pool
-from agents.replanning.tables import EpisodeTables, levels_of, tables_of
-from des import NO_CORRECTIONS, Corrections, Placement, Plan
+from agents.replanning.tables import EpisodeTables, tables_of
+from des import NO_CORRECTIONS, Corrections
 from des.base.checks import require_count, require_seed
 from des.base.parallel_map import ParallelMap
 from scenarios.frame.files import write_bytes
 from scenarios.frame.run_folder import RunFolder
 from scenarios.suites import SuiteWorld, suite
+from scenarios.train.episode_files import FIGURES, SHARED_ARRAYS, opened_episodes, read_tables
 from scenarios.train.hi_ppo_files import MOVES_CSV, MOVES_PT, TABLES
 from scenarios.train.hi_ppo_networks import WorldOf
 from scenarios.train.update_loop import UpdateFiles, train_updates
@@ -164,28 +165,6 @@ def episodes_of(
     ]
 
 
-def read_tables(path: Path) -> list[EpisodeTables]:
-    """Read the episodes of one world."""
-    with np.load(path, allow_pickle=False) as held:
-        plans = tuple(
-            Plan(placement=Placement.parse(text), schedule=schedule)
-            for text, schedule in held["plans"].tolist()
-        )
-        shared = {name: held[name] for name in _SHARED_ARRAYS}
-        figures = {name: held[name].item() for name in _FIGURES}
-        return [
-            EpisodeTables(
-                plans=plans,
-                iteration_s=iteration_s,
-                move_s=move_s.astype(np.float64),
-                level=levels_of(plans),
-                **shared,
-                **figures,
-            )
-            for iteration_s, move_s in zip(held["iteration_s"], held["move_s"], strict=True)
-        ]
-
-
 def move_games(
     stage: MoveStage, paths: Sequence[Path], at_work: ParallelMap = map
 ) -> list[MoveGame]:
@@ -194,19 +173,10 @@ def move_games(
     return [game for games in at_work(play, enumerate(paths)) for game in games]
 
 
-_SHARED_ARRAYS = ("moved_bytes", "cost_bytes", "base_iteration_s")
-_FIGURES = (
-    "iterations_per_epoch",
-    "flops_per_iteration",
-    "tokens_per_iteration",
-    "peak_flops_per_s",
-)
-
-
 def _write_tables(cache: Path, stage: MoveStage, index: int) -> Path:
     path, made_of = cache / f"world-{index:05}.npz", stage.made_of
     if path.exists():
-        with np.load(path, allow_pickle=False) as held:
+        with opened_episodes(path) as held:
             found = str(held["made_of"])
         if found != made_of:
             raise ValueError(f"{path}: must hold episodes of {made_of}, got {found}")
@@ -221,7 +191,7 @@ def _write_tables(cache: Path, stage: MoveStage, index: int) -> Path:
         "plans": np.array([(str(plan.placement), plan.schedule) for plan in first.plans]),
         "iteration_s": np.array([one.iteration_s for one in draws]),
         "move_s": np.array([one.move_s for one in draws], dtype=np.float32),
-        **{name: np.asarray(getattr(first, name)) for name in (*_SHARED_ARRAYS, *_FIGURES)},
+        **{name: np.asarray(getattr(first, name)) for name in (*SHARED_ARRAYS, *FIGURES)},
     }
     buffer = io.BytesIO()
     np.savez_compressed(buffer, **arrays)

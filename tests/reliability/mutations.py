@@ -34,7 +34,7 @@ _PIECES = (
 
 def mutated(sample: bytes, rng: random.Random, kind: str) -> bytes:
     """One to four changes of a sample."""
-    if kind == "pt" and rng.random() < 0.7:
+    if kind in ("pt", "npz") and rng.random() < 0.7:
         return _inside_archive(sample, rng)
     content = sample
     for _ in range(rng.randint(1, 4)):
@@ -109,8 +109,8 @@ def _inside_archive(sample: bytes, rng: random.Random) -> bytes:
     """Change one entry of an archive, whose checksums stay right."""
     with zipfile.ZipFile(io.BytesIO(sample)) as archive:
         entries = {name: archive.read(name) for name in archive.namelist()}
-    plan = next(name for name in entries if name.endswith("data.pkl"))
-    name = plan if rng.random() < 0.8 else rng.choice(list(entries))
+    plans = [name for name in entries if name.endswith("data.pkl")] or list(entries)
+    name = plans[0] if rng.random() < 0.8 else rng.choice(list(entries))
     changes = (_flipped, _flipped, _cut, _without_part, _repeated_part, _other(_WORD, ()))
     entries[name] = rng.choice(changes)(entries[name], rng)
     return archived(entries)

@@ -10,12 +10,15 @@ from samples import (
     ITERATIONS_JSON,
     LAYERS_CSV,
     METRICS_CSV,
+    PLACEMENT_CSV,
     PROFILE_CSV,
     PROFILE_JSON,
     SERVERS_YAML,
     SYSTEM_JSON,
     TRACE_CSV,
+    VIEW_JSON,
     corrections_json,
+    episodes_file,
     local_policy,
     store_file,
     trace_file,
@@ -24,6 +27,8 @@ from samples import (
 from agents.decision.job_files import read_job
 from agents.hi_ppo.local.policy import load_policy
 from agents.hi_ppo.policies import Policies, shipped
+from agents.serving.decide import Config as DecideConfig
+from agents.serving.decide import pool_proposal, view_of
 from astra_sim.files.comm_groups import read_comm_groups
 from astra_sim.files.errors import AstraSimError
 from astra_sim.files.execution_trace import read_trace
@@ -35,7 +40,7 @@ from calibration.measured.collective_table import read_measured_table
 from calibration.measured.layer_tables import read_timed_rows
 from calibration.measured.runs import read_runs
 from calibration.runs.store import Store
-from des.base.text_files import read_yaml
+from des.base.text_files import read_json, read_yaml
 from des.devices.cluster_files.table import read_cluster
 from des.devices.figures_file import read_link_figures
 from des.devices.files.server_files import read_files
@@ -51,6 +56,8 @@ from scenarios.frame.run_folder import RunFolder
 from scenarios.reproduce.cases import read_cases
 from scenarios.reproduce.crosspipe import SHIPPED as CROSSPIPE
 from scenarios.reproduce.crosspipe_runs import DelayRow
+from scenarios.study.training_curves import read_log
+from scenarios.train.episode_files import read_tables
 
 WORLDS = ROOT / "des" / "worlds"
 GOLDEN = ROOT / "tests" / "golden"
@@ -121,6 +128,9 @@ def _plain() -> Table:
         "measured layers": (".csv", _text(LAYERS_CSV), read_timed_rows),
         "measured iterations": (".json", _text(ITERATIONS_JSON), read_runs),
         "published rows": (".json", _file(CROSSPIPE), _published),
+        "episodes": (".npz", episodes_file, read_tables),
+        "log of placements": (".csv", _text(PLACEMENT_CSV), read_log),
+        "view of a fleet": (".json", _text(VIEW_JSON), _proposed),
         "store of runs": (".sqlite", store_file, _stored),
         "checkpoint": (".pt", _file(shipped(0)), Policies.load),
         "checkpoint of local plans": (".pt", local_policy, load_policy),
@@ -173,6 +183,12 @@ def _record(path: Path) -> object:
 
 def _stored(path: Path) -> object:
     return Store.open(path, must_exist=True).rows()
+
+
+def _proposed(path: Path) -> object:
+    """Proposal of the policy that computes most with a view, besides those that are trained."""
+    config = DecideConfig(view=path, policy="predictive")
+    return pool_proposal(view_of(read_json(path), config), config)
 
 
 def _server(path: Path) -> object:

@@ -1,10 +1,13 @@
 """Small valid files for the readers that no shipped file is a sample of."""
 
+import dataclasses
+import io
 import json
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import torch
 
 from agents.hi_ppo.local.policy import LocalArchitecture, LocalPolicy, save_policy
@@ -14,6 +17,7 @@ from calibration.cases.case_key import RunKey
 from calibration.fit.corrections_file import corrections_bytes
 from calibration.runs.store import Store
 from des.plan.corrections import Corrections
+from des.serving.fleet_world import PoolView
 from scenarios.frame.metrics_log import COUNTERS, LEARNING_COLUMNS, WALL_CLOCK_COLUMNS
 
 _LOG_COLUMNS = (*COUNTERS, *LEARNING_COLUMNS, *WALL_CLOCK_COLUMNS)
@@ -24,6 +28,26 @@ METRICS_CSV = "".join(
         ",".join(["128", "1", *["0.5"] * (len(_LOG_COLUMNS) - 2)]),
         ",".join(["256", "2", *["0.25"] * (len(_LOG_COLUMNS) - 2)]),
     )
+)
+PLACEMENT_CSV = """\
+update,mean_cost,found_cost,depth_regret,entropy
+0,1.5,1.25,0.125,2
+1,1.25,1.125,0.0625,1.5
+"""
+VIEW_JSON = json.dumps(
+    {
+        "now_s": 60,
+        "interval_s": 10,
+        "arrivals": 80,
+        "prompt_tokens": 96000,
+        "finished": 70,
+        "output_tokens": 14000,
+        "ttft_s": 0.4,
+        "ttft_p95_s": 0.9,
+        "gap_s": 0.03,
+        "attainment": None,
+        "pools": {"mixed": {field.name: 1 for field in dataclasses.fields(PoolView)}},
+    }
 )
 TRACE_CSV = """\
 time_s,source,target,bandwidth_bytes_per_s,latency_s
@@ -149,3 +173,23 @@ def _written(write: Callable[[Path], None], name: str) -> bytes:
         path = Path(folder) / name
         write(path)
         return path.read_bytes()
+
+
+def episodes_file() -> bytes:
+    """Episodes of two draws of two epochs and two plans."""
+    target = io.BytesIO()
+    np.savez_compressed(
+        target,
+        made_of=np.array("a stage"),
+        plans=np.array([("0*2,1*2", "1f1b"), ("1*4", "gpipe")]),
+        iteration_s=np.ones((2, 2, 2)),
+        move_s=np.ones((2, 2, 2, 2), dtype=np.float32),
+        moved_bytes=np.ones((2, 2)),
+        cost_bytes=np.ones(2),
+        base_iteration_s=np.ones(2),
+        iterations_per_epoch=np.asarray(3),
+        flops_per_iteration=np.asarray(1e15),
+        tokens_per_iteration=np.asarray(4096),
+        peak_flops_per_s=np.asarray(1e15),
+    )
+    return target.getvalue()

@@ -11,6 +11,7 @@ from des.base.quantities import (
     TIME_S,
     Units,
     parse_quantity,
+    require_in_reach,
 )
 
 
@@ -21,7 +22,7 @@ def _quantity(units: Units, *, zero: bool = False) -> BeforeValidator:
         number = parse_quantity(value, units)
         if number < 0 or (number == 0 and not zero):
             raise ValueError(f"must be {'at least 0' if zero else 'positive'}; got {value!r}")
-        return number
+        return require_in_reach(number, value)
 
     return BeforeValidator(parse)
 

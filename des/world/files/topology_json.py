@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, ValidationError
 
-from des.base.quantities import BANDWIDTH_BYTES_PER_S, TIME_S, scale_number
+from des.base.quantities import BANDWIDTH_BYTES_PER_S, TIME_S, require_in_reach, scale_number
 from des.base.strict_forms import StrictForm, first_error
 from des.base.strict_json import parse_json
 from des.world.domain import Domain
@@ -108,10 +108,13 @@ class _JsonForm(StrictForm):
             )
         if bandwidth is None or latency is None:
             return None
-        return (
-            scale_number(bandwidth, "Gbps", BANDWIDTH_BYTES_PER_S),
-            scale_number(latency, "ms", TIME_S),
-        )
+        try:
+            return (
+                require_in_reach(scale_number(bandwidth, "Gbps", BANDWIDTH_BYTES_PER_S), bandwidth),
+                require_in_reach(scale_number(latency, "ms", TIME_S), latency),
+            )
+        except ValueError as error:
+            raise ValueError(f"bandwidth or latency of [{row}][{column}]: {error}") from error
 
     def price(self, row: int, column: int) -> float | None:
         """USD per GB of one entry, None where none is given; refused where there is no link."""
