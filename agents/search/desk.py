@@ -214,7 +214,8 @@ class SearchDesk:
         if len(candidate.chains) > 1 or passes > _MOST_PASSES:
             return candidate
         better = self.improved(candidate, is_whole=True)
-        return better if setting.is_even else self.levelled(better, is_whole=True)
+        is_done = setting.is_even or candidate.counts
+        return better if is_done else self.levelled(better, is_whole=True)
 
     def levelled(self, candidate: Candidate, *, is_whole: bool) -> Candidate:
         """The candidate with layers moved between stages of a site, and of sites side by side."""

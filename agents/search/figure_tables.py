@@ -262,7 +262,7 @@ class FigureTables:
         """Times of passes; copies do the same, each with its own sequences, if they are alone."""
         degrees, size = setting.degrees, setting.microbatch_size
         if degrees.context == degrees.expert == 1:
-            count, degrees = 1, replace(degrees, data=1, sharding="none")
+            count, degrees = 1, degrees.of_one_copy
 
         def work_out() -> np.ndarray:
             workload = replace(setting, degrees=degrees).workload(self.job)

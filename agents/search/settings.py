@@ -1,7 +1,7 @@
 """Settings of bound plans: degrees, microbatches, recomputation and schedule that stages share."""
 
 from collections.abc import Hashable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from agents.decision.training_job import TrainingJob
@@ -64,6 +64,11 @@ class Degrees:
         """Copies of the weights of a stage."""
         return self.data * self.context
 
+    @property
+    def of_one_copy(self) -> "Degrees":
+        """Degrees of a copy of the weights alone."""
+        return _of_one_copy(self)
+
     def gpus_in(self, domain: Domain) -> int:
         """GPUs of a stage in a domain."""
         return domain.num_gpus if self.is_perfect else self.tensor * self.copies
@@ -83,6 +88,11 @@ class Degrees:
             context=self.context,
             expert=self.expert,
         )
+
+
+@lru_cache(maxsize=1024)
+def _of_one_copy(degrees: Degrees) -> Degrees:
+    return replace(degrees, data=1, sharding="none")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,7 +26,8 @@ def better_counts(
     """Move layers from stage to stage, one at a time, as long as it helps; returns the time.
 
     They go to stages of the same site and, with one chunk, of those beside it. Where rules simulate
-    all microbatches, moves are tried too that leave the taker more to do than the giver had.
+    all microbatches, moves are tried too that leave the taker more to do than the giver had. Ends
+    when all moves were tried since the last one that helped.
 
     Parameters
     ----------
@@ -35,7 +36,7 @@ def better_counts(
     start_s
         Time with the counts that come in. [s]
     """
-    best_s = start_s
+    best_s, last = start_s, (-1, -1)
     num_workers = lay_loads(figures, rules, chain, split, room)
     for worker in range(num_workers):
         load_s = room.loads_s[worker, 0] if rules.is_blocking else 0.0
@@ -43,12 +44,13 @@ def better_counts(
             load_s += counts[stage] * room.loads_s[worker, 1]
         room.loads_s[worker, 2] = load_s
     for _ in range(most_rounds):
-        before_s = best_s
+        before_s, is_over = best_s, False
         for giver in range(len(counts)):
             first, end = _reach_of(split, giver % num_workers, rules.num_chunks == 1)
             for device in range(first, end):
+                is_over = is_over or last == (giver, device)
                 taker = giver - giver % num_workers + device
-                while counts[giver] > 1 and taker != giver:
+                while not is_over and counts[giver] > 1 and taker != giver:
                     is_part = rules.most_microbatches > 0
                     if is_part and not _lightens(room, giver % num_workers, device):
                         break
@@ -59,7 +61,7 @@ def better_counts(
                         counts[giver] += 1
                         counts[taker] -= 1
                         break
-                    best_s = found_s
+                    best_s, last = found_s, (giver, device)
                     room.loads_s[giver % num_workers, 2] -= room.loads_s[giver % num_workers, 1]
                     room.loads_s[device, 2] += room.loads_s[device, 1]
         if not best_s < before_s:

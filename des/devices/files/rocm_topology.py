@@ -7,8 +7,8 @@ below several of its host bridges.
 """
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from itertools import product
 
 from des.devices.files.link_matrix import LinkMatrix
 
@@ -20,12 +20,8 @@ _PCIE_TOKENS = {"1": "PIX", "2": "NODE", "3": "SYS"}
 TABLES = ("Weight", "Hops", "Link Type")
 
 
-@dataclass(slots=True, kw_only=True)
-class _Table:
-    """Lines of a table; they count from 1."""
-
-    line: int
-    rows: list[tuple[int, list[str]]] = field(default_factory=list)
+_Rows = list[tuple[int, list[str]]]
+"""Numbers of lines, from 1, and their words; the banner of a table first, without any."""
 
 
 def has_rocm_topology(lines: Sequence[str]) -> bool:
@@ -43,75 +39,68 @@ def read_rocm_topology(lines: Sequence[str]) -> LinkMatrix:
         each other; names the line.
     """
     tables = _tables(lines)
-    missing = [name for name in TABLES if name not in tables]
-    if missing:
+    if missing := ", ".join(name for name in TABLES if name not in tables):
         raise ValueError(
             f"rocm-smi --showtopo must have the tables {', '.join(TABLES)} between two GPUs; "
-            f"missing: {', '.join(missing)}"
+            f"missing: {missing}"
         )
-    names, weights = _cells(tables["Weight"])
-    others = [_cells(tables[name]) for name in TABLES[1:]]
-    for name, (labels, _) in zip(TABLES[1:], others, strict=True):
-        if labels != names:
+    names = _names(tables["Weight"])
+    for name in TABLES[1:]:
+        if (labels := _names(tables[name])) != names:
             raise ValueError(
-                f"line {tables[name].line}: table {name} must be of {' '.join(names)}, "
+                f"line {tables[name][0][0]}: table {name} must be of {' '.join(names)}, "
                 f"got {' '.join(labels)}"
             )
-    hops, types = (cells for _, cells in others)
+    weights, hops, types = ([words[1:] for _, words in tables[name][2:]] for name in TABLES)
+    tokens = [["X"] * len(names) for _ in names]
+    for one, other in product(range(len(names)), repeat=2):
+        if one != other:
+            own = weights[one][other], hops[one][other], types[one][other]
+            tokens[one][other] = _token(f"{names[one]} and {names[other]}", *own)
     node_of = _numa_nodes(lines, names)
-    count = range(len(names))
     return LinkMatrix(
         names=names,
-        tokens=tuple(
-            tuple(
-                "X" if one == other else _token(
-                    f"{names[one]} and {names[other]}",
-                    weights[one][other], hops[one][other], types[one][other])
-                for other in count
-            )
-            for one in count
-        ),
+        tokens=tuple(map(tuple, tokens)),
         affinity_columns=("CPU Affinity", "NUMA Affinity"),
         affinities=tuple((None, node_of.get(name)) for name in names),
-        weights=_whole(weights, names, "Weight"),
-        hops=_whole(hops, names, "Hops"),
-    )  # fmt: skip
+        weights=tuple(_whole(weights, names, "Weight")),
+        hops=tuple(_whole(hops, names, "Hops")),
+    )
 
 
-def _tables(lines: Sequence[str]) -> dict[str, _Table]:
+def _tables(lines: Sequence[str]) -> dict[str, _Rows]:
     """Tables by name; each ends at the next banner."""
-    tables: dict[str, _Table] = {}
-    current: _Table | None = None
+    tables: dict[str, _Rows] = {}
+    current: _Rows = []
     for number, line in enumerate(lines, start=1):
         if banner := _BANNER.fullmatch(line):
-            found = _TABLE.match(banner[1])
-            current = _Table(line=number) if found else None
-            if found and current is not None:
+            current = [(number, [])]
+            if found := _TABLE.match(banner[1]):
                 if found[1] in tables:
                     raise ValueError(f"line {number}: table {found[1]} comes twice")
                 tables[found[1]] = current
-        elif current is not None and line.strip():
-            current.rows.append((number, line.split()))
+        elif line.strip():
+            current.append((number, line.split()))
     return tables
 
 
-def _cells(table: _Table) -> tuple[tuple[str, ...], list[list[str]]]:
-    """Labels of the header, and the cells of their rows."""
-    if not table.rows:
-        raise ValueError(f"line {table.line}: the table must have a row for each GPU, got none")
-    (_, names), *rows = table.rows
-    labels = [words[0] for _, words in rows]
+def _names(table: _Rows) -> tuple[str, ...]:
+    """GPUs of a table whose rows are those of its header."""
+    line, names = table[0][0], table[1][1] if len(table) > 1 else []
+    if not names:
+        raise ValueError(f"line {line}: the table must have a row for each GPU, got none")
+    labels = [words[0] for _, words in table[2:]]
     if labels != names or not all(re.fullmatch(r"GPU\d+", name) for name in names):
         raise ValueError(
-            f"line {table.line}: rows must be those of the header, {' '.join(names)}; "
+            f"line {line}: rows must be those of the header, {' '.join(names)}; "
             f"got {' '.join(labels) or 'none'}"
         )
-    for line, words in rows:
+    for line, words in table[2:]:
         if len(words) != len(names) + 1:
             raise ValueError(
                 f"line {line}: row {words[0]} must have {len(names)} cells, got {len(words) - 1}"
             )
-    return tuple(names), [words[1:] for _, words in rows]
+    return tuple(names)
 
 
 def _token(pair: str, weight: str, hops: str, kind: str) -> str:
@@ -129,11 +118,11 @@ def _token(pair: str, weight: str, hops: str, kind: str) -> str:
 
 def _whole(
     cells: Sequence[Sequence[str]], names: Sequence[str], table: str
-) -> tuple[tuple[int, ...], ...]:
+) -> Iterator[tuple[int, ...]]:
     for name, row in zip(names, cells, strict=True):
         if not all(cell.isdigit() for cell in row):
             raise ValueError(f"table {table}, row {name}: must be whole numbers, got {row}")
-    return tuple(tuple(int(cell) for cell in row) for row in cells)
+        yield tuple(map(int, row))
 
 
 def _numa_nodes(lines: Sequence[str], names: Sequence[str]) -> dict[str, str]:

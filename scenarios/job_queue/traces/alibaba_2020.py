@@ -13,16 +13,8 @@ from scenarios.job_queue.traces.trace_jobs import (
 
 JOB_COLUMNS = ("job_name", "inst_id", "user", "status", "start_time", "end_time")
 TASK_COLUMNS = (
-    "job_name",
-    "task_name",
-    "inst_num",
-    "status",
-    "start_time",
-    "end_time",
-    "plan_cpu",
-    "plan_mem",
-    "plan_gpu",
-    "gpu_type",
+    *("job_name", "task_name", "inst_num", "status", "start_time", "end_time"),
+    *("plan_cpu", "plan_mem", "plan_gpu", "gpu_type"),
 )
 _NOTES = (
     "GPUs are the sum over tasks of instances times plan_gpu, which is in percent; a job's "

@@ -50,7 +50,7 @@ def read_job_trace(
     """
     if columns:
         trace = read_own_columns(path, columns, keeps_failed=keeps_failed)
-        return _told(trace, f"the given columns {', '.join(columns.values())}")
+        return replace(trace, told_by=f"the given columns {', '.join(columns.values())}")
     likeness = _likeness(path)
     best = max(likeness, key=likeness.__getitem__)
     if form == "auto":
@@ -73,12 +73,7 @@ def read_job_trace(
         trace = TABLE_FORMS[form].read(path, form, keeps_failed=keeps_failed)
     else:
         trace = _OTHERS[form](path, keeps_failed=keeps_failed)
-    return _told(trace, _MARKS[form])
-
-
-def _told(trace: JobTrace, by: str) -> JobTrace:
-    """Trace that says by what its form was recognised."""
-    return replace(trace, told_by=by)
+    return replace(trace, told_by=_MARKS[form])
 
 
 def _lacks(path: Path, form: str) -> str:
@@ -104,7 +99,7 @@ def _likeness(path: Path) -> dict[str, float]:
     head, _, _ = read_text(path).lstrip().partition("\n")
     if not head:
         raise ValueError(f"{path}: must be a trace of one of {', '.join(FORMS)}; the file is empty")
-    cells = [cell.strip() for cell in head.split(",")]
+    cells = _header(path)
     found = {
         name: sum(column in cells for column in form.columns) / len(form.columns)
         for name, form in TABLE_FORMS.items()

@@ -13,16 +13,8 @@ from scenarios.job_queue.traces.trace_jobs import (
 )
 
 COLUMNS = (
-    "job_type",
-    "command",
-    "working_directory",
-    "num_steps_arg",
-    "needs_data_dir",
-    "total_steps",
-    "scale_factor",
-    "priority_weight",
-    "SLO",
-    "arrival_time",
+    *("job_type", "command", "working_directory", "num_steps_arg", "needs_data_dir"),
+    *("total_steps", "scale_factor", "priority_weight", "SLO", "arrival_time"),
 )
 THROUGHPUTS = "throughputs.json"
 """File next to the trace: steps per second by type of GPU, type of job and number of GPUs."""

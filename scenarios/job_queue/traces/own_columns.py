@@ -46,11 +46,12 @@ def read_own_columns(path: Path, columns: Mapping[str, str], *, keeps_failed: bo
         raise ValueError(
             f"{path}: must have the columns {', '.join(missing)}; got {', '.join(rows[0])}"
         )
-    jobs = [_job(number, row, columns) for number, row in enumerate(rows)]
+    jobs = [job_of(row, columns, str(number)) for number, row in enumerate(rows)]
     return jobs_of_rows(path, FORM, jobs, keeps_failed=keeps_failed)
 
 
-def _job(number: int, row: Mapping[str, str], columns: Mapping[str, str]) -> JobRow:
+def job_of(row: Mapping[str, str], columns: Mapping[str, str], name: str = "") -> JobRow:
+    """Job of a row with a column for each role; the name is that where no column has it."""
     cells = {role: row[name] for role, name in columns.items()}
     submit_s = _time_s(cells["submit"])
     if "duration" in cells:
@@ -59,7 +60,7 @@ def _job(number: int, row: Mapping[str, str], columns: Mapping[str, str]) -> Job
         begin_s, end_s = _time_s(cells.get("start", cells["submit"])), _time_s(cells["end"])
         duration_s = None if begin_s is None or end_s is None else end_s - begin_s
     return JobRow(
-        name=cells.get("name", str(number)),
+        name=cells.get("name", name),
         submit_s=submit_s,
         num_gpus=number_of(cells["gpus"]),
         duration_s=duration_s,

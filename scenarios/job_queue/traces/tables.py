@@ -2,10 +2,12 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 
 from scenarios.job_queue.traces.calendar import seconds_of
+from scenarios.job_queue.traces.own_columns import job_of
 from scenarios.job_queue.traces.trace_jobs import (
     JobRow,
     JobTrace,
@@ -15,6 +17,11 @@ from scenarios.job_queue.traces.trace_jobs import (
 )
 
 Row = Mapping[str, str]
+
+_ROLES = ("name", "model", "submit", "duration", "gpus")
+_TIRESIAS = ("job_id", "model_name", "submit_time", "duration", "num_gpu")
+_BLOX = ("id", "model", "arrival_s", "iterations", "gpus")
+"""Columns of forms without states of jobs, which have these roles, see `own_columns`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,26 +120,6 @@ def _alibaba_spot(row: Row) -> JobRow:
     )
 
 
-def _tiresias(row: Row) -> JobRow:
-    return JobRow(
-        name=row["job_id"],
-        submit_s=number_of(row["submit_time"]),
-        num_gpus=number_of(row["num_gpu"]),
-        duration_s=number_of(row["duration"]),
-        model=row["model_name"],
-    )
-
-
-def _blox(row: Row) -> JobRow:
-    return JobRow(
-        name=row["id"],
-        submit_s=number_of(row["arrival_s"]),
-        num_gpus=number_of(row["gpus"]),
-        duration_s=number_of(row["iterations"]),
-        model=row["model"],
-    )
-
-
 TABLE_FORMS: Mapping[str, TableForm] = MappingProxyType(
     {
         "helios": TableForm(
@@ -141,53 +128,34 @@ TABLE_FORMS: Mapping[str, TableForm] = MappingProxyType(
         ),
         "acme": TableForm(
             columns=(
-                "job_id",
-                "user",
-                "gpu_num",
-                "type",
-                "state",
-                "submit_time",
-                "start_time",
-                "end_time",
+                *("job_id", "user", "gpu_num", "type", "state"),
+                *("submit_time", "start_time", "end_time"),
             ),
             row=_acme,
             notes=("durations are end less start; the column duration is not used",),
         ),
         "alibaba_2023": TableForm(
             columns=(
-                "name",
-                "num_gpu",
-                "gpu_milli",
-                "gpu_spec",
-                "qos",
-                "pod_phase",
-                "creation_time",
-                "deletion_time",
-                "scheduled_time",
+                *("name", "num_gpu", "gpu_milli", "gpu_spec", "qos", "pod_phase"),
+                *("creation_time", "deletion_time", "scheduled_time"),
             ),
             row=_alibaba_2023,
             notes=("a pod that was never scheduled counts from its creation",),
         ),
         "alibaba_spot": TableForm(
             columns=(
-                "job_name",
-                "organization",
-                "gpu_model",
-                "gpu_request",
-                "worker_num",
-                "submit_time",
-                "duration",
-                "job_type",
+                *("job_name", "organization", "gpu_model", "gpu_request", "worker_num"),
+                *("submit_time", "duration", "job_type"),
             ),
             row=_alibaba_spot,
         ),
         "tiresias": TableForm(
-            columns=("job_id", "num_gpu", "submit_time", "model_name", "duration"),
-            row=_tiresias,
+            columns=_TIRESIAS,
+            row=partial(job_of, columns=dict(zip(_ROLES, _TIRESIAS, strict=True))),
         ),
         "blox": TableForm(
-            columns=("id", "model", "arrival_s", "iterations", "gpus"),
-            row=_blox,
+            columns=_BLOX,
+            row=partial(job_of, columns=dict(zip(_ROLES, _BLOX, strict=True))),
             has_header=False,
             notes=("an iteration takes 1 s, as the file has no other",),
         ),
