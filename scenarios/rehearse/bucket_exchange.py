@@ -34,7 +34,7 @@ class _Part:
         layers = range(bucket.first_layer, bucket.first_layer + bucket.num_layers)
         self.bucket, self.stage = bucket, stage
         self.left_fraction = bucket.left_fractions[place]
-        self.reduces_s = [count * bucket.reduce_s[place] for count in bucket.reduces[place]]
+        self.inner_sums_s = bucket.inner_sums_s[place]
         self.parameters: list[nn.Parameter] = model.parameters_of(layers)
         self.outer = [one.detach().clone() for one in self.parameters]
         self.momenta = [torch.zeros_like(one) for one in self.parameters]
@@ -108,14 +108,14 @@ class BucketExchange:
             if part.bucket.after_step:
                 continue
             part.released.wait()
-            self._sleep(part.reduces_s[0])
+            self._sleep(part.inner_sums_s[0])
             if part.ring is not None and self._is_due:
                 gradients = [one.grad for one in part.parameters]
                 assert all(one is not None for one in gradients)
                 total = part.ring.run(_flat([one for one in gradients if one is not None], part))
                 for one, own in zip(part.parameters, _split(total, part), strict=True):
                     one.grad = own
-            self._sleep(part.reduces_s[1])
+            self._sleep(part.inner_sums_s[1])
 
     def finish(self) -> None:
         """Wait until all gradients are summed up."""
@@ -129,14 +129,14 @@ class BucketExchange:
         for _, part in self._parts:
             if not part.bucket.after_step or part.ring is None:
                 continue
-            self._sleep(part.reduces_s[0])
+            self._sleep(part.inner_sums_s[0])
             share = self._job.shares[self._job.stages[part.stage].replica] / sum(self._job.shares)
             pairs = zip(part.outer, part.parameters, strict=True)
             changes = [(outer - own.detach()) * share for outer, own in pairs]
             total = part.ring.run(_flat(changes, part))
             for number, change in enumerate(_split(total, part)):
                 self._step_outer(part, number, change)
-            self._sleep(part.reduces_s[1])
+            self._sleep(part.inner_sums_s[1])
 
     def _step_outer(self, part: _Part, number: int, change: Tensor) -> None:
         momentum = part.momenta[number].mul_(OUTER_MOMENTUM).add_(change)

@@ -15,7 +15,7 @@ from des.base.document import DOCUMENT
 from des.base.flags import JsonFlag, option, parse, required
 from des.base.lazy import lazy_imports
 from des.world.hosts import HOSTS, hosts_named
-from scenarios.iteration.runtime_job import OPERATIONS, RUNTIME, read_job
+from scenarios.iteration.runtime_job import OPERATIONS, RUNTIME, read_runtime_job
 from scenarios.rehearse.emulated_links import emulated_sites, require_emulation
 from scenarios.rehearse.rank_processes import rank_processes
 
@@ -82,7 +82,7 @@ def _command(argv: Sequence[str] | None) -> None:
     hosts_named(config.hosts)
     require_emulation()
     world = _world(config)
-    job = read_job((config.folder / RUNTIME).read_text("utf-8"))
+    job = read_runtime_job((config.folder / RUNTIME).read_text("utf-8"))
     steps = _measured(config, world, job)
     predicted = world.predicted()
     times_s = [max(own["end_s"] for own in step) for step in steps]
