@@ -41,7 +41,7 @@ class RuntimeBucket(StrictForm):
 
 
 class RuntimeJob(StrictForm):
-    """What the reference runtime runs, but for the operations of the ranks.
+    """Job of the reference runtime, but for the operations of its ranks.
 
     ``shares`` are the microbatches of each replica, whose tokens weigh its changes in an exchange
     after every ``steps_between`` steps.
@@ -59,7 +59,7 @@ class RuntimeJob(StrictForm):
 
 
 def read_runtime_job(text: str) -> RuntimeJob:
-    """Read what the runtime runs.
+    """Read the job of a file.
 
     Raises
     ------

@@ -3,7 +3,6 @@
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
 import torch
@@ -64,8 +63,7 @@ class BucketExchange:
             for stage in bucket.stages
             if stage in models
         ]
-        self._thread = ThreadPoolExecutor(1)
-        self._running: Future[None] | None = None
+        self._thread, self._is_summed = threading.Thread(), False
 
     def begin(self, step: int) -> None:
         """Post the receives of what is due in a step, and wait for its gradients."""
@@ -74,7 +72,9 @@ class BucketExchange:
             part.released.clear()
             if len(part.bucket.stages) > 1 and self._is_due:
                 part.ring = self._ring(number, part)
-        self._running = self._thread.submit(self._sum_gradients)
+        self._is_summed = False
+        self._thread = threading.Thread(target=self._sum_gradients, daemon=True)
+        self._thread.start()  # a daemon, so that a rank that fails ends without it
 
     def _ring(self, number: int, part: _Part) -> RingSum:
         bits = self._bits
@@ -116,11 +116,19 @@ class BucketExchange:
                 for one, own in zip(part.parameters, _split(total, part), strict=True):
                     one.grad = own
             self._sleep(part.inner_sums_s[1])
+        self._is_summed = True
 
     def finish(self) -> None:
-        """Wait until all gradients are summed up."""
-        assert self._running is not None
-        self._running.result()
+        """Wait until all gradients are summed up.
+
+        Raises
+        ------
+        RuntimeError
+            If they are not, because a sum failed on its thread, which has said why.
+        """
+        self._thread.join()
+        if not self._is_summed:
+            raise RuntimeError("exchange: a sum of gradients failed, see above")
 
     def exchange_changes(self) -> None:
         """Exchange changes of parameters where they are due; a replica counts by its tokens."""

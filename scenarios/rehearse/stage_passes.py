@@ -54,7 +54,7 @@ class StagePasses:
         batch = text_batch(self._step, self._first_microbatch + microbatch)
         tokens, targets = (one.to(device) for one in batch)
         x = tokens if content is None else content.view(_SHAPE).requires_grad_()
-        out = self.model(x, targets)
+        out: Tensor = self.model(x, targets)
         self._forward[microbatch] = x, out
         if out.dim():
             return out.detach().flatten()

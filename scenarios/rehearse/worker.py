@@ -1,7 +1,6 @@
 """Train a small Llama as one rank of the reference runtime, as launch files say."""
 
 import json
-import os
 import sys
 import time
 from collections.abc import Sequence
@@ -123,4 +122,4 @@ def _say(content: dict[str, object]) -> None:
 
 
 if __name__ == "__main__":
-    os._exit(main())
+    raise SystemExit(main())
