@@ -88,19 +88,7 @@ class FilePlan:
         There is no complete plan on links that move during the step.
         """
         own, step_s = self.scenario, self.step_s(result)
-        bound = self.bound(step_s)
-        return {
-            "form": self.form,
-            "trainer": self.trainer,
-            "step_s": step_s,
-            "said_step_s": self.said_step_s,
-            "document": None if own.topology.movement else write_document(bound),
-        }
-
-    def bound(self, step_s: float) -> BoundPlan:
-        """Return the complete plan, with its time of a step."""
-        own = self.scenario
-        return BoundPlan(
+        bound = BoundPlan(
             topology=own.topology,
             workload=own.workload,
             plan=own.plan,
@@ -108,6 +96,13 @@ class FilePlan:
             step_s=step_s,
             corrections=own.corrections,
         )
+        return {
+            "form": self.form,
+            "trainer": self.trainer,
+            "step_s": step_s,
+            "said_step_s": self.said_step_s,
+            "document": None if own.topology.movement else write_document(bound),
+        }
 
     def sentence(self, result: IterationResult) -> str:
         """Say what was read, and how its own time of a step compares."""
@@ -133,7 +128,7 @@ def read_plan_file(path: Path, config: Config, given: Set[str]) -> FilePlan:
     """
     if path.is_dir():
         _refuse(given - _SHOWN)
-        return read_launch_folder(path)
+        return _of_launch(path)
     text = read_text(path, "plan ")
     is_json = text.lstrip()[:1] in ("{", "[")
     try:
@@ -205,14 +200,7 @@ def launch_plan(files: Mapping[str, str]) -> FilePlan:
     )
 
 
-def read_launch_folder(folder: Path) -> FilePlan:
-    """Read the plan of the files of a launch.
-
-    Raises
-    ------
-    ValueError
-        Naming the folder, and what is missing or wrong in it.
-    """
+def _of_launch(folder: Path) -> FilePlan:
     files = {
         path.relative_to(folder).as_posix(): read_text(path, "launch ")
         for name in _OF_LAUNCH

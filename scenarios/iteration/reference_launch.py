@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from itertools import groupby
+from itertools import groupby, takewhile
 
 from agents.decision.bound_plan import BoundPlan
 from agents.trainers.plan_checks import domains_in_use
@@ -11,7 +11,7 @@ from des.plan.buckets import buckets_of
 from des.plan.synchronisation import Synchronisation
 from des.program.actions import REDUCE
 from des.program.lowering import lower
-from des.program.program import Program
+from des.program.program import ExchangeMember, Program
 from des.world.runtime import Receives, RuntimeConnections, runtime_named
 from scenarios.iteration.launch_folder import (
     HOSTS,
@@ -29,7 +29,7 @@ from scenarios.iteration.runtime_job import (
     RuntimeJob,
     RuntimeStage,
     rank_of_stages,
-    read_job,
+    read_runtime_job,
 )
 
 _RUNTIME_OF: Mapping[Receives, str] = {"first": "reference", "stock": "torch_stock"}
@@ -143,17 +143,16 @@ def _buckets(bound: BoundPlan, program: Program) -> Iterator[RuntimeBucket]:
             num_bytes=bucket.num_bytes if bucket.between_domains else 0.0,
             stages=list(bucket.stages),
             left_fractions=[one.left_fraction for one in own],
-            reduce_s=[one.reduce_s for one in own],
-            reduces=[_reduces(actions) for actions in lists],
+            inner_sums_s=list(map(_inner_sums_s, own, lists)),
             after_step=bucket.after_step,
         )
 
 
-def _reduces(actions: list[int]) -> list[int]:
-    """Sums inside a device before its first message, and behind it."""
-    before = next((len(list(run)) for is_sum, run in groupby(actions, REDUCE.__eq__) if is_sum), 0)
-    before = before if actions[:1] == [REDUCE] else 0
-    return [before, actions.count(REDUCE) - before]
+def _inner_sums_s(member: ExchangeMember, actions: list[int]) -> list[float]:
+    """Times of the sums inside a device before its first message, and behind it. [s]"""
+    num_before = sum(1 for _ in takewhile(REDUCE.__eq__, actions))
+    num_behind = actions.count(REDUCE) - num_before
+    return [num_before * member.reduce_s, num_behind * member.reduce_s]
 
 
 def read_reference_launch(files: Mapping[str, str]) -> LaunchedPlan:
@@ -164,7 +163,7 @@ def read_reference_launch(files: Mapping[str, str]) -> LaunchedPlan:
     ValueError
         If files are wrong, or others than those of the plan that they say.
     """
-    said, job = said_plan(files), read_job(file_of(files, RUNTIME))
+    said, job = said_plan(files), read_runtime_job(file_of(files, RUNTIME))
     sites = sites_of_ranks(file_of(files, HOSTS), said.topology)
     if len(sites) != len(job.stages_of_rank):
         raise ValueError(

@@ -1,4 +1,4 @@
-"""Operations of the ranks of the reference runtime: a row a rank, cells like those of torch."""
+"""Operations of the ranks of the reference runtime, as rows of cells like those of torch."""
 
 import re
 from collections.abc import Iterator, Sequence

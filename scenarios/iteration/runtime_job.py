@@ -9,10 +9,7 @@ from des.base.strict_json import parse_json
 from des.world.runtime import Receives
 
 RUNTIME = "runtime.json"
-OPERATIONS: Mapping[Receives, str] = {
-    "first": "receives_first.csv",
-    "stock": "receives_stock.csv",
-}
+OPERATIONS: Mapping[Receives, str] = {"first": "receives_first.csv", "stock": "receives_stock.csv"}
 """Files with the operations of each rank, by the place where receives are posted."""
 
 FORMAT = "eastwest-runtime 1"
@@ -31,7 +28,7 @@ class RuntimeBucket(StrictForm):
     """Layers that the stages of all replicas exchange, with figures of each stage.
 
     A stage's exchange begins when its last pass has ``left_fractions`` to go, or ``after_step``.
-    ``reduces`` are sums inside the device before and behind it, of ``reduce_s`` each.
+    ``inner_sums_s`` are the times of sums inside the device, before and behind it. [s]
     """
 
     first_layer: int
@@ -39,13 +36,12 @@ class RuntimeBucket(StrictForm):
     num_bytes: float
     stages: list[int]
     left_fractions: list[float]
-    reduce_s: list[float]
-    reduces: list[list[int]]
+    inner_sums_s: list[list[float]]
     after_step: bool
 
 
 class RuntimeJob(StrictForm):
-    """What the reference runtime runs, but for the operations of the ranks.
+    """Job of the reference runtime, but for the operations of its ranks.
 
     ``shares`` are the microbatches of each replica, whose tokens weigh its changes in an exchange
     after every ``steps_between`` steps.
@@ -62,8 +58,8 @@ class RuntimeJob(StrictForm):
     update_s: float
 
 
-def read_job(text: str) -> RuntimeJob:
-    """Read what the runtime runs.
+def read_runtime_job(text: str) -> RuntimeJob:
+    """Read the job of a file.
 
     Raises
     ------

@@ -3,7 +3,6 @@
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
 import torch
@@ -34,7 +33,7 @@ class _Part:
         layers = range(bucket.first_layer, bucket.first_layer + bucket.num_layers)
         self.bucket, self.stage = bucket, stage
         self.left_fraction = bucket.left_fractions[place]
-        self.reduces_s = [count * bucket.reduce_s[place] for count in bucket.reduces[place]]
+        self.inner_sums_s = bucket.inner_sums_s[place]
         self.parameters: list[nn.Parameter] = model.parameters_of(layers)
         self.outer = [one.detach().clone() for one in self.parameters]
         self.momenta = [torch.zeros_like(one) for one in self.parameters]
@@ -64,8 +63,7 @@ class BucketExchange:
             for stage in bucket.stages
             if stage in models
         ]
-        self._thread = ThreadPoolExecutor(1)
-        self._running: Future[None] | None = None
+        self._thread, self._is_summed = threading.Thread(), False
 
     def begin(self, step: int) -> None:
         """Post the receives of what is due in a step, and wait for its gradients."""
@@ -74,7 +72,9 @@ class BucketExchange:
             part.released.clear()
             if len(part.bucket.stages) > 1 and self._is_due:
                 part.ring = self._ring(number, part)
-        self._running = self._thread.submit(self._sum_gradients)
+        self._is_summed = False
+        self._thread = threading.Thread(target=self._sum_gradients, daemon=True)
+        self._thread.start()  # a daemon, so that a rank that fails ends without it
 
     def _ring(self, number: int, part: _Part) -> RingSum:
         bits = self._bits
@@ -108,19 +108,27 @@ class BucketExchange:
             if part.bucket.after_step:
                 continue
             part.released.wait()
-            self._sleep(part.reduces_s[0])
+            self._sleep(part.inner_sums_s[0])
             if part.ring is not None and self._is_due:
                 gradients = [one.grad for one in part.parameters]
                 assert all(one is not None for one in gradients)
                 total = part.ring.run(_flat([one for one in gradients if one is not None], part))
                 for one, own in zip(part.parameters, _split(total, part), strict=True):
                     one.grad = own
-            self._sleep(part.reduces_s[1])
+            self._sleep(part.inner_sums_s[1])
+        self._is_summed = True
 
     def finish(self) -> None:
-        """Wait until all gradients are summed up."""
-        assert self._running is not None
-        self._running.result()
+        """Wait until all gradients are summed up.
+
+        Raises
+        ------
+        RuntimeError
+            If they are not, because a sum failed on its thread, which has said why.
+        """
+        self._thread.join()
+        if not self._is_summed:
+            raise RuntimeError("exchange: a sum of gradients failed, see above")
 
     def exchange_changes(self) -> None:
         """Exchange changes of parameters where they are due; a replica counts by its tokens."""
@@ -129,14 +137,14 @@ class BucketExchange:
         for _, part in self._parts:
             if not part.bucket.after_step or part.ring is None:
                 continue
-            self._sleep(part.reduces_s[0])
+            self._sleep(part.inner_sums_s[0])
             share = self._job.shares[self._job.stages[part.stage].replica] / sum(self._job.shares)
             pairs = zip(part.outer, part.parameters, strict=True)
             changes = [(outer - own.detach()) * share for outer, own in pairs]
             total = part.ring.run(_flat(changes, part))
             for number, change in enumerate(_split(total, part)):
                 self._step_outer(part, number, change)
-            self._sleep(part.reduces_s[1])
+            self._sleep(part.inner_sums_s[1])
 
     def _step_outer(self, part: _Part, number: int, change: Tensor) -> None:
         momentum = part.momenta[number].mul_(OUTER_MOMENTUM).add_(change)

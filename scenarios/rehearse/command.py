@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,14 +14,15 @@ from des.base.command import EXIT_CODES, UsageError, exit_code_of
 from des.base.document import DOCUMENT
 from des.base.flags import JsonFlag, option, parse, required
 from des.base.lazy import lazy_imports
+from des.base.text_files import read_text
 from des.world.hosts import HOSTS, hosts_named
-from scenarios.iteration.runtime_job import OPERATIONS, RUNTIME, read_job
+from scenarios.iteration.runtime_job import OPERATIONS, RUNTIME, read_runtime_job
 from scenarios.rehearse.emulated_links import emulated_sites, require_emulation
 from scenarios.rehearse.rank_processes import rank_processes
 
 with lazy_imports(__name__):
     from des.figures import paper
-    from scenarios.iteration import plan_file, reference_launch
+    from scenarios.iteration import launch_folder, reference_launch
     from scenarios.rehearse import rehearsed_world, time_differences
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ def _command(argv: Sequence[str] | None) -> None:
     hosts_named(config.hosts)
     require_emulation()
     world = _world(config)
-    job = read_job((config.folder / RUNTIME).read_text("utf-8"))
+    job = read_runtime_job(read_text(config.folder / RUNTIME, "launch "))
     steps = _measured(config, world, job)
     predicted = world.predicted()
     times_s = [max(own["end_s"] for own in step) for step in steps]
@@ -101,15 +102,12 @@ def _command(argv: Sequence[str] | None) -> None:
 
 
 def _world(config: Config) -> rehearsed_world.RehearsedWorld:
-    read = plan_file.read_launch_folder(config.folder)
-    if read.trainer != "reference":
-        raise UsageError(
-            f"{config.folder}: must be a launch of the reference runtime (eastwest launch "
-            f"--trainer reference), got one of {read.trainer}"
-        )
+    names = launch_folder.PLAN, launch_folder.HOSTS, RUNTIME, *OPERATIONS.values()
+    files = {name: read_text(config.folder / name, "launch ") for name in names}
+    read = reference_launch.read_reference_launch(files)
     receives: Receives = "first" if config.receives == "first" else "stock"
     return rehearsed_world.RehearsedWorld(
-        bound=read.bound(read.said_step_s or 1.0),
+        bound=replace(read.said, plan=read.plan),
         receives=receives,
         num_connections=config.connections or (2 if receives == "first" else 1),
         hosts=config.hosts,

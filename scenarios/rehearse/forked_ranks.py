@@ -21,7 +21,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Fork a process for each seat, and wait until all have ended."""
     words = sys.argv[1:] if argv is None else argv
     seats = [Seat(*one) for one in json.loads(words[0])]
-    ranks = [os.fork() or _take(seat, seats) for seat in seats]
+    ranks = []
+    for seat in seats:
+        ranks.append(os.fork())
+        if ranks[-1] == 0:
+            return _take(seat, seats)
     for seat in seats:
         os.close(seat.stdin)
         os.close(seat.stdout)
@@ -35,7 +39,7 @@ def _take(seat: Seat, seats: Sequence[Seat]) -> int:
     if seat.space:
         space = os.open(seat.space, os.O_RDONLY)
         if kernel.setns(space, _CLONE_NEWNET):
-            os._exit(ctypes.get_errno())
+            raise OSError(ctypes.get_errno(), f"{seat.space}: cannot be entered")
         os.close(space)
     os.dup2(seat.stdin, 0)
     os.dup2(seat.stdout, 1)
@@ -43,7 +47,7 @@ def _take(seat: Seat, seats: Sequence[Seat]) -> int:
     for one in seats:
         os.close(one.stdin)
         os.close(one.stdout)
-    os._exit(worker.main(seat.flags))
+    return worker.main(seat.flags)
 
 
 if __name__ == "__main__":

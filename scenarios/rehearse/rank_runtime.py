@@ -27,7 +27,7 @@ _Message = tuple[str, int, int]
 
 @dataclass(kw_only=True)
 class StepRecord:
-    """What a rank did in a step: passes as stage, kind, microbatch, start and end; its loss.
+    """Record of a rank's step: passes as stage, kind, microbatch, start and end; loss.
 
     Times count from the start of the step. [s]
     """

@@ -32,11 +32,7 @@ def sender_of(one: RuntimeOperation, rank_of_stage: Sequence[int]) -> int:
 
 
 def placed_receives(
-    operations: RankOperations,
-    rank_of_stage: Sequence[int],
-    *,
-    backend: str,
-    num_connections: int,
+    operations: RankOperations, rank_of_stage: Sequence[int], *, backend: str, num_connections: int
 ) -> RankOperations:
     """Return the operations of a rank as a backend can run them.
 

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch import distributed as dist
 
-from scenarios.rehearse.outer_bits import decode, encode, encoded_bytes
+from scenarios.rehearse.outer_bits import encoded_bytes, packed_values, unpacked_values
 
 
 class RingSum:
@@ -50,7 +50,7 @@ class RingSum:
         """Return the sum, the same on all ranks."""
         found, count = values.clone(), len(self._ranks)
         after, sent = self._ranks[(self._place + 1) % count], []
-        outgoing = encode(self._slice(found, 0), self._bits)
+        outgoing = packed_values(self._slice(found, 0), self._bits)
         for turn in range(2 * (count - 1)):
             work = dist.isend(outgoing, after, group=self._group, tag=self._tag)
             assert work is not None
@@ -58,15 +58,15 @@ class RingSum:
             content, arrival = self._received[turn]
             arrival.wait()
             part = self._slice(found, turn + 1)
-            other = decode(content, part.numel(), self._bits)
+            other = unpacked_values(content, part.numel(), self._bits)
             if turn >= count - 1:
                 part.copy_(other)
                 outgoing = content
                 continue
             part += other
-            outgoing = encode(part, self._bits)
+            outgoing = packed_values(part, self._bits)
             if turn == count - 2:
-                part.copy_(decode(outgoing, part.numel(), self._bits))
+                part.copy_(unpacked_values(outgoing, part.numel(), self._bits))
         for work, _ in sent:
             work.wait()
         return found

@@ -5,13 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from scenarios.rehearse.small_llama import (
-    HIDDEN,
-    SEQUENCE,
-    SEQUENCES,
-    LlamaStage,
-    text_batch,
-)
+from scenarios.rehearse.small_llama import HIDDEN, SEQUENCE, SEQUENCES, LlamaStage, text_batch
 
 _SHAPE = (SEQUENCES, SEQUENCE, HIDDEN)
 
@@ -52,15 +46,15 @@ class StagePasses:
         self._gradients[microbatch] = gradient
         if not x.requires_grad:
             return None
-        own: Tensor = torch.autograd.grad(out, x, gradient, retain_graph=True)[0]
-        return own.flatten()
+        own: tuple[Tensor, ...] = torch.autograd.grad(out, x, gradient, retain_graph=True)
+        return own[0].flatten()
 
     def _do_forward(self, microbatch: int, content: Tensor | None) -> Tensor | None:
         device = self._parameters[0].device
         batch = text_batch(self._step, self._first_microbatch + microbatch)
         tokens, targets = (one.to(device) for one in batch)
         x = tokens if content is None else content.view(_SHAPE).requires_grad_()
-        out = self.model(x, targets)
+        out: Tensor = self.model(x, targets)
         self._forward[microbatch] = x, out
         if out.dim():
             return out.detach().flatten()
@@ -71,7 +65,7 @@ class StagePasses:
     def _add(self, x: Tensor | None, out: Tensor, gradient: Tensor | None) -> Tensor | None:
         """Add gradients of parameters; return that of the input, if there is one."""
         inputs: Sequence[Tensor] = (*self._parameters, *(() if x is None else (x,)))
-        own: Sequence[Tensor] = torch.autograd.grad(out, inputs, gradient)
+        own: tuple[Tensor, ...] = torch.autograd.grad(out, inputs, gradient)
         for parameter, one in zip(self._parameters, own, strict=False):
             parameter.grad = one if parameter.grad is None else parameter.grad + one
         return None if x is None else own[-1].flatten()

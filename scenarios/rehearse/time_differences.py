@@ -56,24 +56,9 @@ class Comparison:
             for stage, kind, microbatch, start_s, end_s in own["spans"]
         )
         makespan_s = max(own["end_s"] for own in records)
-        busy_s = dict.fromkeys(range(len(predicted.stages)), 0.0)
-        for span in spans:
-            busy_s[span.stage] += span.end_s - span.start_s
-        stages = tuple(
-            replace(stage, busy_s=busy_s[number], idle_s=makespan_s - busy_s[number])
-            for number, stage in enumerate(predicted.stages)
-        )
         return cls(
             predicted=predicted,
-            measured=replace(
-                predicted,
-                makespan_s=makespan_s,
-                utilisation=predicted.utilisation * predicted.makespan_s / makespan_s,
-                stages=stages,
-                links=(),
-                spans=spans,
-                transfers=(),
-            ),
+            measured=replace(predicted, makespan_s=makespan_s, links=(), spans=spans, transfers=()),
             rank_of_stage={stage: rank for rank, own in enumerate(stages_of_rank) for stage in own},
         )
 
@@ -92,7 +77,7 @@ class Comparison:
         return sorted(found, key=lambda part: -abs(part.difference_s))
 
     def largest_wait(self) -> TimeDifference:
-        """The one wait of the last rank that differs most, named by the pass behind it."""
+        """Wait of the last rank that grew most, named by the pass behind it."""
         pairs = zip(self._waits(self.predicted), self._waits(self.measured), strict=True)
         found = [
             TimeDifference(
@@ -137,7 +122,7 @@ class Comparison:
         return f"{what} from {self.predicted.stages[other].domain}"
 
     def _is_border(self, stage: int, other: int) -> bool:
-        """Whether two stages are of different replicas: layers begin anew between them."""
+        """Whether two stages are of different replicas: the first layer comes again."""
         first, behind = (self.predicted.stages[one] for one in sorted((stage, other)))
         return behind.first_layer != first.first_layer + first.num_layers
 

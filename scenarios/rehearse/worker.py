@@ -1,7 +1,6 @@
 """Train a small Llama as one rank of the reference runtime, as launch files say."""
 
 import json
-import os
 import sys
 import time
 from collections.abc import Sequence
@@ -15,7 +14,7 @@ from des.base.command import EXIT_CODES, exit_code_of
 from des.base.flags import option, parse, required
 from des.base.text_files import read_text
 from scenarios.iteration.reference_operations import read_operations
-from scenarios.iteration.runtime_job import OPERATIONS, RUNTIME, rank_of_stages, read_job
+from scenarios.iteration.runtime_job import OPERATIONS, RUNTIME, rank_of_stages, read_runtime_job
 from scenarios.rehearse.bucket_exchange import RunScale
 from scenarios.rehearse.outer_bits import ALLOWED_BITS
 from scenarios.rehearse.rank_runtime import RankRuntime
@@ -68,7 +67,7 @@ def _run(argv: Sequence[str] | None) -> None:
         raise ValueError(f"receives must be one of {', '.join(OPERATIONS)}; got {config.receives}")
     name = OPERATIONS["first" if config.receives == "first" else "stock"]
     files = {one: read_text(config.folder / one, "launch ") for one in (RUNTIME, name)}
-    job, all_operations = read_job(files[RUNTIME]), read_operations(files[name], name)
+    job, all_operations = read_runtime_job(files[RUNTIME]), read_operations(files[name], name)
     if job.bits_per_value not in ALLOWED_BITS:
         allowed = ", ".join(f"{bits:g}" for bits in ALLOWED_BITS)
         raise ValueError(f"{RUNTIME}: bits_per_value must be one of {allowed}")
@@ -123,4 +122,4 @@ def _say(content: dict[str, object]) -> None:
 
 
 if __name__ == "__main__":
-    os._exit(main())
+    raise SystemExit(main())

@@ -12,7 +12,7 @@ from scenarios.iteration.launch_folder import HOSTS, read_hosts
 from scenarios.iteration.plan_file import launch_plan
 from scenarios.iteration.reference_launch import as_run
 from scenarios.iteration.reference_operations import read_operations
-from scenarios.iteration.runtime_job import RUNTIME, read_job
+from scenarios.iteration.runtime_job import RUNTIME, read_runtime_job
 from scenarios.launch.launch_files import launch_files
 
 
@@ -64,7 +64,7 @@ def test_replicas_of_unequal_shares_with_diloco():
         synchronisation=DiLoCo(steps_between=4, bits_per_value=8.0, behind_backward=False),
     )
     bound, launch = launched(plan)
-    own = read_job(launch.files[RUNTIME])
+    own = read_runtime_job(launch.files[RUNTIME])
 
     assert (own.shares, own.steps_between, own.bits_per_value) == ([20, 12], 4, 8.0)
     assert [one.stages for one in own.buckets if one.after_step] == [[1, 3], [0, 2]]

@@ -7,7 +7,7 @@ from bound_cases import bound_plan
 from reference_runs import alone, launched, losses_of, train
 
 from des import DiLoCo, Placement
-from scenarios.iteration.runtime_job import RUNTIME, read_job
+from scenarios.iteration.runtime_job import RUNTIME, read_runtime_job
 
 alone = cache(alone)
 
@@ -37,7 +37,7 @@ def test_replicas_of_unequal_shares_train_like_one_process(tmp_path):
     records = train(tmp_path, launched(tmp_path, plan), *flags)
 
     assert losses_of(records) == alone((4, 2))
-    job = read_job((tmp_path / RUNTIME).read_text("utf-8"))
+    job = read_runtime_job((tmp_path / RUNTIME).read_text("utf-8"))
     for own in records:
         for stage, kind, _, start_s, end_s in own[1]["spans"]:
             assert end_s - start_s >= job.stages[stage].durations_s["FBIW".index(kind)]

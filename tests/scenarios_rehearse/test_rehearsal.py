@@ -12,7 +12,7 @@ from command_output import assert_refused
 from launch_cases import bound_of
 
 from des.base.command import UsageError
-from scenarios.iteration.runtime_job import RUNTIME, rank_of_stages, read_job
+from scenarios.iteration.runtime_job import RUNTIME, rank_of_stages, read_runtime_job
 from scenarios.launch.command import write_launch
 from scenarios.rehearse.command import main
 from scenarios.rehearse.emulated_links import require_emulation
@@ -137,7 +137,7 @@ def test_flags_that_cannot_be_are_refused(flags, message, tmp_path, capsys):
 
 
 def test_stages_without_a_rank_are_refused(tmp_path):
-    own = read_job((launched(tmp_path) / RUNTIME).read_text("utf-8"))
+    own = read_runtime_job((launched(tmp_path) / RUNTIME).read_text("utf-8"))
 
     assert rank_of_stages(own) == [0, 1]
     with pytest.raises(ValueError, match="stages_of_rank must have each of 2 stages once"):
@@ -162,7 +162,7 @@ def test_a_rehearsal_runs_and_leaves_nothing(tmp_path, capsys):
     assert main([str(folder), "--out", str(out), *flags]) == 0
     found = json.loads(capsys.readouterr().out)
 
-    own = read_job((folder / RUNTIME).read_text("utf-8"))
+    own = read_runtime_job((folder / RUNTIME).read_text("utf-8"))
     least_s = max(4 * 0.5 * sum(one.durations_s[:2]) for one in own.stages)
     assert found["predicted_s"] >= least_s
     assert found["median_s"] >= least_s
