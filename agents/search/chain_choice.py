@@ -9,8 +9,8 @@ from agents.search.chains import (
     Chain,
     SiteChains,
     all_chains,
+    chains_from_all,
     few_of_each_length,
-    grown_chains,
     near_chains,
 )
 from agents.search.desk import SearchDesk
@@ -49,7 +49,7 @@ def _quick_chains(
     levels, _ = desk.tables.levels(setting)
     site_s = levels.layer_s / np.maximum(levels.num_devices, 1)
     quickest: list[int] = np.argsort(site_s, kind="stable").tolist()
-    every = grown_chains(quickest, away_s, most)
+    every = chains_from_all(quickest, away_s, most)
     every += [tuple(quickest[:count]) for count in range(1, most + 1)]
     bounds_s, _ = desk.least_s(setting, SiteChains.of(every))
     first = set(quickest[:_NUM_QUICKEST])

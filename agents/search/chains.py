@@ -33,13 +33,13 @@ def all_chains(sites: Sequence[int]) -> list[Chain]:
 
 
 def near_chains(sites: Sequence[int], away_s: np.ndarray, most: int) -> list[Chain]:
-    """The few shortest of each length of `grown_chains`, whose parameters these are."""
-    found = grown_chains(sites, away_s, most)
+    """The few shortest of each length of `chains_from_all`, whose parameters these are."""
+    found = chains_from_all(sites, away_s, most)
     ways_s = [sum(float(away_s[hop]) for hop in pairwise(chain)) for chain in found]
     return few_of_each_length(found, ways_s)
 
 
-def grown_chains(sites: Sequence[int], away_s: np.ndarray, most: int) -> list[Chain]:
+def chains_from_all(sites: Sequence[int], away_s: np.ndarray, most: int) -> list[Chain]:
     """Chains that go on to the nearest site not yet passed, from every site.
 
     Parameters

@@ -1,4 +1,4 @@
-"""The best plans of a job over perfect devices, for whoever plans without GPUs."""
+"""The best plans of a job over perfect devices, to plan without GPUs."""
 
 from agents.decision.bound_plan import BoundPlan
 from agents.decision.plan_space import PlanSpace

@@ -148,38 +148,6 @@ def grown_chain(bandwidth: np.ndarray, start: int) -> Order:
     return tuple(order[:size].tolist())
 
 
-def grown_chains(within: np.ndarray, starts: np.ndarray) -> list[tuple[int, ...]]:
-    """Grow chains in many networks of equal size, see `grown_chain`.
-
-    Parameters
-    ----------
-    within
-        Bandwidths of each network, (N, D, D). [bytes/s]
-    starts
-        Domains of each network from which a chain grows, (N, S).
-
-    Returns
-    -------
-    list of tuple
-        The chains of the first network, then those of the next.
-    """
-    orders = np.full((*starts.shape, within.shape[1]), -1, dtype=np.int64)
-    _grow_all(within, starts, orders, np.zeros(within.shape[1], dtype=np.bool_))
-    whole = orders.reshape(-1, within.shape[1])
-    return [tuple(order[: order.index(-1)] if -1 in order else order) for order in whole.tolist()]
-
-
-@lean_kernel
-def _grow_all(
-    within: np.ndarray, starts: np.ndarray, orders: np.ndarray, is_in: np.ndarray
-) -> None:
-    """Write the chains of networks."""
-    for network in range(starts.shape[0]):
-        for turn in range(starts.shape[1]):
-            is_in[:] = False
-            _grow(within[network], starts[network, turn], orders[network, turn], is_in)
-
-
 @lean_kernel
 def _grow(bandwidth: np.ndarray, start: int, order: np.ndarray, is_in: np.ndarray) -> int:
     """Write the domains of a chain; returns how many."""

@@ -35,6 +35,7 @@ The first argument may be a task, each with flags of its own ({PROG} TASK --help
 examples:
   {PROG}
   {PROG} --network my_world.yaml --model llama2_13b --from scratch
+  {PROG} local --seed 0 --out runs/local-0
   {PROG} --resume
 
 files written to --out:

@@ -8,7 +8,7 @@ from agents.search.ideal_plans import ideal_plans
 from des import Plan
 
 
-def decide(problem: PlanningProblem, rng: np.random.Generator) -> Plan:
+def best_of_families(problem: PlanningProblem, rng: np.random.Generator) -> Plan:
     """Choose among the families that leave the arithmetic unchanged; draws nothing.
 
     Microbatches stay as large as the problem has them, schedules are all that a `PlanSpace` allows.
