@@ -38,7 +38,7 @@ def course_figure(fitted: FittedCourse) -> Figure:
                         high=tuple(high * one for one in ones),
                     ),
                     Points(
-                        label="measured", x=fitted.times_s, y=fitted.factors, colour=colour(0)
+                        label="measured", x=fitted.times_s, y=fitted.factors, colour=colour(0), size=3.0
                     ),
                 ),
             ),
@@ -52,7 +52,7 @@ def course_figure(fitted: FittedCourse) -> Figure:
                         y=normal,
                         colour=colour(1),
                     ),
-                    Points(label="measured", x=tuple(ordered), y=shares, colour=colour(0)),
+                    Points(label="measured", x=tuple(ordered), y=shares, colour=colour(0), size=3.0),
                 ),
             ),
             Panel(
@@ -69,7 +69,7 @@ def course_figure(fitted: FittedCourse) -> Figure:
                         label="measured",
                         x=lags_s,
                         y=(1.0, *fitted.correlations),
-                        colour=colour(0),
+                        colour=colour(0), size=3.0,
                     ),
                 ),
             ),
