@@ -1,6 +1,7 @@
 """Picture of a fitted course: what was measured, and the law beside it."""
 
 import math
+from functools import partial
 
 import numpy as np
 
@@ -22,56 +23,40 @@ def course_figure(fitted: FittedCourse) -> Figure:
     normal = tuple(0.5 * (1.0 + math.erf(one / math.sqrt(2.0))) for one in z.tolist())
     ones = (1.0,) * len(fitted.times_s)
     lags_s = (0.0, *fitted.lags_s)
+    measured = partial(Points, label="measured", colour=colour(0), size=3.0)
+    drawn = partial(Line, label="law", colour=colour(1))
+    band = partial(Line, label="95 % of the law", colour=colour(1))
+    factor = "bandwidth over mean"
     return Figure(
         name="measured_course",
         title=f"Measured course of {fitted.link} and the law fitted to all",
         seen=fitted.line(),
-        columns=1,
         panels=(
             Panel(
                 x=Axis(label="time [s]"),
-                y=Axis(label="bandwidth over mean"),
+                y=Axis(label=factor),
                 marks=(
-                    Line(
-                        label="95 % of the law", x=fitted.times_s, y=ones, colour=colour(1),
-                        low=tuple(low * one for one in ones),
-                        high=tuple(high * one for one in ones),
+                    band(
+                        x=fitted.times_s, y=ones, low=(low,) * len(ones), high=(high,) * len(ones)
                     ),
-                    Points(
-                        label="measured", x=fitted.times_s, y=fitted.factors, colour=colour(0)
-                    ),
+                    measured(x=fitted.times_s, y=fitted.factors),
                 ),
             ),
             Panel(
-                x=Axis(label="bandwidth over mean"),
+                x=Axis(label=factor),
                 y=Axis(label="share below"),
                 marks=(
-                    Line(
-                        label="law",
-                        x=tuple(np.exp(sigma * z - sigma**2 / 2.0).tolist()),
-                        y=normal,
-                        colour=colour(1),
-                    ),
-                    Points(label="measured", x=tuple(ordered), y=shares, colour=colour(0)),
+                    drawn(x=tuple(np.exp(sigma * z - sigma**2 / 2.0).tolist()), y=normal),
+                    measured(x=tuple(ordered), y=shares),
                 ),
             ),
             Panel(
                 x=Axis(label="later by [s]"),
                 y=Axis(label="correlation"),
                 marks=(
-                    Line(
-                        label="law",
-                        x=lags_s,
-                        y=tuple(math.exp(-lag / law.relaxation_s) for lag in lags_s),
-                        colour=colour(1),
-                    ),
-                    Points(
-                        label="measured",
-                        x=lags_s,
-                        y=(1.0, *fitted.correlations),
-                        colour=colour(0),
-                    ),
+                    drawn(x=lags_s, y=tuple(math.exp(-lag / law.relaxation_s) for lag in lags_s)),
+                    measured(x=lags_s, y=(1.0, *fitted.correlations)),
                 ),
             ),
         ),
-    )  # fmt: skip
+    )
