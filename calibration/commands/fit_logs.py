@@ -21,6 +21,8 @@ EXAMPLES = """\
 examples:
   python -m calibration runs run1.log run2.log --network now.yaml --out corrections.json
       then --corrections corrections.json of scenarios.simulate
+  python -m calibration runs logs --network now.yaml --json
+      all logs of a folder, as a document
 
 Logs are those of Megatron-LM and torchtitan with what they print at the start. Ranks are laid over
 the sites of the network in their order; consecutive ones form a stage of all replicas.

@@ -18,12 +18,17 @@ from des.worlds.reading import read_topology
 with lazy_imports(__name__):
     from calibration.measured import (
         indexed_tables,
+        kineto_trace,
         layer_tables,
         logged_runs,
         profile_table,
         runs,
         solved_layers,
     )
+    from calibration.measurements import device_names
+    from des.costs import profiled_times
+    from des.job import transformer
+    from des.world import layer_profiles
     from des.world.domain import Domain
 
 EXAMPLES = """\
@@ -37,6 +42,8 @@ examples:
       layers of every size that whole iterations determine
   python -m calibration profile --runs run1.log,run2.log --network cluster.yaml
       the same of logs of Megatron-LM and torchtitan on a world of one domain
+  python -m calibration profile --runs trace.json.gz --model llama2_7b --sequence 4096
+      layers in a trace of PyTorch's profiler, and kernels that are in none
 
 tables of layers are CSV files, those of iterations JSON files as `calibration kernels` reads them:
   timed layers   columns of a profile (docs/worlds.md) and repeat; rows of one point are repeats
@@ -58,7 +65,11 @@ class Config(JsonFlag):
         None, f"model of a table by index: {MODEL_HELP}", default_text="none"
     )
     table_model: str | None = option(None, "its name in that table; none: the only one")
-    sequence: int | None = option(None, "tokens of a sequence in that table", default_text="none")
+    sequence: int | None = option(
+        None, "tokens of a sequence in that table or in a trace", default_text="none"
+    )
+    microbatch_size: int = option(1, "sequences of a microbatch in a trace")
+    tensor: int = option(1, "GPUs that share a layer in a trace")
     exchanges: Literal["excluded", "included"] = option(
         "excluded", "whether times in that table include the sums over a tensor group"
     )
@@ -69,13 +80,16 @@ def run(config: Config) -> int:
     """Read, take medians or solve, and write."""
     if not config.runs:
         raise UsageError("--runs must name at least one table of measured runs, got none")
-    of_iterations = [path for path in config.runs if path.suffix.lower() == ".json"]
+    traces = [path for path in config.runs if kineto_trace.is_kineto(path)]
+    others = [path for path in config.runs if path not in traces]
+    of_iterations = [path for path in others if path.suffix.lower() == ".json"]
     solved = [solved_layers.solve_table(runs.read_runs(path)) for path in of_iterations]
-    tables = [path for path in config.runs if path.suffix.lower() == ".csv"]
-    logs = [path for path in config.runs if path not in (*of_iterations, *tables)]
+    tables = [path for path in others if path.suffix.lower() == ".csv"]
+    logs = [path for path in others if path not in (*of_iterations, *tables)]
     if logs:
         solved.append(solved_layers.solve_table(logged_runs.logged_table(logs, _domain(config))))
     points = [one.timed for table in solved for one in table.points]
+    points += [_traced(path, config) for path in traces]
     if tables:
         points += layer_tables.medians([row for path in tables for row in _rows(path, config)])
     if config.gpu:
@@ -99,6 +113,37 @@ def run(config: Config) -> int:
 
 def _names(config: Config) -> str:
     return ", ".join(path.name for path in config.runs)
+
+
+def _traced(path: Path, config: Config) -> layer_tables.TimedPoint:
+    """Point of a layer in a trace; the halves of its pass backward are as their FLOPs."""
+    if config.model is None or config.sequence is None:
+        raise UsageError(f"--model and --sequence must be given for {path}, a trace")
+    times = kineto_trace.read_kineto(path)
+    for line in times.lines():
+        say(line)
+    architecture = architecture_named(config.model)
+    flops = transformer.layer_flops(
+        architecture, batch_size=config.microbatch_size, sequence=config.sequence
+    )
+    weights_s = (
+        times.backward_s * flops.weight_gradient / (flops.weight_gradient + flops.input_gradient)
+    )
+    return layer_tables.TimedPoint(
+        gpu=device_names.kind_of_device(str(path), times.device),
+        exchanges="excluded",
+        point=layer_profiles.ProfilePoint(
+            layer=profiled_times.measured_layer(architecture, 0),
+            tensor=config.tensor,
+            microbatch_size=config.microbatch_size,
+            sequence=config.sequence,
+            forward_s=times.forward_s,
+            input_gradient_s=times.backward_s - weights_s,
+            weight_gradient_s=weights_s,
+        ),
+        num_rows=times.num_layers,
+        spreads=None,
+    )
 
 
 def _domain(config: Config) -> Domain:

@@ -6,12 +6,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 from calibration.measurements import (
+    deepspeed_log,
     iperf3,
     megatron_log,
     mtr,
     nccl_tests,
+    nemo_log,
     ping,
     prometheus,
+    rccl_json,
     rocm_matrix,
     server_matrix,
     torchtitan_log,
@@ -35,10 +38,13 @@ FORMATS: tuple[Format, ...] = (
     Format(ping.NAME, "ping -c 20", ping.holds, ping.read),
     Format(mtr.NAME, "mtr --json", mtr.holds, mtr.read),
     Format(nccl_tests.NAME, "all_reduce_perf, text or -J", nccl_tests.holds, nccl_tests.read),
+    Format(rccl_json.NAME, "all_reduce_perf -Z json", rccl_json.holds, rccl_json.read),
     Format(megatron_log.NAME, "output of pretrain_gpt.py", megatron_log.holds, megatron_log.read),
     Format(
         torchtitan_log.NAME, "output of run_train.sh", torchtitan_log.holds, torchtitan_log.read
     ),
+    Format(nemo_log.NAME, "output of a recipe of NeMo 2", nemo_log.holds, nemo_log.read),
+    Format(deepspeed_log.NAME, "output of deepspeed", deepspeed_log.holds, deepspeed_log.read),
     Format(rocm_matrix.NAME, "rocm-smi --showtopo", rocm_matrix.holds, rocm_matrix.read),
     Format(server_matrix.NAME, "nvidia-smi topo -m", server_matrix.holds, server_matrix.read),
     Format(prometheus.NAME, "/api/v1/query_range?query=...", prometheus.holds, prometheus.read),

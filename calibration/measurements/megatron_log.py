@@ -34,9 +34,15 @@ def read(file: SourceText) -> Iterator[Reading]:
     for number, line in enumerate(file.lines, start=1):
         if (found := _STEP.search(line)) is None:
             continue
-        steps.append(Step(number=int(found[1]), line=number, seconds=float(found[2]) / 1e3))
+        steps.append(
+            Step(
+                number=int(found[1]),
+                line=number,
+                seconds=file.number(f"line {number}: time", found[2]) / 1e3,
+            )
+        )
         if (clock := _CLOCK.search(line)) is not None:
-            clocks.append((number, seconds_of(clock[1])))
+            clocks.append((number, seconds_of(file, number, clock[1])))
     check_clocks(file, clocks)
     found_in = (_ARGUMENT.match(line) for line in file.lines)
     arguments = {one[1]: one[2] for one in found_in if one is not None}
@@ -51,9 +57,13 @@ def read(file: SourceText) -> Iterator[Reading]:
     )
 
 
-def seconds_of(clock: str) -> float:
+def seconds_of(file: SourceText, line: int, clock: str) -> float:
     """Seconds since 1970 of a date and time, taken for UTC as logs name no zone."""
-    return datetime.fromisoformat(clock.replace(",", ".")).replace(tzinfo=UTC).timestamp()
+    try:
+        found = datetime.fromisoformat(clock.replace(",", "."))
+    except ValueError as error:
+        raise file.wrong(f"line {line}: time: {error}, got {clock}") from error
+    return found.replace(tzinfo=UTC).timestamp()
 
 
 def check_clocks(file: SourceText, clocks: list[tuple[int, float]]) -> None:

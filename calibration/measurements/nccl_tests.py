@@ -17,6 +17,7 @@ _DEVICE = re.compile(
 )
 _START = re.compile(r"# (?:Collective test starting: (\w+)|nThread \d+ nGpus \d+)")
 _ITERATIONS = re.compile(r" iters: (\d+)")
+Facts = tuple[tuple[str, str], ...]
 _LARGEST_DIFFERENCE = 0.02
 """Relative difference of a rate from size and time that rounding leaves."""
 
@@ -48,7 +49,9 @@ def read(file: SourceText) -> Iterator[Reading]:
         If a row has wrong elements or a rate that is not that of its bytes and time, or no row is
         there; naming it.
     """
-    yield from readings_of(file, NAME, *(_of_json(file) if file.is_json else _of_text(file)))
+    hosts, rows, facts = _of_json(file) if file.is_json else _of_text(file)
+    counted = (("ranks", str(len(hosts))), ("nodes", str(len(set(hosts)))))
+    yield from readings_of(file, NAME, hosts, rows, (*counted, *facts))
 
 
 def readings_of(
@@ -56,9 +59,9 @@ def readings_of(
     name: str,
     hosts: Sequence[str],
     rows: Sequence[Row],
-    facts: tuple[tuple[str, str], ...],
+    facts: Facts,
 ) -> Iterator[Reading]:
-    """Readings of some rows of a collective over the GPUs of some hosts."""
+    """Readings of rows of a collective; facts have ranks and nodes, hosts may be unknown."""
     if not rows:
         raise file.wrong("results must hold a row, got none: was the test cut off?")
     for row in rows:
@@ -72,10 +75,10 @@ def readings_of(
         value=largest.bus_gb_per_s * 1e9,
         hosts=tuple(hosts),
         series=tuple((float(row.size_bytes), row.time_us / 1e6) for row in ordered),
-        facts=(("ranks", str(len(hosts))), ("bytes", str(largest.size_bytes)), *facts),
+        facts=(*facts, ("bytes", str(largest.size_bytes))),
     )
     yield bandwidth
-    small = (("ranks", str(len(hosts))), ("bytes", str(smallest.size_bytes)), *facts)
+    small = (*facts, ("bytes", str(smallest.size_bytes)))
     yield replace(bandwidth, what="collective", value=smallest.time_us / 1e6, facts=small)
 
 
@@ -94,7 +97,7 @@ def _check(file: SourceText, row: Row) -> None:
 
 def _of_text(
     file: SourceText,
-) -> tuple[list[str], list[Row], tuple[tuple[str, str], ...]]:
+) -> tuple[list[str], list[Row], Facts]:
     found = [one for line in file.lines if (one := _DEVICE.match(line))]
     if not found:
         raise file.wrong("the list of devices must be given (# Rank ...), got none")
@@ -137,7 +140,7 @@ def _text_row(file: SourceText, number: int, cells: list[str], has_root: bool) -
 
 def _of_json(
     file: SourceText,
-) -> tuple[list[str], list[Row], tuple[tuple[str, str], ...]]:
+) -> tuple[list[str], list[Row], Facts]:
     report = file.json
     devices = list(report.at("config", "devices").items())
     hosts = [one.at("hostname").text() for one in devices]

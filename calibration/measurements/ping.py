@@ -57,10 +57,10 @@ def read(file: SourceText) -> Iterator[Reading]:
     times = _TIMES.search(file.text)
     if times is None:
         raise file.wrong("rtt min/avg/max/mdev must be given, got none")
-    average_s, deviation_s = float(times[2]) / 1e3, float(times[4]) / 1e3
+    average_s, deviation_s = (file.number("rtt", times[at]) / 1e3 for at in (2, 4))
     if average_s <= 0:
         raise file.wrong(f"rtt avg must be positive, got {times[2]} ms")
-    single_s = [float(one[2]) / 1e3 for one in _ONE.finditer(file.text)]
+    single_s = [file.number("time", one[2]) / 1e3 for one in _ONE.finditer(file.text)]
     there = replace(
         lost,
         what="round_trip",

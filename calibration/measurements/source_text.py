@@ -1,5 +1,6 @@
 """Text of a file of measurements, with its JSON where it is some, and fields named in errors."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,19 +20,20 @@ class SourceText:
 
     @property
     def is_json(self) -> bool:
-        """Whether the text begins as an object of JSON does."""
-        return self.text.lstrip()[:1] == "{"
+        """Whether the text begins as objects of JSON do."""
+        return re.match(r"\s*(\[\s*)?\{", self.text) is not None
 
     @cached_property
     def json(self) -> "JsonField":
-        """Content; a `ValueError` that names the line where it is no JSON.
+        """Content, of objects on lines of their own a list; a `ValueError` where it is no JSON.
 
         Keys may come twice, as iperf3 repeats sizes of buffers for each of its streams.
         """
+        text, lines = self.text, self.text.split("\n")
+        if len(lines) > 1 and lines[0].startswith("{") and lines[1].startswith("{"):
+            text = f"[{','.join(filter(None, lines))}]"
         try:
-            return JsonField(
-                file=str(self.path), name="", value=parse_json(self.text, may_repeat=True)
-            )
+            return JsonField(file=str(self.path), name="", value=parse_json(text, may_repeat=True))
         except ValueError as error:
             raise ValueError(f"{self.path}: {error}; is the file cut off?") from error
 
@@ -46,6 +48,13 @@ class SourceText:
             return False
         value = self.json.value
         return isinstance(value, dict) and all(name in value for name in names)
+
+    def number(self, field: str, text: str) -> float:
+        """Number in the text of a field, which errors name."""
+        try:
+            return float(text.replace(",", ""))
+        except ValueError as error:
+            raise self.wrong(f"{field} must be a number, got {text:.40}") from error
 
     def wrong(self, message: str) -> ValueError:
         """Error that names the file."""

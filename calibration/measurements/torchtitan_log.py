@@ -39,9 +39,9 @@ def read(file: SourceText) -> Iterator[Reading]:
     clocks: dict[int, tuple[int, float]] = {}
     for number, line in enumerate(file.lines, start=1):
         if (found := _STEP.search(_COLOUR.sub("", line))) is not None:
-            if found[3].startswith("-") or float(found[3].replace(",", "")) == 0:
+            if not file.number(f"line {number}: tps", found[3]) > 0:
                 raise file.wrong(f"line {number}: tps must be positive, got {found[3]}")
-            clocks.setdefault(int(found[2]), (number, seconds_of(found[1])))
+            clocks.setdefault(int(found[2]), (number, seconds_of(file, number, found[1])))
     check_clocks(file, list(clocks.values()))
     steps = [
         Step(number=after, line=line, seconds=(end_s - start_s) / (after - before))

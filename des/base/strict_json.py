@@ -8,10 +8,11 @@ MOST_VALUES = 500_000
 """Commas and opening brackets of a text; there is at most one value for each."""
 
 
-def parse_json(text: str, *, may_repeat: bool = False) -> object:
+def parse_json(text: str, *, may_repeat: bool = False, times_larger: int = 1) -> object:
     """Parse JSON.
 
     ``may_repeat``: of a key that comes twice the last one counts, for files of tools that do so.
+    ``times_larger``: bounds over the usual ones, for files such as traces of profilers.
 
     Raises
     ------
@@ -19,13 +20,13 @@ def parse_json(text: str, *, may_repeat: bool = False) -> object:
         If it is empty or not JSON, naming the line; if a key is given twice in one object, the
         nesting is too deep, or there are too many values.
     """
-    if len(text) > MOST_CHARACTERS:
-        raise ValueError(f"must have at most {MOST_CHARACTERS} characters, got {len(text)}")
+    if len(text) > (most := MOST_CHARACTERS * times_larger):
+        raise ValueError(f"must have at most {most} characters, got {len(text)}")
     if not text.strip():
         raise ValueError("not readable as JSON: the file is empty")
     num_values = sum(map(text.count, ",[{"))
-    if num_values > MOST_VALUES:
-        raise ValueError(f"must hold at most {MOST_VALUES} values, got about {num_values}")
+    if num_values > (most := MOST_VALUES * times_larger):
+        raise ValueError(f"must hold at most {most} values, got about {num_values}")
     try:
         content: object = json.loads(text, object_pairs_hook=dict if may_repeat else _unique_keys)
     except json.JSONDecodeError as error:

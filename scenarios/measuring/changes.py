@@ -185,7 +185,7 @@ def _inner_figures(
     """Figures that collectives inside a site determine: name in files, field, value."""
     nodes = domain.nodes
     for name, cards in (("intra", 1), *((("nic", nodes.nics_per_node),) if nodes else ())):
-        here = [one for one in readings if (len(set(one.hosts)) > 1) is (name == "nic")]
+        here = [one for one in readings if (one.fact("nodes") != "1") is (name == "nic")]
         rates = [one for one in here if one.what == "bus_bandwidth"]
         times = [one for one in here if one.what == "collective" and _num_steps(one)]
         if rates:
@@ -207,4 +207,4 @@ def _share(reading: Reading, cards: int) -> float:
 def _num_steps(reading: Reading) -> int:
     """Steps of the ring of a small collective; 0 where its kind is not known."""
     test = (reading.fact("test") or "").removesuffix("_perf").removesuffix("_mpi")
-    return _STEPS_OF.get(test.removesuffix("_perf"), 0) * (len(reading.hosts) - 1)
+    return _STEPS_OF.get(test.removesuffix("_perf"), 0) * (int(reading.fact("ranks") or 1) - 1)

@@ -1,11 +1,11 @@
 """A world made of measurements alone: the sites, GPUs and links that they name."""
 
-import re
 from collections.abc import Mapping, Sequence
 
 from calibration.measured.runs import FITTED_FIGURES
+from calibration.measurements.device_names import kind_of_device
 from calibration.measurements.reading import Reading
-from des.devices.gpu_kinds import GPU_KINDS, gpu_kind_named
+from des.devices.gpu_kinds import gpu_kind_named
 from des.world.domain import Domain
 from des.world.kernel_figures import FITTED_KERNELS
 from des.world.topology import Link, Topology
@@ -82,29 +82,4 @@ def _named_gpus(site: str, readings: Sequence[Reading]) -> tuple[int, str]:
             f"domain {site}: GPUs must be known by a collective inside the site, or told with "
             f"--site-gpus {site}=8*h100; got neither"
         )
-    return len(largest.hosts), kind_of_device(site, device)
-
-
-def kind_of_device(site: str, device: str) -> str:
-    """Kind of GPU of a device's name, such as ``NVIDIA A100-SXM4-80GB``.
-
-    Raises
-    ------
-    ValueError
-        If no kind, or several, are of that name.
-
-    Examples
-    --------
-    >>> kind_of_device("a", "NVIDIA A100-SXM4-80GB"), kind_of_device("a", "NVIDIA GH200 120GB")
-    ('a100_80', 'gh200')
-    """
-    words = re.findall(r"\d+(?=gb)|[a-z0-9]+", device.lower())
-    whole = [one for one in GPU_KINDS if set(one.split("_")) <= set(words)]
-    most = max((len(one.split("_")) for one in whole), default=0)
-    sized = [one for one in whole if len(one.split("_")) == most]
-    if len(sized) != 1:
-        raise ValueError(
-            f"domain {site}: GPU {device!r} must be of one kind, got {', '.join(sized) or 'none'}; "
-            f"tell it with --site-gpus {site}=8*KIND, of {', '.join(GPU_KINDS)}"
-        )
-    return sized[0]
+    return len(largest.hosts), kind_of_device(f"domain {site}", device)

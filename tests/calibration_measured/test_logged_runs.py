@@ -140,6 +140,27 @@ def test_a_factor_on_compute_is_found_again(factor, tmp_path_factory):
     assert max(map(abs, fitted.held_out)) < 0.02
 
 
+def test_a_factor_on_the_wan_is_found_beside_that_on_compute(network):
+    """Six runs of two sites, of which some wait for the link and some compute."""
+    topology = read_topology(network)
+    true = Corrections(compute_time_factor=1.2, wan_bandwidth_factor=0.5)
+    sizes = [
+        {"world_size": 16, "global_batch_size": batch, "hidden_size": width, "num_layers": layers}
+        for batch, width, layers in zip(
+            (16, 32, 64) * 2,
+            (512, 1024, 1024, 4096, 2048, 4096),
+            (4, 4, 8, 40, 64, 60),
+            strict=True,
+        )
+    ]
+    logs = [run_of(run_of(1.0, **one).predicted_s(topology, true), **one) for one in sizes]
+    fitted = fit_runs(logs, topology)
+
+    assert fitted.factors["compute"] == pytest.approx(1.2, rel=0.05)
+    assert fitted.factors["wan"] == pytest.approx(2.0, rel=0.05)
+    assert max(map(abs, fitted.fitted)) < 0.03
+
+
 def test_one_run_has_no_interval_and_none_left_out(network):
     fitted = fit_runs([run_of(1.0)], read_topology(network))
 

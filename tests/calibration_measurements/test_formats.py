@@ -99,6 +99,12 @@ def mbit(rate):
             ],
         ),
         ("megatron.log", [("step", 8.4019, 6, ("", ""))]),
+        ("nemo.log", [("step", 6.08, 3, ("", ""))]),
+        ("deepspeed.log", [("step", 4.5, 2, ("", ""))]),
+        (
+            "rccl.json",
+            [("bus_bandwidth", 3.13175e11, 1, ("", "")), ("collective", 2.8e-5, 1, ("", ""))],
+        ),
         ("torchtitan.log", [("step", 1.1579, 4, ("", ""))]),
         ("topo", [("server", 8.0, 1, ("", ""))]),
         (
@@ -180,6 +186,18 @@ RATE = ("end", "sum_received", "bits_per_second")
             r"x: data.result\[2\].metric.__name__ must be one of node_network",
         ),
         ("PING a (10.2.0.1) 56(84) bytes of data.\n", "x: packets transmitted must be given"),
+        (
+            (SAMPLES / "rccl.json").read_text(encoding="utf-8").replace('"0"', '"7"', 1),
+            r"x: records\[0\].wrong must be 0, got '7'",
+        ),
+        (
+            (SAMPLES / "deepspeed.log").read_text(encoding="utf-8").replace("train_b", "b"),
+            "x: train_batch_size must be printed",
+        ),
+        (
+            (SAMPLES / "deepspeed.log").read_text(encoding="utf-8").replace("=25.6", "=-25.6"),
+            "x: line 3: rate must be positive, got -25.6",
+        ),
         ("hello", "x: must be of a known format: iperf3 .*Prometheus.*got 'hello'"),
     ],
 )
@@ -250,3 +268,17 @@ def test_a_host_of_two_sites_is_refused():
     sites = Sites(patterns={"a": ("10.0.0.0/8",), "b": ("10.1.0.0/16",)})
     with pytest.raises(ValueError, match="must be of one site, got a and b"):
         sites.of("10.1.0.1")
+
+
+TEXTS = tuple(path.read_text(encoding="utf-8") for path in (*SAMPLES.glob("*.*"), TOPO))
+
+
+@given(text=st.sampled_from(TEXTS), at=st.floats(0, 1), what=st.sampled_from(["", "-1", "{", "x"]))
+def test_a_file_cut_off_or_damaged_is_read_or_named(text, at, what):
+    """No file ends a command with anything but its readings or one line."""
+    place = int(at * len(text))
+    for damaged in (text[:place], text[:place] + what + text[place + 3 :]):
+        try:
+            assert read_file(SourceText(path=Path("x"), text=damaged))
+        except ValueError as error:
+            assert "x" in str(error).split(":")[0]  # noqa: PT017 either is right

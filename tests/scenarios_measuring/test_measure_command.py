@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import world
 
+from calibration.measurements.device_names import kind_of_device
 from calibration.measurements.reading import Reading
 from des import Link, OrnsteinUhlenbeck, Product, read_topology
 from des.dynamics import Replay
@@ -18,7 +19,7 @@ from scenarios.measuring.changes import apply_measurements
 from scenarios.measuring.combined import Combined, latencies
 from scenarios.measuring.command import main
 from scenarios.measuring.courses import fit_course
-from scenarios.measuring.measured_world import kind_of_device, measured_world
+from scenarios.measuring.measured_world import measured_world
 
 SAMPLES = Path(__file__).parents[1] / "calibration_measurements" / "samples"
 GPUS = ("--site-gpus", "Frankfurt=16*h100,Paris=8*a100_80")
@@ -81,6 +82,23 @@ def test_a_world_brought_up_to_date_keeps_what_was_not_measured(folder, capsys):
     assert after == before
     assert [one["field"] for one in document["changes"]] == ["latency", "latency", "loss_fraction"]
     assert document["changes"][0]["before"] == document["changes"][0]["after"]
+
+
+def test_a_world_keeps_the_profiles_beside_it(folder):
+    columns = "gpu,layer,hidden_size,tensor,microbatch_size,sequence,"
+    times = "forward_s,input_gradient_s,weight_gradient_s\nh100,dense,64,1,1,64,1,1,1\n"
+    (folder / "layers.csv").write_text(columns + times, encoding="utf-8")
+    made(folder, *GPUS)
+    path = folder / "now.yaml"
+    shaped = "layer_times: shapes"
+    text = path.read_text(encoding="utf-8")
+    path.write_text(
+        text.replace(shaped, "layer_times: profile\n    profile: layers.csv", 1), "utf-8"
+    )
+    before = read_topology(path)
+
+    assert before.domains[0].profile is not None
+    assert made(folder, "--network", str(path), out="then.yaml") == before
 
 
 def test_series_are_replayed(folder):

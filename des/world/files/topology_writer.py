@@ -48,25 +48,32 @@ def write_topology(
     path = Path(path)
     if path.suffix.lower() not in (".yaml", ".yml"):
         raise ValueError(f"{path}: a topology must be written to a file ending in .yaml or .yml")
-    content = to_yaml(topology, comment=comment, trace=trace).encode()
+    content = to_yaml(topology, comment=comment, trace=trace, folder=path.parent).encode()
     if makes_folder and not path.parent.exists():
         path.parent.mkdir(parents=True)
     write_atomically(path, content)
 
 
-def to_yaml(topology: Topology, *, comment: str = "", trace: str | None = None) -> str:
+def to_yaml(
+    topology: Topology,
+    *,
+    comment: str = "",
+    trace: str | None = None,
+    folder: Path | None = None,
+) -> str:
     """Write a world in the YAML form, after the lines of a comment.
 
     ``trace`` is a table beside the file that links replay, in place of the law of the world.
+    Profiles of layers are named where their files lie in the folder.
 
     Raises
     ------
     ValueError
         If the world holds what a file does not, such as a movement under way.
     """
-    content = _entry_of(topology)
+    content = _entry_of(topology, folder)
     body = _dumped(content)
-    _require_equal(from_yaml(body), topology)
+    _require_equal(from_yaml(body, folder or Path()), topology)
     if trace is not None:
         law = {"kind": "replay", "file": trace, "holds_last": True}
         body = _dumped(content | {"dynamics": law})
@@ -94,10 +101,10 @@ def topology_entry(topology: Topology) -> dict[str, object]:
     return content
 
 
-def _entry_of(topology: Topology) -> dict[str, object]:
+def _entry_of(topology: Topology, folder: Path | None = None) -> dict[str, object]:
     content: dict[str, object] = {
         "topology": {
-            "domains": [_domain_entry(domain) for domain in topology.domains],
+            "domains": [_domain_entry(domain, folder) for domain in topology.domains],
             "cross_domain_links": _link_entries(topology),
         },
         "dynamics": law_entry(topology.dynamics),
@@ -115,7 +122,7 @@ def _require_equal(read_back: Topology, topology: Topology) -> None:
             raise ValueError(f"topology: {field.name} cannot be written to a file, got {value!r}")
 
 
-def _domain_entry(domain: Domain) -> dict[str, object]:
+def _domain_entry(domain: Domain, folder: Path | None) -> dict[str, object]:
     entry: dict[str, object] = {
         "name": domain.name,
         "num_gpus": int(domain.num_gpus),
@@ -131,12 +138,17 @@ def _domain_entry(domain: Domain) -> dict[str, object]:
     }
     entry |= _price_entry("gpu_price_usd_per_hour", domain.gpu_price_usd_per_hour)
     entry |= _access_entry(domain)
-    if domain.profile is not None:
+    profile = domain.profile
+    if profile is not None and (folder is None or not (folder / profile.name).is_file()):
         raise ValueError(
             f"domain {domain.name}: profile must be left out of a world that is written to a file, "
-            f"got {domain.profile.name}"
+            f"or be a file beside it, got {profile.name}"
         )
-    if domain.kernels is not None:
+    if profile is not None and domain.kernels is not None:
+        entry |= {"layer_times": "profile", "kernels": _kernels_entry(domain.kernels)}
+        entry |= {"profile": profile.name, "profile_gpu": profile.gpu}
+        entry |= {"extrapolate": profile.extrapolates}
+    elif domain.kernels is not None:
         entry |= {"layer_times": "shapes", "kernels": _kernels_entry(domain.kernels)}
     elif domain.gpu_kind is not None:
         entry["layer_times"] = "fraction"
