@@ -13,8 +13,9 @@ from agents.search.search import PlanRequest
 from agents.search.sketches import sketch_of
 from des import Topology
 
-_PRIOR_S = 600.0
-"""Time lost to plans that were better, from which on it tells how long they stay so. [s]"""
+_PRIOR_S = 36.0
+"""Squares of shares times time from which on they tell how long advantages last: 10 % for an hour.
+[s]"""
 
 _MOST_PLANS = 5
 """Plans that are remembered, and judged time and again."""
@@ -49,8 +50,9 @@ class OtherPlans:
         Those remembered; in place of a new one too many, that against which staying loses least is
         forgotten, the oldest of equals.
     ahead_s, faded
-        Shares that better plans would have saved, times their time, and by how much those shares
-        have become smaller in it. [s, 1]
+        Squares of the shares that better plans would have saved, times their time, and shares times
+        that by which they have become smaller in it: a regression of the later share on the former.
+        [s, 1]
     """
 
     request: PlanRequest
@@ -90,8 +92,8 @@ class OtherPlans:
                 lost_s = max(0.0, one.lost_s + passed_s * one.saved_share)
                 share = 1.0 - placed.step_s / present.step_s
                 if one.saved_share > 0.0 and passed_s > 0.0:
-                    self.ahead_s += passed_s * one.saved_share
-                    self.faded += one.saved_share - share
+                    self.ahead_s += passed_s * one.saved_share**2
+                    self.faded += one.saved_share * (one.saved_share - share)
                 now = OtherPlan(bound=placed, lost_s=lost_s, saved_share=share)
                 self.plans[place] = replace(now, bound=one.bound)
                 found.append(now)
@@ -105,7 +107,7 @@ class OtherPlans:
 
         Notes
         -----
-        ``(1 - exp(-h q)) / q`` with the rate ``q = max(faded, 0) / (ahead_s + 600 s)``.
+        ``(1 - exp(-h q)) / q`` with the rate ``q = max(faded, 0) / (ahead_s + 36 s)``.
         """
         rate = max(self.faded, 0.0) / (self.ahead_s + _PRIOR_S)
         if rate * horizon_s < 1e-9:

@@ -106,13 +106,13 @@ def test_a_move_waits_until_staying_has_lost_what_it_costs():
 
 
 def test_advantages_that_have_faded_shorten_the_horizon():
-    """0.2 of 600 s fell to 0.1: a rate of 0.1 / (120 s + 600 s), one in two hours."""
-    new, faded = OtherPlans(request=REQUEST), OtherPlans(request=REQUEST, ahead_s=120.0, faded=0.1)
+    """0.2 of 600 s fell to 0.1: a rate of 0.2 * 0.1 / (0.04 * 600 s + 36 s), one in 3,000 s."""
+    new, faded = OtherPlans(request=REQUEST), OtherPlans(request=REQUEST, ahead_s=24.0, faded=0.02)
 
     assert new.lasting_s(86_400.0) == 86_400.0
-    assert faded.lasting_s(1e9) == pytest.approx(7200.0)
-    assert faded.lasting_s(60.0) == pytest.approx(60.0, rel=0.01)
-    assert OtherPlans(request=REQUEST, ahead_s=120.0, faded=-0.1).lasting_s(60.0) == 60.0
+    assert faded.lasting_s(1e9) == pytest.approx(3000.0)
+    assert faded.lasting_s(60.0) == pytest.approx(60.0, rel=0.02)
+    assert OtherPlans(request=REQUEST, ahead_s=24.0, faded=-0.1).lasting_s(60.0) == 60.0
 
 
 def test_known_and_late_observations_change_nothing():
