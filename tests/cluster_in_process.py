@@ -27,11 +27,12 @@ async def served(
     store = SqliteStore(folder / "state.db")
     service = ClusterService(cluster, store, name="fifo", round_s=0.0)
     server = make_server(answers_of(service), token, failed.append)
-    port = bind(server, "127.0.0.1", 0, tls)
+    address = bind(server, folder / "s" if tls is None else "127.0.0.1", 0, tls)
     await server.start()
     keeper = asyncio.create_task(service.keep_time())
     try:
-        yield server, AccessFlags(port=port)
+        port = {} if tls is None else {"port": int(address.rpartition(":")[2])}
+        yield server, AccessFlags(socket=folder / "s", **port)
     finally:
         keeper.cancel()
         await server.stop(None)

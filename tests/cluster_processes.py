@@ -16,17 +16,15 @@ MODULE = ("-m", "scenarios.cluster")
 
 
 @contextmanager
-def scheduler(
-    folder: Path, port: int = 0, *flags: str
-) -> Iterator[tuple[subprocess.Popen[str], AccessFlags]]:
+def scheduler(folder: Path, *flags: str) -> Iterator[tuple[subprocess.Popen[str], AccessFlags]]:
     """A scheduler that listens, and the way to it."""
-    words = ("--policy", "priority", "--round-duration", "0.1", "--port", str(port))
-    state = ("--state", str(folder / "state.db"))
+    words = ("--policy", "priority", "--round-duration", "0.1")
+    state = ("--state", str(folder / "state.db"), "--socket", str(folder / "s"))
     pipe = {"stdout": subprocess.PIPE, "text": True}
     with python(*MODULE, "scheduler", *words, *state, *flags, **pipe) as process:
         line = process.stdout.readline()
-        assert line.startswith("listening at 127.0.0.1:"), line
-        yield process, AccessFlags(port=int(line.rpartition(":")[2]))
+        assert line == f"listening at unix:{folder / 's'}\n", line
+        yield process, AccessFlags(socket=folder / "s")
 
 
 @contextmanager
@@ -34,7 +32,7 @@ def node(flags: AccessFlags, folder: Path, name: str = "a") -> Iterator[subproce
     """A node with two GPUs in name only, which the scheduler knows."""
     words = ("--name", name, "--gpus", "fake:2", "--logs", str(folder / "logs"))
     pipe = {"stdout": subprocess.PIPE, "text": True}
-    with python(*MODULE, "node", "--port", str(flags.port), *words, **pipe) as process:
+    with python(*MODULE, "node", "--socket", str(flags.socket), *words, **pipe) as process:
         line = process.stdout.readline()
         assert line.startswith(f"node {name} is known"), line
         yield process

@@ -1,7 +1,11 @@
 """Names and messages as people see them: in one printable line, and not too long."""
 
+import re
+
 MOST_NAME_CHARACTERS = 200
 MOST_MESSAGE_CHARACTERS = 2000
+_SECRET = re.compile(r"(?<=://)\S*(?=@)|(?<=[?&]password=)[^\s&]+")
+"""User and password of an address."""
 
 
 def printable(text: str) -> str:
@@ -18,10 +22,12 @@ def printable(text: str) -> str:
 
 
 def one_line(message: str, most: int = MOST_MESSAGE_CHARACTERS) -> str:
-    """Return a message in one printable line, without its middle if it is long.
+    """Return a message in one printable line, without its middle if it is long, and no password.
 
     Examples
     --------
+    >>> one_line("redis://:hush@10.0.0.1/0: cannot be used")
+    'redis://***@10.0.0.1/0: cannot be used'
     >>> one_line("bandwidth\\nmust be positive")
     'bandwidth must be positive'
     >>> one_line("a" * 100, most=20)
@@ -29,7 +35,7 @@ def one_line(message: str, most: int = MOST_MESSAGE_CHARACTERS) -> str:
     """
     if len(message) > 4 * most:  # for what a whole file was put into
         message = f"{message[: 2 * most]} {message[-2 * most :]}"
-    line = printable(" ".join(message.split()))
+    line = printable(_SECRET.sub("***", " ".join(message.split())))
     if len(line) <= most:
         return line
     tail = (most - 5) * 2 // 5

@@ -1,4 +1,4 @@
-"""Folders of this user alone, for files that are run or unpickled when they are read again."""
+"""Folders and files of this user alone: run or unpickled when read again, or with secrets."""
 
 import atexit
 import os
@@ -34,6 +34,16 @@ def is_private(folder: Path) -> bool:
         return False
     finally:
         os.close(descriptor)
+
+
+def open_private(path: str, flags: int) -> int:
+    """Open a file that this user alone can read, for ``open(..., opener=open_private)``.
+
+    One that is there is closed to others; a link is not followed.
+    """
+    descriptor = os.open(path, flags | os.O_NOFOLLOW, 0o600)
+    os.fchmod(descriptor, 0o600)
+    return descriptor
 
 
 @cache

@@ -14,7 +14,8 @@ with lazy_imports(__name__):
 EXAMPLES = """\
 examples:
   python -m scenarios.cluster cancel 3
-  python -m scenarios.cluster cancel 3 --ipaddr scheduler.lan --token-file token
+  python -m scenarios.cluster cancel 3 --ipaddr scheduler.lan --tls-ca ca.crt \\
+    --token-file token
 """
 
 

@@ -22,8 +22,8 @@ TABLE = CommandTable(
     examples=f"""\
 examples:
   {_PROG} demo
-  {_PROG} scheduler --policy las --round-duration 30 --port 50051
-  {_PROG} node --ipaddr 127.0.0.1 --interface lo --gpus fake:4
+  {_PROG} scheduler --policy las --round-duration 30
+  {_PROG} node --gpus fake:4
   {_PROG} submit job.json
   {_PROG} status
 """,

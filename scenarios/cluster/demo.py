@@ -57,10 +57,12 @@ class _Stage:
         self._folder = folder
         self._guard = Guard(folder)
         self._started: list[subprocess.Popen[str]] = []
-        state = ("--state", str(folder / "state.db"), "--port", "0")
+        self._socket = folder / "cluster.sock"
+        state = ("--state", str(folder / "state.db"), "--socket", str(self._socket))
         times = ("--policy", "las", "--round-duration", "0.5")
         self._scheduler = self.start("scheduler", *times, *state, stdout=subprocess.PIPE)
-        self.flags = AccessFlags(port=int(self.until("listening at").rpartition(":")[2]))
+        self.until("listening at")
+        self.flags = AccessFlags(socket=self._socket)
 
     def start(self, *words: str, stdout: int | None = None) -> subprocess.Popen[str]:
         """Start a command of the cluster."""
@@ -76,7 +78,7 @@ class _Stage:
 
     def node(self, name: str) -> subprocess.Popen[str]:
         """Start a node with two GPUs in name only."""
-        where = ("--port", str(self.flags.port), "--logs", str(self._folder / "logs"))
+        where = ("--socket", str(self._socket), "--logs", str(self._folder / "logs"))
         return self.start("node", "--name", name, "--gpus", "fake:2", *where)
 
     def submit(self, name: str, iteration_s: float) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from des.base.document import DOCUMENT
 from des.base.flags import option, required
 from des.base.lazy import lazy_imports
+from des.base.names import printable
 from scenarios.cluster.access import AccessFlags
 
 with lazy_imports(__name__):
@@ -32,5 +33,5 @@ def run(config: Config) -> int:
     rpc.call_once(config, "Drain", wish, messages.Done)
     DOCUMENT.add(node=config.node, takes_jobs=config.undo)
     taken = "jobs again" if config.undo else "no more jobs"
-    sys.stdout.write(f"node {config.node} takes {taken}\n")
+    sys.stdout.write(f"node {printable(config.node)} takes {taken}\n")
     return 0

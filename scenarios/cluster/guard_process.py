@@ -7,6 +7,10 @@ from pathlib import Path
 from scenarios.cluster import guard
 
 
+class GuardError(ValueError):
+    """The guard is gone, and with it the promise that ranks end with their node."""
+
+
 class Guard:
     """A guard of process groups, for as long as this process lives."""
 
@@ -28,8 +32,13 @@ class Guard:
 
     def _tell(self, line: str) -> None:
         assert self._process.stdin is not None
-        self._process.stdin.write(line)
-        self._process.stdin.flush()
+        try:
+            self._process.stdin.write(line)
+            self._process.stdin.flush()
+        except OSError as error:
+            raise GuardError(
+                "the guard has ended: nothing would end ranks with this node"
+            ) from error
 
     def close(self) -> None:
         """Let the guard end."""

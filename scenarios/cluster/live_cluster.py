@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from des.cluster.policy import Policy
 from scenarios.cluster.job_state import JobState, queued_job
-from scenarios.cluster.messages import JobForm, read_message
+from scenarios.cluster.messages import JobForm, message_text, read_own
 from scenarios.cluster.node_state import Contact, NodeState, Presence
 
 
@@ -47,10 +47,10 @@ class LiveCluster:
         """
         for key, text in stored.items():
             if key.startswith("job/"):
-                job = read_message(JobState, text, key)
+                job = read_own(JobState, text, key)
                 self.jobs[job.job_id] = job
             elif key.startswith("node/"):
-                node = read_message(NodeState, text, key)
+                node = read_own(NodeState, text, key)
                 self.nodes[node.name] = node
         self.jobs = dict(sorted(self.jobs.items()))
         self.wants_decision = True
@@ -66,7 +66,7 @@ class LiveCluster:
         for key in self._changed:
             kind, _, name = key.partition("/")
             value = self.jobs[int(name)] if kind == "job" else self.nodes[name]
-            changes[key] = value.model_dump_json()
+            changes[key] = message_text(value).decode()
         news = self._news
         self._changed, self._news = {}, []
         return changes, news
@@ -95,8 +95,10 @@ class LiveCluster:
         """
         job_id = max(self.jobs, default=0) + 1
         queued_job(job_id, form, now_s)
-        self.jobs[job_id] = JobState(job_id=job_id, form=form, submitted_s=now_s)
-        self.touch(self.jobs[job_id])
+        job = JobState(job_id=job_id, form=form, submitted_s=now_s)
+        message_text(job)  # what cannot be stored is refused before it is known
+        self.jobs[job_id] = job
+        self.touch(job)
         self.say(f"job {job_id} submitted: {form.num_gpus} GPUs")
         self.wants_decision = True
         return job_id

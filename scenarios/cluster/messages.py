@@ -1,12 +1,15 @@
 """Messages between scheduler, nodes, ranks and commands: JSON, checked on arrival."""
 
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, ClassVar, Literal, TypeVar
 
 from pydantic import AfterValidator, ConfigDict, Field, ValidationError
 
 from des.base.names import require_name
 from des.base.strict_forms import StrictForm, first_error
 from des.base.strict_json import parse_json
+
+MOST_MESSAGE_BYTES = 4 * 2**20
+"""Longest message to a scheduler. [bytes]"""
 
 
 def _shown(name: str) -> str:
@@ -15,17 +18,29 @@ def _shown(name: str) -> str:
     return name
 
 
+def _without_nul(text: str) -> str:
+    """Refuse a text that no process and no folder can be given."""
+    if "\0" in text:
+        raise ValueError("must be without NUL")
+    return text
+
+
 Name = Annotated[str, AfterValidator(_shown)]
 Text = Annotated[str, Field(max_length=2000)]
+Word = Annotated[str, Field(max_length=131_071), AfterValidator(_without_nul)]
+"""Word of a command; Linux takes no longer one. The bound refuses lone surrogates as well."""
+Whole = Annotated[int, Field(ge=-(10**15), le=10**15)]
+"""Whole number that a float holds exactly, so that no later figure of it overflows."""
 Level = Literal["", "node", "rack", "domain"]
-Metrics = dict[Name, Annotated[float, Field(allow_inf_nan=True)]]
+Metrics = Annotated[dict[Name, Annotated[float, Field(allow_inf_nan=True)]], Field(max_length=32)]
 """A loss may be infinite or no number, which is worth knowing."""
 
 
 class ClusterMessage(StrictForm):
-    """A message; unknown keys and other types are refused."""
+    """A message; unknown keys and other types are refused, and longer texts than it may have."""
 
     model_config = ConfigDict(ser_json_inf_nan="constants")
+    most_bytes: ClassVar[int] = MOST_MESSAGE_BYTES
 
 
 class JobForm(ClusterMessage):
@@ -46,15 +61,17 @@ class JobForm(ClusterMessage):
         they are to leave.
     """
 
-    launch_command: Annotated[str, Field(min_length=1, max_length=10_000)]
-    launch_params: list[str | int | float] = Field(default_factory=list, max_length=1000)
+    most_bytes: ClassVar[int] = 2**20
+
+    launch_command: Annotated[Word, Field(min_length=1, max_length=10_000)]
+    launch_params: list[Word | int | float] = Field(default_factory=list, max_length=1000)
     num_gpus: Annotated[int, Field(ge=1, le=100_000)] = 1
     name: Text = ""
     tenant: Text = ""
-    folder: Text = ""
-    priority: int = 0
-    service_s: Annotated[float, Field(gt=0)] = 86_400.0
-    iterations: Annotated[int, Field(ge=0)] = 0
+    folder: Annotated[Word, Field(max_length=2000)] = ""
+    priority: Whole = 0
+    service_s: Annotated[float, Field(gt=0, le=1e12)] = 86_400.0
+    iterations: Annotated[Whole, Field(ge=0)] = 0
     level: Level = ""
     is_level_required: bool = False
     domain: Text = ""
@@ -65,7 +82,7 @@ class JobForm(ClusterMessage):
 class LeaseQuestion(ClusterMessage):
     """The end of an iteration of a rank: the iteration that it wants to begin, and its figures."""
 
-    iteration: Annotated[int, Field(ge=0)]
+    iteration: Annotated[Whole, Field(ge=0)]
     metrics: Metrics = Field(default_factory=dict)
 
 
@@ -77,13 +94,13 @@ class RankReport(ClusterMessage):
     the node's own lease (``fence``).
     """
 
-    job: int
-    launch: int
-    rank: int
-    begun: int = -1
+    job: Whole
+    launch: Whole
+    rank: Whole
+    begun: Whole = -1
     is_frozen: bool = False
     has_ended: bool = False
-    code: int = 0
+    code: Whole = 0
     reason: Text = ""
     left: Literal["", "lease", "signal", "fence"] = ""
     metrics: Metrics = Field(default_factory=dict)
@@ -98,11 +115,11 @@ class NodeReport(ClusterMessage):
 
     node: Name
     incarnation: Name
-    number: int
+    number: Whole
     is_first: bool = False
     num_gpus: Annotated[int, Field(ge=1, le=4096)]
     address: Name
-    free_ports: list[Annotated[int, Field(ge=1, le=65535)]]
+    free_ports: list[Annotated[int, Field(ge=1, le=65535)]] = Field(max_length=64)
     gpu_type: Text = ""
     domain: Text = ""
     rack: Text = ""
@@ -122,7 +139,7 @@ class FollowRequest(ClusterMessage):
 
     node: Name
     incarnation: Name
-    digest: str
+    digest: Annotated[str, Field(max_length=64)]
 
 
 class RankOrder(ClusterMessage):
@@ -160,7 +177,7 @@ class Submitted(ClusterMessage):
 class StatusRequest(ClusterMessage):
     """A wish for the status, once it is another than that of ``version``, in time at most."""
 
-    version: str = ""
+    version: Annotated[str, Field(max_length=64)] = ""
     wait_s: Annotated[float, Field(ge=0, le=60)] = 0.0
 
 
@@ -216,14 +233,14 @@ class NodeWish(ClusterMessage):
 class JobWish(ClusterMessage):
     """A job that is to end."""
 
-    job: int
+    job: Whole
 
 
 class Done(ClusterMessage):
     """Answer to a wish that is granted."""
 
 
-MessageT = TypeVar("MessageT", bound=StrictForm)
+MessageT = TypeVar("MessageT", bound=ClusterMessage)
 
 
 def read_message(form: type[MessageT], body: bytes | str, what: str) -> MessageT:
@@ -235,14 +252,30 @@ def read_message(form: type[MessageT], body: bytes | str, what: str) -> MessageT
         If it is not one of this form, naming the message, the field and what is allowed.
     """
     try:
-        text = body if isinstance(body, str) else body.decode()
-        return form.model_validate(parse_json(text))
+        content = body.encode() if isinstance(body, str) else body
+        if len(content) > form.most_bytes:
+            raise ValueError(f"must be at most {form.most_bytes} bytes, got {len(content)}")
+        return form.model_validate(parse_json(content.decode()))
     except ValidationError as error:
         raise ValueError(f"{what}: {first_error(error)}") from error
     except ValueError as error:
         raise ValueError(f"{what}: {error}") from error
 
 
-def message_text(message: StrictForm) -> bytes:
+def read_own(form: type[MessageT], text: bytes | str, what: str) -> MessageT:
+    """Read what `message_text` wrote, of any size: a stored state, or orders of the scheduler.
+
+    Raises
+    ------
+    ValueError
+        If it is damaged, naming the field.
+    """
+    try:
+        return form.model_validate_json(text)
+    except ValidationError as error:
+        raise ValueError(f"{what}: {first_error(error)}") from error
+
+
+def message_text(message: ClusterMessage) -> bytes:
     """Text of a message."""
     return message.model_dump_json().encode()

@@ -19,13 +19,14 @@ from des.base.names import require_name
 from des.base.speaking import SPEAKER
 from scenarios.cluster.access import AccessFlags
 from scenarios.cluster.machine import address_of, num_gpus_of
+from scenarios.frame.log_lines import log_to_stderr
 
 with lazy_imports(__name__):
     from scenarios.cluster import node_agent, rpc
 
 EXAMPLES = """\
 examples:
-  python -m scenarios.cluster node --ipaddr 127.0.0.1 --interface lo --gpus fake:4
+  python -m scenarios.cluster node --gpus fake:4
   python -m scenarios.cluster node --ipaddr 10.0.0.1 --interface eth0 --tls-ca ca.crt \\
     --token-file token --domain east --rack r1
 
@@ -50,7 +51,7 @@ class Config(AccessFlags):
 
 def run(config: Config) -> int:
     """Work until a signal lets the node leave."""
-    logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(message)s")
+    log_to_stderr(logging.WARNING)
     name = config.name or socket.gethostname()
     require_name("node", "name", name)
     identity = node_agent.NodeIdentity(
@@ -61,7 +62,7 @@ def run(config: Config) -> int:
         domain=config.domain,
         rack=config.rack,
     )
-    config.logs.mkdir(parents=True, exist_ok=True)
+    config.logs.mkdir(mode=0o700, parents=True, exist_ok=True)
     with SPEAKER.resting():
         asyncio.run(_work(config, identity))
     DOCUMENT.add(node=name)

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from scenarios.cluster.guard_process import Guard
+from scenarios.cluster.guard_process import Guard, GuardError
 from scenarios.cluster.machine import free_ports
 from scenarios.cluster.messages import (
     FollowRequest,
@@ -102,7 +102,7 @@ class NodeAgent:
     async def _end(self) -> None:
         self._cut_off()
         tasks = tuple(self._tasks.values())
-        await asyncio.gather(*tasks)
+        await asyncio.gather(*tasks, return_exceptions=True)  # each is told where it ends
         self._guard.close()
         await self._link.close()
 
@@ -229,10 +229,14 @@ class NodeAgent:
         task.add_done_callback(lambda _: self._has_run(key))
 
     def _has_run(self, key: Key) -> None:
-        """Forget a rank that is over, once the scheduler knows that."""
+        """Forget a rank that is over, once the scheduler knows that; an error is of it alone."""
         error = self._tasks.pop(key).exception()
-        if error is not None and not self._failure.done():
+        if isinstance(error, GuardError) and not self._failure.done():
             self._failure.set_exception(error)
+        elif error is not None:
+            LOG.error("job %d, launch %d, rank %d: has ended", *key, exc_info=error)
+            self._ranks[key].cut_off()
+            self._ranks[key].end(f"{type(error).__name__}: {error}")
         if key not in self._wanted:
             del self._ranks[key]
 

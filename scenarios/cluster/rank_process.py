@@ -1,15 +1,17 @@
 """A rank on its node: the process, its lease, and its end."""
 
 import asyncio
+import logging
 import os
 import signal
-from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
 from des.base.names import one_line
+from des.base.private_folder import open_private
 from scenarios.cluster.messages import LeaseQuestion, RankOrder, RankReport, read_message
 
+LOG = logging.getLogger("scenarios.cluster")
 _TAIL_BYTES = 4096
 
 
@@ -48,7 +50,7 @@ class RankProcess:
         """Start the process, in a group of its own and with the environment of the node."""
         order = self.order
         try:
-            with self._log.open("ab") as log:
+            with open(self._log, "ab", opener=open_private) as log:
                 self._process = await asyncio.create_subprocess_exec(
                     *order.command,
                     env={**os.environ, **variables_of(order, lease_socket)},
@@ -58,9 +60,10 @@ class RankProcess:
                     stderr=log,
                     start_new_session=True,
                 )
-        except OSError as error:
+        except (OSError, ValueError) as error:  # ValueError: a word that no process can be given
             where = f" in {order.folder}" if order.folder else ""
-            self.end(f"cannot start {order.command[0]!r}{where}: {error.strerror}")
+            reason = error.strerror if isinstance(error, OSError) else error
+            self.end(f"cannot start {order.command[0]!r}{where}: {reason}")
         if self.order.is_killed or self.report.left == "fence":  # while it was being started
             self.send(signal.SIGKILL)
         elif self.report.left == "signal":
@@ -96,8 +99,12 @@ class RankProcess:
     def send(self, number: signal.Signals) -> None:
         """Send a signal to all processes of the rank."""
         if self._process is not None:
-            with suppress(ProcessLookupError):
+            try:
                 os.killpg(self._process.pid, number)
+            except ProcessLookupError:
+                return  # all have ended
+            except PermissionError:
+                LOG.warning("job %d: its processes are another user's", self.order.job)
 
     def obey(self, order: RankOrder, grace_s: float) -> None:
         """Take a new order: be held, leave at an iteration, or be killed."""
@@ -137,8 +144,8 @@ class RankProcess:
                     answer = one_line(str(error))
                 writer.write(f"{answer}\n".encode())
                 await writer.drain()
-        except ConnectionError:
-            return  # the rank has ended
+        except (ConnectionError, ValueError):
+            return  # the rank has ended, or sends a line without end
         finally:
             writer.close()
 
@@ -157,9 +164,12 @@ class RankProcess:
 
     def _last_line(self) -> str:
         """Last line of the log, after a colon."""
-        with self._log.open("rb") as log:
-            log.seek(max(0, self._log.stat().st_size - _TAIL_BYTES))
-            lines = log.read().decode(errors="replace").split("\n")
+        try:
+            with self._log.open("rb") as log:
+                log.seek(max(0, self._log.stat().st_size - _TAIL_BYTES))
+                lines = log.read(_TAIL_BYTES).decode(errors="replace").split("\n")
+        except OSError as error:
+            return f": its log cannot be read: {error.strerror}"
         written = [line for line in lines if line.strip()]
         return f": {written[-1]}" if written else ""
 

@@ -3,7 +3,7 @@
 import asyncio
 import hmac
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -12,9 +12,10 @@ import grpc
 import grpc.aio
 
 from des.base.names import one_line
-from des.base.strict_forms import StrictForm
-from scenarios.cluster.access import AccessFlags, require_port, require_safe_address, token_of
+from scenarios.cluster.access import AccessFlags, own_socket, require_port, require_proof, token_of
 from scenarios.cluster.messages import (
+    MOST_MESSAGE_BYTES,
+    ClusterMessage,
     FollowRequest,
     JobForm,
     JobWish,
@@ -24,11 +25,12 @@ from scenarios.cluster.messages import (
     StatusRequest,
     message_text,
     read_message,
+    read_own,
 )
 
 SERVICE = "eastwest.Cluster"
 
-REQUESTS: Mapping[str, type[StrictForm]] = MappingProxyType(
+REQUESTS: Mapping[str, type[ClusterMessage]] = MappingProxyType(
     {
         "Report": NodeReport,
         "Follow": FollowRequest,
@@ -40,10 +42,17 @@ REQUESTS: Mapping[str, type[StrictForm]] = MappingProxyType(
 )
 """Methods and the forms of their requests."""
 
-_OPTIONS = (
-    ("grpc.max_receive_message_length", 64 * 2**20),
-    ("grpc.max_send_message_length", 64 * 2**20),
+_SERVER_OPTIONS = (
+    ("grpc.max_receive_message_length", MOST_MESSAGE_BYTES),
+    ("grpc.max_send_message_length", -1),
+    ("grpc.max_allowed_incoming_connections", 4096),
+    ("grpc.max_concurrent_streams", 16),
+    ("grpc.http2.bdp_probe", 0),  # windows stay at 64 KiB
+    ("grpc.server_handshake_timeout_ms", 10_000),
     ("grpc.so_reuseport", 0),
+)
+_CLIENT_OPTIONS = (
+    ("grpc.max_receive_message_length", -1),  # of a scheduler that has proved itself
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.min_reconnect_backoff_ms", 100),
     ("grpc.max_reconnect_backoff_ms", 2000),
@@ -57,7 +66,7 @@ _REFUSALS = (
 )
 LOG = logging.getLogger("scenarios.cluster")
 
-Answer = Callable[[Any], Awaitable[StrictForm]]
+Answer = Callable[[Any], Awaitable[ClusterMessage]]
 
 
 class NoAnswerError(ValueError):
@@ -68,9 +77,9 @@ def make_server(
     answers: Mapping[str, Answer], token: str, failed: Callable[[BaseException], None]
 ) -> grpc.aio.Server:
     """Make a server of the methods; an error that is no bad input is handed to ``failed``."""
-    server = grpc.aio.server(options=_OPTIONS)
+    server = grpc.aio.server(options=_SERVER_OPTIONS)
     handlers = {
-        name: grpc.unary_unary_rpc_method_handler(_behaviour(name, answer, token, failed))
+        name: grpc.stream_unary_rpc_method_handler(_behaviour(name, answer, token, failed))
         for name, answer in answers.items()
     }
     generic = grpc.method_handlers_generic_handler(SERVICE, handlers)
@@ -80,11 +89,14 @@ def make_server(
 
 def _behaviour(
     name: str, answer: Answer, token: str, failed: Callable[[BaseException], None]
-) -> Callable[[bytes, Any], Awaitable[bytes]]:
-    async def behave(body: bytes, context: Any) -> bytes:
+) -> Callable[[AsyncIterator[bytes], Any], Awaitable[bytes]]:
+    """Answer of a method; its request is a stream of one, not read before the token is."""
+
+    async def behave(requests: AsyncIterator[bytes], context: Any) -> bytes:
         given = dict(context.invocation_metadata() or ()).get("authorization", "")
         if token and not hmac.compare_digest(str(given).encode(), f"Bearer {token}".encode()):
             await context.abort(grpc.StatusCode.UNAUTHENTICATED, "the token is missing or wrong")
+        body = await anext(requests, b"")
         try:
             reply = await answer(read_message(REQUESTS[name], body, name))
         except ValueError as error:
@@ -98,25 +110,35 @@ def _behaviour(
     return behave
 
 
-def bind(server: grpc.aio.Server, host: str, port: int, tls: tuple[bytes, bytes] | None) -> int:
-    """Bind a server to a port and return it; ``tls`` is a key and a certificate.
+def bind(
+    server: grpc.aio.Server, where: Path | str, port: int, tls: tuple[bytes, bytes] | None
+) -> str:
+    """Bind a server to a socket, or to a port with a key and a certificate; returns its address.
 
     Raises
     ------
     ValueError
-        If the port cannot be had, or the certificate is wrong.
+        If it cannot be had, or the certificate is wrong.
     """
-    address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    flags = f"--socket {where}" if tls is None else f"--host {where} --port {port}"
     try:
         if tls is None:
-            bound: int = server.add_insecure_port(address)
+            address = f"unix:{where}"
+            bound = server.add_insecure_port(address)
         else:
-            bound = server.add_secure_port(address, grpc.ssl_server_credentials([tls]))
+            host = _host_text(str(where))
+            bound = server.add_secure_port(f"{host}:{port}", grpc.ssl_server_credentials([tls]))
+            address = f"{host}:{bound}"
     except RuntimeError as error:
-        raise ValueError(f"--host {host} --port {port}: cannot listen") from error
+        raise ValueError(f"{flags}: cannot listen") from error
     if not bound:
-        raise ValueError(f"--host {host} --port {port}: cannot listen")
-    return bound
+        raise ValueError(f"{flags}: cannot listen")
+    return address
+
+
+def _host_text(host: str) -> str:
+    """Host as it stands before a port."""
+    return f"[{host}]" if ":" in host else host
 
 
 def pem(path: Path) -> bytes:
@@ -142,24 +164,24 @@ class SchedulerLink:
     def __init__(self, flags: AccessFlags) -> None:
         require_port(flags.port)
         token = token_of(flags.token_file)
-        require_safe_address(
+        require_proof(
             flags.ipaddr,
             "--ipaddr",
             has_tls=flags.tls_ca is not None,
             has_token=bool(token),
             tls_flag="--tls-ca",
         )
-        host = f"[{flags.ipaddr}]" if ":" in flags.ipaddr else flags.ipaddr
-        self.address = f"{host}:{flags.port}"
         self._metadata = (("authorization", f"Bearer {token}"),) if token else ()
         if flags.tls_ca is None:
-            self._channel = grpc.aio.insecure_channel(self.address, options=_OPTIONS)
+            self.address = f"unix:{own_socket(flags.socket)}"
+            self._channel = grpc.aio.insecure_channel(self.address, options=_CLIENT_OPTIONS)
         else:
+            self.address = f"{_host_text(flags.ipaddr)}:{flags.port}"
             trusted = grpc.ssl_channel_credentials(pem(flags.tls_ca))
-            self._channel = grpc.aio.secure_channel(self.address, trusted, options=_OPTIONS)
+            self._channel = grpc.aio.secure_channel(self.address, trusted, options=_CLIENT_OPTIONS)
 
     async def call(
-        self, method: str, request: StrictForm, form: type[MessageT], limit_s: float
+        self, method: str, request: ClusterMessage, form: type[MessageT], limit_s: float
     ) -> MessageT:
         """Call a method; an answer that takes longer than the limit is none.
 
@@ -182,7 +204,7 @@ class SchedulerLink:
             raise NoAnswerError(
                 f"scheduler at {self.address}: gives no answer ({error.code().name}: {details})"
             ) from error
-        return read_message(form, body, f"answer of the scheduler at {self.address} to {method}")
+        return read_own(form, body, f"answer of the scheduler at {self.address} to {method}")
 
     async def close(self) -> None:
         """Close the connection."""
@@ -190,7 +212,7 @@ class SchedulerLink:
 
 
 def call_once(
-    flags: AccessFlags, method: str, request: StrictForm, form: type[MessageT]
+    flags: AccessFlags, method: str, request: ClusterMessage, form: type[MessageT]
 ) -> MessageT:
     """Call a method from a command that does nothing else; see `SchedulerLink.call`."""
 

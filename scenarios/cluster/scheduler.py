@@ -12,7 +12,7 @@ with lazy_imports(__name__):
 
 EXAMPLES = """\
 examples:
-  python -m scenarios.cluster scheduler --policy las --round-duration 30 --port 50051
+  python -m scenarios.cluster scheduler --policy las --round-duration 30
   python -m scenarios.cluster scheduler --policy fifo_backfill --placing consolidated --state s.db
   python -m scenarios.cluster scheduler --host 0.0.0.0 --tls-cert tls.crt --tls-key tls.key \\
     --token-file token

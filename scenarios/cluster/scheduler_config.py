@@ -6,7 +6,7 @@ from pathlib import Path
 from des.base.checks import nearest, require_non_negative, require_positive
 from des.base.command import UsageError
 from des.base.flags import option
-from scenarios.cluster.access import require_port, require_safe_address, token_of
+from scenarios.cluster.access import require_port, require_proof, token_of
 
 _LEVELS = ("", "node", "rack", "domain")
 
@@ -31,8 +31,15 @@ class Config:
         "cluster.db",
         "SQLite file with the state, made if it is not there; or redis://HOST:PORT/DB#NAME",
     )
-    host: str = option("127.0.0.1", "address to listen at; others than loopback need TLS, a token")
-    port: int = option(50051, "port; 0 takes a free one")
+    socket: Path | None = option(
+        None,
+        "socket to listen at, in a folder of mode 0700 of this user",
+        default_text="cluster.sock in the user's caches",
+    )
+    host: str = option(
+        "", "address to listen at in its place; needs TLS and a token", default_text="none"
+    )
+    port: int = option(50051, "port at --host; 0 takes a free one")
     token_file: Path | None = option(
         None, "file with the token that all must know, readable by its owner alone", is_file=True
     )
@@ -52,7 +59,7 @@ class Config:
             raise UsageError(f"--level: unknown {self.level!r}; {nearest(self.level, _LEVELS[1:])}")
         if (self.tls_cert is None) != (self.tls_key is None):
             raise UsageError("--tls-cert and --tls-key must be given together")
-        require_safe_address(
+        require_proof(
             self.host,
             "--host",
             has_tls=self.tls_cert is not None,

@@ -1,7 +1,9 @@
 """Server of a scheduler: its parts put together, a port, and the end on a signal."""
 
 import asyncio
+import logging
 import sys
+from contextlib import nullcontext
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -9,12 +11,13 @@ from agents.cluster.table import PolicySetting, policy_named
 from des.base.interruption import heard_handlers
 from des.base.lazy import lazy_imports
 from des.base.speaking import SPEAKER
-from scenarios.cluster.access import token_of
+from scenarios.cluster.access import held_socket, token_of
 from scenarios.cluster.live_cluster import LiveCluster
 from scenarios.cluster.rpc import answers_of, bind, make_server, pem
 from scenarios.cluster.scheduler_config import Config
 from scenarios.cluster.service import ClusterService
 from scenarios.cluster.store import SqliteStore, StateStore
+from scenarios.frame.log_lines import log_to_stderr
 
 with lazy_imports(__name__):
     from scenarios.cluster import redis_store
@@ -28,6 +31,7 @@ def serve_cluster(config: Config) -> int:
     ValueError
         If there is no such policy, the state is in use or damaged, or the port cannot be had.
     """
+    log_to_stderr(logging.WARNING)
     policy = policy_named(
         config.policy,
         placing=config.placing,
@@ -84,17 +88,18 @@ async def _serve(config: Config, cluster: LiveCluster, store: StateStore) -> int
     tls = None
     if config.tls_cert is not None and config.tls_key is not None:
         tls = pem(config.tls_key), pem(config.tls_cert)
-    port = bind(server, config.host, config.port, tls)
-    await server.start()
-    sys.stdout.write(f"listening at {config.host}:{port}\n")
-    sys.stdout.flush()
-    time_keeper = asyncio.create_task(service.keep_time())
-    try:
-        await asyncio.wait((ended, time_keeper), return_when=asyncio.FIRST_COMPLETED)
-        if time_keeper.done():
-            time_keeper.result()
-        ended.result()
-    finally:
-        time_keeper.cancel()
-        await server.stop(None)
+    with nullcontext(config.host) if tls else held_socket(config.socket) as where:
+        address = bind(server, where, config.port, tls)
+        await server.start()
+        sys.stdout.write(f"listening at {address}\n")
+        sys.stdout.flush()
+        time_keeper = asyncio.create_task(service.keep_time())
+        try:
+            await asyncio.wait((ended, time_keeper), return_when=asyncio.FIRST_COMPLETED)
+            if time_keeper.done():
+                time_keeper.result()
+            ended.result()
+        finally:
+            time_keeper.cancel()
+            await server.stop(None)
     return 0

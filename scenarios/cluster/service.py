@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 
-from des.base.strict_forms import StrictForm
+from des.base.names import printable
 from scenarios.cluster.launch_phases import lose_silent_nodes
 from scenarios.cluster.live_cluster import LiveCluster
 from scenarios.cluster.live_decisions import decide_jobs
@@ -26,7 +26,7 @@ from scenarios.cluster.messages import (
     StatusRequest,
     Submitted,
     message_text,
-    read_message,
+    read_own,
 )
 from scenarios.cluster.node_reports import take_report
 from scenarios.cluster.orders import node_orders
@@ -75,7 +75,7 @@ class ClusterService:
     def _begun(stored: Mapping[str, str]) -> _Beginning:
         if "meta" not in stored:
             return _Beginning(unix_s=time.time(), runs=1)
-        before = read_message(_Beginning, stored["meta"], "meta")
+        before = read_own(_Beginning, stored["meta"], "meta")
         return _Beginning(unix_s=before.unix_s, runs=before.runs + 1)
 
     def now_s(self) -> float:
@@ -124,7 +124,7 @@ class ClusterService:
         if changes:
             self._store.write(changes)
         for line in news:
-            sys.stdout.write(f"{now_s:9.2f} s  {line}\n")
+            sys.stdout.write(f"{now_s:9.2f} s  {printable(line)}\n")
         sys.stdout.flush()
         self._num_changes += 1
         self._changed.set()
@@ -219,6 +219,6 @@ class ClusterService:
         return True
 
 
-def orders_digest(orders: StrictForm) -> str:
+def orders_digest(orders: NodeOrders) -> str:
     """Digest by which a node says which orders it has."""
     return hashlib.sha256(message_text(orders)).hexdigest()

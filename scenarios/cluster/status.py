@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from des.base.document import DOCUMENT
 from des.base.lazy import lazy_imports
-from des.base.names import one_line
+from des.base.names import one_line, printable
 from scenarios.cluster.access import AccessFlags
 
 with lazy_imports(__name__):
@@ -52,6 +52,7 @@ def _row(job: "messages.JobStatus") -> tuple[str, ...]:
 
 
 def _table(rows: list[tuple[str, ...]]) -> str:
+    rows = [tuple(map(printable, row)) for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
     return "".join(f"{line}\n" for line in lines)

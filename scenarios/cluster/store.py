@@ -27,6 +27,8 @@ class SqliteStore:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        if not path.exists():
+            path.touch(mode=0o600)
         self._file = sqlite3.connect(path, timeout=0.0, isolation_level=None)
         try:
             self._prepare()
@@ -43,6 +45,7 @@ class SqliteStore:
         (tables,) = self._file.execute("SELECT count(*) FROM sqlite_master").fetchone()
         if number != _OURS and tables:
             raise sqlite3.DatabaseError("it holds tables of another program")
+        self._path.chmod(0o600)  # words of jobs may be secrets; the log of writes gets its mode
         self._file.execute("PRAGMA journal_mode = WAL")
         self._file.execute("PRAGMA synchronous = FULL")
         self._file.execute("BEGIN EXCLUSIVE")

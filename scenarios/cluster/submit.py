@@ -27,7 +27,8 @@ _EXAMPLE = {
 EXAMPLES = f"""\
 examples:
   python -m scenarios.cluster submit job.json
-  python -m scenarios.cluster submit job.json --ipaddr scheduler.lan --token-file token
+  python -m scenarios.cluster submit job.json --ipaddr scheduler.lan --tls-ca ca.crt \\
+    --token-file token
 
 job.json, of which launch_command must be given:
   {json.dumps(_EXAMPLE)}

@@ -6,7 +6,6 @@ extender reads the annotation. The manifest ``agent`` runs this on every node wi
 
 import logging
 import platform
-import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +19,7 @@ from des.base.speaking import SPEAKER
 from des.devices.files.pci_list import with_pcie_roots
 from des.devices.k8s.node_text import node_patch
 from scenarios.devices.sources import ServerFlags, server_of
+from scenarios.frame.log_lines import log_to_stderr
 
 with lazy_imports(__name__):
     from scenarios.k8s import api_server
@@ -58,7 +58,7 @@ class Config(ServerFlags):
 
 def run(config: Config) -> int:
     """Read the server and patch the node, until told to stop, or once."""
-    logging.basicConfig(level=logging.INFO, format="%(levelname)s %(message)s", stream=sys.stderr)
+    log_to_stderr(logging.INFO)
     api = api_server.reach(config.kubeconfig, config.in_cluster, config.api_timeout_s)
     assert api is not None
     name = config.node or platform.node()

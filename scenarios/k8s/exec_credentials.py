@@ -101,7 +101,9 @@ class CredentialProgram:
                 timeout=self.timeout_s,
                 check=False,
             )
-        except (OSError, subprocess.SubprocessError) as error:
+        except subprocess.TimeoutExpired as error:
+            raise ValueError(f"exec: {name}: took longer than {self.timeout_s:g} s") from error
+        except OSError as error:
             raise ValueError(f"exec: {name}: {error}") from error
         if done.returncode:
             said = done.stderr.decode("utf-8", "replace").strip()[-_MOST_MESSAGE:]
@@ -168,9 +170,9 @@ def read_program(
         raise ValueError(f"exec: command {command!r} cannot be run; {hint}".rstrip("; "))
     words, rows = section.get("args") or [], section.get("env") or []
     if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
-        raise ValueError(f"exec: args must be a list of texts, got {words!r:.80}")
+        raise ValueError("exec: args must be a list of texts")  # which may hold secrets
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise ValueError(f"exec: env must be a list of names and values, got {rows!r:.80}")
+        raise ValueError("exec: env must be a list of names and values")
     return CredentialProgram(
         command=(path, *words),
         environment={

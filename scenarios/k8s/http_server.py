@@ -8,6 +8,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from functools import partial
 from http import HTTPStatus
 
 from scenarios.frame.http_door import MOST_BODY_BYTES, foreign_request
@@ -103,7 +104,10 @@ class Connection(asyncio.Protocol):
 
     def __init__(self, server: HttpServer) -> None:
         self._server = server
-        self._parser = RequestParser(most_body_bytes=server.limits.body_bytes)
+        self._parser = RequestParser(
+            most_body_bytes=server.limits.body_bytes,
+            refusal=partial(foreign_request, has_certificate=server.has_certificate),
+        )
         self._transport: asyncio.Transport | None = None
         self._task: asyncio.Task[None] | None = None
         self._is_ending = False
@@ -181,12 +185,6 @@ class Connection(asyncio.Protocol):
                 self._wait()
                 return
             self._has_begun = False
-            refusal = foreign_request(
-                request.method, request.headers, has_certificate=self._server.has_certificate
-            )
-            if refusal is not None:
-                self._refuse(*refusal)
-                return
             found = self._server.handler(request)
             if not isinstance(found, HttpResponse):
                 self._transport.pause_reading()

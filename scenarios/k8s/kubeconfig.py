@@ -140,7 +140,7 @@ def read_kubeconfig(path: Path) -> ApiAccess:
         token_file = user.get("tokenFile")
         section = user.get("exec")
         if section is not None and not isinstance(section, dict):
-            raise ValueError(f"user: exec must be a mapping, got {section!r:.80}")
+            raise ValueError(f"user: exec must be a mapping, got {type(section).__name__}")
         return ApiAccess(
             url=str(cluster.get("server", "")).rstrip("/"),
             authority=_pem(path, cluster, "certificate-authority"),

@@ -19,6 +19,7 @@ from des.base.speaking import SPEAKER
 from des.base.text_files import read_yaml
 from des.devices.k8s.pods import PodKeys
 from des.devices.presets import simulated
+from scenarios.frame.log_lines import log_to_stderr
 from scenarios.k8s.api_server import reach
 from scenarios.k8s.extender_config import Config
 from scenarios.k8s.http_server import HttpServer, ServerLimits
@@ -39,7 +40,7 @@ def serve_extender(config: Config) -> int:
     ValueError
         If a file is wrong, or the port cannot be had.
     """
-    logging.basicConfig(level=logging.INFO, format="%(levelname)s %(message)s", stream=sys.stderr)
+    log_to_stderr(logging.INFO)
     service = service_of(config)
     _warm_up()
     return asyncio.run(_serve(config, service))

@@ -14,7 +14,7 @@ def answer(tmp_path, capsys):
     with scheduler(tmp_path) as (_, flags):
 
         def said(*words):
-            assert main([*words, "--port", str(flags.port), "--json"]) == 0
+            assert main([*words, "--socket", str(flags.socket), "--json"]) == 0
             return json.loads(capsys.readouterr().out)
 
         yield said

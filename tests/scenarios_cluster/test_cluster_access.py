@@ -4,16 +4,17 @@ import asyncio
 import json
 import re
 import sqlite3
-import subprocess
 from dataclasses import replace
 
+import grpc.aio
 import pytest
+from certificates import certificate_in
 from cluster_in_process import served
 from command_output import assert_refused
 
 from scenarios.cluster.command import main
 from scenarios.cluster.messages import Done, JobWish, Status, StatusRequest
-from scenarios.cluster.rpc import NoAnswerError, SchedulerLink
+from scenarios.cluster.rpc import SchedulerLink
 from scenarios.cluster.store import SqliteStore
 
 TOKEN = "a token of the test"
@@ -32,17 +33,18 @@ def refused(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
-        ("scheduler --host 0.0.0.0", "--host 0.0.0.0: must be a loopback address without TLS"),
+        ("scheduler --host 0.0.0.0", "--host 0.0.0.0: must have TLS and a token"),
         ("scheduler --tls-cert x", "--tls-cert and --tls-key must be given together"),
         ("scheduler --policy lass", "unknown ordering 'lass'; did you mean 'las'?"),
         ("scheduler --lease 0", "lease must be positive"),
         ("scheduler --port 70000", "--port must be from 0 to 65535"),
         ("scheduler --state redis://127.0.0.1:1/0", "--state"),
-        ("node --gpus fake:1 --ipaddr 10.0.0.1", "--ipaddr 10.0.0.1: must be a loopback address"),
+        ("node --gpus fake:1 --ipaddr 10.0.0.1", "--ipaddr 10.0.0.1: must have TLS and a token"),
         ("node --gpus fake:0", "--gpus: must be auto, a number of GPUs, or fake:NUMBER"),
         ("node --gpus 4096", "--gpus 4096: "),
         ("node --gpus fake:1 --interface none", "--interface: must be one of lo"),
-        ("status --port 1", "scheduler at 127.0.0.1:1: gives no answer"),
+        ("status --socket s", "/s: gives no answer"),
+        ("status --tls-ca x", "--tls-ca needs --ipaddr"),
         ("submit none.json", "none.json: cannot be read"),
     ],
 )
@@ -71,7 +73,7 @@ def test_a_second_scheduler_on_one_state_is_refused(tmp_path, refused):
     path = tmp_path / "state.db"
     store = SqliteStore(path)
     store.write({"meta": "x"})
-    argv = ["scheduler", "--state", str(path), "--port", "0"]
+    argv = ["scheduler", "--state", str(path), "--socket", str(tmp_path / "s")]
 
     refused(argv, f"{path}: another scheduler runs on this state")
     store.close()
@@ -88,7 +90,7 @@ def test_a_file_of_another_program_is_refused_and_stays_as_it_is(tmp_path, refus
     text.write_text("no database " * 100, "utf-8")
     for path in (table, text):
         before = path.read_bytes()
-        argv = ["scheduler", "--state", str(path), "--port", "0"]
+        argv = ["scheduler", "--state", str(path), "--socket", str(tmp_path / "s")]
         message = f"{path}: cannot hold the state of a scheduler"
         refused(argv, message)
         assert path.read_bytes() == before
@@ -100,7 +102,7 @@ def test_a_damaged_state_is_refused(tmp_path, refused):
     store.write({"job/1": '{"job_id": 1}'})
     store.close()
 
-    argv = ["scheduler", "--state", str(path), "--port", "0"]
+    argv = ["scheduler", "--state", str(path), "--socket", str(tmp_path / "s")]
     refused(argv, "job/1: form: must be given")
 
 
@@ -121,17 +123,18 @@ def test_a_token_that_others_may_know_is_refused(mode, token, message, tmp_path,
 
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory):
-    """Key and certificate of 127.0.0.1, which signs itself."""
-    folder = tmp_path_factory.mktemp("tls")
-    key = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2")
-    names = ("-subj", "/CN=scheduler", "-addext", "subjectAltName=IP:127.0.0.1")
-    files = ("-keyout", "tls.key", "-out", "tls.crt")
-    try:
-        words = ["openssl", "req", "-x509", *key, *names, *files]
-        subprocess.run(words, cwd=folder, check=True, capture_output=True)
-    except FileNotFoundError:
-        pytest.skip("needs the program openssl")
-    return folder / "tls.key", folder / "tls.crt"
+    return certificate_in(tmp_path_factory.mktemp("tls"))
+
+
+async def without(port, credentials) -> str:
+    """Answer to a stranger's program, which is not held to the rules of ours."""
+    address = f"127.0.0.1:{port}"
+    plain = grpc.aio.insecure_channel(address)
+    async with grpc.aio.secure_channel(address, credentials) if credentials else plain as way:
+        try:
+            await way.unary_unary("/eastwest.Cluster/Status")(b"{}", timeout=600.0)
+        except grpc.aio.AioRpcError as error:
+            return f"{error.code().name}: {error.details()}"
 
 
 def test_with_tls_only_those_with_the_certificate_and_the_token_get_answers(tmp_path, certificate):
@@ -155,12 +158,12 @@ def test_with_tls_only_those_with_the_certificate_and_the_token_get_answers(tmp_
     async def play():
         tls = key.read_bytes(), crt.read_bytes()
         async with served(tmp_path, TOKEN, tls) as (_, plain):
-            full = replace(plain, tls_ca=crt, token_file=known)
+            full = replace(plain, ipaddr="127.0.0.1", tls_ca=crt, token_file=known)
             return [
                 await said(full),
                 await said(replace(full, token_file=wrong)),
-                await said(replace(full, token_file=None)),
-                await said(replace(full, tls_ca=None)),
+                await without(full.port, grpc.ssl_channel_credentials(crt.read_bytes())),
+                await without(full.port, None),
                 await said(full, "Submit", JobWish(job=1), Done),
                 await said(full, "Cancel", JobWish(job=1), Done),
             ]
@@ -168,6 +171,6 @@ def test_with_tls_only_those_with_the_certificate_and_the_token_get_answers(tmp_
     answers = asyncio.run(play())
     assert answers[0] == "fifo"
     assert all("the token is missing or wrong" in each for each in answers[1:3])
-    assert answers[3].startswith(NoAnswerError.__name__)
+    assert answers[3].startswith("UNAVAILABLE")
     assert "Submit: job: unknown key" in answers[4]
     assert "job 1: must be waiting or running, got no job of this number" in answers[5]

@@ -40,7 +40,7 @@ def test_a_gloo_training_survives_the_scheduler_is_preempted_and_ends_with_equal
         descriptor = opened_when_read(gate)
         first.kill()
         first.wait()
-        with scheduler(tmp_path, flags.port):
+        with scheduler(tmp_path):
             other = submit(flags, "-c", "", num_gpus=2, priority=1, uses_lease=False)
             job_when(flags, training, lambda job: job.state == "leaving")
             os.close(descriptor)

@@ -132,12 +132,14 @@ async def conversation(server: HttpServer, text: bytes) -> bytes:
     return found
 
 
+@pytest.mark.parametrize("framing", [b"Content-Length: 1000\r\n\r\n", CHUNKS + b"\r\n\r\n9;"])
 @given(sizes=st.lists(st.integers(1, 900), min_size=10, max_size=30))
-def test_connections_together_hold_no_more_than_the_limit(sizes):
+def test_connections_together_hold_no_more_than_the_limit(framing, sizes):
     """Bodies that never end push out each other, and no small request."""
     limits = ServerLimits(body_bytes=1000, held_bytes=2000)
     server = HttpServer(handler=lambda _: HttpResponse(status=200, body=b"ok"), limits=limits)
-    head = b"POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 1000\r\n\r\n"
+    kind = b"Content-Type: application/json\r\n"
+    head = b"POST / HTTP/1.1\r\nHost: 127.0.0.1\r\n" + kind + framing
 
     async def play() -> tuple[int, bytes]:
         listener, port = await listening(server)

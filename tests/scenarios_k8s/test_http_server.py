@@ -20,7 +20,9 @@ from scenarios.k8s.command import main
 from scenarios.k8s.http_parsing import MOST_HEAD_BYTES, BadRequestError, RequestParser
 from scenarios.k8s.http_server import ServerLimits
 
-POST = b"POST /scheduler/filter?x=1 HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+POST = (
+    b"POST /scheduler/filter?x=1 HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+)
 PAGE = b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
 CALLS = (
     POST
@@ -141,12 +143,12 @@ def test_a_body_that_is_too_large_is_refused_before_it_is_read(service):
 
 
 def test_a_client_that_waits_for_leave_gets_it(service):
-    head = POST + b"Content-Type: application/json\r\nContent-Length: 2\r\nConnection: close\r\n"
+    head = POST + b"Content-Length: 2\r\nExpect: 100-continue\r\nConnection: close\r\n\r\n"
     with (
         running(service) as port,
         closing(socket.create_connection(("127.0.0.1", port), timeout=600.0)) as connection,
     ):
-        connection.sendall(head + b"Expect: 100-continue\r\n\r\n")
+        connection.sendall(head)
         assert connection.recv(100).startswith(b"HTTP/1.1 100 ")
         connection.sendall(b"{}")
         assert connection.recv(100).startswith(b"HTTP/1.1 400 ")
