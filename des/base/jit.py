@@ -21,7 +21,7 @@ from numba.core import config
 from numba.extending import register_jitable
 
 from des.base.compiling import say_when_compiling
-from des.base.kernel_cache import SealedCache
+from des.base.kernel_cache import keep_sealed
 from des.base.linking import InnerCompiler, KernelCompiler
 from des.base.private_folder import user_cache_folder
 from des.base.scalar import FunctionT, compile_scalars_by
@@ -81,7 +81,7 @@ def _compiled(
         options["pipeline_class"] = KernelCompiler if is_for_python else InnerCompiler
         compiled: Any = numba.njit(**options)(function)
         if base is not None and is_for_python:
-            compiled._cache = SealedCache(function)  # in place of Numba's, of ``cache=True``
+            keep_sealed(compiled, function)
     finally:
         config.CACHE_DIR = before  # type: ignore[attr-defined]
     return cast(FunctionT, compiled)

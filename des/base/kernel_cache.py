@@ -29,23 +29,23 @@ class SealedFiles(_IndexDataCacheFile):  # type: ignore[misc] # a class of Numba
 
     def _dump(self, content: object) -> bytes:
         data: bytes = super()._dump(content)
-        return data + hashlib.sha256(data).digest()
+        return data + hashlib.sha256(data).digest()  # which no reader of pickles looks at
 
     def _load_index(self) -> dict[Any, str]:
         head = pickle.dumps(self._version, protocol=-1)
-        try:
-            found = Path(self._index_path).read_bytes()
-            stamp, overloads = _unsealed(found.removeprefix(head), self._index_path)
-        except OSError:
+        if not _is_sealed(self._index_path, head):
             return {}
-        return overloads if stamp == self._source_stamp else {}
+        found: dict[Any, str] = super()._load_index()
+        return found
 
     def _load_data(self, name: str) -> Any:
         path = self._data_path(name)
-        return _unsealed(Path(path).read_bytes(), path)
+        if not _is_sealed(path):
+            raise OSError(f"{path}: must be as it was written, got other bytes")
+        return super()._load_data(name)
 
 
-class SealedCache(_FunctionCache):  # type: ignore[misc] # a class of Numba
+class _SealedCache(_FunctionCache):  # type: ignore[misc] # a class of Numba
     """Cache of one function."""
 
     def __init__(self, function: Any) -> None:
@@ -57,15 +57,16 @@ class SealedCache(_FunctionCache):  # type: ignore[misc] # a class of Numba
         )
 
 
-def _unsealed(content: bytes, path: str) -> Any:
-    """Return what was written.
+def keep_sealed(dispatcher: Any, function: Any) -> None:
+    """Give a function that Numba compiles this cache, in place of that of ``cache=True``."""
+    vars(dispatcher)["_cache"] = _SealedCache(function)
 
-    Raises
-    ------
-    OSError
-        If it is not as it was written.
-    """
+
+def _is_sealed(path: str, head: bytes = b"") -> bool:
+    """Whether a file is there as it was written, but for its head."""
+    try:
+        content = Path(path).read_bytes().removeprefix(head)
+    except OSError:
+        return False
     data, digest = content[:-_DIGEST_BYTES], content[-_DIGEST_BYTES:]
-    if hashlib.sha256(data).digest() != digest:
-        raise OSError(f"{path}: must be as it was written, got other bytes")
-    return pickle.loads(data)
+    return hashlib.sha256(data).digest() == digest

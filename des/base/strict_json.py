@@ -43,7 +43,7 @@ def parse_json(text: str, *, may_repeat: bool = False, times_larger: int = 1) ->
     return content
 
 
-def require_whole_number(digits: str) -> str:
+def require_digits(digits: str) -> str:
     """Return a whole number as it is written, unless it may be above the greatest float.
 
     Raises
@@ -60,7 +60,7 @@ def require_whole_number(digits: str) -> str:
 
 
 def _whole_number(digits: str) -> int:
-    return int(require_whole_number(digits))
+    return int(require_digits(digits))
 
 
 def _unique_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:

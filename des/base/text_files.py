@@ -7,7 +7,7 @@ from typing import Any
 import yaml
 
 from des.base.bounded_files import read_at_most
-from des.base.strict_json import parse_json, require_whole_number
+from des.base.strict_json import parse_json, require_digits
 from des.base.strict_yaml import SAFE_LOADER, require_bounded_yaml
 
 MOST_BYTES = 64 * 2**20
@@ -90,7 +90,7 @@ _YamlLoader.add_implicit_resolver(
 
 
 def _whole_number(loader: Any, node: yaml.ScalarNode) -> int:
-    require_whole_number(node.value)
+    require_digits(node.value)
     number: int = loader.construct_yaml_int(node)
     return number
 

@@ -42,7 +42,7 @@ class Weather:
         return found.bandwidth_factor, found.latency_factor, until_s
 
     def span(self, link: int, time_s: float) -> tuple[float, float, float, float]:
-        """From when until when the factors at a time rule, and the factors."""
+        """Begin and end of the time in which the factors at a time rule, and these factors."""
         self.piece(link, time_s)
         return self._current[link]
 

@@ -97,7 +97,7 @@ def explorer_app(explorer: Explorer) -> Dash:
 
 
 class _Desk(NamedTuple):
-    """What all answers need: values of controls, and the time limit."""
+    """Means of all answers: values of controls, and the time limit."""
 
     controls: Controls
     limit: TimeLimit

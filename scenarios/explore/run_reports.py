@@ -2,7 +2,6 @@
 
 import os
 import stat
-from contextlib import ExitStack
 from pathlib import Path
 
 REPORT = "report.html"
@@ -22,24 +21,20 @@ def read_report(runs: Path, name: str) -> bytes | None:
     """Return the report of a folder; None if there is none, or it is a link or too large."""
     if name not in names_with_report(runs):
         return None
-    with ExitStack() as opened:
-
-        def opened_in(folder: int | None, path: str | Path, flags: int) -> int:
-            descriptor = os.open(path, os.O_RDONLY | flags, dir_fd=folder)
-            opened.callback(os.close, descriptor)
-            return descriptor
-
-        try:  # step by step: what was a folder or a file just now may be a link by now
-            folder = opened_in(None, runs, os.O_DIRECTORY)
-            own = opened_in(folder, name, os.O_DIRECTORY | os.O_NOFOLLOW)
-            report = opened_in(own, REPORT, os.O_NOFOLLOW | os.O_NONBLOCK)
-        except OSError:
-            return None
-        found = os.fstat(report)
-        if not stat.S_ISREG(found.st_mode) or found.st_size > _MOST_BYTES:
-            return None
-        with open(report, "rb", closefd=False) as file:
-            return file.read(_MOST_BYTES)
+    try:  # by descriptors: what was a folder or a file just now may be a link by now
+        folder = os.open(runs / name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    except OSError:
+        return None
+    try:
+        report = os.open(REPORT, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
+        with open(report, "rb") as file:
+            found = os.fstat(report)
+            is_whole = stat.S_ISREG(found.st_mode) and found.st_size <= _MOST_BYTES
+            return file.read(_MOST_BYTES) if is_whole else None
+    except OSError:
+        return None
+    finally:
+        os.close(folder)
 
 
 def _is_regular(path: Path) -> bool:

@@ -273,7 +273,8 @@ def _made(path: Path) -> list[Path]:
     """Make a folder; return what it holds of an earlier run or of other people."""
     try:
         path.mkdir(parents=True, exist_ok=True)
-        return [entry for entry in path.iterdir() if not _is_passing(entry)]
+        found = list(path.iterdir())  # the lock, and what a killed process left, do not count
+        return [each for each in found if each.name != LOCK and target_of(each) is None]
     except OSError as error:
         raise ValueError(f"run folder {path}: cannot be made: {error.strerror}") from error
 
@@ -287,11 +288,6 @@ def _finish_inputs(path: Path) -> None:
     """Put copies of input files in their places, should the process that wrote them be killed."""
     targets = {target_of(entry) for entry in path.iterdir()}
     finish_together([each for each in targets if each is not None and each.stem in INPUTS])
-
-
-def _is_passing(entry: Path) -> bool:
-    """Tell whether a file is the lock, or what a killed process has not finished writing."""
-    return entry.name == LOCK or target_of(entry) is not None
 
 
 def _check_writable(path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from agents.replanning.tables import EpisodeTables, Real, levels_of
+from agents.replanning.tables import EpisodeTables, levels_of
 from des import Placement, Plan
 from des.base.names import one_line
 
@@ -42,7 +42,7 @@ def read_tables(path: Path) -> list[EpisodeTables]:
             Plan(placement=Placement.parse(text), schedule=schedule)
             for text, schedule in held["plans"].tolist()
         )
-        shared = {name: _numbers(held, name) for name in SHARED_ARRAYS}
+        shared: dict[str, Any] = {name: _numbers(held, name) for name in SHARED_ARRAYS}
         figures = {name: held[name].item() for name in FIGURES}
         for name, figure in figures.items():
             if not isinstance(figure, int | float):
@@ -62,7 +62,7 @@ def read_tables(path: Path) -> list[EpisodeTables]:
         ]
 
 
-def _numbers(held: Mapping[str, Any], name: str) -> Real:
+def _numbers(held: Mapping[str, Any], name: str) -> Any:
     return held[name].astype(np.float64, casting="same_kind")
 
 

@@ -54,8 +54,8 @@ def test_pods_are_evicted_only_where_the_whole_gang_gets_in(
         left = num_gpus
         for quarter in range(4):
             gpus = range(quarter * num_gpus // 4, (quarter + 1) * num_gpus // 4)
-            held_by = data.draw(st.sampled_from(["nobody", "victim", "other"]))
-            if held_by != "nobody":
+            held_by = data.draw(st.sampled_from(["none", "victim", "other"]))
+            if held_by != "none":
                 decider.book.grant(grant_of(f"{node}-{quarter}", node, gpus))
             if held_by == "victim":
                 victims[node].append(f"{node}-{quarter}")

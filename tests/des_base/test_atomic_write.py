@@ -86,7 +86,7 @@ def test_temporary_names_tell_their_file(tmp_path_factory, name):
 
 
 def test_the_newest_of_several_neighbours_is_put_in_place(tmp_path):
-    """Older ones may be torn; links, whoever has planted them, are left alone."""
+    """Older ones may be torn; planted links are left alone."""
     for age_s, name in enumerate(("c", "b", "a")):
         neighbour = tmp_path / f".in.yaml.0000000{name}.tmp"
         neighbour.write_text(name)
