@@ -100,7 +100,7 @@ def mutate(orders, generator, num_stages):
 
 
 def stage_each(generator):
-    """A static schedule of a stage a worker: its name, devices, microbatches and orders."""
+    """A static schedule, one stage on each worker: name, devices, microbatches and orders."""
     name = STATIC_SCHEDULES[generator.integers(len(STATIC_SCHEDULES))]
     num_stages, num_microbatches = generator.integers(1, 4, size=2).tolist()
     orders = stage_orders(name, num_stages, num_microbatches)

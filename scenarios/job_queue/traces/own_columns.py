@@ -46,11 +46,11 @@ def read_own_columns(path: Path, columns: Mapping[str, str], *, keeps_failed: bo
         raise ValueError(
             f"{path}: must have the columns {', '.join(missing)}; got {', '.join(rows[0])}"
         )
-    jobs = [job_of(row, columns, str(number)) for number, row in enumerate(rows)]
+    jobs = [job_by_roles(row, columns, str(number)) for number, row in enumerate(rows)]
     return jobs_of_rows(path, FORM, jobs, keeps_failed=keeps_failed)
 
 
-def job_of(row: Mapping[str, str], columns: Mapping[str, str], name: str = "") -> JobRow:
+def job_by_roles(row: Mapping[str, str], columns: Mapping[str, str], name: str = "") -> JobRow:
     """Job of a row with a column for each role; the name is that where no column has it."""
     cells = {role: row[name] for role, name in columns.items()}
     submit_s = _time_s(cells["submit"])

@@ -7,7 +7,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from scenarios.job_queue.traces.calendar import seconds_of
-from scenarios.job_queue.traces.own_columns import job_of
+from scenarios.job_queue.traces.own_columns import job_by_roles
 from scenarios.job_queue.traces.trace_jobs import (
     JobRow,
     JobTrace,
@@ -151,11 +151,11 @@ TABLE_FORMS: Mapping[str, TableForm] = MappingProxyType(
         ),
         "tiresias": TableForm(
             columns=_TIRESIAS,
-            row=partial(job_of, columns=dict(zip(_ROLES, _TIRESIAS, strict=True))),
+            row=partial(job_by_roles, columns=dict(zip(_ROLES, _TIRESIAS, strict=True))),
         ),
         "blox": TableForm(
             columns=_BLOX,
-            row=partial(job_of, columns=dict(zip(_ROLES, _BLOX, strict=True))),
+            row=partial(job_by_roles, columns=dict(zip(_ROLES, _BLOX, strict=True))),
             has_header=False,
             notes=("an iteration takes 1 s, as the file has no other",),
         ),
