@@ -77,13 +77,11 @@ class BucketExchange:
         self._thread.start()  # a daemon, so that a rank that fails ends without it
 
     def _ring(self, number: int, part: _Part) -> RingSum:
-        bits = self._bits
-        num_bytes = part.bucket.num_bytes * self._scale.num_bytes
-        own = sum(one.numel() for one in part.parameters)
         return RingSum(
             [self._rank_of[stage] for stage in part.bucket.stages],
-            max(own, int(8.0 * num_bytes / bits)),
-            bits,
+            sum(one.numel() for one in part.parameters),
+            self._bits,
+            part.bucket.num_bytes * self._scale.num_bytes,
             tag=number if self._has_tags else 0,
             group=self._group,
             device=self._device,
@@ -112,7 +110,9 @@ class BucketExchange:
             if part.ring is not None and self._is_due:
                 gradients = [one.grad for one in part.parameters]
                 assert all(one is not None for one in gradients)
-                total = part.ring.run(_flat([one for one in gradients if one is not None], part))
+                total = part.ring.run(
+                    _flat([one for one in gradients if one is not None], self._device)
+                )
                 for one, own in zip(part.parameters, _split(total, part), strict=True):
                     one.grad = own
             self._sleep(part.inner_sums_s[1])
@@ -141,7 +141,7 @@ class BucketExchange:
             share = self._job.shares[self._job.stages[part.stage].replica] / sum(self._job.shares)
             pairs = zip(part.outer, part.parameters, strict=True)
             changes = [(outer - own.detach()) * share for outer, own in pairs]
-            total = part.ring.run(_flat(changes, part))
+            total = part.ring.run(_flat(changes, self._device))
             for number, change in enumerate(_split(total, part)):
                 self._step_outer(part, number, change)
             self._sleep(part.inner_sums_s[1])
@@ -156,15 +156,12 @@ class BucketExchange:
         time.sleep(duration_s * self._scale.time)
 
 
-def _flat(values: Sequence[Tensor], part: _Part) -> Tensor:
-    """Values in a row, with zeros behind them up to the length of the messages."""
-    assert part.ring is not None
-    own = [one.flatten() for one in values]
-    num_left = part.ring.num_values - sum(one.numel() for one in own)
-    return torch.cat((*own, torch.zeros(num_left, device=part.ring.device)))
+def _flat(values: Sequence[Tensor], device: torch.device) -> Tensor:
+    """Values in a row, of which there may be none."""
+    return torch.cat([torch.zeros(0, device=device), *(one.flatten() for one in values)])
 
 
 def _split(total: Tensor, part: _Part) -> list[Tensor]:
     sizes = [one.numel() for one in part.parameters]
-    parts = torch.split(total[: sum(sizes)], sizes)
+    parts = torch.split(total, sizes)
     return [own.view(one.shape) for own, one in zip(parts, part.parameters, strict=True)]

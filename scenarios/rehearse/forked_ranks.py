@@ -4,12 +4,13 @@
 """
 
 import ctypes
-import json
 import os
 import signal
 import sys
 from collections.abc import Sequence
+from typing import Any
 
+from des.base.strict_json import parse_json
 from scenarios.rehearse import worker
 from scenarios.rehearse.seats import Seat
 
@@ -20,7 +21,8 @@ _PR_SET_PDEATHSIG = 1
 def main(argv: Sequence[str] | None = None) -> int:
     """Fork a process for each seat, and wait until all have ended."""
     words = sys.argv[1:] if argv is None else argv
-    seats = [Seat(*one) for one in json.loads(words[0])]
+    content: Any = parse_json(words[0])
+    seats = [Seat(*one) for one in content]
     ranks = []
     for seat in seats:
         ranks.append(os.fork())

@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from queue import Empty, Queue
 from typing import IO, Any
 
+from des.base.strict_json import parse_json
 from scenarios.rehearse.emulated_links import DEVICE, EmulatedSites
 from scenarios.rehearse.seats import Seat
 
@@ -63,7 +64,8 @@ class RankProcesses:
                     f"rehearse: no answer within {limit_s:.0f} s from {', '.join(silent)}"
                 ) from None
             if line.startswith("{"):
-                found.setdefault(rank, json.loads(line))
+                document: Any = parse_json(line)
+                found.setdefault(rank, document)
             elif line:
                 self._last[rank] = line
             elif rank not in found:

@@ -13,7 +13,7 @@ class RingSum:
     """One sum of equally long values over ranks; receives are posted when it is made.
 
     Every member gets the same bits: each part is summed up along the ring, and goes round once more
-    as its last member has written it.
+    as its last member has written it. Messages are filled up to a part of ``num_bytes``.
     """
 
     def __init__(
@@ -21,56 +21,58 @@ class RingSum:
         ranks: Sequence[int],
         num_values: int,
         bits: float,
+        num_bytes: float,
         *,
         tag: int,
         group: dist.ProcessGroup | None,
         device: torch.device,
     ) -> None:
-        self.num_values, self.device = num_values, device
         self._ranks, self._bits, self._tag, self._group = ranks, bits, tag, group
-        self._place = ranks.index(dist.get_rank())
+        self._place, self._device = ranks.index(dist.get_rank()), device
         count = len(ranks)
+        self._least_bytes = int(num_bytes / count)
         self._bounds = [num_values * part // count for part in range(count + 1)]
         self._received = []
         for turn in range(2 * (count - 1)):
-            size = encoded_bytes(self._length(self._part(turn + 1)), bits)
-            content = torch.empty(size, dtype=torch.uint8, device=device)
+            content = self._message(turn + 1)
             work = dist.irecv(content, ranks[self._place - 1], group=group, tag=tag)
             assert work is not None
             self._received.append((content, work))
 
-    def _part(self, turn: int) -> int:
+    def _part(self, turn: int) -> slice:
         """Part that is sent at a turn; the one that comes is sent at the next."""
-        return (self._place - turn) % len(self._ranks)
+        part = (self._place - turn) % len(self._ranks)
+        return slice(self._bounds[part], self._bounds[part + 1])
 
-    def _length(self, part: int) -> int:
-        return self._bounds[part + 1] - self._bounds[part]
+    def _message(self, turn: int) -> Tensor:
+        part = self._part(turn)
+        size = max(self._least_bytes, encoded_bytes(part.stop - part.start, self._bits))
+        return torch.empty(size, dtype=torch.uint8, device=self._device)
 
     def run(self, values: Tensor) -> Tensor:
         """Return the sum, the same on all ranks."""
-        found, count = values.clone(), len(self._ranks)
-        after, sent = self._ranks[(self._place + 1) % count], []
-        outgoing = packed_values(self._slice(found, 0), self._bits)
-        for turn in range(2 * (count - 1)):
-            work = dist.isend(outgoing, after, group=self._group, tag=self._tag)
-            assert work is not None
-            sent.append((work, outgoing))
-            content, arrival = self._received[turn]
+        found, count, sent = values.clone(), len(self._ranks), []
+        outgoing = self._message(0)
+        self._write(found[self._part(0)], outgoing)
+        for turn, (content, arrival) in enumerate(self._received):
+            after = self._ranks[(self._place + 1) % count]
+            sent.append(dist.isend(outgoing, after, group=self._group, tag=self._tag))
             arrival.wait()
-            part = self._slice(found, turn + 1)
-            other = unpacked_values(content, part.numel(), self._bits)
-            if turn >= count - 1:
-                part.copy_(other)
-                outgoing = content
-                continue
-            part += other
-            outgoing = packed_values(part, self._bits)
-            if turn == count - 2:
-                part.copy_(unpacked_values(outgoing, part.numel(), self._bits))
-        for work, _ in sent:
+            part, outgoing = found[self._part(turn + 1)], content
+            if turn < count - 1:
+                part += self._read(content, part)
+                self._write(part, content)
+            if turn >= count - 2:
+                part.copy_(self._read(content, part))
+        for work in sent:
+            assert work is not None
             work.wait()
         return found
 
-    def _slice(self, values: Tensor, turn: int) -> Tensor:
-        part = self._part(turn)
-        return values[self._bounds[part] : self._bounds[part + 1]]
+    def _write(self, part: Tensor, content: Tensor) -> None:
+        packed = packed_values(part, self._bits)
+        content[: packed.numel()] = packed
+
+    def _read(self, content: Tensor, part: Tensor) -> Tensor:
+        size = encoded_bytes(part.numel(), self._bits)
+        return unpacked_values(content[:size], part.numel(), self._bits)
