@@ -12,9 +12,7 @@ from agents.ppo.shipped_weights import shipped_weights, shipped_weights_of
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "hi-ppo.md"
 
 
-@pytest.mark.parametrize(
-    ("kind", "count"), [("hi_ppo", 5), ("moves", 3), ("local", 3)]
-)
+@pytest.mark.parametrize(("kind", "count"), [("hi_ppo", 5), ("moves", 3), ("local", 3)])
 def test_hashes_on_the_page_are_those_of_the_files(kind, count):
     page = PAGE.read_text("utf-8")
     files = shipped_weights(kind)
