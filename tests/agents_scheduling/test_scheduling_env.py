@@ -60,7 +60,7 @@ def test_a_choice_alone_is_discrete_in_every_form_of_the_environment():
 
 @pytest.mark.parametrize(
     ("arguments", "trainer", "iterations"),
-    [({}, "megatron", 206), ({"trainer": "ideal"}, "ideal", 388)],
+    [({}, "megatron", 206), ({"trainer": "ideal"}, "ideal", 393)],
 )
 def test_defaults_are_as_documented(arguments, trainer, iterations):
     """Iterations are those of the quickest plan in 1,200 s: as bound, and of perfect devices."""
