@@ -112,8 +112,12 @@ def read_watch_state(path: Path, watch: Watch) -> WatchState:
     except ValueError as error:
         said = str(error).removeprefix(f"{path}: ")
         raise ValueError(f"--state {path}: {said}") from error
+    try:
+        known = watch.with_plain(form.watch)
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"--state {path}: watch: must be of this version, got {error}") from error
     return WatchState(
-        watch=watch.with_plain(form.watch),
+        watch=known,
         num_changes=form.num_changes,
         pending=form.pending,
         files=form.files,

@@ -23,16 +23,21 @@ def survive(folder, kills, rng):
     assert main([*flags, "--once"]) == 0
     for kill in range(kills):
         with python("-m", "scenarios.watch", *flags, "--every", "0.01s") as process:
-            before = (folder / "state.json").stat().st_mtime_ns
+            before = mtime_ns(folder)
             for minute in range(kill * NUM_MINUTES // kills, (kill + 1) * NUM_MINUTES // kills):
                 add_lines(folder, event(minute))
-            wait_until(lambda then=before: (folder / "state.json").stat().st_mtime_ns != then)
+            assert wait_until(lambda then=before: mtime_ns(folder) != then, process)
             threading.Event().wait(rng.uniform(0.0, 0.2))
             process.kill()
             process.wait()
         assert state_of(folder)["format"] == "eastwest-watch"
     assert main([*flags, "--once"]) == 0
     return state_of(folder)["watch"]["world"]
+
+
+def mtime_ns(folder):
+    """Time at which the state was written last."""
+    return (folder / "state.json").stat().st_mtime_ns
 
 
 def event(minute):

@@ -9,6 +9,7 @@ import pytest
 from processes import python, wait_until
 from watch_folders import add_lines, begin, flags_of, state_of
 
+from des.base.store_file import seal
 from scenarios.watch.command import main
 
 
@@ -150,6 +151,18 @@ def test_a_state_that_is_torn_or_was_changed_is_refused(asked, tmp_path, damage,
     assert len(errors) == 1
     assert re.search(f"^error: --state .*({message})", errors[0]), errors
     assert path.read_bytes() == damaged
+
+
+def test_a_sealed_state_that_lacks_a_part_is_refused_in_a_line(asked, tmp_path):
+    asked()
+    content = state_of(tmp_path)
+    del content["watch"]["judged_s"], content["seal"]
+    content["seal"] = seal((json.dumps(content, sort_keys=True),))
+    (tmp_path / "state.json").write_text(json.dumps(content), encoding="utf-8")
+    code, lines, (error,) = asked()
+
+    assert (code, lines) == (2, [])
+    assert "watch: must be of this version, got 'judged_s'" in error
 
 
 def test_a_state_of_another_job_is_refused(asked, tmp_path):
