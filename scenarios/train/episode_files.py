@@ -1,5 +1,6 @@
 """Files of episodes: times of plans and moves of one world, as arrays, and refused if damaged."""
 
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
@@ -17,7 +18,8 @@ _MOST_BYTES = 2**30
 """Bytes of the arrays of a file; those of a world of ten sites have some megabytes."""
 
 _DAMAGED = (ValueError, KeyError, IndexError, TypeError, EOFError, OSError, NotImplementedError,
-            MemoryError, zipfile.BadZipFile, zlib.error)  # fmt: skip
+            MemoryError, SyntaxError, tokenize.TokenError, zipfile.BadZipFile,
+            zlib.error)  # fmt: skip
 """Errors of NumPy and of archives about bytes that they did not write."""
 
 SHARED_ARRAYS = ("moved_bytes", "cost_bytes", "base_iteration_s")
@@ -40,10 +42,10 @@ def read_tables(path: Path) -> list[EpisodeTables]:
     with opened_episodes(path) as held:
         plans = tuple(
             Plan(placement=Placement.parse(text), schedule=schedule)
-            for text, schedule in held["plans"].tolist()
+            for text, schedule in _array(held, "plans").tolist()
         )
         shared: dict[str, Any] = {name: _numbers(held, name) for name in SHARED_ARRAYS}
-        figures = {name: held[name].item() for name in FIGURES}
+        figures = {name: _array(held, name).item() for name in FIGURES}
         for name, figure in figures.items():
             if not isinstance(figure, int | float):
                 raise ValueError(f"{name} must be a number, got {figure!r}")
@@ -63,7 +65,15 @@ def read_tables(path: Path) -> list[EpisodeTables]:
 
 
 def _numbers(held: Mapping[str, Any], name: str) -> Any:
-    return held[name].astype(np.float64, casting="same_kind")
+    return _array(held, name).astype(np.float64, casting="same_kind")
+
+
+def _array(held: Mapping[str, Any], name: str) -> Any:
+    """An array of a file; NumPy gives bytes for what does not begin as one."""
+    array = held[name]
+    if not isinstance(array, np.ndarray):
+        raise ValueError(f"{name} must be an array, got {len(array)} bytes")
+    return array
 
 
 @contextmanager
