@@ -24,7 +24,7 @@ from agents.replanning.move_cost import reachable_move
 from agents.replanning.observed_world import ObservedWorld, WorldObservation
 from agents.replanning.other_plans import OtherPlans, is_same_plan
 from agents.replanning.stay_or_move import PayoffRule
-from agents.replanning.watch import Verdict, Watch
+from agents.replanning.watch import Watch, WatchVerdict
 from agents.search.search import PlanRequest
 from agents.trainers.table import trainer_named
 from des import Topology
@@ -239,7 +239,7 @@ def _day_text(given: argparse.Namespace, seed: int) -> str:
     )
 
 
-def _place(found: Watched, verdict: Verdict) -> int:
+def _place(found: Watched, verdict: WatchVerdict) -> int:
     assert verdict.plan is not None
     plan = verdict.plan
     return next(place for place, one in enumerate(found.plans) if is_same_plan(one, plan))

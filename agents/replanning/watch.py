@@ -30,7 +30,7 @@ _NUM_DRAWS = 8
 
 
 @dataclass(frozen=True, kw_only=True)
-class Verdict:
+class WatchVerdict:
     """Decision after an observation, and why.
 
     Attributes
@@ -96,7 +96,7 @@ class Watch:
         """
         return self.world.take(seen)
 
-    def decide(self, time_s: float) -> Verdict:
+    def decide(self, time_s: float) -> WatchVerdict:
         """Return the verdict on the world as it is known, and take it.
 
         Parameters
@@ -160,7 +160,7 @@ class Watch:
             insides={name: tuple(one) for name, one in content["insides"].items()},
         )
 
-    def _verdict(self) -> Verdict:
+    def _verdict(self) -> WatchVerdict:
         topology, reason = self.world.topology(), "a first plan"
         if topology is None:
             return self._waits("no site is there")
@@ -173,11 +173,11 @@ class Watch:
                 return self._rebinds(present) or self._stays_or_moves(present)
         return self._forced(topology, reason)
 
-    def _stays_or_moves(self, present: BoundPlan) -> Verdict:
+    def _stays_or_moves(self, present: BoundPlan) -> WatchVerdict:
         topology = present.topology
         searched = self.triggers.why(self.searched, topology, present.step_s, self.time_s)
         since_s = self.time_s - self.judged_s
-        stay = Verdict(
+        stay = WatchVerdict(
             time_s=self.time_s,
             action="stay",
             plan=present,
@@ -192,7 +192,9 @@ class Watch:
         self.judged_s = self.time_s
         return self._weighed(stay, present, self.others.judge(present, since_s))
 
-    def _weighed(self, stay: Verdict, present: BoundPlan, others: Sequence[OtherPlan]) -> Verdict:
+    def _weighed(
+        self, stay: WatchVerdict, present: BoundPlan, others: Sequence[OtherPlan]
+    ) -> WatchVerdict:
         """Stay, or move to the plan that does the work of the horizon soonest, move included."""
         lasting_s = self.others.lasting_s(self.rule.horizon_s)
         rule = replace(self.rule, horizon_s=lasting_s)
@@ -226,7 +228,7 @@ class Watch:
             assert drawn is not None
             yield placed_on(best, drawn).step_s / placed_on(present, drawn).step_s
 
-    def _rebinds(self, present: BoundPlan) -> Verdict | None:
+    def _rebinds(self, present: BoundPlan) -> WatchVerdict | None:
         """Bind the plan again where GPUs or loads of its sites have changed, if that pays."""
         now, names = self.world.insides(), list(present.topology.index_of)
         used = {names[site] for site in domains_in_use(present.plan)}
@@ -241,7 +243,7 @@ class Watch:
         weighed = weigh_move(self.rule, stakes)
         if not weighed.moves or cost is None:
             return None
-        return Verdict(
+        return WatchVerdict(
             time_s=self.time_s,
             action="rebind",
             plan=found,
@@ -250,7 +252,7 @@ class Watch:
             cost=cost,
         )
 
-    def _forced(self, topology: Topology, reason: str) -> Verdict:
+    def _forced(self, topology: Topology, reason: str) -> WatchVerdict:
         """A plan where none is in force, or the one that is cannot run: first inside its sites."""
         own = self.in_force
         kept = None if own is None else self.others.rebound(own, topology)
@@ -260,7 +262,7 @@ class Watch:
         except ValueError as error:
             return self._waits(f"{reason}; {error}")
         cost = None if own is None else reachable_move(topology, own, best, self._replacement)
-        return Verdict(
+        return WatchVerdict(
             time_s=self.time_s,
             action="rebind" if kept is not None else "first" if own is None else "move",
             plan=best,
@@ -269,8 +271,8 @@ class Watch:
             searched=searched,
         )
 
-    def _waits(self, reason: str) -> Verdict:
-        return Verdict(
+    def _waits(self, reason: str) -> WatchVerdict:
+        return WatchVerdict(
             time_s=self.time_s, action="wait", plan=None, why=f"no plan can run: {reason}"
         )
 

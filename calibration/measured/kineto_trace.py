@@ -18,7 +18,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from calibration.measurements.source_text import spread_of
+from calibration.measurements.source_text import quartile_distance
 from des.base.bounded_files import read_at_most
 from des.base.strict_json import parse_json
 
@@ -116,7 +116,7 @@ def read_kineto(path: Path, layer_name: str = LAYER_NAME) -> KinetoTimes:
         num_layers=len(owners.counts),
         forward_s=median(forward),
         backward_s=median(backward),
-        spreads_s=(spread_of(forward), spread_of(backward)),
+        spreads_s=(quartile_distance(forward), quartile_distance(backward)),
         optimiser_s=seconds.get(("optimiser", ""), 0.0),
         exposed_s=_exposed_s(kernels),
         others_s=named["other"],

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from calibration.measurements.reading import Reading
 from calibration.measurements.source_text import SourceText
-from calibration.measurements.training_log import Step, step_reading
+from calibration.measurements.training_log import LoggedStep, step_reading
 
 NAME = "DeepSpeed log"
 _STEP = re.compile(
@@ -43,5 +43,5 @@ def read(file: SourceText) -> Iterator[Reading]:
             if not rate > 0:
                 raise file.wrong(f"line {number}: rate must be positive, got {found[2]}")
             seconds = int(batch[1]) / rate
-            steps.append(Step(number=int(found[1]), line=number, seconds=seconds))
+            steps.append(LoggedStep(number=int(found[1]), line=number, seconds=seconds))
     yield step_reading(file, NAME, steps, [("global_batch_size", batch[1])])

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from calibration.measurements.reading import Quantity, Reading
-from calibration.measurements.source_text import JsonField, SourceText, middle_of, spread_of
+from calibration.measurements.source_text import JsonField, SourceText, middle_of, quartile_distance
 
 NAME = "iperf3"
 _BITS_PER_BYTE = 8.0
@@ -81,7 +81,7 @@ class _Way:
             rate,
             series=series,
             samples=max(1, len(series)),
-            spread=spread_of([value for _, value in series]),
+            spread=quartile_distance([value for _, value in series]),
         )
         if self.is_udp:
             yield from self._of_datagrams(received)
@@ -113,7 +113,7 @@ class _Way:
                 "round_trip",
                 middle_of(known_s),
                 samples=len(known_s),
-                spread=spread_of(known_s),
+                spread=quartile_distance(known_s),
                 note="under load, so with the queues of the link",
             )
 

@@ -11,7 +11,7 @@ from itertools import pairwise
 
 from calibration.measurements.reading import Reading
 from calibration.measurements.source_text import SourceText
-from calibration.measurements.training_log import Step, step_reading
+from calibration.measurements.training_log import LoggedStep, step_reading
 
 NAME = "Megatron-LM log"
 _STEP = re.compile(
@@ -35,14 +35,14 @@ def read(file: SourceText) -> Iterator[Reading]:
         if (found := _STEP.search(line)) is None:
             continue
         steps.append(
-            Step(
+            LoggedStep(
                 number=int(found[1]),
                 line=number,
                 seconds=file.number(f"line {number}: time", found[2]) / 1e3,
             )
         )
         if (clock := _CLOCK.search(line)) is not None:
-            clocks.append((number, seconds_of(file, number, clock[1])))
+            clocks.append((number, clock_seconds(file, number, clock[1])))
     check_clocks(file, clocks)
     found_in = (_ARGUMENT.match(line) for line in file.lines)
     arguments = {one[1]: one[2] for one in found_in if one is not None}
@@ -57,7 +57,7 @@ def read(file: SourceText) -> Iterator[Reading]:
     )
 
 
-def seconds_of(file: SourceText, line: int, clock: str) -> float:
+def clock_seconds(file: SourceText, line: int, clock: str) -> float:
     """Seconds since 1970 of a date and time, taken for UTC as logs name no zone."""
     try:
         found = datetime.fromisoformat(clock.replace(",", "."))

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from calibration.measurements.reading import Reading
 from calibration.measurements.source_text import SourceText
-from calibration.measurements.training_log import Step, step_reading
+from calibration.measurements.training_log import LoggedStep, step_reading
 
 NAME = "NeMo log"
 _STEP = re.compile(
@@ -27,7 +27,7 @@ def read(file: SourceText) -> Iterator[Reading]:
     """Read the median step."""
     lines = [(at, one) for at, line in enumerate(file.lines, 1) if (one := _STEP.search(line))]
     steps = [
-        Step(number=int(one[1]) + 1, line=at, seconds=file.number(f"line {at}: time", one[3]))
+        LoggedStep(number=int(one[1]) + 1, line=at, seconds=file.number(f"line {at}: time", one[3]))
         for at, one in lines
     ]
     facts = [("global_batch_size", one[2]) for _, one in lines[-1:] if one[2]]

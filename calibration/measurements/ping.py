@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from calibration.measurements.reading import Reading
-from calibration.measurements.source_text import SourceText, middle_of, spread_of
+from calibration.measurements.source_text import SourceText, middle_of, quartile_distance
 
 NAME = "ping"
 _HEAD = re.compile(r"PING (\S+) ?\(([^)\s]+)\)(?: from (\S+))?", re.MULTILINE)
@@ -66,7 +66,7 @@ def read(file: SourceText) -> Iterator[Reading]:
         what="round_trip",
         value=middle_of(single_s) if single_s else average_s,
         samples=received,
-        spread=spread_of(single_s) if single_s else deviation_s,
+        spread=quartile_distance(single_s) if single_s else deviation_s,
     )
     yield there
     yield replace(there, what="jitter", value=deviation_s, spread=None)

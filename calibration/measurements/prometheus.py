@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from calibration.measurements.reading import Quantity, Reading
-from calibration.measurements.source_text import JsonField, SourceText, middle_of, spread_of
+from calibration.measurements.source_text import JsonField, SourceText, middle_of, quartile_distance
 
 NAME = "Prometheus query_range"
 
@@ -91,7 +91,7 @@ def _series_reading(file: SourceText, result: JsonField) -> Reading:
         what=metric.what,
         value=middle_of(found),
         samples=len(found),
-        spread=spread_of(found),
+        spread=quartile_distance(found),
         source=labels.get("source", "" if is_received else host),
         target=labels.get("target", host if is_received else ""),
         time_s=start_s,

@@ -136,12 +136,12 @@ class JsonField:
         return ValueError(f"{self.file}: {self.name} must be {allowed}, got {self.value!r:.80}")
 
 
-def spread_of(values: list[float]) -> float | None:
+def quartile_distance(values: list[float]) -> float | None:
     """Distance of the quartiles; None of one value.
 
     Examples
     --------
-    >>> spread_of([1.0, 2.0, 3.0, 4.0, 5.0]), spread_of([1.0])
+    >>> quartile_distance([1.0, 2.0, 3.0, 4.0, 5.0]), quartile_distance([1.0])
     (2.0, None)
     """
     if len(values) < 2:

@@ -8,10 +8,10 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
-from calibration.measurements.megatron_log import check_clocks, seconds_of
+from calibration.measurements.megatron_log import check_clocks, clock_seconds
 from calibration.measurements.reading import Reading
 from calibration.measurements.source_text import SourceText
-from calibration.measurements.training_log import Step, step_reading
+from calibration.measurements.training_log import LoggedStep, step_reading
 
 NAME = "torchtitan log"
 _COLOUR = re.compile(r"\x1b\[[\d;]*m")
@@ -41,10 +41,10 @@ def read(file: SourceText) -> Iterator[Reading]:
         if (found := _STEP.search(_COLOUR.sub("", line))) is not None:
             if not file.number(f"line {number}: tps", found[3]) > 0:
                 raise file.wrong(f"line {number}: tps must be positive, got {found[3]}")
-            clocks.setdefault(int(found[2]), (number, seconds_of(file, number, found[1])))
+            clocks.setdefault(int(found[2]), (number, clock_seconds(file, number, found[1])))
     check_clocks(file, list(clocks.values()))
     steps = [
-        Step(number=after, line=line, seconds=(end_s - start_s) / (after - before))
+        LoggedStep(number=after, line=line, seconds=(end_s - start_s) / (after - before))
         for (before, (_, start_s)), (after, (line, end_s)) in pairwise(clocks.items())
         if after > before
     ]

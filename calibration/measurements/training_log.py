@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from calibration.measurements.reading import Reading
-from calibration.measurements.source_text import SourceText, middle_of, spread_of
+from calibration.measurements.source_text import SourceText, middle_of, quartile_distance
 
 WARM_UP_STEPS = 5
 """First steps, which compile and fill caches, are left out."""
@@ -20,7 +20,7 @@ _CHECKPOINTS = ("saving checkpoint", "saved checkpoint", "Saving the checkpoint"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class LoggedStep:
     """Time of one step, or the mean of those after the one before, and the line that has it."""
 
     number: int
@@ -31,7 +31,7 @@ class Step:
 def step_reading(
     file: SourceText,
     name: str,
-    steps: Sequence[Step],
+    steps: Sequence[LoggedStep],
     facts: Sequence[tuple[str, str]],
     *,
     time_s: float | None = None,
@@ -75,7 +75,7 @@ def step_reading(
         what="step",
         value=middle_of(seconds),
         samples=len(seconds),
-        spread=spread_of(seconds),
+        spread=quartile_distance(seconds),
         time_s=time_s,
         series=tuple((float(one.number), one.seconds) for one in counted),
         facts=tuple(facts),
@@ -87,7 +87,7 @@ def _is_crash(line: str) -> bool:
     return any(word in line for word in _CRASHES)
 
 
-def _after_checkpoints(file: SourceText, steps: Sequence[Step]) -> set[int]:
+def _after_checkpoints(file: SourceText, steps: Sequence[LoggedStep]) -> set[int]:
     """Lines of the steps that a checkpoint comes before."""
     found = set()
     lines = [step.line for step in steps]

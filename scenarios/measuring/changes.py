@@ -34,7 +34,7 @@ class Change:
 
 
 @dataclass(slots=True, kw_only=True)
-class Measured:
+class MeasuredWorld:
     """A world with what was measured, the changes, and reasons why readings were not used."""
 
     topology: Topology
@@ -63,7 +63,7 @@ class Measured:
 _NODE_FIELDS = ("nic_bandwidth", "nic_latency")
 
 
-def apply_measurements(topology: Topology, readings: Sequence[Reading]) -> Measured:
+def apply_measurements(topology: Topology, readings: Sequence[Reading]) -> MeasuredWorld:
     """Set what was measured in a world; the rest stays as it is.
 
     Raises
@@ -79,7 +79,7 @@ def apply_measurements(topology: Topology, readings: Sequence[Reading]) -> Measu
                     f"{one.file}: {site} must be a site of the world, {', '.join(sorted(known))}; "
                     "got none of them (a file of sites maps hosts to sites: --sites)"
                 )
-    measured = Measured(topology=topology)
+    measured = MeasuredWorld(topology=topology)
     _set_links(measured, readings)
     measured.topology = replace(
         measured.topology,
@@ -106,7 +106,7 @@ def _reason(reading: Reading) -> str:
     return "inside a site, whose domain has no nodes" if reading.hosts else "inside a site"
 
 
-def _set_links(measured: Measured, readings: Sequence[Reading]) -> None:
+def _set_links(measured: MeasuredWorld, readings: Sequence[Reading]) -> None:
     rates, times = bandwidths(readings), latencies(readings)
     topology = measured.topology
     links = []
@@ -139,7 +139,7 @@ def _ends(topology: Topology, link: Link) -> tuple[str, str]:
     return source, target
 
 
-def _set_loss(measured: Measured, readings: Sequence[Reading]) -> None:
+def _set_loss(measured: MeasuredWorld, readings: Sequence[Reading]) -> None:
     """Set the loss of networks of packets to that of the worst link."""
     answered = [one for one in readings if 0.0 < one.value < 1.0]
     losses = of_pair(answered, "loss")
@@ -158,7 +158,7 @@ def _set_loss(measured: Measured, readings: Sequence[Reading]) -> None:
     measured.topology = measured.topology.with_packets(replace(packets, loss_fraction=worst.value))
 
 
-def _domain(measured: Measured, domain: Domain, readings: Sequence[Reading]) -> Domain:
+def _domain(measured: MeasuredWorld, domain: Domain, readings: Sequence[Reading]) -> Domain:
     """Set the network inside a node, and that between nodes."""
     mine = [
         one

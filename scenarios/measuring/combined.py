@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from calibration.measurements.reading import Quantity, Reading
-from calibration.measurements.source_text import middle_of, spread_of
+from calibration.measurements.source_text import middle_of, quartile_distance
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +25,7 @@ class Combined:
         """Combine readings by what each says of the figure."""
         values = [value_of(one) for one in readings]
         first = readings[0]
-        spread = spread_of(values)
+        spread = quartile_distance(values)
         if len(readings) == 1 and first.spread is not None:
             spread = first.spread * values[0] / first.value if first.value else first.spread
         return cls(readings=tuple(readings), value=middle_of(values), spread=spread)

@@ -23,7 +23,7 @@ from des.base.document import DOCUMENT
 from des.base.flags import JsonFlag, option, parse, required
 from des.base.lazy import lazy_imports
 from des.dynamics import STEADY
-from scenarios.measuring.changes import Change, Measured, apply_measurements
+from scenarios.measuring.changes import Change, MeasuredWorld, apply_measurements
 
 with lazy_imports(__name__):
     from calibration.measurements.reading import Reading
@@ -129,7 +129,7 @@ def _gpus(entries: Sequence[str]) -> Mapping[str, tuple[int, str]]:
     return found
 
 
-def file_table(readings: Sequence[Reading], measured: Measured) -> Table:
+def file_table(readings: Sequence[Reading], measured: MeasuredWorld) -> Table:
     """Table of the files, what each is, and what it sets."""
     sets: dict[str, dict[str, None]] = {one.file: {} for one in readings}
     for change in measured.changes:
@@ -151,9 +151,9 @@ def change_table(changes: Sequence[Change], *, is_new: bool) -> Table:
     for one in changes:
         table.add_row(
             f"{_figure_of(one)} [{unit_of(one.field)[0]}]",
-            "" if is_new else shown(one.field, one.before),
-            shown(one.field, one.after.value),
-            shown(one.field, one.after.spread),
+            "" if is_new else figure_text(one.field, one.before),
+            figure_text(one.field, one.after.value),
+            figure_text(one.field, one.after.spread),
             f"{one.after.samples}",
         )
     return table
@@ -163,7 +163,7 @@ def _figure_of(change: Change) -> str:
     return f"{change.owner.removeprefix('link ').removeprefix('domain ')} {change.field}"
 
 
-def shown(field: str, value: float | None) -> str:
+def figure_text(field: str, value: float | None) -> str:
     """Show a figure in the unit of `unit_of`; a dash where there is none."""
     return "-" if value is None else f"{value * unit_of(field)[1]:.4g}"
 
@@ -193,7 +193,7 @@ def _row(change: Change) -> dict[str, object]:
     }
 
 
-def _unused_lines(measured: Measured) -> list[str]:
+def _unused_lines(measured: MeasuredWorld) -> list[str]:
     """A line a reason, with the files that it is of."""
     files: dict[tuple[str, str], list[str]] = {}
     for one, why in measured.unused:
@@ -205,7 +205,7 @@ def _unused_lines(measured: Measured) -> list[str]:
 
 
 def _write(
-    config: Config, measured: Measured, readings: Sequence[Reading], written: list[Path]
+    config: Config, measured: MeasuredWorld, readings: Sequence[Reading], written: list[Path]
 ) -> list[str]:
     """Write the world, its trace and its picture; return what is to say of the law."""
     topology, out = measured.topology, config.out

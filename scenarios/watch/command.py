@@ -227,7 +227,7 @@ async def _listening(address: str, server: http_server.HttpServer) -> asyncio.Se
     return found
 
 
-def _say_change(verdict: watches.Verdict) -> None:
+def _say_change(verdict: watches.WatchVerdict) -> None:
     if verdict.action != "stay":
         _say(watcher.line_of(verdict))
 

@@ -7,7 +7,7 @@ from itertools import groupby
 
 from agents.replanning.observed_world import WorldObservation
 from agents.replanning.stay_or_move import short_time
-from agents.replanning.watch import Action, Verdict, Watch
+from agents.replanning.watch import Action, Watch, WatchVerdict
 from des.figures.figure import Figure
 from des.figures.marks import Line, Mark, Stripe
 from des.figures.palette import BLUE, ORANGE
@@ -17,7 +17,7 @@ _HOUR_S = 3600.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Moment:
+class ReplayedDecision:
     """One decision of a replayed day.
 
     Attributes
@@ -42,10 +42,10 @@ class Moment:
 class WatchedDay:
     """Decisions of a day, in order."""
 
-    moments: tuple[Moment, ...]
+    moments: tuple[ReplayedDecision, ...]
 
     @property
-    def changes(self) -> tuple[Moment, ...]:
+    def changes(self) -> tuple[ReplayedDecision, ...]:
         """Decisions that change the plan, the first plan left out."""
         return tuple(one for one in self.moments if one.action in ("move", "rebind"))
 
@@ -66,7 +66,7 @@ def replay_day(
     watch: Watch,
     observations: Sequence[WorldObservation],
     *,
-    decided: Callable[[Verdict], None],
+    decided: Callable[[WatchVerdict], None],
     complain: Callable[[str], None],
 ) -> WatchedDay:
     """Decide at each time at which something was observed, as the watch would have then.
@@ -96,7 +96,7 @@ def replay_day(
         verdict = watch.decide(time_s)
         decided(verdict)
         moments.append(
-            Moment(
+            ReplayedDecision(
                 time_s=time_s,
                 action=verdict.action,
                 step_s=math.nan if verdict.plan is None else verdict.plan.step_s,

@@ -3,7 +3,7 @@
 from collections import Counter
 from dataclasses import dataclass, field
 
-from agents.replanning.watch import Verdict
+from agents.replanning.watch import WatchVerdict
 from scenarios.k8s.http_parsing import HttpRequest
 from scenarios.k8s.http_server import HttpResponse
 
@@ -16,11 +16,11 @@ class WatchMetrics:
     decisions: Counter[str] = field(default_factory=Counter)
     problems: int = 0
     num_stale: int = 0
-    latest: Verdict | None = None
+    latest: WatchVerdict | None = None
     decision_s: float = 0.0
     longest_s: float = 0.0
 
-    def decided(self, verdict: Verdict, time_s: float) -> None:
+    def decided(self, verdict: WatchVerdict, time_s: float) -> None:
         """Count a decision and the time that it took."""
         self.decisions[verdict.action] += 1
         self.latest, self.decision_s = verdict, time_s

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from agents.decision.plan_document import write_document
 from agents.replanning.stay_or_move import short_time
-from agents.replanning.watch import Verdict
+from agents.replanning.watch import WatchVerdict
 from scenarios.launch.command import write_launch
 from scenarios.watch.folder_source import Arrivals
 from scenarios.watch.watch_metrics import WatchMetrics
@@ -184,7 +184,7 @@ class Watcher:
             self.complain(f"--on-decision: must end with code 0, got {done.returncode}")
 
 
-def line_of(verdict: Verdict) -> str:
+def line_of(verdict: WatchVerdict) -> str:
     """Say a decision in one line: when, what, the step of the plan in force, and why."""
     when = datetime.fromtimestamp(verdict.time_s, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     step = "-" if verdict.plan is None else f"{verdict.plan.step_s:.4g} s a step"

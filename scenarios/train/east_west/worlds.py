@@ -86,7 +86,7 @@ def _require_trainable(config: HiPpoConfig, topology: Topology) -> None:
     if topology.num_domains > MOST_DOMAINS:
         raise UsageError(
             f"{PROG}: network {config.network} must have at most {MOST_DOMAINS} domains, got "
-            f"{topology.num_domains}; python -m scenarios.east_west_train plans trains for more"
+            f"{topology.num_domains}"
         )
     topology.require_no_limits(f"{PROG}: network {config.network}")
     if not has_plain_transport(topology):
