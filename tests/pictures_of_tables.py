@@ -2,19 +2,22 @@
 
 import math
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from strategies import world
+from strategies import plan, unit_workload, world
 
 from calibration.fit.transport_grid import FittedTransport, TransportGrid
 from calibration.fit.transport_report import delay_figure
 from calibration.measurements.reading import Reading
+from des import simulate
 from des.plan.transport_law import TransportLaw
 from des.world.packet_transport import PacketTransport
 from scenarios.measuring.course_picture import course_figure
 from scenarios.measuring.courses import LEAST_VALUES, fit_course
+from scenarios.rehearse.time_differences import Comparison
 from scenarios.reproduce import (
     blox,
     constants,
@@ -31,7 +34,7 @@ from scenarios.reproduce.diloco import DiLoCoRow
 from scenarios.reproduce.measured_tables import MeasuredCell, MeasuredTable
 from scenarios.train.east_west.curves import stage_curves
 from scenarios.train.east_west.stages import MOVES, PLACEMENT
-from scenarios.watch.replay import Moment, WatchedDay, day_figure
+from scenarios.watch.replay import ReplayedDecision, WatchedDay, day_figure
 
 
 def pipelines():
@@ -196,7 +199,7 @@ def days():
         day_figure(
             WatchedDay(
                 moments=tuple(
-                    Moment(
+                    ReplayedDecision(
                         time_s=3600.0 * hour,
                         action=action,
                         step_s=math.nan if action == "wait" else 20.0 + hour,
@@ -211,7 +214,22 @@ def days():
     ]
 
 
+def rehearsals():
+    """A step of two stages in which all was twice as slow as predicted."""
+    predicted = simulate(
+        world("AB", {"AB": (1e9, 0.1), "BA": (1e9, 0.1)}),
+        unit_workload([(1.0, 2.0)] * 2, num_microbatches=3, message_bytes=1e8),
+        plan(0, 1),
+    )
+    spans = tuple(
+        one._replace(start_s=2 * one.start_s, end_s=2 * one.end_s) for one in predicted.spans
+    )
+    slow = replace(predicted, makespan_s=2 * predicted.makespan_s, spans=spans, transfers=())
+    return [Comparison(predicted=predicted, measured=slow, rank_of_stage={0: 0, 1: 1}).figure()]
+
+
 PICTURES = {
+    "scenarios.rehearse.time_differences:figure": rehearsals,
     "scenarios.watch.replay:day_figure": days,
     "scenarios.measuring.course_picture:course_figure": courses,
     "scenarios.reproduce.constants:draw": sets_of_constants,

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from des.base.checks import require_count, require_non_negative, require_positive
 from des.serving.batch_times import BatchTimes
 
@@ -85,6 +87,14 @@ class StartDelay:
     def mean_s(self) -> float:
         """Mean time from the order to the first request."""
         return self.provision_s + self.load_s + self.warm_up_s
+
+    def drawn_s(self, seed: int, number: int) -> float:
+        """Draw the time of a start by the seed and the number of its instance. [s]"""
+        if not self.variation or not self.mean_s:
+            return self.mean_s
+        variance = np.log1p(self.variation**2)
+        rng = np.random.default_rng([seed, number])
+        return float(self.mean_s * rng.lognormal(-variance / 2, np.sqrt(variance)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 import simpy
 
 from des.base.checks import require_count
@@ -94,7 +93,7 @@ class ScalingManager:
             )
         number = len(self.instances)
         server = self.servers.take(server_sku or STANDARD_SKU, parallelism)
-        ready_s = now if at_once else now + self._start_s(number)
+        ready_s = now if at_once else now + self.start.drawn_s(self.seed, number)
         instance = self.make_instance(instance_cfg, tag, number, now, ready_s)
         self.instances.append(instance)
         server.instances.append(instance)
@@ -248,15 +247,6 @@ class ScalingManager:
             "total_servers": self.servers.num_with(self.instances),
             "total_instances": len(states) - states.count(STOPPED),
         }
-
-    def _start_s(self, number: int) -> float:
-        """Time of a start, drawn by the seed and the number of the instance."""
-        mean_s, variation = self.start.mean_s, self.start.variation
-        if not variation or not mean_s:
-            return mean_s
-        variance = np.log1p(variation**2)
-        rng = np.random.default_rng([self.seed, number])
-        return float(mean_s * rng.lognormal(-variance / 2, np.sqrt(variance)))
 
     def _become_active(self, instance: FleetMember) -> None:
         number, now = instance.number, self.clock.now

@@ -75,9 +75,10 @@ class KorthikantiRow(CaseForm):
     @property
     def sizes(self) -> RunSizes:
         """The row as a run."""
+        own = [name for name in type(self).model_fields if name in RunSizes.model_fields]
         return RunSizes(
             num_gpus=self.tensor * self.data * self.pipeline,
-            **{name: getattr(self, name) for name in RunSizes.model_fields if name != "num_gpus"},
+            **{name: getattr(self, name) for name in own},
         )
 
 

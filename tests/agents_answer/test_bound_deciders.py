@@ -80,4 +80,4 @@ def test_more_domains_than_the_policies_take_are_left_to_the_search(capsys, fold
     flags = ["--network", str(folder / "many.yaml"), *JOB]
 
     assert main([*flags, "--deciders", "hi_ppo"]) == 2
-    assert "policies: network must have at most 64 domains, got 65" in capsys.readouterr().err
+    assert "policies: network must have at most 16 domains, got 65" in capsys.readouterr().err

@@ -79,9 +79,9 @@ def test_a_program_that_misbehaves_ends_a_calibration_without_files(
         (
             (),
             "python -m calibration: COMMAND must be one of run, check, kernels, devices, serving, "
-            "profile,",
+            "runs, profile,",
         ),
-        (("runs",), "show, prune, got 'runs'; did you mean 'run'?"),
+        (("rnu",), "show, prune, got 'rnu'; did you mean 'run'?"),
         (("run", "--samples", "0"), "argument --samples: must be a whole number from 1 to"),
         (("run", "--samples", "many"), "argument --samples: must be an integer, got 'many'"),
         (("run", "--microbatches", "9,8"), "--microbatches: must be LEAST,MOST, such as 8,64"),

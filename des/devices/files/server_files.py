@@ -18,8 +18,8 @@ from des.devices.server import NumaNode, Server
 
 _KNOWN = (
     "the output of nvidia-smi topo -m (or -mp), nvidia-smi -L, nvidia-smi nvlink --status, "
-    "nvidia-smi --query-gpu=index,pci.bus_id --format=csv, rocm-smi --showtopo, "
-    "numactl --hardware or lscpu, or the root of a sysfs tree"
+    "nvidia-smi --query-gpu=index,pci.bus_id --format=csv, numactl --hardware, lscpu or "
+    "rocm-smi --showtopo (or the root of a sysfs tree)"
 )
 
 
