@@ -156,7 +156,7 @@ def move_times(day: DrawnDay, plans: Sequence[BoundPlan]) -> np.ndarray:
 def work_of(path: np.ndarray, rates: np.ndarray, moves_s: np.ndarray) -> np.ndarray:
     """Steps done in each interval along a path, less those of the time of moves."""
     numbers = np.arange(len(path))
-    done = GRID_S * rates[numbers, path]
+    done: np.ndarray = GRID_S * rates[numbers, path]
     done[1:] -= moves_s[path[:-1], path[1:]] * rates[numbers[1:], path[1:]]
     return done
 
