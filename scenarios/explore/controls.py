@@ -1,6 +1,7 @@
 """Controls of the explorer: the values that each may have, and settings from values that came."""
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -17,6 +18,7 @@ CONTROLS = (
 """Controls in the order of the page."""
 
 _LONGEST_TEXT = 40
+_DECIMAL = re.compile(r"-?[0-9]{1,4}(\.[0-9]{1,4})?")
 
 
 class ControlError(ValueError):
@@ -106,17 +108,22 @@ class Controls:
 
     def _number(self, control: str, value_of: Mapping[str, object]) -> float:
         value, (least, most, step) = value_of[control], self.spans[control]
-        if (
-            isinstance(value, int | float)
-            and not isinstance(value, bool)
-            and least <= value <= most
-            and (step != 1 or value == math.floor(value))
-        ):
-            return float(value)
+        number = _number_of(value)
+        if least <= number <= most and (step != 1 or number == math.floor(number)):
+            return float(number)
         kind = "a whole number" if step == 1 else "a number"
         raise ControlError(
             control, f"{control} must be {kind} from {least:g} to {most:g}, got {_s(value)}"
         )
+
+
+def _number_of(value: object) -> float:
+    """Number that came, or whose text came, as a browser sends that of a slider; else NaN."""
+    if isinstance(value, str):
+        return float(value) if _DECIMAL.fullmatch(value) else math.nan
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return math.nan
+    return value
 
 
 def _s(value: object) -> str:

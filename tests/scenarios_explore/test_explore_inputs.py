@@ -34,6 +34,7 @@ odd_values = (
     | st.lists(st.integers(), max_size=2)
     | st.dictionaries(st.text(max_size=3), st.integers(), max_size=2)
     | st.just(4.5)
+    | st.integers(257, 10**6).map(str)
     | st.sampled_from(["/etc/passwd", "../../secret.yaml", "10" * 20])
 )
 
@@ -139,6 +140,19 @@ def test_numbers_are_bounded_by_the_page(number, control):
     assert refused.value.control == control
     large = Controls.of(replace(SMALL, num_sequences=500), read_topology("east_central_west"))
     assert large.spans["sequences"][1] == 500
+
+
+def test_a_moved_slider_comes_as_text_and_counts_as_its_number():
+    """So browsers send it; the values that a page begins with come as numbers."""
+    controls = Controls.of(SMALL, read_topology("east_central_west"))
+    numbers = dict(zip(CONTROLS, GOOD, strict=True))
+    numbers |= {"bandwidth": -0.25, "latency": 4, "gpus": 16, "sequences": 7}
+    texts = numbers | {name: str(numbers[name]) for name in controls.spans}
+
+    assert controls.settings(tuple(texts.values())) == controls.settings(tuple(numbers.values()))
+    for wrong in ("8.5", " 8", "8e0", "0x8", "nan", "-0", ""):
+        with pytest.raises(ControlError, match=r"gpus must be a whole number from 1 to 64, got '"):
+            controls.settings(tuple((texts | {"gpus": wrong}).values()))
 
 
 @pytest.mark.parametrize("kind", ["report", "folder", "fifo", "folder as report", "outside"])
