@@ -1,11 +1,28 @@
 """Output of commands: one line of error that leaves no files, and the help with its examples."""
 
+import contextlib
+import io
 import json
 import re
 import shlex
+from pathlib import Path
 
 import pandas as pd
 import pytest
+
+from scenarios.entry.command import command_named
+
+
+def printed_by(line):
+    """Run a line of a page as a shell does and return what it printed, also into its file."""
+    words, _, path = line.partition(" > ")
+    name, *argv = shlex.split(words)[1:]
+    shown = io.StringIO()
+    with contextlib.redirect_stdout(shown):
+        assert command_named(name).run(argv) == 0
+    if path:
+        Path(path).write_text(shown.getvalue(), encoding="utf-8")
+    return shown.getvalue()
 
 
 def assert_refused(main, argv, message, capsys, *, unwritten):

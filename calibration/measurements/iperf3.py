@@ -1,7 +1,7 @@
 """JSON of iperf3: rates of TCP and UDP, round trips of senders, jitter and loss of datagrams.
 
 `iperf3 -J`; iperf3(1), ``src/iperf_api.c``. Versions to 3.1 have no ``sum_sent`` of UDP, to 3.12 no
-``bidir`` at the start: both directions are told by ``sum_received_bidir_reverse``.
+``bidir`` at the start: both directions are known by ``sum_received_bidir_reverse``.
 """
 
 from collections.abc import Iterator

@@ -61,6 +61,6 @@ def read(file: SourceText) -> Iterator[Reading]:
 
 
 def _target(report: JsonField, last: JsonField) -> str:
-    """Host that was asked for where the last hop did not answer."""
+    """Host of the last hop; the one that mtr was run for where it did not answer."""
     host = last.at("host").text()
     return report.at("mtr", "dst").text() if host == "???" else host

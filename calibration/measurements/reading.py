@@ -54,7 +54,7 @@ class Reading:
     what, value
         Quantity, and its value in the unit of `UNITS`.
     samples, spread
-        Number of single values behind it, and the distance of their quartiles, or the standard
+        Number of single values that it is of, and the distance of their quartiles, or the standard
         deviation that the tool printed, in the same unit; None where there is one value alone.
     source, target
         Host names or addresses as the file has them; empty where it does not name them.

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
+from typing import Self
 
 import numpy as np
 
@@ -114,6 +115,16 @@ class MarkovModulated:
                 f"{min(dwells_s)!r}"
             )
         self._check_start(names)
+
+    @classmethod
+    def up_and_down(cls, up_s: float, down_s: float, *, starts_in: str | None = None) -> Self:
+        """Law of what is up or down for exponential times of these means. [s]"""
+        down, up = (("down", 1.0),), (("up", 1.0),)
+        states = (
+            LinkState(name="up", bandwidth_factor=1.0, mean_dwell_s=up_s, followed_by=down),
+            LinkState(name="down", bandwidth_factor=0.0, mean_dwell_s=down_s, followed_by=up),
+        )
+        return cls(states=states, starts_in=starts_in)
 
     def _check_start(self, names: Sequence[str]) -> None:
         if self.starts_in is None:

@@ -72,7 +72,7 @@ def explorer_app(explorer: Explorer) -> Dash:
         If the settings do not make a scene.
     """
     first = scene_of(explorer.settings)
-    desk = _Desk(Controls.of(explorer.settings, first.topology), explorer.limit)
+    answers = _Answers(Controls.of(explorer.settings, first.topology), explorer.limit)
     app = Dash(
         "eastwest",
         title="Explorer",
@@ -85,24 +85,24 @@ def explorer_app(explorer: Explorer) -> Dash:
         "{%css%}", f"{{%css%}}<style>{style}{_STYLE}</style>"
     )
     num_gpus = max(domain.num_gpus for domain in first.topology.domains)
-    app.layout = page(desk.controls, num_gpus)
-    _draw_on_change(app, desk)
-    _bound_when_drawn(app, desk)
-    _compare_on_click(app, desk)
-    _save_on_click(app, desk)
+    app.layout = page(answers.controls, num_gpus)
+    _draw_on_change(app, answers)
+    _bound_when_drawn(app, answers)
+    _compare_on_click(app, answers)
+    _save_on_click(app, answers)
     _serve_runs(app, explorer.runs)
     _refuse_foreign_pages(app.server)
     refuse_odd_calls(app)
     return app
 
 
-class _Desk(NamedTuple):
+class _Answers(NamedTuple):
     """Means of all answers: values of controls, and the time limit."""
 
     controls: Controls
     limit: TimeLimit
 
-    def answer(self, values: Sequence[Any], work: Callable[[Settings], _AnswerT]) -> _AnswerT:
+    def of(self, values: Sequence[Any], work: Callable[[Settings], _AnswerT]) -> _AnswerT:
         """Answer for values of the controls.
 
         Raises
@@ -128,7 +128,7 @@ def _states() -> list[State]:
     return [State(name, "value") for name in CONTROLS]
 
 
-def _draw_on_change(app: Dash, desk: _Desk) -> None:
+def _draw_on_change(app: Dash, answers: _Answers) -> None:
     outputs = [Output("answer", "children")]
     outputs += [Output(f"fact-{name}", "children") for name in QUICK_FACTS]
     for name in FIGURES:
@@ -138,7 +138,7 @@ def _draw_on_change(app: Dash, desk: _Desk) -> None:
     @app.callback(*outputs, *wrong, *_inputs())
     def draw(*values: Any) -> tuple[Any, ...]:
         try:
-            shown = desk.answer(values, lambda settings: _shown(scene_of(settings)))
+            shown = answers.of(values, lambda settings: _shown(scene_of(settings)))
         except ValueError as error:
             control = error.control if isinstance(error, ControlError) else ""
             said = [str(error) if name == control else "" for name in CONTROLS]
@@ -146,7 +146,7 @@ def _draw_on_change(app: Dash, desk: _Desk) -> None:
         return (*shown, *[""] * len(wrong))
 
 
-def _bound_when_drawn(app: Dash, desk: _Desk) -> None:
+def _bound_when_drawn(app: Dash, answers: _Answers) -> None:
     """Say the bound once the controls rest, as its proof would hold up the next picture."""
     app.clientside_callback(  # type: ignore[no-untyped-call]
         _RESTED, Output("rested", "data"), Input("fact-time", "children"), prevent_initial_call=True
@@ -160,7 +160,7 @@ def _bound_when_drawn(app: Dash, desk: _Desk) -> None:
     )
     def bound(_: int, *values: Any) -> str:
         try:
-            return desk.answer(values, lambda settings: scene_of(settings).bound_sentence())
+            return answers.of(values, lambda settings: scene_of(settings).bound_sentence())
         except ValueError as error:
             return f"none: {error}"
 
@@ -175,13 +175,13 @@ def _shown(scene: Scene) -> tuple[Any, ...]:
     return (answer, *(facts[name] for name in QUICK_FACTS), *figures)
 
 
-def _compare_on_click(app: Dash, desk: _Desk) -> None:
+def _compare_on_click(app: Dash, answers: _Answers) -> None:
     @app.callback(Output("planners", "children"), Input("compare", "n_clicks"), *_states())
     def compare(clicks: int, *values: Any) -> Any:
         if not clicks:
             raise PreventUpdate
         try:
-            table = desk.answer(values, lambda settings: rival_table(scene_of(settings)))
+            table = answers.of(values, lambda settings: rival_table(scene_of(settings)))
         except ValueError as error:
             return f"This cannot be: {error}"
         head = html.Tr([html.Th(str(name)) for name in table])
@@ -205,7 +205,7 @@ def _compare_on_click(app: Dash, desk: _Desk) -> None:
         if not clicks:
             raise PreventUpdate
         try:
-            return desk.answer(values, _swept)
+            return answers.of(values, _swept)
         except ValueError as error:
             return (f"This cannot be: {error}", *[no_update] * len(shown))
 
@@ -222,7 +222,7 @@ def _swept(settings: Settings) -> tuple[Any, ...]:
     return (found.sentence(), *drawn)
 
 
-def _save_on_click(app: Dash, desk: _Desk) -> None:
+def _save_on_click(app: Dash, answers: _Answers) -> None:
     for key in EXPORTS:
 
         @app.callback(
@@ -232,7 +232,7 @@ def _save_on_click(app: Dash, desk: _Desk) -> None:
             if not clicks:
                 raise PreventUpdate
             try:
-                name, content = desk.answer(
+                name, content = answers.of(
                     values, lambda settings: export_of(scene_of(settings), key)
                 )
             except ValueError as error:

@@ -1,4 +1,4 @@
-"""Calls of the explorer's page, told from others before Dash looks their parts up."""
+"""Check of the calls that reach the explorer, before Dash looks their parts up."""
 
 from collections.abc import Mapping
 from typing import Any

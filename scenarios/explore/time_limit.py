@@ -45,7 +45,7 @@ class TimeLimit:
     def _run(self, work: Callable[[], ResultT], found: "Future[ResultT]") -> None:
         try:
             found.set_result(work())
-        except BaseException as error:  # noqa: BLE001 - raised where the result is asked for
+        except BaseException as error:  # noqa: BLE001 - raised by `result`
             found.set_exception(error)
         finally:
             self._turns.release()

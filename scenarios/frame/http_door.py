@@ -1,4 +1,4 @@
-"""Requests that a browser sends on behalf of a foreign page, told by what the page cannot choose.
+"""Requests that a browser sends on behalf of a foreign page, known by what the page cannot choose.
 
 A page can name any address in its own zone and let it point at this machine (DNS rebinding): then
 ``Host`` is that name. It can post a form without being allowed to: then ``Origin`` is the page's,

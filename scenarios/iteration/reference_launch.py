@@ -39,7 +39,7 @@ _RUNTIME_OF: Mapping[Receives, str] = {"first": "reference", "stock": "torch_sto
 def as_run(bound: BoundPlan) -> BoundPlan:
     """Return a plan as the reference runtime runs it.
 
-    Replicas exchange in rings, behind the last pass over a bucket or, every few steps, behind the
+    Replicas exchange in rings, after the last pass over a bucket or, every few steps, after the
     step; nothing is sharded over them, and no fragments are on their way during later steps.
     """
     mode, exchange = bound.plan.synchronisation, bound.plan.exchange
@@ -149,10 +149,10 @@ def _buckets(bound: BoundPlan, program: Program) -> Iterator[RuntimeBucket]:
 
 
 def _inner_sums_s(member: ExchangeMember, actions: list[int]) -> list[float]:
-    """Times of the sums inside a device before its first message, and behind it. [s]"""
+    """Times of the sums inside a device before its first message, and after it. [s]"""
     num_before = sum(1 for _ in takewhile(REDUCE.__eq__, actions))
-    num_behind = actions.count(REDUCE) - num_before
-    return [num_before * member.reduce_s, num_behind * member.reduce_s]
+    num_after = actions.count(REDUCE) - num_before
+    return [num_before * member.reduce_s, num_after * member.reduce_s]
 
 
 def read_reference_launch(files: Mapping[str, str]) -> LaunchedPlan:

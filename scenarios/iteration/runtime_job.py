@@ -28,7 +28,7 @@ class RuntimeBucket(StrictForm):
     """Layers that the stages of all replicas exchange, with figures of each stage.
 
     A stage's exchange begins when its last pass has ``left_fractions`` to go, or ``after_step``.
-    ``inner_sums_s`` are the times of sums inside the device, before and behind it. [s]
+    ``inner_sums_s`` are the times of sums inside the device, before and after it. [s]
     """
 
     first_layer: int

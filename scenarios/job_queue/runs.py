@@ -15,7 +15,7 @@ from des.cluster.policy import Decision, Policy, View
 from des.cluster.queued_job import QueuedJob
 from des.cluster.running import run
 from des.cluster.world import BloxRules, World
-from des.dynamics import LinkState, MarkovModulated
+from des.dynamics import MarkovModulated
 from des.plan.replacement import Replacement
 from scenarios.frame.named_columns import named_columns
 from scenarios.job_queue.job_pricing import LinkRow, link_rows, pricing_of, queue_nodes
@@ -120,19 +120,8 @@ def _failures_of(config: Config) -> MarkovModulated | None:
     """Law by which nodes fail and are repaired, each on its own."""
     if not config.mtbf_hours:
         return None
-    up = LinkState(
-        name="up",
-        bandwidth_factor=1.0,
-        mean_dwell_s=3600.0 * config.mtbf_hours,
-        followed_by=(("down", 1.0),),
-    )
-    down = LinkState(
-        name="down",
-        bandwidth_factor=0.0,
-        mean_dwell_s=3600.0 * config.repair_hours,
-        followed_by=(("up", 1.0),),
-    )
-    return MarkovModulated(states=(up, down), starts_in="up")
+    up_s, down_s = 3600.0 * config.mtbf_hours, 3600.0 * config.repair_hours
+    return MarkovModulated.up_and_down(up_s, down_s, starts_in="up")
 
 
 def queue_policy_of(

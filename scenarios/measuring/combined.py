@@ -32,7 +32,7 @@ class Combined:
 
     @property
     def samples(self) -> int:
-        """Single values behind all readings."""
+        """Number of single values of all readings."""
         return sum(one.samples for one in self.readings)
 
 

@@ -9,7 +9,7 @@ from scipy import stats
 
 from calibration.measurements.reading import Reading
 from des.base.csv_text import csv_of_columns
-from des.dynamics import Law, LinkSeries, LinkState, MarkovModulated, OrnsteinUhlenbeck, Product
+from des.dynamics import Law, LinkSeries, MarkovModulated, OrnsteinUhlenbeck, Product
 from des.world.files.trace_files import COLUMNS
 from des.world.topology import Link, Topology
 
@@ -213,13 +213,4 @@ def _outages(ups: Sequence[np.ndarray], interval_s: float) -> MarkovModulated | 
         return None
     down_s = interval_s * sum(int(np.sum(~up)) for up in ups) / downs
     up_s = interval_s * sum(int(np.sum(up)) for up in ups) / downs
-    return MarkovModulated(
-        states=(
-            LinkState(
-                name="up", bandwidth_factor=1.0, mean_dwell_s=up_s, followed_by=(("down", 1.0),)
-            ),
-            LinkState(
-                name="down", bandwidth_factor=0.0, mean_dwell_s=down_s, followed_by=(("up", 1.0),)
-            ),
-        )
-    )
+    return MarkovModulated.up_and_down(up_s, down_s)

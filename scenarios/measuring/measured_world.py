@@ -16,7 +16,7 @@ def measured_world(readings: Sequence[Reading], gpus: Mapping[str, tuple[int, st
     """Make a world: a domain a site, and the links whose bandwidth was measured one way at least.
 
     A way back that was not measured is as the way there. GPUs are those that a collective names, or
-    are told.
+    those of ``gpus``.
 
     Raises
     ------
@@ -79,7 +79,7 @@ def _named_gpus(site: str, readings: Sequence[Reading]) -> tuple[int, str]:
     device = None if largest is None else largest.fact("device")
     if largest is None or device is None:
         raise ValueError(
-            f"domain {site}: GPUs must be known by a collective inside the site, or told with "
+            f"domain {site}: GPUs must be known by a collective inside the site, or given with "
             f"--site-gpus {site}=8*h100; got neither"
         )
     return len(largest.hosts), kind_of_device(f"domain {site}", device)

@@ -1,4 +1,4 @@
-"""Exchanges of a rank: sums of gradients behind its passes, and of changes behind its steps."""
+"""Exchanges of a rank: sums of gradients after its passes, and of changes after its steps."""
 
 import threading
 import time

@@ -59,7 +59,7 @@ class Config(JsonFlag):
     folder: Path = required("folder of launch files of the reference runtime", is_positional=True)
     out: Path | None = option(None, "folder for the picture", default_text="none is drawn")
     scale: float = option(0.1, "factor on all times of the plan")
-    iterations: int = option(5, f"steps that count, behind {WARM_UP} of warm-up")
+    iterations: int = option(5, f"steps that count, after {WARM_UP} of warm-up")
     receives: str = option("first", "first: post all receives of a step first; stock: as torch")
     connections: int = option(
         0, "connections of each pair of ranks", default_text="2, or with stock receives 1"

@@ -25,7 +25,7 @@ def _parameter(layer: int, place: int, rows: int, columns: int) -> nn.Parameter:
 
 
 class LlamaLayer(nn.Module):
-    """Attention with rotary positions and a gated feed-forward part, each behind an RMS norm."""
+    """Attention with rotary positions and a gated feed-forward part, each after an RMS norm."""
 
     def __init__(self, layer: int) -> None:
         super().__init__()

@@ -10,7 +10,7 @@ from des.figures.figure import Figure
 from des.figures.panels import Axis
 from des.views.gantt import gantt_figure
 
-PASSES, OWN, END = "passes", "between passes, no message", "behind the last pass"
+PASSES, OWN, END = "passes", "between passes, no message", "after the last pass"
 _KIND_OF = {"F": "F", "B": "B", "I": "D", "W": "W"}
 
 
@@ -77,7 +77,7 @@ class Comparison:
         return sorted(found, key=lambda part: -abs(part.difference_s))
 
     def largest_wait(self) -> TimeDifference:
-        """Wait of the last rank that grew most, named by the pass behind it."""
+        """Wait of the last rank that grew most, named by the pass after it."""
         pairs = zip(self._waits(self.predicted), self._waits(self.measured), strict=True)
         found = [
             TimeDifference(
@@ -123,8 +123,8 @@ class Comparison:
 
     def _is_border(self, stage: int, other: int) -> bool:
         """Whether two stages are of different replicas: the first layer comes again."""
-        first, behind = (self.predicted.stages[one] for one in sorted((stage, other)))
-        return behind.first_layer != first.first_layer + first.num_layers
+        first, second = (self.predicted.stages[one] for one in sorted((stage, other)))
+        return second.first_layer != first.first_layer + first.num_layers
 
     def figure(self) -> Figure:
         """Return both timelines, one below the other, on one axis of time."""

@@ -1,32 +1,17 @@
 """Page of launches: its commands, one after the other, on two small sites."""
 
-import contextlib
-import io
 import json
 import re
-import shlex
 from pathlib import Path
 
 from bound_cases import site, sites
+from command_output import printed_by
 
 from des.world.files.topology_writer import write_topology
-from scenarios.entry.command import command_named
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "launch.md").read_text("utf-8")
 JOB = {"model": "llama2_7b", "microbatches": 16, "microbatch_size": 1, "sequence_length": 2048}
 HOSTS = "A: [a0, a1]\nB: {hosts: [b0, b1], gpus: 8}\n"
-
-
-def run(line):
-    """Run a command as a shell does, with its output in the file behind `>`."""
-    words, _, path = line.partition(" > ")
-    name, *argv = shlex.split(words)[1:]
-    shown = io.StringIO()
-    with contextlib.redirect_stdout(shown):
-        assert command_named(name).run(argv) == 0
-    if path:
-        Path(path).write_text(shown.getvalue(), encoding="utf-8")
-    return shown.getvalue()
 
 
 def test_commands_of_the_page_decide_launch_and_simulate_with_one_time(tmp_path, monkeypatch):
@@ -35,7 +20,7 @@ def test_commands_of_the_page_decide_launch_and_simulate_with_one_time(tmp_path,
     Path("job.json").write_text(json.dumps(JOB), encoding="utf-8")
     Path("hosts.yaml").write_text(HOSTS, encoding="utf-8")
     (block,) = re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)
-    decided, launched, simulated = map(run, block.splitlines())
+    decided, launched, simulated = map(printed_by, block.splitlines())
 
     step_s = json.loads(decided)["step_s"]
     assert f"{step_s!r} s a step, as the plan\n" in launched
@@ -43,6 +28,6 @@ def test_commands_of_the_page_decide_launch_and_simulate_with_one_time(tmp_path,
     assert Path("launch/hosts.txt").read_text("utf-8").splitlines()[1].split()[1] in ("a0", "b0")
 
     (both,) = re.findall(r"`(eastwest decide [^`]*--launch[^`]*)`", PAGE)
-    run(f"{both.replace('--launch launch', '--launch other')} --job job.json")
+    printed_by(f"{both.replace('--launch launch', '--launch other')} --job job.json")
     own = json.loads(Path("other/plan.json").read_text("utf-8"))
     assert own["step_s"] == step_s

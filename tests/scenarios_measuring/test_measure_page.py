@@ -1,27 +1,13 @@
 """Page of measurements: its commands, one after the other, on files of two sites."""
 
-import contextlib
-import io
 import re
-import shlex
 import shutil
 from pathlib import Path
-
-from scenarios.entry.command import command_named
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "measure.md").read_text("utf-8")
 SAMPLES = ROOT / "tests" / "calibration_measurements" / "samples"
 SITES = "Frankfurt: ['10.1.0.0/16', 'fra-*']\nParis: ['10.2.0.0/16', 'par-*']\n"
-
-
-def run(line):
-    """Run a command and return what it printed."""
-    name, *argv = shlex.split(line)[1:]
-    shown = io.StringIO()
-    with contextlib.redirect_stdout(shown):
-        assert command_named(name).run(argv) == 0
-    return shown.getvalue()
 
 
 def test_commands_of_the_page_go_from_files_to_a_plan(tmp_path, monkeypatch):
@@ -31,7 +17,7 @@ def test_commands_of_the_page_go_from_files_to_a_plan(tmp_path, monkeypatch):
         shutil.copy(SAMPLES / name, "measured")
     Path("sites.yaml").write_text(SITES, encoding="utf-8")
     (block,) = re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)
-    made, decided, replayed = map(run, block.splitlines())
+    made, decided, replayed = map(printed_by, block.splitlines())
 
     assert "written: now.yaml" in made
     assert "Answer: single domain" in decided

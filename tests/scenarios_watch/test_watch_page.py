@@ -1,26 +1,13 @@
 """Page of the watch: its commands, one after the other, on the lines that it shows."""
 
-import contextlib
-import io
 import re
-import shlex
 from pathlib import Path
 
 from watched_job import WORLD
 
 from des.world.files.topology_writer import to_yaml
-from scenarios.entry.command import command_named
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "watch.md").read_text("utf-8")
-
-
-def run(line):
-    """Run a command and return what it printed."""
-    name, *argv = shlex.split(line)[1:]
-    shown = io.StringIO()
-    with contextlib.redirect_stdout(shown):
-        assert command_named(name).run(argv) == 0
-    return shown.getvalue()
 
 
 def test_commands_of_the_page_watch_the_lines_that_it_shows(tmp_path, monkeypatch):
@@ -30,7 +17,7 @@ def test_commands_of_the_page_watch_the_lines_that_it_shows(tmp_path, monkeypatc
     Path("measured/seen.jsonl").write_text(lines.replace("East", "A").replace("West", "B"))
     Path("now.yaml").write_text(to_yaml(WORLD), encoding="utf-8")
     block = re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)[0]
-    once, replayed = map(run, block.splitlines())
+    once, replayed = map(printed_by, block.splitlines())
 
     assert once.count("\n") == 1
     assert " first, " in once

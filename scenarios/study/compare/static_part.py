@@ -23,7 +23,7 @@ from agents.trainers.table import trainer_named
 from des import EVERY_STEP, Plan, Workload
 from des.compiled.simulate import simulate_compiled
 from scenarios.study.compare.cases import BEST_SCHEDULE, ComparedDraw
-from scenarios.study.compare.whole_rows import bound_of
+from scenarios.study.compare.family_bounds import bound_of
 from scenarios.study.trained_plans import searched_plans, trained_world
 
 _DECIDE = "decide"

@@ -23,7 +23,7 @@ from des import (
     exposed_communication_s,
 )
 from des.compiled.simulate import simulate_compiled
-from scenarios.study.compare.whole_rows import bound_of, whole_problem
+from scenarios.study.compare.family_bounds import bound_of, whole_problem
 from scenarios.study.targets.measurement_size import Scope
 
 FEWER_BITS = 2.25

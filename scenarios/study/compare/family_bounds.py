@@ -1,4 +1,4 @@
-"""Searches over all families as compared: as a planner, as the answer of a decision, at length."""
+"""Bounds of the steps of all plans of some families, for the tables of comparisons."""
 
 from collections.abc import Sequence
 from dataclasses import replace
