@@ -4,6 +4,8 @@ import re
 import shutil
 from pathlib import Path
 
+from command_output import printed_by
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "measure.md").read_text("utf-8")
 SAMPLES = ROOT / "tests" / "calibration_measurements" / "samples"

@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+from command_output import printed_by
 from watched_job import WORLD
 
 from des.world.files.topology_writer import to_yaml
