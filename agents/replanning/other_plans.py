@@ -157,7 +157,7 @@ class OtherPlans:
 
 
 def is_same_plan(one: BoundPlan, other: BoundPlan) -> bool:
-    """Whether two bound plans are the same, whatever the worlds are that they stand on."""
+    """Whether two bound plans are the same, even if their worlds differ."""
     there = plan_on_domains(one.plan, list(one.topology.index_of), list(other.topology.index_of))
     return (one.workload, there) == (other.workload, other.plan)
 

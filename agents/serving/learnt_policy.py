@@ -85,7 +85,7 @@ def learnt_policy(checkpoint: Path) -> LearntPolicy:
 
 
 def learn_in_the_loop(world: World, seed: int, checkpoint: Path) -> History:
-    """Run a world under a network that goes on learning from what its decisions led to.
+    """Run a world under a network that keeps learning from the results of its decisions.
 
     Actions are drawn, and every `PPOConfig.num_steps` decisions the network is updated.
 

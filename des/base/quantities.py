@@ -149,7 +149,7 @@ def require_in_reach(number: float, given: object) -> float:
     ValueError
         If it is further from 1 than anything that there is.
     """
-    if 0 < abs(number) < _LEAST or _MOST < abs(number) < math.inf:  # inf is told by itself
+    if 0 < abs(number) < _LEAST or _MOST < abs(number) < math.inf:  # inf has an error of its own
         raise ValueError(
             f"must be 0 or from {_LEAST:g} to {_MOST:g} in its unit without prefix; got {given!r}"
         )

@@ -137,7 +137,7 @@ class Pieces:
                 if place < len(known) and known["until_s"][place] <= until_s:
                     known = np.delete(known, place)  # the same, perhaps from a later time on
                     break
-        except ValueError:  # a trace has ended; who needs more of it is told so there
+        except ValueError:  # a trace has ended; reading past its end is an error there
             pass
         self._pieces[link] = np.insert(known, place, np.array(found, PIECE))
         num_used = sum(len(pieces) > 0 for pieces in self._pieces)

@@ -102,7 +102,7 @@ class NodeAgent:
     async def _end(self) -> None:
         self._cut_off()
         tasks = tuple(self._tasks.values())
-        await asyncio.gather(*tasks, return_exceptions=True)  # each is told where it ends
+        await asyncio.gather(*tasks, return_exceptions=True)  # each reports its own error
         self._guard.close()
         await self._link.close()
 

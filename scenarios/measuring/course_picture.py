@@ -1,4 +1,4 @@
-"""Picture of a fitted course: what was measured, and the law beside it."""
+"""Picture of a fitted course: measured intervals and the fitted law."""
 
 import math
 from functools import partial

@@ -42,7 +42,7 @@ class _Part:
 
 
 class BucketExchange:
-    """The exchanges of one rank, in the order of buckets, on a thread beside its passes."""
+    """The exchanges of one rank, in the order of buckets, on its own thread."""
 
     def __init__(
         self,

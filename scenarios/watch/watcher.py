@@ -80,7 +80,7 @@ class Watcher:
             self._carry_out(self.state.pending)
 
     def round(self) -> None:
-        """Read, decide and carry out; everything that is wrong is a line, and the watch goes on.
+        """Read, decide and carry out; an error is one line, and the watch continues.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""Days that are cut out of a trace, and a network that goes on learning while it serves."""
+"""Days that are cut out of a trace, and a network that keeps learning while it serves."""
 
 import numpy as np
 import pytest

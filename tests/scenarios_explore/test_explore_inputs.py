@@ -182,7 +182,7 @@ def test_reports_are_regular_files_of_run_folders(tmp_path, kind):
 
 
 def test_an_answer_that_takes_too_long_is_given_up():
-    """So are those that wait for their turn; the work itself goes on to its end, alone."""
+    """So are those that wait for their turn; the work itself runs to its end."""
     limit, end = TimeLimit(0.05), threading.Event()
     for _ in range(5):
         with pytest.raises(ValueError, match=r"must take at most 0\.05 s"):

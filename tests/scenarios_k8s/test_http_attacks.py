@@ -166,7 +166,7 @@ def test_connections_together_hold_no_more_than_the_limit(framing, sizes):
 
 @given(size=st.integers(2**16, 2**18))
 def test_answers_that_are_not_taken_are_not_made(size):
-    """Requests one behind the other, of a client that reads nothing."""
+    """Pipelined requests of a client that reads nothing."""
     made = []
 
     def answer(_: HttpRequest) -> HttpResponse:
