@@ -14,6 +14,10 @@ ROOT = Path(__file__).resolve().parent.parent
 FAILSAFE_S = 1800.0
 """After which a process is taken to hang, and killed: far more than any takes on a busy machine."""
 
+WAIT_FOR_SIGNAL = "while not threading.Event().wait(0.05): pass"
+"""Code that waits for a signal. One that comes just before a thread sleeps does not wake it, and
+its handler in Python runs at the next step only: a wait without an end may never hear of it."""
+
 LIMITS_S = (4.0, 16.0, 64.0, 256.0, 1024.0)
 """Time limits to try one after the other, where something must be late and all else in time."""
 

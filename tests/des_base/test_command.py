@@ -5,7 +5,7 @@ import signal
 import subprocess
 
 import pytest
-from processes import python
+from processes import WAIT_FOR_SIGNAL, python
 
 from des.base.command import READER_GONE, exit_code_of
 from des.base.interruption import INTERRUPTED
@@ -34,12 +34,14 @@ def test_ctrl_c_is_one_line_and_exit_code_130(capsys):
 
 
 def test_ctrl_c_ends_a_process_without_a_traceback():
-    code = (
-        "import threading\n"
-        "from des.base.command import exit_code_of\n"
-        "body = lambda: print('ready', flush=True) or threading.Event().wait()\n"
-        "raise SystemExit(exit_code_of(body))"
-    )
+    code = f"""
+import threading
+from des.base.command import exit_code_of
+def body():
+    print("ready", flush=True)
+    {WAIT_FOR_SIGNAL}
+raise SystemExit(exit_code_of(body))
+"""
     with python("-c", code, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout.readline() == "ready\n"
         process.send_signal(signal.SIGINT)

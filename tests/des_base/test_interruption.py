@@ -6,7 +6,7 @@ import signal
 import subprocess
 
 import pytest
-from processes import python
+from processes import WAIT_FOR_SIGNAL, python
 
 from des.base.interruption import GRACE_S, INTERRUPTED
 
@@ -17,13 +17,14 @@ signal.signal(signal.SIGHUP, signal.SIG_DFL)  # ignored where the tests run unde
 def body():
     try:
         print("ready", flush=True)
-        threading.Event().wait()
+        {wait}
     finally:
         {first}
         print("ending", flush=True)
         {cleanup}
 raise SystemExit(exit_code_of(body))
 """
+WAITING = WAITING.replace("{wait}", WAIT_FOR_SIGNAL)
 TAKES_LONG = "threading.Event().wait(0.3)"
 
 
@@ -61,7 +62,7 @@ def test_one_that_comes_after_the_grace_ends_a_command_that_does_not_end():
     later = f"time.monotonic = lambda before=time.monotonic: before() + {GRACE_S}"
     signals = [signal.SIGINT, signal.SIGINT]
 
-    assert ended_by(signals, "threading.Event().wait()", later) == (-signal.SIGINT, "", "")
+    assert ended_by(signals, WAIT_FOR_SIGNAL, later) == (-signal.SIGINT, "", "")
 
 
 def test_a_signal_that_is_ignored_stays_so():
@@ -91,9 +92,7 @@ def test_a_terminal_that_is_closed_ends_a_command_without_a_traceback():
     assert process.returncode in (INTERRUPTED, 141)
 
 
-@pytest.mark.parametrize(
-    "then", ["raise RuntimeError('no compiled object yet')", "threading.Event().wait()"]
-)
+@pytest.mark.parametrize("then", ["raise RuntimeError('no compiled object yet')", WAIT_FOR_SIGNAL])
 def test_a_signal_that_a_callback_swallows_ends_the_command_as_well(then):
     """As those of LLVM do while numba compiles: an error follows, or the command continues."""
     code = f"""
