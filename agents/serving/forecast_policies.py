@@ -1,4 +1,4 @@
-"""Rules that size pools for a load to come: SLA planner, trend, oracle that has the trace."""
+"""Rules that size pools for a load to come: SLA planner, trend, peaks, one that has the trace."""
 
 import bisect
 import math
@@ -154,6 +154,38 @@ class Predictive:
 
 def _smooth(before: float | None, now: float) -> float:
     return now if before is None else 0.8 * before + 0.2 * now
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PeakHold:
+    """Sized for a share of the highest rate of the last ten minutes."""
+
+    window_s: float = 600.0
+    margin: float = 0.75
+
+    def __post_init__(self) -> None:
+        require_positive("peak", "window_s", self.window_s)
+        require_positive("peak", "margin", self.margin)
+
+    def first_memory(self, world: World) -> object:
+        """Times and rates within the window, and the load so far."""
+        return (), None
+
+    def decide(self, view: View, memory: object) -> tuple[Decision, object]:
+        """Hold what the highest rate needs until it is older than the window."""
+        assert isinstance(memory, tuple)
+        seen, before = memory
+        load = load_of(view, before)
+        now = view.now_s, load.requests_per_s
+        seen = (*(one for one in seen if one[0] > view.now_s - self.window_s), now)
+        peak = max(rate for _, rate in seen)
+        smooth = Load(
+            requests_per_s=peak * self.margin,
+            prompt_tokens=_smooth(before and before.prompt_tokens, load.prompt_tokens),
+            output_tokens=_smooth(before and before.output_tokens, load.output_tokens),
+        )
+        counts = instances_needed(view.engine, view.slo, smooth, view.pools)
+        return Decision(counts=counts, why=f"at most {peak:.2f} requests/s"), (seen, smooth)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

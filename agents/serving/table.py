@@ -7,7 +7,7 @@ from pathlib import Path
 
 from agents.ppo.shipped_weights import shipped_weights
 from agents.serving.cluster_policies import HpaPolicy, KedaPolicy
-from agents.serving.forecast_policies import Oracle, Predictive, SlaPlanner
+from agents.serving.forecast_policies import Oracle, PeakHold, Predictive, SlaPlanner
 from agents.serving.load_policies import Llumnix, LoadPlanner, Saturation
 from agents.serving.simple_policies import QueueLength, Static, Threshold
 from des.base.checks import nearest
@@ -29,6 +29,7 @@ RULES: Mapping[str, Callable[[], ScalingPolicy]] = {
     "sla_arima": lambda: SlaPlanner(trend=True),
     "load": LoadPlanner,
     "predictive": Predictive,
+    "peak": PeakHold,
     "oracle": Oracle,
 }
 """Rules with their default settings; `oracle` has the trace."""

@@ -7,7 +7,7 @@ from pathlib import Path
 from agents.ppo.ppo_config import PPOConfig
 from agents.serving.autoscale_task import drawn_day
 from agents.serving.cluster_policies import HpaPolicy
-from agents.serving.forecast_policies import Predictive, SlaPlanner
+from agents.serving.forecast_policies import PeakHold, Predictive, SlaPlanner
 from agents.serving.learnt_policy import (
     LearntPolicy,
     RandomActions,
@@ -24,10 +24,11 @@ from scenarios.frame.statistics import mean_and_interval
 TUNING_DAY = 4000
 """Seed of the first day on which rules are tuned."""
 NUM_TUNING_DAYS = 16
-TUNED_MARGINS = (0.8, 1.0, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0, 4.0, 5.0)
+TUNED_MARGINS = (0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0, 4.0, 5.0)
 FAMILIES: Mapping[str, Callable[[float], ScalingPolicy]] = {
     "predictive": lambda margin: Predictive(margin=margin),
     "predictive, quick": lambda margin: Predictive(margin=margin, level_weight=0.8),
+    "peak": lambda margin: PeakHold(margin=margin),
     "sla": lambda margin: SlaPlanner(margin=margin),
     "sla, every 10 s": lambda margin: SlaPlanner(margin=margin, adjustment_s=10.0),
     "hpa": lambda margin: HpaPolicy(share=0.5 / margin),

@@ -3,7 +3,7 @@
 import pytest
 
 from agents.serving.capacity import Load, instances_needed
-from agents.serving.forecast_policies import autoregressed
+from agents.serving.forecast_policies import PeakHold, autoregressed
 from agents.serving.simple_policies import Threshold
 from agents.serving.table import RULES, scaling_policy
 from des.serving.fleet_engine import run
@@ -49,6 +49,19 @@ def test_policies_shrink_under_low_load(name):
     last_view, _ = history.decisions[-1]
     assert last_view.pools["mixed"].ordered < 6
     assert run_figures(history)["num_unfinished"] == 0
+
+
+def test_the_highest_rate_of_the_window_is_held_until_it_is_older_than_that():
+    moments_s = [*(number / 200.0 for number in range(1000)), *range(15, 300, 15)]
+    stream = [request(number, at_s, 100, 10) for number, at_s in enumerate(moments_s)]
+    world = fleet_world(stream, {"mixed": 2}, decision_interval_s=5.0)
+    history = run(world, PeakHold(window_s=100.0, margin=1.0))
+    ordered = {view.now_s: view.pools["mixed"].ordered for view, _ in history.decisions}
+
+    most = max(ordered.values())
+    assert most > 2
+    assert {count for now_s, count in ordered.items() if 15.0 <= now_s <= 100.0} == {most}
+    assert max(count for now_s, count in ordered.items() if now_s > 115.0) < most
 
 
 def test_the_oracle_needs_fewer_instances_than_a_static_fleet_as_good(high_load):
