@@ -26,7 +26,7 @@ from bench import (
     scheduling,
     simulation,
 )
-from bench.report import Section, machine, show, split_page, write
+from bench.report import PAGE, Section, machine, show, split_page, write
 from bench.timing import FULL, QUICK, Effort
 
 PARTS: dict[str, Callable[[Effort], Section]] = {
@@ -44,7 +44,6 @@ PARTS: dict[str, Callable[[Effort], Section]] = {
     "astra": astra.measure,
     "explorer": explorer.measure,
 }
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "performance.md"
 
 
 def main(argv: Sequence[str] | None = None) -> int:

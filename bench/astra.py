@@ -71,7 +71,7 @@ def measure(effort: Effort) -> Section:
         name="astra",
         tables=[
             Table(title="Reading and simulating", rows=_speed_rows(runs, effort)),
-            Table(title="Memory", rows=[_memory_row(each) for each in growing]),
+            Table(title="Memory", rows=[_memory_row(each) for each in growing], in_page=False),
             Table(title="Start", rows=_start_rows(effort)),
         ],
         notes=[

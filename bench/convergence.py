@@ -46,7 +46,9 @@ def measure(effort: Effort) -> Section:
             config = Config(network=world, num_layers=num_layers, steps=steps, num_envs=16)
         _train(config, ppo_config(config), seed=SEEDS[-1] + 1, most_updates=1)  # compiles
         rows = [_row(config, seed) for seed in seeds]
-        tables.append(Table(title=f"Training on {world}", rows=[*rows, _median(rows)]))
+        tables.append(
+            Table(title=f"Training on {world}", rows=[*rows, _median(rows)], in_page=False)
+        )
     return Section(
         name="convergence",
         tables=tables,

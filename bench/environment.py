@@ -33,7 +33,13 @@ def measure(effort: Effort) -> Section:
     rows = [row for size in sizes for law in LAWS for row in _rows(size, law, effort)]
     return Section(
         name="environment",
-        tables=[Table(title="Steps of the batched environment, random order_split", rows=rows)],
+        tables=[
+            Table(
+                title="Steps of the batched environment, random order_split",
+                rows=rows,
+                in_page=False,
+            )
+        ],
         notes=[
             "A step decodes the action, draws the links, simulates the iteration, weighs the "
             "memory and returns metrics, reward and observation. One by one: an episode in Python "

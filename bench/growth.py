@@ -146,8 +146,16 @@ def measure(effort: Effort) -> Section:
         name="growth",
         tables=[
             Table(title="Exponents of the time", rows=[_slope_row(each) for each in courses]),
-            Table(title="Points", rows=[row for each in courses for row in _growth_rows(each)]),
-            Table(title="Memory", rows=[_memory_row(size, *nums_envs) for size in sizes]),
+            Table(
+                title="Points",
+                rows=[row for each in courses for row in _growth_rows(each)],
+                in_page=False,
+            ),
+            Table(
+                title="Memory",
+                rows=[_memory_row(size, *nums_envs) for size in sizes],
+                in_page=False,
+            ),
         ],
         pictures=[
             Picture(

@@ -46,7 +46,7 @@ def measure(effort: Effort) -> Section:
     for size in SMALL if effort.is_quick else SIZES:
         timings = iter(race(list(_contestants(size)), effort))
         rows += [_row(size, by_flops, next(timings)) for by_flops in timings]
-    return one_table("layer_times", "Layer times from shapes", rows, NOTE)
+    return one_table("layer_times", "Layer times from shapes", rows, NOTE, in_page=False)
 
 
 def _contestants(size: Size) -> Iterator[Contestant]:

@@ -37,10 +37,18 @@ def measure(effort: Effort) -> Section:
     return Section(
         name="planners",
         tables=[
-            Table(title="One decision, on links drawn once", rows=rows),
-            Table(title="Plans of a family, simulated together", rows=families.measure(effort)),
+            Table(title="One decision, on links drawn once", rows=rows, in_page=False),
+            Table(
+                title="Plans of a family, simulated together",
+                rows=families.measure(effort),
+                in_page=False,
+            ),
             Table(title=step_bounds.TITLE, rows=step_bounds.measure(effort)),
-            Table(title="Mean steps over a period", rows=families.measure_mean_steps(effort)),
+            Table(
+                title="Mean steps over a period",
+                rows=families.measure_mean_steps(effort),
+                in_page=False,
+            ),
         ],
     )
 

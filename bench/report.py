@@ -16,6 +16,11 @@ from rich.text import Text
 from des.base.atomic_write import write_atomically
 from des.base.csv_text import csv_text
 
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs" / "dev" / "performance.md"
+FIGURES = ROOT / "docs" / "figures"
+"""Page of the project with all sections, and the CSV files of its tables."""
+
 PACKAGES = ("simpy", "numba", "numpy", "torch", "stable-baselines3")
 
 
@@ -27,10 +32,11 @@ class Row(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """Rows of one kind, and what they are about."""
+    """Rows of one kind, and what they are about; a page may have the file of it alone."""
 
     title: str
     rows: Sequence[Row]
+    in_page: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,9 +64,12 @@ class Section:
         return f"{self.command or f'python -m bench --only {self.name}'} --write"
 
 
-def one_table(name: str, title: str, rows: Sequence[Row], note: str) -> Section:
+def one_table(
+    name: str, title: str, rows: Sequence[Row], note: str, *, in_page: bool = True
+) -> Section:
     """Return the section of a single table with a note below it."""
-    return Section(name=name, tables=[Table(title=title, rows=rows)], notes=[note])
+    table = Table(title=title, rows=rows, in_page=in_page)
+    return Section(name=name, tables=[table], notes=[note])
 
 
 def column(heading: str, style: str = "") -> Any:
@@ -114,6 +123,9 @@ def markdown(section: Section) -> str:
     """Return a section as Markdown, with its command and the machine."""
     blocks = [f"`{section.written_by}`. {machine()}"]
     for table in section.tables:
+        if not table.in_page:
+            blocks.append(f"**{table.title}**: `figures/{table_file(section, table)}`.")
+            continue
         heads = headings(table)
         blocks.append(f"**{table.title}**")
         lines = [heads, ["---", *["---:"] * (len(heads) - 1)], *map(cells, table.rows)]
@@ -137,14 +149,14 @@ def table_csv(table: Table) -> str:
 def write(section: Section, page: Path) -> None:
     """Put a section between its marks in a page, with its pictures and CSV files in the folder.
 
-    The CSV files are in ``figures`` in the folder of the page.
+    The CSV files are in ``figures`` in the folder of the page; those of `PAGE` in `FIGURES`.
     """
     before, begin, end, after = split_page(page, section.name)
     text = f"{before}{begin}\n{markdown(section)}\n{end}{after}"
     write_atomically(page, text.encode("utf-8"))
     for picture in section.pictures:
         write_atomically(page.parent / picture.file_name, picture.content)
-    figures = page.parent / "figures"
+    figures = FIGURES if page.resolve() == PAGE else page.parent / "figures"
     figures.mkdir(exist_ok=True)
     for table in section.tables:
         write_atomically(figures / table_file(section, table), table_csv(table).encode("utf-8"))

@@ -20,12 +20,10 @@ from typing import IO
 
 from rich.console import Console
 
-from bench.report import Section, Table, column, show, split_page, write
+from bench.report import PAGE, ROOT, Section, Table, column, show, split_page, write
 from bench.timing import FULL, QUICK
 from scenarios.frame.statistics import mean_and_interval
 
-ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / "docs" / "performance.md"
 CASES = Path(__file__).with_name("revision_cases.py")
 NUM_TURNS, TURN_S = 10, 0.03
 
@@ -136,7 +134,7 @@ def measure(other: Path, *, num_rounds: int, is_quick: bool) -> Section:
     for _ in range(num_rounds):
         with timed(other, is_quick=is_quick) as before, timed(ROOT, is_quick=is_quick) as now:
             rounds.append(play_round(before, now, is_quick=is_quick))
-    table = Table(title="Compiled code, before and now", rows=rows_of(rounds))
+    table = Table(title="Compiled code, before and now", rows=rows_of(rounds), in_page=False)
     return Section(
         name="revisions",
         tables=[table],

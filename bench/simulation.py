@@ -80,7 +80,11 @@ def measure(effort: Effort) -> Section:
     """Time all simulators on all kinds of cases."""
     sizes = SMALL if effort.is_quick else SIZES
     tables = [
-        Table(title=kind.title, rows=[row for size in sizes for row in _rows(kind, size, effort)])
+        Table(
+            title=kind.title,
+            rows=[row for size in sizes for row in _rows(kind, size, effort)],
+            in_page=kind.has_targets,
+        )
         for kind in KINDS
     ]
     return Section(name="simulation", tables=tables, notes=[NOTE])

@@ -1,5 +1,6 @@
-"""Page of the whole decision: every example is there, and a command prints what the page shows."""
+"""Page of the whole decision: its table has every example, and a command prints what it shows."""
 
+import re
 import shlex
 from pathlib import Path
 
@@ -10,26 +11,45 @@ from des.worlds import EXAMPLE_JOBS, EXAMPLES
 from scenarios.run.page_outputs import shown_commands
 
 ROOT = Path(__file__).resolve().parents[2]
-SHOWN = shown_commands((ROOT / "docs/decide.md").read_text("utf-8"))
-IDEAL = {line: output for line, output in SHOWN.items() if "--trainer ideal" in line}
+PAGE = (ROOT / "docs/decide.md").read_text("utf-8")
+SHOWN = shown_commands(PAGE)
+FOUND = re.findall(r"(?m)^\| `(four_\w+)` \| (.+ domain|pipeline) \| (.+) \|$", PAGE)
+ROWS = {name: [kind, *rest.split(" | ")] for name, kind, rest in FOUND}
+"""Rows of the table of examples: kind, step, plan, schedule, distance, Megatron-LM's step."""
 CHEAP = "four_sites_1gbit_llama2_13b_1048k_tokens"
 BOUND = "--network four_domains_1 --job four_domains_1"
 
 
-def test_the_page_shows_every_example_with_its_sections():
-    asked = [shlex.split(line)[2] for line in IDEAL]
-
-    assert asked == list(EXAMPLES) == list(EXAMPLE_JOBS)
-    for output in IDEAL.values():
-        for title in ("Answer: ", "\nWhere\n", "\nBest plan of each kind", "\nBottleneck\n"):
-            assert title in output
+def ideal(name: str) -> str:
+    """Flags of an example among perfect devices."""
+    return f"--network {name} --job {name} --trainer ideal"
 
 
-@pytest.mark.parametrize("flags", [f"--network {CHEAP} --job {CHEAP} --trainer ideal", BOUND])
+def test_the_table_has_every_example():
+    assert list(ROWS) == list(EXAMPLES) == list(EXAMPLE_JOBS)
+
+
+@pytest.mark.parametrize("flags", [ideal(CHEAP), BOUND])
 def test_a_command_prints_what_the_page_shows(capsys, flags):
-    (line, *_) = (line for line in SHOWN if line.startswith(f"agents.decide {flags}"))
-    module, *given = shlex.split(line)
+    module, *given = shlex.split(f"agents.decide {flags}")
 
-    assert module == "agents.decide"
     assert main(given) == 0
-    assert capsys.readouterr().out == SHOWN[line]
+    assert capsys.readouterr().out == SHOWN[shlex.join([module, *given])]
+
+
+@pytest.mark.parametrize(
+    "name", [name if name == CHEAP else pytest.param(name, marks=pytest.mark.soak) for name in ROWS]
+)
+def test_a_row_of_the_table_has_what_its_command_prints(capsys, name):
+    kind, step_s, plan, schedule, over, megatron_s = (cell.strip("`") for cell in ROWS[name])
+
+    assert main(shlex.split(ideal(name))) == 0
+    printed = capsys.readouterr().out
+    for text in (
+        f"Answer: {kind}\n  {step_s} s a step, ",
+        f"schedule {schedule}, ",
+        f"  as text: {plan}\n",
+        f": {over} over the bound\n",
+        f"\n  Megatron-LM: {megatron_s} s a step, ",
+    ):
+        assert text in printed

@@ -9,7 +9,7 @@ from agents.hi_ppo.moves.move_rules import WHOLE_RULES
 from agents.hi_ppo.policies import digest_of
 from agents.ppo.shipped_weights import shipped_weights, shipped_weights_of
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "hi-ppo.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "dev" / "weights.md"
 
 
 @pytest.mark.parametrize(("kind", "count"), [("hi_ppo", 5), ("moves", 3), ("local", 3)])

@@ -10,13 +10,22 @@ import pytest
 from browser import needs_chromium
 
 from astra_sim.files.execution_trace import read_traces
-from bench.__main__ import PAGE, PARTS, main
+from bench.__main__ import PARTS, main
 from bench.astra_inputs import Pipeline, all_reduce, pipeline
 from bench.batches import event_by_event, lanes_of
 from bench.execution_traces import write_traces
 from bench.kernels.repeated import run_repeatedly
 from bench.plain_simpy import plain_makespan_s
-from bench.report import Picture, Section, Table, column, machine, markdown, write
+from bench.report import (
+    PAGE,
+    Picture,
+    Section,
+    Table,
+    column,
+    machine,
+    markdown,
+    write,
+)
 from bench.tasks import even_split, placement_task
 from bench.worlds import FAIR, LAWS, SIZES, Size, job, mesh, returning, straight
 from des import Movement, simulate
@@ -82,13 +91,18 @@ def test_section_is_written_between_its_marks_and_again(tmp_path):
     path = page(tmp_path, before)
     picture = Picture(file_name="speed.png", caption="Speed", content=b"png")
 
-    write(section(pictures=[picture]), path)
+    tables = [*section().tables, Table(title="Aside", rows=section().tables[0].rows, in_page=False)]
+    written = section(tables=tables, pictures=[picture])
+    write(written, path)
     once = path.read_text("utf-8")
-    write(section(pictures=[picture]), path)
+    write(written, path)
 
     assert once.startswith("# Speed\n\n<!-- bench speed -->\n`python -m bench")
     assert once.endswith("![Speed](speed.png)\n<!-- end of bench speed -->\nafter\n")
     assert "old" not in once
+    assert once.count("1,234.6") == 1
+    assert "**Aside**: `figures/bench_speed_aside.csv`." in once
+    assert (tmp_path / "figures/bench_speed_aside.csv").is_file()
     assert path.read_text("utf-8") == once
     assert (tmp_path / "speed.png").read_bytes() == b"png"
     found = (tmp_path / "figures/bench_speed_speed.csv").read_text("utf-8")

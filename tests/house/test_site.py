@@ -45,8 +45,8 @@ def test_every_page_is_in_the_site_and_fetches_nothing(site):
 
 
 def test_formulas_are_mathml(site):
-    text = (site / "docs/bounds.html").read_text("utf-8")
-    source = (ROOT / "docs/bounds.md").read_text("utf-8")
+    text = (site / "docs/dev/bounds.html").read_text("utf-8")
+    source = (ROOT / "docs/dev/bounds.md").read_text("utf-8")
     blocks = re.findall(r"(?m)^\$\$", source)
 
     assert text.count('<math xmlns="http://www.w3.org/1998/Math/MathML" display="block">') == len(

@@ -52,7 +52,7 @@ def step_lower_bound_s(problem: WholeProblem) -> StepBound:
     """Bound the mean time of a step of every plan of a space. [s]
 
     Plans give a domain one stage at most, without parallelism inside, and hold at least one
-    microbatch a stage; shares of replicas are any whole numbers. See docs/bounds.md for the proof.
+    microbatch a stage; shares of replicas are any whole numbers. docs/dev/bounds.md has the proof.
 
     Raises
     ------

@@ -180,7 +180,7 @@ def physical_bound_s(topology: Topology, workload: Workload) -> float:
 def iteration_bound_s(topology: Topology, workload: Workload) -> float:
     """Time below which no plan there is to choose can do an iteration. [s]
 
-    Of layers with times by shape, the bound of docs/bounds.md over the families that leave the
+    Of layers with times by shape, the bound of docs/dev/bounds.md over the families that leave the
     training as it is, in microbatches of any size. Else that of pipelines of one stage per domain:
     one domain computes everything; several are never quicker than all their FLOP/s, nor than the
     quickest link there is lets all activations through.
