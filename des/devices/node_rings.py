@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from des.base.node_arithmetic import way_over_links
 from des.devices.cluster import Cluster
 
 _Link = tuple[str, str, str, float, float]
@@ -87,11 +88,8 @@ def _slowest(way: list[list[_Link]], flows: "Counter[tuple[str, str, str]]") -> 
 
 
 def _hop(links: list[_Link], flows: "Counter[tuple[str, str, str]]") -> NodeHop:
-    return NodeHop(
-        num_links=len(links),
-        bandwidth_bytes_per_s=min(link[3] / max(flows[link[:3]], 1) for link in links),
-        latency_s=sum(link[4] for link in links),
-    )
+    way = way_over_links((link[3], link[4], flows[link[:3]]) for link in links)
+    return NodeHop(num_links=len(links), bandwidth_bytes_per_s=way[0], latency_s=way[1])
 
 
 def _links(cluster: Cluster, one: str, other: str) -> list[_Link] | None:
