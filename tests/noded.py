@@ -39,6 +39,15 @@ def with_nodes(draw: st.DrawFn, topology: Topology, *plans: Plan) -> Topology:
             nic_latency_s=draw(none_or(1e-7, 1e-4)),
             tensor_across_nodes=across,
         )
+        if draw(st.booleans()):
+            num_nodes = domain.num_gpus // size
+            named = st.lists(st.sampled_from("abc"), min_size=num_nodes, max_size=num_nodes)
+            nodes = replace(
+                nodes,
+                racks=tuple(draw(named)),
+                rack_uplink_bytes_per_s=draw(st.floats(1e9, 1e11)),
+                rack_latency_s=draw(none_or(1e-7, 1e-4)),
+            )
         domains.append(replace(domain, nodes=draw(st.sampled_from([nodes, nodes, None]))))
     return replace(topology, domains=tuple(domains))
 

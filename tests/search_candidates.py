@@ -12,20 +12,25 @@ from agents.search.desk import SearchDesk
 from agents.search.settings import GROUP_FACTORS, INTERLEAVED, BoundSetting, degrees_of
 from des import NO_CORRECTIONS, InfeasiblePlacementError, Link, Topology, check_memory
 
+RACKED = replace(
+    NODES, racks=("a", "b", "a", "b"), rack_uplink_bytes_per_s=30e9, rack_latency_s=2e-4
+)
 PACED = ("gpipe", "1f1b", "1f1b_2x", "1f1b_3.5x", "zb_h1", "zb_h1_2x", "zb_h2")
 
 
 @st.composite
 def sites_of_servers(draw, max_sites=3):
-    """Sites of one to four servers of 8 GPUs, known or not, every two joined by a direct link."""
+    """Sites of one to four servers of 8 GPUs, in racks or not known, joined by direct links."""
+    counts = draw(st.lists(st.integers(1, 4), min_size=1, max_size=max_sites))
+    nodes = [draw(st.sampled_from([NODES, RACKED, None])) for _ in counts]
     domains = [
         replace(
-            site(f"site{index}", 8 * draw(st.integers(1, 4)), draw(st.sampled_from([NODES, None]))),
+            site(f"site{index}", 8 * count, nodes[index] and nodes[index].resized(count)),
             gpu_peak_flops_per_s=draw(st.sampled_from([1e14, 3e14, 1e15])),
             gpu_memory_bytes=draw(st.sampled_from([24e9, 48e9, 80e9, 192e9])),
             intra_bandwidth_bytes_per_s=draw(st.sampled_from([3e10, 4.5e11])),
         )
-        for index in range(draw(st.integers(1, max_sites)))
+        for index, count in enumerate(counts)
     ]
     links = [
         Link(

@@ -56,7 +56,7 @@ class BoundPlan:
         if self.plan.parallelism:
             size = self.plan.parallelism[domain].gpus_per_device
         return tuple(
-            f"{gpu // per_server}/{gpu % per_server}"
+            f"{own.node_order[gpu // per_server]}/{gpu % per_server}"
             for gpu in range(device * size, (device + 1) * size)
         )
 

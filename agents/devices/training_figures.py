@@ -1,6 +1,6 @@
 """Predicted times of a job on chosen GPUs: an all-reduce, and an iteration by the simulator."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -24,7 +24,7 @@ from des.costs.node_collectives import RankGroup, group_all_reduce_s
 from des.devices.cluster import Cluster
 from des.devices.gpu_kinds import gpu_kind_named
 from des.devices.link_figures import DeviceFigures, NetworkConstants
-from des.devices.node_rings import ring_hops
+from des.devices.node_rings import hops_at_once, ring_hops
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,6 +155,41 @@ def _nodes(shares: Sequence[ServerShare], assumed: TrainingAssumptions, cluster:
         nic_bandwidth_bytes_per_s=min(links / count, *(bandwidth for _, bandwidth in cards)),
         nic_latency_s=assumed.card_step_s + (0.0 if hop is None else hop.latency_s),
     )
+
+
+def warm_up_s(
+    shares: Sequence[ServerShare],
+    near: Collection[str],
+    num_bytes: float,
+    assumed: TrainingAssumptions,
+    cluster: Cluster,
+) -> float:
+    """Time until every server of a job has cached bytes of data, each from the closest with it. [s]
+
+    All read at once: links are shared (`des.devices.node_rings.hops_at_once`), and a server takes
+    no more than its cards do. Servers that have the data, ``near``, take nothing.
+
+    Raises
+    ------
+    ValueError
+        If no server with the data can be reached, or the cards of a server are not known.
+    """
+    lacking = [share for share in shares if share.free.name not in near]
+    pairs = []
+    for share in lacking:
+        hops = {name: cluster.hops(name, share.free.name) for name in sorted(near)}
+        ways = [(count, name) for name, count in hops.items() if count is not None]
+        if not ways:
+            raise ValueError(f"server {share.free.name}: no link leads to it from the data")
+        pairs.append((min(ways)[1], share.free.name))
+    longest_s = 0.0
+    found = hops_at_once(cluster, ([pair] for pair in pairs))
+    for share, hop in zip(lacking, found, strict=True):
+        assert hop is not None
+        count, card_bytes_per_s = _cards(share, assumed)
+        rate = min(hop.bandwidth_bytes_per_s, count * card_bytes_per_s)
+        longest_s = max(longest_s, hop.latency_s + num_bytes / rate)
+    return longest_s
 
 
 def _cards(share: ServerShare, assumed: TrainingAssumptions) -> tuple[int, float]:

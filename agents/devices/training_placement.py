@@ -1,5 +1,6 @@
 """Placement of a training job on servers: which GPUs, how good they are, and predicted times."""
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
@@ -18,11 +19,13 @@ from agents.devices.training_figures import (
     TrainingAssumptions,
     job_all_reduce_s,
     simulated_iteration,
+    warm_up_s,
     wires_of_shares,
 )
-from des.base.checks import require_count
+from des.base.checks import require_count, require_non_negative
 from des.devices.cluster import Cluster
 from des.devices.cluster_levels import NVLINK
+from des.devices.node_rings import ring_hops
 
 JobKind = Literal["communication", "compute", "mixed"]
 """Kinds of jobs, by what they do most."""
@@ -50,13 +53,16 @@ class TrainingPlacement:
         one of the next two levels; else ``suboptimal``.
     quality
         All-reduce time on the closest GPUs of the servers without other jobs, over that on the GPUs
-        chosen. In (0, 1].
+        chosen; where links have no figures, times the links of their farthest hops likewise. In
+        (0, 1].
     all_reduce_s
         Predicted time of an all-reduce of 100 MB. [s]
     iteration_s, fits_memory
         Predicted time of a training iteration by `des.simulate`, and whether it fits into memory.
     fragmentation_fraction
         Fragmentation of the free GPUs afterwards, see `agents.devices.fragmentation`.
+    warm_up_s
+        Time in which servers that are not near the data cache it; None where its size is not given.
     why
         Reason in one line.
     """
@@ -71,6 +77,7 @@ class TrainingPlacement:
     iteration_s: float
     fits_memory: bool
     fragmentation_fraction: float
+    warm_up_s: float | None
     why: str
 
 
@@ -81,6 +88,7 @@ def optimise_placement(
     *,
     kind: JobKind = "communication",
     data_locality: Collection[str] = (),
+    data_bytes: float | None = None,
     mix: Mapping[int, float] = EVEN_MIX,
     assumed: TrainingAssumptions | None = None,
 ) -> TrainingPlacement:
@@ -101,6 +109,8 @@ def optimise_placement(
     data_locality
         Names of nodes, switches or NVLink domains of the cluster that hold the job's data; servers
         among or below them are preferred.
+    data_bytes
+        Data that each server caches before the job starts; needs ``data_locality``.
     mix
         Next jobs, by which fragmentation is measured.
     assumed
@@ -116,6 +126,10 @@ def optimise_placement(
     require_count("placement", "gpus_per_node", gpus_per_node)
     check_mix(mix)
     near = pool.near(data_locality)
+    if data_bytes is not None:
+        require_non_negative("placement", "data_bytes", data_bytes)
+        if not near:
+            raise ValueError("placement: data_locality must be given for data to be cached")
     if kind not in get_args(JobKind):
         known = ", ".join(get_args(JobKind))
         raise ValueError(f"placement: kind must be one of {known}; got {kind!r}")
@@ -140,11 +154,16 @@ def optimise_placement(
         level=choice.nodes.level,
         unit=choice.nodes.unit,
         closeness=_closeness(pool.cluster, choice.nodes.level, len(choice.shares)),
-        quality=min(1.0, ideal_s / all_reduce_s) if all_reduce_s else 1.0,
+        quality=_quality(pool.cluster, (ideal, ideal_s), (choice, all_reduce_s)),
         all_reduce_s=all_reduce_s,
         iteration_s=iteration.makespan_s,
         fits_memory=iteration.fits_memory,
         fragmentation_fraction=after,
+        warm_up_s=(
+            None
+            if data_bytes is None
+            else warm_up_s(choice.shares, near, data_bytes, assumed, pool.cluster)
+        ),
         why=_reason(choice, kind, near),
     )
 
@@ -156,6 +175,18 @@ def _refusal(servers: Sequence[FreeGpus], total_gpus: int, gpus_per_node: int) -
         f"placement: total_gpus must be equal shares of at most {gpus_per_node} free GPUs of a "
         f"server, got {total_gpus} with {free}{more} free"
     )
+
+
+def _quality(
+    cluster: Cluster, ideal: tuple[ServerChoice, float], found: tuple[ServerChoice, float]
+) -> float:
+    """Ratio of times, and of the links of the farthest hops where these have no bandwidths."""
+    rings = [[share.free.name for share in choice.shares] for choice, _ in (ideal, found)]
+    best, own = (ring_hops(cluster, [ring])[0] for ring in rings)
+    quality = ideal[1] / found[1] if found[1] else 1.0
+    if own is not None and own.bandwidth_bytes_per_s == math.inf:
+        quality *= (best.num_links if best is not None else 1) / own.num_links
+    return min(1.0, quality)
 
 
 def _closeness(cluster: Cluster, level: str, num_servers: int) -> str:

@@ -222,7 +222,9 @@ class ObservedWorld:
             return None
         if num_gpus == base.num_gpus:
             return base
-        nodes = None if base.nodes is None else replace(base.nodes, racks=())
+        nodes = base.nodes
+        if nodes is not None:
+            nodes = nodes.resized(num_gpus // nodes.gpus_per_node)
         return replace(base, num_gpus=num_gpus, nodes=nodes)
 
     def _link(self, name: str, link: Link, rng: np.random.Generator | None) -> Link:

@@ -78,7 +78,14 @@ class FigureTables:
         Of its GPUs and servers alone, of the whole site, and of that without times of layers.
         """
         number, kinds = self.shared.number, self._kinds[0]
-        servers = [replace(one, num_gpus=one.num_gpus // one.num_nodes) for one in kinds]
+        servers = [
+            replace(
+                one,
+                num_gpus=one.num_gpus // one.num_nodes,
+                nodes=None if one.nodes is None else one.nodes.resized(1),
+            )
+            for one in kinds
+        ]
         inner, untimed = (self.job, self._inner_corrections), (self.job, self._untimed)
         return [
             (number((inner, own)), number((inner, one)), number((untimed, one)))
@@ -94,6 +101,10 @@ class FigureTables:
         ]
         number = {kind: at for at, kind in enumerate(dict.fromkeys(bare))}
         return tuple(number), np.array([number[domain] for domain in bare], np.int64)
+
+    @cached_property
+    def _has_racks(self) -> bool:
+        return any(map(_has_racks, self.topology.domains))
 
     @cached_property
     def _hops(self) -> tuple[np.ndarray, np.ndarray]:
@@ -211,8 +222,8 @@ class FigureTables:
         ends_s = self._by_site(self._ends_s, setting)
         return fixed._replace(
             passes_s=self.passes_s(setting),
-            sums_s=ends_s[:, :8].reshape(-1, 2, 2, 2).copy(),
-            update_s=np.ascontiguousarray(ends_s[:, 8:]),
+            sums_s=ends_s[..., :8].reshape(*ends_s.shape[:2], 2, 2, 2),
+            update_s=np.ascontiguousarray(ends_s[:, 0, 8:]),
             layer_s=self.levels(setting)[0].layer_s,
         )
 
@@ -274,17 +285,29 @@ class FigureTables:
         return self.shared.part(key, work_out)
 
     def _ends_s(self, setting: BoundSetting, kind: int, count: int) -> np.ndarray:
+        """Sums and updates of devices, (devices, 11), or of one where all sites have equal ones."""
         degrees, num_replicas = setting.degrees, setting.num_replicas
+        num_rows = count if self._has_racks else 1
 
         def work_out() -> np.ndarray:
             gradient_bytes = setting.workload(self.job).gradient_bytes
             domain, parallelism = self._kinds[0][kind], degrees.division(count)
-            return sums_and_update_s(
-                gradient_bytes, domain, parallelism, self.corrections, num_replicas
-            )
+            num_kinds = num_rows if _has_racks(domain) else 1
+            rows = [
+                sums_and_update_s(
+                    gradient_bytes,
+                    domain,
+                    parallelism,
+                    self.corrections,
+                    num_replicas,
+                    device=device,
+                )
+                for device in range(num_kinds)
+            ]
+            return np.repeat(rows, num_rows // num_kinds, axis=0)
 
-        key = "ends", self._numbers[kind][1], degrees, setting.gradient_precision, num_replicas
-        return self.shared.part(key, work_out)
+        own = degrees, setting.gradient_precision, num_replicas
+        return self.shared.part(("ends", self._numbers[kind][1], num_rows, *own), work_out)
 
     def _wires_s(self, setting: BoundSetting, kind: int, count: int) -> np.ndarray:
         degrees = setting.degrees
@@ -297,3 +320,7 @@ class FigureTables:
         sizes = degrees.tensor, degrees.data, degrees.context, setting.microbatch_size
         key = "wires", self._numbers[kind][2], count, *sizes
         return self.shared.part(key, work_out)
+
+
+def _has_racks(domain: Domain) -> bool:
+    return domain.nodes is not None and domain.nodes.has_priced_racks

@@ -112,14 +112,16 @@ def sums_and_update_s(
     division: Parallelism | None,
     corrections: Corrections,
     num_replicas: int,
+    *,
+    device: int = 0,
 ) -> np.ndarray:
     """Times of sums over the copies of a device and of its update, see `SiteFigures`, (11,). [s]"""
     inside, parallelism = corrected_inside(domain, corrections), division or UNSHARED
     sums_s = np.zeros((2, 2, 2))
     sums_s[:, 1, 0] = np.inf
-    groups = [(data_group(inside, parallelism, 0), parallelism.tensor)]
+    groups = [(data_group(inside, parallelism, device), parallelism.tensor)]
     if parallelism.expert > 1:
-        groups.append((expert_data_group(inside, parallelism, 0), parallelism.expert_parts))
+        groups.append((expert_data_group(inside, parallelism, device), parallelism.expert_parts))
     else:
         sums_s[1, 1] = 0.0
     for place, (group, num_parts) in enumerate(groups):
@@ -148,11 +150,14 @@ def wires_s(
 
     Shaped (2, devices, 2). Servers hold whole devices, or devices whole servers, so the way depends
     on the place in a server; from the first device to others it is one within it, and one beyond.
+    Between racks with figures of their own all ways may differ.
     """
     found = np.zeros((2, parallelism.pipeline, 2))
     known: dict[tuple[int, int], tuple[float, float]] = {}
     per_server = 1 if domain.nodes is None else domain.nodes.gpus_per_node
     period = max(1, per_server // parallelism.gpus_per_device)
+    if domain.nodes is not None and domain.nodes.has_priced_racks:
+        period = parallelism.pipeline
     for device in range(parallelism.pipeline):
         for row, first, distance in ((0, device, 1), (1, 0, device)):
             if distance == 0 or first + distance >= parallelism.pipeline:

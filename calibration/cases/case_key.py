@@ -11,20 +11,22 @@ from pathlib import Path
 
 from calibration.cases.case import PlacementCase
 from des.world.access import OPEN
+from des.world.nodes import Nodes
 from des.world.packet_transport import LINE_RATE
 from des.world.runtime import IDEAL
 
 _FORMAT = 1
 """Part of every digest; raised where the same case is to get another one."""
 
-_NOT_IN_A_RUN = frozenset(
-    {"dynamics", "price_usd_per_gb", "gpu_price_usd_per_hour", "server", "racks"}
-)
+_NOT_IN_A_RUN = frozenset({"dynamics", "price_usd_per_gb", "gpu_price_usd_per_hour", "server"})
 """Fields of a topology that no run sees: its links stand still and have no prices, and its servers
 have the inner figures of their domain."""
 
 _LEFT_OUT_IF_NONE = frozenset(
-    {"nodes", "profile", "queue_products", "site", "flow_cap_bytes_per_s", "hosts", "attention"}
+    {
+        *("nodes", "profile", "queue_products", "site", "flow_cap_bytes_per_s", "hosts"),
+        *("attention", "rack_uplink_bytes_per_s"),
+    }
 )
 """Fields that came later: cases without them keep their digests."""
 
@@ -49,6 +51,7 @@ _LEFT_OUT_AT = {
     "outer_state": "gpu",
     "sends": "overlapped",
     "stage_layers": (),
+    "rack_latency_s": 0.0,
     "access": OPEN,
     "runtime": IDEAL,
 }
@@ -143,6 +146,7 @@ def _canonical(value: object, left_out: frozenset[str]) -> object:
         if name not in left_out
         and not (name in _LEFT_OUT_IF_NONE and each is None)
         and not (name in _LEFT_OUT_AT and each == _LEFT_OUT_AT[name])
+        and not (isinstance(value, Nodes) and name == "racks" and not value.has_priced_racks)
         and not (name == "packets" and getattr(value, name) == LINE_RATE)
     }
     name = type(value).__name__

@@ -18,12 +18,13 @@ _PRICES = ("gpu_price_usd_per_hour", "price_usd_per_gb")
 _MEMORY_ALONE = ("replicated_activation_bytes", "replicated_input_bytes")
 """Fields of layers that no time of a fit depends on."""
 
-_DECISIONS_ALONE = ("server", "racks")
+_DECISIONS_ALONE = ("server",)
 """Fields of nodes that only decisions inside a domain depend on."""
 
 _ADDED = {
     **dict.fromkeys(("kernels", "nodes", "profile", "site", "flow_cap_bytes_per_s", "hosts")),
-    "gpu_kind": None,
+    **dict.fromkeys(("gpu_kind", "rack_uplink_bytes_per_s")),
+    "rack_latency_s": 0.0,
     "attention_share": 1.0,
     "graphs": "none",
     "hides_all_to_alls": False,
@@ -122,6 +123,7 @@ def _numbers(figures: Mapping[str, object]) -> dict[str, object]:
         for name, value in figures.items()
         if name not in (*_PRICES, *_MEMORY_ALONE, *_DECISIONS_ALONE)
         and not (name in _ADDED and value == _ADDED[name])
+        and not (name == "racks" and figures["rack_uplink_bytes_per_s"] is None)
     }
 
 

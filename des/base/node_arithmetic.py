@@ -4,6 +4,7 @@
 kind of hop sets the pace of the bytes.
 """
 
+from collections.abc import Iterable
 from typing import Any, TypeVar
 
 import numpy.typing as npt
@@ -70,6 +71,24 @@ def cards_bytes_per_s(
     Each GPU has at most one card at a time.
     """
     return min(float(num_senders), num_cards / num_groups) * card_bytes_per_s
+
+
+def way_over_links(links: Iterable[tuple[float, float, float]]) -> tuple[float, float]:
+    """Bandwidth [bytes/s] and latency [s] of a way: its narrowest link, and all latencies.
+
+    Parameters
+    ----------
+    links
+        Bandwidth and latency of each, and how many flows of one direction share it evenly.
+
+    Examples
+    --------
+    >>> way_over_links([(100.0, 1.0, 1), (120.0, 0.5, 4)])
+    (30.0, 1.5)
+    """
+    rates, latencies_s, flows = zip(*links, strict=True)
+    shares = (rate / max(count, 1) for rate, count in zip(rates, flows, strict=True))
+    return min(shares), sum(latencies_s)
 
 
 @scalar

@@ -148,6 +148,12 @@ def corrected_inside(domain: Domain, corrections: Corrections) -> Domain:
                 nodes.nic_bandwidth_bytes_per_s * corrections.intra_bandwidth_factor
             ),
             nic_latency_s=nodes.nic_latency_s * corrections.intra_latency_factor,
+            rack_latency_s=nodes.rack_latency_s * corrections.intra_latency_factor,
+            rack_uplink_bytes_per_s=(
+                None
+                if nodes.rack_uplink_bytes_per_s is None
+                else nodes.rack_uplink_bytes_per_s * corrections.intra_bandwidth_factor
+            ),
         )
     return replace(
         domain,

@@ -7,13 +7,15 @@ that order ``context`` in a row share a sequence, and ``expert`` in a row the ex
 lie on as many GPUs in a row. Groups of one
 device communicate at the same time and share the cards of their nodes; different devices of a node
 do not see each other. All counts are of the first, the last and the full nodes of a device, so no
-cost grows with the number of replicas.
+cost grows with the number of replicas; flows over the uplinks of racks (`des.costs.rack_flows`),
+where they are known, are counted node by node.
 """
 
 from collections import Counter
 from functools import lru_cache
 
 from des.costs.node_collectives import RankGroup
+from des.costs.rack_flows import group_flows, pair_flows
 from des.plan.parallelism import Parallelism
 from des.world.domain import Domain
 from des.world.nodes import Nodes
@@ -22,17 +24,19 @@ from des.world.nodes import Nodes
 @lru_cache(maxsize=4096)
 def tensor_group(domain: Domain, parallelism: Parallelism) -> RankGroup:
     """One replica's GPUs, which share every layer."""
-    return _in_a_row(domain, parallelism.tensor)
+    return _in_a_row(domain, parallelism, parallelism.tensor)
 
 
 def expert_group(domain: Domain, parallelism: Parallelism) -> RankGroup:
     """GPUs that share routed experts: of copies in a row, or where experts are whole in a row."""
     if parallelism.whole_experts:
-        return _in_a_row(domain, parallelism.expert)
+        return _in_a_row(domain, parallelism, parallelism.expert, is_all_to_all=True)
     return block_group(domain, parallelism, parallelism.expert)
 
 
-def _in_a_row(domain: Domain, size: int) -> RankGroup:
+def _in_a_row(
+    domain: Domain, parallelism: Parallelism, size: int, *, is_all_to_all: bool = False
+) -> RankGroup:
     """GPUs in a row, which are a part of a node or fill whole ones."""
     nodes = domain.nodes
     if nodes is None or size <= nodes.gpus_per_node:
@@ -43,6 +47,7 @@ def _in_a_row(domain: Domain, size: int) -> RankGroup:
         num_ranks=size,
         members=(size // nodes.gpus_per_node, nodes.gpus_per_node, nodes.gpus_per_node),
         num_groups=1,
+        rack_flows=_most_flows(domain, parallelism, size, 1, is_all_to_all=is_all_to_all),
     )
 
 
@@ -66,8 +71,15 @@ def _apart(domain: Domain, parallelism: Parallelism, device: int, stride: int) -
     members = nodes_of(device * size, size, max(1, nodes.gpus_per_node // stride))
     if members[0] == 1:
         return _on_one_node(domain, size)
-    num_groups = min(stride, nodes.gpus_per_node)
-    return _on_nodes(domain, nodes, num_ranks=size, members=members, num_groups=num_groups)
+    gpus = parallelism.gpus_per_device
+    return _on_nodes(
+        domain,
+        nodes,
+        num_ranks=size,
+        members=members,
+        num_groups=min(stride, nodes.gpus_per_node),
+        rack_flows=group_flows(nodes, _gpus_of(parallelism, device), gpus, stride),
+    )
 
 
 @lru_cache(maxsize=4096)
@@ -77,7 +89,7 @@ def block_group(
     """GPUs of ``count`` copies in a row, one of each, as all such groups of a device have them.
 
     The blocks of ``tensor x count`` GPUs fill nodes without a rest, or whole ones. All GPUs of a
-    group in a node send out at a time, or ``num_senders`` of them.
+    group in a node send out at a time, to all others, or ``num_senders`` of them, in a ring.
     """
     nodes = domain.nodes
     if (
@@ -93,7 +105,33 @@ def block_group(
         num_ranks=count,
         members=(count // per_node, per_node, num_senders or per_node),
         num_groups=min(parallelism.tensor, nodes.gpus_per_node),
+        rack_flows=_most_flows(
+            domain,
+            parallelism,
+            parallelism.tensor * count,
+            parallelism.tensor,
+            is_all_to_all=num_senders is None,
+        ),
     )
+
+
+def _most_flows(
+    domain: Domain, parallelism: Parallelism, block: int, stride: int, *, is_all_to_all: bool
+) -> float:
+    """Flows of `group_flows` of that device of a domain which has most, whichever are in use."""
+    if domain.nodes is None or not domain.nodes.has_priced_racks:
+        return 0.0
+    return max(
+        group_flows(
+            domain.nodes, _gpus_of(parallelism, device), block, stride, is_all_to_all=is_all_to_all
+        )
+        for device in range(domain.num_gpus // parallelism.gpus_per_device)
+    )
+
+
+def _gpus_of(parallelism: Parallelism, device: int) -> range:
+    size = parallelism.gpus_per_device
+    return range(device * size, (device + 1) * size)
 
 
 def outer_wire(
@@ -112,7 +150,8 @@ def outer_wire(
     num_senders = most_crossing(device * size, size, nodes.gpus_per_node, partner=distance * size)
     if num_senders == 0:
         return None
-    return nodes.outer_bandwidth_bytes_per_s(1, num_senders), nodes.nic_latency_s
+    flows = pair_flows(nodes, _gpus_of(parallelism, device), distance * size)
+    return nodes.way_out(1, num_senders, flows)
 
 
 def nodes_of(first: int, count: int, size: int) -> tuple[int, int, int]:
@@ -164,16 +203,23 @@ def _on_one_node(domain: Domain, size: int) -> RankGroup:
 
 
 def _on_nodes(
-    domain: Domain, nodes: Nodes, *, num_ranks: int, members: tuple[int, int, int], num_groups: int
+    domain: Domain,
+    nodes: Nodes,
+    *,
+    num_ranks: int,
+    members: tuple[int, int, int],
+    num_groups: int,
+    rack_flows: float,
 ) -> RankGroup:
     """Group over several nodes; the node with the fewest ranks has the narrowest way out."""
     num_nodes, most, fewest = members
+    bandwidth, latency_s = nodes.way_out(fewest, num_groups, rack_flows)
     return RankGroup(
         num_ranks=num_ranks,
         num_nodes=num_nodes,
         most_per_node=most,
         inner_bandwidth_bytes_per_s=domain.intra_bandwidth_bytes_per_s,
         inner_latency_s=domain.intra_latency_s,
-        outer_bandwidth_bytes_per_s=nodes.outer_bandwidth_bytes_per_s(fewest, num_groups),
-        outer_latency_s=nodes.nic_latency_s,
+        outer_bandwidth_bytes_per_s=bandwidth,
+        outer_latency_s=latency_s,
     )

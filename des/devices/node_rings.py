@@ -1,10 +1,11 @@
 """Ways between the nodes of a cluster, and the slowest hop of rings that share its links."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from des.base.node_arithmetic import way_over_links
 from des.devices.cluster import Cluster
 
 _Link = tuple[str, str, str, float, float]
@@ -64,12 +65,21 @@ def ring_hops(cluster: Cluster, rings: Sequence[Sequence[str]]) -> tuple[NodeHop
     (0.1, 0.5)
     """
     place = {node.name: at for at, node in enumerate(cluster.nodes)}
-    ways: list[list[list[_Link]] | None] = []
+    pairs_of_rings = []
     for ring in rings:
         names = sorted(
             ring, key=lambda name: (tuple(reversed(cluster.ancestors(name))), place[name])
         )
-        pairs = [*pairwise(names), (names[-1], names[0])] if len(names) > 1 else []
+        pairs_of_rings.append([*pairwise(names), (names[-1], names[0])] if len(names) > 1 else [])
+    return hops_at_once(cluster, pairs_of_rings)
+
+
+def hops_at_once(
+    cluster: Cluster, flows_of_groups: Iterable[Iterable[tuple[str, str]]]
+) -> tuple[NodeHop | None, ...]:
+    """Slowest hop of each group of flows from node to node, as all of them are under way."""
+    ways: list[list[list[_Link]] | None] = []
+    for pairs in flows_of_groups:
         found = [_links(cluster, one, other) for one, other in pairs]
         known = [links for links in found if links is not None]
         ways.append(known if known and len(known) == len(found) else None)
@@ -87,11 +97,8 @@ def _slowest(way: list[list[_Link]], flows: "Counter[tuple[str, str, str]]") -> 
 
 
 def _hop(links: list[_Link], flows: "Counter[tuple[str, str, str]]") -> NodeHop:
-    return NodeHop(
-        num_links=len(links),
-        bandwidth_bytes_per_s=min(link[3] / max(flows[link[:3]], 1) for link in links),
-        latency_s=sum(link[4] for link in links),
-    )
+    way = way_over_links((link[3], link[4], flows[link[:3]]) for link in links)
+    return NodeHop(num_links=len(links), bandwidth_bytes_per_s=way[0], latency_s=way[1])
 
 
 def _links(cluster: Cluster, one: str, other: str) -> list[_Link] | None:

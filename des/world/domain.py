@@ -1,6 +1,6 @@
 """Domains: data centres of equal GPUs."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -8,7 +8,7 @@ from des.base.checks import require_count, require_fraction, require_non_negativ
 from des.world.access import OPEN, Access
 from des.world.kernel_figures import KernelFigures
 from des.world.layer_profiles import LayerProfile
-from des.world.nodes import Nodes
+from des.world.nodes import Nodes, rack_order
 
 _IN_PLANS = ",|*"
 """Characters between the domains of plans as text, such as ``East*28,West*52 | North*80``."""
@@ -86,6 +86,13 @@ class Domain:
     def num_nodes(self) -> int:
         """Servers of the domain; without ``nodes`` it counts as one."""
         return 1 if self.nodes is None else self.num_gpus // self.nodes.gpus_per_node
+
+    @property
+    def node_order(self) -> Sequence[int]:
+        """Numbers of the servers in the order in which plans take them, see `rack_order`."""
+        if self.nodes is None or not self.nodes.has_priced_racks:
+            return range(self.num_nodes)
+        return rack_order(self.nodes)
 
     @property
     def peak_flops_per_s(self) -> float:

@@ -1,9 +1,11 @@
 """Nodes of a domain: servers of equal GPUs, and the network cards that join them."""
 
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from des.base.checks import require_count, require_non_negative, require_positive
-from des.base.node_arithmetic import cards_bytes_per_s
+from des.base.node_arithmetic import cards_bytes_per_s, way_over_links
 from des.devices.server import Server
 
 
@@ -17,7 +19,10 @@ class Nodes:
     direction, and ``nic_latency_s`` is that of the whole way from GPU to GPU.
     ``tensor_across_nodes`` allows tensor parallelism over several whole nodes. The ``server`` that
     each node is, if it is known, has GPUs, cards and NUMA nodes one by one, for decisions inside
-    the domain; ``racks`` are those of the nodes, one name each, or none if they are not known.
+    the domain; ``racks`` are those of the nodes, one name each, or none if they are not known. A
+    rack has ``rack_uplink_bytes_per_s`` to the others in each direction, and a way between two
+    takes ``rack_latency_s`` longer; with None racks change no time. Plans take the nodes of such
+    racks in the order of `rack_order`.
     """
 
     gpus_per_node: int
@@ -27,6 +32,8 @@ class Nodes:
     tensor_across_nodes: bool = False
     server: Server | None = None
     racks: tuple[str, ...] = ()
+    rack_uplink_bytes_per_s: float | None = None
+    rack_latency_s: float = 0.0
 
     def __post_init__(self) -> None:
         for field in ("gpus_per_node", "nics_per_node"):
@@ -45,6 +52,13 @@ class Nodes:
             )
         if not all(isinstance(rack, str) and rack.strip() for rack in self.racks):
             raise ValueError(f"nodes: racks must be names, got {self.racks!r}")
+        require_non_negative("nodes", "rack_latency_s", self.rack_latency_s)
+        if self.rack_uplink_bytes_per_s is not None:
+            require_positive("nodes", "rack_uplink_bytes_per_s", self.rack_uplink_bytes_per_s)
+            if not self.racks:
+                raise ValueError("nodes: racks must be given with rack_uplink_bytes_per_s")
+        elif self.rack_latency_s:
+            raise ValueError("nodes: rack_uplink_bytes_per_s must be given with rack_latency_s")
 
     def outer_bandwidth_bytes_per_s(self, num_senders: int, num_groups: int = 1) -> float:
         """Bandwidth out of a node for GPUs of one group, which together may use all its cards.
@@ -70,6 +84,29 @@ class Nodes:
             self.nics_per_node, self.nic_bandwidth_bytes_per_s, num_senders, num_groups
         )
 
+    def way_out(self, num_senders: int, num_groups: int, rack_flows: float) -> tuple[float, float]:
+        """Bandwidth [bytes/s] and latency [s] of `outer_bandwidth_bytes_per_s` to other nodes.
+
+        Parameters
+        ----------
+        rack_flows
+            Flows that share the uplink of a rack in one direction; 0 if the way leaves none.
+        """
+        way = [(self.outer_bandwidth_bytes_per_s(num_senders, num_groups), self.nic_latency_s, 1.0)]
+        if self.rack_uplink_bytes_per_s is not None and rack_flows:
+            way.append((self.rack_uplink_bytes_per_s, self.rack_latency_s, rack_flows))
+        return way_over_links(way)
+
+    def resized(self, num_nodes: int) -> "Nodes":
+        """Only the first nodes, or more of them, which stand in the last rack."""
+        more = self.racks[-1:] * (num_nodes - len(self.racks))
+        return replace(self, racks=(*self.racks[:num_nodes], *more))
+
+    @property
+    def has_priced_racks(self) -> bool:
+        """Whether ways between racks have figures of their own."""
+        return self.rack_uplink_bytes_per_s is not None
+
     def allows_tensor(self, tensor: int, num_gpus: int) -> bool:
         """Whether tensor groups of ``num_gpus`` GPUs in use keep to nodes, or may span whole ones.
 
@@ -90,3 +127,26 @@ class Nodes:
         else:
             allowed += ", as nodes.tensor_across_nodes is False"
         raise ValueError(f"{owner}: tensor must {allowed}; got {tensor}")
+
+
+@lru_cache(maxsize=1024)
+def rack_order(nodes: Nodes) -> tuple[int, ...]:
+    """Numbers of the nodes as plans take them: rack by rack, those with most nodes first.
+
+    Examples
+    --------
+    >>> nodes = Nodes(
+    ...     gpus_per_node=8, nics_per_node=8, nic_bandwidth_bytes_per_s=50e9, nic_latency_s=5e-6,
+    ...     racks=("a", "b", "b"), rack_uplink_bytes_per_s=100e9,
+    ... )
+    >>> rack_order(nodes)
+    (1, 2, 0)
+    """
+    sizes = Counter(nodes.racks)
+    place = {rack: at for at, rack in enumerate(sizes)}
+    return tuple(
+        sorted(
+            range(len(nodes.racks)),
+            key=lambda node: (-sizes[nodes.racks[node]], place[nodes.racks[node]]),
+        )
+    )

@@ -33,8 +33,19 @@ class JobFlags(PlacedServerFlags):
         "on several: links to the switch above, LEVEL=BANDWIDTH/LATENCY, such as node=100Gbps/5us",
         default_text="not priced",
     )
+    link_speed: str | None = option(
+        None,
+        "with --cluster: bandwidth of LinkSpeed=1 in Slurm's file, on the links below a switch",
+        default_text="not priced",
+    )
     data_locality: tuple[str, ...] = option(
         (), "on several: names of servers that hold the data", default_text="none"
+    )
+    data_size: str | None = option(
+        None,
+        "on several: data that every server caches first, such as 2TB, from the closest of "
+        "--data-locality",
+        default_text="no warm-up",
     )
     mix: tuple[str, ...] = option(
         ("1", "2", "4", "8"), "on several: next jobs as GPUs or GPUs:WEIGHT"

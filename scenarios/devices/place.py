@@ -106,9 +106,11 @@ def _check_alone(config: Config) -> None:
         of_one |= {
             "--file": bool(config.file),
             "--simulate": config.simulate is not None,
+            "--here": config.here,
             "--nvml": config.nvml,
             "--cluster": config.cluster is not None,
             "--taken": config.taken is not None,
+            "--link-speed": config.link_speed is not None,
         }
     for flag, is_given in of_one.items():
         if is_given:

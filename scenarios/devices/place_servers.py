@@ -1,6 +1,7 @@
 """Placement of a job on several servers: from a list of them, or nodes of a cluster alike."""
 
 import json
+import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -14,11 +15,12 @@ from agents.devices.server_choice import ServerPool
 from agents.devices.training_figures import TrainingAssumptions
 from agents.devices.training_placement import JobKind, TrainingPlacement, optimise_placement
 from des.base.command import UsageError
-from des.base.quantities import BANDWIDTH_BYTES_PER_S, TIME_S, parse_quantity
+from des.base.quantities import BANDWIDTH_BYTES_PER_S, SIZE_BYTES, TIME_S, Units, parse_quantity
 from des.base.strict_forms import StrictForm, first_error
 from des.base.text_files import read_yaml
 from des.devices.cluster import Cluster, ClusterNode, Switch
 from des.devices.cluster_files.hostlist import expand_hosts
+from des.devices.cluster_files.slurm_conf import LINK_SPEED
 from des.devices.cluster_files.table import read_cluster
 from des.plan.parallelism import Parallelism
 from scenarios.devices.job_flags import JobFlags
@@ -56,20 +58,63 @@ def run(flags: JobFlags, mix: Mapping[int, float]) -> int:
         cards_per_server=flags.cards_per_server,
         card_bandwidth_bytes_per_s=flags.card_bandwidth_bytes_per_s,
     )
-    found = optimise_placement(
-        _linked(_pool(flags), flags.links),
-        flags.gpus,
-        flags.gpus_per_node,
-        kind=cast(JobKind, flags.kind),
-        data_locality=flags.data_locality,
-        mix=mix,
-        assumed=assumed,
-    )
+    pool = _linked(_speeded(_pool(flags), flags.link_speed), flags.links)
+    try:
+        found = optimise_placement(
+            pool,
+            flags.gpus,
+            flags.gpus_per_node,
+            kind=cast(JobKind, flags.kind),
+            data_locality=flags.data_locality,
+            data_bytes=_quantity("--data-size", flags.data_size, SIZE_BYTES),
+            mix=mix,
+            assumed=assumed,
+        )
+    except ValueError as error:
+        raise UsageError(_with_flags(str(error))) from error
     if flags.json:
         sys.stdout.write(f"{json.dumps(plain_value(found))}\n")
     else:
         sys.stdout.write(_text(found, assumed))
     return 0
+
+
+def _with_flags(message: str) -> str:
+    """Message in which figures that must be given are flags."""
+    flag = re.compile(r"([a-z_]+) must be given")
+    return flag.sub(lambda found: f"--{found[1].replace('_', '-')} must be given", message)
+
+
+def _quantity(flag: str, text: str | None, units: Units) -> float | None:
+    if text is None:
+        return None
+    try:
+        return parse_quantity(text, units)
+    except ValueError as error:
+        raise UsageError(f"{flag} {error}") from error
+
+
+def _speeded(pool: ServerPool, unit: str | None) -> ServerPool:
+    """The pool whose links below a switch of Slurm have its LinkSpeed, in a unit."""
+    one_bytes_per_s = _quantity("--link-speed", unit, BANDWIDTH_BYTES_PER_S)
+    if one_bytes_per_s is None:
+        return pool
+    speeds: dict[str | None, float] = {}
+    for switch in pool.cluster.switches:
+        text = dict(switch.labels).get(LINK_SPEED, "")
+        if not re.fullmatch(r"[0-9]{0,9}[1-9][0-9]{0,9}", text):
+            raise UsageError(
+                f"--link-speed: {LINK_SPEED} of switch {switch.name} must be a whole number above "
+                f"0, got {text!r}"
+            )
+        speeds[switch.name] = int(text) * one_bytes_per_s
+    nodes, switches = pool.cluster.nodes, pool.cluster.switches
+    priced = replace(
+        pool.cluster,
+        nodes=tuple(replace(n, uplink_bytes_per_s=speeds.get(n.switch)) for n in nodes),
+        switches=tuple(replace(s, uplink_bytes_per_s=speeds.get(s.parent)) for s in switches),
+    )
+    return replace(pool, cluster=priced)
 
 
 def _linked(pool: ServerPool, texts: Sequence[str]) -> ServerPool:
@@ -83,12 +128,14 @@ def _linked(pool: ServerPool, texts: Sequence[str]) -> ServerPool:
     def nodes() -> Iterator[ClusterNode]:
         width, latency_s = links.get("node", (None, 0.0))
         for node in cluster.nodes:
-            yield replace(node, uplink_bytes_per_s=width, uplink_latency_s=latency_s)
+            known = width or node.uplink_bytes_per_s
+            yield replace(node, uplink_bytes_per_s=known, uplink_latency_s=latency_s)
 
     def switches() -> Iterator[Switch]:
         for one in cluster.switches:
             width, latency_s = links.get(one.level, (None, 0.0))
-            yield replace(one, uplink_bytes_per_s=width, uplink_latency_s=latency_s)
+            known = width or one.uplink_bytes_per_s
+            yield replace(one, uplink_bytes_per_s=known, uplink_latency_s=latency_s)
 
     if not links:
         return pool
@@ -193,4 +240,6 @@ def _text(found: TrainingPlacement, assumed: TrainingAssumptions) -> str:
         (f"iteration of {assumed.model} [s]", f"{found.iteration_s:.3f}{fits}"),
         ("fragmentation afterwards", f"{found.fragmentation_fraction:.3f}"),
     ]
+    if found.warm_up_s is not None:
+        figures.append(("cache warm-up [s]", f"{found.warm_up_s:.3f}"))
     return f"{found.why}\n{aligned(rows)}\n{aligned(figures)}"

@@ -222,8 +222,8 @@ def _resized(domain: Domain, num_gpus: int) -> Domain:
     if domain.nodes is None:
         return replace(domain, num_gpus=num_gpus)
     each = domain.nodes.gpus_per_node
-    nodes = replace(domain.nodes, racks=())
-    return replace(domain, num_gpus=-(-num_gpus // each) * each, nodes=nodes)
+    num_nodes = -(-num_gpus // each)
+    return replace(domain, num_gpus=num_nodes * each, nodes=domain.nodes.resized(num_nodes))
 
 
 @lru_cache(maxsize=64)

@@ -69,13 +69,16 @@ def _hosts(bound: BoundPlan, index: int, given: _Given | None, path: Path | None
             f"got {num_gpus}"
         )
     needed = -(-own.pipeline * own.gpus_per_device // size)
-    if path is not None and len(names) < needed:
+    is_level = domain.nodes is None or not domain.nodes.has_priced_racks
+    order = range(needed) if is_level else domain.node_order
+    if path is not None and len(names) < len(order):
+        whose = "the servers of the plan" if len(order) == needed else "all servers, rack by rack"
         raise ValueError(
-            f"{source}: {domain.name} must have at least {needed} hosts, for the servers of the "
-            f"plan; got {len(names)}"
+            f"{source}: {domain.name} must have at least {len(order)} hosts, for {whose}; "
+            f"got {len(names)}"
         )
-    names = names or [f"{domain.name}-{number}" for number in range(needed)]
-    return SiteHosts(names=tuple(names[:needed]), num_gpus=size)
+    names = names or [f"{domain.name}-{number}" for number in range(len(order))]
+    return SiteHosts(names=tuple(names[at] for at in order[:needed]), num_gpus=size)
 
 
 def _read(path: Path) -> dict[str, _Given]:

@@ -53,9 +53,11 @@ def test_figures_given_count_before_those_of_the_server(tmp_path):
 
 def test_kinds_and_racks_are_written_and_read_back(tmp_path):
     entry = "{server: dgx-h100, nic_latency: 5us, rack: [a, b]}"
-    world = read(tmp_path, world_of(entry), ".yaml")
-
-    assert from_yaml(to_yaml(world)) == world
+    priced = entry.replace("}", ", rack_uplink: 400Gbps, rack_latency: 50us}")
+    for each in (entry, priced):
+        world = read(tmp_path, world_of(each), ".yaml")
+        assert from_yaml(to_yaml(world)) == world
+    assert world.domains[0].nodes.rack_uplink_bytes_per_s == 50e9
     (tmp_path / "topo.txt").write_text(matrix_text(simulated("dgx-h100")))
     of_file = entry.replace("dgx-h100,", "topo.txt, nic_bandwidth: 1Gbps,")
     with pytest.raises(ValueError, match=r"nodes: server must be left out .*/topo\.txt"):
@@ -63,15 +65,24 @@ def test_kinds_and_racks_are_written_and_read_back(tmp_path):
 
 
 def test_servers_leave_the_times_of_a_network_and_its_digest(tmp_path):
-    """Inner figures stay those of the domain, so factors fitted without servers fit with them."""
+    """Inner figures stay those of the domain, so factors fitted without servers fit with them.
+
+    Racks with an uplink change times, so such factors do not fit.
+    """
     plain = "{gpus_per_node: 8, nics_per_node: 8, nic_bandwidth: 400Gbps, nic_latency: 5us}"
     workload = build_workload("llama2_7b", num_microbatches=4)
     marks = [
         FittedFor.of(workload, read(tmp_path, world_of(entry), ".yaml"), network="w")
-        for entry in (plain, plain.replace("}", ", server: dgx-h100, rack: a}"))
+        for entry in (
+            plain,
+            plain.replace("}", ", server: dgx-h100, rack: a}"),
+            plain.replace("}", ", rack: [a, b], rack_uplink: 400Gbps}"),
+            plain.replace("}", ", rack: a, rack_uplink: 400Gbps}"),
+        )
     ]
 
     assert marks[0] == marks[1]
+    assert len({mark.network_digest for mark in marks}) == 3
 
 
 BAD = {
@@ -94,6 +105,14 @@ BAD = {
     "racks": (
         "{server: dgx-h100, nic_latency: 5us, rack: [a]}",
         "domain East: racks must be 2, one a node, got 1",
+    ),
+    "uplink without racks": (
+        "{server: dgx-h100, nic_latency: 5us, rack_uplink: 1Gbps}",
+        "domain East: nodes: racks must be given with rack_uplink_bytes_per_s",
+    ),
+    "latency without uplink": (
+        "{server: dgx-h100, nic_latency: 5us, rack: a, rack_latency: 1us}",
+        "domain East: nodes: rack_uplink_bytes_per_s must be given with rack_latency_s",
     ),
     "no name": (
         "{server: dgx-h100, nic_latency: 5us, rack: ' '}",

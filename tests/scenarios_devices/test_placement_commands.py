@@ -169,6 +169,64 @@ def test_bad_input_is_one_line(argv, message, tmp_path, capsys):
     assert_refused(main, argv, message, capsys, unwritten=tmp_path / "out")
 
 
+SLURM = """\
+SwitchName=s0 Nodes=n[0-1] LinkSpeed=40
+SwitchName=s1 Nodes=n[2-3] LinkSpeed=10
+SwitchName=s2 Switches=s[0-1] LinkSpeed=5
+"""
+
+
+def placed(capsys, folder, *argv, kind="dgx-1-v100"):
+    """Sixteen GPUs on servers of a kind that Slurm's file lists."""
+    path = folder / "topology.conf"
+    path.write_text(SLURM, "utf-8")
+    flags = ("place", "--cluster", str(path), "--simulate", kind, "--gpus", "16")
+    return said(capsys, *flags, *argv)
+
+
+def test_quality_falls_with_the_links_on_the_way_where_these_have_no_bandwidths(tmp_path, capsys):
+    near, far = (placed(capsys, tmp_path, "--taken", each) for each in ("n3", "n[1,3]"))
+
+    assert (near["quality"], near["closeness"]) == (1.0, "optimal")
+    assert (far["quality"], far["closeness"]) == (0.5, "good")
+    assert far["all_reduce_s"] == near["all_reduce_s"]
+
+
+def test_link_speeds_of_slurm_count_in_the_unit_that_is_given(tmp_path, capsys):
+    """Of 5, 10 and 40 Gbit/s: a ring takes as much longer as the slowest of its links."""
+    taken = ("n[1,3]", "n[0-1]", "n[2-3]")
+    slow, middle, fast = (
+        placed(capsys, tmp_path, "--link-speed", "1Gbps", "--taken", each)["all_reduce_s"]
+        for each in taken
+    )
+    assert (slow / fast, middle / fast) == pytest.approx((8.0, 4.0), rel=0.02)
+
+
+def test_servers_that_lack_the_data_cache_it_from_the_closest_that_has_it(tmp_path, capsys):
+    """Of n0 and n2, next to n1, the first takes 1 TB at the 48 GB/s of its cards; n2 over s2."""
+    flags = ("--taken", "n[1,3]", "--data-locality", "n1", "--data-size", "1TB")
+
+    assert placed(capsys, tmp_path, *flags)["warm_up_s"] == pytest.approx(1e12 / 48e9)
+    slow = placed(capsys, tmp_path, *flags, "--link-speed", "10Gbps")
+    assert slow["warm_up_s"] == pytest.approx(1e12 / (50 * 125e6))
+
+
+@pytest.mark.parametrize(
+    ("kind", "argv", "message"),
+    [
+        ("pcie_two_numa", (), "--cards-per-server must be given"),
+        ("pcie_two_numa", ("--cards-per-server", "2"), "--card-bandwidth-bytes-per-s must be"),
+        ("dgx-1-v100", ("--data-size", "1TB"), "--data-locality must be given for data"),
+        ("dgx-1-v100", ("--data-size", "big", "--data-locality", "n0"), "--data-size "),
+    ],
+)
+def test_figures_that_a_cluster_lacks_are_named_as_flags(kind, argv, message, tmp_path, capsys):
+    path = tmp_path / "topology.conf"
+    path.write_text(SLURM, "utf-8")
+    flags = ("place", "--cluster", str(path), "--simulate", kind, "--gpus", "16", *argv)
+    assert_refused(main, flags, message, capsys, unwritten=tmp_path / "out")
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

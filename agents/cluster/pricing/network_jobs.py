@@ -174,8 +174,9 @@ def _gpu_flops_per_s(domain: Domain) -> float:
 def _cut(domain: Domain, num_gpus: int) -> Domain:
     """Return a domain of some of the GPUs; servers that are not whole are left out."""
     nodes = domain.nodes
-    if nodes is not None and (num_gpus % nodes.gpus_per_node or nodes.racks):
-        nodes = None
+    if nodes is not None:
+        num_nodes, rest = divmod(num_gpus, nodes.gpus_per_node)
+        nodes = None if rest else nodes.resized(num_nodes)
     return replace(domain, num_gpus=num_gpus, nodes=nodes, gpu_price_usd_per_hour=None)
 
 

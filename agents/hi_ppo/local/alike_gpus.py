@@ -132,9 +132,14 @@ def _borders(
 
 
 def _period(domain: Domain, shape: Parallelism) -> int:
-    """Devices after which all repeats: those of a node, or one where nodes or devices are whole."""
+    """Devices after which all repeats: those of a node, or one where nodes or devices are whole.
+
+    Between racks with figures of their own nothing does.
+    """
     if domain.nodes is None:
         return 1
+    if domain.nodes.has_priced_racks:
+        return shape.pipeline
     fitting, rest = divmod(domain.nodes.gpus_per_node, shape.gpus_per_device)
     if fitting and not rest:
         return min(fitting, shape.pipeline)

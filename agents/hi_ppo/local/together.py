@@ -89,10 +89,15 @@ def cases_of(
 
 
 def with_gpus(case: DomainCase, gpus: GpuTopology) -> LocalCase | ServersCase:
-    """Return the case of a domain with its GPUs one by one, or those of each of its servers."""
+    """Return the case of a domain with its GPUs one by one, or those of each of its servers.
+
+    Bindings are searched for servers that are equally far from each other alone.
+    """
+    nodes = case.domain.nodes
+    is_level = nodes is None or not nodes.has_priced_racks
     own = {field.name: getattr(case, field.name) for field in fields(DomainCase)}
     num_known = gpus.num_gpus * case.domain.num_nodes
-    if num_known == case.domain.num_gpus and knows_servers(case.domain, gpus):
+    if is_level and num_known == case.domain.num_gpus and knows_servers(case.domain, gpus):
         return LocalCase(gpus=gpus, **own)
     return ServersCase(server=gpus, **own)
 

@@ -186,8 +186,9 @@ def num_held(rules: TimingRules, num_workers: int, worker: int) -> int:
 def _sum_s(figures: SiteFigures, place: np.ndarray) -> float:
     """Time to sum up the gradients of a stage's layers over the copies of its device. [s]"""
     site, layer, end, total_s = place[0], place[2], place[2] + place[3], 0.0
+    sums_s = figures.sums_s[site, min(place[1], figures.sums_s.shape[1] - 1)]
     for group in range(2):
         count = figures.parameters[group, end] - figures.parameters[group, layer]
-        ring, tree = figures.sums_s[site, group, 0], figures.sums_s[site, group, 1]
+        ring, tree = sums_s[group, 0], sums_s[group, 1]
         total_s += min(ring[0] + ring[1] * count, tree[0] + tree[1] * count)
     return total_s

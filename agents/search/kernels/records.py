@@ -12,9 +12,10 @@ class SiteFigures(NamedTuple):
     ``kept`` (S, L + 1) the bytes of a device for its layers and for their activations of one
     microbatch, ``halved`` what of these waits for weight gradients; ``room_bytes`` (S,) is the
     memory of a device. ``parameters`` (2, L + 1) are those that every copy has, and those of
-    experts that copies share; ``sums_s`` (S, 2, 2, 2) the time to sum up gradients of either over
-    the copies of a device, by ring and by tree: for none, and for each parameter more; ``update_s``
-    (S, 3) the time of an update for none, and for each parameter of either. ``num_devices`` (S,).
+    experts that copies share; ``sums_s`` (S, K, 2, 2, 2) the time to sum up gradients of either
+    over the copies of each device, or (K = 1) of any, by ring and by tree: for none, and for each
+    parameter more; ``update_s`` (S, 3) the time of an update for none, and for each parameter of
+    either. ``num_devices`` (S,).
     Of all layers ``layer_s`` (S,) is the mean time of the passes of one, ``most_layers`` (S,) how
     many a device can hold. ``inner_s`` (S, K, 2) are transfer and latency from a device to the next
     one of its site, ``back_s`` (S, K, 2) those from a device to the first one, ``outer_s`` (S, S,

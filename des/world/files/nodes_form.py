@@ -16,7 +16,7 @@ class NodesForm(StrictForm):
     ``server`` is a kind of `des.devices.presets` or a file with what ``nvidia-smi topo -m`` prints,
     in the folder of the topology file. It has the number of GPUs, and where they are left out the
     cards that are nearest to a GPU, with their bandwidth. ``rack`` is that of all nodes, or a list
-    of one a node.
+    of one a node; ``rack_uplink`` and ``rack_latency`` price the ways between racks.
     """
 
     gpus_per_node: int | None = None
@@ -26,6 +26,8 @@ class NodesForm(StrictForm):
     tensor_across_nodes: bool = False
     server: str | None = None
     rack: str | list[str] | None = None
+    rack_uplink: Bandwidth | None = None
+    rack_latency: Latency | None = None
 
     def to_nodes(self, num_gpus: int, folder: Path) -> Nodes:
         """Make the value for a domain of that number of GPUs.
@@ -49,6 +51,8 @@ class NodesForm(StrictForm):
             tensor_across_nodes=self.tensor_across_nodes,
             server=server,
             racks=self._racks(num_gpus // int(gpus) if gpus > 0 else 0),
+            rack_uplink_bytes_per_s=self.rack_uplink,
+            rack_latency_s=self.rack_latency or 0.0,
         )
 
     def _of(self, field: str, of_server: float | None) -> float:

@@ -198,7 +198,11 @@ def _nodes_entry(nodes: Nodes) -> dict[str, object]:
                 f"of {', '.join(KIND_NAMES)}; got {nodes.server.name}"
             )
         entry["server"] = nodes.server.name
-    return entry | ({"rack": list(nodes.racks)} if nodes.racks else {})
+    entry |= {"rack": list(nodes.racks)} if nodes.racks else {}
+    if nodes.rack_uplink_bytes_per_s is not None:
+        entry["rack_uplink"] = _gbps(nodes.rack_uplink_bytes_per_s)
+        entry["rack_latency"] = format_quantity(nodes.rack_latency_s, "us", TIME_S)
+    return entry
 
 
 def _link_entries(topology: Topology) -> list[dict[str, object]]:
