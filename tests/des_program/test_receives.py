@@ -146,7 +146,7 @@ def test_receives_are_where_the_lowering_of_torch_puts_them(name):
 
 
 def test_a_deeper_warm_up_is_lowered_as_torch_does_with_files_of_orders():
-    """As 1F1B it would deadlock: a sender waits for a receive that is posted behind its gradient."""
+    """As 1F1B it would deadlock: senders wait for receives that come behind their gradients."""
     workload = unit_workload([(1, 2)] * 3, num_microbatches=8)
     deeper, stock = plan(0, 1, 2, schedule="1f1b_4x"), RUNTIMES["torch_stock"]
     lowered = replace(stock, receives="lowered", senders_wait="end")
