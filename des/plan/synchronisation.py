@@ -232,18 +232,22 @@ def fragments_due(mode: Synchronisation, step: int, num_layers: int) -> tuple[Fr
 
 
 def exposed_s_per_step(
-    mode: Synchronisation, model: ReplicatedModel, bandwidth_bytes_per_s: float
+    mode: Synchronisation,
+    model: ReplicatedModel,
+    bandwidth_bytes_per_s: float,
+    latency_s: float = 0.0,
 ) -> float:
     """Mean time a step by which communication delays the training. [s]
 
-    Each fragment delays by itself, and all together at least by what does not fit into the
-    compute time of a period: no time hides two messages of one wire.
+    Each exchange takes ``latency_s`` besides its bytes. Each fragment delays by itself, and all
+    together at least by what does not fit into the compute time of a period: no time hides two
+    messages of one wire.
     """
     require_positive("synchronisation", "bandwidth_bytes_per_s", bandwidth_bytes_per_s)
     num_bytes = all_reduce_bytes(model.num_parameters, mode.bits_per_value, model.num_replicas)
     whole_s = num_bytes / bandwidth_bytes_per_s
     exposed_s = math.fsum(
-        mode.exposed_s(whole_s * (len(fragment.layers) / model.num_layers), model)
+        mode.exposed_s(whole_s * (len(fragment.layers) / model.num_layers) + latency_s, model)
         for fragment in mode.fragments(model.num_layers)
     )
     period_s = mode.steps_between * model.step_time_s
@@ -251,7 +255,10 @@ def exposed_s_per_step(
 
 
 def compute_utilisation(
-    mode: Synchronisation, model: ReplicatedModel, bandwidth_bytes_per_s: float
+    mode: Synchronisation,
+    model: ReplicatedModel,
+    bandwidth_bytes_per_s: float,
+    latency_s: float = 0.0,
 ) -> float:
     """Share of the time in which the replicas compute; the rest is exposed communication.
 
@@ -261,7 +268,7 @@ def compute_utilisation(
     >>> compute_utilisation(EVERY_STEP, model, 4e8)  # 5 s, of which the backward pass hides 2
     0.5
     """
-    exposed_s = exposed_s_per_step(mode, model, bandwidth_bytes_per_s)
+    exposed_s = exposed_s_per_step(mode, model, bandwidth_bytes_per_s, latency_s)
     return model.step_time_s / (model.step_time_s + exposed_s)
 
 

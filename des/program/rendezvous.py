@@ -57,23 +57,30 @@ def with_runtime(topology: Topology, program: Program, corrections: Corrections)
     )
     receives, senders_wait = runtime.receives, runtime.senders_wait
     if receives == "stock":
-        is_single = _has_single_stages(program)
-        receives = "as_needed" if is_single else "lowered"
-        senders_wait = senders_wait if is_single else "end"
+        is_built_in = _is_gpipe_or_1f1b(program)
+        receives = "as_needed" if is_built_in else "lowered"
+        senders_wait = senders_wait if is_built_in else "end"
     found = _SENDERS[senders_wait](_RECEIVES[receives](noticed))
     check_receives(found)
     return found
 
 
-def _has_single_stages(program: Program) -> bool:
-    """Whether workers have one stage each, whose backward passes are whole."""
-    kinds = {
-        PASSES[row[1] % len(PASSES)]
-        for own in WorkerLists.of(program)
-        for row in own.rows
-        if row[0] == COMPUTE
-    }
-    return kinds <= {"F", "B"} and all(len(worker.stages) <= 1 for worker in program.workers)
+def _is_gpipe_or_1f1b(program: Program) -> bool:
+    """Whether orders are torch's GPipe or 1F1B; others, deeper warm-ups too, it lowers."""
+    ahead: dict[int, tuple[int, int]] = {}
+    for worker, own in zip(program.workers, WorkerLists.of(program), strict=True):
+        kinds = [PASSES[row[1] % len(PASSES)] for row in own.rows if row[0] == COMPUTE]
+        if len(worker.stages) != 1 or set(kinds) != {"F", "B"}:
+            return False
+        ahead[worker.stages[0]] = kinds.index("B"), kinds.count("F")
+    needed = 0
+    for stage in sorted(ahead, reverse=True):
+        num_ahead, num_microbatches = ahead[stage]
+        is_last = stage + 1 not in ahead or program.stages[stage + 1].first_layer == 0
+        needed = 1 if is_last else min(num_microbatches, needed + 1)
+        if num_ahead not in (needed, num_microbatches):
+            return False
+    return True
 
 
 def with_notices(

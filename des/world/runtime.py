@@ -25,7 +25,7 @@ class Runtime:
         ``first``: all at the start of an iteration, in the order of the senders. ``as_needed``:
         each where it is waited for. ``lowered``: where torch's lowering of orders puts them.
         ``stock``: as torch does, ``as_needed`` for GPipe and 1F1B whose workers have one stage,
-        else ``lowered``.
+        else ``lowered``, also for 1F1B with a deeper warm-up.
     senders_wait
         When a worker waits until what it has sent is taken: at the ``end`` of the iteration, in
         each ``step`` as torch's GPipe and 1F1B do, or behind ``each`` send. With ``receives``

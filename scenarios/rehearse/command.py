@@ -4,37 +4,37 @@ from __future__ import annotations
 
 import statistics
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence, Set
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from des.base.atomic_write import write_together
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
 from des.base.document import DOCUMENT
-from des.base.flags import JsonFlag, option, parse, required
+from des.base.flags import JsonFlag, option, parse_given
 from des.base.lazy import lazy_imports
 from des.base.text_files import read_text
-from des.world.hosts import HOSTS, hosts_named
-from scenarios.iteration.runtime_job import OPERATIONS, RUNTIME, read_runtime_job
-from scenarios.rehearse.emulated_links import emulated_sites, require_emulation
-from scenarios.rehearse.rank_processes import rank_processes
+from scenarios.frame.repeat import repeat_command, repeated_settings
+from scenarios.iteration.runtime_job import RUNTIME, read_runtime_job
+from scenarios.rehearse.emulated_links import require_emulation
+from scenarios.rehearse.rehearsal import RehearsalFlags, ended_s
 
 with lazy_imports(__name__):
     from des.figures import paper
-    from scenarios.iteration import launch_folder, reference_launch
-    from scenarios.rehearse import rehearsed_world, time_differences
+    from scenarios.frame import outputs
+    from scenarios.rehearse import planner_runs, planner_table, time_differences
+    from scenarios.reproduce import report
 
 if TYPE_CHECKING:
-    from des.world.runtime import Receives
-    from scenarios.iteration.runtime_job import RuntimeJob
+    from scenarios.rehearse.rehearsed_world import RehearsedWorld
 
 PROG = "python -m scenarios.rehearse"
-WARM_UP = 2
-"""Steps before those that count: they open the windows of TCP."""
 
 _PARTS = 4
 """Parts of the difference that are shown."""
+_OF_PLANNERS = ("worlds", "seed", "seconds")
+"""Flags that need ``--planners``."""
 _EXAMPLES = f"""\
 examples:
   python -m scenarios.rehearse launch
@@ -43,30 +43,37 @@ examples:
       receives where torch posts them; writes rehearsal/rehearsal.png
   python -m scenarios.rehearse launch --scale 1 --iterations 10 --hosts linux_default
       at full length, on hosts as Linux comes
+  python -m scenarios.rehearse --planners megatron_even,dtfm,decide --worlds 3 --out planners
+      plans of planners for drawn worlds, all predicted before the first one runs; the same command
+      goes on where an earlier one was ended
 
 A process for each stage trains a small Llama, with messages of the plan's size over links of its
 rates and latencies, all scaled. Needs root, /dev/net/tun, a C compiler and util-linux.
 
-exit codes: 0 done; 2 a flag or a file is wrong, links cannot be emulated, or a process died;
-  {EXIT_CODES}
+files written to --out with --planners:
+  predictions.json     settings, and the predicted time of every plan; its hash is printed first
+  launches/            the launch of each plan
+  runs/                measured times of each plan
+  table.csv, table.md, report.html, picture.png
+
+exit codes: 0 done; 1 a target of --planners is missed; 2 a flag or a file is wrong, links cannot be
+  emulated, or a process died; {EXIT_CODES}
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Config(JsonFlag):
-    """Settings of a rehearsal."""
+@dataclass(frozen=True, kw_only=True)
+class Config(RehearsalFlags, JsonFlag):
+    """Settings of a rehearsal, or of those of planners."""
 
-    folder: Path = required("folder of launch files of the reference runtime", is_positional=True)
+    folder: Path | None = option(
+        None, "folder of launch files of the reference runtime", is_positional=True
+    )
+    planners: tuple[str, ...] = option((), "planners to rehearse, in place of a launch")
+    worlds: int = option(12, "with --planners: worlds of four sites, the first ones of a suite")
+    seed: int = option(0, "with --planners: seed of the worlds")
+    seconds: float = option(3.0, "with --planners: length of each world's quickest step [s]")
     out: Path | None = option(None, "folder for the picture", default_text="none is drawn")
     scale: float = option(0.1, "factor on all times of the plan")
-    iterations: int = option(5, f"steps that count, after {WARM_UP} of warm-up")
-    receives: str = option("first", "first: post all receives of a step first; stock: as torch")
-    connections: int = option(
-        0, "connections of each pair of ranks", default_text="2, or with stock receives 1"
-    )
-    hosts: str = option("linux_tuned", f"TCP of the hosts: {', '.join(HOSTS)}")
-    link_gbit: float = option(0.25, "rate of the fastest link in Gbit/s; all are slowed down alike")
-    compute: bool = option(False, "let passes take what they need instead of the plan's times")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -74,19 +81,22 @@ def main(argv: Sequence[str] | None = None) -> int:
     return exit_code_of(lambda: _command(argv))
 
 
-def _command(argv: Sequence[str] | None) -> None:
-    config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES)
-    if config.receives not in OPERATIONS:
-        raise UsageError(f"receives must be one of {', '.join(OPERATIONS)}; got {config.receives}")
-    if config.iterations < 1:
-        raise UsageError(f"iterations must be at least 1, got {config.iterations}")
-    hosts_named(config.hosts)
+def _command(argv: Sequence[str] | None) -> int:
+    config, given = parse_given(
+        Config, argv, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES
+    )
+    if config.planners:
+        return _rehearse_planners(config, given)
+    if config.folder is None:
+        raise UsageError(f"{PROG}: FOLDER or planners must be given, got neither")
+    for name in sorted(given & set(_OF_PLANNERS)):
+        raise UsageError(f"{PROG}: {name} must be left out without planners, got it")
     require_emulation()
-    world = _world(config)
+    world = config.world(config.folder, config.scale)
     job = read_runtime_job(read_text(config.folder / RUNTIME, "launch "))
-    steps = _measured(config, world, job)
+    steps = config.measured(config.folder, world)
     predicted = world.predicted()
-    times_s = [max(own["end_s"] for own in step) for step in steps]
+    times_s = [ended_s(step) for step in steps]
     middle = times_s.index(statistics.median_low(times_s))
     found = time_differences.Comparison.of_records(predicted, steps[middle], job.stages_of_rank)
     sys.stdout.write("\n".join(_lines(config, world, found, times_s)) + "\n")
@@ -99,56 +109,39 @@ def _command(argv: Sequence[str] | None) -> None:
     if config.out is not None:
         config.out.mkdir(parents=True, exist_ok=True)
         write_together({config.out / "rehearsal.png": paper.image_bytes(found.figure(), "png")})
+    return 0
 
 
-def _world(config: Config) -> rehearsed_world.RehearsedWorld:
-    names = launch_folder.PLAN, launch_folder.HOSTS, RUNTIME, *OPERATIONS.values()
-    files = {name: read_text(config.folder / name, "launch ") for name in names}
-    read = reference_launch.read_reference_launch(files)
-    receives: Receives = "first" if config.receives == "first" else "stock"
-    return rehearsed_world.RehearsedWorld(
-        bound=replace(read.said, plan=read.plan),
-        receives=receives,
-        num_connections=config.connections or (2 if receives == "first" else 1),
-        hosts=config.hosts,
-        scale=config.scale,
-        link_gbit=config.link_gbit,
+def _rehearse_planners(config: Config, given: Set[str]) -> int:
+    """Rehearse the plans of planners, with a verdict on each target."""
+    for name in sorted(given & {"folder", "scale", "compute"}):
+        raise UsageError(f"{PROG}: {name} must be left out with planners, got it")
+    if config.out is None:
+        raise UsageError(f"{PROG}: out must be given with planners, got none")
+    settings = repeated_settings(config)
+    require_emulation()
+    study = planner_runs.PlannerStudy(
+        planners=config.planners,
+        num_worlds=config.worlds,
+        seed=config.seed,
+        seconds=config.seconds,
+        flags=config,
     )
-
-
-def _measured(
-    config: Config, world: rehearsed_world.RehearsedWorld, job: RuntimeJob
-) -> list[list[dict[str, Any]]]:
-    """Records of all ranks for each step that counts."""
-    domains = [domain for domain, _ in reference_launch.ranked_devices(world.bound)]
-    flags = {
-        "steps": WARM_UP + config.iterations,
-        "receives": config.receives,
-        "connections": world.num_connections,
-        "every": 1,
-        "layers": 0 if config.compute else 1,
-        "passes": "computed" if config.compute else "slept",
-        "scale": config.scale,
-        "byte-scale": world.byte_scale,
-    }
-    words = [str(config.folder), "--is-started"]
-    for name, value in flags.items():
-        words += [f"--{name}", str(value)]
-    names = [world.bound.topology.domains[domain].name for domain in domains]
-    limit_s = 120.0 + 20.0 * config.scale * world.bound.step_s
-    is_tuned = not hosts_named(config.hosts).restart_after_idle
-    with (
-        emulated_sites(world.topology, is_tuned=is_tuned) as sites,
-        rank_processes(sites, domains, names, words) as ranks,
-    ):
-        ranks.documents(limit_s)
-        steps = [ranks.step(limit_s) for _ in range(WARM_UP + config.iterations)]
-    return steps[WARM_UP:]
+    frame = planner_runs.measured_frame(study, config.out, settings)
+    return report.publish(
+        planner_table.planner_table(frame),
+        config.out,
+        report.RunFrame(
+            choice=outputs.OutputChoice(),
+            configuration=settings,
+            command=repeat_command(PROG, config),
+        ),
+    )
 
 
 def _lines(
     config: Config,
-    world: rehearsed_world.RehearsedWorld,
+    world: RehearsedWorld,
     found: time_differences.Comparison,
     times_s: Sequence[float],
 ) -> list[str]:

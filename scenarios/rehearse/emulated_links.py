@@ -12,6 +12,7 @@ from pathlib import Path
 
 from des import Topology
 from des.base.command import UsageError
+from des.base.speaking import SPEAKER
 
 DEVICE = "wan0"
 """Network device of a site."""
@@ -20,7 +21,8 @@ _PACKET_SHARE = 1500.0 / 1448.0
 """Bytes of a packet over those of its payload; the bandwidth of a link is that of payload."""
 _LEAST_QUEUE_BYTES = 64 * 1500
 _TUN = Path("/dev/net/tun")
-_PROGRAMS = ("cc", "setpriv")
+_PROGRAMS = ("cc", "chrt", "setpriv")
+_REAL_TIME = ("chrt", "--rr", "1")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +59,18 @@ def require_emulation() -> None:
             raise UsageError(f"rehearse: needs the program {program}, got none in PATH")
 
 
+def undisturbed() -> tuple[str, ...]:
+    """Beginning of a command whose process other work on the machine does not hold up.
+
+    Empty, with a note, where the kernel gives a container no real time.
+    """
+    tried = subprocess.run([*_REAL_TIME, "true"], capture_output=True, text=True, check=False)
+    if tried.returncode == 0:
+        return _REAL_TIME
+    SPEAKER.note([f"ranks and links wait for other work on the machine: {tried.stderr.strip()}"])
+    return ()
+
+
 @contextmanager
 def emulated_sites(topology: Topology, *, is_tuned: bool) -> Iterator[EmulatedSites]:
     """Join namespaces, one a domain, by the links of a world; all is gone at the end.
@@ -71,7 +85,7 @@ def emulated_sites(topology: Topology, *, is_tuned: bool) -> Iterator[EmulatedSi
     program = _compiled()
     try:
         relay = subprocess.Popen(
-            [f"/proc/self/fd/{program}"],
+            [*undisturbed(), f"/proc/self/fd/{program}"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

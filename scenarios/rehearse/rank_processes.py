@@ -12,7 +12,7 @@ from queue import Empty, Queue
 from typing import IO, Any
 
 from des.base.strict_json import parse_json
-from scenarios.rehearse.emulated_links import DEVICE, EmulatedSites
+from scenarios.rehearse.emulated_links import DEVICE, EmulatedSites, undisturbed
 from scenarios.rehearse.seats import Seat
 
 _LEAD_S = 0.05
@@ -122,7 +122,7 @@ def rank_processes(
         seats.append(Seat(emulated.space(domain), stdin, stdout, own))
         theirs += [stdin, stdout]
     module = [sys.executable, "-m", "scenarios.rehearse.forked_ranks", json.dumps(seats)]
-    command = ["setpriv", "--pdeathsig", "KILL", *module]
+    command = [*undisturbed(), "setpriv", "--pdeathsig", "KILL", *module]
     running = subprocess.Popen(command, env=environment, pass_fds=theirs)
     for stream in theirs:
         os.close(stream)

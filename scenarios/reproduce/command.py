@@ -110,6 +110,12 @@ torchtitan or intellect1; a file without setup takes that of the shipped file of
         kind="folder of measured pipelines",
         notes="Files are pipelines*.json of the form of the shipped one.",
     ),
+    "sites": PublishedTable(
+        about="training runs over several real sites, with ranges of what their sources leave out",
+        cases=PUBLISHED / "sites.json",
+        kind="file of measured runs",
+        notes="A figure that is a pair is assumed to lie between both, for a reason in assumed.",
+    ),
     "rivals": PublishedTable(
         about="plans of published programs (Sailor, DT-FM, CrossPipe) against ours of their names",
         cases=PUBLISHED / "rivals",

@@ -145,6 +145,22 @@ def test_receives_are_where_the_lowering_of_torch_puts_them(name):
         ]
 
 
+def test_a_deeper_warm_up_is_lowered_as_torch_does_with_files_of_orders():
+    """As 1F1B it would deadlock: senders wait for receives that come behind their gradients."""
+    workload = unit_workload([(1, 2)] * 3, num_microbatches=8)
+    deeper, stock = plan(0, 1, 2, schedule="1f1b_4x"), RUNTIMES["torch_stock"]
+    lowered = replace(stock, receives="lowered", senders_wait="end")
+
+    found, expected = (
+        lower(chain(one, num_domains=3), workload, deeper) for one in (stock, lowered)
+    )
+    assert [told(found, worker) for worker in range(3)] == [
+        told(expected, worker) for worker in range(3)
+    ]
+    with pytest.raises(DeadlockError):
+        lower(chain(replace(stock, receives="as_needed"), num_domains=3), workload, deeper)
+
+
 def test_sends_that_are_each_waited_for_can_deadlock():
     """1F1B with blocking sends: the textbook's case for pairs."""
     workload = unit_workload([(1, 2)] * 2, num_microbatches=2)

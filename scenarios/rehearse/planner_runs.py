@@ -1,0 +1,143 @@
+"""Rehearsals of the plans of planners: all predicted first, then measured one by one, and kept."""
+
+import hashlib
+import statistics
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pandas as pd
+
+from des.base.checks import require_count, require_positive
+from des.base.command import UsageError
+from des.base.speaking import SPEAKER
+from des.base.text_files import read_json, read_text
+from scenarios.frame.files import write_json
+from scenarios.frame.run_lock import lock_folder
+from scenarios.iteration.reference_launch import ranked_devices
+from scenarios.iteration.runtime_job import OPERATIONS, RUNTIME
+from scenarios.launch.command import require_new
+from scenarios.rehearse.planner_plans import drawn_world, launch_plans, planner_named
+from scenarios.rehearse.rehearsal import RehearsalFlags, ended_s
+
+_PREDICTIONS, _LAUNCHES, _RUNS = "predictions.json", "launches", "runs"
+_DIGITS = 12
+_MOST_WORLDS = 1000
+
+Prediction = dict[str, Any]
+"""Planner, world, launch, and the time that is predicted for it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannerStudy:
+    """Planners on the first worlds of a seed, whose quickest step takes ``seconds`` in each."""
+
+    planners: tuple[str, ...]
+    num_worlds: int
+    seed: int
+    seconds: float
+    flags: RehearsalFlags
+
+    def __post_init__(self) -> None:
+        require_count("rehearse", "worlds", self.num_worlds, _MOST_WORLDS)
+        require_positive("rehearse", "seconds", self.seconds)
+        if len(set(self.planners)) < len(self.planners):
+            raise UsageError(f"planners must be given once each, got {', '.join(self.planners)}")
+        for name in self.planners:
+            planner_named(name)
+
+    def predicted(self, folder: Path) -> Iterator[Prediction]:
+        """Write the launch of each plan, and predict its rehearsal from the files."""
+        for index in range(self.num_worlds):
+            world = drawn_world(index, self.seed)
+            launches = folder / _LAUNCHES / world.name
+            plans = launch_plans(world, self.planners, launches)
+            steps_s = [one.step_s for one in plans.values() if not isinstance(one, str)]
+            for planner, plan in plans.items():
+                found: Prediction = {"world": world.name, "planner": planner}
+                if isinstance(plan, str):
+                    yield found | {"error": plan}
+                    continue
+                own, scale = launches / planner, self.seconds / min(steps_s)
+                yield found | {
+                    "error": "",
+                    "schedule": plan.plan.schedule,
+                    "num_ranks": len(ranked_devices(plan)),
+                    "launch": _digest(own),
+                    "scale": scale,
+                    "predicted_s": self.flags.world(own, scale).predicted().makespan_s,
+                }
+            SPEAKER.reached(f"plans for {index + 1} of {self.num_worlds} worlds")
+
+
+def measured_frame(
+    study: PlannerStudy, folder: Path, settings: Mapping[str, object]
+) -> pd.DataFrame:
+    """Return the predicted and the measured time of each plan; what is in the folder is kept.
+
+    Equal plans of planners for a world are rehearsed once. The hash of all predictions is printed
+    before the first rehearsal.
+
+    Raises
+    ------
+    UsageError
+        If the folder holds another study, or something else.
+    RankFailedError
+        If a rank ends early or says nothing; the same command goes on after it.
+    """
+    if not (folder / _PREDICTIONS).exists():
+        require_new(folder)
+        _predict(study, folder, settings)
+    with lock_folder(folder):
+        document: Any = read_json(folder / _PREDICTIONS)
+        for name, value in settings.items():
+            if document["settings"].get(name) != value:
+                raise UsageError(
+                    f"--out {folder}: {name} must be {document['settings'].get(name)!r} as in its "
+                    f"{_PREDICTIONS}, got {value!r}; choose another folder"
+                )
+        sha = hashlib.sha256((folder / _PREDICTIONS).read_bytes()).hexdigest()
+        sys.stdout.write(f"predictions of {len(document['predictions'])} plans: sha256 {sha}\n")
+        sys.stdout.flush()
+        return pd.DataFrame(list(_rows(study, folder, document["predictions"])))
+
+
+def _predict(study: PlannerStudy, folder: Path, settings: Mapping[str, object]) -> None:
+    """Write all launches and predictions, or nothing."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as beside:
+        growing = Path(beside) / folder.name
+        growing.mkdir()
+        predictions = list(study.predicted(growing))
+        write_json(growing / _PREDICTIONS, {"settings": dict(settings), "predictions": predictions})
+        growing.rename(folder)
+
+
+def _rows(study: PlannerStudy, folder: Path, predictions: list[Prediction]) -> Iterator[Prediction]:
+    (folder / _RUNS).mkdir(exist_ok=True)
+    for number, one in enumerate(predictions):
+        if one["error"]:
+            yield one
+            continue
+        own = folder / _LAUNCHES / one["world"] / one["planner"]
+        run = folder / _RUNS / f"{one['world']}-{one['launch']}.json"
+        if not run.exists():
+            world = study.flags.world(own, one["scale"])
+            write_json(run, {"times_s": list(map(ended_s, study.flags.measured(own, world)))})
+        times_s: Any = read_json(run)
+        times_s = times_s["times_s"]
+        SPEAKER.reached(f"{number + 1} of {len(predictions)} plans measured")
+        yield one | {
+            "measured_s": statistics.median_low(times_s),
+            "least_s": min(times_s),
+            "most_s": max(times_s),
+        }
+
+
+def _digest(folder: Path) -> str:
+    """Digits that are equal for launches that run alike."""
+    texts = [read_text(folder / name, "launch ") for name in (RUNTIME, *OPERATIONS.values())]
+    return hashlib.sha256("".join(texts).encode()).hexdigest()[:_DIGITS]
