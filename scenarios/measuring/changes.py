@@ -9,6 +9,7 @@ from calibration.measurements.reading import Reading
 from des.world.domain import Domain
 from des.world.topology import Link, Topology
 from scenarios.measuring.combined import Combined, bandwidths, latencies, of_pair
+from scenarios.measuring.site_access import SiteLimit, limits_of_sites
 
 _STEPS_OF = {"all_reduce": 2, "all_gather": 1, "reduce_scatter": 1}
 """Steps of the ring of a collective, by the ranks less one."""
@@ -57,7 +58,13 @@ class MeasuredWorld:
             for name in ("intra_bandwidth", "intra_latency", *(_NODE_FIELDS if one.nodes else ()))
             if (f"domain {one.name}", name) not in known
         ]
-        return [*links, *inner, "peaks, memory and prices of GPUs, and times of layers"]
+        shared = [
+            f"site {site}: {way}"
+            for site in dict.fromkeys(one.site_name for one in self.topology.domains)
+            for way in ("uplink", "downlink")
+            if self.topology.num_domains > 2 and (f"site {site}", way) not in known
+        ]
+        return [*links, *inner, *shared, "peaks, memory and prices of GPUs, and times of layers"]
 
 
 _NODE_FIELDS = ("nic_bandwidth", "nic_latency")
@@ -79,11 +86,14 @@ def apply_measurements(topology: Topology, readings: Sequence[Reading]) -> Measu
                     f"{one.file}: {site} must be a site of the world, {', '.join(sorted(known))}; "
                     "got none of them (a file of sites maps hosts to sites: --sites)"
                 )
+    limits, alone = limits_of_sites(readings)
     measured = MeasuredWorld(topology=topology)
-    _set_links(measured, readings)
+    for limit in limits:
+        _set_limit(measured, limit)
+    _set_links(measured, alone)
     measured.topology = replace(
         measured.topology,
-        domains=tuple(_domain(measured, one, readings) for one in topology.domains),
+        domains=tuple(_domain(measured, one, readings) for one in measured.topology.domains),
     )
     _set_loss(measured, readings)
     used = {id(one) for change in measured.changes for one in change.after.readings}
@@ -104,6 +114,27 @@ def _reason(reading: Reading) -> str:
     if reading.link is not None:
         return "over several sites" if reading.hosts else "the world has no such link"
     return "inside a site, whose domain has no nodes" if reading.hosts else "inside a site"
+
+
+def _set_limit(measured: MeasuredWorld, limit: SiteLimit) -> None:
+    """Set what the links of a site have together; its domains share it."""
+    field, topology = f"{limit.way}_bytes_per_s", measured.topology
+    first = next(one for one in topology.domains if limit.site in (one.name, one.site_name))
+    domains = tuple(
+        replace(one, access=replace(one.access, **{field: limit.rate.value}))
+        if one.site_name == first.site_name
+        else one
+        for one in topology.domains
+    )
+    measured.topology = replace(topology, domains=domains)
+    measured.changes.append(
+        Change(
+            owner=f"site {first.site_name}",
+            field=limit.way,
+            before=getattr(first.access, field),
+            after=limit.rate,
+        )
+    )
 
 
 def _set_links(measured: MeasuredWorld, readings: Sequence[Reading]) -> None:

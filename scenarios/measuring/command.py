@@ -6,6 +6,7 @@ one link give their median.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -160,7 +161,7 @@ def change_table(changes: Sequence[Change], *, is_new: bool) -> Table:
 
 
 def _figure_of(change: Change) -> str:
-    return f"{change.owner.removeprefix('link ').removeprefix('domain ')} {change.field}"
+    return f"{re.sub('^(link|domain|site) ', '', change.owner)} {change.field}"
 
 
 def figure_text(field: str, value: float | None) -> str:
@@ -176,7 +177,7 @@ def unit_of(field: str) -> tuple[str, float]:
     >>> unit_of("nic_bandwidth"), unit_of("intra_latency"), unit_of("loss_fraction")
     (('Gbit/s', 8e-09), ('ms', 1000.0), ('%', 100.0))
     """
-    if field.endswith("bandwidth"):
+    if field.endswith(("bandwidth", "link")):
         return "Gbit/s", 8e-9
     return ("ms", 1e3) if field.endswith("latency") else ("%", 1e2)
 

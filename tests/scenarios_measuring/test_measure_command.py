@@ -9,7 +9,7 @@ import pytest
 from command_output import assert_refused
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import world
+from strategies import free_world, world
 
 from calibration.measurements.device_names import kind_of_device
 from calibration.measurements.reading import Reading
@@ -28,7 +28,8 @@ AB = {"source_site": "A", "target_site": "B"}
 
 def reading(what, value, **fields):
     """A reading between sites A and B (default)."""
-    return Reading(file="x", format="made", what=what, value=value, **(AB | fields))
+    known = {"file": "x", "format": "made"} | AB | fields
+    return Reading(what=what, value=value, **known)
 
 
 @pytest.fixture
@@ -239,3 +240,49 @@ def test_a_device_is_of_a_kind_by_its_name(device, kind):
 def test_an_unknown_device_is_not_guessed():
     with pytest.raises(ValueError, match="GPU 'NVIDIA Graphics Device' must be of one kind, got n"):
         kind_of_device("A", "NVIDIA Graphics Device")
+
+
+def transfer(target, rate, start_s, source="A"):
+    """Ten seconds of iperf3 between two sites."""
+    return reading(
+        "bandwidth",
+        rate,
+        format="iperf3",
+        source_site=source,
+        target_site=target,
+        time_s=start_s,
+        series=tuple((float(at), rate) for at in range(10)),
+    )
+
+
+@pytest.mark.parametrize("way", ["uplink", "downlink"])
+def test_links_that_carry_less_together_share_a_limit(way):
+    """Each link of A carries 10, both at once 7 and 5: they share 12, and each still has 10."""
+    ends = {"uplink": lambda other: ("A", other), "downlink": lambda other: (other, "A")}[way]
+    readings = [
+        transfer(target, rate, start_s, source)
+        for other, rate, start_s in (
+            *(("B", 10e9, 0.0), ("C", 10e9, 20.0)),
+            *(("B", 7e9, 40.0), ("C", 5e9, 42.0)),
+        )
+        for source, target in (ends(other),)
+    ]
+    found = apply_measurements(free_world(3), readings)
+    changes = {(one.owner, one.field): one.after.value for one in found.changes}
+
+    assert changes["site A", way] == pytest.approx(12e9)
+    assert getattr(found.topology.domains[0].access, f"{way}_bytes_per_s") == 12e9
+    assert {value for (_, field), value in changes.items() if field == "bandwidth"} == {10e9}
+    assert found.unused == []
+
+
+def test_links_that_carry_as_much_together_or_were_never_alone_share_no_limit():
+    """Nothing tells an uplink from a link that has been measured together with others alone."""
+    free = [transfer(*one) for one in (("B", 10e9, 0.0), ("C", 9e9, 20.0))]
+    free += [transfer("B", 9.5e9, 40.0), transfer("C", 8.8e9, 40.0)]
+    together = [transfer("B", 7e9, 40.0), transfer("C", 5e9, 40.0)]
+    for readings in (free, together):
+        found = apply_measurements(free_world(3), readings)
+
+        assert {one.field for one in found.changes} == {"bandwidth"}
+        assert "site A: uplink" in found.assumed
