@@ -100,7 +100,8 @@ class PlacementEnv(gymnasium.Env[np.ndarray, np.ndarray]):
 
     See `make_task` for ``task_arguments``, `PlacementTask` for observation and reward and
     `agents.ppo.actions` for the meaning of an action. ``info`` holds every figure of the epoch, its
-    unit in its name; ``render()`` returns the Gantt picture of the last iteration, if simulated.
+    unit in its name, under every backend those of `agents.flat.epoch_info`; ``render()`` returns
+    the Gantt picture of the last iteration, if simulated.
     """
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 1}  # noqa: RUF012
@@ -139,7 +140,7 @@ class PlacementEnv(gymnasium.Env[np.ndarray, np.ndarray]):
             )
         placement = self.task.codec.decode(array.tolist())
         outcome = self._episode.step(placement)
-        info: dict[str, Any] = dict(outcome.metrics)
+        info: dict[str, Any] = {**outcome.metrics, **self._episode.last_info()}
         info["domain_of_layer"] = placement.domain_of_layer
         return outcome.observation, outcome.reward, False, outcome.truncated, info
 

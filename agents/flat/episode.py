@@ -4,10 +4,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from agents.flat.epoch_info import epoch_info
 from agents.flat.kernels.seeds import world_seed
+from agents.flat.measured_epoch import MeasuredEpoch
 from agents.flat.task import Baseline, PlacementTask
 from agents.flat.worlds import epoch_topology, has_course
-from des import EpochResult, IterationResult, Placement, Topology
+from des import EpochResult, IterationResult, Placement, Topology, lower
 from des.base.checks import require_seed
 
 
@@ -64,6 +66,7 @@ class Episode:
         base_world = self._require_begun()
         epoch = self.task.run_epoch(self.topology, placement, self.last_placement)
         self._result = epoch.iterations[-1] if isinstance(epoch, EpochResult) else None
+        self._last = self.topology, epoch
         metrics = self.task.metrics(epoch, self._baseline)
         self.last_placement = placement
         self.epoch += 1
@@ -84,6 +87,14 @@ class Episode:
         if self._result is None:
             self._result = self.task.simulate(self.topology, self.last_placement)
         return self._result
+
+    def last_info(self) -> dict[str, object]:
+        """Cycles, bytes and network of the last step, see `agents.flat.epoch_info.epoch_info`."""
+        topology, epoch = self._last
+        if isinstance(epoch, MeasuredEpoch):
+            return epoch_info(topology, epoch.program, epoch)
+        plan = self.task.plan(self.last_placement)
+        return epoch_info(topology, lower(topology, self.task.workload, plan), epoch)
 
     @property
     def base_world(self) -> Topology:

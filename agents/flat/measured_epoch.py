@@ -6,6 +6,9 @@ from functools import cached_property
 from agents.decision.simulator import CYCLES_PER_S, Measured
 from des.program.program import Program
 
+MEASURED_BYTES = "communication_bytes"
+"""Metric that has the bytes where the cost is in cycles."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class MeasuredEpoch:
@@ -54,12 +57,21 @@ class MeasuredEpoch:
         waited_cycles = num_used * self.migration_s * CYCLES_PER_S
         return exposed_cycles(self.measured) + waited_cycles / self.num_iterations
 
+    @property
+    def communication_bytes(self) -> float:
+        """Bytes over links per iteration, hop by hop; moved bytes count once each."""
+        return sent_bytes(self.program)[0] + self.moved_bytes / self.num_iterations
+
+    @cached_property
+    def computing_s(self) -> float:
+        """Time that all devices compute in an iteration. [s]"""
+        stages = self.program.stages  # of one pipeline, each of which does all microbatches
+        return stages[0].num_gradients * sum(sum(stage.durations_s[:2]) for stage in stages)
+
     @cached_property
     def bubble_fraction(self) -> float:
         """Share of the time that the devices in use stand idle."""
-        stages = self.program.stages  # of one pipeline, each of which does all microbatches
-        pass_s = sum(sum(stage.durations_s[:2]) for stage in stages)
-        busy_s = self.num_iterations * stages[0].num_gradients * pass_s
+        busy_s = self.num_iterations * self.computing_s
         return 1.0 - busy_s / (self.program.num_devices * self.duration_s)
 
     @property
@@ -71,6 +83,17 @@ class MeasuredEpoch:
     def memory_overflow_fraction(self) -> float:
         """Largest memory overflow of a domain, as a fraction of its memory."""
         return max(memory.overflow_fraction for memory in self.program.memory)
+
+
+def sent_bytes(program: Program) -> tuple[float, float]:
+    """Bytes that an iteration sends from domain to domain, on every link of a route and once."""
+    hops_bytes = crossing_bytes = 0.0
+    for flow in program.flows:
+        route = program.channels[flow.channel].route if flow.channel >= 0 else ()
+        num_bytes = flow.num_messages * flow.num_bytes if route else 0.0
+        hops_bytes += len(route) * num_bytes
+        crossing_bytes += num_bytes
+    return hops_bytes, crossing_bytes
 
 
 def exposed_cycles(measured: Measured) -> float:

@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 
 from agents.decision.simulator import Backend, Simulator
-from agents.flat.measured_epoch import MeasuredEpoch, exposed_cycles
+from agents.flat.measured_epoch import MEASURED_BYTES, MeasuredEpoch, exposed_cycles
 from agents.flat.worlds import WorldSource, highest_figures, path_matrices, require_bandwidth
 from agents.ppo.actions import ActionCodec, action_codec
 from des import (
@@ -229,8 +229,10 @@ class PlacementTask:
 
     def metrics(self, epoch: EpochResult | MeasuredEpoch, baseline: Baseline) -> dict[str, float]:
         """All figures of one epoch, by name with unit; means per iteration bear the change."""
+        further = {}
         if isinstance(epoch, MeasuredEpoch):
             cost, num_stages = epoch.communication_cost_cycles, len(epoch.program.stages)
+            further[MEASURED_BYTES] = epoch.communication_bytes
         else:
             cost, num_stages = epoch.communication_cost_bytes, len(epoch.iterations[0].stages)
         num_tokens = epoch.num_iterations * self.workload.tokens_per_iteration
@@ -245,6 +247,7 @@ class PlacementTask:
             "memory_overflow_fraction": epoch.memory_overflow_fraction,
             "migration_s": epoch.migration_s,
             "moved_bytes": epoch.moved_bytes,
+            **further,
             **self.baseline_metrics(baseline),
         }
 

@@ -24,6 +24,7 @@ _QUANTITIES = {
     "iteration_time_s": _Quantity(heading="iteration time [s]", best="low"),
     "utilisation": _Quantity(heading="utilisation [%]", factor=1e2, best="high"),
     "communication_cost_bytes": _Quantity(heading="comm. cost [GB]", factor=1e-9, best="low"),
+    "communication_cost_cycles": _Quantity(heading="exposed [Gcycles]", factor=1e-9, best="low"),
     "migration_s": _Quantity(heading="change [s]", best="low"),
     "moved_bytes": _Quantity(heading="moved [GB]", factor=1e-9, best="low"),
     "decision_time_s": _Quantity(heading="decision time [ms]", factor=1e3, best="low"),

@@ -130,7 +130,6 @@ PRESETS: dict[str, dict[str, object]] = {
         "policy": ("las",),
         "admission": ("accept_all", "load_1.2", "load_1.4"),
         "load": (8.0,),
-        "workload": "long",
     },
     "blox-fig13": {
         "policy": ("fifo", "srtf", "las"),

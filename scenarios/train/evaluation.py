@@ -19,8 +19,9 @@ _STREAM = 0xE7A1
 COSTS_OF_CHANGE = ("migration_s", "moved_bytes")
 """Figures of an epoch that are 0 where a changed placement costs nothing."""
 
-_JUDGED_BY = ("iteration_time_s", "utilisation", "communication_cost_bytes", *COSTS_OF_CHANGE)
-"""Metrics of the task that the table of evaluations holds as they are."""
+_COSTS = ("communication_cost_bytes", "communication_cost_cycles")
+_JUDGED_BY = ("iteration_time_s", "utilisation", *_COSTS, *COSTS_OF_CHANGE)
+"""Metrics of the task that the table of evaluations holds as they are; of both costs its own."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +55,7 @@ class Judgement:
             "draw": self.draw,
             "planner": self.planner,
             "placement": str(self.placement),
-            **{name: self.metrics[name] for name in _JUDGED_BY},
+            **{name: self.metrics[name] for name in _JUDGED_BY if name in self.metrics},
             "reward": self.reward,
             "fits_memory": bool(self.metrics["fits_memory"]),
             "decision_time_s": self.decision_time_s,

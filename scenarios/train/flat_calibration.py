@@ -47,6 +47,8 @@ def flat_timetable(config: Config) -> Timetable:
 
 def flat_subject(config: Config, task: PlacementTask) -> Subject | str:
     """Say what is calibrated of a task, or why nothing is; errors are those of `subject_of`."""
+    if task.backend is not None:
+        return f"as {config.backend} measures the iterations"
     world = task.world.world(0)
     if config.calibration == "ns3" and world.transport.packets.connections == "fresh":
         raise ValueError(

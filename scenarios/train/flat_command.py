@@ -23,6 +23,7 @@ from scenarios.frame.run_folder import RunFolder
 from scenarios.train.begun_config import begun_config
 from scenarios.train.numbered_runs import newest_run, next_run
 from scenarios.train.training_config import (
+    MEASURED_STEPS,
     PROG,
     QUICK_STEPS,
     Config,
@@ -41,6 +42,7 @@ with lazy_imports(__name__):
     from agents.ppo.rollout import RolloutSource
     from calibration.loop import Subject
     from des.base import console as base_console
+    from scenarios.frame import metrics_log
     from scenarios.study.targets import after_training
     from scenarios.study.targets.sizes import Sizes
     from scenarios.train import flat_calibration, outcome, training_calibration, training_loop
@@ -50,6 +52,7 @@ _EPILOG = f"""\
 examples:
   {PROG} flat --quick --out runs/try
   {PROG} flat --actions per_layer --replacement full
+  {PROG} --backend astra-aware
   {PROG} --resume
 
 exit codes: 0 done; 2 a flag or a file is wrong, or the folder is in use; {EXIT_CODES}
@@ -61,7 +64,9 @@ def resolve(arguments: Sequence[str], prog: str = PROG) -> tuple[Config, frozens
     config, given = parse_given(
         Config, arguments, prog=prog, description=__doc__ or "", epilog=_EPILOG
     )
-    return (quickened(config, given, QUICK_STEPS) if config.quick else config), given
+    if config.quick:
+        return quickened(config, given, QUICK_STEPS), given
+    return (config if config.backend == "des" else quickened(config, given, MEASURED_STEPS)), given
 
 
 def run(arguments: Sequence[str], prog: str) -> int:
@@ -112,12 +117,15 @@ def _run(
             complete = training_loop.train(task, trainer, calibration, folder, console)
         calibration.print_summary()
         SPEAKER.note(layers_note(task.workload))
+        cost = _cost_of_steps(config, folder)
+        for line in cost:
+            console.print(line, soft_wrap=True, markup=False)
         if complete:
             evaluation = outcome.Evaluation(
                 task=replace(task, corrections=calibration.in_force),
                 num_draws=config.evaluation_draws,
                 seed=config.evaluation_seed,
-                fidelity=calibration.lines(),
+                fidelity=(*calibration.lines(), *cost),
                 choice=OutputChoice(figures=config.figures, parquet=config.parquet),
                 target_sizes=_target_sizes(config),
             )
@@ -130,6 +138,18 @@ def _run(
         f"Interrupted. Continue with: {PROG} --resume --out {path}", soft_wrap=True, markup=False
     )
     return INTERRUPTED
+
+
+def _cost_of_steps(config: Config, folder: RunFolder) -> tuple[str, ...]:
+    """Say what a step of an environment cost that a reference simulator judges."""
+    if config.backend == "des" or not folder.metrics_csv.exists():
+        return ()
+    log = metrics_log.read_metrics(folder.metrics_csv)
+    num_steps, wall_s = int(log["step"].max()), float(log["wall_s"].sum())
+    return (
+        f"Backend {config.backend}: {num_steps:,} placements judged, "
+        f"{1e3 * wall_s / num_steps:.1f} ms of wall time a step, learning included",
+    )
 
 
 def _target_sizes(config: Config) -> Sizes | None:
@@ -183,6 +203,7 @@ def make_scenario_task(config: Config) -> PlacementTask:
     return env.make_task(
         topology=topology,
         workload=workload,
+        backend=config.backend,
         schedule=config.schedule,
         actions=config.actions,
         epochs_per_episode=config.epochs_per_episode,

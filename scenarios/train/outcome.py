@@ -1,7 +1,7 @@
 """Outcome of a training: evaluation, table, verdict and the files that hold them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pandas as pd
@@ -141,9 +141,10 @@ def _measured_targets(
     evaluation: Evaluation, sizes: Sizes, folder: RunFolder, console: Console
 ) -> RunTargets:
     """Measure the targets with the trained policy; kpi.json has all there is to say of them."""
-    policy = PolicyPlanner.from_checkpoint(folder.checkpoint_pt, evaluation.task)
+    task = replace(evaluation.task, backend=None)
+    policy = PolicyPlanner.from_checkpoint(folder.checkpoint_pt, task)
     with console.status("measuring the targets; --no-kpi leaves that out"):
-        targets = targets_of_run(evaluation.task, policy, sizes=sizes)
+        targets = targets_of_run(task, policy, sizes=sizes)
     write_json(folder.path / "kpi.json", targets.to_plain())
     return targets
 

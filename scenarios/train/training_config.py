@@ -22,6 +22,7 @@ from des.worlds.world_flags import ModelFlags, NetworkFlag
 from scenarios.frame.outputs import figures_option, parquet_option
 
 with lazy_imports(__name__):
+    from agents.flat import backends
     from agents.ppo import devices
     from agents.ppo import ppo_config as ppo_settings
     from agents.ppo.ppo_config import PPOConfig
@@ -68,6 +69,12 @@ class Config(TrainingFlags):
 
     policy: str = option(
         "flat", "what is trained: flat; --help without this flag shows the flags of hi_ppo"
+    )
+    backend: str = option(
+        "des",
+        "what judges placements in the environment: des, astra-unaware, astra-aware, "
+        "astra-pairwise or ns3; others than des, of which a step takes longer, train on fewer "
+        "unless --steps is given, and are not calibrated",
     )
     schedule: str = option("1f1b", "pipeline schedule")
     endpoints: Endpoints | None = option(
@@ -144,6 +151,7 @@ class Config(TrainingFlags):
         if self.policy != "flat":
             raise UsageError(f"{PROG}: policy must be flat here, got {self.policy!r}")
         self._check_calibration()
+        self._check_backend()
         for name in ("seed", "evaluation_seed"):
             require_seed(PROG, name, getattr(self, name))
         if self.replacement not in REPLACEMENTS:
@@ -175,6 +183,18 @@ class Config(TrainingFlags):
         require_count(PROG, "calibration_placements", self.calibration_placements, MOST_ITEMS)
         require_positive(PROG, "calibration_bound", self.calibration_bound)
 
+    def _check_backend(self) -> None:
+        known = backends.backend_names()
+        if self.backend not in known:
+            raise UsageError(
+                f"{PROG}: backend must be one of {', '.join(known)}; got {self.backend!r}"
+            )
+        if self.backend != "des" and self.calibration not in ("auto", "none"):
+            raise UsageError(
+                f"{PROG}: calibration must be none with --backend {self.backend}, whose "
+                f"iterations are measured, got {self.calibration!r}"
+            )
+
     def _check_workers(self) -> None:
         if self.rollout_workers > self.num_envs:
             raise UsageError(
@@ -204,6 +224,9 @@ QUICK_STEPS: dict[str, Any] = {
     "kpi": False,
 }
 """Sizes of a run of seconds, where the user gives none."""
+
+MEASURED_STEPS: dict[str, Any] = {"steps": 32_768, "num_envs": 64, "evaluation_draws": 16}
+"""Sizes of a run whose placements a reference simulator judges, where the user gives none."""
 
 
 def replacement_of(config: Config) -> Replacement | None:

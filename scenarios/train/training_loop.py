@@ -5,6 +5,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from agents.flat.measured_epoch import MEASURED_BYTES
 from agents.flat.recalibration import corrections_of
 from agents.flat.task import PlacementTask
 from agents.ppo.checkpoint import CheckpointError, load_checkpoint, save_checkpoint
@@ -110,13 +111,14 @@ def train(
 
 
 def _row(report: UpdateReport, wall_s: float) -> dict[str, float]:
+    cost = "communication_cost_bytes"
     return {
         "step": report.step_count,
         "update": report.update_index,
         "mean_reward": report.mean_reward,
         "mean_iteration_time_s": report.metrics["iteration_time_s"],
         "mean_utilisation": report.metrics["utilisation"],
-        "mean_communication_cost_bytes": report.metrics["communication_cost_bytes"],
+        f"mean_{cost}": report.metrics[cost if cost in report.metrics else MEASURED_BYTES],
         "policy_loss": report.policy_loss,
         "value_loss": report.value_loss,
         "entropy": report.entropy,

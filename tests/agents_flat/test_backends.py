@@ -80,6 +80,7 @@ def test_metrics_of_a_measurement_by_hand():
             "memory_overflow_fraction": 0,
             "migration_s": 0,
             "moved_bytes": 0,
+            "communication_bytes": 0,
             "baseline_iteration_time_s": 20.0,
             "baseline_communication_cost_cycles": 1e10,
         }
@@ -106,10 +107,11 @@ def test_what_does_not_come_from_the_backend_is_as_des_has_it():
     measured = metrics_of(task(replacement=costly, backend=table), *chosen)
 
     for row, expected in zip(measured, rows, strict=True):
-        assert row.keys() ^ expected.keys() == {
+        assert row.keys() ^ expected.keys() == {"communication_bytes"} | {
             f"{prefix}communication_cost_{unit}"
             for prefix, unit in itertools.product(("", "baseline_"), ("bytes", "cycles"))
         }
+        assert row["communication_bytes"] == expected["communication_cost_bytes"]
         for name in row.keys() & expected.keys():
             assert row[name] == pytest.approx(expected[name], rel=1e-12), name
 

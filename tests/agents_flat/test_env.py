@@ -169,6 +169,14 @@ def test_info_holds_every_figure_of_the_epoch_with_its_unit():
         "memory_overflow_fraction",
         "migration_s",
         "moved_bytes",
+        "total_cycles",
+        "compute_cycles",
+        "communication_cycles",
+        "communication_bytes",
+        "communication_gb",
+        "cross_domain_bytes",
+        "network_bandwidth_bytes_per_s",
+        "network_latency_s",
         *at_reset,
     }
     assert at_reset["baseline_communication_cost_bytes"] == 2 * 2 * 4

@@ -9,6 +9,7 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 from judged_worlds import (
     BACKENDS,
+    FIRST,
     JOB,
     MOVING,
     PAIRED,
@@ -68,6 +69,10 @@ def test_one_microbatch_by_hand(backend):
     assert info["communication_cost_cycles"] == pytest.approx((7.2 + 5.2 + 2.9) * 1e9, abs=100)
     assert info["utilisation"] == pytest.approx(9 / (3 * 10.2))
     assert info["bubble_fraction"] == pytest.approx(1 - 9 / (3 * 10.2))
+    assert info["total_cycles"] == pytest.approx(10.2e9, abs=100)
+    assert info["compute_cycles"] == 9e9
+    assert info["communication_cycles"] == info["communication_cost_cycles"]
+    assert info["communication_bytes"] == info["cross_domain_bytes"] == FIRST.bandwidth_bytes_per_s
     assert reward == pytest.approx(0.3 * 9 / (3 * 10.2) - 0.3)  # as long and as much as the base
     assert at_reset == {
         "baseline_iteration_time_s": info["iteration_time_s"],
@@ -156,7 +161,13 @@ def test_pairwise_agrees_with_des_on_every_placement():
         assert other["iteration_time_s"] == pytest.approx(one["iteration_time_s"], rel=1e-7)
         for name in ("utilisation", "bubble_fraction", "tokens_per_s"):
             assert other[name] == pytest.approx(one[name], rel=1e-6)
+        for name in ("total_cycles", "compute_cycles", "communication_cycles"):
+            assert other[name] == pytest.approx(one[name], rel=1e-6), name
         for name in ("num_stages", "fits_memory", "memory_overflow_fraction"):
+            assert other[name] == one[name]
+        for name in ("communication_bytes", "communication_gb", "cross_domain_bytes"):
+            assert other[name] == one[name]
+        for name in ("network_bandwidth_bytes_per_s", "network_latency_s"):
             assert other[name] == one[name]
 
 

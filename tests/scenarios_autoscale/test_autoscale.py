@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 from command_output import PAPER, assert_measurement_is_written
 
+from agents.serving.table import POLICY_NAMES
 from des.base.command import UsageError
 from des.worlds.reading import read_topology
 from scenarios.autoscale.command import main
@@ -34,6 +35,13 @@ def test_policies_are_compared_and_everything_is_written(tmp_path, capsys):
     page = (tmp_path / "report.html").read_text("utf-8")
     assert "Instances under static" in page
     assert "Instances under hpa" in page
+
+
+def test_every_policy_of_the_list_is_started_by_the_command(capsys):
+    flags = ["--thin", "0.2", "--policy", ",".join(POLICY_NAMES), "--json"]
+    assert main([*SMALL, *flags]) == 0
+    rows = json.loads(capsys.readouterr().out)["rows"]
+    assert [row["policy"] for row in rows] == list(POLICY_NAMES)
 
 
 def test_equal_seeds_write_equal_bytes(tmp_path):

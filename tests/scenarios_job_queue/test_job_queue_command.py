@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from command_output import assert_refused, help_of
 
-from agents.cluster.table import ADMISSIONS, ORDERINGS, PLACINGS, PREEMPTIONS
+from agents.cluster.table import ADMISSIONS, BLOX_ORDERINGS, ORDERINGS, PLACINGS, PREEMPTIONS
 from scenarios.job_queue.command import main
 from scenarios.job_queue.metrics import METRICS
 from scenarios.job_queue.runs import run_all
@@ -108,6 +108,30 @@ def test_every_ordering_of_the_list_is_started_by_the_command(capsys):
     assert main([*argv, "--workers", "1"]) == 0
     shown = capsys.readouterr().out
     assert all(f"{name}, load 1, seed 0: 4 jobs" in shown for name in names)
+
+
+@pytest.mark.parametrize(
+    ("part", "names", "flags"),
+    [
+        ("placing", tuple(PLACINGS), ("--policy", "fifo")),
+        ("preempting", tuple(PREEMPTIONS), ("--policy", "srtf")),
+        ("admission", ("accept_all", "load_1.2", "quota_4", "look_ahead"), ("--policy", "las")),
+        (
+            "policy",
+            tuple(BLOX_ORDERINGS),
+            ("--compat", "blox", "--round-duration", "300", "--mix", "single"),
+        ),
+    ],
+)
+def test_every_other_part_of_the_lists_is_started_by_the_command(part, names, flags, capsys):
+    argv = (*SMALL, "--track", "0:3", "--workers", "1", f"--{part}", ",".join(names), *flags)
+    assert main(argv) == 0
+    shown = capsys.readouterr().out
+    assert shown.count(": 4 jobs, mean time") == len(names)
+    if part == "admission":
+        assert {name.partition("_")[0] for name in names} == {
+            name.partition("_")[0] for name in ADMISSIONS
+        }
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Flags of the main command: files of users, costs, targets, interruption, and bad input."""
 
 import json
+import re
 
 import pandas as pd
 import pytest
@@ -89,6 +90,8 @@ def test_exact_is_left_out_where_the_case_is_too_large(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
+        (["--backend", "astra"], "backend must be one of des, astra-aware, .*; got 'astra'"),
+        (["--backend", "astra-aware", "--calibration", "aware"], "must be none with --backend"),
         (["--model", "llama9"], "model: must be one of .*; got 'llama9'"),
         (["--network", "absent.yaml"], r"absent\.yaml: topology file cannot be read"),
         (
@@ -226,3 +229,17 @@ def test_there_must_be_a_run_to_resume(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert main(["--resume"]) == 2
     assert "--resume must find a run in runs" in capsys.readouterr().err
+
+
+def test_a_backend_alone_trains_the_flat_policy_on_what_it_measures(tmp_path, capsys):
+    flags = ["--backend", "astra-pairwise", "--quick", "--steps", "16", "--num-envs", "4"]
+    flags += ["--steps-per-rollout", "4", "--evaluation-draws", "2", "--model", "llama2_7b"]
+    flags += ["--microbatches", "2", "--num-layers", "6", "--out", str(tmp_path / "run")]
+    assert main([*flags, *NO_PICTURES]) == 0
+
+    shown = capsys.readouterr().out
+    assert "Calibration: none, as astra-pairwise measures the iterations" in shown
+    assert re.search(r"Backend astra-pairwise: 16 placements judged, \S+ ms of wall time", shown)
+    rows = pd.read_csv(tmp_path / "run" / "evaluation.csv")
+    assert (rows["communication_cost_cycles"] >= 0).all()
+    assert (pd.read_csv(tmp_path / "run" / "metrics.csv")["step"] == [16]).all()

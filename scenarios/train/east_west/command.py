@@ -27,7 +27,7 @@ with lazy_imports(__name__):
 _TASK_LINES = "\n".join(f"  {name:10}  {task.about}" for name, task in TASKS.items())
 _EPILOG = f"""\
 The flags are those of --policy hi_ppo, the default. Those of the flat policy, its environment and
-its learner: {PROG} flat --help
+its learner: {PROG} flat --help; --backend astra-aware trains it in the environment of that engine
 
 The first argument may be a task, each with flags of its own ({PROG} TASK --help):
 {_TASK_LINES}
@@ -87,7 +87,8 @@ def run(arguments: Sequence[str], prog: str) -> int:
 def policy_of(arguments: Sequence[str]) -> str:
     """Return the policy that a command line trains.
 
-    ``--policy`` says it; else the file of ``--config``, or with ``--resume`` the record of the run.
+    ``--policy`` says it, or ``--backend``, which is of the flat one; else the file of ``--config``,
+    or with ``--resume`` the record of the run.
 
     Raises
     ------
@@ -95,14 +96,14 @@ def policy_of(arguments: Sequence[str]) -> str:
         If it is another one, or the record of a run, as one of before, says none.
     """
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
-    for name in ("--policy", "--config", "--out"):
+    for name in ("--policy", "--config", "--out", "--backend"):
         parser.add_argument(name)
     parser.add_argument("--resume", action="store_true")
     try:
         found, _ = parser.parse_known_args(arguments)
     except argparse.ArgumentError as error:
         raise UsageError(str(error)) from error
-    policy = found.policy
+    policy = "flat" if found.policy is None and found.backend is not None else found.policy
     if policy is None and found.config is not None:
         policy = _policy_in(Path(found.config), default=POLICIES[0])
     elif policy is None and found.resume:
