@@ -1,8 +1,9 @@
 """Runs with and without shortcuts are the same: all times, the order of lines, the events.
 
-Three shortcuts leave events out: phases foreseen from equal ones before, one event for rings in
-step, and steps of rings apart that only turn the state. None is taken on a network whose bandwidth
-changes, here after the end of the run, so that such a network is the oracle.
+Four shortcuts leave events out: phases foreseen from equal ones before, one event for rings in
+step, steps of rings apart that only turn the state, and those whose times are worked out ahead.
+None is taken on a network whose bandwidth changes, here after the end of the run, so that such a
+network is the oracle.
 """
 
 from math import prod
@@ -29,6 +30,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from astra_sim import RunOptions
+from astra_sim.system import ring_courses
 from astra_sim.system.ring_turns import RingTurns
 
 KINDS = (ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER, ALL_TO_ALL)
@@ -188,3 +190,49 @@ def test_most_steps_of_a_ring_apart_are_left_out(kind, backend, topology, latest
     if backend == "aware" or latest_us:
         assert sum(left_out) > 12
     assert once == outcome(event_by_event(case), backend)
+
+
+@settings(max_examples=examples(100))
+@given(
+    data=st.data(),
+    where=st.sampled_from([("unaware", "Switch"), ("aware", "Ring"), ("aware", "FullyConnected")]),
+    starts=st.integers(3, 16).flatmap(starts_us),
+)
+def test_rings_apart_run_as_without_shortcuts(data, where, starts):
+    """Two collectives after each other; members that are quick begin the second in the first."""
+    kind, pause_us = data.draw(st.sampled_from(KINDS)), data.draw(st.sampled_from([0, 5]))
+    latency_ns = data.draw(st.sampled_from([0.0, 500.0, 40_000.0]))
+    system = system_file(
+        local_mem_bw=data.draw(st.sampled_from([0, 0.5, 50, 1600])),
+        endpoint_delay=data.draw(st.sampled_from([1, 10, 1000])),
+    )
+    backend, topology = where
+    ranks = [_rank_nodes(start, [(kind, 2**18, None)] * 2, pause_us, []) for start in starts]
+    network = network_file(topology, len(starts), ONE_BYTE_PER_NS, latency_ns)
+    case = Case(ranks=ranks, network=network, system=system)
+
+    assert outcome(case, backend) == outcome(event_by_event(case), backend)
+
+
+@pytest.mark.parametrize("step_us", [1, 100])
+def test_most_events_of_members_that_wait_for_links_are_left_out(step_us, monkeypatch):
+    """In the second round messages wait in turn, so that no state is that of the step before."""
+    left_out = []
+    whole = ring_courses.leap
+
+    def counted(times):
+        before = times.queue.num_events
+        is_known = whole(times)
+        left_out.append(times.queue.num_events - before)
+        return is_known
+
+    monkeypatch.setattr(ring_courses, "leap", counted)
+    ranks = [
+        [compute(0, 1 + step_us * npu), collective(1, ALL_REDUCE, 2**30, [0])] for npu in range(48)
+    ]
+    system = system_file(preferred_dataset_splits=1, local_mem_bw=1600)
+    case = Case(ranks=ranks, network=network_file("Ring", 48, 50.0, 500.0), system=system)
+
+    once = outcome(case, "aware")
+    assert sum(left_out) > 0.3 * once[-1]
+    assert once == outcome(event_by_event(case), "aware")

@@ -1,7 +1,7 @@
 """Messages: sends and receives are matched by (tag, source, target, size) in order of posting."""
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from astra_sim.core.events import EventQueue
@@ -134,6 +134,11 @@ class Messages:
         """Link on which messages between two NPUs queue, if that is all they wait for."""
         return self._network.link(source, target)
 
+    def hold(self, key: Key, messages: Sequence[Message], receives: Sequence[Receive]) -> None:
+        """Have these posted under a key, and nothing else."""
+        _hold(self._sends, key, messages)
+        _hold(self._receives, key, receives)
+
     def rename(self, keys: Mapping[Key, Key]) -> None:
         """Give what is posted under these keys others of them."""
         _rename(self._sends, keys)
@@ -156,7 +161,7 @@ class Messages:
         sends, receives = self._sends, self._receives
         arrival: Any = receives.pop(outgoing, None)
         if arrival is None:
-            arrival = [_land, None]
+            arrival = [_land, None]  # `unreceived` in place, for speed
             arrival[1] = arrival
             first = sends.setdefault(outgoing, arrival)
             if first is not arrival:
@@ -218,6 +223,13 @@ class RendezvousMessages(Messages):
         super().post_receive(*posted)
 
 
+def unreceived() -> Message:
+    """Make a message that no receive has been posted for and no sender waits for."""
+    message: Message = [_land, None]
+    message[1] = message
+    return message
+
+
 def _land(message: Message) -> None:
     """Deliver a message that no receive has been posted for and no sender waits for."""
     message[0] = message[1] = None
@@ -254,6 +266,12 @@ def _control(key: Key) -> Key:
 
 def _rename(posts: dict[Key, Any], keys: Mapping[Key, Key]) -> None:
     posts.update({keys[key]: posts.pop(key) for key in keys if key in posts})
+
+
+def _hold(posts: dict[Key, Any], key: Key, items: Sequence[Any]) -> None:
+    posts.pop(key, None)
+    if items:
+        posts[key] = deque(items) if len(items) > 1 else items[0]
 
 
 def _with(held: Any, item: Any) -> deque[Any]:

@@ -9,27 +9,26 @@ before turned by one place, it turns on until something else is due or a round e
 from collections.abc import Iterable, Iterator, Mapping
 from heapq import heapify
 from itertools import pairwise
+from operator import itemgetter
 from typing import Any, Protocol
 
 from astra_sim.core.events import Event, Timers
 from astra_sim.network.links import NetworkLink
+from astra_sim.system import ring_courses
 from astra_sim.system.messages import Key
 from astra_sim.system.phases import PhaseRun, RingShape
+from astra_sim.system.ring_times import Member, RingTimes
 
 Place = tuple[int, int]
 """Tag of a ring and place in it, counted in its direction."""
 
 
-class Turning(Protocol):
+class Turning(Member, Protocol):
     """Member of a ring that can go on in another place."""
 
-    run: PhaseRun
     shape: RingShape
-
-    @property
-    def counts(self) -> tuple[int, ...]:
-        """Sends left, others left of the round, and what else its next steps depend on."""
-        ...
+    may_leap: bool
+    """Whether its steps may be worked out ahead."""
 
     def turn(self, run: PhaseRun, num_steps: int) -> None:
         """Stand in the place of another phase, some steps later."""
@@ -41,6 +40,7 @@ class RingTurns:
 
     def __init__(self, member: Turning, *, reduces: bool) -> None:
         run, shape, members = member.run, member.shape, member.run.phase.plan.members
+        self._member = member
         self._shape = shape
         self._members = members
         self._kind = type(member)
@@ -48,6 +48,7 @@ class RingTurns:
         self._messages = run.npu.messages
         self._ranks = members if run.phase.is_up else members[::-1]
         self._places = {rank: place for place, rank in enumerate(self._ranks)}
+        self._delay_ns = 0
         self._step_ns = shape.move_ns + reduces * shape.reduction_ns
         self._links: dict[NetworkLink, int] = {}
         """Links from each place to the next, where messages queue on them."""
@@ -67,6 +68,7 @@ class RingTurns:
             if len(times) == 1 and len(self._links) == len(self._ranks):
                 ((delay_ns, _),) = times
         if delay_ns:
+            self._delay_ns = delay_ns
             self._step_ns += delay_ns
             queue.gather(queue.now + delay_ns, self._look, None)
 
@@ -79,7 +81,10 @@ class RingTurns:
 
     def _look_again(self, _: list[None]) -> None:
         self._turned = 1
-        if self._state() != self._before:
+        if (state := self._state()) is None:
+            return
+        if state != self._before:
+            self._leap()
             return
         fewest_left = min(min(one.counts[:2]) for one in self._found.values())
         quiet_ns = self._quiet_until_ns - 1 - self._queue.now
@@ -87,6 +92,20 @@ class RingTurns:
         if num_steps > 0:
             self._turn_events(num_steps)
             self._turn_members(num_steps)
+
+    def _leap(self) -> None:
+        """Work out the times of all steps of a ring that is alone, once in vain at most."""
+        if self._member.may_leap and len(self._found) == len(self._ranks):
+            by_place = sorted(self._found, key=itemgetter(1))
+            self._member.may_leap = ring_courses.leap(
+                RingTimes(
+                    [self._found[place] for place in by_place],
+                    list(self._links),
+                    keys=[self._key(place, 1) for place in by_place],
+                    shape=self._shape,
+                    delay_ns=self._delay_ns,
+                )
+            )
 
     def _state(self) -> object:
         """State of the rings, turned back; None if anything else is due within a step."""

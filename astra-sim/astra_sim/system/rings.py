@@ -15,6 +15,7 @@ from astra_sim.base.lazy import lazy
 from astra_sim.core.events import Event
 from astra_sim.files.execution_trace import CollectiveType
 from astra_sim.system.exchanges import GROUP_MOVE_NS, Exchange, Token, ring_bytes
+from astra_sim.system.messages import Done
 from astra_sim.system.phases import PhaseRun, RingShape, Turns
 from astra_sim.system.ring_steps import RingInStep
 
@@ -30,7 +31,7 @@ FEWEST_LOOKED_AT = 4
 class RingExchange(Exchange):
     """Always the next neighbour, from the one behind; a single member of a ring."""
 
-    __slots__ = ("_look_at", "_token", "run", "shape")
+    __slots__ = ("_look_at", "_token", "may_leap", "run", "shape")
 
     def __init__(self, run: PhaseRun, shape: RingShape) -> None:
         super().__init__(
@@ -41,6 +42,7 @@ class RingExchange(Exchange):
             second=shape.turns.others_left,
         )
         self.shape = shape
+        self.may_leap = True
         self._stand_in(run)
 
     def _stand_in(self, run: PhaseRun) -> None:
@@ -92,10 +94,16 @@ class RingExchange(Exchange):
         if self._tokens:
             self._tokens[0] = self._token
 
-    def resume(self, turns: Turns) -> None:
-        """Continue with a token, and these counts."""
+    def resume(self, turns: Turns, num_tokens: int = 1) -> None:
+        """Continue with a token, unless it waits for its message, and these counts."""
         self._sends_left, self._others_left, self._is_odd = turns
-        self._tokens.append(self._token)
+        self._tokens.clear()
+        self._tokens.extend([self._token] * num_tokens)
+
+    @property
+    def received(self) -> Done:
+        """What is called with a message."""
+        return self._received
 
     def begin(self, _: None = None) -> None:
         """Begin after the first local move, which ``RingStart`` has made."""

@@ -1,0 +1,179 @@
+"""Rings whose members are apart: all steps up to the first end are taken at once.
+
+Where nothing else is due, the times of all steps are worked out, and members, messages and links
+are put into the state at the first end, or before whatever else is due first.
+"""
+
+from collections import deque
+from functools import cmp_to_key
+from heapq import heapify
+
+from astra_sim.core.events import Event
+from astra_sim.system.messages import Key, unreceived
+from astra_sim.system.phases import Turns
+from astra_sim.system.ring_order import StepOrder
+from astra_sim.system.ring_times import (
+    ARRIVAL,
+    MOVE,
+    REDUCTION,
+    RELEASE,
+    MixedTimersError,
+    RingTimes,
+    Step,
+)
+
+
+def leap(times: RingTimes) -> bool:
+    """Go to the first end of a member, or to what else is due; whether it is known how."""
+    try:
+        quiet_ns = times.read()
+        times.work_out(quiet_ns)
+        cut = _Cut(times, min(quiet_ns, *times.posts[-1]))
+    except (MixedTimersError, RecursionError):
+        return False
+    if cut.sent != times.sent and cut.is_free():
+        cut.take()
+    return True
+
+
+class _Cut:
+    """State of a course at a time, before anything of that time has happened."""
+
+    def __init__(self, course: RingTimes, until_ns: int) -> None:
+        self._course = course
+        self._order = StepOrder(course)
+        self._until_ns = until_ns
+        self.sent: list[int] = []
+        self._holds: list[bool] = []
+        self._started: list[int] = []
+        self._arrived: list[int] = []
+        self._steps = list[Step]()
+        for place in range(len(course.members)):
+            self._cut_at(place)
+        self._num_events = self._count()
+        self._due: dict[int, list[Step]] = {}
+        for step in self._steps:
+            self._due.setdefault(course.time_ns(step), []).append(step)
+        for steps in self._due.values():
+            steps.sort(key=cmp_to_key(self._order.compare))
+
+    def _cut_at(self, place: int) -> None:
+        """Find how far a member and its link are, and what they wait for."""
+        course, until_ns = self._course, self._until_ns
+        sent = course.sent[place]
+        while course.post_ns(place, sent) < until_ns:
+            sent += 1
+        started = course.started[place]
+        while started < sent and course.start_ns(place, started) < until_ns:
+            started += 1
+        arrived = started
+        while course.time_ns((ARRIVAL, place, arrived - 1)) >= until_ns:
+            arrived -= 1
+            self._steps.append((ARRIVAL, place, arrived))
+        release = RELEASE, place, started - 1
+        if course.links and course.time_ns(release) >= until_ns:
+            self._steps.append(release)
+        moved_ns = course.time_ns((MOVE, place, sent))
+        holds = moved_ns - course.shape.move_ns < until_ns
+        if holds:
+            self._steps.append(((MOVE if moved_ns >= until_ns else REDUCTION), place, sent))
+        self.sent.append(sent)
+        self._holds.append(holds)
+        self._started.append(started)
+        self._arrived.append(arrived)
+
+    def _count(self) -> int:
+        """Number of events from the beginning of the course on."""
+        course = self._course
+        reductions = [course.reduces(number) for number in range(max(self.sent))]
+        total = self._order.num_late(self._until_ns)
+        for place, sent in enumerate(self.sent):
+            before = course.sent[place]
+            total += sent - before + sum(reductions[before:sent])
+            total += self._started[place] - course.started[place]
+            if course.links:
+                total += self._started[place] - course.started[place]
+        for steps, sign in ((course.order, 1), (self._steps, -1)):
+            total += sign * sum(kind in (ARRIVAL, RELEASE) for kind, _, _ in steps) - sign * sum(
+                kind is REDUCTION for kind, _, _ in steps
+            )
+        return total
+
+    def is_free(self) -> bool:
+        """Whether no timer of anything else is due with one of the ring on one NPU."""
+        for time_ns, steps in self._due.items():
+            for step in steps:
+                timers = self._course.members[step[1]].run.npu.timers
+                is_timer = step[0] in (MOVE, REDUCTION) and step not in self._course.order
+                if is_timer and timers.has_timers_at(time_ns):
+                    return False
+        return True
+
+    def take(self) -> None:
+        """Put members, messages, links and what is due into this state."""
+        course, queue = self._course, self._course.queue
+        for (kind, place, _), time_ns in course.due_ns.items():
+            if kind in (MOVE, REDUCTION):
+                course.members[place].run.npu.timers.forget(time_ns)
+        for place, member in enumerate(course.members):
+            num_tokens = self.sent[place] + self._holds[place]
+            rounds, turn = divmod(num_tokens - 1, course.shape.num_members)
+            sends_left = course.shape.turns.sends_left - self.sent[place]
+            others_left = course.shape.turns.others_left - turn
+            turns = Turns(sends_left, others_left, not rounds % 2)
+            member.resume(turns, num_tokens=int(self._holds[place]))
+        events = self._events()
+        for time_ns in [time_ns for time_ns in queue.due if time_ns < self._until_ns]:
+            queue.due[time_ns].clear()  # those of now are being run
+            if time_ns > queue.now:
+                del queue.due[time_ns]
+        queue.times[:] = [time_ns for time_ns in queue.times if time_ns >= self._until_ns]
+        heapify(queue.times)
+        for due in queue.due.values():
+            steps = [course.steps.get(id(event)) for event in due]
+            due[:] = [
+                events[step] if step else event for step, event in zip(steps, due, strict=True)
+            ]
+        for step, event in events.items():
+            if step not in course.order:
+                queue.insert(course.time_ns(step), event)
+        queue.num_events += self._num_events
+
+    def _events(self) -> dict[Step, Event]:
+        """Make what is due, in its order; hold messages and receives, and set links."""
+        course, until_ns = self._course, self._until_ns
+        under_way = dict[Step, Event]()
+        for place, key in enumerate(course.keys):
+            self._post(place, key, under_way)
+        for place, link in enumerate(course.links):
+            waiting = range(self._started[place], self.sent[place])
+            queued = [(course.shape.message_bytes, under_way[ARRIVAL, place, n]) for n in waiting]
+            link.waiting = deque(queued) if queued else None
+            link.is_busy = course.time_ns((RELEASE, place, self._started[place] - 1)) >= until_ns
+        events = dict[Step, Event]()
+        for time_ns, steps in self._due.items():
+            for step in steps:
+                kind, place, number = step
+                if kind is ARRIVAL:
+                    events[step] = under_way[step]
+                elif kind is RELEASE:
+                    events[step] = course.links[place].freed
+                else:
+                    reduces = kind is MOVE and course.reduces(number)
+                    events[step] = course.members[place].timer_at(time_ns, reduces=reduces)
+        return events
+
+    def _post(self, place: int, key: Key, under_way: dict[Step, Event]) -> None:
+        """Hold messages and receives of one key, and note events of messages that will arrive."""
+        n, sent, arrived = len(self.sent), self.sent[place], self._arrived[place]
+        target = (place + 1) % n
+        received, posted = self._course.members[target].received, self.sent[target]
+        messages = [unreceived() for _ in range(posted, sent)]
+        for number in range(arrived, sent):
+            is_matched = number < posted
+            event: Event = (received, None) if is_matched else messages[number - posted]
+            under_way[ARRIVAL, place, number] = event
+        for message in messages[: max(0, arrived - posted)]:
+            message[:] = None, None
+        is_awaited = not self._holds[target] and posted > sent
+        self._course.messages.hold(key, messages, [(received, None)] if is_awaited else [])

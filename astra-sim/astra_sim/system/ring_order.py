@@ -1,0 +1,88 @@
+"""The order of events of one time in a ring whose times are known.
+
+Of two events of one time the one that was set earlier runs first, and of two that were set at one
+time that whose setting event ran first.
+"""
+
+from operator import eq
+
+from astra_sim.system.ring_times import (
+    ARRIVAL,
+    LATE,
+    MOVE,
+    REDUCTION,
+    RELEASE,
+    RingTimes,
+    Step,
+)
+
+MOST_COMPARED = 5_000
+"""Pairs of events of one time that are looked at; where there are more, events go on."""
+
+
+class TooManyTiesError(RecursionError):
+    """So much happens at one time that its order is not worked out."""
+
+
+class StepOrder:
+    """Comparison of events of a ring."""
+
+    def __init__(self, times: RingTimes) -> None:
+        self._times = times
+        self._num_compared = 0
+
+    def compare(self, one: Step, other: Step) -> int:
+        """Negative if an event runs before another: at one time, if what has set it has."""
+        turn, other_turn = 0, 0
+        while one != other:
+            sooner = (
+                self._times.time_ns(one) - self._times.time_ns(other)
+                or self._times.order.get(one, len(self._times.order))
+                - self._times.order.get(other, len(self._times.order))
+                or self._times.set_ns(one) - self._times.set_ns(other)
+            )
+            if sooner:
+                return sooner
+            self._num_compared += 1
+            if self._num_compared > MOST_COMPARED:
+                raise TooManyTiesError
+            (one, turn), (other, other_turn) = self._cause(one), self._cause(other)
+        return turn - other_turn
+
+    def _cause(self, step: Step) -> tuple[Step, int]:
+        """What sets an event, and which of those that it sets this one is."""
+        kind, place, number = step
+        if kind is REDUCTION:
+            return (MOVE, place, number), 0
+        if kind is LATE:
+            return self._posting(place, number), 2
+        if kind is MOVE:
+            if self._is_late(place, number - 1):
+                return (LATE, place, number - 1), 0
+            return (ARRIVAL, (place - 1) % len(self._times.members), number - 1), 0
+        posting, release = self._posting(place, number), (RELEASE, place, number - 1)
+        waits = bool(self._times.links) and self.compare(posting, release) < 0
+        return (release if waits else posting), kind is RELEASE
+
+    def _posting(self, place: int, number: int) -> Step:
+        return (REDUCTION if self._times.reduction_ns(number) else MOVE), place, number
+
+    def _is_late(self, place: int, number: int) -> bool:
+        """Whether a place posts the receive of a message when it is there already."""
+        arrival = ARRIVAL, (place - 1) % len(self._times.members), number
+        return self.compare(arrival, self._posting(place, number)) < 0
+
+    def num_late(self, until_ns: int) -> int:
+        """Receives that are posted before a time with their messages there already."""
+        total, delay_ns = 0, self._times.delay_ns
+        for number, (posts, starts) in enumerate(
+            zip(self._times.posts, self._times.starts, strict=True), start=self._times.first
+        ):
+            arrivals = [start + delay_ns for start in (starts[-1], *starts[:-1])]
+            total += sum(a < post < until_ns for a, post in zip(arrivals, posts, strict=True))
+            if any(map(eq, arrivals, posts)):
+                total += sum(
+                    arrivals[place] == post < until_ns and self._is_late(place, number)
+                    for place, post in enumerate(posts)
+                )
+        return total
