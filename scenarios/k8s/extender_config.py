@@ -34,17 +34,18 @@ class Config:
         "gang-gpus, preferred-nodes, gpus and topology",
     )
     default_policy: str = option("best-effort", "NUMA policy of pods without the annotation")
-    weights: Path | None = option(
+    weights: str | None = option(
         None,
-        "YAML file with the weights of a score",
-        is_file=True,
+        "YAML file with the weights of a score, or profile: bandwidth, latency, fragmentation and "
+        "points for NUMA nodes",
         default_text="topology 40, numa 30, balance 20, preference 10",
     )
     gang_timeout_s: float = option(
         300.0, "time for which GPUs stay promised to the other pods of a gang [s]"
     )
     annotate_gpus: bool = option(
-        False, "bindings carry the GPU numbers as an annotation, which survives a restart"
+        False,
+        "bindings carry GPU numbers and NUMA nodes as annotations, which survive a restart",
     )
     gpu: str | None = option(None, "model of GPUs of which --state does not say it")
     tls_cert: Path | None = option(None, "certificate of the server, PEM; turns TLS on")

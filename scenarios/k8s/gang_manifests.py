@@ -42,11 +42,22 @@ def pods(settings: ManifestSettings) -> list[Manifest]:
 
     Their annotations tell the extender the gang; its members find each other by these.
     """
+    pod = settings.pod
     sizes = {
-        "cpu": str(4 * settings.gpus_per_pod),
-        "memory": f"{32 * settings.gpus_per_pod}Gi",
-        settings.resource: str(settings.gpus_per_pod),
+        "cpu": str(pod.num_cpus),
+        "memory": pod.memory,
+        settings.resources[0]: str(pod.num_gpus),
     }
+    container: Manifest = {
+        "name": "main",
+        "image": pod.image,
+        "resources": {"requests": sizes, "limits": sizes},
+    }
+    if pod.shows_gpus:
+        path = f"metadata.annotations['{settings.prefix}/gpu-ids']"
+        source = {"fieldRef": {"fieldPath": path}}
+        container["env"] = [{"name": "CUDA_VISIBLE_DEVICES", "valueFrom": source}]
+    labels = {"labels": {"app.kubernetes.io/name": settings.gang}} if pod.spread else {}
     annotations = {
         f"{settings.prefix}/policy": "best-effort",
         f"{settings.prefix}/gang": settings.gang,
@@ -56,22 +67,38 @@ def pods(settings: ManifestSettings) -> list[Manifest]:
         {
             "apiVersion": "v1",
             "kind": "Pod",
-            "metadata": metadata(f"{settings.gang}-{rank}", settings, annotations=annotations),
+            "metadata": metadata(
+                f"{settings.gang}-{rank}", settings, **labels, annotations=annotations
+            ),
             "spec": {
                 "schedulerName": settings.scheduler,
                 "restartPolicy": "Never",
                 **_membership(settings),
-                "containers": [
-                    {
-                        "name": "main",
-                        "image": settings.image,
-                        "resources": {"requests": sizes, "limits": sizes},
-                    }
-                ],
+                **_places(settings),
+                "containers": [container],
             },
         }
         for rank in range(settings.gang_size)
     ]
+
+
+def _places(settings: ManifestSettings) -> Manifest:
+    """Fields that say where pods may be, those that are asked for."""
+    pod = settings.pod
+    found: Manifest = {
+        "nodeSelector": dict(pod.node_selector),
+        "tolerations": [dict(each) for each in pod.tolerations],
+        "topologySpreadConstraints": [
+            {
+                "maxSkew": skew,
+                "topologyKey": key,
+                "whenUnsatisfiable": "DoNotSchedule",
+                "labelSelector": {"matchLabels": {"app.kubernetes.io/name": settings.gang}},
+            }
+            for key, skew in pod.spread.items()
+        ],
+    }
+    return {key: value for key, value in found.items() if value}
 
 
 def _membership(settings: ManifestSettings) -> Manifest:

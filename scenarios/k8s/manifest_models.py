@@ -89,6 +89,7 @@ class _KubeletConfiguration(_Kind):
     kind: Literal["KubeletConfiguration"]
     cpu_manager_policy: Literal["none", "static"]
     memory_manager_policy: Literal["None", "Static"]
+    cpu_manager_policy_options: dict[str, str] | None = None
     topology_manager_policy: Literal["none", "best-effort", "restricted", "single-numa-node"]
     topology_manager_scope: Literal["container", "pod"]
     topology_manager_policy_options: dict[str, str]

@@ -33,6 +33,24 @@ MIB = 2**20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PodSettings:
+    """Settings of each pod of the gang.
+
+    ``spread`` are topology keys with the most pods by which their units may differ. With
+    ``shows_gpus`` CUDA sees the GPUs that the binding's annotation names.
+    """
+
+    image: str
+    num_gpus: int
+    num_cpus: int
+    memory: str
+    node_selector: Mapping[str, str]
+    tolerations: tuple[Mapping[str, str], ...]
+    spread: Mapping[str, int]
+    shows_gpus: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ManifestSettings:
     """Settings that manifests are made from.
 
@@ -40,6 +58,10 @@ class ManifestSettings:
     ----------
     server, node
         Devices of a node, and its name.
+    resources
+        Extended resources of GPUs; pods ask for the first.
+    gang
+        Name of the gang in the example, of which pods have numbers.
     weight
         Weight of the extender: at most 100 times it is added to the in-tree scores.
     weights
@@ -58,16 +80,18 @@ class ManifestSettings:
     kubernetes: str
     namespace: str
     image: str
-    resource: str
+    resources: tuple[str, ...]
     prefix: str
     scheduler: str
     weight: int
     weights: Mapping[str, float]
     http_timeout_s: float
     is_tls: bool
+    gang: str
     gang_size: int
-    gpus_per_pod: int
+    pod: PodSettings
     topology_policy: str
+    cpu_manager_options: tuple[str, ...]
     kube_reserved_bytes: int
     system_reserved_bytes: int
     eviction_bytes: int
@@ -86,11 +110,6 @@ class ManifestSettings:
             value = getattr(self, name)
             if value < MIB or value % MIB:
                 raise ValueError(f"manifests: {name} must be whole MiB, at least one, got {value}")
-
-    @property
-    def gang(self) -> str:
-        """Name of the gang in the example."""
-        return "train"
 
     @property
     def gang_api(self) -> str | None:

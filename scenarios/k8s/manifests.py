@@ -9,14 +9,12 @@ from typing import Literal
 
 import yaml
 
-from agents.devices.k8s.score_weights import ScoreWeights
 from des.base.atomic_write import write_together
 from des.base.checks import nearest, require_count, require_positive
 from des.base.command import UsageError
 from des.base.flags import option
 from des.base.lazy import lazy_imports
-from des.base.quantities import SIZE_BYTES, parse_quantity
-from scenarios.devices.sources import ServerFlags, server_of
+from scenarios.devices.sources import server_of
 from scenarios.k8s import (
     agent_manifests,
     gang_manifests,
@@ -26,11 +24,17 @@ from scenarios.k8s import (
 )
 from scenarios.k8s.manifest_models import check_configuration
 from scenarios.k8s.manifest_settings import Manifest, ManifestSettings
+from scenarios.k8s.pod_flags import PodFlags, pod_settings, size_bytes
+from scenarios.k8s.weights_file import read_weights
 
 with lazy_imports(__name__):
     from scenarios.k8s import api_server, cluster_check, schema_check
 
 _API_TIMEOUT_S = 10.0
+_CPU_OPTIONS = (
+    *("full-pcpus-only", "distribute-cpus-across-numa", "align-by-socket"),
+    *("distribute-cpus-across-cores", "strict-cpu-reservation", "prefer-align-cpus-by-uncorecache"),
+)
 
 MANIFESTS: Mapping[str, Callable[[ManifestSettings], Manifest | list[Manifest]]] = MappingProxyType(
     {
@@ -43,6 +47,7 @@ MANIFESTS: Mapping[str, Callable[[ManifestSettings], Manifest | list[Manifest]]]
         "scheduler": scheduler_manifests.scheduler_deployment,
         "agent": agent_manifests.agent,
         "kubelet": node_manifests.kubelet_config,
+        "gpu-topology": node_manifests.gpu_topology,
         "resource-slice": node_manifests.resource_slice,
         "resource-claim": node_manifests.resource_claim,
         "gang": gang_manifests.gang,
@@ -64,7 +69,7 @@ examples:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config(ServerFlags):
+class Config(PodFlags):
     """Settings of manifests; the fields are the flags."""
 
     only: tuple[str, ...] = option((), "manifests to write", default_text="all")
@@ -79,8 +84,11 @@ class Config(ServerFlags):
     kubernetes: Literal["1.34", "1.35", "1.36", "1.37"] = option("1.37", "version of Kubernetes")
     node: str = option("gpu-a", "name of the node of the server")
     namespace: str = option("topology", "namespace of everything")
-    image: str = option("eastwest:latest", "image of extender and pods")
-    resource: str = option("nvidia.com/gpu", "extended resource of the GPUs")
+    image: str = option("eastwest:latest", "image of extender, agent and pods")
+    resource: tuple[str, ...] = option(
+        ("nvidia.com/gpu",),
+        "extended resources that are GPUs, such as huawei.com/Ascend910B; pods ask for the first",
+    )
     prefix: str = option("topology.example.com", "prefix of annotations and labels")
     scheduler: str = option("topology-scheduler", "name of the scheduler")
     weight: int = option(
@@ -88,12 +96,19 @@ class Config(ServerFlags):
         "weight of the extender; it adds up to 100 times this, where all in-tree plugins "
         "with their default weights add up to 1,200",
     )
+    weights: str | None = option(
+        None,
+        "weights of a score, as of the extender: a file, or profile",
+        default_text="topology 40, numa 30, balance 20, preference 10",
+    )
     http_timeout_s: float = option(5.0, "time that kube-scheduler waits for the extender [s]")
     tls: bool = option(True, "TLS with client certificates, from secrets NAME-tls")
     gang_size: int = option(2, "pods of the gang")
-    gpus_per_pod: int = option(4, "GPUs of each pod")
     topology_policy: Literal["none", "best-effort", "restricted", "single-numa-node"] = option(
         "restricted", "policy of the kubelet's topology manager"
+    )
+    cpu_manager_options: tuple[str, ...] = option(
+        (), f"options of the kubelet's CPU manager: {', '.join(_CPU_OPTIONS)}", default_text="none"
     )
     kube_reserved: str = option("1GiB", "memory kept for kubelet and runtime")
     system_reserved: str = option("1GiB", "memory kept for the system")
@@ -114,8 +129,13 @@ class Config(ServerFlags):
         for name in self.only:
             if name not in MANIFESTS:
                 raise UsageError(f"--only: unknown {name!r}; {nearest(name, tuple(MANIFESTS))}")
-        for name in ("weight", "gang_size", "gpus_per_pod"):
+        for name in ("weight", "gang_size"):
             require_count(owner, name, getattr(self, name))
+        for name in self.cpu_manager_options:
+            if name not in _CPU_OPTIONS:
+                raise UsageError(
+                    f"--cpu-manager-options: unknown {name!r}; {nearest(name, _CPU_OPTIONS)}"
+                )
         for label in self.gpu_nodes:
             if not all(label.partition("=")):
                 raise UsageError(f"--gpu-nodes must be KEY=VALUE, got {label!r}")
@@ -160,28 +180,23 @@ def _settings(config: Config) -> ManifestSettings:
         kubernetes=config.kubernetes,
         namespace=config.namespace,
         image=config.image,
-        resource=config.resource,
+        resources=config.resource,
         prefix=config.prefix,
         scheduler=config.scheduler,
         weight=config.weight,
-        weights=asdict(ScoreWeights()),
+        weights=asdict(read_weights(config.weights)),
         http_timeout_s=config.http_timeout_s,
         is_tls=config.tls,
+        gang=config.pod_name,
         gang_size=config.gang_size,
-        gpus_per_pod=config.gpus_per_pod,
+        pod=pod_settings(config, config.image),
         topology_policy=config.topology_policy,
-        kube_reserved_bytes=_size_bytes("--kube-reserved", config.kube_reserved),
-        system_reserved_bytes=_size_bytes("--system-reserved", config.system_reserved),
-        eviction_bytes=_size_bytes("--eviction", config.eviction),
+        cpu_manager_options=config.cpu_manager_options,
+        kube_reserved_bytes=size_bytes("--kube-reserved", config.kube_reserved),
+        system_reserved_bytes=size_bytes("--system-reserved", config.system_reserved),
+        eviction_bytes=size_bytes("--eviction", config.eviction),
         dra_driver=config.dra_driver,
         gpu_nodes=dict(label.split("=", 1) for label in config.gpu_nodes),
         runtime_class=config.runtime_class,
         all_reduce_bound_s=config.all_reduce_bound_s,
     )
-
-
-def _size_bytes(flag: str, text: str) -> int:
-    try:
-        return round(parse_quantity(text, SIZE_BYTES))
-    except ValueError as error:
-        raise UsageError(f"{flag} {error}") from error

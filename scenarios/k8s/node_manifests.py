@@ -3,6 +3,7 @@
 import json
 
 from des.base.lazy import lazy_imports
+from des.devices.k8s.node_text import server_annotation
 from des.devices.server import Gpu
 from des.devices.spans import format_spans, numbers_in, spans_of
 from scenarios.k8s.manifest_settings import MIB, Manifest, ManifestSettings, metadata
@@ -39,6 +40,8 @@ def kubelet_config(settings: ManifestSettings) -> Manifest:
         "evictionHard": {"memory.available": _mib(settings.eviction_bytes)},
         "reservedMemory": _reserved_memory(settings, numbers or [0]),
     }
+    if settings.cpu_manager_options:
+        found["cpuManagerPolicyOptions"] = dict.fromkeys(settings.cpu_manager_options, "true")
     if firsts:
         found["reservedSystemCPUs"] = format_spans(spans_of(firsts))
     else:
@@ -62,6 +65,17 @@ def _reserved_memory(settings: ManifestSettings, numbers: list[int]) -> list[Man
 
 def _mib(size_bytes: int) -> str:
     return f"{size_bytes // MIB}Mi"
+
+
+def gpu_topology(settings: ManifestSettings) -> Manifest:
+    """``ConfigMap`` with the topology of the node, the content of its annotation, for programs."""
+    servers = {settings.node: json.loads(server_annotation(settings.server))}
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": metadata("gpu-topology-config", settings),
+        "data": {"topology.json": json.dumps(servers, indent=2)},
+    }
 
 
 def resource_slice(settings: ManifestSettings) -> Manifest:
@@ -98,13 +112,13 @@ def resource_claim(settings: ManifestSettings) -> Manifest:
     node if they are on one.
     """
     server = settings.server
-    found = gpu_placement.optimal_placement(server, settings.gpus_per_pod)
+    found = gpu_placement.optimal_placement(server, settings.pod.num_gpus)
     gpus = [gpu for gpu in server.gpus if gpu.number in found.gpus]
     addresses = [gpu.pci_address for gpu in gpus]
     exactly: Manifest = {
         "deviceClassName": settings.dra_driver,
         "allocationMode": "ExactCount",
-        "count": settings.gpus_per_pod,
+        "count": settings.pod.num_gpus,
     }
     devices: Manifest = {"requests": [{"name": "gpus", "exactly": exactly}]}
     if None not in addresses:

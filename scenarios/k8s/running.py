@@ -6,17 +6,12 @@ import signal
 import ssl
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import fields
-from pathlib import Path
 from typing import Any
 
 from agents.devices.k8s.book import GpuBook
 from agents.devices.k8s.decider import Decider
 from agents.devices.k8s.node_fit import POLICY_NAMED, fit_on_server
-from agents.devices.k8s.score_weights import ScoreWeights
-from des.base.checks import nearest
 from des.base.speaking import SPEAKER
-from des.base.text_files import read_yaml
 from des.devices.k8s.pods import PodKeys
 from des.devices.presets import simulated
 from scenarios.frame.log_lines import log_to_stderr
@@ -26,6 +21,7 @@ from scenarios.k8s.http_server import HttpServer, ServerLimits
 from scenarios.k8s.retries import follow_promises
 from scenarios.k8s.service import ExtenderService
 from scenarios.k8s.sources import ApiSource, FileSource
+from scenarios.k8s.weights_file import read_weights
 
 _DEVICE_PLUGIN = (
     "GPU numbers bind a pod only through DRA: with the device plugin the kubelet chooses the GPUs"
@@ -61,34 +57,10 @@ def service_of(config: Config) -> ExtenderService:
     decider = Decider(
         book=GpuBook(),
         keys=keys,
-        weights=ScoreWeights() if config.weights is None else read_weights(config.weights),
+        weights=read_weights(config.weights),
         gang_timeout_s=config.gang_timeout_s,
     )
-    annotation = keys.annotation("gpus") if config.annotate_gpus else None
-    return ExtenderService(decider=decider, gpus_annotation=annotation)
-
-
-def read_weights(path: Path) -> ScoreWeights:
-    """Read the weights of a score.
-
-    Raises
-    ------
-    ValueError
-        If the file is wrong, naming the key.
-    """
-    content = read_yaml(path)
-    known = [field.name for field in fields(ScoreWeights)]
-    if not isinstance(content, dict):
-        raise ValueError(f"{path}: must be a mapping of {', '.join(known)}")
-    for key, value in content.items():
-        if key not in known:
-            raise ValueError(f"{path}: {key}: unknown key; {nearest(str(key), known)}")
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            raise ValueError(f"{path}: {key} must be a number, got {value!r}")
-    try:
-        return ScoreWeights(**{str(key): float(value) for key, value in content.items()})
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from error
+    return ExtenderService(decider=decider, annotates_gpus=config.annotate_gpus)
 
 
 def _warm_up() -> None:

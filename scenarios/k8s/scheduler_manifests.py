@@ -38,7 +38,9 @@ def scheduler_config(settings: ManifestSettings) -> Manifest:
         "enableHTTPS": settings.is_tls,
         "httpTimeout": f"{settings.http_timeout_s:g}s",
         "nodeCacheCapable": True,
-        "managedResources": [{"name": settings.resource, "ignoredByScheduler": False}],
+        "managedResources": [
+            {"name": each, "ignoredByScheduler": False} for each in settings.resources
+        ],
         "ignorable": False,
     }
     if settings.is_tls:
@@ -81,7 +83,7 @@ def extender_deployment(settings: ManifestSettings) -> Manifest:
     """
     words = [
         *("python", "-m", "scenarios.k8s", "extender", "--in-cluster", "--host", "0.0.0.0"),
-        *("--port", str(_PORT), "--resources", settings.resource),
+        *("--port", str(_PORT), "--resources", ",".join(settings.resources)),
         *("--policy-annotation", f"{settings.prefix}/policy", "--annotate-gpus"),
         *("--weights", f"{_CONFIG_FOLDER}/weights.json"),
         *("--api-timeout-s", f"{0.8 * settings.http_timeout_s:g}"),

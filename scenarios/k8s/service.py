@@ -57,8 +57,8 @@ class ExtenderService:
         Time when the state was last known to be right; None before the first one. [s]
     stale_s
         Age of the state from which reasons say it. [s]
-    gpus_annotation
-        Annotation of bindings with the numbers of the GPUs; None writes none.
+    annotates_gpus
+        Whether bindings carry the numbers of the GPUs, and their NUMA nodes.
     """
 
     decider: Decider
@@ -66,7 +66,7 @@ class ExtenderService:
     clock: Callable[[], float] = time.time
     known_at_s: float | None = None
     stale_s: float = 120.0
-    gpus_annotation: str | None = None
+    annotates_gpus: bool = False
     metrics: ServiceMetrics = field(default_factory=ServiceMetrics)
     _texts: dict[int, tuple[list[Any], bytes]] = field(default_factory=dict)
 
@@ -106,7 +106,11 @@ class ExtenderService:
         if self.poster is None:
             error = "no API server to post the Binding to: give --kubeconfig or --in-cluster"
         else:
-            content = binding.object_to_post(self.gpus_annotation)
+            node = self.decider.book.nodes.get(binding.grant.node)
+            content = binding.object_to_post(
+                self.decider.keys if self.annotates_gpus else None,
+                None if node is None else node.server,
+            )
             error = await self.poster(binding.path, content)
         if error:
             LOG.warning("bind %s/%s: %s", binding.call.namespace, binding.call.name, error)

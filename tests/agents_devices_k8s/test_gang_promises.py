@@ -51,6 +51,29 @@ def test_four_pods_of_four_gpus_are_promised_two_nodes(decider):
     assert len(decider.book.promises) == 1
 
 
+APART = {"app": "train"}
+
+
+def apart(rank: int, size: int = 3) -> dict:
+    """Pod of a gang that keeps others with its labels off its node."""
+    found = member(rank, 2, size)
+    found["metadata"]["labels"] = APART
+    term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": APART}}
+    rules = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+    found["spec"]["affinity"] = {"podAntiAffinity": rules}
+    return found
+
+
+def test_pods_that_keep_apart_are_promised_a_node_each(decider):
+    assert kept(decider, apart(0), 0.0) == NAMES
+    assert isinstance(bound(decider, "g-0", "b", 1.0), Binding)
+    decider.book.give_up(("ml", "g"))
+
+    assert kept(decider, apart(1), 2.0) == ["a", "c"]  # b has a sibling
+    assert kept(decider, apart(0, size=4) | {}, 2.0) == NAMES  # bound already
+    assert kept(Decider(book=book_of(whole_nodes(NAMES))), apart(5, size=4), 3.0) == []
+
+
 def test_pods_take_slots_until_the_promise_is_used_up(decider):
     kept(decider, member(0), 0.0)
     slots = {(slot.node, slot.fit.gpus) for slot in decider.book.promises["ml", "g"].slots}

@@ -1,5 +1,7 @@
 """Scores of nodes: hand-computed cases, bounds, order, and names that play no part."""
 
+from dataclasses import replace
+
 import pytest
 from device_servers import servers
 from hypothesis import given
@@ -14,7 +16,9 @@ from agents.devices.k8s.score_weights import ScoreWeights
 from agents.devices.k8s.verbs import filter_answer, prioritize_answer
 from des.devices.presets import simulated
 
-FIT = NodeFit(gpus=(0, 1), all_reduce_s=4.0, num_nodes=2, fragmentation_fraction=0.25)
+FIT = NodeFit(
+    gpus=(0, 1), all_reduce_s=4.0, latency_s=2e-5, num_nodes=2, fragmentation_fraction=0.25
+)
 SHARES = st.lists(st.none() | st.floats(0.0, 1.0), max_size=30)
 POLICIES = ("none", "best-effort", "restricted", "single-numa")
 
@@ -33,13 +37,38 @@ def test_a_score_is_the_weighted_mean_of_its_parts():
         ({"numa": 1.0}, 1 / 2),
         ({"balance": 2.0}, 0.75),
         ({"preference": 3.0}, 1.0),
+        ({"latency": 1.0}, 2 / 3),
+        ({"numa": 1.0, "same_numa_bonus": 50.0, "cross_numa_penalty": 20.0}, 50 / 170),
     ],
 )
 def test_each_weight_is_that_of_its_part(weights, expected):
     zeros = dict.fromkeys(("topology", "numa", "balance", "preference"), 0.0)
     of = ScoreWeights(**{**zeros, **weights})
 
-    assert score_share(FIT, (1.0, 2.0), is_preferred=True, weights=of) == pytest.approx(expected)
+    share = score_share(FIT, (1.0, 2.0), is_preferred=True, weights=of, latencies_s=(1e-5, 1.5e-5))
+    assert share == pytest.approx(expected)
+
+
+def test_gpus_on_one_numa_node_gain_the_bonus():
+    points = ScoreWeights(same_numa_bonus=50.0, cross_numa_penalty=20.0)
+    near, far = (
+        score_share(replace(FIT, num_nodes=count), (1.0, 2.0), is_preferred=True, weights=points)
+        for count in (1, 2)
+    )
+    assert 170 * (near - far) == pytest.approx(30 / 2 + 50 + 20)  # NUMA part, bonus, penalty
+
+
+def test_the_latency_of_a_cluster_counts_where_it_has_a_weight():
+    """A small all-reduce of GPUs 0, 1, 4 and 6 of a DGX-1 goes between its processors."""
+    weights = ScoreWeights(topology=0.0, numa=0.0, balance=0.0, preference=0.0, latency=1.0)
+    nodes = [
+        NodeGpus(name=name, server=simulated("dgx-1-v100"), free=free)
+        for name, free in (("near", (0, 1, 2, 3)), ("far", (0, 1, 4, 6)))
+    ]
+    decider = Decider(book=book_of(nodes), weights=weights)
+
+    near, far = prioritize_answer(decider, args(pod("p", 4), ["near", "far"]), 0.0)
+    assert near["Score"] > far["Score"]
 
 
 @pytest.mark.parametrize("field", ["topology", "numa", "balance", "preference"])

@@ -38,11 +38,24 @@ def test_a_pod_without_gpus_fits_everywhere(decider):
     assert answer["NodeNames"] == ["x", "a"]
     binding = begin_binding(decider, bind_args("p", "x"), 0.0)
     assert isinstance(binding, Binding)
-    assert binding.object_to_post("example.com/gpus")["metadata"].keys() == {
+    assert binding.object_to_post(decider.keys)["metadata"].keys() == {
         "name",
         "namespace",
         "uid",
     }
+
+
+def test_bindings_carry_gpus_and_numa_nodes(decider):
+    """GPUs 0 to 3 of a DGX-1 are on NUMA node 0, the other four on node 1."""
+    for name, count, numbers, nodes in (("p", 4, "0,1,2,3", "0"), ("q", 4, "4,5,6,7", "1")):
+        filter_answer(decider, args(pod(name, count), ["a"]), 0.0)
+        binding = begin_binding(decider, bind_args(name, "a"), 0.0)
+        found = binding.object_to_post(decider.keys, decider.book.nodes["a"].server)
+        assert found["metadata"]["annotations"] == {
+            "topology.example.com/gpus": numbers,
+            "topology.example.com/gpu-ids": numbers,
+            "topology.example.com/numa-node": nodes,
+        }
 
 
 def test_another_resource_than_that_of_the_node_never_fits(decider):

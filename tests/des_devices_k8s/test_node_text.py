@@ -56,7 +56,29 @@ def test_labels_name_model_and_groups():
         "example.com/gpu-model": "a100_pcie",
         "example.com/gpu-nvlink-groups": "2",
         "example.com/gpu-numa-nodes": "2",
+        "example.com/interconnect": "nvlink-groups",
+        "example.com/nvlinks": "12",
+        "example.com/nvlink-bandwidth": "300GBps",
+        "example.com/gpus-per-numa": "2",
+        "example.com/single-numa-4gpu": "false",
+        "example.com/single-numa-8gpu": "false",
     }
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        ("dgx-h100", ("nvlink", "18", "450GBps", "4", "true", "false")),
+        ("rtx-4090-8", ("pcie", None, None, "4", "true", "false")),
+        ("nvswitch", ("nvlink", "12", None, "4", "true", "false")),
+    ],
+)
+def test_labels_say_wires_and_what_a_numa_node_holds(kind, values):
+    labels = server_labels(simulated(kind), "example.com")
+
+    names = ("interconnect", "nvlinks", "nvlink-bandwidth", "gpus-per-numa")
+    keys = [f"example.com/{name}" for name in (*names, "single-numa-4gpu", "single-numa-8gpu")]
+    assert tuple(map(labels.get, keys)) == values
 
 
 PCI = "index, pci.bus_id\n0, 00000000:1B:00.0\n1, 00000000:3D:00.0\n"

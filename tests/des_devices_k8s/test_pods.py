@@ -106,3 +106,56 @@ def test_bodies_that_are_no_object_are_refused(body):
 def test_names_of_annotations_have_a_prefix(annotation):
     with pytest.raises(ValueError, match="policy_annotation must be PREFIX/NAME"):
         PodKeys(policy_annotation=annotation)
+
+
+@pytest.mark.parametrize(
+    ("annotations", "policy"),
+    [
+        ({"numa-affinity": "required"}, "single-numa-node"),
+        ({"numa-affinity": "preferred"}, "best-effort"),
+        ({"numa-affinity": "required", "policy": "none"}, "none"),
+        ({}, "restricted"),
+    ],
+)
+def test_numa_affinity_is_a_policy_where_none_is_named(annotations, policy):
+    named = {f"{PREFIX}/{name}": text for name, text in annotations.items()}
+    keys = PodKeys(default_policy="restricted")
+
+    assert read_pod({"metadata": {"annotations": named}}, keys).policy == policy
+
+
+def test_an_unknown_numa_affinity_is_refused():
+    named = {f"{PREFIX}/numa-affinity": "always"}
+    with pytest.raises(ValueError, match="numa-affinity: must be one of required, preferred"):
+        read_pod({"metadata": {"annotations": named}}, KEYS)
+
+
+@pytest.mark.parametrize(
+    ("selector", "key", "is_apart"),
+    [
+        ({"matchLabels": {"app": "a"}}, "kubernetes.io/hostname", True),
+        ({"matchLabels": {"app": "a"}}, "topology.kubernetes.io/zone", False),
+        ({"matchLabels": {"app": "b"}}, "kubernetes.io/hostname", False),
+        ({}, "kubernetes.io/hostname", False),
+        *(
+            (
+                {"matchExpressions": [{"key": key, "operator": operator, "values": values}]},
+                "kubernetes.io/hostname",
+                is_apart,
+            )
+            for key, operator, values, is_apart in (
+                ("app", "In", ["b", "a"], True),
+                ("app", "NotIn", ["a"], False),
+                ("app", "Exists", [], True),
+                ("app", "DoesNotExist", [], False),
+                ("other", "DoesNotExist", [], True),
+            )
+        ),
+    ],
+)
+def test_pods_keep_apart_by_an_anti_affinity_to_their_own_labels(selector, key, is_apart):
+    term = {"topologyKey": key, "labelSelector": selector}
+    rules = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    pod = {"metadata": {"labels": {"app": "a"}}, "spec": {"affinity": rules}}
+
+    assert read_pod(pod, KEYS).is_apart == is_apart

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import threading
 from collections.abc import Iterator
-from dataclasses import astuple
 from http.client import HTTPConnection
 from pathlib import Path
 
@@ -218,7 +217,7 @@ def test_weights_resources_and_annotation_come_from_the_flags(tmp_path):
     weights.write_text('{"topology": 0, "numa": 0, "balance": 0, "preference": 1}', "utf-8")
     config = Config(
         state=tmp_path / "state.yaml",
-        weights=weights,
+        weights=str(weights),
         resources=("huawei.com/Ascend910B",),
         policy_annotation="example.org/numa",
         default_policy="single-numa",
@@ -228,10 +227,10 @@ def test_weights_resources_and_annotation_come_from_the_flags(tmp_path):
     service = service_of(config)
     decider = service.decider
 
-    assert astuple(decider.weights) == (0.0, 0.0, 0.0, 1.0)
+    assert decider.weights.parts == (0.0, 0.0, 0.0, 1.0, 0.0)
     assert decider.keys.resources == ("huawei.com/Ascend910B",)
     assert (decider.keys.default_policy, decider.gang_timeout_s) == ("single-numa", 7.0)
-    assert service.gpus_annotation == "example.org/gpus"
+    assert service.annotates_gpus
     decider.book.replace_nodes(whole_nodes(["a", "b"]), flat_cluster(["a", "b"]))
     of_pod = pod("p", 0)
     of_pod["metadata"]["annotations"] = {"example.org/preferred-nodes": "b"}

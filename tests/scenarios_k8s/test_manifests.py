@@ -9,6 +9,7 @@ import yaml
 from command_output import assert_refused
 from sysfs_trees import pcie_tree
 
+from des.devices.k8s.node_text import read_server_annotation
 from scenarios.k8s.command import main
 from scenarios.k8s.manifest_models import MODELS, check_configuration
 from scenarios.k8s.manifests import MANIFESTS
@@ -78,7 +79,88 @@ def test_the_scheduler_sends_names_and_the_extender_does_not_swamp_plugins(capsy
     assert config["percentageOfNodesToScore"] == 100
     assert json.loads(text["data"]["scheduler.json"]) == config
     weights = {"topology": 40, "numa": 30, "balance": 20, "preference": 10}
-    assert json.loads(text["data"]["weights.json"]) == weights
+    written_weights = json.loads(text["data"]["weights.json"])
+    assert {key: value for key, value in written_weights.items() if value} == weights
+
+
+def test_shipped_weights_have_latency_and_points_for_numa_nodes(capsys):
+    (text,) = written(capsys, "--only", "config-map", "--weights", "profile")
+
+    assert json.loads(text["data"]["weights.json"]) == {
+        "topology": 0.4,
+        "latency": 0.3,
+        "balance": 0.3,
+        "numa": 0,
+        "preference": 0,
+        "same_numa_bonus": 50,
+        "cross_numa_penalty": 20,
+    }
+
+
+def test_several_resources_are_managed_and_pods_ask_for_the_first(capsys):
+    names = ["huawei.com/Ascend910B", "nvidia.com/gpu"]
+    flags = ("--only", "scheduler-config,extender,pods", "--resource", ",".join(names))
+    config, extender, pod, _ = written(capsys, *flags)
+
+    assert [each["name"] for each in config["extenders"][0]["managedResources"]] == names
+    command = extender["spec"]["template"]["spec"]["containers"][0]["command"]
+    assert command[command.index("--resources") + 1] == ",".join(names)
+    limits = pod["spec"]["containers"][0]["resources"]["limits"]
+    assert (limits[names[0]], names[1] in limits) == ("4", False)
+
+
+@NEEDS_SCHEMAS
+def test_pods_have_what_their_flags_say(capsys):
+    flags = {
+        "--pod-name": "job",
+        "--pod-image": "example.org/a:1",
+        "--gpus-per-pod": "2",
+        "--cpus-per-pod": "3",
+        "--memory-per-pod": "5GiB",
+        "--accelerator": "h100",
+        "--node-selector": "disk=ssd",
+        "--tolerations": "nvidia.com/gpu:NoSchedule,a=b:NoExecute",
+        "--spread": "topology.kubernetes.io/zone:2",
+    }
+    flat = [word for pair in flags.items() for word in pair]
+    pod, _ = written(capsys, "--only", "pods", "--validate", "--cuda-visible-devices", *flat)
+
+    spec, (container,) = pod["spec"], pod["spec"]["containers"]
+    assert (pod["metadata"]["name"], container["image"]) == ("job-0", "example.org/a:1")
+    sizes = {"cpu": "3", "memory": "5120Mi", "nvidia.com/gpu": "2"}
+    assert container["resources"] == {"requests": sizes, "limits": sizes}
+    assert spec["nodeSelector"] == {"accelerator": "h100", "disk": "ssd"}
+    assert spec["tolerations"] == [
+        {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"},
+        {"key": "a", "operator": "Equal", "value": "b", "effect": "NoExecute"},
+    ]
+    (rule,) = spec["topologySpreadConstraints"]
+    assert (rule["topologyKey"], rule["maxSkew"]) == ("topology.kubernetes.io/zone", 2)
+    assert rule["labelSelector"]["matchLabels"] == pod["metadata"]["labels"]
+    (variable,) = container["env"]
+    path = variable["valueFrom"]["fieldRef"]["fieldPath"]
+    assert (variable["name"], path) == (
+        "CUDA_VISIBLE_DEVICES",
+        "metadata.annotations['topology.example.com/gpu-ids']",
+    )
+
+
+def test_the_kubelet_has_the_options_and_the_policy_that_are_asked_for(capsys):
+    options = ["full-pcpus-only", "distribute-cpus-across-numa"]
+    flags = ("--cpu-manager-options", ",".join(options), "--topology-policy", "best-effort")
+    (config,) = written(capsys, "--only", "kubelet", *flags)
+
+    assert config["cpuManagerPolicyOptions"] == dict.fromkeys(options, "true")
+    assert config["topologyManagerPolicy"] == "best-effort"
+
+
+def test_programs_find_the_topology_in_a_config_map(capsys):
+    (found,) = written(capsys, "--only", "gpu-topology", "--node", "n7", simulate="dgx-h100")
+
+    assert found["metadata"]["name"] == "gpu-topology-config"
+    (server,) = json.loads(found["data"]["topology.json"]).items()
+    assert server[0] == "n7"
+    assert read_server_annotation(json.dumps(server[1]), "n7").num_gpus == 8
 
 
 @pytest.mark.parametrize("field", ["urlPrefixes", "HttpTimeout"])
@@ -139,7 +221,7 @@ def test_files_are_written_to_a_folder(tmp_path, capsys):
     assert main(["manifests", "--simulate", "dgx-h100", "--out", str(out)]) == 0
 
     assert {path.stem for path in out.iterdir()} == set(MANIFESTS)
-    assert "14 files" in capsys.readouterr().out
+    assert "15 files" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -148,6 +230,10 @@ def test_files_are_written_to_a_folder(tmp_path, capsys):
         (["--only", "deploy"], "--only: unknown 'deploy'"),
         (["--weight", "0"], "weight must be a whole number from 1"),
         (["--eviction", "lots"], "--eviction must be a size"),
+        (["--tolerations", "a:Never"], "--tolerations must be KEY:EFFECT or KEY=VALUE:EFFECT"),
+        (["--spread", "zone"], "--spread must be KEY:MAXSKEW, got 'zone'"),
+        (["--cpu-manager-options", "full"], "--cpu-manager-options: unknown 'full'"),
+        (["--cpus-per-pod", "0"], "cpus_per_pod must be a whole number from 1"),
         (["--eviction", "1KiB"], "eviction_bytes must be whole MiB"),
         (["--kubernetes", "1.20"], "--kubernetes"),
     ],

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from agents.devices.gpu_placement import PAYLOAD_BYTES
 from agents.devices.k8s.book import GpuBook
-from agents.devices.k8s.node_fit import NodeFit, NoFit, fit_on_server, times_range
+from agents.devices.k8s.node_fit import LATENCY_BYTES, NodeFit, NoFit, fit_on_server, times_range
 from agents.devices.k8s.node_scores import score_share, whole_scores
 from agents.devices.k8s.score_weights import ScoreWeights
 from agents.devices.k8s.waiting import WaitingPods
@@ -15,7 +16,9 @@ from des.devices.server import Server
 _MOST_KEPT, _MOST_SCORED = 20_000, 256
 """Fits and shares, and lists of scores kept."""
 
-_NOTHING = NodeFit(gpus=(), all_reduce_s=0.0, num_nodes=1, fragmentation_fraction=0.0)
+_NOTHING = NodeFit(
+    gpus=(), all_reduce_s=0.0, latency_s=0.0, num_nodes=1, fragmentation_fraction=0.0
+)
 
 Priority = dict[str, str | int]
 """A ``HostPriority``: name of a node, and its score."""
@@ -46,7 +49,7 @@ class Decider:
     _servers: dict[int, Server] = field(default_factory=dict)
     _shares: dict[_Signature, dict[str, float | None]] = field(default_factory=dict)
     _scores: dict[tuple[_Signature, tuple[str, ...]], list[Priority]] = field(default_factory=dict)
-    _times: dict[int, tuple[float, float] | None] = field(default_factory=dict)
+    _times: dict[tuple[int, float], tuple[float, float] | None] = field(default_factory=dict)
     _of_fits: dict[tuple[int, bool], tuple[NodeFit, float]] = field(default_factory=dict)
     _version: int = -1
     _nodes_version: int = -1
@@ -166,15 +169,22 @@ class Decider:
         return kept[1]
 
     def _new_share(self, fit: NodeFit, is_preferred: bool) -> float:
-        size = len(fit.gpus)
-        if size not in self._times:
-            self._times[size] = times_range(self.book.servers, size) if size else (0.0, 0.0)
+        size, has_latency = len(fit.gpus), self.weights.latency > 0.0
         return score_share(
             fit,
-            self._times[size],
+            self._range(size, PAYLOAD_BYTES),
             is_preferred=is_preferred,
             weights=self.weights,
+            latencies_s=self._range(size, LATENCY_BYTES) if has_latency else None,
         )
+
+    def _range(self, size: int, payload_bytes: float) -> tuple[float, float] | None:
+        """Range of times of sets of a size in the cluster, kept until nodes change."""
+        key = size, payload_bytes
+        if key not in self._times:
+            found = times_range(self.book.servers, *key) if size else (0.0, 0.0)
+            self._times[key] = found
+        return self._times[key]
 
     def _own_slots(self, ask: PodAsk) -> dict[str, NodeFit] | None:
         """Slots promised to the pod's gang, by node; None where none is for it."""

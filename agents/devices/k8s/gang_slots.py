@@ -23,8 +23,10 @@ def gang_slots(
 
     Pods of equal demand get slots wherever there are enough. Of unequal ones the largest come
     first, each on the first node that has room, and once more on the fullest one: that finds room
-    for numbers of GPUs that divide each other, and may miss it for others.
+    for numbers of GPUs that divide each other, and may miss it for others. Pods that keep others
+    like them off their node get a node each, on none that such a sibling has.
     """
+    nodes = [each for each in nodes if not _is_held(decider, members, each)]
     order = sorted(members, key=lambda each: -each.num_gpus)
     free = {node: _free(decider, node, freed.get(node, ())) for node in dict.fromkeys(nodes)}
     room = {node: _room(decider, order, node, own) for node, own in free.items()}
@@ -60,6 +62,8 @@ def _room(decider: Decider, order: Sequence[PodAsk], node: str, free: tuple[int,
             refused.add((each.asks, each.policy))
             continue
         total += len(fit.gpus)
+        if each.is_apart:
+            break
         free = tuple(gpu for gpu in free if gpu not in fit.gpus)
     return total
 
@@ -110,5 +114,14 @@ def _packed(
         first_place[each.asks, each.policy] = place
         name = names[place]
         slots.append(GangSlot(node=name, fit=fit, asks=each.asks, policy=each.policy))
-        free[name] = tuple(gpu for gpu in free[name] if gpu not in fit.gpus)
+        left = () if each.is_apart else free[name]
+        free[name] = tuple(gpu for gpu in left if gpu not in fit.gpus)
     return slots
+
+
+def _is_held(decider: Decider, members: Sequence[PodAsk], node: str) -> bool:
+    """Whether a sibling of pods that keep apart has GPUs of a node."""
+    gang = members[0].gang_key if members and members[0].is_apart else None
+    if gang is None:
+        return False
+    return any(each.node == node for each in decider.book.bound(gang))

@@ -82,7 +82,8 @@ def _added(
     gang = members[0].gang_key
     assert gang is not None
     decider.book.promise(gang, Promise(deadline_s=promise.deadline_s, slots=kept))
-    more = gang_slots(decider, others, nodes)
+    taken = {slot.node for slot in kept} if others and others[0].is_apart else set()
+    more = gang_slots(decider, others, [node for node in nodes if node not in taken])
     return None if more is None else [*kept, *more]
 
 

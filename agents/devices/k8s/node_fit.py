@@ -22,6 +22,10 @@ POLICY_NAMED: Mapping[str, NumaPolicy] = MappingProxyType(
 """Policies by the names of pods; the last is that of Kubernetes' topology manager."""
 
 
+LATENCY_BYTES = 8.0
+"""Buffer of an all-reduce that is all latency."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeFit:
     """GPUs of a node for a pod.
@@ -32,6 +36,8 @@ class NodeFit:
         Numbers of the GPUs.
     all_reduce_s
         Predicted time of an all-reduce of 100 MB among them; None for more than 16. [s]
+    latency_s
+        The same of 8 bytes. [s]
     num_nodes
         NUMA nodes that they are on; None where those of a GPU are not known.
     fragmentation_fraction
@@ -40,6 +46,7 @@ class NodeFit:
 
     gpus: tuple[int, ...]
     all_reduce_s: float | None
+    latency_s: float | None
     num_nodes: int | None
     fragmentation_fraction: float
 
@@ -95,20 +102,25 @@ def fit_on_server(
     return NodeFit(
         gpus=found.gpus,
         all_reduce_s=gpus_all_reduce_s(server, found.gpus),
+        latency_s=gpus_all_reduce_s(server, found.gpus, LATENCY_BYTES),
         num_nodes=found.num_nodes,
         fragmentation_fraction=fragmentation([after]).fraction,
     )
 
 
-def gpus_all_reduce_s(server: Server, gpus: Sequence[int]) -> float | None:
-    """Predicted time of an all-reduce of 100 MB among some GPUs; None for more than 16. [s]"""
+def gpus_all_reduce_s(
+    server: Server, gpus: Sequence[int], payload_bytes: float = PAYLOAD_BYTES
+) -> float | None:
+    """Predicted time of an all-reduce among some GPUs; None for more than 16. [s]"""
     if len(gpus) > MOST_GPUS:
         return None
-    return places_all_reduce_s(server, places_of(server, "gpus", gpus), PAYLOAD_BYTES)
+    return places_all_reduce_s(server, places_of(server, "gpus", gpus), payload_bytes)
 
 
-def times_range(servers: Iterable[Server], num_gpus: int) -> tuple[float, float] | None:
-    """Least and most time of an all-reduce of 100 MB in any set of a size on some servers. [s]
+def times_range(
+    servers: Iterable[Server], num_gpus: int, payload_bytes: float = PAYLOAD_BYTES
+) -> tuple[float, float] | None:
+    """Least and most time of an all-reduce in any set of a size on some servers. [s]
 
     Servers of more than 16 GPUs count with their best set. None where no server has enough GPUs, or
     more than 16 are in a set.
@@ -121,10 +133,11 @@ def times_range(servers: Iterable[Server], num_gpus: int) -> tuple[float, float]
         if num_gpus > len(places):
             continue
         if len(places) > MOST_GPUS:
-            found = gpus_all_reduce_s(server, optimal_placement(server, num_gpus).gpus)
+            best = optimal_placement(server, num_gpus).gpus
+            found = gpus_all_reduce_s(server, best, payload_bytes)
             times += [] if found is None else [found]
             continue
-        of_sets = set_all_reduces_s(server, tuple(places), num_gpus, PAYLOAD_BYTES)
+        of_sets = set_all_reduces_s(server, tuple(places), num_gpus, payload_bytes)
         finite = of_sets[np.isfinite(of_sets)]
         times += [float(finite.min()), float(finite.max())]
     return (min(times), max(times)) if times else None

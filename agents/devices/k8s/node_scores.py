@@ -7,12 +7,14 @@ The parts of a score are in [0, 1], 1 the best:
   any server of the cluster without other pods. The floor of 3 keeps small differences small;
 - NUMA: ``1 / n`` for GPUs on ``n`` NUMA nodes, 1/2 where they are not known;
 - balance: 1 - fragmentation of the GPUs that are left on the node;
-- preference: 1 on a node that the pod prefers, or if it prefers none.
+- preference: 1 on a node that the pod prefers, or if it prefers none;
+- latency: as topology, for an all-reduce of 8 bytes; weight 0 by default.
+
+Bonus and penalty for NUMA nodes move the mean of the parts, out of 100; all is scaled to [0, 1].
 """
 
 import math
 from collections.abc import Sequence
-from dataclasses import astuple
 from itertools import pairwise
 
 from agents.devices.k8s.node_fit import NodeFit
@@ -49,6 +51,7 @@ def score_share(
     *,
     is_preferred: bool,
     weights: ScoreWeights,
+    latencies_s: tuple[float, float] | None = None,
 ) -> float:
     """Score of GPUs of a node, in [0, 1].
 
@@ -56,15 +59,23 @@ def score_share(
     ----------
     times_s
         Least and most predicted time of any set of the size in the cluster; None where unknown.
+    latencies_s
+        The same of an all-reduce of 8 bytes, if it has a weight.
     """
-    topology = 0.0
-    if times_s is not None and fit.all_reduce_s is not None:
-        topology = topology_share(fit.all_reduce_s, *times_s)
+    topology, latency = (
+        0.0 if one is None or of_any is None else topology_share(one, *of_any)
+        for one, of_any in ((fit.all_reduce_s, times_s), (fit.latency_s, latencies_s))
+    )
     numa = _UNKNOWN_NUMA if fit.num_nodes is None else 1.0 / fit.num_nodes
-    parts = (topology, numa, 1.0 - fit.fragmentation_fraction, float(is_preferred))
-    of_parts = astuple(weights)
+    parts = (topology, numa, 1.0 - fit.fragmentation_fraction, float(is_preferred), latency)
+    of_parts = weights.parts
     total = math.fsum(weight * part for weight, part in zip(of_parts, parts, strict=True))
-    return min(1.0, max(0.0, total / math.fsum(of_parts)))
+    share = min(1.0, max(0.0, total / math.fsum(of_parts)))
+    bonus, penalty = weights.same_numa_bonus, weights.cross_numa_penalty
+    if fit.num_nodes is None or not bonus + penalty:
+        return share
+    points = 100.0 * share + (bonus if fit.num_nodes == 1 else -penalty)
+    return (points + penalty) / (100.0 + bonus + penalty)
 
 
 def whole_scores(shares: Sequence[float | None]) -> list[int]:

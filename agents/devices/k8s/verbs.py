@@ -18,7 +18,8 @@ from des.devices.k8s.calls import (
     read_nodes,
     read_victims,
 )
-from des.devices.k8s.pods import PodAsk
+from des.devices.k8s.pods import PodAsk, PodKeys
+from des.devices.server import Server
 
 
 def filter_answer(decider: Decider, body: Mapping[str, Any], now_s: float) -> dict[str, Any]:
@@ -158,21 +159,36 @@ class Binding:
         namespace, name = (quote(each, safe="") for each in (self.call.namespace, self.call.name))
         return f"/api/v1/namespaces/{namespace}/pods/{name}/binding"
 
-    def object_to_post(self, gpus_annotation: str | None = None) -> dict[str, Any]:
-        """``Binding`` to post; with an annotation, which the API server copies to the pod."""
+    def object_to_post(
+        self, keys: PodKeys | None = None, server: Server | None = None
+    ) -> dict[str, Any]:
+        """``Binding`` to post; with annotations, which the API server copies to the pod.
+
+        With keys they are its GPUs, ``gpu-ids`` and ``gpus``, by which an extender knows them after
+        a restart, and the NUMA nodes of these on the server, where they are known.
+        """
         metadata: dict[str, Any] = {
             "name": self.call.name,
             "namespace": self.call.namespace,
             "uid": self.call.uid,
         }
-        if gpus_annotation is not None and self.grant.gpus:
-            metadata["annotations"] = {gpus_annotation: ",".join(map(str, self.grant.gpus))}
+        if keys is not None and self.grant.gpus:
+            gpus = ",".join(map(str, self.grant.gpus))
+            known = {"gpus": gpus, "gpu-ids": gpus, "numa-node": self._numa_text(server)}
+            metadata["annotations"] = {
+                keys.annotation(name): text for name, text in known.items() if text
+            }
         return {
             "apiVersion": "v1",
             "kind": "Binding",
             "metadata": metadata,
             "target": {"apiVersion": "v1", "kind": "Node", "name": self.call.node},
         }
+
+    def _numa_text(self, server: Server | None) -> str:
+        gpus = () if server is None else server.gpus
+        held = {gpu.numa_nodes[:1] for gpu in gpus if gpu.number in self.grant.gpus}
+        return "" if () in held else ",".join(str(node) for (node,) in sorted(held))
 
 
 def begin_binding(decider: Decider, body: Mapping[str, Any], now_s: float) -> Binding | str:

@@ -1,16 +1,21 @@
 """Description of a server on its Kubernetes node: labels, and an annotation with all of it."""
 
 import json
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from pydantic import Field, ValidationError
 
 from des.base.strict_forms import StrictForm, first_error
 from des.base.strict_json import parse_json
+from des.devices.gpu_kinds import GPU_PORTS
 from des.devices.server import Gpu, Nic, Server
 
-LABELS = ("gpu-count", "gpu-model", "gpu-nvlink-groups", "gpu-numa-nodes")
+LABELS = (
+    *("gpu-count", "gpu-model", "gpu-nvlink-groups", "gpu-numa-nodes", "interconnect", "nvlinks"),
+    *("nvlink-bandwidth", "gpus-per-numa", "single-numa-4gpu", "single-numa-8gpu"),
+)
 """Names of the labels below the prefix of annotations."""
 
 _FORMAT = 1
@@ -122,22 +127,46 @@ def server_labels(server: Server, prefix: str) -> dict[str, str]:
     Examples
     --------
     >>> server_labels(Server(name="s", gpus=(Gpu(number=0),), tokens=(("X",),)), "example.com")
-    {'example.com/gpu-count': '1', 'example.com/gpu-nvlink-groups': '0'}
+    {'example.com/gpu-count': '1', 'example.com/gpu-nvlink-groups': '0', \
+'example.com/interconnect': 'pcie'}
     """
     models = {gpu.model for gpu in server.gpus}
     groups = [group for group in server.nvlink_components if len(group) > 1]
-    nodes = {node for gpu in server.gpus for node in gpu.numa_nodes}
+    of_node = Counter(node for gpu in server.gpus for node in gpu.numa_nodes)
+    each, most = set(of_node.values()), max(of_node.values(), default=0)
     values = (
         str(server.num_gpus),
         models.pop() if len(models) == 1 else "mixed",
         str(len(groups)),
-        str(len(nodes)) if nodes else None,
+        str(len(of_node)) if of_node else None,
+        _interconnect(server, groups),
+        *_nvlink_values(server),
+        None if not of_node else str(most) if len(each) == 1 else "mixed",
+        *(str(most >= count).lower() if of_node else None for count in (4, 8)),
     )
     return {
         f"{prefix}/{name}": value
         for name, value in zip(LABELS, values, strict=True)
         if value is not None
     }
+
+
+def _interconnect(server: Server, groups: Sequence[Collection[int]]) -> str:
+    """Wires between GPUs: NVLinks among all of them, among some, or PCIe alone."""
+    if not groups:
+        return "pcie"
+    return "nvlink" if len(groups[0]) == server.num_gpus else "nvlink-groups"
+
+
+def _nvlink_values(server: Server) -> tuple[str | None, str | None]:
+    """NVLinks of the two GPUs that most of them join, and their bandwidth each way, if known."""
+    count, place = max((max(row), place) for place, row in enumerate(server.nvlinks))
+    gpu = server.gpus[place]
+    ports = GPU_PORTS.get(gpu.model or "")
+    rate = gpu.nvlink_bytes_per_s or (None if ports is None else ports.nvlink_bytes_per_s)
+    if not count:
+        return None, None
+    return str(count), None if not rate else f"{count * rate / 1e9:g}GBps"
 
 
 def node_patch(server: Server, prefix: str) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 from des.devices.k8s.wire import (
@@ -17,6 +18,14 @@ GangKey = tuple[str, str]
 
 _POD_GROUP_LABEL = "scheduling.x-k8s.io/pod-group"
 """Label by which the coscheduling plugin of scheduler-plugins knows a gang."""
+
+_HOST = "kubernetes.io/hostname"
+"""Topology key of a single node."""
+
+POLICY_OF_AFFINITY: Mapping[str, str] = MappingProxyType(
+    {"required": "single-numa-node", "preferred": "best-effort", "none": "none"}
+)
+"""Policies by the values of the annotation ``numa-affinity``."""
 
 FINISHED = frozenset({"Succeeded", "Failed"})
 """Phases of a pod that holds no devices any more."""
@@ -77,6 +86,8 @@ class PodAsk:
         Devices of each pod of the gang, where they differ; empty where the pod does not say it.
     preferred_nodes
         Names of nodes that it would rather have.
+    is_apart
+        Whether its anti-affinity keeps pods like it off its node.
     gpus
         Numbers of the devices that a bound pod was given; None where no annotation says.
     """
@@ -90,6 +101,7 @@ class PodAsk:
     gang_size: int | None = None
     gang_gpus: tuple[int, ...] = ()
     preferred_nodes: tuple[str, ...] = ()
+    is_apart: bool = False
     node: str = ""
     phase: str = ""
     gpus: tuple[int, ...] | None = None
@@ -134,15 +146,57 @@ def read_pod(pod: object, keys: PodKeys) -> PodAsk:
         namespace=wire_text(metadata, "namespace", "Pod.metadata"),
         name=wire_text(metadata, "name", "Pod.metadata"),
         asks=_asks(spec, keys.resources),
-        policy=annotations.get(keys.policy_annotation, keys.default_policy),
+        policy=_policy(annotations, keys),
         gang=_gang(metadata, spec, annotations, keys),
         gang_size=_gang_size(annotations, keys.annotation("gang-size"), gang_gpus),
         gang_gpus=gang_gpus,
         preferred_nodes=tuple(name.strip() for name in preferred.split(",") if name.strip()),
+        is_apart=_is_apart(spec, wire_texts(metadata, "labels", "Pod.metadata")),
         node=wire_text(spec, "nodeName", "Pod.spec"),
         phase=wire_text(wire_object(pod, "status", "Pod"), "phase", "Pod.status"),
         gpus=_numbers(annotations.get(keys.annotation("gpus"))),
     )
+
+
+def _policy(annotations: Mapping[str, str], keys: PodKeys) -> str:
+    """Policy for NUMA nodes, else that of the pod's NUMA affinity, else the default one."""
+    name = keys.annotation("numa-affinity")
+    affinity = annotations.get(name)
+    if affinity is not None and affinity not in POLICY_OF_AFFINITY:
+        raise ValueError(
+            f"Pod annotation {name}: must be one of {', '.join(POLICY_OF_AFFINITY)}, "
+            f"got {affinity!r:.80}"
+        )
+    default = keys.default_policy if affinity is None else POLICY_OF_AFFINITY[affinity]
+    return annotations.get(keys.policy_annotation, default)
+
+
+def _is_apart(spec: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
+    """Whether a required anti-affinity of a pod, by node, is one to pods with its labels."""
+    owner = "Pod.spec.affinity"
+    rules = wire_object(wire_object(spec, "affinity", "Pod.spec"), "podAntiAffinity", owner)
+    terms = wire_list(rules, "requiredDuringSchedulingIgnoredDuringExecution", owner)
+    return any(
+        isinstance(term, dict)
+        and term.get("topologyKey") == _HOST
+        and _selects(wire_object(term, "labelSelector", owner), labels)
+        for term in terms
+    )
+
+
+def _selects(selector: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
+    """Whether a label selector that says anything selects some labels."""
+    owner = "Pod.spec.affinity.labelSelector"
+    wanted = wire_texts(selector, "matchLabels", owner)
+    found = [labels.get(key) == value for key, value in wanted.items()]
+    for each in wire_list(selector, "matchExpressions", owner):
+        if not isinstance(each, dict):
+            raise ValueError(f"{owner}: matchExpressions must be objects, got {each!r:.80}")
+        value = labels.get(wire_text(each, "key", owner))
+        is_in = value is not None and value in wire_list(each, "values", owner)
+        meets = {"In": is_in, "NotIn": not is_in, "Exists": value is not None}
+        found.append(meets.get(wire_text(each, "operator", owner), value is None))
+    return bool(found) and all(found)
 
 
 def _numbers(text: str | None) -> tuple[int, ...] | None:
