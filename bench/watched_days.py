@@ -198,11 +198,12 @@ def main() -> None:
     parser.add_argument("--trainer", default="megatron")
     parser.add_argument("--lines", action="store_true", help="print each change of plan")
     parser.add_argument("--law", default="markov_slow", choices=list(DYNAMICS))
-    parser.add_argument("--patience", type=float, default=0.5)
+    parser.add_argument("--confidence", type=float, default=0.5)
+    parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--smoothing", type=float, default=300.0)
     parser.add_argument("--horizon", type=float, default=DAY_S)
     given = parser.parse_args()
-    for seed in range(given.days):
+    for seed in range(given.first_seed, given.first_seed + given.days):
         print(f"seed {seed}: {_day_text(given, seed)}", flush=True)
 
 
@@ -213,7 +214,7 @@ def _day_text(given: argparse.Namespace, seed: int) -> str:
     watch = Watch(
         world=ObservedWorld(base=day.base, time_constant_s=given.smoothing),
         others=OtherPlans(request=request),
-        rule=PayoffRule(patience=given.patience, horizon_s=given.horizon),
+        rule=PayoffRule(confidence=given.confidence, horizon_s=given.horizon),
     )
     found = watched(day, watch, seed)
     rates, moves_s = step_rates(day, found.plans), move_times(day, found.plans)

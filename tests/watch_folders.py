@@ -18,7 +18,7 @@ def flags_of(folder: Path) -> list[str]:
     """Flags of the command without its state."""
     return [
         *("--network", str(folder / "world.yaml"), "--model", "llama2_7b", "--microbatches", "8"),
-        *("--from", str(folder / "in"), "--restart", "60s", "--patience", "0"),
+        *("--from", str(folder / "in"), "--restart", "60s"),
     ]
 
 

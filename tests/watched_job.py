@@ -17,12 +17,12 @@ REQUEST = PlanRequest(topology=WORLD, job=JOB, trainer=trainer_named("megatron")
 START_S = 1.7e9
 
 
-def watch(*, restart_s=60.0, patience=0.0, horizon_s=86_400.0):
+def watch(*, restart_s=60.0, horizon_s=86_400.0):
     """A watch that has seen nothing; moves send their bytes and restart in a given time."""
     return Watch(
         world=ObservedWorld(base=WORLD, time_constant_s=300.0),
         others=OtherPlans(request=REQUEST),
-        rule=PayoffRule(patience=patience, horizon_s=horizon_s),
+        rule=PayoffRule(horizon_s=horizon_s),
         replacement=Replacement(restart_s=restart_s),
     )
 

@@ -59,7 +59,7 @@ def rule_of(config: Config) -> PayoffRule:
     """Rule by which a plan in force is left: as soon as the horizon pays for it."""
     try:
         horizon_s = parse_quantity(config.horizon, DURATION_S)
-        return PayoffRule(horizon_s=horizon_s, patience=0.0)
+        return PayoffRule(horizon_s=horizon_s)
     except ValueError as error:
         raise UsageError(f"{PROG}: --horizon {error}") from error
 

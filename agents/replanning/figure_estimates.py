@@ -1,7 +1,10 @@
 """Smoothing of measured figures: exponentially weighted means with their spread."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+_JUMP = 4.0
+"""Spreads by which two measurements in a row are off, on one side, where a figure has jumped."""
 
 UNMEASURED_SPREAD = 0.1
 """Relative spread that a single measurement is taken to have; an assumption."""
@@ -19,12 +22,15 @@ class FigureEstimate:
         Exponentially weighted, so that a measurement counts ``exp(-age / time_constant_s)``.
     sum_of_squares
         Of the weights that the measurements have in the mean: 1 for a single one.
+    held_back
+        Logarithm of the latest measurement, if it is off so far that it does not count yet.
     """
 
     time_s: float
     log_mean: float
     log_variance: float = UNMEASURED_SPREAD**2
     sum_of_squares: float = 1.0
+    held_back: float | None = None
 
     @classmethod
     def first(cls, time_s: float, value: float) -> "FigureEstimate":
@@ -47,6 +53,9 @@ class FigureEstimate:
     def after(self, time_s: float, value: float, time_constant_s: float) -> "FigureEstimate":
         """Return the estimate after another measurement, of a later time.
 
+        One that is off by more than `_JUMP` spreads does not count if measurements are frequent;
+        with a second one on the same side the figure has jumped, and the estimate begins anew.
+
         Examples
         --------
         After one time constant a measurement weighs 63 %:
@@ -59,6 +68,13 @@ class FigureEstimate:
         """
         share = -math.expm1(-(time_s - self.time_s) / time_constant_s)
         off = math.log(value) - self.log_mean
+        spread = max(UNMEASURED_SPREAD, math.sqrt(self.log_variance))
+        if share < 0.5 and abs(off) > _JUMP * spread:
+            if self.held_back is None:
+                return replace(self, time_s=time_s, held_back=math.log(value))
+            if (self.held_back > self.log_mean) is (off > 0.0):
+                mean = (self.held_back + math.log(value)) / 2.0
+                return FigureEstimate(time_s=time_s, log_mean=mean, sum_of_squares=0.5)
         known = (1.0 - share) * (self.log_variance + share * off * off)
         return FigureEstimate(
             time_s=time_s,

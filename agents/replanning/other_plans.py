@@ -1,8 +1,9 @@
 """Plans that a watch could move to: those it knows, those a search finds, the same one re-bound."""
 
-import math
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from statistics import fmean
 
 from agents.decision.bound_plan import BoundPlan
 from agents.decision.other_domains import plan_on_domains
@@ -10,32 +11,26 @@ from agents.judge.placed_plans import placed_on
 from agents.search.bind import PlanBinder
 from agents.search.bound_search import search_bound
 from agents.search.search import PlanRequest
+from agents.search.shared_parts import SharedParts
 from agents.search.sketches import sketch_of
 from des import Topology
 
-_PRIOR_S = 36.0
-"""Squares of shares times time from which on they tell how long advantages last: 10 % for an hour.
-[s]"""
+_FIRST_LASTING_S = 3600.0
+"""Time that advantages last on average, before any were seen; an assumption. [s]"""
 
-_MOST_PLANS = 5
+_FIRST_AHEAD_S = 360.0
+"""Squares of shares times time that it counts as much as: 10 % for ten hours. [s]"""
+
+_MOST_PLANS = 8
 """Plans that are remembered, and judged time and again."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class OtherPlan:
-    """A plan besides the one in force.
-
-    Attributes
-    ----------
-    lost_s
-        Time that staying has lost against it since it became the better one, at least 0. [s]
-    saved_share
-        Share of the time that it would have saved when it was judged last.
-    """
+class KnownPlan:
+    """A plan, and its step when it was judged last; None where it could not run. [s]"""
 
     bound: BoundPlan
-    lost_s: float = 0.0
-    saved_share: float = 0.0
+    step_s: float | None = None
 
 
 @dataclass(kw_only=True)
@@ -47,72 +42,78 @@ class OtherPlans:
     request
         Job and trainer; its world is replaced by the one that is looked at.
     plans
-        Those remembered; in place of a new one too many, that against which staying loses least is
-        forgotten, the oldest of equals.
+        Those remembered, that in force too. In place of a new one too many the first is forgotten;
+        the quickest and the one in force are the last.
     ahead_s, faded
-        Squares of the shares that better plans would have saved, times their time, and shares times
-        that by which they have become smaller in it: a regression of the later share on the former.
-        [s, 1]
+        Squares of the shares by which one remembered plan was quicker than another, times their
+        time, and shares times that by which they have become smaller in it, means over the pairs: a
+        regression of the later share on the former. [s, 1]
     """
 
     request: PlanRequest
-    plans: list[OtherPlan] = field(default_factory=list)
+    plans: list[KnownPlan] = field(default_factory=list)
     ahead_s: float = 0.0
     faded: float = 0.0
+    _shared: SharedParts = field(default_factory=SharedParts, repr=False, compare=False)
 
     def remember(self, bound: BoundPlan) -> None:
-        """Keep a plan, unless it is kept."""
-        if any(is_same_plan(one.bound, bound) for one in self.plans):
-            return
-        if len(self.plans) == _MOST_PLANS:
-            self.plans.remove(min(self.plans, key=lambda one: one.lost_s))
-        self.plans.append(OtherPlan(bound=bound))
+        """Keep a plan as the last one."""
+        others, found = [], KnownPlan(bound=bound)
+        for one in self.plans:
+            if is_same_plan(one.bound, bound):
+                found = one
+            else:
+                others.append(one)
+        self.plans = [*others[1 - _MOST_PLANS :], found]
 
-    def begin(self, left: BoundPlan | None, in_force: BoundPlan) -> None:
-        """Remember the plan that was left; against another one nothing is lost yet."""
-        self.plans = [
-            OtherPlan(bound=one.bound)
-            for one in self.plans
-            if not is_same_plan(one.bound, in_force)
-        ]
-        if left is not None:
-            self.remember(left)
-
-    def judge(self, present: BoundPlan, passed_s: float) -> list[OtherPlan]:
-        """Judge the plans on the world of the present one, and what was lost in the meantime.
+    def judge(self, present: BoundPlan, passed_s: float) -> list[BoundPlan]:
+        """Judge the plans on the world of the present one; return those that may take its place.
 
         Those that cannot run, or exchange in another way, are left out of the answer.
         """
-        found = []
-        for place, one in enumerate(self.plans):
-            if is_same_plan(one.bound, present) or not _exchange_alike(one.bound, present):
-                continue
+        placed = [self._placed(one.bound, present) for one in self.plans]
+        now = [None if one is None else one.step_s for one in placed]
+        self._learn([one.step_s for one in self.plans], now, passed_s)
+        self.plans = [
+            replace(one, step_s=step_s) for one, step_s in zip(self.plans, now, strict=True)
+        ]
+        there = [one for one in placed if one is not None]
+        self.remember(min((present, *there), key=lambda one: one.step_s))
+        self.remember(present)
+        return [one for one in there if one is not present]
+
+    def _placed(self, bound: BoundPlan, present: BoundPlan) -> BoundPlan | None:
+        if is_same_plan(bound, present):
+            return present
+        if _exchange_alike(bound, present):
             with suppress(ValueError):
-                placed = placed_on(one.bound, present.topology)
-                lost_s = max(0.0, one.lost_s + passed_s * one.saved_share)
-                share = 1.0 - placed.step_s / present.step_s
-                if one.saved_share > 0.0 and passed_s > 0.0:
-                    self.ahead_s += passed_s * one.saved_share**2
-                    self.faded += one.saved_share * (one.saved_share - share)
-                now = OtherPlan(bound=placed, lost_s=lost_s, saved_share=share)
-                self.plans[place] = replace(now, bound=one.bound)
-                found.append(now)
-        return found
+                return placed_on(bound, present.topology)
+        return None
 
-    def lasting_s(self, horizon_s: float) -> float:
-        """Time for which a plan that is better now may be counted on to stay so. [s]
+    def _learn(
+        self, before: Sequence[float | None], now: Sequence[float | None], passed_s: float
+    ) -> None:
+        """Learn from each pair of plans how much of an advantage is left after some time."""
+        pairs = [
+            (1.0 - quick / slow, 1.0 - later_quick / later_slow)
+            for quick, later_quick in zip(before, now, strict=True)
+            for slow, later_slow in zip(before, now, strict=True)
+            if quick and slow and later_quick and later_slow and quick < slow
+        ]
+        if pairs:
+            self.ahead_s += passed_s * fmean(share**2 for share, _ in pairs)
+            self.faded += fmean(share * (share - later) for share, later in pairs)
 
-        The mean of an advantage that fades at the rate ``faded / ahead_s`` of those there have
-        been, over the horizon, in terms of the one now; before there were any, the horizon.
+    @property
+    def fades_per_s(self) -> float:
+        """Rate at which advantages fade.
 
         Notes
         -----
-        ``(1 - exp(-h q)) / q`` with the rate ``q = max(faded, 0) / (ahead_s + 36 s)``.
+        ``(faded + 0.1) / (ahead_s + 360 s)``: an hour before there were any.
         """
-        rate = max(self.faded, 0.0) / (self.ahead_s + _PRIOR_S)
-        if rate * horizon_s < 1e-9:
-            return horizon_s
-        return -math.expm1(-horizon_s * rate) / rate
+        known = max(self.faded, 0.0) + _FIRST_AHEAD_S / _FIRST_LASTING_S
+        return known / (self.ahead_s + _FIRST_AHEAD_S)
 
     def search(
         self, topology: Topology, present: BoundPlan | None, like: BoundPlan | None
@@ -131,11 +132,11 @@ class OtherPlans:
             If no plan can run.
         """
         asked = replace(self.request, topology=topology)
-        found = search_bound(asked, in_force=present, is_best_alone=True)
+        found = search_bound(asked, in_force=present, shared=self._shared, is_best_alone=True)
         rows = [row.bound for row in found.rows]
         alike = [one for one in rows if like is not None and _exchange_alike(one, like)]
         best = min(alike, key=lambda one: one.step_s) if alike else rows[0]
-        if present is None or (alike and not is_same_plan(best, present)):
+        if present is None or alike:
             self.remember(best)
         return best
 

@@ -1,13 +1,12 @@
 """Verdict on the plan in force: stay, or move to a better one, with the reason in a line."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import NormalDist, fmean, stdev
+from statistics import fmean
 
 from agents.replanning.move_cost import MoveCost
 from agents.replanning.payoff import pays
-from des.base.checks import require_non_negative, require_positive
+from des.base.checks import require_positive
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,24 +16,18 @@ class PayoffRule:
     Attributes
     ----------
     horizon_s
-        Time for which figures are thought to stay as they are. [s]
+        Time within which a move must pay. [s]
     confidence
-        Chance that a move pays, by the spread of the measurements, below which none is made.
-    patience
-        Share of its cost that staying must have lost before a move is made; 0 moves at once. A
-        congestion that ends sooner than that is waited for, and one that does not costs at most
-        this share of a move.
+        Chance that a move pays below which none is made.
     """
 
     horizon_s: float = 86_400.0
-    confidence: float = 0.9
-    patience: float = 0.5
+    confidence: float = 0.5
 
     def __post_init__(self) -> None:
         require_positive("rule", "horizon_s", self.horizon_s)
-        require_non_negative("rule", "patience", self.patience)
-        if not 0.5 <= self.confidence < 1.0:
-            raise ValueError(f"rule: confidence must be within [0.5, 1), got {self.confidence!r}")
+        if not 0.0 < self.confidence < 1.0:
+            raise ValueError(f"rule: confidence must be within (0, 1), got {self.confidence!r}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,8 +40,8 @@ class Stakes:
         Time of a step of the plan in force, and of the best other one. [s]
     cost
         Cost of the move; None where a layer would have to go where no links lead.
-    lost_s
-        Time that staying has lost since the other plan became the better one. [s]
+    fades_per_s
+        Rate at which advantages of plans fade: one lasts ``t`` with a chance of ``exp(-t rate)``.
     ratios
         ``step_s / present_s`` on worlds drawn by the spread of the measurements; fewer than two
         say nothing about it.
@@ -57,7 +50,7 @@ class Stakes:
     present_s: float
     step_s: float
     cost: MoveCost | None
-    lost_s: float = math.inf
+    fades_per_s: float = 0.0
     ratios: tuple[float, ...] = ()
 
     @property
@@ -75,11 +68,10 @@ class Weighed:
 
 
 def weigh_move(rule: PayoffRule, stakes: Stakes) -> Weighed:
-    """Weigh a move: over the horizon it must save more than it costs, surely enough.
+    """Weigh a move: within the horizon it must save more than it costs, surely enough.
 
     A step that takes ``r`` times as long does the work of the horizon ``h`` in ``r h``, so that a
-    move of ``c`` pays where ``c + r h < h``. With a spread of r, its upper bound at the rule's
-    confidence takes the place of ``r``, as of a normal distribution.
+    move of ``c`` pays where ``c + r h < h``, see also `chance_of_paying`.
 
     Examples
     --------
@@ -104,37 +96,41 @@ def weigh_move(rule: PayoffRule, stakes: Stakes) -> Weighed:
             moves=False,
             why=f"{gain}, which is less than the {short_time(cost.total_s)} of the move",
         )
-    ratio = upper_ratio(rule.confidence, stakes.ratios)
-    if ratio is not None and not pays(cost.total_s, horizon_s * ratio, horizon_s, 1.0):
+    chance = chance_of_paying(rule, stakes, cost.total_s)
+    paid = f"pays after {short_time(cost.total_s / stakes.saved_share)}"
+    if chance < rule.confidence:
         why = (
-            f"{gain}, but {100 * (1.0 - ratio):.1f} % with a confidence of {rule.confidence:g}, "
-            f"which does not pay the {short_time(cost.total_s)} of the move"
-        )
-        return Weighed(moves=False, why=why)
-    if stakes.lost_s < rule.patience * cost.total_s:
-        why = (
-            f"{gain}; waits until staying has lost {short_time(rule.patience * cost.total_s)}, "
-            f"so far {short_time(stakes.lost_s)}"
+            f"{gain}, but {cost_text(cost)} {paid}, which it does with a chance of {chance:.2f}, "
+            f"below {rule.confidence:g}"
         )
         return Weighed(moves=False, why=why)
     return Weighed(
-        moves=True,
-        why=f"{gain}, {short_time(horizon_s * stakes.saved_share)} in {short_time(horizon_s)}, "
-        f"for {cost_text(cost)}",
+        moves=True, why=f"{gain}; {cost_text(cost)} {paid}, with a chance of {chance:.2f}"
     )
 
 
-def upper_ratio(confidence: float, ratios: Sequence[float]) -> float | None:
-    """Upper bound of drawn ratios at a confidence; None where there are fewer than two.
+def chance_of_paying(rule: PayoffRule, stakes: Stakes, cost_s: float) -> float:
+    """Chance that the other plan stays better until it has saved what the move costs.
+
+    Notes
+    -----
+    The mean of ``exp(-rate c / (1 - r))`` over the drawn ratios ``r``, 0 where it takes longer than
+    the horizon.
 
     Examples
     --------
-    >>> upper_ratio(0.9, (0.8,)) is None, round(upper_ratio(0.9, (0.8, 0.9, 1.0)), 4)
-    (True, 1.0282)
+    A move of 600 s that saves a quarter pays after 2,400 s; one advantage in 4,800 s fades:
+
+    >>> stakes = Stakes(present_s=4.0, step_s=3.0, cost=None, fades_per_s=1.0 / 4800.0)
+    >>> round(chance_of_paying(PayoffRule(), stakes, 600.0), 4)  # exp(-1 / 2)
+    0.6065
     """
-    if len(ratios) < 2:
-        return None
-    return fmean(ratios) + NormalDist().inv_cdf(confidence) * stdev(ratios)
+    return fmean(
+        math.exp(-stakes.fades_per_s * cost_s / (1.0 - ratio))
+        if cost_s < rule.horizon_s * (1.0 - ratio)
+        else 0.0
+        for ratio in stakes.ratios or (stakes.step_s / stakes.present_s,)
+    )
 
 
 def cost_text(cost: MoveCost) -> str:

@@ -12,7 +12,7 @@ from agents.decision.plan_document import read_document, write_document
 from agents.judge.placed_plans import placed_on
 from agents.replanning.move_cost import NO_MOVE, MoveCost, reachable_move
 from agents.replanning.observed_world import ObservedWorld, Taken, WorldObservation
-from agents.replanning.other_plans import OtherPlan, OtherPlans
+from agents.replanning.other_plans import KnownPlan, OtherPlans
 from agents.replanning.search_triggers import LastSearch, SearchTriggers
 from agents.replanning.stay_or_move import PayoffRule, Stakes, short_time, weigh_move
 from agents.trainers.plan_checks import domains_in_use
@@ -108,7 +108,7 @@ class Watch:
         verdict = self._verdict()
         if verdict.action == "stay" or verdict.plan is None:
             return verdict
-        self.others.begin(self.in_force, verdict.plan)
+        self.others.remember(verdict.plan)
         self.in_force, self.judged_s = verdict.plan, self.time_s
         self.insides = self.world.insides()
         return verdict
@@ -118,10 +118,7 @@ class Watch:
         return {
             "world": self.world.plain(),
             "in_force": None if self.in_force is None else self._document(self.in_force),
-            "others": [
-                [self._document(one.bound), one.lost_s, one.saved_share]
-                for one in self.others.plans
-            ],
+            "others": [[self._document(one.bound), one.step_s] for one in self.others.plans],
             "ahead_s": self.others.ahead_s,
             "faded": self.others.faded,
             "time_s": self.time_s,
@@ -144,8 +141,7 @@ class Watch:
         """Return the watch with what `plain` returned."""
         own, searched = content["in_force"], content["searched"]
         plans = [
-            OtherPlan(bound=read_document(one), lost_s=lost_s, saved_share=share)
-            for one, lost_s, share in content["others"]
+            KnownPlan(bound=read_document(one), step_s=step_s) for one, step_s in content["others"]
         ]
         return replace(
             self,
@@ -193,32 +189,35 @@ class Watch:
         return self._weighed(stay, present, self.others.judge(present, since_s))
 
     def _weighed(
-        self, stay: WatchVerdict, present: BoundPlan, others: Sequence[OtherPlan]
+        self, stay: WatchVerdict, present: BoundPlan, others: Sequence[BoundPlan]
     ) -> WatchVerdict:
-        """Stay, or move to the plan that does the work of the horizon soonest, move included."""
-        lasting_s = self.others.lasting_s(self.rule.horizon_s)
-        rule = replace(self.rule, horizon_s=lasting_s)
-        found = [self._stakes(present, one) for one in others]
-        quicker = [one for one in found if one[1].saved_share > 0.0]
+        """Stay, or move to the plan that saves most while it stays better, move included."""
+        quicker = [self._stakes(present, one) for one in others if one.step_s < present.step_s]
         if not quicker:
             return replace(stay, why="no other plan is quicker")
-        quicker.sort(key=lambda one: _horizon_s(lasting_s, one[1]))
+        quicker.sort(key=lambda one: self._saved_s(one[1]), reverse=True)
         for best, stakes in quicker:
-            weighed = weigh_move(rule, stakes)
+            weighed = weigh_move(self.rule, stakes)
             if weighed.moves:
                 ratios = tuple(self._drawn_ratios(present, best))
-                weighed = weigh_move(rule, replace(stakes, ratios=ratios))
+                weighed = weigh_move(self.rule, replace(stakes, ratios=ratios))
             if weighed.moves and stakes.cost is not None:
                 return replace(stay, action="move", plan=best, why=weighed.why, cost=stakes.cost)
-        return replace(stay, why=weigh_move(rule, quicker[0][1]).why)
+        return replace(stay, why=weigh_move(self.rule, quicker[0][1]).why)
 
-    def _stakes(self, present: BoundPlan, other: OtherPlan) -> tuple[BoundPlan, Stakes]:
-        best, cost = other.bound, None
-        if best.step_s < present.step_s:
-            cost = reachable_move(present.topology, present, best, self._replacement)
+    def _stakes(self, present: BoundPlan, best: BoundPlan) -> tuple[BoundPlan, Stakes]:
         return best, Stakes(
-            present_s=present.step_s, step_s=best.step_s, cost=cost, lost_s=other.lost_s
+            present_s=present.step_s,
+            step_s=best.step_s,
+            cost=reachable_move(present.topology, present, best, self._replacement),
+            fades_per_s=self.others.fades_per_s,
         )
+
+    def _saved_s(self, stakes: Stakes) -> float:
+        """Time that a move saves over the horizon, its advantage fading. [s]"""
+        cost_s = math.inf if stakes.cost is None else stakes.cost.total_s
+        rate = stakes.fades_per_s
+        return stakes.saved_share * -math.expm1(-rate * self.rule.horizon_s) / rate - cost_s
 
     def _drawn_ratios(self, present: BoundPlan, best: BoundPlan) -> Iterator[float]:
         """Steps of the best over those of the present plan, on worlds drawn by the spread."""
@@ -289,9 +288,3 @@ class Watch:
         if measured_s is None:
             return given
         return Replacement(restart_s=measured_s, pays_bytes=given is None or given.pays_bytes)
-
-
-def _horizon_s(horizon_s: float, stakes: Stakes) -> float:
-    """Time by which a move changes that of the work of the horizon. [s]"""
-    cost_s = math.inf if stakes.cost is None else stakes.cost.total_s
-    return cost_s - horizon_s * stakes.saved_share

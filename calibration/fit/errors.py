@@ -79,7 +79,7 @@ def fidelity(
     errors = [relative_errors(*pair) for pair in zip(predicted, reference, strict=True)]
 
     def of(figure: int) -> Errors:
-        return _errors(
+        return errors_of(
             names,
             [each[figure] for each in errors],
             kendall_tau=_kendall_tau(
@@ -154,7 +154,10 @@ def _figures(measurement: Measurement) -> tuple[float, float, float]:
     return measurement.makespan_s, measurement.communication_bytes, exposed_s
 
 
-def _errors(names: Sequence[str], errors: Sequence[float], *, kendall_tau: float | None) -> Errors:
+def errors_of(
+    names: Sequence[str], errors: Sequence[float], *, kendall_tau: float | None
+) -> Errors:
+    """Sum up signed relative errors of one figure."""
     sizes = np.abs(errors)
     worst = int(np.argmax(sizes))
     return Errors(

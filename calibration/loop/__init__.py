@@ -3,6 +3,7 @@
 from calibration.loop.background import BackgroundCalibrator, Calibrator
 from calibration.loop.calibration_schedule import Timetable, default_interval_steps
 from calibration.loop.entry import WALL_CLOCK_COLUMNS, Entry, factors_text, percent_text
+from calibration.loop.logged_subject import LoggedSubject
 from calibration.loop.loop import CalibrationLoop
 from calibration.loop.region import Choices, Region
 from calibration.loop.rounds import CalibrationRound, Order, calibrate
@@ -16,6 +17,7 @@ __all__ = [
     "Calibrator",
     "Choices",
     "Entry",
+    "LoggedSubject",
     "LoopBackend",
     "Order",
     "Region",

@@ -8,8 +8,10 @@ from functools import partial
 from multiprocessing import Pipe
 from typing import Protocol
 
-from calibration.loop.rounds import CalibrationRound, Order, timed_round
+from calibration.loop.logged_subject import LoggedSubject
+from calibration.loop.rounds import CalibrationRound, Order, calibrate
 from calibration.loop.training_state import Subject
+from calibration.packet.measure_packets import child_cpu_s
 from calibration.reference.binaries import ReferenceRunError
 from calibration.reference.serving import GRACE_S, interrupts_held_back
 from des.base.checks import require_positive
@@ -28,6 +30,9 @@ class Calibrator(Protocol):
     def cpu_s(self) -> float:
         """CPU time that calibrations have used so far. [s]"""
 
+    def sources(self) -> str:
+        """Digest of what the reference is made of; another one calls for a calibration."""
+
     def submit(self, order: Order) -> None:
         """Begin what is ordered; there is nothing else under way."""
 
@@ -45,7 +50,9 @@ class BackgroundCalibrator:
     is not imported again. It ends with its parent, even if that is killed.
     """
 
-    def __init__(self, subject: Subject, *, time_limit_s: float = TIME_LIMIT_S) -> None:
+    def __init__(
+        self, subject: Subject | LoggedSubject, *, time_limit_s: float = TIME_LIMIT_S
+    ) -> None:
         require_positive("calibration", "time_limit_s", time_limit_s)
         self._time_limit_s = time_limit_s
         self._subject = subject
@@ -61,6 +68,10 @@ class BackgroundCalibrator:
     def pid(self) -> int | None:
         """Number of the process; None while there is none."""
         return None if self._process is None else self._process.pid
+
+    def sources(self) -> str:
+        """Digest of the logs; empty where programs are the reference."""
+        return self._subject.sources() if isinstance(self._subject, LoggedSubject) else ""
 
     def submit(self, order: Order) -> None:
         """Begin what is ordered.
@@ -141,3 +152,17 @@ class BackgroundCalibrator:
         exit_code = self._process.wait()
         self.close()
         return ReferenceRunError(f"calibration: its process died with exit code {exit_code}")
+
+
+def timed_round(subject: Subject | LoggedSubject, order: Order) -> tuple[CalibrationRound, float]:
+    """Calibrate; also return the CPU time of this process and its programs so far. [s]
+
+    Includes the child with ns-3, which keeps running.
+    """
+    if isinstance(subject, LoggedSubject):
+        found = subject.calibrate(order)
+    else:
+        found = calibrate(subject, order)
+    used = os.times()
+    own_s = used.user + used.system + used.children_user + used.children_system
+    return found, own_s + child_cpu_s()

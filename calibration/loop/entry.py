@@ -69,14 +69,14 @@ class Entry:
         bound: float,
     ) -> Self:
         """Put together what was ordered and what was found."""
-        before, after = found.before.makespan, found.after.makespan
+        before, after = found.before, found.after
         return cls(
             number=order.number,
             kind=order.kind,
             cause=cause,
             ordered_at_step=ordered_at_step,
             in_force_from_step=in_force_from_step,
-            num_placements=found.before.num_cases,
+            num_placements=found.num_cases,
             error_before=before.mean,
             p95_before=before.p95,
             error_after=after.mean,

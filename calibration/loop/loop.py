@@ -17,7 +17,7 @@ from des.plan.placement import Placement
 MOST_OUTSIDE_FRACTION = 0.1
 """Share of the policy's choices; more outside the calibrated region are drift."""
 
-BEFORE_TRAINING, SCHEDULED = "before training", "scheduled"
+BEFORE_TRAINING, SCHEDULED, NEW_LOGS = "before training", "scheduled", "logs have changed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +72,7 @@ class CalibrationLoop:
         self._region: Region | None = None
         self._pending: _Pending | None = None
         self._num_done, self._num_looks_done = 0, 0
+        self._sources = ""
 
     @property
     def in_force(self) -> Corrections:
@@ -120,8 +121,8 @@ class CalibrationLoop:
         if num_due > self._num_done:
             self._num_done = num_due
             self._order("fit", SCHEDULED, choose(), step=step)
-        elif drift is not None:
-            self._order("fit", drift, choose(), step=step)
+        elif drift is not None or self._calibrator.sources() != self._sources:
+            self._order("fit", drift or NEW_LOGS, choose(), step=step)
         elif num_looks > self._num_looks_done:
             choices = choose()
             outside = 0.0 if self._region is None else self._region.outside_fraction(choices)
@@ -136,6 +137,8 @@ class CalibrationLoop:
         self, kind: Kind, cause: str, choices: Choices, *, step: int, lead_steps: int | None = None
     ) -> None:
         lead = self._timetable.lead_steps if lead_steps is None else lead_steps
+        if kind == "fit":
+            self._sources = self._calibrator.sources()
         self._submit(
             _Pending(
                 order=self._next_order(kind, choices),
@@ -159,7 +162,7 @@ class CalibrationLoop:
         waited_s = time.perf_counter() - began_s
         self.waited_s += waited_s
         self._pending = None
-        if pending.order.kind == "fit":
+        if found.region is not None and pending.order.kind == "fit":
             self._region = (
                 found.region if self._region is None else self._region.joined(found.region)
             )
@@ -184,6 +187,7 @@ class CalibrationLoop:
         return {
             "entries": [entry.plain() for entry in self.entries],
             "region": None if self._region is None else asdict(self._region),
+            "sources": self._sources,
             "num_done": self._num_done,
             "num_looks_done": self._num_looks_done,
             "pending": None if pending is None else _plain(pending),
@@ -194,7 +198,7 @@ class CalibrationLoop:
         self.entries = [Entry.from_plain(entry) for entry in state["entries"]]
         self._region = None if state["region"] is None else Region(**state["region"])
         self._num_done, self._num_looks_done = state["num_done"], state["num_looks_done"]
-        self._pending = None
+        self._sources, self._pending = state.get("sources", ""), None
         if state["pending"] is not None:
             self._submit(self._pending_of(state["pending"]))
 

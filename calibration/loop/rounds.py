@@ -1,6 +1,5 @@
 """One calibration: placements drawn, measured and predicted, and the resulting factors."""
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -10,7 +9,7 @@ import numpy as np
 from calibration.cases.case import Measurement, PlacementCase
 from calibration.cases.message_cases import message_cases
 from calibration.cases.sampler import Purpose
-from calibration.fit.errors import Fidelity, fidelity
+from calibration.fit.errors import Errors, fidelity
 from calibration.fit.fit import NEGLIGIBLE_ERROR, Fit, case_errors, fit
 from calibration.fit.prediction import predict
 from calibration.fit.regimes import case_names
@@ -18,7 +17,6 @@ from calibration.fit.transport_fit import fit_law, fit_transport
 from calibration.loop.region import Choices, Region
 from calibration.loop.training_state import Subject
 from calibration.measuring.measure import measure_all
-from calibration.packet.measure_packets import child_cpu_s
 from calibration.reference.astra_config import as_seen
 from calibration.runs.store import Store
 from des.plan.corrections import NO_CORRECTIONS, Corrections
@@ -46,8 +44,10 @@ class CalibrationRound:
 
     Parameters
     ----------
+    num_cases
+        Placements or logs that it is of.
     before
-        Errors under the factors that were in force.
+        Errors of the iteration time under the factors that were in force.
     after
         Errors under ``corrections``: where these were fitted, each case by factors that were fitted
         without it.
@@ -56,14 +56,15 @@ class CalibrationRound:
     reason
         Reason for these factors.
     region
-        Around the placements.
+        Around the placements; None: factors hold wherever a policy places.
     """
 
-    before: Fidelity
-    after: Fidelity
+    num_cases: int
+    before: Errors
+    after: Errors
     corrections: Corrections
     reason: str
-    region: Region
+    region: Region | None
 
 
 def calibrate(subject: Subject, order: Order) -> CalibrationRound:
@@ -88,14 +89,14 @@ def calibrate(subject: Subject, order: Order) -> CalibrationRound:
     seen = _seen(subject, cases)
     in_force = [predict(case, order.in_force) for case in seen]
     names = case_names(seen)
-    before = fidelity(names, in_force, measured)
     best = _Candidate(order.in_force, in_force, "the factors were tested")
     if order.kind == "fit":
         law = _law_of(subject)
         best = _best(order.in_force, in_force, seen, measured, seed=order.number, law=law)
     return CalibrationRound(
-        before=before,
-        after=fidelity(names, best.predicted, measured),
+        num_cases=len(cases),
+        before=fidelity(names, in_force, measured).makespan,
+        after=fidelity(names, best.predicted, measured).makespan,
         corrections=best.corrections,
         reason=best.reason,
         region=Region.around(case.plan.placement for case in cases),
@@ -166,14 +167,3 @@ def _rival(found: Fit) -> _Candidate:
     if found.kept:
         return _Candidate(found.corrections, found.held_out, found.reason)
     return _Candidate(NO_CORRECTIONS, found.before, found.reason)
-
-
-def timed_round(subject: Subject, order: Order) -> tuple[CalibrationRound, float]:
-    """Calibrate; also return the CPU time of this process and its programs so far. [s]
-
-    Includes the child with ns-3, which keeps running.
-    """
-    found = calibrate(subject, order)
-    used = os.times()
-    own_s = used.user + used.system + used.children_user + used.children_system
-    return found, own_s + child_cpu_s()

@@ -17,6 +17,9 @@ FACTORS = ("compute", "intra", "wan")
 LEAST_EFFECT = 0.02
 """Relative change of some step per relative change of a factor, below which it is not fitted."""
 
+LEAST_LOGS = 2
+"""Logs of which each can be held out of a fit to the others."""
+
 NOISE, PRIOR = 0.05, 0.5
 """Relative error of a step that no factor explains, and of the factors before any run."""
 

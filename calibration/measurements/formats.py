@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from calibration.measurements import (
     deepspeed_log,
+    infragraph,
     iperf3,
     megatron_log,
     mtr,
@@ -47,6 +48,7 @@ FORMATS: tuple[Format, ...] = (
     Format(deepspeed_log.NAME, "output of deepspeed", deepspeed_log.holds, deepspeed_log.read),
     Format(rocm_matrix.NAME, "rocm-smi --showtopo", rocm_matrix.holds, rocm_matrix.read),
     Format(server_matrix.NAME, "nvidia-smi topo -m", server_matrix.holds, server_matrix.read),
+    Format(infragraph.NAME, "ASTRA-sim 3.0, JSON or YAML", infragraph.holds, infragraph.read),
     Format(prometheus.NAME, "/api/v1/query_range?query=...", prometheus.holds, prometheus.read),
 )
 """All formats; the first one that holds a file reads it."""
@@ -62,7 +64,9 @@ def read_measurements(paths: Sequence[Path], sites: Sites) -> tuple[Reading, ...
         naming the file and the field, what is allowed and what came.
     """
     return tuple(
-        _placed(one, path, sites) for path in _files(paths) for one in read_file(source_text(path))
+        _placed(one, path, sites)
+        for path in files_of(paths)
+        for one in read_file(source_text(path))
     )
 
 
@@ -75,7 +79,7 @@ def read_file(file: SourceText) -> list[Reading]:
     return list(found.read(file))
 
 
-def _files(paths: Sequence[Path]) -> Iterator[Path]:
+def files_of(paths: Sequence[Path]) -> Iterator[Path]:
     """Files in their order, those of folders by name, without hidden ones."""
     for path in paths:
         if not path.is_dir():

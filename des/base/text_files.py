@@ -53,7 +53,11 @@ def read_yaml(path: Path) -> object:
     ValueError
         If it cannot be read or is not YAML, naming the file and the line.
     """
-    text = read_text(path)
+    return parse_yaml(read_text(path), path)
+
+
+def parse_yaml(text: str, path: Path) -> object:
+    """Parse the text of a YAML file, as `read_yaml`."""
     try:
         require_bounded_yaml(text)
         root = yaml.compose(text, Loader=_YamlLoader)

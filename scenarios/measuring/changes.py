@@ -109,7 +109,7 @@ def _reason(reading: Reading) -> str:
         return "nothing answered" if reading.value == 1.0 else "no packet was lost"
     if not (reading.source_site and reading.target_site):
         return "its file names no site; call it or its folder SITE_..., or ping with -I ADDRESS"
-    if reading.what == "round_trip" and reading.note:
+    if reading.what in ("round_trip", "bandwidth") and reading.note:
         return f"{reading.note}; others are not"
     if reading.link is not None:
         return "over several sites" if reading.hosts else "the world has no such link"

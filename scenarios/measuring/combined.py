@@ -44,16 +44,14 @@ def bandwidths(readings: Iterable[Reading]) -> dict[tuple[str, str], Combined]:
 def latencies(readings: Iterable[Reading]) -> dict[tuple[str, str], Combined]:
     """Latency of both directions between two sites: half of the round trips either way. [s]
 
-    Round trips under load count only where there are no others.
+    Those with a note, such as under load, count only where there are no others.
     """
     found: dict[tuple[str, str], list[Reading]] = {}
     for one in readings:
         if one.what == "round_trip" and one.link is not None:
             found.setdefault(_either_way(one.link), []).append(one)
     return {
-        ends: Combined.of(
-            [one for one in mine if not one.note] or mine, lambda one: one.value / 2.0
-        )
+        ends: Combined.of(_measured(mine), lambda one: one.value / 2.0)
         for ends, mine in found.items()
     }
 
@@ -71,7 +69,12 @@ def _by_link(
     for one in readings:
         if one.link is not None:
             found.setdefault(key(one.link), []).append(one)
-    return {ends: Combined.of(mine) for ends, mine in found.items()}
+    return {ends: Combined.of(_measured(mine)) for ends, mine in found.items()}
+
+
+def _measured(readings: list[Reading]) -> list[Reading]:
+    """Readings without a note, if there are any."""
+    return [one for one in readings if not one.note] or readings
 
 
 def _either_way(ends: tuple[str, str]) -> tuple[str, str]:

@@ -7,9 +7,10 @@ from typing import cast
 
 from calibration import ReferenceRunError, WorkloadFamily
 from calibration.fit.fit import require_enough
-from calibration.loop import LoopBackend, Subject
+from calibration.loop import LoggedSubject, LoopBackend, Subject
 from calibration.measuring.environment import BINARIES_VARIABLE
 from des import Topology, Workload
+from des.base.command import UsageError
 from scenarios.train.training_config import TrainingFlags
 
 MICROBATCH_SIZES = (1, 2, 4)
@@ -22,7 +23,7 @@ MOST_PACKET_MICROBATCHES = 4
 
 def subject_of(
     flags: TrainingFlags, *, topology: Topology, workload: Workload, schedule: str
-) -> Subject | str:
+) -> Subject | LoggedSubject | str:
     """Say what is calibrated and how, or why nothing is.
 
     Raises
@@ -32,8 +33,15 @@ def subject_of(
         fewer placements than a fit needs.
     """
     wanted = flags.calibration
+    if (wanted == "runs") is (flags.calibration_logs is None):
+        raise UsageError(
+            "calibration_logs must be given with --calibration runs, and with it alone; got "
+            f"{flags.calibration_logs} with {wanted}"
+        )
     if wanted == "none":
         return "as requested"
+    if flags.calibration_logs is not None:
+        return LoggedSubject(topology=topology, logs=flags.calibration_logs)
     if wanted == "auto" and flags.corrections is not None:
         return "as factors were given with --corrections"
     require_enough(flags.calibration_placements)

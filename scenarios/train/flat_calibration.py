@@ -6,7 +6,7 @@ from agents.flat.policy_plans import placements_of
 from agents.flat.recalibration import recalibrate
 from agents.flat.task import PlacementTask
 from agents.ppo.trainer import PPOTrainer
-from calibration.loop import Choices, Subject, Timetable, default_interval_steps
+from calibration.loop import Choices, LoggedSubject, Subject, Timetable, default_interval_steps
 from des import Corrections
 from scenarios.train.calibration_subject import subject_of
 from scenarios.train.training_config import Config
@@ -45,7 +45,7 @@ def flat_timetable(config: Config) -> Timetable:
     )
 
 
-def flat_subject(config: Config, task: PlacementTask) -> Subject | str:
+def flat_subject(config: Config, task: PlacementTask) -> Subject | LoggedSubject | str:
     """Say what is calibrated of a task, or why nothing is; errors are those of `subject_of`."""
     if task.backend is not None:
         return f"as {config.backend} measures the iterations"

@@ -40,7 +40,7 @@ with lazy_imports(__name__):
     from agents.ppo import devices
     from agents.ppo import trainer as ppo_trainer
     from agents.ppo.rollout import RolloutSource
-    from calibration.loop import Subject
+    from calibration.loop import LoggedSubject, Subject
     from des.base import console as base_console
     from scenarios.frame import metrics_log
     from scenarios.study.targets import after_training
@@ -88,7 +88,7 @@ def run(arguments: Sequence[str], prog: str) -> int:
 def _run(
     config: Config,
     task: PlacementTask,
-    subject: Subject | str,
+    subject: Subject | LoggedSubject | str,
     folder: RunFolder,
     console: Console,
 ) -> int:

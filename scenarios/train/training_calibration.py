@@ -17,6 +17,7 @@ from calibration.loop import (
     CalibrationLoop,
     Choices,
     Entry,
+    LoggedSubject,
     Subject,
     Timetable,
     factors_text,
@@ -205,7 +206,7 @@ def _counted(number: int, what: str) -> str:
 
 @contextmanager
 def training_calibration(
-    subject: Subject | str,
+    subject: Subject | LoggedSubject | str,
     folder: RunFolder,
     console: Console,
     *,
@@ -231,7 +232,11 @@ def training_calibration(
         yield TrainingCalibration(initial, subject, folder, console)
         return
     with CalibrationLoop(
-        BackgroundCalibrator(replace(subject, store=folder.calibration_store)),
+        BackgroundCalibrator(
+            replace(subject, store=folder.calibration_store)
+            if isinstance(subject, Subject)
+            else subject
+        ),
         timetable,
         initial=initial,
         bound=bound,

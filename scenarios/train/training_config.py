@@ -33,7 +33,7 @@ Endpoints = Literal["overlapped", "one_in_flight", "blocking"]
 
 PROG = "python -m scenarios.east_west_train"
 REPLACEMENTS = ("none", "restart", "full")
-CALIBRATIONS = ("auto", "none", "pairwise", "aware", "unaware", "ns3")
+CALIBRATIONS = ("auto", "none", "pairwise", "aware", "unaware", "ns3", "runs")
 DISCOUNT_OF_COSTLY_CHANGES = 0.9
 """Looks ahead about ten epochs, 1 / (1 - 0.9)."""
 
@@ -48,8 +48,12 @@ class TrainingFlags(ModelFlags, NetworkFlag, JsonFlag):
     )
     calibration: str = option(
         "auto",
-        "reference that keeps the simulator faithful: pairwise, aware, unaware, ns3 or none; auto: "
-        "pairwise, but none with --corrections or on worlds that ASTRA-sim cannot express",
+        "reference that keeps the simulator faithful: pairwise, aware, unaware, ns3, runs (logs of "
+        "training) or none; auto: pairwise, but none with --corrections or on worlds that "
+        "ASTRA-sim cannot express",
+    )
+    calibration_logs: Path | None = option(
+        None, "with --calibration runs: log or folder of logs, looked at after every update"
     )
     calibration_placements: int = option(32, "placements for each calibration")
     calibration_bound: float = option(

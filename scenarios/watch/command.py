@@ -75,9 +75,8 @@ class Config(LayerFlags, NetworkFlag):
     trainer: str = option(DEFAULT_TRAINER, f"one of {', '.join(TRAINERS)}")
     last: str | None = option(None, "plan in force when the watch begins, of decide --json")
     every: str = option("60s", "time between rounds")
-    horizon: str = option("24h", "time for which measured figures are thought to last")
-    confidence: float = option(0.9, "chance, by the spread of measurements, that a move pays")
-    patience: float = option(0.5, "share of a move's cost that staying loses before it is made")
+    horizon: str = option("24h", "time within which a move must pay")
+    confidence: float = option(0.5, "chance that a move pays, below which none is made")
     smoothing: str = option("5min", "age at which a measurement of a link counts 1/e")
     restart: str | None = option(
         None, "time of a restart with its checkpoint", default_text="assumed, until measured"
@@ -153,7 +152,6 @@ def watch_of(config: Config, given: frozenset[str]) -> watches.Watch:
         rule=stay_or_move.PayoffRule(
             horizon_s=config.seconds("horizon"),
             confidence=config.confidence,
-            patience=config.patience,
         ),
         replacement=(
             None if restart_s is None else replace(asked.replacement, restart_s=restart_s)

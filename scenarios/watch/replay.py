@@ -9,7 +9,7 @@ from agents.replanning.observed_world import WorldObservation
 from agents.replanning.stay_or_move import short_time
 from agents.replanning.watch import Action, Watch, WatchVerdict
 from des.figures.figure import Figure
-from des.figures.marks import Line, Mark, Stripe
+from des.figures.marks import Line, Stripe
 from des.figures.palette import BLUE, ORANGE
 from des.figures.panels import Axis, Panel
 
@@ -24,8 +24,8 @@ class ReplayedDecision:
     ----------
     step_s
         Time of a step of the plan then in force; NaN where none can run. [s]
-    lost_s
-        Time that staying has lost, against the plan against which it is most. [s]
+    quickest_s
+        That of the quickest plan that was known when plans were judged last; NaN without any. [s]
     still_s
         Time for which the training stands still. [s]
     """
@@ -33,7 +33,7 @@ class ReplayedDecision:
     time_s: float
     action: Action
     step_s: float
-    lost_s: float = 0.0
+    quickest_s: float = math.nan
     still_s: float = 0.0
     searched: str = ""
 
@@ -100,7 +100,9 @@ def replay_day(
                 time_s=time_s,
                 action=verdict.action,
                 step_s=math.nan if verdict.plan is None else verdict.plan.step_s,
-                lost_s=max([one.lost_s for one in watch.others.plans], default=0.0),
+                quickest_s=min(
+                    (one.step_s for one in watch.others.plans if one.step_s), default=math.nan
+                ),
                 still_s=verdict.cost.total_s,
                 searched=verdict.searched,
             )
@@ -109,38 +111,29 @@ def replay_day(
 
 
 def day_figure(day: WatchedDay) -> Figure:
-    """Return the step in force and what staying had lost over the time of a day."""
+    """Return the step in force, and that of the quickest known plan, over the time of a day."""
     begin_s = day.moments[0].time_s
     hours = tuple((one.time_s - begin_s) / _HOUR_S for one in day.moments)
-    steps, lost_s = (
-        tuple(getattr(one, name) for one in day.moments) for name in ("step_s", "lost_s")
+    in_force, quickest = (
+        tuple(getattr(one, name) for one in day.moments) for name in ("step_s", "quickest_s")
     )
-    changes = tuple(_stripes(day, begin_s))
-    curves: dict[str, Mark] = {
-        "step of the plan in force [s]": Line(label="", x=hours, y=steps, colour=BLUE),
-        "time that staying has lost [s]": Line(label="", x=hours, y=lost_s, colour=ORANGE),
-    }
     return Figure(
         name="watched_day",
         title="What the watch would have decided",
         seen=f"{day.summary}; grey where the training stands still for a change.",
-        panels=tuple(
+        panels=(
             Panel(
                 x=Axis(label="time [h]", low=0.0, high=max(hours[-1], 1e-3)),
-                y=Axis(low=0.0, high=None if any(one > 0 for one in _values(curve)) else 1.0),
-                marks=(*changes, curve),
-                title=title,
-                height=1.8,
-            )
-            for title, curve in curves.items()
+                y=Axis(label="step [s]", low=0.0),
+                marks=(
+                    *_stripes(day, begin_s),
+                    Line(label="quickest known plan", x=hours, y=quickest, colour=ORANGE),
+                    Line(label="plan in force", x=hours, y=in_force, colour=BLUE),
+                ),
+            ),
         ),
         width=9.0,
-        shares_x=True,
     )
-
-
-def _values(mark: Mark) -> Sequence[float]:
-    return mark.y if isinstance(mark, Line) else ()
 
 
 def _stripes(day: WatchedDay, begin_s: float) -> Iterator[Stripe]:

@@ -1,6 +1,7 @@
 """A move against its cost: hand-computed cases, monotony, and smoothing of measured figures."""
 
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -30,23 +31,26 @@ def test_a_gain_of_a_hundredth_pays_in_a_day_and_not_in_an_hour():
 
 
 def test_a_spread_of_the_measurements_stops_a_move_that_is_not_sure():
-    """Drawn ratios 0.98 and 1.00 have mean 0.99 and deviation 0.01414: 1.0081 at 90 %."""
+    """Of drawn ratios 0.98 and 1.00 one pays for the move, the other saves nothing."""
     stakes = Stakes(present_s=100.0, step_s=99.0, cost=cost(60.0), ratios=(0.98, 1.0))
 
-    assert not weigh_move(PayoffRule(confidence=0.9), stakes).moves
+    assert not weigh_move(PayoffRule(confidence=0.6), stakes).moves
     assert weigh_move(PayoffRule(confidence=0.5), stakes).moves
 
 
-def test_a_move_waits_until_staying_has_lost_its_share_of_the_cost():
-    lost = {
-        lost_s: weigh_move(
-            PayoffRule(patience=0.5),
-            Stakes(present_s=100.0, step_s=80.0, cost=cost(600.0), lost_s=lost_s),
-        ).moves
-        for lost_s in (299.0, 300.0)
+def test_an_advantage_that_may_fade_before_it_has_paid_is_not_taken():
+    """600 s that save a fifth pay after 3,000 s: exp(-1/2) = 0.61 where one in 6,000 s fades."""
+    moves = {
+        fades: weigh_move(
+            PayoffRule(confidence=0.6),
+            Stakes(present_s=100.0, step_s=80.0, cost=cost(600.0), fades_per_s=1.0 / fades),
+        )
+        for fades in (5500.0, 6000.0)
     }
 
-    assert lost == {299.0: False, 300.0: True}
+    assert not moves[5500.0].moves
+    assert "pays after 50.0 min, which it does with a chance of 0.58" in moves[5500.0].why
+    assert moves[6000.0].moves
 
 
 def test_a_move_over_links_that_are_not_there_is_none():
@@ -58,21 +62,21 @@ def test_a_move_over_links_that_are_not_there_is_none():
     cost_s=st.floats(0.0, 1e5),
     horizon_s=st.floats(1.0, 1e6),
     drawn=st.lists(st.floats(0.5, 1.5), max_size=4),
-    patience=st.floats(0.0, 2.0),
+    fades=st.floats(0.0, 1.0),
 )
-def test_no_move_is_made_whose_gain_does_not_pay(ratio, cost_s, horizon_s, drawn, patience):
-    rule = PayoffRule(horizon_s=horizon_s, patience=patience)
+def test_no_move_is_made_whose_gain_does_not_pay(ratio, cost_s, horizon_s, drawn, fades):
+    rule = PayoffRule(horizon_s=horizon_s)
     stakes = Stakes(
         present_s=7.0,
         step_s=ratio * 7.0,
         cost=cost(cost_s),
-        lost_s=cost_s,
+        fades_per_s=fades,
         ratios=tuple(drawn),
     )
     if weigh_move(rule, stakes).moves:
         assert horizon_s * stakes.saved_share > cost_s * (1.0 - 1e-9)
-        assert stakes.lost_s >= patience * cost_s
-        assert weigh_move(PayoffRule(horizon_s=2.0 * horizon_s, patience=patience), stakes).moves
+        assert weigh_move(PayoffRule(horizon_s=2.0 * horizon_s), stakes).moves
+        assert weigh_move(rule, replace(stakes, fades_per_s=fades / 2.0)).moves
 
 
 @given(values=st.lists(st.floats(1e3, 1e9), min_size=1, max_size=20), factor=st.floats(0.1, 10.0))
@@ -97,3 +101,14 @@ def test_equal_measurements_leave_an_error_that_falls_to_that_of_a_mean():
     assert known.value == pytest.approx(5.0)
     assert known.sum_of_squares == pytest.approx(share / (2.0 - share))
     assert known.log_variance == pytest.approx(share * UNMEASURED_SPREAD**2)
+
+
+def test_a_figure_jumps_with_two_measurements_far_off_on_one_side():
+    known = FigureEstimate.first(0.0, 100.0)
+    once = known.after(60.0, 30.0, 300.0)
+    twice = once.after(120.0, 40.0, 300.0)
+
+    assert (once.value, once.held_back) == (pytest.approx(100.0), math.log(30.0))
+    assert twice.value == pytest.approx(math.sqrt(1200.0))
+    assert once.after(120.0, 100.0, 300.0).value == pytest.approx(100.0)
+    assert known.after(3600.0, 30.0, 300.0).value == pytest.approx(30.0, rel=1e-3)

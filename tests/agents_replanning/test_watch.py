@@ -1,12 +1,13 @@
 """A watch over a job: sites and GPUs that come and go, what it remembers, and what it refuses."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from watched_job import REQUEST, WORLD, after, seen, used_sites, watch
 
 from agents.judge.placed_plans import placed_on
-from agents.replanning.other_plans import OtherPlans
+from agents.replanning.other_plans import KnownPlan, OtherPlans
 
 
 @pytest.fixture(scope="module")
@@ -91,28 +92,30 @@ def test_nothing_can_run_where_no_site_is_there_and_the_watch_goes_on():
     assert after(watching, 1, ("B", "is_there", 1)).action == "first"
 
 
-def test_a_move_waits_until_staying_has_lost_what_it_costs():
-    """Staying loses 60 s a minute times the share saved; the move comes when that is its cost."""
-    watching = watch(restart_s=600.0, patience=1.0)
-    (own,) = used_sites(after(watching, 0).plan)
-    verdicts = [after(watching, 11, (own, "utilisation", 0.5))]
-    while verdicts[-1].action == "stay":
-        verdicts.append(after(watching, 11 + 5 * len(verdicts)))
-    saved = 1.0 - verdicts[-1].plan.step_s / verdicts[-1].present_s
-    lost_s = saved * (verdicts[-1].time_s - verdicts[0].time_s)
+def test_advantages_that_have_faded_make_a_later_one_less_sure():
+    """A plan is quicker by 0.2 for 600 s, then by 0.1: 0.02 faded of 24 s, besides what is assumed.
 
-    assert verdicts[-1].cost.total_s <= lost_s <= verdicts[-1].cost.total_s + 300.0 * saved
-    assert "waits until staying has lost" in verdicts[-2].why
+    The second pair of plans, which was as quick, tells nothing.
+    """
+    plan = after(watch(), 0).plan
+    others = OtherPlans(request=REQUEST)
+    others.plans = [KnownPlan(bound=plan, step_s=one) for one in (10.0, 8.0, 10.0)]
+    assert others.fades_per_s == pytest.approx(1.0 / 3600.0)
+
+    others._learn([10.0, 8.0], [10.0, 9.0], 600.0)
+    others._learn([10.0, 10.0, None], [10.0, 9.0, 5.0], 600.0)
+    assert others.fades_per_s == pytest.approx((0.02 + 0.1) / (24.0 + 360.0))
 
 
-def test_advantages_that_have_faded_shorten_the_horizon():
-    """0.2 of 600 s fell to 0.1: a rate of 0.2 * 0.1 / (0.04 * 600 s + 36 s), one in 3,000 s."""
-    new, faded = OtherPlans(request=REQUEST), OtherPlans(request=REQUEST, ahead_s=24.0, faded=0.02)
+def test_the_first_plans_are_forgotten_and_never_the_one_in_force():
+    plan = after(watch(), 0).plan
+    plans = [replace(plan, workload=replace(plan.workload, name=f"{at}")) for at in range(12)]
+    others = OtherPlans(request=REQUEST)
+    for one in (*plans, plans[9]):
+        others.remember(one)
 
-    assert new.lasting_s(86_400.0) == 86_400.0
-    assert faded.lasting_s(1e9) == pytest.approx(3000.0)
-    assert faded.lasting_s(60.0) == pytest.approx(60.0, rel=0.02)
-    assert OtherPlans(request=REQUEST, ahead_s=24.0, faded=-0.1).lasting_s(60.0) == 60.0
+    kept = [int(one.bound.workload.name) for one in others.plans]
+    assert kept == [4, 5, 6, 7, 8, 10, 11, 9]
 
 
 def test_known_and_late_observations_change_nothing():

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from calibration import ReferenceRunError
-from calibration.fit.errors import Errors, Fidelity
+from calibration.fit.errors import Errors
 from calibration.loop import (
     CalibrationLoop,
     CalibrationRound,
@@ -15,7 +15,7 @@ from calibration.loop import (
     Timetable,
     default_interval_steps,
 )
-from calibration.loop.loop import SCHEDULED
+from calibration.loop.loop import NEW_LOGS, SCHEDULED
 from des import NO_CORRECTIONS, Corrections, Placement
 
 HALF = Corrections(wan_bandwidth_factor=0.5)
@@ -30,7 +30,10 @@ class Answers:
     cpu_s = 0.0
 
     def __init__(self, answer):
-        self.answer, self.orders, self.waiting = answer, [], None
+        self.answer, self.orders, self.waiting, self.logs = answer, [], None, ""
+
+    def sources(self):
+        return self.logs
 
     def submit(self, order):
         assert self.waiting is None
@@ -48,10 +51,10 @@ class Answers:
 def found(order, *, error=0.0, corrections=None, placements=(EVEN,)):
     """A calibration's result of one figure."""
     errors = Errors(mean=error, p95=error, bias=error, worst=error, worst_case="", kendall_tau=None)
-    fidelity = Fidelity(num_cases=1, makespan=errors, communication=errors, exposed=errors)
     return CalibrationRound(
-        before=fidelity,
-        after=fidelity,
+        num_cases=1,
+        before=errors,
+        after=errors,
         corrections=order.in_force if corrections is None else corrections,
         reason="so it was answered",
         region=Region.around(placements),
@@ -229,3 +232,21 @@ def test_short_trainings_are_calibrated_three_times_and_long_ones_every_five_mil
 def test_wrong_timetables_are_refused(field, value):
     with pytest.raises(ValueError, match=f"calibration: {field} must be"):
         Timetable(**{"total_steps": 10, "interval_steps": 5, field: value})
+
+
+def test_other_logs_call_for_a_calibration_once_also_after_a_resumption():
+    loop, answers = a_loop()
+    loop.start()
+    for step in (0, 10):
+        loop.advance(step, lambda: ((EVEN, 1),))
+    answers.logs = "another"
+    loop.advance(11, lambda: ((EVEN, 1),))
+    state = loop.state()
+    assert state["pending"]["cause"] == NEW_LOGS
+
+    resumed, again = a_loop()
+    again.logs = "another"
+    resumed.load_state(state)
+    resumed.advance(31, lambda: ((EVEN, 1),))
+    resumed.advance(32, lambda: ((EVEN, 1),))
+    assert [one.kind for one in again.orders] == ["fit", "probe"]

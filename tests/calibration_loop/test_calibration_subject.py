@@ -51,9 +51,9 @@ def test_factors_that_are_right_stay_and_wrong_ones_go():
     wrong = calibrate(subject, replace(FIRST, in_force=HALF))
 
     assert right.corrections == wrong.corrections == NO_CORRECTIONS
-    assert right.before.makespan.mean < 1e-6
-    assert wrong.before.makespan.mean > 0.01
-    assert wrong.after.makespan.mean < 1e-6
+    assert right.before.mean < 1e-6
+    assert wrong.before.mean > 0.01
+    assert wrong.after.mean < 1e-6
 
 
 def test_a_network_of_half_the_bandwidth_is_found_out_by_its_program(tmp_path):
@@ -63,8 +63,8 @@ def test_a_network_of_half_the_bandwidth_is_found_out_by_its_program(tmp_path):
 
     first = calibrate(subject, FIRST)
 
-    assert first.before.makespan.mean > 0.01
-    assert first.after.makespan.mean < first.before.makespan.mean / 20
+    assert first.before.mean > 0.01
+    assert first.after.mean < first.before.mean / 20
     assert first.corrections.wan_bandwidth_factor == pytest.approx(0.5, rel=0.01)
     assert len(Store.open(store).rows()) == 16
     assert calibrate(subject, FIRST) == first  # by the store: no run is repeated

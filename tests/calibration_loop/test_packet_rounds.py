@@ -51,4 +51,4 @@ def test_a_law_of_fresh_connections_corrects_a_training():
 
     assert found.corrections.transport is not None
     assert found.corrections.transport.connections == "fresh"
-    assert found.after.makespan.mean < 0.2 * found.before.makespan.mean
+    assert found.after.mean < 0.2 * found.before.mean

@@ -7,61 +7,23 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from logged import log_text, network_of, run_of
 
 from calibration.__main__ import main
 from calibration.fit.corrections_file import read_corrections
-from calibration.measured.logged_runs import logged_run, logged_table, read_logs
+from calibration.measured.logged_runs import logged_table, read_logs
 from calibration.measured.run_factors import fit_runs
 from calibration.measured.runs import read_runs
-from calibration.measurements.formats import read_file
-from calibration.measurements.source_text import SourceText
 from des import read_topology
 from des.plan.corrections import Corrections
 
 SAMPLES = Path(__file__).parents[1] / "calibration_measurements" / "samples"
-CLUSTER = """topology:
-  domains:
-  - {name: A, num_gpus: 8, gpu: h100, intra_bandwidth: 3600Gbps, intra_latency: 20us}
-  - {name: B, num_gpus: 8, gpu: h100, intra_bandwidth: 3600Gbps, intra_latency: 20us}
-  cross_domain_links:
-  - {source: A, dest: B, bandwidth: 10Gbps, latency: 10ms}
-"""
-SIZES = {
-    "num_layers": 4,
-    "hidden_size": 1024,
-    "num_attention_heads": 16,
-    "seq_length": 1024,
-    "micro_batch_size": 1,
-    "tensor_model_parallel_size": 1,
-    "pipeline_model_parallel_size": 2,
-    "world_size": 4,
-    "transformer_impl": "transformer_engine",
-}
-
-
-def log_text(step_s, **sizes):
-    """A log of Megatron-LM with ten equal steps."""
-    arguments = SIZES | {"global_batch_size": 16} | sizes
-    lines = [f"  {name} {'.' * (48 - len(name))} {value}" for name, value in arguments.items()]
-    lines.append(" > padded vocab (size: 50257) with 47 dummy tokens (new size: 50304)")
-    lines += [
-        f" iteration {at:8d}/     100 | elapsed time per iteration (ms): {1e3 * step_s:.9f} |"
-        for at in range(1, 11)
-    ]
-    return "\n".join(lines) + "\n"
-
-
-def run_of(step_s, name="run.log", **sizes):
-    """The run of such a log."""
-    return logged_run(read_file(SourceText(path=Path(name), text=log_text(step_s, **sizes)))[0])
 
 
 @pytest.fixture
 def network(tmp_path):
     """Two sites of eight GPUs."""
-    path = tmp_path / "network.yaml"
-    path.write_text(CLUSTER, encoding="utf-8")
-    return path
+    return network_of(tmp_path)
 
 
 def test_arguments_of_llama_are_read_with_grouped_queries_and_a_gated_feed_forward():
@@ -123,9 +85,7 @@ def test_stages_follow_the_sites_in_their_order(network):
 @given(factor=st.floats(0.5, 2.0))
 def test_a_factor_on_compute_is_found_again(factor, tmp_path_factory):
     """Steps simulated with a slower compute, as logs: the fit gives the factor, to the prior."""
-    path = tmp_path_factory.mktemp("world") / "network.yaml"
-    path.write_text(CLUSTER, encoding="utf-8")
-    topology = read_topology(path)
+    topology = read_topology(network_of(tmp_path_factory.mktemp("world")))
     true = Corrections(compute_time_factor=factor)
     batches = (8, 16, 32)
     steps = [run_of(1.0, global_batch_size=batch).predicted_s(topology, true) for batch in batches]

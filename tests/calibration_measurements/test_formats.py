@@ -70,6 +70,15 @@ def mbit(rate):
         ),
         ("ping_lost.txt", [("loss", 1.0, 3, ("", "Paris"))]),
         (
+            "infragraph.yaml",  # four waves of 100 Gbit/s, each way 5.5 ms
+            [
+                ("server", 8.0, 1, ("", "")),
+                ("bandwidth", mbit(400e3), 1, THERE),
+                ("bandwidth", mbit(400e3), 1, BACK),
+                ("round_trip", 0.011, 1, THERE),
+            ],
+        ),
+        (
             "mtr_0.92.json",
             [
                 ("loss", 0.1, 10, THERE),
@@ -197,6 +206,16 @@ RATE = ("end", "sum_received", "bits_per_second")
         (
             (SAMPLES / "deepspeed.log").read_text(encoding="utf-8").replace("=25.6", "=-25.6"),
             "x: line 3: rate must be positive, got -25.6",
+        ),
+        (
+            (SAMPLES / "infragraph.yaml").read_text(encoding="utf-8").replace("[4:]", "[5:]"),
+            r"x: edges\[0\] must be between two instances one2one, of as many ends, or many2many",
+        ),
+        (
+            (SAMPLES / "infragraph.yaml")
+            .read_text(encoding="utf-8")
+            .replace("link: wave", "link: w"),
+            r"x: edges\[0\].link must be one of wave, got 'w'",
         ),
         ("hello", "x: must be of a known format: iperf3 .*Prometheus.*got 'hello'"),
     ],

@@ -286,3 +286,14 @@ def test_links_that_carry_as_much_together_or_were_never_alone_share_no_limit():
 
         assert {one.field for one in found.changes} == {"bandwidth"}
         assert "site A: uplink" in found.assumed
+
+
+def test_figures_that_were_written_down_count_where_nothing_was_measured():
+    noted = [
+        reading("bandwidth", 4e9, note="as written down"),
+        reading("bandwidth", 9e9, source_site="B", target_site="A", note="as written down"),
+    ]
+    found = apply_measurements(free_world(2), [*noted, reading("bandwidth", 1e9)])
+
+    assert [one.after.value for one in found.changes] == [1e9, 9e9]
+    assert [why for _, why in found.unused] == ["as written down; others are not"]

@@ -12,7 +12,7 @@ import calibration
 from agents.ppo import devices
 from agents.trainers.table import trainer_named
 from calibration import FittedFor
-from calibration.loop import Subject, Timetable, default_interval_steps
+from calibration.loop import LoggedSubject, Subject, Timetable, default_interval_steps
 from des import NO_CORRECTIONS, Corrections
 from des.base.compiling_ahead import compiling_ahead
 from des.base.console import FittedConsole
@@ -50,7 +50,7 @@ class _Prepared:
     config: HiPpoConfig
     worlds: Mapping[str, SuiteWorld]
     initial: Corrections
-    subject: Subject | str
+    subject: Subject | LoggedSubject | str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -178,7 +178,9 @@ def _timetable(config: HiPpoConfig) -> Timetable:
     )
 
 
-def _subject_of(config: HiPpoConfig, worlds: Mapping[str, SuiteWorld]) -> Subject | str:
+def _subject_of(
+    config: HiPpoConfig, worlds: Mapping[str, SuiteWorld]
+) -> Subject | LoggedSubject | str:
     world = worlds[OWN]
     return subject_of(
         config, topology=world.topology, workload=world.workload, schedule=world.schedule
