@@ -44,6 +44,7 @@ struct Transport
     std::uint32_t send_buffer_bytes;
     std::uint32_t receive_buffer_bytes;
     std::uint32_t delayed_ack_count;
+    std::int64_t delayed_ack_ns;
     std::int64_t min_rto_ns;
     std::int32_t num_flows;
     bool acknowledges_first;
@@ -263,6 +264,7 @@ class PacketNetwork
         SetDefault("ns3::TcpSocket::SndBufSize", ns3::UintegerValue(t.send_buffer_bytes));
         SetDefault("ns3::TcpSocket::RcvBufSize", ns3::UintegerValue(t.receive_buffer_bytes));
         SetDefault("ns3::TcpSocket::DelAckCount", ns3::UintegerValue(t.delayed_ack_count));
+        SetDefault("ns3::TcpSocket::DelAckTimeout", ns3::TimeValue(ns3::NanoSeconds(t.delayed_ack_ns)));
         SetDefault("ns3::TcpSocketBase::MinRto", ns3::TimeValue(ns3::NanoSeconds(t.min_rto_ns)));
         SetDefault("ns3::TcpSocketBase::Sack", ns3::BooleanValue(true));
         SetDefault("ns3::TcpSocketState::MaxPacingRate", ns3::DataRateValue(ns3::DataRate(100000000000ULL)));

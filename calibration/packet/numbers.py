@@ -12,6 +12,11 @@ BITS_PER_BYTE = 8
 HOST_LATENCY_S = 1e-5
 """Latency between a host and its gateway, one way. [s]"""
 
+DELAYED_ACK_NS = 40_000_000
+"""Longest wait of an acknowledgement for a second segment: that of Linux. ns-3's own is 200 ms,
+which windows of a few segments wait for. [ns]
+"""
+
 MOST_RATE_BITS_PER_S = 1e13
 MOST_FLOWS = 64
 
@@ -55,6 +60,7 @@ class TransportNumbers(NamedTuple):
     send_buffer_bytes: int
     receive_buffer_bytes: int
     delayed_ack_count: int
+    delayed_ack_ns: int
     min_rto_ns: int
     num_flows: int
     acknowledges_first: bool
@@ -131,6 +137,7 @@ def _transport(packets: PacketTransport) -> TransportNumbers:
         send_buffer_bytes=buffer_bytes,
         receive_buffer_bytes=buffer_bytes,
         delayed_ack_count=packets.acknowledged_segments,
+        delayed_ack_ns=DELAYED_ACK_NS,
         min_rto_ns=200_000_000,
         num_flows=packets.flows,
         acknowledges_first=packets.acknowledges_first,

@@ -125,9 +125,11 @@ class Placement:
         Raises
         ------
         ValueError
-            If an item is not a domain, or a domain times a count of at least 1.
+            If an item is not a domain, or a domain times a count of at least 1, or two items with
+            counts side by side are of one domain: they would be one stage.
         """
         domain_of_layer: list[int] = []
+        counted: int | None = None
         stage_layers: list[tuple[int, ...]] = []
         bracketed = re.fullmatch(r"\s*\[(.*)\]\s*", text)
         for item in (bracketed[1] if bracketed else text).split(","):
@@ -142,6 +144,13 @@ class Placement:
                     f"domain's number{known} and a count from 1 to {MOST_ITEMS}; "
                     f"got {reprlib.repr(item)}"
                 )
+            has_count = match is not None and match[2] is not None
+            if domain_of_layer[-1:] == [domain] and (has_count or counted == domain):
+                raise ValueError(
+                    "placement: layers side by side in one domain must be one item, such as 1*8, "
+                    f"or 1*4+4 for two stages; got {reprlib.repr(item)} next to one of its domain"
+                )
+            counted = domain if has_count else None
             domain_of_layer += [domain] * count
             stage_layers.append(own if len(own) > 1 else ())
         return cls(

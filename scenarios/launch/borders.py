@@ -2,16 +2,17 @@
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from agents.decision.bound_plan import BoundPlan
+from agents.judge.step_times import mean_step
 from des.base.checks import require_non_negative, require_positive
 
 _STEPS = 8
 """Chunks of a connection that NCCL has under way (``NCCL_STEPS``)."""
 _CHANNELS = 2
-"""Channels of NCCL to a peer on another host, typically."""
+"""Channels of NCCL to a peer on another host, typically; the settings ask for as many."""
 DEFAULT_CHUNK_BYTES = 128 * 1024
 """Default of ``NCCL_P2P_NET_CHUNKSIZE``."""
 _MOST_CHUNK_BYTES = 4 * 2**20
@@ -88,6 +89,7 @@ class NcclSettings:
         return (
             "# Settings of NCCL over sockets, from the bandwidth-delay product of each border.\n"
             "# Equal on all hosts. NCCL_SOCKET_IFNAME must be set where a host has several ways.\n"
+            f"NCCL_NCHANNELS_PER_NET_PEER={_CHANNELS}\n"
             f"NCCL_SOCKET_NTHREADS={self.num_threads}\n"
             f"NCCL_NSOCKS_PERTHREAD={self.sockets_per_thread}\n"
             f"NCCL_P2P_NET_CHUNKSIZE={self.chunk_bytes}\n"
@@ -114,6 +116,23 @@ def site_borders(bound: BoundPlan) -> tuple[SiteBorder, ...]:
         for ends in ((source, target), (target, source)):
             pairs[ends] = max(own, pairs.get(ends, 0))
     return tuple(_border(bound, *ends, count) for ends, count in pairs.items())
+
+
+def nccl_step_s(bound: BoundPlan, borders: tuple[SiteBorder, ...], chunk_bytes: float) -> float:
+    """Time of a step whose pairs of GPUs reach what NCCL's window lets through; not measured. [s]
+
+    The window is a bound of each pair, and those of a border share no other: links are as slow as
+    the pairs over them.
+    """
+    topology = bound.topology
+    links = list(topology.links)
+    for one in borders:
+        rate = one.num_pairs * one.pair_bytes_per_s(chunk_bytes)
+        for hop in topology.route(topology.index_of[one.source], topology.index_of[one.target]):
+            slower = min(rate, links[hop].bandwidth_bytes_per_s)
+            links[hop] = replace(links[hop], bandwidth_bytes_per_s=slower)
+    world = replace(topology, links=tuple(links))
+    return mean_step(world, bound.workload, bound.plan, bound.corrections)[0]
 
 
 def _neighbours(bound: BoundPlan) -> Iterator[tuple[int, int]]:

@@ -18,7 +18,7 @@ from des.base.text_files import read_json
 with lazy_imports(__name__):
     from agents.decision import plan_document
     from agents.decision.bound_plan import BoundPlan
-    from scenarios.launch import launch_files
+    from scenarios.launch import launch_files, launch_page
 
 PROG = "python -m scenarios.launch"
 HOSTS_HELP = (
@@ -46,6 +46,7 @@ files written to --out:
                 receives_stock.csv have the operations of each of its ranks
   nccl.env      settings of NCCL for the borders
   preflight.sh  checks of the hosts of every border, of borders.tsv
+  nccl_rate.sh  measures NCCL's rate between two ranks on one GPU, with and without nccl.env
   replica-N/    all of these but the plan for each replica of DiLoCo, with lighthouse.sh for all
 
 exit codes: 0 done; 2 a flag or a file is wrong, or the trainer cannot be told the plan;
@@ -119,9 +120,15 @@ def write_launch(bound: BoundPlan, hosts: Path | None, folder: Path) -> str:
         raise ValueError(f"{folder}: cannot be written: {error.strerror}") from error
     is_equal = launch.step_s == bound.step_s
     compared = "as the plan" if is_equal else f"{launch.step_s / bound.step_s - 1.0:+.3%}"
-    DOCUMENT.add(step_s=launch.step_s, said_step_s=bound.step_s, files=sorted(launch.files))
+    DOCUMENT.add(
+        step_s=launch.step_s,
+        said_step_s=bound.step_s,
+        nccl_steps_s=launch.nccl_steps_s,
+        files=sorted(launch.files),
+    )
+    nccl = "" if bound.trainer == "reference" else f"\n{launch_page.nccl_text(launch.nccl_steps_s)}"
     placeholders = "" if hosts else "; hosts are placeholders, <site>-<n>: give --hosts"
     return (
         f"written: {folder}, {len(launch.files)} files for {bound.trainer}: "
-        f"{launch.step_s!r} s a step, {compared}{placeholders}"
+        f"{launch.step_s!r} s a step, {compared}{placeholders}{nccl}"
     )

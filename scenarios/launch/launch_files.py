@@ -14,7 +14,13 @@ from agents.trainers.table import trainer_named
 from des import Plan, simulate
 from scenarios.iteration.launch_folder import HOSTS, PLAN, LaunchHost
 from scenarios.iteration.plan_file import LAUNCHES, FilePlan, file_plan, launch_plan
-from scenarios.launch.borders import NcclSettings, SiteBorder, site_borders
+from scenarios.launch.borders import (
+    DEFAULT_CHUNK_BYTES,
+    NcclSettings,
+    SiteBorder,
+    nccl_step_s,
+    site_borders,
+)
 from scenarios.launch.launch_page import LaunchPage
 from scenarios.launch.megatron_files import megatron_files
 from scenarios.launch.reference_files import reference_files
@@ -48,6 +54,8 @@ class Launch:
     ----------
     step_s
         Time of a step of the plan that the files say. [s]
+    nccl_steps_s
+        The same over NCCL's sockets, as it comes and with the settings: a formula. [s]
     unsaid
         Fields of the plan that the trainer's files do not say as they are.
     """
@@ -55,6 +63,7 @@ class Launch:
     bound: BoundPlan
     files: Mapping[str, str]
     step_s: float
+    nccl_steps_s: tuple[float, float]
     unsaid: tuple[str, ...]
 
     @property
@@ -74,6 +83,7 @@ def launch_files(bound: BoundPlan, hosts: Path | None = None) -> Launch:
     """
     require_writer(bound.trainer)
     borders, of_sites = site_borders(bound), hosts_of_sites(bound, hosts)
+    settings = NcclSettings.of(borders)
     own, ranks = WRITERS[bound.trainer](bound, of_sites)
     document = json.dumps(write_document(bound), indent=2, allow_nan=False) + "\n"
     own = {PLAN: document} | own
@@ -84,15 +94,19 @@ def launch_files(bound: BoundPlan, hosts: Path | None = None) -> Launch:
         bound=bound,
         files=own,
         step_s=_step_s(read),
+        nccl_steps_s=(
+            nccl_step_s(bound, borders, DEFAULT_CHUNK_BYTES),
+            nccl_step_s(bound, borders, settings.chunk_bytes),
+        ),
         unsaid=tuple(_unsaid(bound.plan, read.scenario.plan)),
     )
     _require_equal_time(launch)
-    settings = NcclSettings.of(borders)
     page = LaunchPage(
         bound=bound,
         ranks=ranks,
         borders=borders,
         settings=settings,
+        nccl_steps_s=launch.nccl_steps_s,
         step_s=launch.step_s,
         unsaid=launch.unsaid,
         has_placeholders=hosts is None,
@@ -101,6 +115,7 @@ def launch_files(bound: BoundPlan, hosts: Path | None = None) -> Launch:
         "README.md": page.text(_script("README.txt")),
         "borders.tsv": _borders_text(bound, borders, settings, of_sites),
         "preflight.sh": _script("preflight.sh"),
+        "nccl_rate.sh": _script("nccl_rate.sh"),
     }
     scripts = _scripts(bound.trainer, ranks, settings)
     return replace(launch, files=dict(launch.files) | common | scripts)

@@ -10,14 +10,27 @@ from scenarios.iteration.launch_folder import LaunchHost
 from scenarios.launch.borders import DEFAULT_CHUNK_BYTES, NcclSettings, SiteBorder
 
 
+def nccl_text(steps_s: Sequence[float]) -> str:
+    """Say what NCCL's window does to a step, as it comes and with the settings of a launch."""
+    as_it_comes_s, own_s = steps_s
+    return (
+        f"{as_it_comes_s:.6g} s a step over NCCL's sockets as it comes, {own_s:.6g} s with "
+        "nccl.env (not measured)"
+    )
+
+
 @dataclass(frozen=True, kw_only=True)
 class LaunchPage:
-    """Facts of a launch, as a page for those who start it."""
+    """Facts of a launch, as a page for those who start it.
+
+    ``nccl_steps_s`` are times of a step over NCCL as it comes and with the settings.
+    """
 
     bound: BoundPlan
     ranks: Mapping[str, Sequence[LaunchHost]]
     borders: Sequence[SiteBorder]
     settings: NcclSettings
+    nccl_steps_s: Sequence[float]
     step_s: float
     unsaid: Sequence[str]
     has_placeholders: bool
@@ -33,6 +46,7 @@ class LaunchPage:
             step=f"{self.bound.step_s:.6g}",
             stages="\n".join(self._stages()),
             hosts="\n".join(self._hosts()),
+            nccl=nccl_text(self.nccl_steps_s),
             borders="\n".join(self._border_rows()) or "| none |  |  |  |  |  |  |",
             said="\n".join(self._said()),
         )

@@ -27,15 +27,10 @@ _REAL_TIME = ("chrt", "--rr", "1")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmulatedSites:
-    """Sites of a running relay, by their number: addresses and namespaces."""
+    """Sites of a running relay, by their number: namespaces."""
 
     relay: int
     spaces: tuple[int, ...]
-
-    @staticmethod
-    def address(site: int) -> str:
-        """Address of a site."""
-        return f"10.77.0.{site + 1}"
 
     def space(self, site: int) -> str:
         """File of the network namespace of a site."""

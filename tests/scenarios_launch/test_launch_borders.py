@@ -1,5 +1,7 @@
 """Borders of a plan and settings of NCCL, worked out by hand."""
 
+from dataclasses import replace
+
 import pytest
 from bound_cases import bound_plan, job
 from hypothesis import given
@@ -7,8 +9,9 @@ from hypothesis import strategies as st
 from launch_cases import bound_of
 from plan_files import bound_case
 
+from agents.judge.step_times import mean_step
 from des import Placement
-from scenarios.launch.borders import NcclSettings, SiteBorder, site_borders
+from scenarios.launch.borders import NcclSettings, SiteBorder, nccl_step_s, site_borders
 
 
 def border(**changes):
@@ -66,6 +69,23 @@ def test_a_pipeline_has_both_directions_of_its_border():
     ]
     assert {one.bandwidth_bytes_per_s for one in found} == {1.25e9}
     assert {one.round_trip_s for one in found} == {0.02}
+
+
+def test_a_step_over_windows_of_nccl_is_as_on_links_of_their_rate():
+    """8 pairs of 2 MiB under way at 20 ms fill two thirds of the link; larger chunks fill it."""
+    bound = bound_case()
+    borders = site_borders(bound)
+    links = tuple(
+        replace(link, bandwidth_bytes_per_s=min(link.bandwidth_bytes_per_s, 8 * 2 * 2**20 / 0.02))
+        for link in bound.topology.links
+        if {link.source, link.target} == {"A", "B"}
+    )
+    world = replace(bound.topology, links=links)
+
+    slower_s = mean_step(world, bound.workload, bound.plan, bound.corrections)[0]
+    assert nccl_step_s(bound, borders, 128 * 1024) == pytest.approx(slower_s)
+    assert slower_s > bound.step_s
+    assert nccl_step_s(bound, borders, NcclSettings.of(borders).chunk_bytes) == bound.step_s
 
 
 def test_copies_have_the_borders_of_their_ring():

@@ -25,6 +25,7 @@ MEGATRON_FILES = [
     "hosts.txt",
     "launch.sh",
     "nccl.env",
+    "nccl_rate.sh",
     "plan.json",
     "preflight.sh",
 ]
