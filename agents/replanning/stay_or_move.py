@@ -98,14 +98,14 @@ def weigh_move(rule: PayoffRule, stakes: Stakes) -> Weighed:
     gain = f"saves {100 * stakes.saved_share:.1f} %"
     if cost is None:
         return Weighed(moves=False, why=f"{gain}, but no links lead to where layers would go")
-    if not pays(cost.total_s, horizon_s * stakes.step_s / stakes.present_s, horizon_s, 1.0):
+    if not pays(cost.total_s, stakes.step_s, stakes.present_s, horizon_s):
         gain = f"{gain}, {short_time(horizon_s * stakes.saved_share)} in {short_time(horizon_s)}"
         return Weighed(
             moves=False,
             why=f"{gain}, which is less than the {short_time(cost.total_s)} of the move",
         )
     ratio = upper_ratio(rule.confidence, stakes.ratios)
-    if ratio is not None and not pays(cost.total_s, horizon_s * ratio, horizon_s, 1.0):
+    if ratio is not None and not pays(cost.total_s, ratio, 1.0, horizon_s):
         why = (
             f"{gain}, but {100 * (1.0 - ratio):.1f} % with a confidence of {rule.confidence:g}, "
             f"which does not pay the {short_time(cost.total_s)} of the move"
