@@ -47,12 +47,12 @@ def slowed(factor):
     return replace(FREE_PAIR, domains=domains)
 
 
-def tables_by_hand(epoch_s, move_s, *, base_s, iterations_per_epoch=1):
+def tables_by_hand(iteration_s, move_s, *, base_s, epoch_s=1.0):
     """Tables of given times, (E, C) and (E, C, C) or (C, C), of plans that differ by their split.
 
     Plan ``c`` has ``c + 1`` of its layers in the first domain.
     """
-    iteration_s = np.array(epoch_s, dtype=np.float64) / iterations_per_epoch
+    iteration_s = np.array(iteration_s, dtype=np.float64)
     num_epochs, num_plans = iteration_s.shape
     plans = tuple(
         plan(*([0] * (first + 1) + [1] * (num_plans - first))) for first in range(num_plans)
@@ -66,7 +66,8 @@ def tables_by_hand(epoch_s, move_s, *, base_s, iterations_per_epoch=1):
         cost_bytes=np.ones(num_plans),
         level=levels_of(plans),
         base_iteration_s=np.array(base_s, dtype=np.float64),
-        iterations_per_epoch=iterations_per_epoch,
+        epoch_s=epoch_s,
+        iterations_per_epoch=1,
         flops_per_iteration=1.0,
         tokens_per_iteration=1,
         peak_flops_per_s=1.0,

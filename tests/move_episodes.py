@@ -22,7 +22,7 @@ def some_plans(num: int) -> tuple[Plan, ...]:
 
 
 def tables_of(iteration_s: Real, move_s: Real, base_s: Real) -> EpisodeTables:
-    """An episode of times, 10 iterations an epoch; moves cost the same in all epochs."""
+    """An episode of times in epochs of 10 s; moves cost the same in all epochs."""
     num_epochs, num_plans = iteration_s.shape
     chosen = some_plans(num_plans)
     return EpisodeTables(
@@ -33,6 +33,7 @@ def tables_of(iteration_s: Real, move_s: Real, base_s: Real) -> EpisodeTables:
         cost_bytes=np.linspace(5.0, 7.0, num_plans),
         level=levels_of(chosen),
         base_iteration_s=base_s,
+        epoch_s=10.0,
         iterations_per_epoch=10,
         flops_per_iteration=1.0,
         tokens_per_iteration=1,
@@ -78,6 +79,6 @@ def following_rule(game: MoveGame, rule: int) -> Real:
 
 
 def epoch_costs(game: MoveGame, probability: Real) -> Real:
-    """Mean cost of an epoch of each episode under a policy, over the clairvoyant's, (G,)."""
+    """Mean cost of an epoch of each episode under a policy, 1 for the clairvoyant, (G,)."""
     _, of_state = game.values(probability)
     return game.epoch_costs(of_state)

@@ -71,7 +71,6 @@ def situation_on(
         workload=workload,
         epoch=0,
         epoch_s=300.0,
-        iterations_per_epoch=10,
         replacement=Replacement(restart_s=1.0),
     )
     return replace(given, **changes)

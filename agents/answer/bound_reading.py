@@ -30,7 +30,7 @@ from des.training.background import beside_jobs
 
 _OF_POLICIES_ALONE = (
     *("most_slowdown", "across_only", "local_checkpoint", "base", "epoch_s"),
-    *("iterations_per_epoch", "explain", "last_schedule"),
+    *("explain", "last_schedule"),
 )
 """Flags of a decision by the policies alone."""
 

@@ -93,7 +93,6 @@ class Config(LayerFlags, NetworkFlag):
         None, "topology at nominal link speeds", is_file=True, default_text="same as --network"
     )
     epoch_s: float = option(300.0, "time between decisions of Hi-PPO [s]")
-    iterations_per_epoch: int = option(10, "iterations between decisions of Hi-PPO")
     explain: bool = option(False, "say what limits the plan, and its neighbours")
     json: bool = option(False, "JSON for programs in place of a page of text")
     stream: bool = option(

@@ -73,7 +73,6 @@ def situation_of(config: Config, given: Set[str] = frozenset()) -> Situation:
         If a file, a name or a number is wrong, or flags contradict each other.
     """
     require_positive(PROG, "epoch_s", config.epoch_s)
-    require_count(PROG, "iterations_per_epoch", config.iterations_per_epoch)
     _refuse_contradictions(config, given)
     bare, base = read_networks(config)
     loads, (job, _, _) = loads_of(config, bare), job_of(config)
@@ -93,7 +92,6 @@ def situation_of(config: Config, given: Set[str] = frozenset()) -> Situation:
         workload=workload,
         epoch=0,
         epoch_s=config.epoch_s,
-        iterations_per_epoch=config.iterations_per_epoch,
         replacement=Replacement(restart_s=config.restart_s, pays_bytes=not config.restart_only),
         last_plan=last_plan,
         loads=loads,

@@ -1,5 +1,6 @@
 """Run a scheduler through a draw of a world: its decisions, and their times and costs."""
 
+import math
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -10,7 +11,7 @@ from typing import NamedTuple
 from agents.decision.held import held_topologies
 from agents.decision.levels import LEVELS, MoveLevel, level_of
 from agents.decision.situation import TIME_ONLY, Decision, Preference, Scheduler, Situation
-from agents.decision.world import DecisionWorld
+from agents.decision.world import DecisionWorld, work_s
 from des import (
     NO_CORRECTIONS,
     Corrections,
@@ -34,7 +35,7 @@ class _Figures(NamedTuple):
 
     iteration_s: float
     change_s: float
-    duration_s: float
+    num_iterations: float
     moved_bytes: float
     cost_bytes: float
     utilisation: float
@@ -57,14 +58,15 @@ class CourseRow:
         Of one iteration, the change of plan left out. [s]
     change_s
         For which the training stood still to change its plan. [s]
-    duration_s
-        The change and all iterations. [s]
+    num_iterations
+        Iterations in what the change leaves of the epoch; work owed, a negative number, where it
+        takes longer than the epoch.
     moved_bytes
         Model state that was sent for the change. [bytes]
     cost_bytes
         Bytes an iteration sends over WAN links, the change left out. [bytes]
     utilisation
-        Useful FLOPs over the peak of all GPUs of all domains times ``duration_s``.
+        Useful FLOPs over the peak of all GPUs of all domains times the epoch.
     decision_s
         Wall time of the decision, as seen from outside. [s]
     response_s
@@ -76,7 +78,7 @@ class CourseRow:
     level: MoveLevel
     iteration_s: float
     change_s: float
-    duration_s: float
+    num_iterations: float
     moved_bytes: float
     cost_bytes: float
     utilisation: float
@@ -94,6 +96,7 @@ class CourseResult:
     draw_seed: int
     scheduler: str
     rows: tuple[CourseRow, ...]
+    epoch_s: float
     iterations_per_epoch: int
     tokens_per_iteration: int
 
@@ -104,27 +107,31 @@ class CourseResult:
 
     @cached_property
     def total_s(self) -> float:
-        """All iterations and all changes of plan. [s]"""
-        return sum(row.duration_s for row in self.rows)
+        """Time of ``iterations_per_epoch`` of each epoch, by the clock, see `work_s`. [s]"""
+        work = len(self.rows) * self.iterations_per_epoch
+        return work_s(len(self.rows) * self.epoch_s, work, self.num_iterations)
+
+    @cached_property
+    def num_iterations(self) -> float:
+        """Iterations of all epochs."""
+        return sum(row.num_iterations for row in self.rows)
 
     @cached_property
     def change_s(self) -> float:
-        """All changes of plan. [s]"""
-        return sum(row.change_s for row in self.rows)
+        """Part of ``total_s`` in which the plan was changed. [s]"""
+        share = sum(row.change_s for row in self.rows) / (len(self.rows) * self.epoch_s)
+        return share * self.total_s
 
     @cached_property
     def utilisation(self) -> float:
-        """Useful FLOPs over the peak of all GPUs of all domains times ``total_s``."""
-        return sum(row.utilisation * row.duration_s for row in self.rows) / self.total_s
+        """Useful FLOPs over the peak of all GPUs of all domains times that of the epochs."""
+        return sum(row.utilisation for row in self.rows) / len(self.rows)
 
     @cached_property
     def bytes_per_token(self) -> float:
         """Bytes over WAN links, moved model state included, per trained token. [bytes]"""
-        num_tokens = len(self.rows) * self.iterations_per_epoch * self.tokens_per_iteration
-        sent = sum(
-            self.iterations_per_epoch * row.cost_bytes + row.moved_bytes for row in self.rows
-        )
-        return sent / num_tokens
+        sent = sum(row.num_iterations * row.cost_bytes + row.moved_bytes for row in self.rows)
+        return sent / (self.num_iterations * self.tokens_per_iteration)
 
     @cached_property
     def moves(self) -> dict[MoveLevel, int]:
@@ -154,7 +161,6 @@ def epoch_situation(
         workload=world.workload,
         epoch=epoch,
         epoch_s=world.epoch_s,
-        iterations_per_epoch=world.iterations_per_epoch,
         replacement=world.replacement,
         last_plan=last_plan,
         preference=preference,
@@ -175,8 +181,9 @@ def run_course(
 ) -> CourseResult:
     """Let a scheduler decide all epochs of a draw, and judge what it decided.
 
-    Each epoch has the network of its start and keeps it; `des.simulate_epoch` judges it. The first
-    plan costs nothing.
+    Each epoch has the network of its start and keeps it for ``epoch_s`` by the clock, in which the
+    plan does as many iterations as there is time for after a change; `des.simulate_epoch` judges
+    it. The first plan costs nothing.
 
     Parameters
     ----------
@@ -185,8 +192,8 @@ def run_course(
     num_epochs
         The first ones only; None: all.
     mean_step
-        Judges plans whose copies of the model do not exchange after every step. None: each of
-        their steps is simulated.
+        Judges plans whose copies of the model do not exchange after every step. None: as many of
+        their steps as count as an epoch's work are simulated.
 
     Raises
     ------
@@ -228,6 +235,7 @@ def run_course(
         draw_seed=draw_seed,
         scheduler=name,
         rows=tuple(rows),
+        epoch_s=world.epoch_s,
         iterations_per_epoch=world.iterations_per_epoch,
         tokens_per_iteration=world.workload.tokens_per_iteration,
     )
@@ -242,40 +250,36 @@ def _judged(
     corrections: Corrections,
     mean_step: MeanStep | None,
 ) -> _Figures:
-    """Judge an epoch; copies that seldom exchange by the mean of their steps, if that is given."""
-    count = world.iterations_per_epoch
-    is_mean = mean_step is not None and has_outer_state(plan)
+    """Judge an epoch; copies that seldom exchange by the mean of their steps."""
+    is_seldom = has_outer_state(plan)
     result = simulate_epoch(
         topology,
         world.workload,
         plan,
-        num_iterations=1 if is_mean else count,
+        num_iterations=world.iterations_per_epoch if is_seldom and mean_step is None else 1,
         previous=last,
         restart_s=world.replacement.restart_s,
         pays_bytes=world.replacement.pays_bytes,
         corrections=corrections,
         simulator=simulate_compiled,
     )
-    iteration = result.iterations[0]
-    figures = _Figures(
-        iteration_s=iteration.makespan_s,
-        change_s=result.migration_s,
-        duration_s=result.duration_s,
-        moved_bytes=result.moved_bytes,
-        cost_bytes=iteration.communication_cost_bytes,
-        utilisation=result.utilisation,
-        fits_memory=result.fits_memory,
-    )
-    if mean_step is None or not is_mean:
-        return figures
-    step_s, step_bytes = mean_step(topology, world.workload, plan, corrections)
-    duration_s = result.migration_s + count * step_s
-    num_flops = count * world.workload.flops_per_iteration
-    return figures._replace(
+    iterations, count = result.iterations, result.num_iterations
+    if is_seldom and mean_step is not None:
+        step_s, step_bytes = mean_step(topology, world.workload, plan, corrections)
+    else:
+        step_s = math.fsum(one.makespan_s for one in iterations) / count
+        step_bytes = math.fsum(one.communication_cost_bytes for one in iterations) / count
+    done = (world.epoch_s - result.migration_s) / step_s
+    return _Figures(
         iteration_s=step_s,
+        change_s=result.migration_s,
+        num_iterations=done,
+        moved_bytes=result.moved_bytes,
         cost_bytes=step_bytes,
-        duration_s=duration_s,
-        utilisation=num_flops / (topology.peak_flops_per_s * duration_s),
+        utilisation=done
+        * world.workload.flops_per_iteration
+        / (topology.peak_flops_per_s * world.epoch_s),
+        fits_memory=result.fits_memory,
     )
 
 

@@ -54,7 +54,6 @@ class Situation:
     workload: Workload
     epoch: int
     epoch_s: float
-    iterations_per_epoch: int
     replacement: Replacement
     last_plan: Plan | None = None
     loads: tuple[DomainLoad, ...] = ()

@@ -1,5 +1,6 @@
 """World of a scheduler, with a decision in every epoch."""
 
+import math
 from typing import Protocol
 
 from des import Topology, Workload
@@ -10,9 +11,9 @@ class DecisionWorld(Protocol):
     """A job on a network that moves, for a number of epochs; the worlds of the suites are such.
 
     ``topology`` has domains and links at their base figures. ``schedule`` is for methods that
-    choose none. Every epoch is ``epoch_s`` long by the clock of the network, and does
-    ``iterations_per_epoch`` iterations, however long these take. ``replacement`` is what a change
-    of plan costs.
+    choose none. Every epoch is ``epoch_s`` long by the clock, and has as many iterations as the
+    plan in force does in what a change of plan, which costs ``replacement``, leaves of it. The work
+    that counts as that of an epoch is ``iterations_per_epoch``.
     """
 
     @property
@@ -33,7 +34,7 @@ class DecisionWorld(Protocol):
 
     @property
     def epoch_s(self) -> float:
-        """Nominal length of an epoch. [s]"""
+        """Length of an epoch by the clock. [s]"""
 
     @property
     def num_epochs(self) -> int:
@@ -41,7 +42,7 @@ class DecisionWorld(Protocol):
 
     @property
     def iterations_per_epoch(self) -> int:
-        """Iterations between two decisions."""
+        """Iterations that count as the work of an epoch, see `work_s`."""
 
     @property
     def replacement(self) -> Replacement:
@@ -49,3 +50,17 @@ class DecisionWorld(Protocol):
 
     def epoch_topology(self, draw_seed: int, epoch: int) -> Topology:
         """World as an epoch of a draw finds it; the same for all methods."""
+
+
+def work_s(clock_s: float, num_iterations: float, done: float) -> float:
+    """Time of some iterations at the pace at which ``done`` were done in ``clock_s``. [s]
+
+    So plans that see the same networks for the same time are compared by the time of equal work.
+    It is ``inf`` where nothing was done.
+
+    Examples
+    --------
+    >>> work_s(1200.0, 100, 80.0), work_s(1200.0, 100, 0.0)
+    (1500.0, inf)
+    """
+    return clock_s * num_iterations / done if done > 0.0 else math.inf

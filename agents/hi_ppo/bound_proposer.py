@@ -2,15 +2,21 @@
 
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from agents.decision.occupied import occupied
+from agents.decision.problem import PlanningProblem
 from agents.decision.situation import Situation
 from agents.hi_ppo.bound_proposals import bindings, sketched_orders
 from agents.hi_ppo.plan_source import ProposesPlans
 from agents.judge.look_ahead import LookAhead, PlanJudge
+from agents.planners.choice.depth import with_best_schedule
 from agents.search.bind import PlanBinder
+from agents.search.settings import surveyed_schedules
 from agents.search.sketches import quickest_bound, sketch_of
 from agents.trainers.trainer import Trainer
 from des import Corrections, Plan, Topology, Workload
+from des.compiled.simulate import simulate_compiled
 
 
 def planned_bound(trainer: Trainer, situation: Situation, seed: int) -> Plan:
@@ -30,6 +36,53 @@ class BoundPlans:
     """Bound plans proposed, the quickest first."""
 
     plans: tuple[Plan, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScheduledProposer:
+    """Proposes what another does, each plan also under the quickest of some schedules."""
+
+    inner: ProposesPlans
+    schedules: tuple[str, ...]
+
+    @property
+    def look_ahead(self) -> LookAhead:
+        """Look-ahead of a decision but the first."""
+        return self.inner.look_ahead
+
+    @property
+    def most_domains(self) -> int:
+        """Largest number of domains that plans are proposed for."""
+        return self.inner.most_domains
+
+    def judge_of(
+        self, workload: Workload, topology: Topology, corrections: Corrections
+    ) -> PlanJudge:
+        """Judge of a job, which leaves schedules that it does not hold to the simulator."""
+        return self.inner.judge_of(workload, topology, corrections)
+
+    def propose(
+        self,
+        situation: Situation,
+        *,
+        look_ahead: LookAhead | None = None,
+        num_plans: int = 8,
+        seed: int = 0,
+    ) -> BoundPlans:
+        """Propose plans for a situation, the quickest schedule of each before its own."""
+        found = self.inner.propose(
+            situation, look_ahead=look_ahead, num_plans=num_plans, seed=seed
+        ).plans[:num_plans]
+        problem = PlanningProblem(
+            topology=occupied(situation),
+            workload=situation.workload,
+            corrections=situation.corrections,
+            simulator=simulate_compiled,
+        )
+        rng = np.random.default_rng(seed)
+        own = [with_best_schedule(lambda _, __, one=one: one, self.schedules) for one in found]
+        scheduled = [planner(problem, rng) for planner in own]
+        return BoundPlans(plans=tuple(dict.fromkeys([*scheduled, *found])))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +130,7 @@ class BoundProposer:
             workload=situation.workload,
             trainer=self.trainer,
             corrections=corrections,
-            schedules=self.trainer.schedules,
+            schedules=surveyed_schedules(self.trainer, ()),
         )
         bound = bindings(binder, found.plans[:num_plans])
         if last is None or not bound:

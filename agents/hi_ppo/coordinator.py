@@ -91,6 +91,8 @@ class Coordinator:
         uses has changed by more than this since the last decision. None: decides in every epoch.
     planner
         Plans for a situation and a seed, by default `agents.hi_ppo.fallback.planned`.
+    searches
+        Whether the planner proposes in every decision that is made, not where it has to alone.
     """
 
     def __init__(
@@ -104,10 +106,12 @@ class Coordinator:
         most_slowdown: float | None = None,
         replan_threshold: ReplanThreshold | None = None,
         planner: Callable[[Situation, int], Plan] = planned,
+        searches: bool = False,
     ) -> None:
         require_count("coordinator", "num_new", num_new)
         self.proposer, self.moves, self._trained_range = proposer, moves, trained_range
         self._chooser, self._planner = Chooser(moves, most_slowdown), planner
+        self._searches = searches
         self._threshold = replan_threshold
         self._num_new = num_new
         self._validate = require_valid if validate is None else validate
@@ -125,6 +129,7 @@ class Coordinator:
             most_slowdown=self._chooser.most_slowdown,
             replan_threshold=self._threshold,
             planner=partial(planned_bound, trainer),
+            searches=self._searches,
         )
 
     def begin(self) -> None:
@@ -265,7 +270,7 @@ class Coordinator:
                 found = self.proposer.propose(
                     situation, look_ahead=how, num_plans=count, seed=self._seed
                 ).plans
-        if self.misfits or not found:
+        if self._searches or self.misfits or not found:
             try:
                 found += (self._planner(situation, self._seed),)
             except InfeasiblePlacementError:

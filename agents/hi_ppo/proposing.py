@@ -23,7 +23,6 @@ _NUM_SEEDS = 1_000_000
 """Steps of the weight of utilisation from 0 to 1; nearer weights have equal draws."""
 
 _EPOCH_S = 1200.0
-_ITERATIONS = 10
 
 
 def first_situation(topology: Topology, workload: Workload, preference: Preference) -> Situation:
@@ -34,7 +33,6 @@ def first_situation(topology: Topology, workload: Workload, preference: Preferen
         workload=workload,
         epoch=0,
         epoch_s=_EPOCH_S,
-        iterations_per_epoch=_ITERATIONS,
         replacement=Replacement(),
         preference=preference,
     )

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Protocol, runtime_checkable
@@ -16,9 +17,18 @@ from agents.decision.world import DecisionWorld
 from agents.replanning.pool import Pool
 from agents.replanning.search_schedulers import PlanEveryEpoch
 from agents.search.bind import PlanBinder
+from agents.search.settings import surveyed_schedules, unpaced_schedules
 from agents.search.sketches import quickest_bound, sketch_of
 from agents.trainers.trainer import Trainer
-from des import DEFAULT_SCHEDULE, NO_CORRECTIONS, Corrections, Plan, Topology, Workload
+from des import (
+    DEFAULT_SCHEDULE,
+    NO_CORRECTIONS,
+    Corrections,
+    Plan,
+    Topology,
+    Workload,
+    check_memory,
+)
 
 BINDING = "binding"
 """Part of `agents.decision.situation.Decision.response_s`: completing a plan to its GPUs."""
@@ -37,6 +47,26 @@ def completed_plan(problem: PlanningProblem, plan: Plan, trainer: Trainer) -> Pl
     return binder.bind(without_schedule(plan, trainer)).plan
 
 
+def scheduled_plan(problem: PlanningProblem, plan: Plan, trainer: Trainer) -> Plan:
+    """Complete a plan under the quickest of all schedules that the trainer runs, or its own.
+
+    Unlike `completed_plan` also where the trainer has no list of its own. Refused as
+    `PlanBinder.bind` refuses.
+    """
+    topology, workload, corrections = problem.topology, problem.workload, problem.corrections
+    paced = surveyed_schedules(trainer, ())
+    binder = _binder(topology, workload, trainer, corrections, paced)
+    bound = binder.bind(plan)
+    found = [bound]
+    for name in dict.fromkeys((plan.schedule, *unpaced_schedules(trainer, ()))):
+        with suppress(ValueError):  # no order of it for these stages, or no room
+            if trainer.runs_schedule(name):
+                other = replace(bound.plan, schedule=name)
+                check_memory(topology, workload, other)
+                found.append(binder.bind(other))
+    return min(found, key=lambda one: one.step_s).plan
+
+
 def without_schedule(plan: Plan, trainer: Trainer) -> Plan:
     """Return the plan as `completed_plan` looks at it: equal ones are completed alike.
 
@@ -48,14 +78,18 @@ def without_schedule(plan: Plan, trainer: Trainer) -> Plan:
 
 
 def _binder(
-    topology: Topology, workload: Workload, trainer: Trainer, corrections: Corrections
+    topology: Topology,
+    workload: Workload,
+    trainer: Trainer,
+    corrections: Corrections,
+    schedules: tuple[str, ...] | None = None,
 ) -> PlanBinder:
     return PlanBinder(
         topology=topology,
         workload=workload,
         trainer=trainer,
         corrections=corrections,
-        schedules=trainer.schedules,
+        schedules=trainer.schedules if schedules is None else schedules,
     )
 
 

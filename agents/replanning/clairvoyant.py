@@ -11,7 +11,7 @@ from des.compiled.many.layout import Whole
 
 @dataclass(frozen=True, slots=True)
 class Clairvoyant:
-    """Least total time of all paths, by dynamic programming from the last epoch on.
+    """Most iterations of all paths, by dynamic programming from the last epoch on.
 
     No rule that chooses among the same plans does better, whatever it knows. The first plan is
     free to choose and costs nothing.
@@ -39,15 +39,15 @@ class Clairvoyant:
         may_move = np.isin(tables.level, allowed)
         plans = np.arange(num_plans)
         onward = np.empty((num_epochs - 1, num_plans), dtype=np.int64)
-        to_come_s = tables.epoch_s[-1]
+        to_come = tables.undone[-1]
         for epoch in range(num_epochs - 2, -1, -1):
-            costs_s = np.where(may_move, tables.move_s[epoch + 1] + to_come_s, np.inf)
-            best = costs_s.argmin(axis=1)
-            best_s = costs_s[plans, best]
-            onward[epoch] = np.where(costs_s[plans, plans] == best_s, plans, best)
-            to_come_s = tables.epoch_s[epoch] + best_s
+            costs = np.where(may_move, tables.undone_by_move[epoch + 1] + to_come, np.inf)
+            best = costs.argmin(axis=1)
+            least = costs[plans, best]
+            onward[epoch] = np.where(costs[plans, plans] == least, plans, best)
+            to_come = tables.undone[epoch] + least
         path = np.empty(num_epochs, dtype=np.int64)
-        path[0] = to_come_s.argmin()
+        path[0] = to_come.argmin()
         for epoch in range(num_epochs - 1):
             path[epoch + 1] = onward[epoch, path[epoch]]
         return path

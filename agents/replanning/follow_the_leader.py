@@ -42,16 +42,16 @@ class FollowTheLeader:
 
     def leaders(self, tables: EpisodeTables) -> Real:
         """Horizon that leads into each epoch, (E,). [epochs]"""
-        spent_s = running_totals_s(tables, horizon_paths(tables, self.horizons))
-        before_s = np.concatenate([np.zeros((len(spent_s), 1)), spent_s[:, :-1]], axis=1)
-        leaders: Real = np.array(self.horizons)[before_s.argmin(axis=0)]
+        spent = running_totals(tables, horizon_paths(tables, self.horizons))
+        before = np.concatenate([np.zeros((len(spent), 1)), spent[:, :-1]], axis=1)
+        leaders: Real = np.array(self.horizons)[before.argmin(axis=0)]
         return leaders
 
 
-def running_totals_s(tables: EpisodeTables, paths: Whole) -> Real:
-    """Running cost of paths up to the end of each epoch, (H, E); the first plan is free. [s]"""
+def running_totals(tables: EpisodeTables, paths: Whole) -> Real:
+    """Minus the iterations of paths up to the end of each epoch, (H, E); the first plan is free."""
     epochs = np.arange(tables.num_epochs)
-    spent_s: Real = tables.epoch_s[epochs, paths]
-    spent_s[:, 1:] += tables.move_s[epochs[1:], paths[:, :-1], paths[:, 1:]]
-    totals_s: Real = np.cumsum(spent_s, axis=1)
-    return totals_s
+    left: Real = tables.undone[epochs, paths]
+    left[:, 1:] += tables.undone_by_move[epochs[1:], paths[:, :-1], paths[:, 1:]]
+    totals: Real = np.cumsum(left, axis=1)
+    return totals

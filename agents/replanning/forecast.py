@@ -96,10 +96,9 @@ class ForecastScheduler:
     def _pays(self, situation: Situation, problem: PlanningProblem, last: Plan, plan: Plan) -> bool:
         if plan == last:
             return False
-        new_s, last_s = (
-            situation.iterations_per_epoch * _iteration_s(problem, each) for each in (plan, last)
-        )
-        return pays(_move_s(situation, last, plan), new_s, last_s, self._horizon_epochs)
+        new_s, last_s = (_iteration_s(problem, each) for each in (plan, last))
+        horizon_s = self._horizon_epochs * situation.epoch_s
+        return pays(_move_s(situation, last, plan), new_s, last_s, horizon_s)
 
 
 def on_mean(

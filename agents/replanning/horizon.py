@@ -15,7 +15,7 @@ from des.compiled.many.layout import Whole
 class Horizon:
     """Re-plan for a world that stays as it is for ``num_epochs`` epochs; begins at the static plan.
 
-    Takes the plan of least change cost + ``num_epochs`` x epoch time as observed, see
+    Takes the plan under which most iterations are done by then, its change first, see
     `agents.replanning.rules.next_plans`. None holds on, infinitely many are greedy.
     """
 

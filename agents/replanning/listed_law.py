@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from agents.replanning.tables import EpisodeTables
-from agents.replanning.value_iteration import least_ahead_s
+from agents.replanning.tables import EpisodeTables, undone_by_move
+from agents.replanning.value_iteration import least_ahead
 from des.compiled.many.layout import Real, Whole
 
 _AT_ONCE = 64  # networks per array operation: keeps arrays of (N, C, C) small
@@ -18,7 +18,9 @@ class ListedLaw:
     Attributes
     ----------
     epoch_s
-        Time of the iterations of an epoch on each network, (N, C). [s]
+        Length of an epoch. [s]
+    iteration_s
+        Of each plan on each network, (N, C). [s]
     move_s
         Time of changes, from row to column, (M, C, C). [s]
     moves_of
@@ -31,7 +33,8 @@ class ListedLaw:
         Epochs of a stretch; the last one of an episode may be shorter.
     """
 
-    epoch_s: Real
+    epoch_s: float
+    iteration_s: Real
     move_s: Real
     moves_of: Whole
     state: Whole
@@ -39,7 +42,7 @@ class ListedLaw:
     stretch_epochs: int = 1
 
     def __post_init__(self) -> None:
-        num_networks, num_plans = self.epoch_s.shape
+        num_networks, num_plans = self.iteration_s.shape
         if self.move_s.shape[1:] != (num_plans, num_plans) or not (
             self.moves_of.shape == self.state.shape == (num_networks,)
         ):
@@ -56,8 +59,8 @@ class ListedLaw:
         if self.stretch_epochs < 1:
             raise ValueError(f"law: stretch_epochs must be at least 1, got {self.stretch_epochs}")
 
-    def expected_s(self, num_epochs: int) -> Real:
-        """Least expected cost of what comes after each stretch, (stretches, S, C). [s]
+    def expected_undone(self, num_epochs: int) -> Real:
+        """Minus the most expected iterations after each stretch, (stretches, S, C).
 
         By the number of the stretch, its state and the plan in force at its end.
 
@@ -68,18 +71,18 @@ class ListedLaw:
         the next network is taken.
         """
         lengths = self.lengths(num_epochs)
-        to_come_s = np.zeros((len(lengths), len(self.chance), self.epoch_s.shape[1]))
+        to_come = np.zeros((len(lengths), len(self.chance), self.iteration_s.shape[1]))
         for number in range(len(lengths) - 1, 0, -1):
-            ahead_s = np.empty(self.epoch_s.shape)
-            for first in range(0, len(ahead_s), _AT_ONCE):
+            ahead = np.empty(self.iteration_s.shape)
+            for first in range(0, len(ahead), _AT_ONCE):
                 part = slice(first, first + _AT_ONCE)
-                after_s = to_come_s[number][self.state[part]]
+                moves = undone_by_move(self.move_s[self.moves_of[part]], self.iteration_s[part])
+                after = to_come[number][self.state[part]]
                 for _ in range(lengths[number]):
-                    move_s = self.move_s[self.moves_of[part]]
-                    after_s = least_ahead_s(self.epoch_s[part], move_s, after_s)
-                ahead_s[part] = after_s
-            to_come_s[number - 1] = self.chance @ ahead_s
-        return to_come_s
+                    after = least_ahead(-self.epoch_s / self.iteration_s[part], moves, after)
+                ahead[part] = after
+            to_come[number - 1] = self.chance @ ahead
+        return to_come
 
     def lengths(self, num_epochs: int) -> list[int]:
         """Epochs of each stretch of an episode."""
@@ -104,10 +107,10 @@ def follow_law(tables: EpisodeTables, law: ListedLaw, states: Whole) -> Whole:
     ValueError
         If the law is of another number of plans, or states are not of the law and the epochs.
     """
-    if law.epoch_s.shape[1] != tables.num_plans:
+    if law.iteration_s.shape[1] != tables.num_plans:
         raise ValueError(
             f"law: must be of the {tables.num_plans} plans of the episode, got "
-            f"{law.epoch_s.shape[1]}"
+            f"{law.iteration_s.shape[1]}"
         )
     num_states = len(law.chance)
     if states.shape != (tables.num_epochs,) or not ((states >= 0) & (states < num_states)).all():
@@ -115,26 +118,26 @@ def follow_law(tables: EpisodeTables, law: ListedLaw, states: Whole) -> Whole:
             f"law: states must be {tables.num_epochs} numbers from 0 to {num_states - 1}, got "
             f"{states!r}"
         )
-    to_come_s, path, begin = law.expected_s(tables.num_epochs), list[int](), 0
+    to_come, path, begin = law.expected_undone(tables.num_epochs), list[int](), 0
     for number, length in enumerate(law.lengths(tables.num_epochs)):
         rows = slice(begin, begin + length)
-        after_s = to_come_s[number, states[begin]]
-        path += _through(tables.epoch_s[rows], tables.move_s[rows], after_s, path[-1:])
+        after = to_come[number, states[begin]]
+        path += _through(tables.undone[rows], tables.undone_by_move[rows], after, path[-1:])
         begin += length
     return np.array(path)
 
 
-def _through(epoch_s: Real, move_s: Real, after_s: Real, before: list[int]) -> list[int]:
+def _through(epochs: Real, moves: Real, after: Real, before: list[int]) -> list[int]:
     """Plans of the epochs of a stretch, from the plan in force before; none: the first is free."""
-    ahead_s = [after_s]
-    for row in range(len(epoch_s) - 1, 0, -1):
-        least_s = least_ahead_s(epoch_s[row : row + 1], move_s[row : row + 1], ahead_s[0])
-        ahead_s.insert(0, least_s[0])
+    ahead = [after]
+    for row in range(len(epochs) - 1, 0, -1):
+        least = least_ahead(epochs[row : row + 1], moves[row : row + 1], ahead[0])
+        ahead.insert(0, least[0])
     path = list(before)
-    for row, to_come_s in enumerate(ahead_s):
-        costs_s = epoch_s[row] + to_come_s
+    for row, to_come in enumerate(ahead):
+        costs = epochs[row] + to_come
         if path:
-            costs_s = costs_s + move_s[row, path[-1]]
-        stays = bool(path) and costs_s[path[-1]] == costs_s.min()
-        path.append(path[-1] if stays else int(costs_s.argmin()))
+            costs = costs + moves[row, path[-1]]
+        stays = bool(path) and costs[path[-1]] == costs.min()
+        path.append(path[-1] if stays else int(costs.argmin()))
     return path[len(before) :]

@@ -12,9 +12,9 @@ class PathCosts:
     Attributes
     ----------
     total_s
-        All iterations and all changes of plan. [s]
+        See `agents.replanning.tables.total_s`. [s]
     change_s
-        The latter. [s]
+        Part of it in which the plan was changed. [s]
     utilisation
         Useful FLOPs over the peak of all GPUs of all domains times ``total_s``.
     bytes_per_token

@@ -1,70 +1,69 @@
-"""Whether a change of plan pays: its cost against the epoch time that it saves over a horizon."""
+"""Whether a change of plan pays: the work that it costs against what it wins over a horizon."""
 
 import numpy as np
 
 from des.compiled.many.layout import Real
 
 
-def over_horizon_s(
-    change_s: float | Real, epoch_s: float | Real, horizon_epochs: float | Real
-) -> Real:
-    """Time until a horizon ends under a plan: change first, then epochs as long as the present one.
+def undone(change_s: float | Real, iteration_s: float | Real, horizon_s: float | Real) -> Real:
+    """Minus the iterations until a horizon ends under a plan: the change first, then work.
 
     Parameters
     ----------
     change_s
         To change to the plan; 0 for the plan in force. [s]
-    epoch_s
-        Time of an epoch's work under the plan on the network as it is. [s]
-    horizon_epochs
-        Epochs for which the network is thought to stay as it is. Endless ones let no change cost
-        count: the result is then the epoch time alone.
+    iteration_s
+        Of the plan on the network as it is. [s]
+    horizon_s
+        Time for which the network is thought to stay as it is. An endless one lets no change cost
+        count: the result is then minus the iterations of a second. [s]
 
     Notes
     -----
-    ``change_s + horizon_epochs * epoch_s``; arguments are scalars, or arrays that broadcast.
+    ``(change_s - horizon_s) / iteration_s``; arguments are scalars, or arrays that broadcast. A
+    change that takes longer than the horizon leaves work owed, at the pace of the new plan.
 
     Examples
     --------
-    >>> float(over_horizon_s(30.0, 100.0, 4.0))
-    430.0
-    >>> float(over_horizon_s(30.0, 100.0, float("inf")))
-    100.0
+    >>> float(undone(30.0, 10.0, 430.0))
+    -40.0
+    >>> float(undone(30.0, 10.0, float("inf")))
+    -0.1
     """
-    is_endless = np.isinf(horizon_epochs)
-    weight = np.where(is_endless, 1.0, horizon_epochs)
-    total_s: Real = np.where(is_endless, 0.0, change_s) + weight * epoch_s
-    return total_s
+    is_endless = np.isinf(horizon_s)
+    time_s = np.where(is_endless, 1.0, horizon_s) - np.where(is_endless, 0.0, change_s)
+    done: Real = time_s / iteration_s
+    return -done
 
 
-def pays(change_s: float, epoch_s: float, present_epoch_s: float, horizon_epochs: float) -> bool:
-    """Whether a change of plan takes less time than it saves within a horizon.
+def pays(change_s: float, iteration_s: float, present_s: float, horizon_s: float) -> bool:
+    """Whether more iterations are done within a horizon with a change of plan than without.
 
     Parameters
     ----------
     change_s
         Time of the change; ``inf`` where it is impossible. [s]
-    epoch_s, present_epoch_s
-        Time of an epoch's work under the new plan and under the one in force; ``inf`` where the
-        plan does not work. [s]
-    horizon_epochs
-        As for `over_horizon_s`; 0 holds on to the plan in force.
+    iteration_s, present_s
+        Time of an iteration under the new plan and under the one in force; ``inf`` where the plan
+        does not work. [s]
+    horizon_s
+        As for `undone`; 0 holds on to the plan in force. [s]
 
     Notes
     -----
-    ``change_s + horizon_epochs * epoch_s < horizon_epochs * present_epoch_s``: of equals the plan
-    in force stays. A plan in force that does not work is left wherever another can be reached.
+    ``(horizon_s - change_s) / iteration_s > horizon_s / present_s``: of equals the plan in force
+    stays. A plan in force that does not work is left wherever another can be reached.
 
     Examples
     --------
-    A change of 30 s that saves 10 s an epoch pays within four epochs, not within three:
+    A plan that is a tenth quicker pays a change of 30 s within 400 s, not within 300 s:
 
-    >>> pays(30.0, 90.0, 100.0, 4.0), pays(30.0, 90.0, 100.0, 3.0)
+    >>> pays(30.0, 9.0, 10.0, 400.0), pays(30.0, 9.0, 10.0, 300.0)
     (True, False)
     """
-    if not (np.isfinite(change_s) and np.isfinite(epoch_s)):
+    if not (np.isfinite(change_s) and np.isfinite(iteration_s)):
         return False
-    if not np.isfinite(present_epoch_s):
+    if not np.isfinite(present_s):
         return True
-    changed_s = over_horizon_s(change_s, epoch_s, horizon_epochs)
-    return bool(changed_s < over_horizon_s(0.0, present_epoch_s, horizon_epochs))
+    changed = undone(change_s, iteration_s, horizon_s)
+    return bool(changed < undone(0.0, present_s, horizon_s))

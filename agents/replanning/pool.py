@@ -145,7 +145,8 @@ def candidate_pool(
     known_from = _least([*leading, *searched, *zip(plans, dates.tolist(), strict=True)])
     chosen = dict.fromkeys(plan for plan, _ in leading)
     most = max_plans + len(chosen)  # as many of those chosen may be among the first
-    for row in chosen_plans(world.iterations_per_epoch * times_s, reach_s, most).tolist():
+    undone = np.where(times_s < MISFIT, -world.epoch_s / times_s, np.inf)
+    for row in chosen_plans(undone, reach_s / times_s, most).tolist():
         if len(chosen) >= max_plans:
             break
         chosen.setdefault(plans[row])

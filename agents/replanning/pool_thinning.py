@@ -7,7 +7,7 @@ from des.compiled.many.layout import Real, Whole
 _FOR_EVER = 1e6
 
 
-def chosen_plans(epoch_s: Real, reach_s: Real, most: int) -> Whole:
+def chosen_plans(undone: Real, reach: Real, most: int) -> Whole:
     """Rank plans by how many windows of epochs they win; returns the first ``most``.
 
     Windows are of 1, 2, 4, ... or all epochs and begin anywhere; each counts with and without the
@@ -16,31 +16,32 @@ def chosen_plans(epoch_s: Real, reach_s: Real, most: int) -> Whole:
 
     Parameters
     ----------
-    epoch_s
-        Time of each epoch under each plan, (E, N); ``inf`` where it does not work. [s]
-    reach_s
-        To change to a plan from where one is otherwise, (E, N). [s]
+    undone
+        Minus the iterations of each epoch under each plan, (E, N); ``inf`` where it does not work.
+    reach
+        Iterations for which a change to a plan takes the time, from where one is otherwise, (E, N).
     most
         Most plans to return, (min(most, N),).
     """
-    num_epochs, num_plans = epoch_s.shape
-    longest_s = epoch_s[np.isfinite(epoch_s)].max()
-    finite_s = np.where(np.isfinite(epoch_s), epoch_s, _FOR_EVER * longest_s)
-    before_s = np.concatenate([np.zeros((1, num_plans)), np.cumsum(finite_s, axis=0)])
+    num_epochs, num_plans = undone.shape
+    most_done = -undone[np.isfinite(undone)].min()
+    finite = np.where(np.isfinite(undone), undone, _FOR_EVER * most_done)
+    reach = np.where(np.isfinite(undone), reach, 0.0)
+    before = np.concatenate([np.zeros((1, num_plans)), np.cumsum(finite, axis=0)])
     votes = np.zeros(num_plans, dtype=np.int64)
     length = 1
     while True:
-        stretch_s = before_s[length:] - before_s[:-length]
-        for costs_s in (stretch_s, stretch_s + reach_s[: len(stretch_s)]):
-            np.add.at(votes, costs_s.argmin(axis=1), 1)
+        stretch = before[length:] - before[:-length]
+        for costs in (stretch, stretch + reach[: len(stretch)]):
+            np.add.at(votes, costs.argmin(axis=1), 1)
         if length == num_epochs:
             break
         length = min(2 * length, num_epochs)
     winners = np.argsort(-votes, kind="stable")[: np.count_nonzero(votes)]
     ranked = np.concatenate(
         [
-            np.argsort(costs_s, axis=1, kind="stable")[:, :most].T.ravel()
-            for costs_s in (finite_s + reach_s, finite_s)
+            np.argsort(costs, axis=1, kind="stable")[:, :most].T.ravel()
+            for costs in (finite + reach, finite)
         ]
     )
     in_turn = ranked.reshape(2, -1).T.ravel()

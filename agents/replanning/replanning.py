@@ -23,10 +23,10 @@ from des.compiled.simulate import simulate_compiled
 class SearchScheduler:
     """Chooses among the plan in force, it under other schedules, and what a planner proposes.
 
-    It takes that of least change cost + ``horizon_epochs`` x epoch time on the links as they are,
-    see `agents.replanning.rules.best_plans`. Before the first decision the plan in force is
-    what the planner proposes at base figures; the first plan is then chosen as if a change from
-    there had its price, which it has not.
+    It takes that under which most iterations are done within ``horizon_epochs`` on the links as
+    they are, its change first, see `agents.replanning.rules.best_plans`. Before the first
+    decision the plan in force is what the planner proposes at base figures; the first plan is then
+    chosen as if a change from there had its price, which it has not.
 
     Parameters
     ----------
@@ -108,9 +108,9 @@ class SearchScheduler:
         times_s = PlanTimes(judge, plans).on(topology)
         chosen = best_plans(
             changes.times_s(topology, corrections),
-            situation.iterations_per_epoch * times_s,
+            times_s,
             np.array([0]),
-            np.array([self.horizon_epochs]),
+            np.array([self.horizon_epochs * situation.epoch_s]),
         )
         return plans[int(chosen[0])]
 

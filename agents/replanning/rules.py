@@ -4,7 +4,7 @@ from typing import Protocol
 
 import numpy as np
 
-from agents.replanning.payoff import over_horizon_s
+from agents.replanning.payoff import undone
 from agents.replanning.tables import EpisodeTables
 from des.compiled.many.layout import Real, Whole
 
@@ -27,12 +27,12 @@ def next_plans(tables: EpisodeTables, epoch: int, current: Whole, horizons: Real
     """Take `best_plans` of those known in an epoch, for each of R runs, (R,)."""
     is_known = tables.is_known[epoch]
     moves_s = np.where(is_known, tables.move_s[epoch, current], np.inf)
-    epoch_s = np.where(is_known, tables.epoch_s[epoch], np.inf)
-    return best_plans(moves_s, epoch_s, current, horizons)
+    iteration_s = np.where(is_known, tables.iteration_s[epoch], np.inf)
+    return best_plans(moves_s, iteration_s, current, tables.epoch_s * horizons)
 
 
-def best_plans(moves_s: Real, epoch_s: Real, current: Whole, horizons: Real) -> Whole:
-    """Best of C plans by `over_horizon_s`, for each of R runs, (R,).
+def best_plans(moves_s: Real, iteration_s: Real, current: Whole, horizons_s: Real) -> Whole:
+    """Best of C plans by `agents.replanning.payoff.undone`, for each of R runs, (R,).
 
     Plans that do not work in the epoch are not taken where another works and can be reached. Of
     equals the present plan stays, else that of the cheapest change comes.
@@ -41,17 +41,17 @@ def best_plans(moves_s: Real, epoch_s: Real, current: Whole, horizons: Real) -> 
     ----------
     moves_s
         To change to each plan from that of each run, (R, C); ``inf`` where that cannot be. [s]
-    epoch_s
+    iteration_s
         As observed, (C,); ``inf`` where a plan does not work. [s]
     current
         Plan of each run, (R,).
-    horizons
-        Numbers of epochs for which the world is expected to stay as it is, (R,); ``inf`` looks at
-        the epoch time alone.
+    horizons_s
+        Times for which the world is expected to stay as it is, (R,); ``inf`` looks at the iteration
+        time alone. [s]
     """
-    works = np.isfinite(epoch_s)
-    scores = over_horizon_s(moves_s, np.where(works, epoch_s, 0.0), horizons[:, np.newaxis])
-    scores = np.where(works & np.isfinite(moves_s), scores, np.inf)
+    can_be = np.isfinite(iteration_s) & np.isfinite(moves_s)
+    scores = undone(np.where(can_be, moves_s, 0.0), iteration_s, horizons_s[:, np.newaxis])
+    scores = np.where(can_be, scores, np.inf)
     among_best = np.where(scores == scores.min(axis=1, keepdims=True), moves_s, np.inf)
     among_best[np.arange(len(current)), current] -= 1.0  # of equals, the one that is there
     chosen: Whole = among_best.argmin(axis=1)

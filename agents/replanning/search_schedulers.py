@@ -7,7 +7,7 @@ from agents.decision.levels import level_of
 from agents.decision.occupied import occupied
 from agents.decision.situation import Decision, Situation
 from agents.planners.search.search import search
-from agents.replanning.payoff import over_horizon_s
+from agents.replanning.payoff import undone
 from des import Plan, Topology, Workload, migration_s
 from des.compiled.simulate import simulate_compiled
 
@@ -40,7 +40,7 @@ class HoldPlan:
 
 
 class PlanEveryEpoch:
-    """Search in every epoch, and take the plan of least move cost + horizon x epoch time.
+    """Search in every epoch; take the plan that does most within the horizon, its move first.
 
     The choice is among all plans found so far in this draw, the one for base figures first.
     An infinite horizon takes the quickest plan whatever the move costs.
@@ -70,9 +70,8 @@ class PlanEveryEpoch:
         result = simulate_compiled(
             situation.topology, situation.workload, plan, situation.corrections
         )
-        epoch_s = situation.iterations_per_epoch * result.makespan_s
         if situation.last_plan is None or self._horizon == float("inf"):
-            return epoch_s
+            return result.makespan_s
         change_s = migration_s(
             situation.topology,
             situation.workload,
@@ -82,4 +81,4 @@ class PlanEveryEpoch:
             pays_bytes=situation.replacement.pays_bytes,
             corrections=situation.corrections,
         )
-        return float(over_horizon_s(change_s, epoch_s, self._horizon))
+        return float(undone(change_s, result.makespan_s, self._horizon * situation.epoch_s))

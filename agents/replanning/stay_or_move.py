@@ -90,7 +90,7 @@ def weigh_move(rule: PayoffRule, stakes: Stakes) -> Weighed:
     gain = f"saves {100 * stakes.saved_share:.1f} %"
     if cost is None:
         return Weighed(moves=False, why=f"{gain}, but no links lead to where layers would go")
-    if not pays(cost.total_s, horizon_s * stakes.step_s / stakes.present_s, horizon_s, 1.0):
+    if not pays(cost.total_s, stakes.step_s, stakes.present_s, horizon_s):
         gain = f"{gain}, {short_time(horizon_s * stakes.saved_share)} in {short_time(horizon_s)}"
         return Weighed(
             moves=False,

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from agents.decision.held import distinct_networks, held_topologies
 from agents.decision.levels import LEVELS
-from agents.decision.world import DecisionWorld
+from agents.decision.world import DecisionWorld, work_s
 from agents.judge.steady_judge import SteadyJudge
 from agents.replanning.changes import Changes
 from agents.replanning.levels import Levels, PlanLevels
@@ -44,6 +44,10 @@ class EpisodeTables:
         Level of a change, from row to column, (C, C), by position in `LEVELS`.
     base_iteration_s
         At base figures, (C,). [s]
+    epoch_s
+        Length of an epoch by the clock. [s]
+    iterations_per_epoch
+        As many as count as an epoch's work in `total_s`.
     peak_flops_per_s
         Of all GPUs of all domains.
     known_from
@@ -59,6 +63,7 @@ class EpisodeTables:
     cost_bytes: Real
     level: Levels
     base_iteration_s: Real
+    epoch_s: float
     iterations_per_epoch: int
     flops_per_iteration: float
     tokens_per_iteration: int
@@ -104,9 +109,21 @@ class EpisodeTables:
         return int(np.where(self.is_known[0], self.base_iteration_s, np.inf).argmin())
 
     @cached_property
-    def epoch_s(self) -> Real:
-        """Time of all iterations of an epoch, (E, C). [s]"""
-        return self.iterations_per_epoch * self.iteration_s
+    def undone(self) -> Real:
+        """Minus the iterations of an epoch, (E, C); ``inf`` where a plan does not work.
+
+        The costs of a path are those of its epochs, and of its moves, `undone_by_move`; the least
+        is the best.
+        """
+        return np.where(np.isfinite(self.iteration_s), -self.epoch_s / self.iteration_s, np.inf)
+
+    @cached_property
+    def undone_by_move(self) -> Real:
+        """Iterations that a change leaves undone, (E, C, C); ``inf`` where it cannot be.
+
+        A change that takes longer than its epoch leaves them at that epoch's pace.
+        """
+        return undone_by_move(self.move_s, self.iteration_s)
 
 
 def tables_of(
@@ -173,6 +190,7 @@ def tables_of(
         cost_bytes=np.array([cost_bytes_of(world, plan) for plan in plans]),
         level=levels_of(plans),
         base_iteration_s=base_s,
+        epoch_s=world.epoch_s,
         iterations_per_epoch=world.iterations_per_epoch,
         flops_per_iteration=world.workload.flops_per_iteration,
         tokens_per_iteration=world.workload.tokens_per_iteration,
@@ -218,7 +236,11 @@ def foreseen(tables: EpisodeTables) -> EpisodeTables:
 
 
 def total_s(tables: EpisodeTables, path: npt.ArrayLike) -> float:
-    """Time of an episode: of plans by number, one an epoch, (E,); the first one is free. [s]
+    """Time of the work of an episode under plans by number, one an epoch, (E,). [s]
+
+    The epochs pass by the clock, whatever is done in them: the time is that of
+    ``iterations_per_epoch`` of each at the mean pace of the episode. The first plan is free. It is
+    ``inf`` where changes leave time for nothing.
 
     Raises
     ------
@@ -226,16 +248,19 @@ def total_s(tables: EpisodeTables, path: npt.ArrayLike) -> float:
         If the path has another length, or names plans that there are not.
     """
     steps = checked_path(tables, path)
-    return float(_iterations_s(tables, steps).sum() + _changes_s(tables, steps).sum())
+    return _total_s(tables, _done(tables, steps))
 
 
 def costs_of(tables: EpisodeTables, path: npt.ArrayLike) -> PathCosts:
     """Add up the totals of an episode; arguments and errors as those of `total_s`."""
     steps = checked_path(tables, path)
-    change_s = float(_changes_s(tables, steps).sum())
-    whole_s = float(_iterations_s(tables, steps).sum()) + change_s
+    every = np.arange(tables.num_epochs)
+    changes_s = tables.move_s[every[1:], steps[:-1], steps[1:]]
+    iterations = _done(tables, steps)
+    done, whole_s = float(iterations.sum()), _total_s(tables, iterations)
+    change_s = float(changes_s.sum()) * whole_s / (tables.num_epochs * tables.epoch_s)
     num_iterations = tables.num_epochs * tables.iterations_per_epoch
-    sent_bytes = tables.iterations_per_epoch * tables.cost_bytes[steps].sum()
+    sent_bytes = (iterations * tables.cost_bytes[steps]).sum()
     moved_bytes = tables.moved_bytes[steps[:-1], steps[1:]].sum()
     levels = tables.level[steps[:-1], steps[1:]]
     useful_flops = num_iterations * tables.flops_per_iteration
@@ -243,8 +268,7 @@ def costs_of(tables: EpisodeTables, path: npt.ArrayLike) -> PathCosts:
         total_s=whole_s,
         change_s=change_s,
         utilisation=useful_flops / (tables.peak_flops_per_s * whole_s),
-        bytes_per_token=float(sent_bytes + moved_bytes)
-        / (num_iterations * tables.tokens_per_iteration),
+        bytes_per_token=float(sent_bytes + moved_bytes) / (done * tables.tokens_per_iteration),
         moves={name: int((levels == number).sum()) for number, name in enumerate(LEVELS)},
     )
 
@@ -264,9 +288,24 @@ def checked_path(tables: EpisodeTables, path: npt.ArrayLike) -> Whole:
     return steps.astype(np.int64)
 
 
-def _iterations_s(tables: EpisodeTables, steps: Whole) -> Real:
-    return tables.epoch_s[np.arange(tables.num_epochs), steps]
+def undone_by_move(move_s: Real, iteration_s: Real) -> Real:
+    """Iterations of the new plan that changes take the time of: (N, C, C) of (N, C) plans."""
+    pace = 1.0 / iteration_s[:, np.newaxis, :]
+    can_be = np.isfinite(move_s) & (pace > 0.0)
+    return np.where(can_be, np.where(can_be, move_s, 0.0) * pace, np.inf)
 
 
-def _changes_s(tables: EpisodeTables, steps: Whole) -> Real:
-    return tables.move_s[np.arange(1, tables.num_epochs), steps[:-1], steps[1:]]
+def _done(tables: EpisodeTables, steps: Whole) -> Real:
+    """Iterations of each epoch of a path, (E,)."""
+    every = np.arange(tables.num_epochs)
+    iterations = -tables.undone[every, steps]
+    iterations[1:] -= tables.undone_by_move[every[1:], steps[:-1], steps[1:]]
+    return iterations
+
+
+def _total_s(tables: EpisodeTables, iterations: Real) -> float:
+    return work_s(
+        tables.num_epochs * tables.epoch_s,
+        tables.num_epochs * tables.iterations_per_epoch,
+        float(iterations.sum()),
+    )

@@ -30,8 +30,8 @@ class Replanning:
     """Asks a planner at every epoch and moves if that saves more time than it costs.
 
     Iteration times of both plans are those on the links as they stand and with the jobs that
-    run. What the old plan does in ``epoch_s``, the new one does in ``epoch_s * new / old``; the
-    move is taken if that pays (`agents.replanning.payoff.pays`). The first plan is the planner's.
+    run; the move is taken if that pays (`agents.replanning.payoff.pays`). The first plan is the
+    planner's.
 
     Parameters
     ----------
@@ -88,8 +88,7 @@ class Replanning:
             )
         except UnreachableError:  # over links that are down now
             return False
-        epoch_s = self.run.epoch_s
-        return pays(move_s, epoch_s * (new_s / old_s), epoch_s, self.horizon_epochs)
+        return pays(move_s, new_s, old_s, self.horizon_epochs * self.run.epoch_s)
 
 
 def asked_on_change(

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 
 import numpy as np
 
@@ -14,11 +14,9 @@ from des import (
     NO_CORRECTIONS,
     Corrections,
     InfeasiblePlacementError,
-    IterationResult,
     Placement,
     Plan,
     Topology,
-    UnreachableError,
     Workload,
 )
 from des.compiled.simulate import simulate_compiled
@@ -36,8 +34,7 @@ SAMPLE_SHIFT = 1 << 40
 class ScheduledRun:
     """Lets a scheduler decide every epoch of a training run.
 
-    It sees the links as they stand, the speeds that other jobs leave and what memory they hold. An
-    epoch has as many iterations as the plan in force would do in it on the present network.
+    It sees the links as they stand, the speeds that other jobs leave and what memory they hold.
     """
 
     scheduler: Scheduler
@@ -67,29 +64,11 @@ class ScheduledRun:
             workload=self.workload,
             epoch=view.epoch,
             epoch_s=self.run.epoch_s,
-            iterations_per_epoch=self._iterations_per_epoch(view),
             replacement=Replacement(restart_s=self.run.restart_s, pays_bytes=self.run.pays_bytes),
             last_plan=view.plan,
             loads=loads,
             corrections=self.corrections,
         )
-
-    def _iterations_per_epoch(self, view: EpochView) -> int:
-        if view.plan is None:
-            return 1  # the first plan costs nothing, so it does not matter
-        world = beside_jobs(view.topology, view.loads)
-        return iterations_within(
-            self.run.epoch_s,
-            partial(simulate_compiled, world, self.workload, view.plan, self.corrections),
-        )
-
-
-def iterations_within(epoch_s: float, iterate: Callable[[], IterationResult]) -> int:
-    """Iterations like one in an epoch, at least 1; 1 where links that are down cut the plan."""
-    try:
-        return max(1, round(epoch_s / iterate().makespan_s))
-    except UnreachableError:
-        return 1
 
 
 def _is_busy(load: DomainLoad) -> bool:
@@ -157,14 +136,13 @@ class TrainingEpisode:
 
     @cached_property
     def iterations_per_epoch(self) -> int:
-        """Iterations that the even plan over all domains does in an epoch at base figures."""
+        """Iterations of the even plan over all domains in an epoch at base figures, at least 1."""
         base = replace(self.topology, movement=None)
         num_layers = self.workload.num_layers
         placement = Placement.even(min(base.num_domains, num_layers), num_layers)
         plan = Plan(placement=placement, schedule=self.schedule)
-        return iterations_within(
-            self.epoch_s, partial(simulate_compiled, base, self.workload, plan, self.corrections)
-        )
+        step_s = simulate_compiled(base, self.workload, plan, self.corrections).makespan_s
+        return max(1, round(self.epoch_s / step_s))
 
 
 def plans_of_rule(

@@ -8,11 +8,11 @@ import numpy.typing as npt
 from agents.decision.families import FAMILIES
 from agents.ppo.batch_step import BatchStep
 from agents.scheduling.draws import DrawnCourse
-from agents.scheduling.epoch_lengths import epoch_lengths_s, steps_s
 from agents.scheduling.known_plan import KnownPlan
 from agents.scheduling.plan_action import DESCRIBED, FIRST_KNOWN
 from agents.scheduling.plan_changes import change_figures
 from agents.scheduling.plan_maker import REASONS, PlanMaker
+from agents.scheduling.step_times import steps_s
 from agents.scheduling.task import SchedulingTask
 from des import InfeasiblePlacementError, Topology
 from des.compiled.many.each import NetworkFigures
@@ -82,9 +82,11 @@ class SchedulingBatch:
         plans, fallback = self._chosen(choices, actions, networks)
         times = self._times(networks, plans)
         changes = self._costs(choices, networks, plans)
-        durations_s = epoch_lengths_s(self.task.setting, changes[0], times, plans)
-        rewards = -durations_s / self.task.reference_s - self.task.penalty * (fallback > 0)
-        metrics = self._metrics(plans, durations_s, changes, fallback)
+        epoch_s = self.task.setting.world.epoch_s
+        iterations = (epoch_s - changes[0]) / times
+        rewards = iterations * (self.task.reference_s / epoch_s)
+        rewards -= self.task.penalty * (fallback > 0)
+        metrics = self._metrics(plans, iterations, changes, fallback)
         self.plans = plans
         self._epoch += 1
         ended = self._epoch >= self.task.setting.world.num_epochs
@@ -102,16 +104,15 @@ class SchedulingBatch:
         )
 
     def _metrics(
-        self, plans: Sequence[KnownPlan], durations_s: Real, changes: Real, fallback: Whole
+        self, plans: Sequence[KnownPlan], iterations: Real, changes: Real, fallback: Whole
     ) -> dict[str, Real]:
         """Figures of the epochs, each (N,); kinds are numbers."""
         step_bytes = np.array([one.wan_bytes for one in plans])
         return {
-            "duration_s": durations_s,
+            "num_iterations": iterations,
             "change_s": changes[0],
-            "iterations_s": durations_s - changes[0],
             "moved_bytes": changes[1],
-            "wan_bytes": step_bytes * self.task.setting.world.iterations_per_epoch,
+            "wan_bytes": step_bytes * iterations,
             "family": np.array([float(FAMILIES.index(one.family)) for one in plans]),
             "fallback": fallback.astype(np.float64),
         }
@@ -260,12 +261,11 @@ class SchedulingBatch:
                 field[rows] = own
         times = self._worked_out(rows, networks, plans)
         self._own_s[rows] = times
-        own_s = epoch_lengths_s(task.setting, np.zeros(len(rows)), times, plans)
         num_known, count = task.action.num_known, len(rows)
         epochs = self._epoch[rows]
         at = np.minimum(epochs, last).tolist()
         draws = [self._draws[row] for row in rows.tolist()]
-        known_s = np.array([one.epoch_s[epoch] for one, epoch in zip(draws, at, strict=True)])
+        known_s = np.array([one.step_s[epoch] for one, epoch in zip(draws, at, strict=True)])
         if num_known:
             both = [*task.known, *plans]
             numbers = self._numbered(both)
@@ -280,8 +280,8 @@ class SchedulingBatch:
         return task.observing.written(
             np.array([one.seen[epoch] for one, epoch in zip(draws, at, strict=True)]),
             plans,
-            own_epoch=np.log(own_s / task.reference_s),
-            known_epoch=np.log(known_s / own_s[:, np.newaxis])[:, :num_known],
-            change=np.log1p(self._changes[0, rows] / task.reference_s),
+            own_step=np.log(times / task.reference_s),
+            known_step=np.log(known_s / times[:, np.newaxis])[:, :num_known],
+            change=np.log1p(self._changes[0, rows] / task.setting.world.epoch_s),
             epochs=epochs,
         )

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from agents.decision.held import held_topologies
-from agents.scheduling.epoch_lengths import epoch_lengths_s, steps_s
 from agents.scheduling.known_plan import KnownPlan
 from agents.scheduling.setting import Setting
+from agents.scheduling.step_times import steps_s
 from des import Topology
 from des.compiled.many.each import NetworkFigures
 from des.compiled.many.layout import Real, Whole
@@ -33,15 +33,12 @@ class DrawnCourse:
         the episode's epochs, as logarithms, since each link and each speed last changed, (E, V).
     step_s
         Iterations of the C known plans, (E, C). [s]
-    epoch_s
-        Epochs under the known plans without a change, (E, C). [s]
     """
 
     networks: NetworkFigures
     topologies: tuple[Topology, ...]
     seen: Real
     step_s: Real
-    epoch_s: Real
 
 
 class DrawnCourses:
@@ -78,13 +75,11 @@ class DrawnCourses:
         flat = steps_s(
             setting, networks.rows(epochs), plans, [held[epoch] for epoch in epochs.tolist()]
         )
-        epoch_s = epoch_lengths_s(setting, np.zeros(len(plans)), flat, plans)
         return DrawnCourse(
             networks=networks,
             topologies=() if setting.trainer.is_ideal else held,
             seen=self._seen(networks),
             step_s=flat.reshape(count, num_known),
-            epoch_s=epoch_s.reshape(count, num_known),
         )
 
     def _seen(self, networks: NetworkFigures) -> Real:

@@ -28,9 +28,9 @@ class JobWorld:
     load
         Speed of the domains, epoch by epoch.
     epoch_s
-        Nominal length of an epoch: the links move on by that, whatever the iterations take. [s]
+        Length of an epoch by the clock: a plan does in it what it has time for. [s]
     iterations_per_epoch
-        Iterations between two decisions.
+        As many as count as the work of an epoch.
     replacement
         Cost of a change of plan.
     """

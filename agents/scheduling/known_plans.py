@@ -3,9 +3,9 @@
 import numpy as np
 
 from agents.decision.held import held_topology
-from agents.scheduling.epoch_lengths import epoch_lengths_s, steps_s
 from agents.scheduling.known_plan import KnownPlan
 from agents.scheduling.setting import Setting
+from agents.scheduling.step_times import steps_s
 from agents.search.ideal_plans import ideal_plans
 from agents.search.sketches import quickest_bound
 from des import Topology
@@ -48,8 +48,7 @@ def known_plans(setting: Setting, count: int) -> tuple[KnownPlan, ...]:
     tried = plans * _NUM_SCOUTS
     on = [scouted[row] for row in rows.tolist()]
     times = steps_s(setting, networks.rows(rows), tried, on)
-    epochs_s = epoch_lengths_s(setting, np.zeros(len(rows)), times, tried)
-    logs = np.log(epochs_s).reshape(_NUM_SCOUTS, len(plans))
+    logs = np.log(times).reshape(_NUM_SCOUTS, len(plans))
     chosen = [0]
     while len(chosen) < min(count, len(plans)):
         best = logs[:, chosen].min(axis=1, keepdims=True)

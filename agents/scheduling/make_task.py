@@ -112,7 +112,6 @@ def make_world(
     load: LoadLaw = LOAD,
     num_epochs: int = NUM_EPOCHS,
     epoch_s: float = EPOCH_S,
-    iterations_per_epoch: int | None = None,
     replacement: Replacement | None = None,
     trainer: Trainer = IDEAL,
 ) -> JobWorld:
@@ -129,8 +128,6 @@ def make_world(
         uniform law that is drawn once an epoch holds for ``epoch_s``.
     load
         Speed of the domains, epoch by epoch.
-    iterations_per_epoch
-        None: as many as the quickest plan does in ``epoch_s`` at base figures.
     replacement
         Cost of a change of plan; None: the model state and a restart.
     trainer
@@ -149,16 +146,14 @@ def make_world(
     workload = trained_workload(workload, trainer)
     require_positive("environment", "epoch_s", epoch_s)
     topology = replace(topology, dynamics=_law(topology, law, epoch_s))
-    if iterations_per_epoch is None:
-        step_s = _quickest_s(topology.at_start(), workload, trainer)
-        iterations_per_epoch = max(1, int(epoch_s / step_s))
+    step_s = _quickest_s(topology.at_start(), workload, trainer)
     return JobWorld(
         topology=topology,
         workload=workload,
         load=load,
         epoch_s=epoch_s,
         num_epochs=num_epochs,
-        iterations_per_epoch=iterations_per_epoch,
+        iterations_per_epoch=max(1, int(epoch_s / step_s)),
         replacement=Replacement() if replacement is None else replacement,
         name=workload.name,
     )

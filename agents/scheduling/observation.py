@@ -35,11 +35,11 @@ class Observing:
         bandwidth, or the speed, last changed, over that of 1 + the epochs of an episode. Of the
         plan in force: the number of each domain's pipeline and its place within (from 1 on, over
         K, 0 for unused), its share of the layers and its pipeline's share of the microbatches;
-        its ``schedule`` and ``mode`` as one of several; and ``own_epoch``, the logarithm of its
-        epoch now over that of the start plan at base figures. Of each known plan: ``known_epoch``,
-        the logarithm of its epoch now over that of the plan in force, and ``change``, the logarithm
-        of 1 + the time of a change to it over the epoch of the start plan at base figures. Then
-        ``left``, the share of epochs to come, and ``is_first``: whether a change is free.
+        its ``schedule`` and ``mode`` as one of several; and ``own_step``, the logarithm of its
+        iteration now over that of the start plan at base figures. Of each known plan:
+        ``known_step``, the logarithm of its iteration now over that of the plan in force, and
+        ``change``, the logarithm of 1 + the time of a change to it over an epoch. Then ``left``,
+        the share of epochs to come, and ``is_first``: whether a change is free.
         """
         size, setting = self.setting.num_domains, self.setting
         num_links = size * (size - 1)
@@ -55,8 +55,8 @@ class Observing:
             "batch_share": size,
             "schedule": len(setting.space.schedules),
             "mode": len(setting.modes),
-            "own_epoch": 1,
-            "known_epoch": self.num_known,
+            "own_step": 1,
+            "known_step": self.num_known,
             "change": self.num_known,
             "left": 1,
             "is_first": 1,
@@ -81,8 +81,8 @@ class Observing:
         seen: Real,
         plans: Sequence[KnownPlan],
         *,
-        own_epoch: Real,
-        known_epoch: Real,
+        own_step: Real,
+        known_step: Real,
         change: Real,
         epochs: Whole,
     ) -> Observations:
@@ -94,7 +94,7 @@ class Observing:
             See `agents.scheduling.draws.DrawnCourse`, (N, V).
         plans
             Plans in force, N.
-        own_epoch, known_epoch, change
+        own_step, known_step, change
             (N,), (N, C) and (N, C), as in the observation.
         epochs
             Epochs that are over, (N,).
@@ -104,8 +104,8 @@ class Observing:
             [
                 seen,
                 np.array([self._of_plan(one) for one in plans]).reshape(count, -1),
-                own_epoch[:, np.newaxis],
-                known_epoch,
+                own_step[:, np.newaxis],
+                known_step,
                 change,
                 (1.0 - epochs / num_epochs)[:, np.newaxis],
                 (epochs == 0).astype(np.float64)[:, np.newaxis],

@@ -5,7 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from agents.replanning.payoff import over_horizon_s
+from agents.decision.world import work_s
+from agents.replanning.payoff import undone
 from agents.scheduling.batch import Actions, SchedulingBatch
 from agents.scheduling.plan_action import FIRST_KNOWN, KEEP
 from agents.scheduling.task import SchedulingTask
@@ -16,7 +17,7 @@ Act = Callable[[Observations], Actions]
 
 
 class Played(NamedTuple):
-    """Whole episodes: time of each, and epochs after the first that began with a change, (N,)."""
+    """Whole episodes: time of the work, and epochs after the first with a change, (N,)."""
 
     total_s: Real
     num_moves: Real
@@ -35,13 +36,15 @@ def play(task: SchedulingTask, act: Act, draw_seeds: Sequence[int]) -> Played:
     """
     batch = SchedulingBatch(task, [np.random.default_rng(seed) for seed in draw_seeds])
     observations = batch.reset(draw_seeds)
-    total_s, num_moves = np.zeros((2, len(draw_seeds)))
+    done, num_moves = np.zeros((2, len(draw_seeds)))
     for _ in range(task.setting.world.num_epochs):
         step = batch.step(act(observations), resets=False)
         observations = step.observations
-        total_s += step.metrics["duration_s"]
+        done += step.metrics["num_iterations"]
         num_moves += step.metrics["change_s"] > 0.0
-    return Played(total_s, num_moves)
+    world = task.setting.world
+    clock_s, work = (world.num_epochs * one for one in (world.epoch_s, world.iterations_per_epoch))
+    return Played(np.array([work_s(clock_s, work, each) for each in done.tolist()]), num_moves)
 
 
 def keeping(task: SchedulingTask) -> Act:
@@ -63,7 +66,7 @@ def at_random(task: SchedulingTask, seed: int) -> Act:
 
 
 def over_horizon(task: SchedulingTask, epochs: float) -> Act:
-    """Take the known plan of least change + ``epochs`` x its epoch now, read off the observation.
+    """Take the known plan that does most in ``epochs`` after its change, read off the observation.
 
     The plan in force is among them where it is known, as it is from the first epoch on.
     """
@@ -71,8 +74,8 @@ def over_horizon(task: SchedulingTask, epochs: float) -> Act:
 
     def act(observations: Observations) -> Actions:
         of = {name: observations[:, parts[name]].astype(np.float64) for name in parts}
-        epoch = np.exp(of["own_epoch"] + of["known_epoch"])
-        scores = over_horizon_s(np.expm1(of["change"]), epoch, np.array(epochs))
+        step = np.exp(of["own_step"] + of["known_step"])
+        scores = undone(np.expm1(of["change"]), step, np.array(epochs))
         return task.action.of_choices(FIRST_KNOWN + scores.argmin(axis=1))
 
     return act

@@ -7,12 +7,12 @@ from typing import Literal, Self, get_args
 import numpy as np
 
 from agents.scheduling.draws import DrawnCourses
-from agents.scheduling.epoch_lengths import epoch_lengths_s, steps_s
 from agents.scheduling.known_plan import KnownPlan
 from agents.scheduling.known_plans import SCOUT_SEED, known_plans
 from agents.scheduling.observation import Observing
 from agents.scheduling.plan_action import PlanAction
 from agents.scheduling.setting import Setting
+from agents.scheduling.step_times import steps_s
 from des.base.checks import require_count, require_non_negative
 
 Actions = Literal["all", "known"]
@@ -29,9 +29,10 @@ PENALTY = 0.1
 class SchedulingTask:
     """Decisions over all epochs of a draw of a world; the plan persists, and changes cost time.
 
-    The reward of an epoch is minus its time, change included, over that of the start plan's epoch
-    at base figures: an episode of E epochs returns about -E where nothing moves. An action whose
-    plan cannot be taken leaves the plan in force and costs ``penalty`` more.
+    Epochs pass by the clock. The reward of one is its iterations, in what a change leaves of it,
+    over those of the start plan at base figures: an episode of E epochs returns about E where
+    nothing moves. An action whose plan cannot be taken leaves the plan in force and costs
+    ``penalty``.
 
     Copies of the model that exchange after every step are simulated; of those that exchange rarely
     an iteration takes the mean over a period, see `agents.judge.step_times`.
@@ -111,10 +112,9 @@ class SchedulingTask:
 
     @cached_property
     def reference_s(self) -> float:
-        """Epoch of the start plan at base figures. [s]"""
+        """Iteration of the start plan at base figures. [s]"""
         base = [self.setting.world.topology.at_start()]
-        times = steps_s(self.setting, self.setting.networks(base), [self.start], base)
-        return float(epoch_lengths_s(self.setting, np.zeros(1), times, [self.start])[0])
+        return float(steps_s(self.setting, self.setting.networks(base), [self.start], base)[0])
 
     def draw_seed(self, rng: np.random.Generator) -> int:
         """Draw the seed of an episode's draw."""

@@ -14,7 +14,6 @@ from des import (
     DEFAULT_SCHEDULE,
     NO_CORRECTIONS,
     Corrections,
-    InfeasiblePlacementError,
     Placement,
     Plan,
     Topology,
@@ -86,7 +85,7 @@ def quickest_binding(binder: PlanBinder, plans: Sequence[Plan]) -> BoundPlan:
     """
     bound: list[BoundPlan] = []
     for plan in plans:
-        with suppress(InfeasiblePlacementError):
+        with suppress(ValueError):  # no room, or copies that seldom exchange
             bound.append(binder.bind(plan))
     return min(bound, key=lambda one: one.step_s) if bound else binder.bind(plans[0])
 

@@ -49,7 +49,6 @@ def _by_policy(scene: Scene) -> Plan | str:
         workload=scene.workload,
         epoch=0,
         epoch_s=300.0,
-        iterations_per_epoch=10,
         replacement=Replacement(),
     )
     try:

@@ -102,7 +102,6 @@ def _hi_ppo() -> Planner:
             workload=problem.workload,
             epoch=0,
             epoch_s=600.0,
-            iterations_per_epoch=1,
             replacement=Replacement(),
         )
         return scheduler.decide(situation).plan

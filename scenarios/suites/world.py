@@ -26,7 +26,7 @@ Purpose = Literal["train", "eval"]
 """Purpose of a world. Whatever the seeds, no world for one is ever drawn for the other."""
 
 LEAST_ITERATIONS = 10
-"""Least number of iterations of an epoch."""
+"""Least number of iterations that count as the work of an epoch."""
 
 _LINKS, _LOAD = 0, 1
 
@@ -49,10 +49,10 @@ class SuiteWorld:
     schedule
         Pipeline schedule of methods that do not choose one; at least one even split fits with it.
     epoch_s
-        Nominal length of an epoch: the links move on by that, whatever the iterations take. [s]
+        Length of an epoch by the clock: a plan does in it what it has time for. [s]
     iterations_per_epoch
-        Done in every epoch, at least 10; the epoch over `nominal_iteration_s` of the best even
-        split that fits, rounded down.
+        As many as count as the work of an epoch, at least 10; the epoch over `nominal_iteration_s`
+        of the best even split that fits, rounded down.
     replacement
         Cost of a move: bytes and restart, or the restart only.
     target_ratio

@@ -24,6 +24,7 @@ _DAMAGED = (ValueError, KeyError, IndexError, TypeError, EOFError, OSError, NotI
 
 SHARED_ARRAYS = ("moved_bytes", "cost_bytes", "base_iteration_s")
 FIGURES = (
+    "epoch_s",
     "iterations_per_epoch",
     "flops_per_iteration",
     "tokens_per_iteration",

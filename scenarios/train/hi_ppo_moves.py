@@ -124,7 +124,7 @@ def train_move_stage(
         files,
         MoveUpdate,
         name="moves",
-        tell=lambda report: f"{report.cost:.4f} times the time of the clairvoyant",
+        tell=lambda report: f"{report.cost:.4f} of 1 for the clairvoyant",
         console=console,
     )
     return MovePolicy(network=trainer.network.eval()) if outcome.is_complete else None

@@ -39,7 +39,6 @@ def situation(**changes: object) -> Situation:
         workload=build_workload("llama2_7b"),
         epoch=0,
         epoch_s=300.0,
-        iterations_per_epoch=10,
         replacement=Replacement(),
     )
     return replace(given, **changes)

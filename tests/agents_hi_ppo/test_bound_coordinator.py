@@ -1,7 +1,5 @@
 """Coordinators of a trainer: bound plans are proposed, weighed by bound times, and taken."""
 
-from dataclasses import replace
-
 import pytest
 from bound_cases import bind_plan, job, site, sites
 from small_policies import coordinator, placement_policy, policies, situation_on
@@ -96,14 +94,13 @@ def test_a_rule_weighs_moves_by_bound_times():
     scheduler.begin()
     slow = bind_plan(TWO, JOB, proposer().propose(situation_on(TWO, JOB)).plans[-1], MEGATRON)
     free, dear = (
-        situation_on(TWO, JOB, last_plan=slow.plan, iterations_per_epoch=count)
-        for count in (1000, 1)
+        situation_on(TWO, JOB, last_plan=slow.plan, epoch_s=length_s) for length_s in (1e4, 1.0)
     )
     moved = scheduler.decide(free).plan
 
     assert simulate(TWO, JOB, moved).makespan_s < slow.step_s
     scheduler.begin()
-    assert scheduler.decide(replace(dear, epoch_s=1.0)).plan == slow.plan
+    assert scheduler.decide(dear).plan == slow.plan
 
 
 def test_a_world_outside_the_range_of_training_is_searched_too():

@@ -186,7 +186,6 @@ def test_a_base_tells_the_network_now_from_its_base_figures(asked, tmp_path):
         (["--restart-s", "-1"], "restart_s"),
         (["--epoch-s", "-300"], "epoch_s must be positive and finite, got -300.0"),
         (["--most-slowdown", "0"], "most_slowdown must be positive and finite, or None"),
-        (["--iterations-per-epoch", "0"], "iterations_per_epoch must be"),
         (["--microbatches", "0"], "microbatches must be a whole number from 1"),
         (["--network", "nowhere.yaml"], "nowhere.yaml"),
         (["--checkpoint", "none.pt"], "checkpoint none.pt: must be an intact"),

@@ -66,7 +66,7 @@ def splits_near(plan: Plan) -> list[Plan]:
 
 
 @pytest.mark.parametrize("pays_bytes", [False, True])
-def test_a_plan_beyond_the_bound_gives_way_to_the_least_change_and_epoch(pays_bytes):
+def test_a_plan_beyond_the_bound_gives_way_to_the_most_work_of_an_epoch(pays_bytes):
     """Of all plans known that are within and those near the last, by the simulator's figures."""
     scheduler, last, num_overruled = bounded(), None, 0
     costs = Replacement(restart_s=1.0, pays_bytes=pays_bytes)
@@ -82,8 +82,8 @@ def test_a_plan_beyond_the_bound_gives_way_to_the_least_change_and_epoch(pays_by
         else:
             num_overruled += 1
             assert scheduler.overruled == last
-            total_s = {one: price_s(situation, one) + 10 * allowed[one] for one in allowed}
-            assert total_s[plan] == pytest.approx(min(total_s.values()))
+            done = {one: (300.0 - price_s(situation, one)) / allowed[one] for one in allowed}
+            assert done[plan] == pytest.approx(max(done.values()))
         assert plan in allowed
         last = plan
     assert num_overruled > 0

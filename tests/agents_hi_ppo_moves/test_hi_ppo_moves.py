@@ -13,7 +13,7 @@ from move_episodes import epoch_costs, following_rule, random_tables
 from agents.decision.levels import LEVELS
 from agents.decision.situation import Preference
 from agents.hi_ppo.moves.move_costs import MoveCosts, with_plans, working_plans
-from agents.hi_ppo.moves.move_env import clairvoyant_cost, game_of, joined_games
+from agents.hi_ppo.moves.move_env import clairvoyant_work, game_of, joined_games
 from agents.hi_ppo.moves.move_network import MoveArchitecture, MoveNetwork, move_network_payload
 from agents.hi_ppo.moves.move_policy import MovePolicy
 from agents.hi_ppo.moves.move_rules import (
@@ -30,6 +30,7 @@ from agents.replanning.clairvoyant import clairvoyant
 from agents.replanning.horizon import Horizon, hold
 from agents.replanning.tables import levels_of, total_s
 from des import Placement, Plan
+from des.compiled.many.layout import Real
 
 RULES = PIPELINE_RULES.rules
 index_of = PIPELINE_RULES.index_of
@@ -48,7 +49,7 @@ def test_a_constant_policy_walks_the_path_of_its_rule(horizon: float) -> None:
         assert path.tolist() == expected.tolist()
         cost = epoch_costs(game, following_rule(game, rule))[0]
         assert cost == pytest.approx(
-            total_s(tables, expected) / total_s(tables, clairvoyant(tables))
+            2.0 - total_s(tables, clairvoyant(tables)) / total_s(tables, expected)
         )
 
 
@@ -62,28 +63,29 @@ def test_who_never_moves_walks_the_static_path() -> None:
 
 
 def hand_costs() -> MoveCosts:
-    """Two plans, four epochs: 1, 3, 3, 1 against 2 throughout; a move costs 0.5."""
+    """Two plans, four epochs: 1, 3, 3, 1 against 2 throughout; a move costs 0.1."""
     run = np.array([[1.0, 2.0], [3.0, 2.0], [3.0, 2.0], [1.0, 2.0]])
-    move = np.broadcast_to(0.5 * (1.0 - np.eye(2)), (4, 2, 2))
+    move = np.broadcast_to(0.1 * (1.0 - np.eye(2)), (4, 2, 2))
     levels = np.array([[0, 3], [3, 0]], dtype=np.int8)
     return MoveCosts(run=run, move=move, base=np.array([1.0, 2.0]), levels=levels)
 
 
 def test_a_case_of_two_plans_and_four_epochs_is_as_solved_by_hand() -> None:
-    """Going over for the slow epochs and back: 1 + (0.5 + 2) + 2 + (0.5 + 1) = 7."""
+    """Going over for the slow epochs and back: 1 + 0.9 / 2 + 1 / 2 + 0.9 = 2.85 of work."""
     costs = hand_costs()
     game = game_of(costs)
 
-    assert clairvoyant_cost(costs) == 7.0
-    assert game.unit.tolist() == [7.0 / 4.0]
-    # H1 moves if 1 epoch saves more than 0.5, H0.25 never (0.5 + 0.25 * 2 = 0.25 * 3 + 0.25).
-    by_rule = {
-        rule: epoch_costs(game, following_rule(game, rule))[0] * 7.0 for rule in range(len(RULES))
-    }
-    assert by_rule[index_of("order", 1.0)] == pytest.approx(7.0)
-    assert by_rule[index_of("order", 0.25)] == pytest.approx(8.0)
-    assert by_rule[index_of("split", 64.0)] == by_rule[0] == pytest.approx(8.0)
-    assert game.least()[game.starts[0]] * game.unit[0] == pytest.approx(7.0)
+    def work_of(probability: Real) -> float:
+        return float(2.0 - epoch_costs(game, probability)[0]) * 2.85
+
+    assert clairvoyant_work(costs) == pytest.approx(2.85)
+    assert game.unit.tolist() == pytest.approx([2.85 / 4.0])
+    # H1 moves, as 0.9 / 2 > 1 / 3, and H0.25 never, as 0.15 / 2 < 0.25 / 3.
+    by_rule = {rule: work_of(following_rule(game, rule)) for rule in range(len(RULES))}
+    assert by_rule[index_of("order", 1.0)] == pytest.approx(2.85)
+    assert by_rule[index_of("order", 0.25)] == pytest.approx(8.0 / 3.0)
+    assert by_rule[index_of("split", 64.0)] == by_rule[0] == pytest.approx(8.0 / 3.0)
+    assert game.least()[game.starts[0]] == pytest.approx(4.0)
     # An even chance of staying and moving in epoch 1, of staying for good after that:
     probability = following_rule(game, 0)
     (state,) = np.flatnonzero((game.epoch == 1) & (game.plan == 0))
@@ -91,8 +93,8 @@ def test_a_case_of_two_plans_and_four_epochs_is_as_solved_by_hand() -> None:
     assert both[0] != both[1]
     probability[state] = 0.0
     probability[state, both] = 0.5
-    expected = 1.0 + 0.5 * (3.0 + 3.0 + 1.0) + 0.5 * (0.5 + 2.0 + 2.0 + 2.0)
-    assert epoch_costs(game, probability)[0] * 7.0 == pytest.approx(expected)
+    expected = 1.0 + 0.5 * (1.0 / 3.0 + 1.0 / 3.0 + 1.0) + 0.5 * (0.45 + 0.5 + 0.5)
+    assert work_of(probability) == pytest.approx(expected)
     assert game.occupancy(probability)[game.epoch == 3].tolist() == [0.5, 0.5]
 
 
@@ -126,13 +128,14 @@ def test_games_side_by_side_cost_what_they_cost_alone() -> None:
 
 
 def test_bytes_count_by_their_weight() -> None:
-    """By bytes alone an epoch costs its bytes over those of the quickest plan, a move likewise."""
+    """By bytes alone an iteration costs its bytes over those of the quickest plan."""
     tables = random_tables(0, num_plans=4)
     weighed = MoveCosts.of(tables, Preference(time=0.0, communication=1.0))
 
     unit = tables.cost_bytes[tables.static]
     assert weighed.run[0].tolist() == pytest.approx((tables.cost_bytes / unit).tolist())
-    assert weighed.move[0, 0, 1] == pytest.approx(100.0 / (10 * unit))
+    sent = 10.0 / tables.base_iteration_s[tables.static] * unit
+    assert weighed.move[0, 0, 1] == pytest.approx(100.0 / sent)
     half = MoveCosts.of(tables, Preference(time=0.5, communication=0.5))
     by_time = MoveCosts.of(tables)
     assert half.run == pytest.approx((weighed.run + by_time.run) / 2)
@@ -141,8 +144,8 @@ def test_bytes_count_by_their_weight() -> None:
 
 def test_targets_keep_the_level() -> None:
     tables = random_tables(1, num_plans=12)
-    move, now = tables.move_s[3], tables.epoch_s[3]
-    chosen = targets(PIPELINE_RULES, move, tables.level, now, tables.base_iteration_s * 10)
+    move, now = tables.move_s[3] / 10.0, tables.iteration_s[3]
+    chosen = targets(PIPELINE_RULES, move, tables.level, now, tables.base_iteration_s)
 
     for present in range(12):
         for rule, target in zip(RULES, chosen[present], strict=True):

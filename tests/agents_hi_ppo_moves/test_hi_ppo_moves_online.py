@@ -54,7 +54,7 @@ def test_the_observer_sees_what_training_sees(preference: Preference) -> None:
     game = game_of(MoveCosts.of(tables, preference))
     rule = RULES[index_of("order", 2.0)]
     choice = game.choice_of_rule[:, RULES.index(rule)]
-    observer = MoveObserver(tables.iterations_per_epoch, preference)
+    observer = MoveObserver(tables.epoch_s, preference)
     state, present = int(game.starts[0]), None
     rng = np.random.default_rng(0)
     order = list(range(tables.num_plans))
@@ -70,7 +70,7 @@ def test_the_observer_sees_what_training_sees(preference: Preference) -> None:
 def test_candidates_may_become_more_but_not_fewer() -> None:
     """A plan that comes later is thought to have fared, over base, as the others did."""
     tables = random_tables(2, num_plans=6)
-    observer = MoveObserver(tables.iterations_per_epoch)
+    observer = MoveObserver(tables.epoch_s)
     for epoch in range(4):
         observer.observe(candidates_of(tables, epoch, [0, 1, 2, 3]), None)
     more = observer.observe(candidates_of(tables, 4, [5, 0, 1, 4, 2, 3]), tables.plans[2])
@@ -87,7 +87,7 @@ def test_candidates_may_become_more_but_not_fewer() -> None:
 def test_what_is_forgotten_need_not_be_given_and_what_rules_stand_on_stays() -> None:
     """What is forgotten may come back, as a new one."""
     tables = random_tables(3, num_plans=8)
-    observer = MoveObserver(tables.iterations_per_epoch)
+    observer = MoveObserver(tables.epoch_s)
     assert observer.forget(tables.plans) == ()
     for epoch in range(6):
         seen = observer.observe(candidates_of(tables, epoch, list(range(8))), tables.plans[1])
@@ -113,7 +113,7 @@ def test_forgetting_a_plan_that_is_never_taken_leaves_what_rules_take() -> None:
     base_s[5] *= 7.0
     iteration_s[:, 5] *= 7.0
     tables = dataclasses.replace(tables, iteration_s=iteration_s, base_iteration_s=base_s)
-    observers = [MoveObserver(tables.iterations_per_epoch) for _ in range(2)]
+    observers = [MoveObserver(tables.epoch_s) for _ in range(2)]
     given = [list(range(6)), list(range(6))]
     for epoch in range(12):
         if epoch == 5:
@@ -173,7 +173,7 @@ def test_the_first_policy_prefers_its_start_rule_and_nan_is_refused() -> None:
 def test_before_any_plan_is_in_force_every_policy_takes_the_same_rule() -> None:
     """It leaves the plan of base figures where 16 epochs pay for the way back."""
     tables = random_tables(11)
-    observer = MoveObserver(tables.iterations_per_epoch)
+    observer = MoveObserver(tables.epoch_s)
     given = candidates_of(tables, 12, list(range(tables.num_plans)))
     network = MoveNetwork(MoveArchitecture(start_horizon_epochs=1.0), torch.Generator())
     policy = MovePolicy(network=network)

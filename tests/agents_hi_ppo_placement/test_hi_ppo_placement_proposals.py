@@ -265,7 +265,6 @@ def test_orders_that_are_too_short_for_the_activations_get_the_other_domains_as_
         workload=world.workload,
         epoch=0,
         epoch_s=world.epoch_s,
-        iterations_per_epoch=world.iterations_per_epoch,
         replacement=world.replacement,
         preference=Preference(time=0.0, communication=1.0),
     )

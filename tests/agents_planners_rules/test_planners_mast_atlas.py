@@ -168,7 +168,6 @@ def situation(topology: Topology, epoch: int, last: Plan | None, *busy: float, *
         workload=FOUR_LAYERS,
         epoch=epoch,
         epoch_s=60.0,
-        iterations_per_epoch=10,
         replacement=Replacement(),
         last_plan=last,
         loads=loads,

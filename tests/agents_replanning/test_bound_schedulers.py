@@ -52,7 +52,6 @@ def situation(last=None, **changes):
         "workload": job(),
         "epoch": 0,
         "epoch_s": 600.0,
-        "iterations_per_epoch": 20,
         "replacement": Replacement(),
         "last_plan": last,
     }

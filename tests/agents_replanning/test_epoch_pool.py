@@ -174,8 +174,8 @@ def test_plans_are_chosen_that_are_best_over_some_stretch_then_the_next_best():
 
     The fourth is second best nowhere but better than the fifth, which does not always work.
     """
-    epoch_s = np.array([[1.0, 9.0, 3.0, 5.0, 6.0], [9.0, 1.0, 3.0, 5.0, np.inf]])
-    reach_s = np.array([[9.0, 9.0, 0.0, 9.0, 9.0]] * 2)
+    undone = -np.array([[5.0, 1.0, 4.0, 2.0, 1.5], [1.0, 5.0, 4.0, 2.0, -np.inf]])
+    reach = np.array([[9.0, 9.0, 0.0, 9.0, 9.0]] * 2)
 
-    assert chosen_plans(epoch_s, reach_s, 5).tolist() == [2, 0, 1, 3, 4]
-    assert chosen_plans(epoch_s, reach_s, 2).tolist() == [2, 0]
+    assert chosen_plans(undone, reach, 5).tolist() == [2, 0, 1, 3, 4]
+    assert chosen_plans(undone, reach, 2).tolist() == [2, 0]

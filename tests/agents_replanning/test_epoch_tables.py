@@ -51,7 +51,7 @@ def test_tables_of_a_case_by_hand():
     assert tables.move_s[0].tolist() == [[0.0, 5.0, 5.0], [5.0, 0.0, 1.0], [5.0, 1.0, 0.0]]
     assert tables.moved_bytes.tolist() == [[0.0, 32.0, 32.0], [32.0, 0.0, 0.0], [32.0, 0.0, 0.0]]
     assert tables.level.tolist() == [[0, 3, 3], [3, 0, 1], [3, 1, 0]]
-    assert total_s(tables, [1, 0]) == 10 * 12.0 + 5.0 + 10 * 16.0
+    assert total_s(tables, [1, 0]) == pytest.approx(200 * 20 / (100 / 12 + 95 / 16))
 
 
 def test_a_path_costs_what_the_simulator_says_of_its_epochs():
@@ -70,12 +70,22 @@ def test_a_path_costs_what_the_simulator_says_of_its_epochs():
             )
         )
         last = plans[index]
-    assert costs.total_s == pytest.approx(sum(one.duration_s for one in results))
-    assert costs.change_s == pytest.approx(sum(one.migration_s for one in results))
-    useful = sum(one.utilisation * one.duration_s for one in results)
-    assert costs.utilisation == pytest.approx(useful / costs.total_s)
-    num_bytes = 10 * sum(one.communication_cost_bytes for one in results)
-    assert costs.bytes_per_token == pytest.approx(num_bytes / (30 * job.tokens_per_iteration))
+    changes_s = [one.migration_s for one in results]
+    done = [
+        (100.0 - change_s) / one.iterations[0].makespan_s
+        for change_s, one in zip(changes_s, results, strict=True)
+    ]
+    assert costs.total_s == pytest.approx(300.0 * 30 / sum(done))
+    assert costs.change_s == pytest.approx(sum(changes_s) / 300.0 * costs.total_s)
+    useful = sum(done) * job.flops_per_iteration
+    assert costs.utilisation == pytest.approx(useful / (300.0 * FREE_PAIR.peak_flops_per_s))
+    num_bytes = sum(one.moved_bytes for one in results) + sum(
+        count * one.iterations[0].communication_cost_bytes
+        for count, one in zip(done, results, strict=True)
+    )
+    assert costs.bytes_per_token == pytest.approx(
+        num_bytes / (sum(done) * job.tokens_per_iteration)
+    )
     assert costs.moves == dict.fromkeys(LEVELS, 0) | {"order": 2}
 
 

@@ -95,7 +95,6 @@ def situation(rate: float, last: Plan | None, **changes) -> Situation:
         workload=FOUR_LAYERS,
         epoch=0,
         epoch_s=60.0,
-        iterations_per_epoch=10,
         replacement=Replacement(restart_s=1.0, pays_bytes=False),
         last_plan=last,
     )
@@ -137,9 +136,9 @@ def test_planners_are_asked_on_the_forecast_from_what_was_seen_since_the_beginni
 
 
 def test_a_plan_is_changed_where_the_forecast_pays_for_it():
-    """Slow links: alone. Then they are free: 8 x 8 s become 2 x (8 + 1) x 2 s, 28 s less."""
+    """Slow links: alone, 64 s. Then they are free: 36 s, so 60 s are worth a change of 26.25 s."""
     alone, split = plan(0, 0, 0, 0), plan(0, 0, 1, 1)
-    for restart_s, taken in ((279.0, split), (281.0, alone)):
+    for restart_s, taken in ((26.0, split), (26.5, alone)):
         scheduler = on_worst_case(exact, horizon_epochs=1)
         costly = Replacement(restart_s=restart_s, pays_bytes=False)
         decision = scheduler.decide(situation(1e9, alone, replacement=costly))
@@ -147,7 +146,7 @@ def test_a_plan_is_changed_where_the_forecast_pays_for_it():
         assert decision.level == ("nothing" if taken == alone else "order")
 
     patient = on_worst_case(exact, horizon_epochs=2)
-    costly = Replacement(restart_s=281.0, pays_bytes=False)
+    costly = Replacement(restart_s=26.5, pays_bytes=False)
     assert patient.decide(situation(1e9, alone, replacement=costly)).level == "order"
 
 

@@ -13,14 +13,15 @@ from agents.replanning.follow_the_leader import FollowTheLeader
 from agents.replanning.horizon import Horizon, greedy, hold
 from agents.replanning.table import RULES
 from agents.replanning.tables import foreseen, joined_tables, levels_of, total_s
-from agents.replanning.value_iteration import expected_s, value_iteration
+from agents.replanning.value_iteration import expected_undone, value_iteration
 
 TURN = tables_by_hand(
     [[10.0, 12.0], [10.0, 6.0], [10.0, 6.0], [10.0, 20.0]],
-    [[0.0, 5.0], [5.0, 0.0]],
+    [[0.0, 24.0], [24.0, 0.0]],
     base_s=[9.0, 11.0],
+    epoch_s=60.0,
 )
-"""The second plan saves 4 s in each of two epochs in the middle; a change takes 5 s."""
+"""In a minute 6 iterations, or 5, 10, 10 and 3; a change takes 24 s."""
 
 
 def test_holding_stays_with_the_plan_that_is_best_at_base_figures():
@@ -30,16 +31,16 @@ def test_holding_stays_with_the_plan_that_is_best_at_base_figures():
 
 def test_greedy_takes_the_best_of_each_epoch_whatever_it_costs():
     assert greedy(TURN).tolist() == [0, 1, 1, 0]
-    assert total_s(TURN, greedy(TURN)) == 10 + (5 + 6) + 6 + (5 + 10)
+    assert total_s(TURN, greedy(TURN)) == 240 * 4 / (6 + 36 / 6 + 10 + 36 / 10)
 
 
 @pytest.mark.parametrize(
     ("num_epochs", "path"),
     [
         (0.0, [0, 0, 0, 0]),
-        (0.4, [0, 0, 0, 0]),  # 5 + 0.4 x 6 > 0.4 x 10
-        (1.0, [0, 0, 0, 0]),  # 5 + 6 > 10
-        (1.3, [0, 1, 1, 0]),  # 5 + 1.3 x 6 < 1.3 x 10; 5 + 13 < 26
+        (0.4, [0, 0, 0, 0]),  # nothing is done within the change
+        (1.0, [0, 0, 0, 0]),  # (60 - 24) / 6 = 60 / 10
+        (1.3, [0, 1, 1, 0]),  # (78 - 24) / 6 > 78 / 10; (78 - 24) / 10 > 78 / 20
         (math.inf, [0, 1, 1, 0]),
     ],
 )
@@ -48,19 +49,23 @@ def test_a_horizon_moves_where_the_present_epoch_times_so_many_pays_for_it(num_e
 
 
 def test_a_horizon_sticks_to_where_it_went_and_pays_each_time():
-    """With n = 1/2: there, as 2 + 5 < 15 s; not back for 2 + 5 >= 7 s, but for 2 + 5 < 7.5 s."""
+    """Half a minute leaves 21 s: 2.1 iterations, more than 30 / 30 or 30 / 15, not 30 / 14."""
     tables = tables_by_hand(
-        [[30.0, 10.0], [10.0, 14.0], [10.0, 15.0]], [[0.0, 2.0], [2.0, 0.0]], base_s=[1.0, 2.0]
+        [[30.0, 10.0], [10.0, 14.0], [10.0, 15.0]],
+        [[0.0, 9.0], [9.0, 0.0]],
+        base_s=[1.0, 2.0],
+        epoch_s=60.0,
     )
 
     path = Horizon(0.5)(tables)
 
     assert path.tolist() == [1, 1, 0]
-    assert total_s(tables, path) == 10 + 14 + 2 + 10  # the first plan is free
+    done = 60 / 10 + 60 / 14 + 51 / 10  # the first plan is free
+    assert total_s(tables, path) == pytest.approx(180 * 3 / done)
 
 
 def test_the_leader_is_the_horizon_whose_own_run_has_cost_least_before():
-    """Runs of n = 0 and of n = 2 cost 10, 20, 30 and 40 s against 10, 21, 27 and 42 s.
+    """Runs of n = 0 and of n = 2 have done 6, 12 and 18 iterations against 6, 12 and 22.
 
     So 0 leads into all epochs but the last, in which it keeps the first plan, as 2 would.
     """
@@ -74,8 +79,9 @@ def test_who_follows_a_leader_pays_for_getting_there():
     """The run of n = 2 moves at once and leads from the third epoch on; the follower moves then."""
     tables = tables_by_hand(
         [[10.0, 10.0], [10.0, 6.0], [10.0, 6.0], [10.0, 6.0]],
-        [[0.0, 3.0], [3.0, 0.0]],
+        [[0.0, 18.0], [18.0, 0.0]],
         base_s=[1.0, 2.0],
+        epoch_s=60.0,
     )
     rule = FollowTheLeader((0.0, 2.0))
 
@@ -84,25 +90,28 @@ def test_who_follows_a_leader_pays_for_getting_there():
 
 
 def test_value_iteration_counts_on_the_mean_of_epochs_to_come():
-    """Epochs are equally likely to take (2, 8) or (8, 4) s; a change takes 1 s.
+    """Epochs of 8 s are equally likely to do (4, 1) or (1, 2) iterations; a change takes 1 s.
 
-    With one to come, who has the first plan expects (2 + min(8, 1 + 4)) / 2 = 3.5 s and who has the
-    second (1 + 2 + 4) / 2 = 3.5 s. Two to come: from the first, ahead lie (5.5, 11.5) or
-    (11.5, 7.5): (5.5 + 8.5) / 2 = 7; from the second (6.5 + 7.5) / 2 = 7.
+    With one to come, who has the first plan expects (4 + max(1, 7 / 4)) / 2 = 2.875 and who has the
+    second (7 / 2 + 2) / 2 = 2.75. Two to come: from the first 4 + 2.875 and 7 / 4 + 2.75, from the
+    second 7 / 2 + 2.875 and 2 + 2.75.
     """
-    law = tables_by_hand([[2.0, 8.0], [8.0, 4.0]], [[0.0, 1.0], [1.0, 0.0]], base_s=[1.0, 2.0])
+    law = tables_by_hand(
+        [[2.0, 8.0], [8.0, 4.0]], [[0.0, 1.0], [1.0, 0.0]], base_s=[1.0, 2.0], epoch_s=8.0
+    )
 
-    assert expected_s(law, 3).tolist() == [[0.0, 0.0], [3.5, 3.5], [7.0, 7.0]]
+    expected = [[0.0, 0.0], [-2.875, -2.75], [-5.6875, -5.5625]]
+    assert expected_undone(law, 3).tolist() == expected
 
 
 def test_value_iteration_does_not_chase_what_it_believes_to_pass():
-    """One epoch in four is bad for the first plan, by 3 s, and all others for the second, by 10 s.
+    """One epoch in four is bad for the first plan, and all others for the second.
 
-    A change takes 4 s: to go and come back never pays if epochs are drawn independently; greedy
-    goes, and a long horizon.
+    A change takes as long as an epoch: to go and come back never pays if epochs are drawn
+    independently; greedy goes, and a long horizon.
     """
     times_s = [[1.0, 11.0], [4.0, 1.0], [1.0, 11.0], [1.0, 11.0]]
-    tables = tables_by_hand(times_s, [[0.0, 4.0], [4.0, 0.0]], base_s=[1.0, 2.0])
+    tables = tables_by_hand(times_s, [[0.0, 4.0], [4.0, 0.0]], base_s=[1.0, 2.0], epoch_s=4.0)
 
     assert value_iteration(tables).tolist() == [0, 0, 0, 0]
     assert Horizon(4.0)(tables).tolist() == [0, 1, 0, 0]
@@ -111,13 +120,14 @@ def test_value_iteration_does_not_chase_what_it_believes_to_pass():
 def test_value_iteration_learns_from_other_draws_where_they_are_given():
     """Where the samples say that the second plan is better and changes get dear, it goes at once.
 
-    To come: 0, 9 and 10 s for who has the first plan, 0, 1 and 2 s for who has the second.
+    To come: 0, 1 and 10 iterations for who has the first plan, 0, 9 and 18 with the second.
     """
-    tables = tables_by_hand([[1.0, 1.5]] * 3, [[0.0, 4.0], [4.0, 0.0]], base_s=[1.0, 2.0])
-    dear = tables_by_hand([[9.0, 1.0]], [[0.0, 8.0], [8.0, 0.0]], base_s=[1.0, 2.0])
+    moves, dear_moves = 4.0 * (1.0 - np.eye(2)), 8.0 * (1.0 - np.eye(2))
+    tables = tables_by_hand([[1.0, 1.5]] * 3, moves, base_s=[1.0, 2.0], epoch_s=9.0)
+    dear = tables_by_hand([[9.0, 1.0]], dear_moves, base_s=[1.0, 2.0], epoch_s=9.0)
     samples = joined_tables([dear, dear])
 
-    assert expected_s(samples, 3).tolist() == [[0.0, 0.0], [9.0, 1.0], [10.0, 2.0]]
+    assert expected_undone(samples, 3).tolist() == [[0.0, 0.0], [-1.0, -9.0], [-10.0, -18.0]]
     assert value_iteration(tables).tolist() == [0, 0, 0]
     assert value_iteration(tables, samples).tolist() == [1, 1, 1]
 
@@ -130,15 +140,15 @@ def test_value_iteration_refuses_samples_of_other_plans():
 
 
 def test_the_clairvoyant_begins_where_it_wants_to_be_later():
-    """To begin with the second plan is free: 12 + 6 + 6 s, then 5 s to change and 10 s.
+    """To begin with the second plan is free: 5, 10 and 10 iterations, then 3.6 after the change.
 
-    Holding on takes 40 s, there and back 42 s. Where a change takes 10 s it holds on.
+    Where a change takes twice as long it stays.
     """
     dear = replace(TURN, move_s=2.0 * TURN.move_s)
 
     assert clairvoyant(TURN).tolist() == [1, 1, 1, 0]
-    assert total_s(TURN, clairvoyant(TURN)) == 39.0
-    assert clairvoyant(dear).tolist() == [0, 0, 0, 0]
+    assert total_s(TURN, clairvoyant(TURN)) == pytest.approx(240 * 4 / 28.6)
+    assert clairvoyant(dear).tolist() == [1, 1, 1, 1]
 
 
 def test_a_clairvoyant_of_fewer_levels_keeps_to_them():
@@ -173,7 +183,8 @@ def test_where_a_change_costs_the_restart_alone_rules_follow_the_network():
     cheap = replace(TURN, move_s=each_s.copy(), moved_bytes=np.zeros_like(TURN.moved_bytes))
 
     assert Horizon(1.0)(cheap).tolist() == [0, 1, 1, 0]
-    assert total_s(cheap, Horizon(1.0)(cheap)) == 10 + 7 + 6 + 11
+    done = 6 + 59 / 6 + 10 + 59 / 10
+    assert total_s(cheap, Horizon(1.0)(cheap)) == pytest.approx(240 * 4 / done)
 
 
 LATER = replace(
@@ -181,6 +192,7 @@ LATER = replace(
         [[10.0, 12.0, 1.0], [10.0, 6.0, 1.0], [10.0, 6.0, 1.0]],
         2.0 * (1.0 - np.eye(3)),
         base_s=[9.0, 11.0, 5.0],
+        epoch_s=10.0,
     ),
     known_from=np.array([0, 0, 2]),
 )
@@ -191,8 +203,8 @@ LATER = replace(
     ("rule", "path"),
     [
         (hold, [0, 0, 0]),
-        (Horizon(1.0), [0, 1, 2]),  # 2 + 6 < 10; 2 + 1 < 6
-        (Horizon(0.3), [0, 0, 2]),  # 2 + 0.3 x 6 > 3; 2 + 0.3 x 1 < 3
+        (Horizon(1.0), [0, 1, 2]),  # 8 / 6 > 10 / 10; 8 / 1 > 10 / 6
+        (Horizon(0.3), [0, 0, 2]),  # 1 / 6 < 3 / 10; 1 / 1 > 3 / 10
         (greedy, [0, 1, 2]),
         (FollowTheLeader((1.0,)), [0, 1, 2]),
         (FollowTheLeader((0.0, 1.0)), [0, 0, 2]),
@@ -200,9 +212,9 @@ LATER = replace(
     ],
 )
 def test_rules_take_no_plan_before_it_is_known(rule, path):
-    """Runs of 0 and 1 cost 10 and 20 against 10 and 18 s, so 1 leads into the last epoch.
+    """Runs of 0 and 1 do 1 and 2 iterations against 1 and 2.33, so 1 leads into the last epoch.
 
-    Who follows them goes from the first plan to the third one then, for 2 + 1 s.
+    Who follows them goes from the first plan to the third one then.
     """
     assert rule(LATER).tolist() == path
 
@@ -221,15 +233,18 @@ def test_the_clairvoyant_knows_plans_before_networks_yield_them():
 
 
 def test_value_iteration_does_not_count_on_plans_that_are_not_known_yet():
-    """The second plan is 1 s slower; from it alone the third is near, which saves 9 s an epoch.
+    """The second plan is a tenth slower; from it alone the third is near, ten times as quick.
 
-    With three epochs, who knows of the third goes to the second at once, 1 + 11 + (1 + 1) + 1 s
-    against 30 s; who does not stays with the first one, and at last goes over, as 5 + 1 < 10.
+    With three epochs, who knows of the third goes to the second at once, 9 / 11 + 9 + 10 iterations
+    against 15 + 1; to the third it is too far then, -15 / 50 + 20. Who does not know stays with the
+    first one, and at last goes over, for 5 against 1.
     """
-    moves = [[0.0, 1.0, 5.0], [1.0, 0.0, 1.0], [5.0, 1.0, 0.0]]
+    moves = np.array([[0.0, 1.0, 5.0], [1.0, 0.0, 1.0], [5.0, 1.0, 0.0]])
     times = [[10.0, 11.0, 50.0], [10.0, 11.0, 1.0], [10.0, 11.0, 1.0]]
-    law = tables_by_hand([[10.0, 11.0, 1.0]], moves, base_s=[1.0, 2.0, 3.0])
-    every = tables_by_hand(times, moves, base_s=[1.0, 2.0, 3.0])
+    law = tables_by_hand([[10.0, 11.0, 1.0]], moves, base_s=[1.0, 2.0, 3.0], epoch_s=10.0)
+    far = [5.0 * moves, moves, moves]
+    far[0][1, 0] = far[0][0, 1] = 1.0
+    every = tables_by_hand(times, far, base_s=[1.0, 2.0, 3.0], epoch_s=10.0)
     later = replace(every, known_from=np.array([0, 0, 2]))
 
     assert value_iteration(later, law).tolist() == [0, 0, 2]

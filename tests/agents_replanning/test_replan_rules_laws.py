@@ -98,7 +98,12 @@ def test_fewer_levels_are_never_better(tables):
 def test_the_unit_of_time_does_not_matter(tables, scale):
     """Powers of two, so that nothing rounds."""
     factor = 2.0 ** round(math.log2(scale))
-    scaled = replace(tables, iteration_s=tables.iteration_s * factor, move_s=tables.move_s * factor)
+    scaled = replace(
+        tables,
+        iteration_s=tables.iteration_s * factor,
+        move_s=tables.move_s * factor,
+        epoch_s=tables.epoch_s * factor,
+    )
 
     for name, rule in RULES.items():
         assert rule(scaled).tolist() == rule(tables).tolist(), name

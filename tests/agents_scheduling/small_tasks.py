@@ -20,7 +20,6 @@ FEW = {
     "num_epochs": NUM_EPOCHS,
     "num_known": 3,
     "num_draws": 8,
-    "iterations_per_epoch": 20,
 }
 """The default world in short episodes, among perfect devices."""
 
@@ -28,7 +27,7 @@ RARE = FEW | {
     "families": FAMILIES,
     "period_steps": 7,
 }
-"""The same with copies that exchange every 7 of 20 iterations, too."""
+"""The same with copies that exchange every 7 iterations, too."""
 
 HALF = LoadLaw(low_factor=0.5, high_factor=0.5)
 """Domains at half their speed."""
@@ -40,7 +39,7 @@ PAIR = {
     "law": "steady",
     "load": HALF,
     "num_epochs": 3,
-    "iterations_per_epoch": 2,
+    "epoch_s": 48.0,
     "replacement": Replacement(restart_s=3.0),
     "num_known": 1,
     "families": ("single", "pipeline"),

@@ -12,7 +12,7 @@ from des.base.random_numbers import derived_seed
 
 
 def shipped(**changes):
-    return make_world(**({"iterations_per_epoch": 10, "num_epochs": 4} | changes))
+    return make_world(**({"num_epochs": 4} | changes))
 
 
 @pytest.mark.parametrize("law", ["markov_fast", "ou", "stress"])

@@ -90,8 +90,8 @@ def test_info_has_the_figures_the_plan_and_its_family():
     assert at_reset == {"plan": env.task.start.plan, "reference_s": env.task.reference_s}
     assert info["plan"] == env.plan == env.task.known[1].plan
     assert (info["family"], info["fallback"]) == (env.task.known[1].family, "")
-    assert info["duration_s"] == pytest.approx(info["change_s"] + info["iterations_s"])
-    assert reward == np.float32(-info["duration_s"] / env.task.reference_s)
+    assert info["change_s"] == 0.0
+    assert reward == pytest.approx(info["num_iterations"] * env.task.reference_s / 1200.0)
     assert (terminated, truncated) == (False, False)
 
 
@@ -135,7 +135,7 @@ def test_the_vector_is_gymnasiums_own_of_single_environments():
         ):
             np.testing.assert_array_equal(mine, theirs.astype(mine.dtype))
         shown, of_own = (each.get("final_info", each) for each in (infos, of_own))
-        for name in ("duration_s", "change_s", "moved_bytes", "wan_bytes"):
+        for name in ("num_iterations", "change_s", "moved_bytes", "wan_bytes"):
             np.testing.assert_array_equal(shown[name], of_own[name])
         families = [FAMILIES[int(one)] for one in shown["family"]]
         reasons = [REASONS[int(one)] for one in shown["fallback"]]
@@ -182,7 +182,6 @@ def chain() -> Topology:
         (PAIR | {"num_microbatches": 4}, "num_microbatches must be left out where model is"),
         ({"num_epochs": 0}, "num_epochs must be a whole number"),
         ({"epoch_s": 0.0}, "epoch_s must be positive"),
-        ({"iterations_per_epoch": 0}, "iterations_per_epoch must be a whole number"),
         ({"num_known": -1}, "num_known must be a whole number"),
         ({"num_draws": 0}, "num_draws must be a whole number"),
         ({"actions": "some"}, "actions must be all or known, got 'some'"),

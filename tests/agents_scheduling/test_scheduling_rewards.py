@@ -28,14 +28,14 @@ def describing(task, *groups, tilts=(1.0, 1.0), mode=0):
     return task.action.encoded(Described(groups, tilts, schedule=0, mode=mode))[np.newaxis]
 
 
-def test_an_epoch_at_half_speed_costs_two_of_base():
+def test_an_epoch_at_half_speed_does_half_of_base():
     task, batch = begun(families=("single",))
     keep = np.zeros((1, len(task.action.sizes)), dtype=np.int64)
     step = batch.step(keep)
 
-    assert task.reference_s == 2 * ITERATION_S / 2
-    assert step.metrics["duration_s"][0] == 2 * ITERATION_S
-    assert step.rewards[0] == -2.0
+    assert task.reference_s == ITERATION_S / 2
+    assert step.metrics["num_iterations"][0] == 48.0 / ITERATION_S
+    assert step.rewards[0] == 0.5
 
 
 def test_a_move_sends_the_model_state_and_restarts():
@@ -47,8 +47,8 @@ def test_a_move_sends_the_model_state_and_restarts():
     assert first.metrics["change_s"][0] == 0.0
     assert moved.metrics["moved_bytes"][0] == num_bytes
     assert moved.metrics["change_s"][0] == pytest.approx(num_bytes / 100.0 + 0.25 + 3.0)
-    assert moved.metrics["duration_s"][0] == pytest.approx(
-        moved.metrics["change_s"][0] + 2 * ITERATION_S
+    assert moved.metrics["num_iterations"][0] == pytest.approx(
+        (48.0 - moved.metrics["change_s"][0]) / ITERATION_S
     )
 
 
@@ -109,7 +109,7 @@ def test_a_plan_that_cannot_be_taken_leaves_the_last_and_costs_the_penalty(group
 
     assert REASONS[int(refused.metrics["fallback"][0])] == reason
     assert batch.plans[0] is task.start
-    assert refused.metrics["duration_s"][0] == kept.metrics["duration_s"][0]
+    assert refused.metrics["num_iterations"][0] == kept.metrics["num_iterations"][0]
     assert refused.rewards[0] == pytest.approx(kept.rewards[0] - 0.25)
 
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from small_tasks import NUM_EPOCHS, few
 
-from agents.scheduling.epoch_lengths import epoch_lengths_s, steps_s
 from agents.scheduling.plan_action import FIRST_KNOWN, Described
 from agents.scheduling.playing import at_random, holding, keeping, over_horizon, play
+from agents.scheduling.step_times import steps_s
 from agents.scheduling.vector_env import seeded_batch
 from des import migration_s
 
@@ -21,7 +21,7 @@ def test_parts_are_as_documented():
     lengths = few().observing.lengths
 
     assert [lengths[name] for name in ("link_bandwidth", "link_latency", "link_held")] == [12] * 3
-    assert lengths["known_epoch"] == lengths["change"] == 3
+    assert lengths["known_step"] == lengths["change"] == 3
     assert sum(lengths.values()) == few().observing.size == 75
 
 
@@ -75,7 +75,7 @@ def test_the_plan_in_force_is_seen_by_domain():
     assert sight["schedule"].tolist() == [0.0, 1.0, 0.0, 0.0, 0.0]
 
 
-def test_known_plans_are_seen_with_their_epochs_and_changes():
+def test_known_plans_are_seen_with_their_steps_and_changes():
     task = few()
     setting, batch = task.setting, seeded_batch(task, 1, 0)
     batch.reset([DRAW])
@@ -85,17 +85,14 @@ def test_known_plans_are_seen_with_their_epochs_and_changes():
     now = setting.world.epoch_topology(DRAW, 1)
     networks = setting.networks([now] * len(task.known))
     times = steps_s(setting, networks, task.known)
-    epochs_s = epoch_lengths_s(setting, np.zeros(len(task.known)), times, task.known)
     changes_s = [
         migration_s(now, setting.workload, task.known[1].plan, one.plan) for one in task.known
     ]
 
+    np.testing.assert_allclose(sight["own_step"], np.log(times[1] / task.reference_s), rtol=1e-5)
+    np.testing.assert_allclose(sight["known_step"], np.log(times / times[1]), atol=1e-6)
     np.testing.assert_allclose(
-        sight["own_epoch"], np.log(epochs_s[1] / task.reference_s), rtol=1e-5
-    )
-    np.testing.assert_allclose(sight["known_epoch"], np.log(epochs_s / epochs_s[1]), atol=1e-6)
-    np.testing.assert_allclose(
-        sight["change"], np.log1p(changes_s / np.array(task.reference_s)), rtol=1e-5
+        sight["change"], np.log1p(np.array(changes_s) / setting.world.epoch_s), rtol=1e-5
     )
 
 

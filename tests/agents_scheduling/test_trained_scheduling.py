@@ -18,7 +18,6 @@ ARGUMENTS = {
     "law": "ou",
     "load": LoadLaw(low_factor=1.0, high_factor=1.0),
     "num_epochs": 3,
-    "iterations_per_epoch": 2,
     "num_known": 2,
 }
 

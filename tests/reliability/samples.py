@@ -187,6 +187,7 @@ def episodes_file() -> bytes:
         moved_bytes=np.ones((2, 2)),
         cost_bytes=np.ones(2),
         base_iteration_s=np.ones(2),
+        epoch_s=np.asarray(1200.0),
         iterations_per_epoch=np.asarray(3),
         flops_per_iteration=np.asarray(1e15),
         tokens_per_iteration=np.asarray(4096),

@@ -148,7 +148,7 @@ def test_one_rule_for_all_and_the_best_of_each_world():
 def test_rules_know_later_plans_under_the_names_that_say_so_alone():
     """The second plan takes 1 s instead of 10 and comes up in the last of three epochs."""
     known = replace(
-        tables_by_hand([[10.0, 1.0]] * 3, 2.0 * (1.0 - np.eye(2)), base_s=[1.0, 2.0]),
+        tables_by_hand([[10.0, 1.0]] * 3, 2.0 * (1.0 - np.eye(2)), base_s=[1.0, 2.0], epoch_s=10.0),
         known_from=np.array([0, 2]),
     )
     names = ("static", *foreseen_rules(), *(name for name in online_rules() if name != "static"))

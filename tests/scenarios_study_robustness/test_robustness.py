@@ -109,9 +109,10 @@ def test_totals_are_those_of_iterations_on_the_networks_of_the_epochs():
     rows, _ = robustness_rows(study_of(all_over, swing), [WORLD])
     plan = Plan(placement=Placement.contiguous(range(4), [10] * 4), schedule="1f1b_4x")
     totals_s = [
-        WORLD.iterations_per_epoch
-        * sum(
-            simulate(world.epoch_topology(0, epoch), world.workload, plan).makespan_s
+        NUM_EPOCHS**2
+        * WORLD.iterations_per_epoch
+        / sum(
+            1.0 / simulate(world.epoch_topology(0, epoch), world.workload, plan).makespan_s
             for epoch in range(NUM_EPOCHS)
         )
         for world in (swinging(WORLD, swing), swinging(WORLD, STILL))

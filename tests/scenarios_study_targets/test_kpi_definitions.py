@@ -55,7 +55,7 @@ def record(iteration_s, *, fits=True):
         plan=LEFT,
         level="nothing",
         iteration_s=iteration_s,
-        duration_s=iteration_s,
+        num_iterations=1.0 / iteration_s,
         cost_bytes=0.0,
         utilisation=0.5,
         fits_memory=fits,
@@ -68,17 +68,17 @@ def record(iteration_s, *, fits=True):
 
 
 def test_an_episode_is_charged_for_its_iterations_and_its_moves():
-    """10 iterations of 16 s twice; 4 layers of 16 bytes at 8 bytes/s and a restart of 1 s: 329 s.
+    """100 s of iterations of 16 s, then 91: 4 layers of 16 bytes at 8 bytes/s, a restart of 1 s.
 
-    The 64 bytes that move are shared by 2 x 10 x 2 tokens; one of two domains works all the time
-    but for the 9 s of the move.
+    The 64 bytes that move are shared by 2 tokens an iteration; one of two domains works all the
+    time but for the 9 s of the move.
     """
     hand = HandWorld(epochs=(FREE_PAIR,) * 2)
     episode = run_course(hand, 0, Script(LEFT, RIGHT), must_fit=False)
 
-    assert episode.total_s == 329.0
-    assert episode.bytes_per_token == 1.6
-    assert episode.utilisation == pytest.approx(0.5 * 320 / 329)
+    assert episode.total_s == pytest.approx(200 * 20 / (191 / 16))
+    assert episode.bytes_per_token == pytest.approx(64 / (191 / 16 * 2))
+    assert episode.utilisation == pytest.approx(0.5 * 191 / 200)
     assert [epoch.change_s for epoch in episode.rows] == [0.0, 9.0]
     assert episode.rows[1].level == "order"
 
@@ -86,8 +86,8 @@ def test_an_episode_is_charged_for_its_iterations_and_its_moves():
 def test_single_domain_is_the_best_that_may_move_for_its_price():
     """The left domain is twice as quick in the first epoch, the right one in the other two.
 
-    Staying left takes 10 (8 + 16 + 16) s, moving 10 (8 + 8 + 8) + 9 s, and right all the time 10
-    (16 + 8 + 8) s.
+    An iteration takes 8 or 16 s. Moving leaves 100, 91 and 100 s of the quick one: more than to
+    stay left, one epoch of it, or right, two.
     """
     left_first = world_of_speeds(2.0, 1.0)
     right_first = world_of_speeds(1.0, 2.0)
@@ -98,7 +98,7 @@ def test_single_domain_is_the_best_that_may_move_for_its_price():
 
     single = best_single_domain(world, held_topologies(world, 0), plans)
 
-    assert single.total_s == 249.0
+    assert single.total_s == pytest.approx(300 * 30 / (291 / 8))
     assert single.domains == (0, 1, 1)
     assert single.fits_memory
 
@@ -185,6 +185,7 @@ def test_an_epoch_is_stable_within_a_tenth_of_the_best_if_it_fits():
         world="hand",
         draw_seed=0,
         scheduler="hand",
+        epoch_s=1.0,
         iterations_per_epoch=1,
         tokens_per_iteration=1,
         rows=(record(1.1), record(1.2), record(1.0, fits=False)),

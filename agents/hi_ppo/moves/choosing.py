@@ -9,7 +9,7 @@ from agents.decision.situation import Situation
 from agents.hi_ppo.moves.known_plans import KnownPlans
 from agents.hi_ppo.moves.move_costs import CostScale
 from agents.hi_ppo.moves.move_observer import MoveCandidates, MoveObservation, MoveObserver
-from agents.hi_ppo.moves.move_rules import MoveRule, RuleSet
+from agents.hi_ppo.moves.move_rules import MoveRule, RuleSet, work_left
 from agents.hi_ppo.moves.near_plans import near_plans
 from agents.judge.look_ahead import aim_of
 from des import Plan
@@ -43,7 +43,7 @@ class Chooser:
     plan works at base figures.
 
     A plan of which an iteration takes too long, by ``most_slowdown``, gives way to one within the
-    bound: to that of which the change and the next epoch together cost least, in the costs that
+    bound: to that under which most is done in the next epoch, its change first, in the costs that
     the move policy weighs; where no rule decides, to that of least cost under the preference.
 
     Parameters
@@ -142,7 +142,7 @@ class Chooser:
         return is_within
 
     def _nearest(self, situation: Situation, known: KnownPlans, job: Job, now_s: Real) -> Plan:
-        """Take the plan of least change and next epoch of those within the bound, near ones too."""
+        """Take the plan of most work in the next epoch of those within the bound, near ones too."""
         limit_s, last = self._limit_s(now_s), situation.last_plan
         within = [known.plans[row] for row in np.flatnonzero(now_s <= limit_s).tolist()]
         if last is not None:
@@ -154,7 +154,7 @@ class Chooser:
 
     def _observer_of(self, situation: Situation, rule_set: RuleSet) -> MoveObserver:
         """Observer of plan costs; a new one if the unit of costs has changed."""
-        weighed = (situation.iterations_per_epoch, situation.preference)
+        weighed = (situation.epoch_s, situation.preference)
         if self._observer is None or self._weighed != weighed:
             self._weighed = weighed
             self._observer = MoveObserver(*weighed, rule_set)
@@ -192,22 +192,19 @@ def _has_unit(known: KnownPlans, by_bytes: float) -> bool:
 
 
 def _next_costs(situation: Situation, known: KnownPlans, job: Job, now_s: Real) -> Real:
-    """Cost of a change to a plan plus the next epoch under it, (C,).
-
-    In the unit of the move policy, of which weighed time alone is in proportion to seconds.
-    """
+    """Minus the work of the next epoch under a plan, the change to it first, (C,)."""
     scale = CostScale.of(
         quickest=int(known.base_s.argmin()),
         base_iteration_s=known.base_s,
         cost_bytes=known.cost_bytes,
-        iterations_per_epoch=situation.iterations_per_epoch,
+        epoch_s=situation.epoch_s,
         preference=situation.preference,
     )
-    costs = scale.run(now_s, known.cost_bytes)
+    move: Real = np.zeros(len(known))
     if situation.last_plan is not None:
         move_s, moved_bytes = known.changes(situation, job, [situation.last_plan])
-        costs = costs + scale.move(move_s[0], moved_bytes[0])
-    return costs
+        move = scale.move(move_s[0], moved_bytes[0])
+    return work_left(move, scale.run(now_s, known.cost_bytes))
 
 
 def _least(known: KnownPlans, costs: Real, now_s: Real, last: Plan | None) -> Plan:

@@ -91,16 +91,14 @@ def with_prices(tables: EpisodeTables, factor: float) -> EpisodeTables:
 def move_price_epochs(tables: EpisodeTables) -> float:
     """Median price of moves from the static plan to other splits and orders. [epochs]
 
-    The median over moves and epochs, in epochs of the static plan at base figures; 0 if there are
-    no such moves.
+    The median over moves and epochs; 0 if there are no such moves.
     """
     static = tables.static
     far = tables.level[static] >= _FAR
     prices_s = tables.move_s[:, static, far]
     if not np.isfinite(prices_s).any():
         return 0.0
-    epoch_s = tables.iterations_per_epoch * tables.base_iteration_s[static]
-    return float(np.median(prices_s[np.isfinite(prices_s)]) / epoch_s)
+    return float(np.median(prices_s[np.isfinite(prices_s)]) / tables.epoch_s)
 
 
 def variant_of(

@@ -13,19 +13,21 @@ from des.compiled.many.layout import Real
 
 @dataclass(frozen=True, kw_only=True)
 class MoveCosts:
-    """An episode of C plans and E epochs, in epochs of the static plan at base figures.
+    """An episode of C plans and E epochs: costs of iterations and of changes, without units.
 
-    So 1 is what an epoch costs under the plan that is best at base figures, at base figures.
+    An epoch has a cost of 1 to spend: first on the change, then on iterations, as many as it is
+    enough for. So its work is ``(1 - move) / run``, in that of an epoch of the static plan at base
+    figures, whose iteration costs 1.
 
     Attributes
     ----------
     run
-        Of each plan in each epoch, (E, C).
+        Of an iteration of each plan in each epoch, (E, C).
     move
         Of changing at the start of an epoch from a plan to another, (E, C, C); 0 on the diagonal,
         ``inf`` where that cannot be.
     base
-        Of an epoch of each plan at base figures, (C,).
+        Of an iteration of each plan at base figures, (C,).
     levels
         Level of a change, indices into `agents.decision.levels.LEVELS`, (C, C).
     """
@@ -75,8 +77,8 @@ class MoveCosts:
         """Weigh the time and the bytes of an episode.
 
         Time and utilisation count by time, of which both are functions: all domains' GPUs are
-        counted, so utilisation is in proportion to 1 / time. The unit of bytes are those of an
-        epoch of the plan that is quickest at base figures, the unit of time what it takes.
+        counted, so utilisation is in proportion to 1 / time. The unit of time is an epoch, that of
+        bytes what the plan that is quickest at base figures sends in one there.
 
         Raises
         ------
@@ -89,7 +91,7 @@ class MoveCosts:
             quickest=tables.static,
             base_iteration_s=tables.base_iteration_s,
             cost_bytes=tables.cost_bytes,
-            iterations_per_epoch=tables.iterations_per_epoch,
+            epoch_s=tables.epoch_s,
             preference=preference,
         )
         return cls(
@@ -102,15 +104,17 @@ class MoveCosts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostScale:
-    """Weights of seconds and bytes, such that a whole epoch of the quickest plan costs 1.
+    """Weights of seconds and bytes, such that an iteration of the quickest plan costs 1.
 
     Attributes
     ----------
+    num_iterations
+        Of that plan in an epoch; as many times less a change of equal time and bytes costs.
     per_s, per_byte
-        Price of a second and of a byte, in epochs of that plan.
+        Price of a second and of a byte of a change, in epochs of that plan.
     """
 
-    iterations_per_epoch: int
+    num_iterations: float
     per_s: float
     per_byte: float
 
@@ -121,12 +125,12 @@ class CostScale:
         quickest: int,
         base_iteration_s: Real,
         cost_bytes: Real,
-        iterations_per_epoch: int,
+        epoch_s: float,
         preference: Preference,
     ) -> Self:
         """Take the units from the plan that is ``quickest`` at base figures."""
-        epoch_s = iterations_per_epoch * float(base_iteration_s[quickest])
-        epoch_bytes = iterations_per_epoch * float(cost_bytes[quickest])
+        num_iterations = epoch_s / float(base_iteration_s[quickest])
+        epoch_bytes = num_iterations * float(cost_bytes[quickest])
         if preference.communication > 0 and not epoch_bytes > 0:
             raise ValueError(
                 "cost scale: the quickest plan must send bytes over WAN links where "
@@ -134,16 +138,16 @@ class CostScale:
             )
         by_bytes = preference.communication
         return cls(
-            iterations_per_epoch=iterations_per_epoch,
+            num_iterations=num_iterations,
             per_s=(1.0 - by_bytes) / epoch_s,
             per_byte=by_bytes / epoch_bytes if by_bytes > 0 else 0.0,
         )
 
     def run(self, iteration_s: Real, cost_bytes: Real) -> Real:
-        """Cost of an epoch of plans that take so long and send so much an iteration."""
-        costs: Real = self.iterations_per_epoch * self.per_s * iteration_s
+        """Cost of an iteration of plans that take so long and send so much in it."""
+        costs: Real = self.num_iterations * self.per_s * iteration_s
         return (
-            costs + self.iterations_per_epoch * self.per_byte * cost_bytes
+            costs + self.num_iterations * self.per_byte * cost_bytes
             if (self.per_byte > 0)
             else costs
         )

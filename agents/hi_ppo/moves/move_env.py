@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from agents.hi_ppo.moves.move_costs import MoveCosts
 from agents.hi_ppo.moves.move_observation import MoveMemory, MoveView
-from agents.hi_ppo.moves.move_rules import PIPELINE_RULES, RuleSet
+from agents.hi_ppo.moves.move_rules import PIPELINE_RULES, RuleSet, work_left
 from agents.hi_ppo.moves.rule_bank import Rows
 from des.compiled.many.layout import Real, Whole
 
@@ -38,8 +38,9 @@ class MoveGame:
     chosen
         Plan of each choice, by number, (S, U); -1 where a state has fewer.
     cost
-        Of each choice and the epoch that follows, (S, U), in mean epochs of the clairvoyant of
-        the episode; ``inf`` where a state has fewer. The first plan is free.
+        Of each choice and the epoch that follows, (S, U): 2 less its work over that of a mean epoch
+        of the clairvoyant of the episode, who pays 1; ``inf`` where a state has fewer. The first
+        plan is free.
     following
         State that each choice leads to, (S, U); S where the episode ends.
     starts
@@ -47,7 +48,7 @@ class MoveGame:
     num_epochs
         Of each episode, (G,).
     unit
-        Cost of a mean epoch of the clairvoyant in epochs of the static plan at base, (G,).
+        Work of a mean epoch of the clairvoyant in that of the static plan at base, (G,).
     """
 
     observation: npt.NDArray[np.float32]
@@ -91,7 +92,7 @@ class MoveGame:
         return of_choice, of_state
 
     def epoch_costs(self, of_state: Real) -> Real:
-        """Mean cost of an epoch of each episode, over the clairvoyant's, (G,).
+        """Mean cost of an epoch of each episode, 1 for the clairvoyant, (G,).
 
         ``of_state`` are costs to come of states under a policy, see `values`.
         """
@@ -140,7 +141,7 @@ def game_of(
     """
     first = costs.static if start is None else start
     memory = MoveMemory(costs.base, first, rule_set)
-    unit = clairvoyant_cost(costs) / costs.num_epochs
+    unit = clairvoyant_work(costs) / costs.num_epochs
     parts: list[MoveGame] = []
     plans: Whole = np.array([first], dtype=np.int64)
     num_states = 0
@@ -179,12 +180,12 @@ def joined_games(games: Sequence[MoveGame]) -> MoveGame:
     )
 
 
-def clairvoyant_cost(costs: MoveCosts) -> float:
-    """Least cost of an episode for one who knows all of it; the first plan is free."""
+def clairvoyant_work(costs: MoveCosts) -> float:
+    """Most work of an episode for one who knows all of it; the first plan is free."""
     to_come = np.zeros(costs.num_plans)
     for epoch in reversed(range(1, costs.num_epochs)):
-        to_come = (costs.move[epoch] + costs.run[epoch] + to_come).min(axis=1)
-    return float((costs.run[0] + to_come).min())
+        to_come = (work_left(costs.move[epoch], costs.run[epoch]) + to_come).min(axis=1)
+    return -float((work_left(0.0, costs.run[0]) + to_come).min())
 
 
 def _rows_of(costs: MoveCosts, epoch: int) -> Rows:
@@ -203,7 +204,9 @@ def _part(view: MoveView, run: Real, epoch: int, plans: Whole, unit: float) -> M
         plan=plans,
         choice_of_rule=choice_of_rule,
         chosen=chosen,
-        cost=np.where(chosen >= 0, (price + run[np.maximum(chosen, 0)]) / unit, np.inf),
+        cost=np.where(
+            chosen >= 0, 2.0 + work_left(price, run[np.maximum(chosen, 0)]) / unit, np.inf
+        ),
         following=np.zeros_like(chosen),
         starts=np.array([0]),
         num_epochs=np.array([1]),

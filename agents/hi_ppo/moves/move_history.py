@@ -42,12 +42,12 @@ HISTORY_NAMES = (
 
 
 def expected_costs(relative: Real, base: Real) -> Real:
-    """Cost of an epoch of every plan in the long run, (C,), from costs over base seen so far.
+    """Cost of an iteration of every plan in the long run, (C,), from costs over base seen so far.
 
-    The mean of what was seen, (W, C), and of eight epochs at base figures.
+    The cost at the mean pace of what was seen, (W, C), and of eight epochs at base figures.
     """
-    seen: Real = relative.sum(axis=0)
-    return base * (_PRIOR_EPOCHS + seen) / (_PRIOR_EPOCHS + len(relative))
+    paces: Real = (1.0 / relative).sum(axis=0)
+    return base * (_PRIOR_EPOCHS + len(relative)) / (_PRIOR_EPOCHS + paces)
 
 
 def history_features(log_relative: Real, log_base: Real) -> Real:

@@ -83,7 +83,7 @@ class MoveMemory:
     Parameters
     ----------
     base
-        Cost of an epoch of each candidate at base figures, (C,).
+        Cost of an iteration of each candidate at base figures, (C,).
     start
         The plan that is in force at first.
     rule_set
@@ -200,7 +200,8 @@ def _pays_after(price: Real, own: Real, costs: Real, mask: Flags) -> Real:
     """Logarithm of the least number of epochs after which a move has paid, (P,)."""
     saving = own[:, np.newaxis] - costs
     pays = mask & (saving > 1e-9)
-    epochs = np.where(pays, price / np.where(pays, saving, 1.0), np.inf).min(axis=1)
+    share = np.where(pays, saving, 1.0) / own[:, np.newaxis]
+    epochs = np.where(pays, price / share, np.inf).min(axis=1)
     clipped: Real = np.clip(epochs, math.exp(_LEAST_LOG), math.exp(_MOST_LOG))
     return np.log(clipped)
 

@@ -84,17 +84,17 @@ class MoveObserver:
     """Builds observations epoch by epoch; what it sees is what training saw in tables.
 
     Candidates are known by their plans and may become more from epoch to epoch. The unit of costs
-    is an epoch of the first candidates' quickest plan at base figures; that plan is also where
+    is that of the first candidates' quickest plan at base figures; that plan is also where
     the fixed rules that run in parallel to the policy start.
     """
 
     def __init__(
         self,
-        iterations_per_epoch: int,
+        epoch_s: float,
         preference: Preference = TIME_ONLY,
         rule_set: RuleSet = PIPELINE_RULES,
     ) -> None:
-        self._iterations_per_epoch, self._preference = iterations_per_epoch, preference
+        self._epoch_s, self._preference = epoch_s, preference
         self._rule_set = rule_set
         self._episode: _Episode | None = None
 
@@ -118,9 +118,7 @@ class MoveObserver:
             If a candidate given before, or the present plan, is missing, or one is there twice.
         """
         if self._episode is None:
-            self._episode = _Episode(
-                candidates, self._iterations_per_epoch, self._preference, self._rule_set
-            )
+            self._episode = _Episode(candidates, self._epoch_s, self._preference, self._rule_set)
         return self._episode.observe(candidates, present)
 
     def forget(self, plans: Collection[Plan]) -> tuple[Plan, ...]:
@@ -143,7 +141,7 @@ class _Episode:
     def __init__(
         self,
         candidates: MoveCandidates,
-        iterations_per_epoch: int,
+        epoch_s: float,
         preference: Preference,
         rule_set: RuleSet,
     ) -> None:
@@ -152,7 +150,7 @@ class _Episode:
             quickest=int(candidates.base_iteration_s.argmin()),
             base_iteration_s=candidates.base_iteration_s,
             cost_bytes=candidates.cost_bytes,
-            iterations_per_epoch=iterations_per_epoch,
+            epoch_s=epoch_s,
             preference=preference,
         )
         base = self._scale.run(candidates.base_iteration_s, candidates.cost_bytes)

@@ -19,10 +19,10 @@ BELIEFS = (0.0, 0.5, 1.0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MoveRule:
-    """Take the plan of least move cost + horizon x cost of an epoch, of those within reach.
+    """Take the plan that does most work within the horizon, its move first, of those in reach.
 
-    The cost of an epoch is ``now^(1 - belief) * expected^belief``. Under the level ``nothing``
-    the plan stays, whatever the rest says.
+    The cost of an iteration is ``now^(1 - belief) * expected^belief``, see `work_left`. Under the
+    level ``nothing`` the plan stays, whatever the rest says.
     """
 
     level: MoveLevel
@@ -100,14 +100,19 @@ WHOLE_RULES = RuleSet(LEVELS)
 """Rules of policies for plans of all families."""
 
 
-def believed_costs(now: Real, expected: Real) -> Real:
-    """Cost of each plan over the horizon by every rule of one level, (L, C).
+def work_left(move: float | Real, run: Real, horizon_epochs: float | Real = 1.0) -> Real:
+    """Minus the work of a horizon: an epoch has a cost of 1 to spend, on the move first."""
+    return (move - horizon_epochs) / run
+
+
+def believed_costs(now: Real, expected: Real) -> tuple[Real, Real]:
+    """Horizon, (L, 1), and believed cost of an iteration of each plan, (L, C), by rule of a level.
 
     Rows are in the order of `RuleSet.rules`: beliefs, and horizons within them.
     """
     blends = [now ** (1.0 - belief) * expected**belief for belief in BELIEFS]
-    horizons = np.array(HORIZONS_EPOCHS)[:, np.newaxis]
-    return np.concatenate([horizons * blend for blend in blends])
+    horizons = np.tile(np.array(HORIZONS_EPOCHS), len(BELIEFS))[:, np.newaxis]
+    return horizons, np.repeat(np.array(blends), len(HORIZONS_EPOCHS), axis=0)
 
 
 def target_of_each(rules: Whole, move: Real, levels: Levels, now: Real, expected: Real) -> Whole:
@@ -123,8 +128,9 @@ def target_of_each(rules: Whole, move: Real, levels: Levels, now: Real, expected
         As those of `targets`, one row per rule, (R, C).
     """
     reach = (rules + _RULES_OF_LEVEL - 1) // _RULES_OF_LEVEL
-    believed = believed_costs(now, expected)[(rules - 1) % _RULES_OF_LEVEL]
-    total = np.where(levels <= reach[:, np.newaxis], move, np.inf) + believed
+    own = (rules - 1) % _RULES_OF_LEVEL
+    horizons, believed = (part[own] for part in believed_costs(now, expected))
+    total = work_left(np.where(levels <= reach[:, np.newaxis], move, np.inf), believed, horizons)
     every, present = np.arange(len(rules)), levels.argmin(axis=1)
     best = total.argmin(axis=1)
     stays = total[every, present] <= total[every, best]
@@ -142,13 +148,13 @@ def targets(rule_set: RuleSet, move: Real, levels: Levels, now: Real, expected: 
     levels
         Level of that change, by position among those of the set, (P, C).
     now, expected
-        Cost of an epoch under every plan, in the unit of ``move``, (C,).
+        Cost of an iteration of every plan, see `agents.hi_ppo.moves.move_costs.MoveCosts`, (C,).
 
     Notes
     -----
     Of equally good plans the present one is kept, else the first one is taken.
     """
-    believed = believed_costs(now, expected)
+    horizons, believed = believed_costs(now, expected)
     num_present = len(move)
     chosen = np.empty((num_present, len(rule_set.rules)), dtype=np.int64)
     chosen[:, 0] = present = np.argmin(levels, axis=1)
@@ -156,7 +162,7 @@ def targets(rule_set: RuleSet, move: Real, levels: Levels, now: Real, expected: 
     for reach in range(1, len(rule_set.levels)):
         columns = np.flatnonzero((levels <= reach).any(axis=0))
         allowed = np.where(levels[:, columns] <= reach, move[:, columns], np.inf)
-        total = allowed[:, np.newaxis, :] + believed[np.newaxis, :, columns]
+        total = work_left(allowed[:, np.newaxis, :], believed[np.newaxis, :, columns], horizons)
         best = total.argmin(axis=2)
         least = np.take_along_axis(total, best[:, :, np.newaxis], axis=2)[:, :, 0]
         stays = total[every, :, np.searchsorted(columns, present)] <= least

@@ -6,7 +6,13 @@ from itertools import product
 
 import numpy as np
 
-from agents.hi_ppo.moves.move_rules import BELIEFS, HORIZONS_EPOCHS, RuleSet, target_of_each
+from agents.hi_ppo.moves.move_rules import (
+    BELIEFS,
+    HORIZONS_EPOCHS,
+    RuleSet,
+    target_of_each,
+    work_left,
+)
 from agents.replanning.levels import Levels
 from des.compiled.many.layout import Real, Whole
 
@@ -56,7 +62,7 @@ class RuleBank:
         self._weights = np.zeros((len(MEMORIES), 1))
 
     def features(self) -> Real:
-        """Mean excess cost of each rule over the best one per epoch, as `bank_names` has them."""
+        """Mean work an epoch that each rule is behind the best one, as `bank_names` has them."""
         means = self._costs / np.maximum(self._weights, 1.0)
         features: Real = np.log1p(16.0 * (means - means.min(axis=1, keepdims=True))).ravel()
         return features
@@ -67,14 +73,15 @@ class RuleBank:
         Parameters
         ----------
         now, expected
-            Cost of an epoch under every plan, (C,).
+            Cost of an iteration of every plan, (C,).
         """
         places, place_of = np.unique(self.plans, return_inverse=True)
         move, levels = rows(places)
         own = move[place_of]
         chosen = target_of_each(self._rules, own, levels[place_of], now, expected)
         is_first = not self._weights.any()
-        paid = now[chosen] if is_first else now[chosen] + own[np.arange(len(chosen)), chosen]
+        price = 0.0 if is_first else own[np.arange(len(chosen)), chosen]
+        paid = work_left(price, now[chosen])
         self._costs = _KEEP * self._costs + paid
         self._weights = _KEEP * self._weights + 1.0
         self.plans = chosen

@@ -38,11 +38,11 @@ def with_best_depth(planner: Planner) -> Planner:
     return deepest
 
 
-def with_best_schedule(planner: Planner) -> Planner:
-    """Return the planner that keeps a planner's plan under its own or a halved schedule.
+def with_best_schedule(planner: Planner, schedules: tuple[str, ...] = HALVED_SCHEDULES) -> Planner:
+    """Return the planner that keeps a planner's plan under its own or another schedule.
 
-    The schedules of `HALVED_SCHEDULES` are judged for the same placement; the quickest that fits
-    into memory is kept. One that a device has no memory for is left out.
+    The ``schedules`` are judged for the same placement; the quickest that fits into memory is kept.
+    One that a device has no memory for is left out.
     """
 
     def scheduled(problem: PlanningProblem, rng: np.random.Generator) -> Plan:
@@ -50,7 +50,7 @@ def with_best_schedule(planner: Planner) -> Planner:
         best = planner(problem, rng)
         own = judge(problem.topology, problem.workload, best, problem.corrections)
         best_key = (not own.fits_memory, own.makespan_s)
-        for name in HALVED_SCHEDULES:
+        for name in schedules:
             candidate = replace(best, schedule=name)
             try:
                 result = judge(problem.topology, problem.workload, candidate, problem.corrections)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 from agents.decision.families import FAMILIES, SYNCHRONOUS
-from agents.planners.names import MOVING_NAMES, SCHEDULER_NAMES, SEARCH_BOUND
+from agents.planners.names import MOVING_NAMES, POLICY, SCHEDULER_NAMES, SEARCH_BOUND
 from agents.trainers.table import DEFAULT_TRAINER, TRAINER_HELP, TRAINERS
 from des.base.checks import LARGEST_COUNT, nearest
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
@@ -65,6 +65,7 @@ examples:
   {PROG} --suite hard --num-worlds 8 --num-draws 4 --out runs/hard
   {PROG} --network sites.yaml --model llama3_70b --microbatches 512 --planners decide,uniform
   {PROG} --suite eval_static --num-domains 4,5 --planners search,uniform --out runs/static
+  {PROG} --planners {POLICY},crosspipe,sailor,mast --trainer reference --out runs/duel
   {PROG} --suite sites_static --num-worlds 30 --num-draws 1 --out runs/sites
   {PROG} --suite {EXAMPLES_NAME} --num-worlds 10 --num-draws 1 --families all \
       --planners decide,uniform --out runs/examples
@@ -81,6 +82,8 @@ the draw from the first epoch on, which no scheduler could. Schedulers, measured
 named, make plans of their own: {", ".join(SCHEDULER_NAMES)};
 with a search among --families in every epoch {", ".join(MOVING_NAMES)};
 with a search of the trainer's plans {SEARCH_BOUND}.
+With {POLICY} among --planners the trained policies are compared head to head: every plan gets the
+quickest of all schedules of the trainer, and on moving links all plan again in every epoch.
 
 files written to --out, besides config.json:
   cases/NAME.csv       rows of one case; those that are there are not measured again
@@ -153,7 +156,7 @@ class Config(LayerFlags, JsonFlag):
         known: tuple[str, ...] = ()
         if self.planners:
             known = (*static_part.static_planners(), *rule_names(), *SCHEDULER_NAMES, *MOVING_NAMES)
-            known = (*known, SEARCH_BOUND)
+            known = (*known, SEARCH_BOUND, POLICY)
         for field, allowed in (("suite", _SUITES), ("planners", known)):
             for name in getattr(self, field):
                 if name not in allowed:
@@ -224,6 +227,10 @@ def _cases(config: Config) -> list[ComparedDraw]:
     if config.planners:
         planners = tuple(name for name in static_part.static_planners() if name in config.planners)
         rules = tuple(name for name in (*rules, *dynamic_part.DECIDERS) if name in config.planners)
+        if POLICY in config.planners:
+            planners, rules = (POLICY, *planners), (dynamic_part.STATIC, *rules)
+        else:
+            rules = tuple(name for name in rules if name not in dynamic_part.DUELLISTS)
     suites, num_worlds, given = config.suite, config.num_worlds, None
     if config.network is not None:
         suites, num_worlds, workload = (GIVEN,), 1, config.workload(config.microbatches)

@@ -14,7 +14,13 @@ from agents.decision.situation import Scheduler
 from agents.decision.world import DecisionWorld
 from agents.judge.steady_judge import SteadyJudge
 from agents.judge.step_times import mean_step
-from agents.planners.names import MOVING_NAMES, SCHEDULER_NAMES, SEARCH_BOUND
+from agents.planners.names import (
+    MOVING_NAMES,
+    PLANNER_NAMES,
+    POLICY,
+    SCHEDULER_NAMES,
+    SEARCH_BOUND,
+)
 from agents.replanning.bound_schedulers import (
     bound_scheduler,
     pool_binder,
@@ -36,13 +42,17 @@ from scenarios.suites import SuiteWorld
 
 with lazy_imports(__name__):
     from agents.hi_ppo import whole_schedulers
+    from scenarios.study.compare import head_to_head
 
 CLAIRVOYANT = "clairvoyant"
 """Knows the whole draw; the bound that the others are compared with."""
 
 STATIC = "static"
 
-DECIDERS = (*SCHEDULER_NAMES, *MOVING_NAMES, SEARCH_BOUND)
+DUELLISTS = (POLICY, *PLANNER_NAMES)
+"""Policies and planners of `scenarios.study.compare.head_to_head`."""
+
+DECIDERS = (*SCHEDULER_NAMES, *MOVING_NAMES, SEARCH_BOUND, *DUELLISTS)
 """Schedulers, which make plans of their own."""
 
 MOST_PLANS = 128
@@ -179,11 +189,13 @@ def scheduler_row(case: ComparedDraw, world: DecisionWorld, name: str) -> dict[s
     trainer = trainer_named(case.trainer)
     if name == SEARCH_BOUND:
         scheduler: Scheduler = search_bound_scheduler(trainer, HORIZON_EPOCHS)
+    elif name in DUELLISTS:
+        scheduler = head_to_head.equal_scheduler(name, trainer)
     elif name in MOVING_NAMES:
         scheduler = whole_schedulers.moving_scheduler(name, case.families)
     else:
         scheduler = SCHEDULERS[name]()
-    if name != SEARCH_BOUND:
+    if name != SEARCH_BOUND and name not in DUELLISTS:
         scheduler = bound_scheduler(scheduler, trainer)
     course = run_course(world, case.draw, scheduler, must_fit=False, mean_step=mean_step)
     return {

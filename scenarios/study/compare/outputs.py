@@ -8,6 +8,7 @@ import pandas as pd
 from rich.console import Console
 from rich.table import Table
 
+from agents.planners.names import POLICY
 from des.base.document import plain_json
 from des.figures.figure import Figure
 from scenarios.frame.files import write_json
@@ -36,6 +37,8 @@ from scenarios.study.compare.tables import (
     tightness_table,
 )
 from scenarios.study.compare.tightness import bound_tightness
+
+OVER_POLICY = f"over_{POLICY}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,6 +159,8 @@ def _rules_table(suite: str, group: pd.DataFrame, decision_s: "pd.Series[float]"
     columns = ["excess [%]", "moving [%]", "cases", "over best rule", "decision"]
     if has_searching:
         columns.insert(4, "over best searching [%]")
+    if has_policy := bool(group[OVER_POLICY].notna().any()):
+        columns.append(f"over {POLICY}")
     table = method_table(f"rules on {suite}", *columns)
     for row in group.to_dict("records"):
         cells = [
@@ -165,6 +170,8 @@ def _rules_table(suite: str, group: pd.DataFrame, decision_s: "pd.Series[float]"
             against(row, "over_best_rule"),
             as_time(decision_s[suite, row["method"]]),
         ]
+        if has_policy:
+            cells.append(against(row, OVER_POLICY))
         if has_searching:
             low, high = row["over_best_searching_low"], row["over_best_searching_high"]
             interval = (
@@ -182,6 +189,8 @@ def _show_static(
     has_ideal = bool(group["over_ideal"].notna().any())
     if has_ideal:
         headings[4:5] = ["best family", "over bound", "time / ideal"]
+    if has_policy := bool(group[OVER_POLICY].notna().any()):
+        headings.append(f"over {POLICY}")
     table = method_table(f"planners on {suite}, {_reference(suite)}", *headings)
     for row in group.to_dict("records"):
         cells = [
@@ -196,6 +205,8 @@ def _show_static(
         if has_ideal:
             cells.insert(4, f"{row['num_best_family']:.0f}")
             cells.insert(6, f"{row['over_ideal']:.3f}")
+        if has_policy:
+            cells.append(against(row, OVER_POLICY))
         table.add_row(f"{row['method']}{'' if row['is_same_training'] else ' †'}", *cells)
     console.print(table)
 

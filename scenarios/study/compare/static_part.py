@@ -16,15 +16,20 @@ from agents.decision.trained_workload import trained_workload
 from agents.judge.step_times import step_times_s, step_wan_bytes
 from agents.planners.choice.depth import with_best_schedule
 from agents.planners.choice.microbatches import best_grouping
+from agents.planners.names import POLICY
 from agents.planners.search.search import MOST_DOMAINS_FOR_ALL_ORDERS, search
 from agents.planners.table import PLANNERS, PlannerRow
 from agents.replanning.bound_schedulers import completed_plan
 from agents.trainers.table import trainer_named
 from des import EVERY_STEP, Plan, Workload
+from des.base.lazy import lazy_imports
 from des.compiled.simulate import simulate_compiled
 from scenarios.study.compare.cases import BEST_SCHEDULE, ComparedDraw
 from scenarios.study.compare.family_bounds import bound_of
 from scenarios.study.trained_plans import searched_plans, trained_world
+
+with lazy_imports(__name__):
+    from scenarios.study.compare import head_to_head
 
 _DECIDE = "decide"
 """The answer of ``python -m agents.decide``: one search over all sizes of microbatches."""
@@ -143,6 +148,8 @@ def _completed(
 ) -> tuple[Plan, Workload]:
     """Plan of a method as the trainer runs it, and its microbatches."""
     trainer = trainer_named(case.trainer)
+    if POLICY in case.methods and name != _DECIDE:
+        return head_to_head.equal_planner(name, trainer)(problem, rng), problem.workload
     if name == _DECIDE:
         families = case.families if trainer.is_ideal else None
         found = searched_plans(problem.topology, problem.workload, trainer, families)

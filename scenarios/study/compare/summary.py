@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from agents.planners.names import SEARCHING_NAMES
+from agents.planners.names import POLICY, SEARCHING_NAMES
 from scenarios.frame.statistics import mean_and_interval
 from scenarios.study.compare.bootstrap import paired_bootstrap, relative_by_world
 from scenarios.study.compare.cases import FORESEEN
@@ -53,6 +53,7 @@ def static_summary(rows: pd.DataFrame) -> pd.DataFrame:
                 "utilisation": float(group["utilisation"].mean()),
                 "cost_bytes": float(group["cost_bytes"].mean()),
                 **_against(rows, str(method), "search"),
+                **_against(rows, str(method), POLICY),
             }
         )
     return pd.DataFrame(lines).sort_values(["gap", "method"], kind="stable")
@@ -105,6 +106,7 @@ def dynamic_summary(rows: pd.DataFrame) -> pd.DataFrame:
                     "cost_bytes_per_token": float(own["cost_bytes_per_token"].mean()),
                     **_against(group, str(method), best, "best_rule"),
                     **_against(group, str(method), searching, "best_searching"),
+                    **_against(group, str(method), POLICY),
                 }
             )
     table = pd.DataFrame(lines)

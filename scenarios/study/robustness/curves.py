@@ -19,6 +19,7 @@ from des import EVERY_STEP, STEADY, Plan, Topology, UniformLaw
 from des.compiled.simulate import simulate_compiled
 from scenarios.frame.statistics import mean_and_interval
 from scenarios.study.targets.measurement_size import moving_by
+from scenarios.study.targets.references import held_work_s
 from scenarios.suites import SuiteWorld
 
 COLUMNS = ("method", "fluctuation", "jitter", "world", "draw", "slowdown", "total_s")
@@ -177,9 +178,8 @@ def _totals_s(
         for name, make in study.schedulers.items()
     }
     networks = held_topologies(world, draw, num_epochs)
-    iteration_s = held_times_s(world, networks, list(plans.values())).sum(axis=0)
-    for name, time_s in zip(plans, iteration_s.tolist(), strict=True):
-        totals_s[name] = world.iterations_per_epoch * time_s
+    held_s = held_times_s(world, networks, list(plans.values()))
+    totals_s |= {name: held_work_s(world, held_s[:, at]) for at, name in enumerate(plans)}
     return totals_s
 
 

@@ -8,11 +8,12 @@ import numpy as np
 
 from agents.decision.families import SYNCHRONOUS
 from agents.decision.problem import PlanningProblem
-from agents.decision.world import DecisionWorld
+from agents.decision.world import DecisionWorld, work_s
 from agents.planners.bounds.job_figures import JobFigures
 from agents.planners.rules.data_parallel import data_parallel
 from agents.replanning.changes import Changes
 from agents.replanning.search_schedulers import searched_plan
+from agents.replanning.tables import undone_by_move
 from agents.search.sketches import quickest_bound
 from des import (
     NO_CORRECTIONS,
@@ -39,7 +40,7 @@ class SingleDomain:
     domains
         Domain of each epoch.
     total_s
-        Time of all iterations and moves. [s]
+        Time of the work of the draw, moves included, see `agents.decision.world.work_s`. [s]
     fits_memory
         Whether the job fits into each of these domains; where it does not it is judged as if.
     """
@@ -75,24 +76,28 @@ def best_single_domain(
     iteration_s = np.array([iteration_times_s(networks, workload, plan) for plan in plans]).T
     changes = Changes(workload, plans, world.topology.num_domains, world.replacement)
     change_s = np.array([changes.times_s(topology) for topology in networks])
-    path, total_s = least_path(world.iterations_per_epoch * iteration_s, change_s)
+    undone = -world.epoch_s / iteration_s
+    path, least = least_path(undone, undone_by_move(change_s, iteration_s))
+    clock_s, work = (len(networks) * one for one in (world.epoch_s, world.iterations_per_epoch))
     fits = [
         simulate_compiled(networks[0], workload, plans[at], NO_CORRECTIONS).fits_memory
         for at in sorted(set(path))
     ]
     domains = tuple(plans[at].placement.domain_of_layer[0] for at in path)
-    return SingleDomain(domains=domains, total_s=total_s, fits_memory=all(fits))
+    return SingleDomain(
+        domains=domains, total_s=work_s(clock_s, work, -least), fits_memory=all(fits)
+    )
 
 
-def least_path(epoch_s: np.ndarray, change_s: np.ndarray) -> tuple[tuple[int, ...], float]:
-    """Return the candidates of each epoch that take the least time in all, and that time. [s]
+def least_path(epochs: np.ndarray, changes: np.ndarray) -> tuple[tuple[int, ...], float]:
+    """Return the candidates of each epoch that cost least in all, and that cost.
 
     Parameters
     ----------
-    epoch_s
-        Time of the iterations of an epoch with each candidate, shaped (E, C).
-    change_s
-        Time of a change when an epoch begins, shaped (E, C, C): from row to column. That of the
+    epochs
+        Cost of an epoch with each candidate, shaped (E, C).
+    changes
+        Cost of a change when an epoch begins, shaped (E, C, C): from row to column. That of the
         first epoch is not looked at.
 
     Examples
@@ -101,16 +106,16 @@ def least_path(epoch_s: np.ndarray, change_s: np.ndarray) -> tuple[tuple[int, ..
     >>> least_path(np.array([[1.0, 2.0], [5.0, 2.0], [2.0, 2.5]]), move)
     ((0, 1, 1), 6.5)
     """
-    best_s = epoch_s[0].copy()
-    came_from = np.zeros(epoch_s.shape, dtype=np.int64)
-    for epoch in range(1, len(epoch_s)):
-        ways_s = best_s[:, np.newaxis] + change_s[epoch]
-        came_from[epoch] = ways_s.argmin(axis=0)
-        best_s = ways_s.min(axis=0) + epoch_s[epoch]
-    path = [int(best_s.argmin())]
-    for epoch in range(len(epoch_s) - 1, 0, -1):
+    best = epochs[0].copy()
+    came_from = np.zeros(epochs.shape, dtype=np.int64)
+    for epoch in range(1, len(epochs)):
+        ways = best[:, np.newaxis] + changes[epoch]
+        came_from[epoch] = ways.argmin(axis=0)
+        best = ways.min(axis=0) + epochs[epoch]
+    path = [int(best.argmin())]
+    for epoch in range(len(epochs) - 1, 0, -1):
         path.append(int(came_from[epoch, path[-1]]))
-    return tuple(reversed(path)), float(best_s.min())
+    return tuple(reversed(path)), float(best.min())
 
 
 def data_parallel_plan(topology: Topology, workload: Workload) -> Plan:
@@ -253,3 +258,10 @@ def chain_bound(topology: Topology, workload: Workload) -> ChainBound:
 def iteration_times_s(networks: Sequence[Topology], workload: Workload, plan: Plan) -> np.ndarray:
     """Iteration time of one plan on the networks of some epochs, shaped (epochs,). [s]"""
     return np.array([simulate_compiled(one, workload, plan).makespan_s for one in networks])
+
+
+def held_work_s(world: DecisionWorld, iteration_s: Sequence[float] | np.ndarray) -> float:
+    """Time of the work of epochs by the clock, with iterations that take so long in each. [s]"""
+    count = len(iteration_s)
+    done = float((world.epoch_s / np.asarray(iteration_s)).sum())
+    return work_s(count * world.epoch_s, count * world.iterations_per_epoch, done)

@@ -12,7 +12,7 @@ from agents.hi_ppo.schedulers import MOST_SLOWDOWN
 from agents.replanning.search_schedulers import HoldPlan
 from scenarios.frame.statistics import mean_and_interval
 from scenarios.study.targets.measurement_size import SchedulerColumn, on_still_links
-from scenarios.study.targets.references import best_known_s
+from scenarios.study.targets.references import best_known_s, held_work_s
 from scenarios.study.targets.target import Goal, Target, measured
 from scenarios.suites import SuiteWorld
 
@@ -169,7 +169,7 @@ def stability_of(
         is_stable=stable_epochs(episode, best_s),
         total_s=episode.total_s,
         held_s=held_s,
-        free_s=world.iterations_per_epoch * sum(best_s),
+        free_s=held_work_s(world, best_s),
     )
 
 

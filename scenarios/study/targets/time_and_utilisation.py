@@ -14,6 +14,7 @@ from scenarios.study.targets.references import (
     best_single_domain,
     chain_bound,
     has_shapes,
+    held_work_s,
     in_one_domain,
     iteration_bound_s,
     iteration_times_s,
@@ -89,7 +90,7 @@ def times_of(column: SchedulerColumn, world: SuiteWorld, draw: int) -> DrawTimes
 
 def reference_times(scope: Scope, world: SuiteWorld, draw: int, num_epochs: int) -> ReferenceTimes:
     """Work out the references of the first epochs of a draw, as the trainer runs them."""
-    iterations, base = world.iterations_per_epoch, replace(world.topology, movement=None)
+    base = replace(world.topology, movement=None)
     networks = held_topologies(world, draw, num_epochs)
     alone = [in_one_domain(domain, world.workload) for domain in range(base.num_domains)]
     problem = PlanningProblem(topology=base, workload=world.workload)
@@ -100,12 +101,12 @@ def reference_times(scope: Scope, world: SuiteWorld, draw: int, num_epochs: int)
     uniform = scope.plan_as_run(problem, even)
     uniform_s = math.nan
     if uniform is not None:
-        uniform_s = float(iteration_times_s(networks, world.workload, uniform).sum())
+        uniform_s = held_work_s(world, iteration_times_s(networks, world.workload, uniform))
     return ReferenceTimes(
         single_s=math.nan if single is None else single.total_s,
-        uniform_s=iterations * uniform_s,
-        physical_s=iterations * sum(physical_bound_s(one, world.workload) for one in networks),
-        least_s=iterations * sum(iteration_bound_s(one, world.workload) for one in networks),
+        uniform_s=uniform_s,
+        physical_s=held_work_s(world, [physical_bound_s(one, world.workload) for one in networks]),
+        least_s=held_work_s(world, [iteration_bound_s(one, world.workload) for one in networks]),
         single_fits=single is not None and single.fits_memory,
     )
 
@@ -148,7 +149,7 @@ def measure(column: SchedulerColumn) -> list[Target]:
     return [
         Target(
             name="training time",
-            definition="1 - total time, moves included, over that of the reference",
+            definition="1 - time of equal work, moves included, over that of the reference",
             reference="the whole job in the best one domain at a time, which knows the draw",
             goal=_goal(TIME_SAVED, most_saved),
             value=value,

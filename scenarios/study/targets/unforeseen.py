@@ -163,7 +163,8 @@ def _law_of(world: SuiteWorld, plans: Sequence[Plan], listing: Listing) -> Liste
     first = [moves_of.index(number) for number in range(len(numbers))]
     iteration_s = PlanTimes(judge, plans).on_all(listing.networks)
     return ListedLaw(
-        epoch_s=world.iterations_per_epoch * iteration_s,
+        epoch_s=world.epoch_s,
+        iteration_s=iteration_s,
         move_s=np.array([changes.times_s(listing.networks[row]) for row in first]),
         moves_of=np.array(moves_of),
         state=listing.state,

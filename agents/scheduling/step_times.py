@@ -1,11 +1,10 @@
-"""Times of iterations and epochs of plans, each on a network of its own."""
+"""Times of iterations of plans, each on a network of its own."""
 
 from collections.abc import Sequence
 
 import numpy as np
 
 from agents.judge.step_times import step_times_each
-from agents.scheduling.kernels.epoch_times import epoch_times
 from agents.scheduling.known_plan import KnownPlan
 from agents.scheduling.setting import Setting
 from des import Topology
@@ -42,13 +41,3 @@ def steps_s(
         return np.array([known[key] for key in zip(topologies, plans, strict=True)])
     own = [one.plan for one in plans]
     return step_times_each(networks, setting.common, setting.workload, own, setting.corrections)
-
-
-def epoch_lengths_s(
-    setting: Setting, change_s: Real, step_s: Real, plans: Sequence[KnownPlan]
-) -> Real:
-    """Time of an epoch under each plan, its change included, (N,). [s]"""
-    found = np.empty(len(plans))
-    is_mean = np.array([one.has_outer_state for one in plans])
-    epoch_times(change_s, step_s, is_mean, setting.world.iterations_per_epoch, found)
-    return found
