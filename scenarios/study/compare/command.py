@@ -65,7 +65,6 @@ examples:
   {PROG} --network sites.yaml --model llama3_70b --microbatches 512 --planners decide,uniform
   {PROG} --suite eval_static --num-domains 4,5 --planners search,uniform --out runs/static
   {PROG} --planners {POLICY},crosspipe,sailor,mast --trainer reference --out runs/duel
-  {PROG} --suite sites_static --num-worlds 30 --num-draws 1 --out runs/sites
   {PROG} --suite {EXAMPLES_NAME} --num-worlds 10 --num-draws 1 --families all \
       --planners decide,uniform --out runs/examples
 
