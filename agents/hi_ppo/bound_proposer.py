@@ -1,6 +1,7 @@
 """Bound proposals epoch by epoch: what a coordinator weighs and moves between under a trainer."""
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -80,9 +81,14 @@ class ScheduledProposer:
             simulator=simulate_compiled,
         )
         rng = np.random.default_rng(seed)
-        own = [with_best_schedule(lambda _, __, one=one: one, self.schedules) for one in found]
-        scheduled = [planner(problem, rng) for planner in own]
+        scheduled = [
+            with_best_schedule(partial(_given, one), self.schedules)(problem, rng) for one in found
+        ]
         return BoundPlans(plans=tuple(dict.fromkeys([*scheduled, *found])))
+
+
+def _given(plan: Plan, problem: PlanningProblem, rng: np.random.Generator) -> Plan:
+    return plan
 
 
 @dataclass(frozen=True, kw_only=True)

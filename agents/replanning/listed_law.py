@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from agents.replanning.tables import EpisodeTables, undone_by_move
+from agents.replanning.payoff import undone_by_move
+from agents.replanning.tables import EpisodeTables
 from agents.replanning.value_iteration import least_ahead
 from des.compiled.many.layout import Real, Whole
 

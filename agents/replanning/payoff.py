@@ -67,3 +67,10 @@ def pays(change_s: float, iteration_s: float, present_s: float, horizon_s: float
         return True
     changed = undone(change_s, iteration_s, horizon_s)
     return bool(changed < undone(0.0, present_s, horizon_s))
+
+
+def undone_by_move(move_s: Real, iteration_s: Real) -> Real:
+    """Iterations of the new plan that changes take the time of: (N, C, C) of (N, C) plans."""
+    pace = 1.0 / iteration_s[:, np.newaxis, :]
+    can_be = np.isfinite(move_s) & (pace > 0.0)
+    return np.where(can_be, np.where(can_be, move_s, 0.0) * pace, np.inf)

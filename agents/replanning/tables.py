@@ -14,6 +14,7 @@ from agents.judge.steady_judge import SteadyJudge
 from agents.replanning.changes import Changes
 from agents.replanning.levels import Levels, PlanLevels
 from agents.replanning.path_costs import PathCosts
+from agents.replanning.payoff import undone_by_move
 from agents.replanning.plan_availability import as_known_from, joined_known_from
 from agents.replanning.plan_times import PlanTimes, cost_bytes_of
 from des import (
@@ -238,9 +239,8 @@ def foreseen(tables: EpisodeTables) -> EpisodeTables:
 def total_s(tables: EpisodeTables, path: npt.ArrayLike) -> float:
     """Time of the work of an episode under plans by number, one an epoch, (E,). [s]
 
-    The epochs pass by the clock, whatever is done in them: the time is that of
-    ``iterations_per_epoch`` of each at the mean pace of the episode. The first plan is free. It is
-    ``inf`` where changes leave time for nothing.
+    Epochs pass by the clock: the time is that of ``iterations_per_epoch`` of each at the mean pace
+    of the episode, ``inf`` where changes leave time for nothing. The first plan is free.
 
     Raises
     ------
@@ -258,16 +258,15 @@ def costs_of(tables: EpisodeTables, path: npt.ArrayLike) -> PathCosts:
     changes_s = tables.move_s[every[1:], steps[:-1], steps[1:]]
     iterations = _done(tables, steps)
     done, whole_s = float(iterations.sum()), _total_s(tables, iterations)
-    change_s = float(changes_s.sum()) * whole_s / (tables.num_epochs * tables.epoch_s)
-    num_iterations = tables.num_epochs * tables.iterations_per_epoch
+    clock_s = tables.num_epochs * tables.epoch_s
+    change_s = float(changes_s.sum()) * whole_s / clock_s
     sent_bytes = (iterations * tables.cost_bytes[steps]).sum()
     moved_bytes = tables.moved_bytes[steps[:-1], steps[1:]].sum()
     levels = tables.level[steps[:-1], steps[1:]]
-    useful_flops = num_iterations * tables.flops_per_iteration
     return PathCosts(
         total_s=whole_s,
         change_s=change_s,
-        utilisation=useful_flops / (tables.peak_flops_per_s * whole_s),
+        utilisation=done * tables.flops_per_iteration / (tables.peak_flops_per_s * clock_s),
         bytes_per_token=float(sent_bytes + moved_bytes) / (done * tables.tokens_per_iteration),
         moves={name: int((levels == number).sum()) for number, name in enumerate(LEVELS)},
     )
@@ -288,13 +287,6 @@ def checked_path(tables: EpisodeTables, path: npt.ArrayLike) -> Whole:
     return steps.astype(np.int64)
 
 
-def undone_by_move(move_s: Real, iteration_s: Real) -> Real:
-    """Iterations of the new plan that changes take the time of: (N, C, C) of (N, C) plans."""
-    pace = 1.0 / iteration_s[:, np.newaxis, :]
-    can_be = np.isfinite(move_s) & (pace > 0.0)
-    return np.where(can_be, np.where(can_be, move_s, 0.0) * pace, np.inf)
-
-
 def _done(tables: EpisodeTables, steps: Whole) -> Real:
     """Iterations of each epoch of a path, (E,)."""
     every = np.arange(tables.num_epochs)
@@ -304,8 +296,5 @@ def _done(tables: EpisodeTables, steps: Whole) -> Real:
 
 
 def _total_s(tables: EpisodeTables, iterations: Real) -> float:
-    return work_s(
-        tables.num_epochs * tables.epoch_s,
-        tables.num_epochs * tables.iterations_per_epoch,
-        float(iterations.sum()),
-    )
+    count, done = tables.num_epochs, float(iterations.sum())
+    return work_s(count * tables.epoch_s, count * tables.iterations_per_epoch, done)

@@ -236,7 +236,7 @@ def test_a_held_plan_is_that_of_base_figures():
 
 
 def test_planning_every_epoch_moves_where_that_pays():
-    """The left domain all but stops after an epoch: iterations there cost far more than a move."""
+    """The left domain all but stops after an epoch: two of three epochs are lost to who holds."""
     hand = HandWorld(epochs=(FREE_PAIR, world_of_speeds(0.01, 1.0), world_of_speeds(0.01, 1.0)))
 
     held, moved, greedy = (
@@ -244,7 +244,7 @@ def test_planning_every_epoch_moves_where_that_pays():
         for scheduler in (HoldPlan(), PlanEveryEpoch(1.0), PlanEveryEpoch(math.inf))
     )
 
-    assert moved.total_s < 0.1 * held.total_s
+    assert moved.total_s < 0.5 * held.total_s
     assert set(moved.plans[1].placement.domain_of_layer) == {1}
     assert greedy.plans[1].placement == moved.plans[1].placement
     with pytest.raises(ValueError, match="horizon_epochs must be positive, got 0"):

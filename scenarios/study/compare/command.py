@@ -62,11 +62,9 @@ _QUICK = {"num_worlds": 1, "num_draws": 1, "num_epochs": 4, "suite": ("eval_stat
 _EXAMPLES = f"""\
 examples:
   {PROG} --out runs/compare --workers 2
-  {PROG} --suite hard --num-worlds 8 --num-draws 4 --out runs/hard
   {PROG} --network sites.yaml --model llama3_70b --microbatches 512 --planners decide,uniform
   {PROG} --suite eval_static --num-domains 4,5 --planners search,uniform --out runs/static
   {PROG} --planners {POLICY},crosspipe,sailor,mast --trainer reference --out runs/duel
-  {PROG} --suite sites_static --num-worlds 30 --num-draws 1 --out runs/sites
   {PROG} --suite {EXAMPLES_NAME} --num-worlds 10 --num-draws 1 --families all \
       --planners decide,uniform --out runs/examples
 
@@ -82,8 +80,7 @@ the draw from the first epoch on, which no scheduler could. Schedulers, measured
 named, make plans of their own: {", ".join(SCHEDULER_NAMES)};
 with a search among --families in every epoch {", ".join(MOVING_NAMES)};
 with a search of the trainer's plans {SEARCH_BOUND}.
-With {POLICY} among --planners the trained policies are compared head to head: every plan gets the
-quickest of all schedules of the trainer, and on moving links all plan again in every epoch.
+With {POLICY} among them all have equal schedules, and plan again in every epoch of moving links.
 
 files written to --out, besides config.json:
   cases/NAME.csv       rows of one case; those that are there are not measured again
@@ -228,9 +225,8 @@ def _cases(config: Config) -> list[ComparedDraw]:
         planners = tuple(name for name in static_part.static_planners() if name in config.planners)
         rules = tuple(name for name in (*rules, *dynamic_part.DECIDERS) if name in config.planners)
         if POLICY in config.planners:
-            planners, rules = (POLICY, *planners), (dynamic_part.STATIC, *rules)
-        else:
-            rules = tuple(name for name in rules if name not in dynamic_part.DUELLISTS)
+            others = (one for one in dynamic_part.DUELLISTS if one in config.planners)
+            planners, rules = (POLICY, *planners), (dynamic_part.STATIC, *rules, *others)
     suites, num_worlds, given = config.suite, config.num_worlds, None
     if config.network is not None:
         suites, num_worlds, workload = (GIVEN,), 1, config.workload(config.microbatches)

@@ -52,7 +52,7 @@ STATIC = "static"
 DUELLISTS = (POLICY, *PLANNER_NAMES)
 """Policies and planners of `scenarios.study.compare.head_to_head`."""
 
-DECIDERS = (*SCHEDULER_NAMES, *MOVING_NAMES, SEARCH_BOUND, *DUELLISTS)
+DECIDERS = (*SCHEDULER_NAMES, *MOVING_NAMES, SEARCH_BOUND)
 """Schedulers, which make plans of their own."""
 
 MOST_PLANS = 128
@@ -131,7 +131,9 @@ def dynamic_rows(case: ComparedDraw) -> pd.DataFrame:
         pool = pool_binder(world, trainer)(pool)
     candidates_s = time.perf_counter() - begin_s
     draw = draw_of(world, case.draw, pool, judge=judge)
-    paths, seconds = walk(draw, [name for name in case.methods if name not in DECIDERS])
+    paths, seconds = walk(
+        draw, [name for name in case.methods if name not in (*DECIDERS, *DUELLISTS)]
+    )
     best_s = costs_of(draw.tables, RULES[CLAIRVOYANT](draw.tables)).total_s
     rows = []
     for name, path in paths.items():
@@ -154,7 +156,7 @@ def dynamic_rows(case: ComparedDraw) -> pd.DataFrame:
     rows += [
         {**case.about(world), **scheduler_row(case, world, name), "best_s": best_s}
         for name in case.methods
-        if name in DECIDERS
+        if name in (*DECIDERS, *DUELLISTS)
     ]
     return pd.DataFrame(rows)
 

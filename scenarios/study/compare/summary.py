@@ -9,7 +9,7 @@ from agents.planners.names import POLICY, SEARCHING_NAMES
 from scenarios.frame.statistics import mean_and_interval
 from scenarios.study.compare.bootstrap import paired_bootstrap, relative_by_world
 from scenarios.study.compare.cases import FORESEEN
-from scenarios.study.compare.dynamic_part import CLAIRVOYANT, DECIDERS
+from scenarios.study.compare.dynamic_part import CLAIRVOYANT, DECIDERS, DUELLISTS
 
 _SEED = 20_261_122
 """Seed of the resampling; any number, but always the same."""
@@ -137,7 +137,7 @@ def best_searching_rule(rows: pd.DataFrame) -> str:
 
 def online_part(rows: pd.DataFrame) -> pd.DataFrame:
     """Rows of rules that know neither later epochs nor plans for them; schedulers are no rules."""
-    others = rows["method"].isin([CLAIRVOYANT, *DECIDERS])
+    others = rows["method"].isin([CLAIRVOYANT, *DECIDERS, *DUELLISTS])
     return rows[~rows["method"].str.endswith(FORESEEN) & ~others]
 
 

@@ -12,8 +12,8 @@ from agents.decision.world import DecisionWorld, work_s
 from agents.planners.bounds.job_figures import JobFigures
 from agents.planners.rules.data_parallel import data_parallel
 from agents.replanning.changes import Changes
+from agents.replanning.payoff import undone_by_move
 from agents.replanning.search_schedulers import searched_plan
-from agents.replanning.tables import undone_by_move
 from agents.search.sketches import quickest_bound
 from des import (
     NO_CORRECTIONS,
