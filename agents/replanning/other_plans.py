@@ -27,10 +27,19 @@ _MOST_PLANS = 8
 
 @dataclass(frozen=True, kw_only=True)
 class KnownPlan:
-    """A plan, and its step when it was judged last; None where it could not run. [s]"""
+    """A plan that a watch remembers.
+
+    Attributes
+    ----------
+    step_s
+        Its step when it was judged last; None where it could not run. [s]
+    lost_s
+        Time that staying has lost against it since it became the better one, at least 0. [s]
+    """
 
     bound: BoundPlan
     step_s: float | None = None
+    lost_s: float = 0.0
 
 
 @dataclass(kw_only=True)
@@ -66,21 +75,33 @@ class OtherPlans:
                 others.append(one)
         self.plans = [*others[1 - _MOST_PLANS :], found]
 
-    def judge(self, present: BoundPlan, passed_s: float) -> list[BoundPlan]:
+    def put_in_force(self, bound: BoundPlan) -> None:
+        """Keep a plan as the last one; against it nothing is lost yet."""
+        self.remember(bound)
+        self.plans = [replace(one, lost_s=0.0) for one in self.plans]
+
+    def judge(self, present: BoundPlan, passed_s: float) -> list[KnownPlan]:
         """Judge the plans on the world of the present one; return those that may take its place.
 
         Those that cannot run, or exchange in another way, are left out of the answer.
         """
+        own_s = next((one.step_s for one in self.plans if is_same_plan(one.bound, present)), None)
         placed = [self._placed(one.bound, present) for one in self.plans]
         now = [None if one is None else one.step_s for one in placed]
         self._learn([one.step_s for one in self.plans], now, passed_s)
+        shares = [1.0 - one.step_s / own_s if one.step_s and own_s else 0.0 for one in self.plans]
         self.plans = [
-            replace(one, step_s=step_s) for one, step_s in zip(self.plans, now, strict=True)
+            replace(one, step_s=step_s, lost_s=max(0.0, one.lost_s + passed_s * share))
+            for one, step_s, share in zip(self.plans, now, shares, strict=True)
         ]
-        there = [one for one in placed if one is not None]
-        self.remember(min((present, *there), key=lambda one: one.step_s))
+        found = [
+            replace(known, bound=one)
+            for known, one in zip(self.plans, placed, strict=True)
+            if one is not None and one is not present
+        ]
+        self.remember(min((present, *(one.bound for one in found)), key=lambda one: one.step_s))
         self.remember(present)
-        return [one for one in there if one is not present]
+        return found
 
     def _placed(self, bound: BoundPlan, present: BoundPlan) -> BoundPlan | None:
         if is_same_plan(bound, present):

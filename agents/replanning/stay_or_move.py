@@ -22,7 +22,7 @@ class PayoffRule:
     """
 
     horizon_s: float = 86_400.0
-    confidence: float = 0.5
+    confidence: float = 0.6
 
     def __post_init__(self) -> None:
         require_positive("rule", "horizon_s", self.horizon_s)
@@ -41,7 +41,9 @@ class Stakes:
     cost
         Cost of the move; None where a layer would have to go where no links lead.
     fades_per_s
-        Rate at which advantages of plans fade: one lasts ``t`` with a chance of ``exp(-t rate)``.
+        Mean rate at which advantages of plans fade. [1/s]
+    lost_s
+        Time that staying has lost since the other plan became the better one. [s]
     ratios
         ``step_s / present_s`` on worlds drawn by the spread of the measurements; fewer than two
         say nothing about it.
@@ -51,6 +53,7 @@ class Stakes:
     step_s: float
     cost: MoveCost | None
     fades_per_s: float = 0.0
+    lost_s: float = 0.0
     ratios: tuple[float, ...] = ()
 
     @property
@@ -114,23 +117,32 @@ def chance_of_paying(rule: PayoffRule, stakes: Stakes, cost_s: float) -> float:
 
     Notes
     -----
-    The mean of ``exp(-rate c / (1 - r))`` over the drawn ratios ``r``, 0 where it takes longer than
-    the horizon.
+    Rates differ from advantage to advantage as a gamma distribution of shape 2 about their mean, as
+    congestions end and what a lost site brings back stays. One that has lasted for a time ``a``
+    lasts for ``t`` more with the chance ``((b + a) / (b + a + t))^2``, ``b`` being 2 over the mean
+    rate. ``t`` is ``c / (1 - r)`` and ``a`` what staying has lost over ``1 - r``; the mean over the
+    drawn ratios ``r``, 0 where ``t`` is beyond the horizon.
 
     Examples
     --------
-    A move of 600 s that saves a quarter pays after 2,400 s; one advantage in 4,800 s fades:
+    A move of 600 s that saves a quarter pays after 2,400 s; one advantage in 1,200 s fades:
 
-    >>> stakes = Stakes(present_s=4.0, step_s=3.0, cost=None, fades_per_s=1.0 / 4800.0)
-    >>> round(chance_of_paying(PayoffRule(), stakes, 600.0), 4)  # exp(-1 / 2)
-    0.6065
+    >>> stakes = Stakes(present_s=4.0, step_s=3.0, cost=None, fades_per_s=1.0 / 1200.0)
+    >>> round(chance_of_paying(PayoffRule(), stakes, 600.0), 4)  # (2400 / 4800)^2
+    0.25
     """
-    return fmean(
-        math.exp(-stakes.fades_per_s * cost_s / (1.0 - ratio))
-        if cost_s < rule.horizon_s * (1.0 - ratio)
-        else 0.0
-        for ratio in stakes.ratios or (stakes.step_s / stakes.present_s,)
-    )
+    ratios = stakes.ratios or (stakes.step_s / stakes.present_s,)
+    known_s = 2.0 / stakes.fades_per_s if stakes.fades_per_s else math.inf
+    chances = []
+    for saved in (1.0 - ratio for ratio in ratios):
+        if cost_s >= rule.horizon_s * saved:
+            chances.append(0.0)
+        elif math.isinf(known_s):
+            chances.append(1.0)
+        else:
+            lasted_s = known_s + stakes.lost_s / saved
+            chances.append((lasted_s / (lasted_s + cost_s / saved)) ** 2)
+    return fmean(chances)
 
 
 def cost_text(cost: MoveCost) -> str:

@@ -108,7 +108,7 @@ class Watch:
         verdict = self._verdict()
         if verdict.action == "stay" or verdict.plan is None:
             return verdict
-        self.others.remember(verdict.plan)
+        self.others.put_in_force(verdict.plan)
         self.in_force, self.judged_s = verdict.plan, self.time_s
         self.insides = self.world.insides()
         return verdict
@@ -118,7 +118,9 @@ class Watch:
         return {
             "world": self.world.plain(),
             "in_force": None if self.in_force is None else self._document(self.in_force),
-            "others": [[self._document(one.bound), one.step_s] for one in self.others.plans],
+            "others": [
+                [self._document(one.bound), one.step_s, one.lost_s] for one in self.others.plans
+            ],
             "ahead_s": self.others.ahead_s,
             "faded": self.others.faded,
             "time_s": self.time_s,
@@ -141,7 +143,8 @@ class Watch:
         """Return the watch with what `plain` returned."""
         own, searched = content["in_force"], content["searched"]
         plans = [
-            KnownPlan(bound=read_document(one), step_s=step_s) for one, step_s in content["others"]
+            KnownPlan(bound=read_document(one), step_s=step_s, lost_s=lost_s)
+            for one, step_s, lost_s in content["others"]
         ]
         return replace(
             self,
@@ -189,10 +192,12 @@ class Watch:
         return self._weighed(stay, present, self.others.judge(present, since_s))
 
     def _weighed(
-        self, stay: WatchVerdict, present: BoundPlan, others: Sequence[BoundPlan]
+        self, stay: WatchVerdict, present: BoundPlan, others: Sequence[KnownPlan]
     ) -> WatchVerdict:
         """Stay, or move to the plan that saves most while it stays better, move included."""
-        quicker = [self._stakes(present, one) for one in others if one.step_s < present.step_s]
+        quicker = [
+            self._stakes(present, one) for one in others if one.bound.step_s < present.step_s
+        ]
         if not quicker:
             return replace(stay, why="no other plan is quicker")
         quicker.sort(key=lambda one: self._saved_s(one[1]), reverse=True)
@@ -205,12 +210,14 @@ class Watch:
                 return replace(stay, action="move", plan=best, why=weighed.why, cost=stakes.cost)
         return replace(stay, why=weigh_move(self.rule, quicker[0][1]).why)
 
-    def _stakes(self, present: BoundPlan, best: BoundPlan) -> tuple[BoundPlan, Stakes]:
+    def _stakes(self, present: BoundPlan, other: KnownPlan) -> tuple[BoundPlan, Stakes]:
+        best = other.bound
         return best, Stakes(
             present_s=present.step_s,
             step_s=best.step_s,
             cost=reachable_move(present.topology, present, best, self._replacement),
             fades_per_s=self.others.fades_per_s,
+            lost_s=other.lost_s,
         )
 
     def _saved_s(self, stakes: Stakes) -> float:

@@ -38,19 +38,28 @@ def test_a_spread_of_the_measurements_stops_a_move_that_is_not_sure():
     assert weigh_move(PayoffRule(confidence=0.5), stakes).moves
 
 
-def test_an_advantage_that_may_fade_before_it_has_paid_is_not_taken():
-    """600 s that save a fifth pay after 3,000 s: exp(-1/2) = 0.61 where one in 6,000 s fades."""
+def test_an_advantage_that_may_fade_before_it_has_paid_is_taken_once_it_has_lasted():
+    """600 s that save a fifth pay after 3,000 s. One in 3,000 s fades: (6,000 / 9,000)^2 = 0.44.
+
+    With 1,200 s lost it has lasted for 6,000 s: (12,000 / 15,000)^2 = 0.64.
+    """
     moves = {
-        fades: weigh_move(
+        lost_s: weigh_move(
             PayoffRule(confidence=0.6),
-            Stakes(present_s=100.0, step_s=80.0, cost=cost(600.0), fades_per_s=1.0 / fades),
+            Stakes(
+                present_s=100.0,
+                step_s=80.0,
+                cost=cost(600.0),
+                fades_per_s=1.0 / 3000.0,
+                lost_s=lost_s,
+            ),
         )
-        for fades in (5500.0, 6000.0)
+        for lost_s in (0.0, 1200.0)
     }
 
-    assert not moves[5500.0].moves
-    assert "pays after 50.0 min, which it does with a chance of 0.58" in moves[5500.0].why
-    assert moves[6000.0].moves
+    assert not moves[0.0].moves
+    assert "pays after 50.0 min, which it does with a chance of 0.44, below 0.6" in moves[0.0].why
+    assert moves[1200.0].moves
 
 
 def test_a_move_over_links_that_are_not_there_is_none():
@@ -77,6 +86,7 @@ def test_no_move_is_made_whose_gain_does_not_pay(ratio, cost_s, horizon_s, drawn
         assert horizon_s * stakes.saved_share > cost_s * (1.0 - 1e-9)
         assert weigh_move(PayoffRule(horizon_s=2.0 * horizon_s), stakes).moves
         assert weigh_move(rule, replace(stakes, fades_per_s=fades / 2.0)).moves
+        assert weigh_move(rule, replace(stakes, lost_s=1.0)).moves
 
 
 @given(values=st.lists(st.floats(1e3, 1e9), min_size=1, max_size=20), factor=st.floats(0.1, 10.0))

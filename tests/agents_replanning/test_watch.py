@@ -107,6 +107,19 @@ def test_advantages_that_have_faded_make_a_later_one_less_sure():
     assert others.fades_per_s == pytest.approx((0.02 + 0.1) / (24.0 + 360.0))
 
 
+def test_staying_loses_time_against_a_quicker_plan_until_that_is_in_force():
+    """Ten minutes against a plan that saves a fifth are two; then it is left for the other."""
+    plan = after(watch(), 0).plan
+    other = replace(plan, workload=replace(plan.workload, name="other"))
+    others = OtherPlans(request=REQUEST)
+    others.plans = [KnownPlan(bound=other, step_s=8.0), KnownPlan(bound=plan, step_s=10.0)]
+
+    (found,) = others.judge(plan, 600.0)
+    assert (found.lost_s, found.bound.workload.name) == (pytest.approx(120.0), "other")
+    others.put_in_force(found.bound)
+    assert [(one.bound.workload.name, one.lost_s) for one in others.plans][-1] == ("other", 0.0)
+
+
 def test_the_first_plans_are_forgotten_and_never_the_one_in_force():
     plan = after(watch(), 0).plan
     plans = [replace(plan, workload=replace(plan.workload, name=f"{at}")) for at in range(12)]

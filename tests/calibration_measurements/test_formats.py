@@ -211,12 +211,6 @@ RATE = ("end", "sum_received", "bits_per_second")
             (SAMPLES / "infragraph.yaml").read_text(encoding="utf-8").replace("[4:]", "[5:]"),
             r"x: edges\[0\] must be between two instances one2one, of as many ends, or many2many",
         ),
-        (
-            (SAMPLES / "infragraph.yaml")
-            .read_text(encoding="utf-8")
-            .replace("link: wave", "link: w"),
-            r"x: edges\[0\].link must be one of wave, got 'w'",
-        ),
         ("hello", "x: must be of a known format: iperf3 .*Prometheus.*got 'hello'"),
     ],
 )
