@@ -106,6 +106,10 @@ class JobState(ClusterMessage):
                 return each
         return None
 
+    def launches_held(self) -> list[LaunchState]:
+        """Launches that have not ended, the earlier one first."""
+        return [each for each in (self.old, self.current) if each is not None]
+
     def on_gpus(self) -> Iterator[LaunchState]:
         """Launches whose ranks are, or are to be, on their nodes."""
         if self.old is not None:

@@ -72,7 +72,7 @@ def lose_node(cluster: LiveCluster, name: str, reason: str, now_s: float) -> Non
     if cluster.nodes[name].is_there:
         cluster.set_presence(cluster.nodes[name], "lost", reason)
     for job in cluster.jobs.values():
-        for launch in tuple(each for each in (job.old, job.current) if each is not None):
+        for launch in job.launches_held():
             if launch.is_on(name):
                 _lose_launch(cluster, job, launch, name, now_s)
 

@@ -34,6 +34,10 @@ class LiveCluster:
     nodes: dict[str, NodeState] = field(default_factory=dict)
     contacts: dict[str, Contact] = field(default_factory=dict)
     wants_decision: bool = False
+    _placed: dict[str, set[int]] = field(default_factory=dict)
+    _nodes_of: dict[int, set[str]] = field(default_factory=dict)
+    _starting: set[int] = field(default_factory=set)
+    _looked_at: set[str] = field(default_factory=set)
     _changed: dict[str, None] = field(default_factory=dict)
     _news: list[str] = field(default_factory=list)
 
@@ -53,6 +57,8 @@ class LiveCluster:
                 node = read_own(NodeState, text, key)
                 self.nodes[node.name] = node
         self.jobs = dict(sorted(self.jobs.items()))
+        for job in self.jobs.values():
+            self.note_places(job)
         self.wants_decision = True
         return max((job.latest_s() for job in self.jobs.values()), default=0.0)
 
@@ -60,16 +66,47 @@ class LiveCluster:
         """Give all nodes a lease from now on."""
         self.contacts = {name: Contact(now_s) for name in self.nodes}
 
-    def take_changes(self) -> tuple[dict[str, str], list[str]]:
-        """Texts to be stored since the last call, by key, and what happened, in words."""
-        changes = {}
+    def take_changes(self) -> tuple[dict[str, str], list[str], set[str]]:
+        """Take what is new since the last call.
+
+        Returns
+        -------
+        changes
+            Texts to be stored, by key.
+        news
+            What happened, in words.
+        nodes
+            Those that may have other orders now.
+        """
+        changes, nodes = dict[str, str](), set[str]()
         for key in self._changed:
             kind, _, name = key.partition("/")
             value = self.jobs[int(name)] if kind == "job" else self.nodes[name]
             changes[key] = message_text(value).decode()
+            if isinstance(value, JobState):
+                nodes |= self._nodes_of.get(value.job_id, set())
+                self.note_places(value)
+            else:
+                nodes.add(name)
         news = self._news
         self._changed, self._news = {}, []
-        return changes, news
+        return changes, news, nodes
+
+    def note_places(self, job: JobState) -> None:
+        """Remember the nodes of a job's launches, and whether one is to start."""
+        nodes = {rank.node for launch in job.launches_held() for rank in launch.ranks}
+        for name in self._nodes_of.get(job.job_id, set()) - nodes:
+            self._placed[name].discard(job.job_id)
+        for name in nodes:
+            self._placed.setdefault(name, set()).add(job.job_id)
+        self._nodes_of[job.job_id] = nodes
+        if job.current is not None and job.current.phase == "reserved":
+            self._starting.add(job.job_id)
+            self._looked_at |= nodes
+
+    def jobs_on(self, name: str) -> Iterator[JobState]:
+        """Jobs that have, or had until a change, a launch on a node, in their order."""
+        return (self.jobs[job_id] for job_id in sorted(self._placed.get(name, ())))
 
     def say(self, text: str) -> None:
         """Tell what happened."""
@@ -78,6 +115,11 @@ class LiveCluster:
     def touch(self, job: JobState) -> None:
         """Store a job with the next write."""
         self._changed[f"job/{job.job_id}"] = None
+        self._looked_at |= self._nodes_of.get(job.job_id, set())
+
+    def look_at(self, name: str) -> None:
+        """Look with the next start whether launches on a node may start."""
+        self._looked_at.add(name)
 
     def live_jobs(self) -> Iterator[JobState]:
         """Jobs that have not ended."""
@@ -146,23 +188,23 @@ class LiveCluster:
         return (ordering.preempts or ordering.changes or moves) and len(runs) == 2
 
     def start_ready(self, now_s: float) -> None:
-        """Start launches whose GPUs are free by now."""
-        occupied = {
-            (rank.node, rank.gpu): job.job_id
-            for job in self.jobs.values()
-            for launch in job.on_gpus()
-            for rank in launch.ranks
-            if not rank.has_ended
-        }
-        for job in self.live_jobs():
+        """Start launches whose GPUs are free by now, on nodes of which there is news."""
+        names, self._looked_at = self._looked_at, set()
+        placed = set[int]().union(*(self._placed.get(name, ()) for name in names))
+        taken: dict[str, set[int]] = {}
+        for job in [self.jobs[job_id] for job_id in sorted(placed & self._starting)]:
             launch = job.current
-            if launch is None or launch.phase != "reserved" or job.old is not None:
-                continue
-            if any((rank.node, rank.gpu) in occupied for rank in launch.ranks):
+            if launch is None or launch.phase != "reserved" or job.has_ended:
+                self._starting.discard(job.job_id)
                 continue
             first = launch.ranks[0].node
-            if not self.contacts[first].free_ports:
+            if job.old is not None or not self.contacts[first].free_ports:
                 continue  # that node has not reported since the scheduler, or other jobs, started
+            for name in {rank.node for rank in launch.ranks} - taken.keys():
+                taken[name] = self._taken_on(name)
+            if any(rank.gpu in taken[rank.node] for rank in launch.ranks):
+                continue
+            self._starting.discard(job.job_id)
             launch.phase, job.state = "running", "running"
             launch.master_address = self.nodes[first].address
             launch.master_port = self.contacts[first].free_ports.pop()
@@ -171,6 +213,16 @@ class LiveCluster:
             launch.started_s = now_s
             self.touch(job)
             self.say(f"job {job.job_id} starts on {launch.gpus_text()}")
+
+    def _taken_on(self, name: str) -> set[int]:
+        """GPUs of a node that ranks are on."""
+        return {
+            rank.gpu
+            for job in self.jobs_on(name)
+            for launch in job.on_gpus()
+            for rank in launch.ranks
+            if rank.node == name and not rank.has_ended
+        }
 
     # Jobs that leave, nodes that come and go
 

@@ -85,6 +85,7 @@ def _apply(cluster: LiveCluster, decision: Decision, names: Sequence[str], now_s
         job = cluster.jobs[live.job.job_id]
         job.launches += 1
         job.current = LaunchState(number=job.launches, ranks=_ranks(allocation, names))
+        cluster.note_places(job)
         cluster.touch(job)
 
 

@@ -20,6 +20,7 @@ def take_report(cluster: LiveCluster, report: NodeReport, now_s: float) -> bool:
     if report.number <= contact.number:
         return False  # it was overtaken by a later one
     contact.at_s, contact.number, contact.free_ports = now_s, report.number, report.free_ports
+    cluster.look_at(node.name)
     for rank in report.ranks:
         _take(cluster, node, rank, now_s)
     if report.is_leaving and node.presence == "up":

@@ -9,7 +9,7 @@ def node_orders(cluster: LiveCluster, name: str) -> NodeOrders:
     """All ranks that a node is to have."""
     found = [
         _order(job, launch, number, rank)
-        for job in cluster.jobs.values()
+        for job in cluster.jobs_on(name)
         for launch in job.on_gpus()
         for number, rank in enumerate(launch.ranks)
         if rank.node == name and not rank.has_ended

@@ -66,6 +66,8 @@ class ClusterService:
         self._tick_due_s: float | None = None
         self._num_changes = 0
         self._changed = asyncio.Event()
+        self._followed: dict[str, asyncio.Event] = {}
+        """What nodes wait for that follow."""
         self._awake = asyncio.Event()
         latest_s = cluster.restore(stored)
         self._at_0_s = time.monotonic() - max(latest_s, time.time() - self._beginning.unix_s)
@@ -120,16 +122,19 @@ class ClusterService:
         if cluster.wants_decision and not self._round_s:
             decide_jobs(cluster, now_s, may_preempt=not self._tick_s)
         cluster.start_ready(now_s)
-        changes, news = cluster.take_changes()
+        changes, news, nodes = cluster.take_changes()
         if changes:
             self._store.write(changes)
+        for name in nodes & self._followed.keys():
+            self._followed.pop(name).set()
         for line in news:
             sys.stdout.write(f"{now_s:9.2f} s  {printable(line)}\n")
         sys.stdout.flush()
         self._num_changes += 1
         self._changed.set()
         self._changed = asyncio.Event()
-        self._awake.set()
+        if changes or cluster.wants_decision:  # other reports only put off the end of a lease
+            self._awake.set()
 
     # Answers
 
@@ -155,7 +160,10 @@ class ClusterService:
             if node is None or node.incarnation != request.incarnation:
                 raise ValueError(f"node {request.node}: must report before it follows")
             orders = node_orders(self._cluster, request.node)
-            if orders_digest(orders) != request.digest or not await self._changes(ends_s):
+            if orders_digest(orders) != request.digest:
+                return orders
+            changed = self._followed.setdefault(request.node, asyncio.Event())
+            if not await _happens(changed, ends_s):
                 return orders
 
     async def submit(self, request: JobForm) -> Submitted:
@@ -179,7 +187,7 @@ class ClusterService:
     async def status(self, request: StatusRequest) -> Status:
         """Give the status, once it is another than the one that is known or time is over."""
         ends_s = time.monotonic() + request.wait_s
-        while request.version == self._version() and await self._changes(ends_s):
+        while request.version == self._version() and await _happens(self._changed, ends_s):
             pass
         now_s, cluster = self.now_s(), self._cluster
         held: dict[str, int] = {}
@@ -207,16 +215,17 @@ class ClusterService:
     def _version(self) -> str:
         return f"{self._beginning.runs}.{self._num_changes}"
 
-    async def _changes(self, ends_s: float) -> bool:
-        """Wait for a change; False if there is none in time."""
-        left_s = ends_s - time.monotonic()
-        if left_s <= 0:
-            return False
-        try:
-            await asyncio.wait_for(self._changed.wait(), left_s)
-        except TimeoutError:
-            return False
-        return True
+
+async def _happens(event: asyncio.Event, ends_s: float) -> bool:
+    """Wait for an event; False if it does not happen in time."""
+    left_s = ends_s - time.monotonic()
+    if left_s <= 0:
+        return False
+    try:
+        await asyncio.wait_for(event.wait(), left_s)
+    except TimeoutError:
+        return False
+    return True
 
 
 def orders_digest(orders: NodeOrders) -> str:
