@@ -1,5 +1,6 @@
 """Orderings by a key of one job, without a look at the others."""
 
+import math
 from dataclasses import dataclass
 
 from des.base.checks import require_non_negative
@@ -57,6 +58,34 @@ class ShortestRemaining(KeyOrdering):
     def key(self, job: LiveJob, now_s: float) -> float:
         """Service left."""
         return job.left_by(now_s)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportedRemaining(KeyOrdering):
+    """Shortest remaining time first, by the iterations per second that jobs report."""
+
+    def key(self, job: LiveJob, now_s: float) -> float:
+        """Iterations left over the reported throughput; the service left where there is none."""
+        per_s, left_s = job.reported("throughput", now_s), job.left_by(now_s)
+        if per_s is None or not 0.0 < per_s < math.inf:
+            return left_s
+        return left_s / job.job.iteration_s / per_s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HighestLoss(KeyOrdering):
+    """Highest reported loss, over a job's first, goes first.
+
+    Under a loss of ``1 / (b k + c)`` after k iterations this is the job whose loss falls most in
+    its next ones, as in SLAQ (Zhang et al., SoCC'17). A loss that is no number goes last.
+    """
+
+    def key(self, job: LiveJob, now_s: float) -> float:
+        """Loss, negative and at most the first; of jobs that have reported none the first."""
+        loss = job.reported("loss", now_s)
+        if loss is None:
+            return -1.0
+        return -min(loss, 1.0) if math.isfinite(loss) else math.inf
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,9 +15,11 @@ from agents.cluster.key_orderings import (
     Fifo,
     FinishTimeFairness,
     GpuIntensity,
+    HighestLoss,
     HighestPriority,
     LeastAttained,
     LeastRemainingWork,
+    ReportedRemaining,
     ShortestJob,
     ShortestRemaining,
 )
@@ -115,6 +117,14 @@ ORDERINGS: Mapping[str, OrderingRow] = MappingProxyType(
         "srtf": OrderingRow(
             lambda setting: ShortestRemaining(quantum_s=setting.quantum(QUANTUM_S)),
             "shortest remaining time first",
+        ),
+        "srtf_reported": OrderingRow(
+            lambda setting: ReportedRemaining(quantum_s=setting.quantum(QUANTUM_S)),
+            "shortest remaining time first, by the throughput that jobs report",
+        ),
+        "loss": OrderingRow(
+            lambda setting: HighestLoss(quantum_s=setting.quantum(QUANTUM_S)),
+            "highest reported loss over a job's first",
         ),
         "srsf": OrderingRow(
             lambda setting: LeastRemainingWork(quantum_s=setting.quantum(QUANTUM_S)),

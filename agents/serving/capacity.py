@@ -1,11 +1,11 @@
 """Sizes of pools that bear a load within the SLO, by the times of the engine."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from des.serving.fleet_settings import Engine, Slo
-from des.serving.fleet_world import MIXED, PROMPT, TOKEN
+from des.serving.fleet_world import MIXED, PROMPT, TOKEN, View
 
 HEADROOM = 0.7
 """Share of its time for which an instance should work."""
@@ -44,9 +44,15 @@ def batch_within(engine: Engine, slo: Slo, context_tokens: float) -> int:
     return max(1, math.floor(min(by_gap, by_memory, engine.max_batch_size) + 1e-9))
 
 
-def instances_needed(
-    engine: Engine, slo: Slo, load: Load, pools: Mapping[str, object]
-) -> dict[str, int]:
+def pools_needed(view: View, slo: Slo, load: Load) -> dict[str, int]:
+    """Instances of each pool of a view for a load, by the engine of the pool."""
+    return {
+        pool: instances_needed(view.engine_of(pool), slo, load, (pool,))[pool]
+        for pool in view.pools
+    }
+
+
+def instances_needed(engine: Engine, slo: Slo, load: Load, pools: Iterable[str]) -> dict[str, int]:
     """Instances of each pool for a load: seconds of work per second over the headroom."""
     times = engine.times
     context = load.prompt_tokens + load.output_tokens / 2.0

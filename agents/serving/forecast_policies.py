@@ -5,7 +5,7 @@ import math
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from agents.serving.capacity import Load, instances_needed
+from agents.serving.capacity import Load, pools_needed
 from agents.serving.observed import load_of, pool_requests
 from agents.serving.sla_planner import PlannerFactors, PlannerRules, within_budget
 from des.base.checks import require_fraction, require_positive
@@ -58,9 +58,10 @@ class SlaPlanner:
 
     @staticmethod
     def _factors(view: View, load: Load) -> PlannerFactors:
-        times = view.engine.times
+        first, last = (PROMPT, TOKEN) if PROMPT in view.pools else (MIXED, MIXED)
+        times = view.engine_of(first).times
         expected_s = times.base_s + times.per_prompt_token_s * load.prompt_tokens
-        writers = view.pools.get(TOKEN) or view.pools[MIXED]
+        writers, times = view.pools[last], view.engine_of(last).times
         batch = max(1, round(writers.running / max(writers.active, 1)))
         context = load.prompt_tokens + load.output_tokens / 2.0
         gap_s = times.first_s(batch, math.ceil(batch * context))
@@ -72,21 +73,21 @@ class SlaPlanner:
     @staticmethod
     def _wanted(view: View, load: Load, factors: PlannerFactors) -> dict[str, int]:
         slo = replace(view.slo, gap_s=max(view.slo.gap_s / factors.decode, 1e-6))
-        needed = instances_needed(view.engine, slo, load, view.pools)
+        needed = pools_needed(view, slo, load)
         for name, pool in view.pools.items():
             if needed[name] < pool.ordered:
                 needed[name] = pool.ordered - 1
         if PROMPT not in needed:
             return needed
-        num_gpus = view.engine.num_gpus
+        prefill_gpus, decode_gpus = (view.engine_of(each).num_gpus for each in (PROMPT, TOKEN))
         rules = PlannerRules(
             interval_s=view.interval_s,
-            prefill_gpus=num_gpus,
-            decode_gpus=num_gpus,
+            prefill_gpus=prefill_gpus,
+            decode_gpus=decode_gpus,
             ttft_ms=view.slo.ttft_s * 1e3,
             itl_ms=view.slo.gap_s * 1e3,
             min_replicas=view.limits.min_per_pool,
-            gpu_budget=view.limits.max_total * num_gpus,
+            gpu_budget=view.limits.max_total * max(prefill_gpus, decode_gpus),
         )
         prefill, decode = within_budget(rules, needed[PROMPT], needed[TOKEN])
         return {PROMPT: prefill, TOKEN: decode}
@@ -143,7 +144,7 @@ class Predictive:
             prompt_tokens=_smooth(before and before.prompt_tokens, load.prompt_tokens),
             output_tokens=_smooth(before and before.output_tokens, load.output_tokens),
         )
-        counts = instances_needed(view.engine, view.slo, smooth, view.pools)
+        counts = pools_needed(view, view.slo, smooth)
         return Decision(counts=counts, why=f"{ahead:.2f} requests/s ahead"), (
             start_s,
             after,
@@ -219,7 +220,7 @@ class Oracle:
                     prompt_tokens=(prompts[high] - prompts[low]) / (high - low),
                     output_tokens=(outputs[high] - outputs[low]) / (high - low),
                 )
-                needed = instances_needed(view.engine, view.slo, load, view.pools)
+                needed = pools_needed(view, view.slo, load)
                 counts = {name: max(num, needed[name]) for name, num in counts.items()}
             at_s += self.window_s
         return Decision(counts=counts, why="the most to come"), memory

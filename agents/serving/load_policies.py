@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from agents.serving.observed import pool_requests, target_requests
 from des.base.checks import require_positive
-from des.serving.fleet_world import Decision, PoolView, View, World
+from des.serving.fleet_world import Decision, View, World
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +32,7 @@ class Llumnix:
         """Grow below the low freeness, shrink by one above the high one."""
         counts, why = {}, []
         for name, pool in view.pools.items():
-            steps = self.freeness(view, pool)
+            steps = self.freeness(view, name)
             counts[name] = pool.ordered
             if steps < self.low_steps and not pool.starting:
                 counts[name] += max(1, pool.active // 4)
@@ -42,9 +42,10 @@ class Llumnix:
         return Decision(counts=counts, why=", ".join(why)), memory
 
     @staticmethod
-    def freeness(view: View, pool: PoolView) -> float:
+    def freeness(view: View, name: str) -> float:
         """Free tokens less those that wait, over requests that run."""
-        capacity = view.engine.kv_capacity_tokens * max(pool.active, 1)
+        pool = view.pools[name]
+        capacity = view.engine_of(name).kv_capacity_tokens * max(pool.active, 1)
         free = capacity * (1.0 - pool.kv_fraction) - pool.waiting_tokens
         return free / max(pool.running, 1)
 

@@ -30,8 +30,8 @@ def target_requests(view: View, name: str, share: float = 0.5) -> float:
     """
     load = load_of(view)
     if name == PROMPT:
-        times = view.engine.times
+        times = view.engine_of(name).times
         read_s = times.base_s + times.per_prompt_token_s * load.prompt_tokens
         return max(1.0, share * view.slo.ttft_s / read_s)
     context = load.prompt_tokens + load.output_tokens / 2.0
-    return max(1.0, share * batch_within(view.engine, view.slo, context))
+    return max(1.0, share * batch_within(view.engine_of(name), view.slo, context))

@@ -1,6 +1,7 @@
 """Jobs while they are in the cluster: what they got so far, and where they run."""
 
 import math
+from collections.abc import Mapping
 
 from des.cluster.free_gpus import Allocation
 from des.cluster.queued_job import QueuedJob
@@ -36,6 +37,8 @@ class LiveJob:
         Time from which ``rate`` holds: later than the launch where a restart is paid. [s]
     ready_s
         End of the restart of its last launch. [s]
+    metrics
+        Figures that it has reported from real nodes; None: it is simulated, see `reported`.
     """
 
     __slots__ = (
@@ -52,6 +55,7 @@ class LiveJob:
         "last_allocation",
         "launch_s",
         "launches",
+        "metrics",
         "number",
         "rate",
         "ready_s",
@@ -77,6 +81,7 @@ class LiveJob:
         self.allocation: Allocation = ()
         self.last_allocation: Allocation = ()
         self.first_gpus: tuple[int, ...] = ()
+        self.metrics: Mapping[str, float] | None = None
 
     @property
     def is_running(self) -> bool:
@@ -96,6 +101,22 @@ class LiveJob:
     def left_by(self, now_s: float) -> float:
         """Service left now; at least 0. [s]"""
         return max(0.0, self.job.service_s - self.done_by(now_s))
+
+    def reported(self, metric: str, now_s: float) -> float | None:
+        """Figure that it has reported last; None where it has reported none.
+
+        A simulated job reports ``throughput``, iterations per second at its last rate, and
+        ``loss``, over that of its first iteration. It falls to a tenth by ``1 / (1 + 9 x)`` of the
+        share ``x`` of the service done: the law that Optimus fits, with an assumed end.
+        """
+        if self.metrics is not None:
+            return self.metrics.get(metric)
+        if not self.launches:
+            return None
+        if metric == "throughput":
+            return self.rate / self.job.iteration_s
+        share = min(1.0, self.done_by(now_s) / self.job.service_s)
+        return 1.0 / (1.0 + 9.0 * share) if metric == "loss" else None
 
     @property
     def end_s(self) -> float:

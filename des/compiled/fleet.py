@@ -95,6 +95,7 @@ def require_compiled(world: World) -> None:
         ("router", world.router, "least_work"),
         ("prefix_block_tokens", world.engine.prefix_block_tokens, 0),
         ("sites", world.sites, None),
+        ("engines", world.engines, {}),
         ("swap_bytes_per_s", world.engine.swap_bytes_per_s, 0),
         ("drain_moves_out", world.limits.drain_moves_out, False),
     ):

@@ -141,7 +141,7 @@ class _Shared:
             name: Claim(
                 num_wanted=sum(self.open[name].new_orders(decision).values()),
                 num_held=self.open[name].manager.get_status_summary()["total_instances"],
-                num_gpus=self.open[name].world.engine.num_gpus,
+                num_gpus=max(one.num_gpus for one in self.open[name].world.all_engines),
                 priority=self.applications[name].priority,
             )
             for name, (_, decision) in seen.items()

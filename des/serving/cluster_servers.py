@@ -54,8 +54,10 @@ class ClusterServers(Servers):
         """Release the GPUs of an instance."""
         for server in self.servers:
             if instance in server.instances:
-                claims = self._claims[server.number]
-                self.cluster.release(claims.pop())
+                claims, num_gpus = self._claims[server.number], instance.engine.num_gpus
+                claim = next(one for one in reversed(claims) if one.width == num_gpus)
+                claims.remove(claim)
+                self.cluster.release(claim)
         return Servers.give_back(self, instance)
 
     def rooms(self) -> list[int]:

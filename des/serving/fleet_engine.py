@@ -117,11 +117,11 @@ class Fleet(ScaledFleet):
         one.begin_pause(now)
         instance.leaving += one.held
         if self.links is not None and self.links.are_apart(instance.pool, self.last_pool):
-            num_bytes = world.engine.kv_bytes_per_token * one.held
+            num_bytes = instance.engine.kv_bytes_per_token * one.held
             arrived = partial(self._sent, instance, one)
             self.links.send_kv(instance.pool, self.last_pool, num_bytes, arrived)
             return False
-        time_s = world.engine.kv_bytes_per_token * one.held / world.transfer_bytes_per_s
+        time_s = instance.engine.kv_bytes_per_token * one.held / world.transfer_bytes_per_s
         start_s = max(now, instance.sender_free_s) if world.transfers_contend else now
         instance.sender_free_s = start_s + time_s
         event = self.clock.at(start_s + time_s + world.transfer_latency_s, SENT + one.number)

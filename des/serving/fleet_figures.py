@@ -24,10 +24,11 @@ def run_figures(history: History) -> dict[str, float | int | None]:
     done = [one for one in came if one.end_s is not None]
     good = [one for one in done if one.is_good(world.slo)]
     ttfts = [ttft_s for one in came if (ttft_s := one.ttft_s) is not None]
-    gpu_h = (
-        instance_s(history.instances, world.start.sleeping_cost) * world.engine.num_gpus / _HOUR_S
-    )
-    wasted_s = sum(one.in_state_s(STARTING) for one in history.instances)
+    gpu_h = boot_gpu_h = 0.0
+    for num_gpus in {one.num_gpus: None for one in history.instances}:
+        own = [one for one in history.instances if one.num_gpus == num_gpus]
+        gpu_h += instance_s(own, world.start.sleeping_cost) * num_gpus / _HOUR_S
+        boot_gpu_h += sum(one.in_state_s(STARTING) for one in own) * num_gpus / _HOUR_S
     found: dict[str, float | int | None] = {
         "num_requests": len(rows) + len(world.rejected),
         "num_came": num_came,
@@ -47,7 +48,7 @@ def run_figures(history: History) -> dict[str, float | int | None]:
     return found | {
         "gpu_h": gpu_h,
         "usd": gpu_h * world.engine.usd_per_gpu_h,
-        "boot_gpu_h": wasted_s * world.engine.num_gpus / _HOUR_S,
+        "boot_gpu_h": boot_gpu_h,
         "num_flaps": history.num_flaps,
         "num_decisions": len(history.decisions),
         "end_s": history.end_s,

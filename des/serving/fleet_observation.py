@@ -117,7 +117,7 @@ class Observer:
         ttfts = seen.ttfts
         interval_s = now_s - self.last_s
         pools = {
-            pool: self._pool(members, interval_s, now_s, held[pool])
+            pool: self._pool(pool, members, interval_s, now_s, held[pool])
             for pool, members in self.pool_instances().items()
         }
         self.last_s = now_s
@@ -136,6 +136,7 @@ class Observer:
             slo=self.world.slo,
             engine=self.world.engine,
             limits=self.world.limits,
+            engines=self.world.engines,
         )
 
     def _mean_gap_s(self) -> float | None:
@@ -145,7 +146,7 @@ class Observer:
         return (total_s - before_s) / (num - num_before) if num > num_before else None
 
     def _pool(
-        self, members: Sequence[FleetMember], interval_s: float, now_s: float, held: int
+        self, pool: str, members: Sequence[FleetMember], interval_s: float, now_s: float, held: int
     ) -> PoolView:
         active = [one for one in members if one.state == ACTIVE]
         starting = [one for one in members if one.state == STARTING]
@@ -156,14 +157,15 @@ class Observer:
             busy_s += until_s - self.busy_s.get(one.number, 0.0)
             self.busy_s[one.number] = until_s
         num = max(len(active), 1)
-        capacity = self.world.engine.kv_capacity_tokens * num
+        capacity = sum(one.engine.kv_capacity_tokens for one in active)
+        capacity = capacity or self.world.engine_of(pool).kv_capacity_tokens
         return PoolView(
             active=len(active),
             starting=len(starting),
             draining=sum(one.state == DRAINING for one in members),
-            waiting=held + sum(one.num_waiting for one in members),
-            waiting_tokens=sum(one.due_tokens for one in members),
-            running=sum(one.present - one.num_waiting for one in members),
+            waiting=held + sum(one.num_waiting for one in active),
+            waiting_tokens=sum(one.due_tokens for one in active),
+            running=sum(one.present - one.num_waiting for one in active),
             kv_fraction=sum(one.used for one in active) / capacity,
             busy_fraction=min(1.0, busy_s / (interval_s * num)),
             start_left_s=sum(left_s) / max(len(starting), 1),

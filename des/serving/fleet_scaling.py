@@ -46,7 +46,11 @@ class ScaledFleet(ABC):
             start=world.start,
             limits=world.limits,
             seed=seed,
-            servers=servers or Servers(server_gpus={STANDARD_SKU: max(8, world.engine.num_gpus)}),
+            servers=servers
+            or Servers(
+                server_gpus={STANDARD_SKU: max(8, *(one.num_gpus for one in world.all_engines))},
+                is_packed=world.limits.packs_servers,
+            ),
         )
         self.first_pool, self.last_pool = next(iter(world.initial)), tuple(world.initial)[-1]
         self.decisions: list[tuple[View, Decision]] = []
@@ -146,7 +150,8 @@ class ScaledFleet(ABC):
         self.num_flaps += sign == -last_sign and now - last_s < limits.flap_window_s
         self.last_change[pool] = (now, sign)
         if change < 0:
-            for one in to_remove(instances, -change, self._mean_output()):
+            least = limits.min_per_pool
+            for one in to_remove(instances, -change, self._mean_output(), num_kept=least):
                 self._leave(one)
                 self.manager.say(f"[Action] Removed {pool} instance {one.number}")
                 self.manager.scale_down_full(one)
@@ -194,7 +199,7 @@ class ScaledFleet(ABC):
         return self.log.output_sum / max(self.log.num_done, 1)
 
     def _order(self, pool: str, *, at_once: bool = False) -> tuple[FleetServer, FleetMember]:
-        engine = self.world.engine
+        engine = self.world.engine_of(pool)
         return self.manager.scale_up_full(engine, engine.num_gpus, pool, at_once=at_once)
 
     def _is_active(self, instance: FleetMember) -> None:
@@ -234,6 +239,7 @@ class ScaledFleet(ABC):
             number=one.number,
             pool=one.pool,
             server=self.manager.server_of[one.number],
+            num_gpus=one.engine.num_gpus,
             ordered_s=one.ordered_s,
             active_s=one.active_s,
             drained_from_s=one.drained_from_s,

@@ -30,12 +30,16 @@ class FleetServer:
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class Servers:
-    """Servers with instances; a new one is taken where none has room, up to ``max_servers``."""
+    """Servers with instances; a new one is taken where none has room, up to ``max_servers``.
+
+    Without ``is_packed`` each instance has a server of its own.
+    """
 
     server_gpus: Mapping[str, int] = field(default_factory=lambda: {STANDARD_SKU: 8})
     """GPUs of a server of each kind."""
     max_servers: int | None = None
     """Servers at most (None: no bound)."""
+    is_packed: bool = True
     servers: list[FleetServer] = field(default_factory=list)
     _num_servers: int = 0
 
@@ -57,7 +61,7 @@ class Servers:
                 f"{dict(self.server_gpus)}, got {sku!r}"
             )
         for server in self.servers:
-            if server.sku == sku and server.free_gpus >= num_gpus:
+            if self.is_packed and server.sku == sku and server.free_gpus >= num_gpus:
                 return server
         if self.max_servers is not None and len(self.servers) >= self.max_servers:
             raise NoRoomError(

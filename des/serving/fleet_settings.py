@@ -117,7 +117,9 @@ class ScalingLimits:
     drain_moves_out: bool = False
     """Whether a draining instance sends what it writes, with its KV memory, to other instances."""
     drains_soonest: bool = False
-    """Whether the instances are drained that are expected to be empty first, not the emptiest."""
+    """Whether those are drained that are expected to be empty first, not the least loaded."""
+    packs_servers: bool = False
+    """Whether instances share a server as far as its GPUs go; else each has one of its own."""
 
     def __post_init__(self) -> None:
         require_count("scaling limits", "min_per_pool", self.min_per_pool)

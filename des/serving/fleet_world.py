@@ -38,6 +38,8 @@ class World:
     """Rule of `des.serving.fleet_routers.ROUTERS` by which requests are placed."""
     sites: FleetSites | None = None
     """Domains of pools (None: all in one, with transfers at ``transfer_bytes_per_s``)."""
+    engines: Mapping[str, Engine] = field(default_factory=dict)
+    """Engines of pools that have others than ``engine``."""
     rejected: Sequence[Request] = ()
     """Requests rejected on arrival, see `admitted`; none of them meets the SLO."""
 
@@ -76,7 +78,12 @@ class World:
         require_non_negative("world", "transfer_latency_s", self.transfer_latency_s)
         if self.rejected:
             require_in_order("rejected", self.rejected)
-        room = self.engine.most_tokens
+        if not set(self.engines) <= set(self.initial):
+            raise ValueError(
+                f"world: engines must be of the pools {list(self.initial)}, "
+                f"got {list(self.engines)}"
+            )
+        room = min(one.most_tokens for one in self.all_engines)
         for each in self.requests:
             if each.prompt_tokens + each.output_tokens > room:
                 raise ValueError(
@@ -85,12 +92,21 @@ class World:
                     f"got {each.prompt_tokens + each.output_tokens}"
                 )
 
+    def engine_of(self, pool: str) -> Engine:
+        """Engine of the instances that are ordered for a pool."""
+        return self.engines.get(pool, self.engine)
+
+    @property
+    def all_engines(self) -> tuple[Engine, ...]:
+        """Engines of all pools."""
+        return tuple(map(self.engine_of, self.initial))
+
 
 def admitted(
-    requests: Sequence[Request], engine: Engine
+    requests: Sequence[Request], *engines: Engine
 ) -> tuple[tuple[Request, ...], tuple[Request, ...]]:
-    """Divide requests into those that fit into the KV memory of an instance, and the rejected."""
-    room = engine.most_tokens
+    """Divide requests into those that fit into the KV memory of any instance, and the rejected."""
+    room = min(engine.most_tokens for engine in engines)
     fits = [each.prompt_tokens + each.output_tokens <= room for each in requests]
     pairs = list(zip(requests, fits, strict=True))
     return tuple(each for each, fit in pairs if fit), tuple(each for each, fit in pairs if not fit)
@@ -104,7 +120,7 @@ class PoolView:
     starting: int
     draining: int
     waiting: int
-    """Requests that hold no memory yet."""
+    """Requests that hold no memory yet, of active instances, as the next two."""
     waiting_tokens: int
     """Prompt tokens that are not read yet."""
     running: int
@@ -145,6 +161,12 @@ class View:
     slo: Slo
     engine: Engine
     limits: ScalingLimits
+    engines: Mapping[str, Engine] = field(default_factory=dict)
+    """Engines of pools that have others than ``engine``."""
+
+    def engine_of(self, pool: str) -> Engine:
+        """Engine of the instances of a pool."""
+        return self.engines.get(pool, self.engine)
 
     def __post_init__(self) -> None:
         found = {name: getattr(self, name) for name in _METRICS}
@@ -221,6 +243,7 @@ class InstanceRow:
     pool: str
     """Last pool that it was in."""
     server: int
+    num_gpus: int
     ordered_s: float
     active_s: float | None
     drained_from_s: float | None

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from des.serving.fleet_members import FleetMember
 from des.serving.fleet_settings import ScalingLimits
-from des.serving.fleet_world import Decision
+from des.serving.fleet_world import PROMPT, TOKEN, Decision
 from des.serving.instance_life import ACTIVE, DRAINING, STARTING
 
 
@@ -64,19 +64,29 @@ def blocked(
 
 
 def to_remove(
-    instances: Sequence[FleetMember], num: int, mean_output: float | None = None
+    instances: Sequence[FleetMember],
+    num: int,
+    mean_output: float | None = None,
+    *,
+    num_kept: int = 0,
 ) -> list[FleetMember]:
-    """Instances to give up: starting ones first, the newest first, then the emptiest.
+    """Instances to give up: the least loaded active ones, then starting ones, the newest first.
 
-    With a mean answer, those that are expected to be empty first in place of the emptiest.
+    The load is that of the pool, see `load_of`. With a mean answer, those that are expected to be
+    empty first in place of the least loaded. At least ``num_kept`` active ones stay.
     """
     starting = [one for one in reversed(instances) if one.state == STARTING]
     active = [one for one in reversed(instances) if one.state == ACTIVE]
     if mean_output is None:
-        active.sort(key=lambda one: one.present)
+        active.sort(key=load_of)
     else:
         active.sort(key=lambda one: drain_s(one, mean_output))
-    return (starting + active)[:num]
+    return (active[: max(len(active) - num_kept, 0)] + starting)[:num]
+
+
+def load_of(one: FleetMember) -> int:
+    """Load of an instance: prompt tokens to read, tokens in memory, or requests, by its pool."""
+    return {PROMPT: one.due_tokens, TOKEN: one.used}.get(one.pool, one.present)
 
 
 def drain_s(one: FleetMember, mean_output: float) -> float:

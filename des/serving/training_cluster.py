@@ -66,7 +66,7 @@ def run_with_training(
         name: ClusterServers(
             cluster=cluster,
             owner=name,
-            num_gpus=each.world.engine.num_gpus,
+            num_gpus=max(one.num_gpus for one in each.world.all_engines),
             priority=each.priority,
         )
         for name, each in applications.items()

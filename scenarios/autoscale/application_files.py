@@ -13,7 +13,7 @@
         priority: 1
 
     prompt: {num_instances: 4, instance: h100-llama-3.3-70b-fp8-tp8, parallelism: 8}
-    token: {num_instances: 2, instance: h100-llama-3.3-70b-fp8-tp8, parallelism: 8}
+    token: {num_instances: 2, instance: h100-llama-3.3-70b-fp8-tp4, parallelism: 4}
 """
 
 from dataclasses import dataclass
@@ -69,10 +69,10 @@ class _PoolForm(_Form):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartState:
-    """Instances of each pool at the start, and the engine of all of them."""
+    """Instances of each pool at the start, and the name of the engine of each."""
 
     initial: dict[str, int]
-    engine: str
+    engines: dict[str, str]
 
 
 def read_applications(path: Path) -> dict[str, ApplicationForm]:
@@ -118,8 +118,7 @@ def read_start_state(path: Path) -> StartState:
     Raises
     ------
     ValueError
-        If a pool or a field is missing or wrong, the parallelism is not that of the instance, or
-        pools have different instances.
+        If a pool or a field is missing or wrong, or the parallelism is not that of the instance.
     """
     try:
         pools = TypeAdapter(dict[str, _PoolForm]).validate_python(read_yaml(path))
@@ -130,17 +129,14 @@ def read_start_state(path: Path) -> StartState:
             f"{path}: must have a start state of the pools prompt and token, or of mixed, "
             f"got {list(pools)}"
         )
-    names = {each.instance for each in pools.values()}
-    if len(names) > 1:
-        raise ValueError(f"{path}: instance must be the same for all pools, got {sorted(names)}")
-    (name,) = names
-    num_gpus = engine_named(name).num_gpus
     for pool, each in pools.items():
+        num_gpus = engine_named(each.instance).num_gpus
         if each.parallelism != num_gpus:
             raise ValueError(
-                f"{path}: {pool}: parallelism must be {num_gpus}, for which {name} has times, "
-                f"got {each.parallelism}"
+                f"{path}: {pool}: parallelism must be {num_gpus}, for which {each.instance} has "
+                f"times, got {each.parallelism}"
             )
     return StartState(
-        initial={pool: each.num_instances for pool, each in pools.items()}, engine=name
+        initial={pool: each.num_instances for pool, each in pools.items()},
+        engines={pool: each.instance for pool, each in pools.items()},
     )

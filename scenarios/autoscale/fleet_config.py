@@ -61,6 +61,9 @@ class FleetConfig(JsonFlag):
     engine: str = option(
         "h100-llama-3.3-70b-fp8-tp8", "engine with fitted times, or shapes:MODEL:GPU:NUM_GPUS"
     )
+    token_engine: str | None = option(
+        None, "engine of the token pool, such as one of 4 GPUs beside 8 (default: that of --engine)"
+    )
     mixed: int = option(0, "instances of one mixed pool at the start")
     prompt: int = option(4, "instances of the prompt pool at the start")
     token: int = option(2, "instances of the token pool at the start")
@@ -94,7 +97,11 @@ class FleetConfig(JsonFlag):
         False, "whether a draining instance sends its requests with their KV memory to others"
     )
     drains_soonest: bool = option(
-        False, "whether to drain the instances expected to be empty first (default: the emptiest)"
+        False,
+        "whether to drain the instances expected to be empty first (default: the least loaded)",
+    )
+    packs_servers: bool = option(
+        False, "whether instances share a server as far as its GPUs go (default: one each)"
     )
     transfer_gb_per_s: float = option(50.0, "rate of KV transfers of an instance [GB/s]")
     network: str | None = option(
@@ -199,29 +206,39 @@ def config_world(config: FleetConfig, requests: tuple[Request, ...]) -> World:
     ValueError
         If a value is out of range or limits contradict each other.
     """
-    drain_check_s, load_s, name = 0.0, config.load, config.engine
+    drain_check_s, load_s = 0.0, config.load
     if config.applications is not None:
         manager = application_files.read_manager(config.applications, config.application)
         drain_check_s, load_s = manager.drain_check_interval, manager.scale_up_delay
     initial = (
         {MIXED: config.mixed} if config.mixed else {PROMPT: config.prompt, TOKEN: config.token}
     )
+    names = dict.fromkeys(initial, config.engine)
+    if config.token_engine is not None:
+        if TOKEN not in names or config.start_state is not None:
+            raise UsageError("--token-engine must be of a token pool, without --start-state")
+        names[TOKEN] = config.token_engine
     if config.start_state is not None:
         state = application_files.read_start_state(config.start_state)
-        initial, name = state.initial, state.engine
-    engine = engine_named(
-        name,
-        max_batch_size=config.max_batch_size,
-        chunk_tokens=config.chunk_tokens,
-        usd_per_gpu_h=config.usd_per_gpu_h,
-        prefix_block_tokens=config.prefix_block_tokens,
-        swap_bytes_per_s=config.swap_gb_per_s * 1e9,
-    )
-    served, rejected = admitted(requests, engine)
+        initial, names = state.initial, state.engines
+    made = {
+        name: engine_named(
+            name,
+            max_batch_size=config.max_batch_size,
+            chunk_tokens=config.chunk_tokens,
+            usd_per_gpu_h=config.usd_per_gpu_h,
+            prefix_block_tokens=config.prefix_block_tokens,
+            swap_bytes_per_s=config.swap_gb_per_s * 1e9,
+        )
+        for name in names.values()
+    }
+    served, rejected = admitted(requests, *made.values())
+    first = next(iter(made))
     return World(
         requests=served,
         rejected=rejected,
-        engine=engine,
+        engine=made[first],
+        engines={pool: made[name] for pool, name in names.items() if name != first},
         initial=initial,
         slo=Slo(ttft_s=config.slo_ttft, gap_s=config.slo_tbt),
         start=StartDelay(
@@ -243,6 +260,7 @@ def config_world(config: FleetConfig, requests: tuple[Request, ...]) -> World:
             drain_check_s=drain_check_s,
             drain_moves_out=config.drain_moves_out,
             drains_soonest=config.drains_soonest,
+            packs_servers=config.packs_servers,
         ),
         decision_interval_s=config.decision_interval,
         transfer_bytes_per_s=config.transfer_gb_per_s * 1e9,

@@ -1,5 +1,6 @@
 """Jobs of a real cluster: their stored state, and their view for policies."""
 
+import math
 import shlex
 from collections.abc import Iterator, Mapping
 from typing import Literal
@@ -86,6 +87,7 @@ class JobState(ClusterMessage):
     iteration: int = 0
     ended_s: float | None = None
     metrics: Metrics = Field(default_factory=dict)
+    first_loss: float | None = None
     current: LaunchState | None = None
     old: LaunchState | None = None
 
@@ -116,6 +118,23 @@ class JobState(ClusterMessage):
             yield self.old
         if self.current is not None and self.current.phase != "reserved":
             yield self.current
+
+    def take_metrics(self, metrics: Metrics) -> None:
+        """Keep what its rank 0 has reported last, and its first loss."""
+        self.metrics = metrics
+        if self.first_loss is None and math.isfinite(metrics.get("loss", math.nan)):
+            self.first_loss = metrics["loss"]
+
+    def reported(self) -> dict[str, float]:
+        """Figures for policies: the loss over the first; throughput where iterations are known."""
+        found = dict(self.metrics)
+        if "loss" in found and self.first_loss:
+            found["loss"] /= self.first_loss
+        if not self.form.iterations:
+            found.pop("throughput", None)
+        elif self.iteration and self.attained_s:
+            found.setdefault("throughput", self.iteration / self.attained_s)
+        return found
 
     def command(self) -> list[str]:
         """Words of the command of a rank."""
@@ -178,6 +197,7 @@ def queued_job(job_id: int, form: JobForm, arrival_s: float) -> QueuedJob:
         arrival_s=arrival_s,
         num_gpus=form.num_gpus,
         service_s=form.service_s,
+        iteration_s=form.service_s / (form.iterations or form.service_s),
         name=form.name,
         tenant=form.tenant,
         priority=form.priority,
@@ -200,7 +220,7 @@ def live_job(
     live.number = job.number
     live.admitted_s = live.waits_since_s = job.submitted_s
     live.launches, live.suspensions = job.launches, job.suspensions
-    live.attained_s = job.attained_s
+    live.attained_s, live.metrics = job.attained_s, job.reported()
     if job.current is not None:
         live.allocation = live.last_allocation = _allocation(job.current, position_of)
         live.held = live.width

@@ -70,7 +70,7 @@ def _take(cluster: LiveCluster, node: NodeState, rank: RankReport, now_s: float)
     own.begun, own.is_frozen = max(own.begun, rank.begun), rank.is_frozen
     job.iteration = max(job.iteration, rank.begun)
     if rank.rank == 0 and rank.metrics:
-        job.metrics = rank.metrics
+        job.take_metrics(rank.metrics)
     if rank.has_ended:
         rank_ended(cluster, job, launch, rank, now_s)
     advance_launch(cluster, job, launch, now_s)

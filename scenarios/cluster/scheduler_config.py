@@ -7,12 +7,13 @@ from des.base.checks import nearest, require_non_negative, require_positive
 from des.base.command import UsageError
 from des.base.flags import option
 from scenarios.cluster.access import require_port, require_proof, token_of
+from scenarios.cluster.tracked_jobs import TrackFlags
 
 _LEVELS = ("", "node", "rack", "domain")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
+class Config(TrackFlags):
     """Settings of the scheduler; the fields are the flags."""
 
     policy: str = option("las", "ordering, such as fifo, las, srtf, tiresias, priority, fair_share")
@@ -55,6 +56,7 @@ class Config:
         require_positive("scheduler", "lease", self.lease)
         require_positive("scheduler", "grace", self.grace)
         require_port(self.port, 0)
+        self.tracked()
         if self.level not in _LEVELS:
             raise UsageError(f"--level: unknown {self.level!r}; {nearest(self.level, _LEVELS[1:])}")
         if (self.tls_cert is None) != (self.tls_key is None):

@@ -83,7 +83,13 @@ async def _serve(config: Config, cluster: LiveCluster, store: StateStore) -> int
 
     for number in heard_handlers():
         loop.add_signal_handler(number, end)
-    service = ClusterService(cluster, store, name=config.policy, round_s=config.round_duration)
+    service = ClusterService(
+        cluster,
+        store,
+        name=config.policy,
+        round_s=config.round_duration,
+        tracked=config.tracked(),
+    )
     server = make_server(answers_of(service), token_of(config.token_file), end)
     tls = None
     if config.tls_cert is not None and config.tls_key is not None:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 
 from des.base.names import printable
+from scenarios.cluster import tracked_jobs
 from scenarios.cluster.launch_phases import lose_silent_nodes
 from scenarios.cluster.live_cluster import LiveCluster
 from scenarios.cluster.live_decisions import decide_jobs
@@ -47,6 +48,8 @@ class ClusterService:
     ----------
     round_s
         Decisions are made at its multiples only; 0: at every event. [s]
+    tracked
+        First and last job whose times are told once all of them have ended.
     """
 
     def __init__(
@@ -56,9 +59,10 @@ class ClusterService:
         *,
         name: str,
         round_s: float,
+        tracked: tuple[int, int] | None = None,
     ) -> None:
         self._cluster, self._store, self._name = cluster, store, name
-        self._round_s = round_s
+        self._round_s, self._tracked = round_s, tracked
         self._tick_s = round_s or cluster.policy.ordering.quantum_s
         stored = store.read()
         self._beginning = self._begun(stored)
@@ -129,12 +133,23 @@ class ClusterService:
             self._followed.pop(name).set()
         for line in news:
             sys.stdout.write(f"{now_s:9.2f} s  {printable(line)}\n")
+        self._tell_times(now_s)
         sys.stdout.flush()
         self._num_changes += 1
         self._changed.set()
         self._changed = asyncio.Event()
         if changes or cluster.wants_decision:  # other reports only put off the end of a lease
             self._awake.set()
+
+    def _tell_times(self, now_s: float) -> None:
+        """Tell the times of the tracked jobs, once."""
+        if self._tracked is None:
+            return
+        jobs = [job.status(now_s) for job in self._cluster.jobs.values() if job.has_ended]
+        ended = tracked_jobs.tracked_jobs(jobs, self._tracked)
+        if tracked_jobs.is_complete(ended, self._tracked):
+            sys.stdout.write(tracked_jobs.times_text(ended, self._tracked))
+            self._tracked = None
 
     # Answers
 

@@ -2,11 +2,16 @@
 
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 
+from des.base.command import UsageError
 from des.base.document import DOCUMENT
+from des.base.flags import option
 from des.base.lazy import lazy_imports
 from des.base.names import one_line, printable
+from scenarios.cluster import tracked_jobs
 from scenarios.cluster.access import AccessFlags
+from scenarios.cluster.tracked_jobs import TrackFlags
 
 with lazy_imports(__name__):
     from scenarios.cluster import messages, rpc
@@ -15,12 +20,21 @@ EXAMPLES = """\
 examples:
   python -m scenarios.cluster status
   python -m scenarios.cluster status --json
+  python -m scenarios.cluster status --start-id-track 10 --stop-id-track 40 --out runs/jct
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config(AccessFlags):
+class Config(AccessFlags, TrackFlags):
     """Settings of the command; the fields are the flags."""
+
+    out: Path | None = option(
+        None, "folder for jct.csv and jct_cdf.png of the tracked jobs", default_text="none"
+    )
+
+    def __post_init__(self) -> None:
+        if self.tracked() is None and self.out is not None:
+            raise UsageError("--out must be with --start-id-track and --stop-id-track")
 
 
 def run(config: Config) -> int:
@@ -28,6 +42,13 @@ def run(config: Config) -> int:
     found = rpc.call_once(config, "Status", messages.StatusRequest(), messages.Status)
     DOCUMENT.add(**found.model_dump(mode="json"))  # with the metrics that jobs have pushed
     sys.stdout.write(status_text(found))
+    tracked = config.tracked()
+    if tracked is not None:
+        ended = tracked_jobs.tracked_jobs(found.jobs, tracked)
+        sys.stdout.write(f"\n{tracked_jobs.times_text(ended, tracked)}")
+        if config.out is not None:
+            tracked_jobs.write_times(config.out, ended, found.policy)
+            sys.stdout.write(f"written: {config.out}\n")
     return 0
 
 

@@ -148,7 +148,8 @@ def cdf_figure(jobs: pd.DataFrame) -> Figure:
     return Figure(
         name="jct_cdf",
         title="Times from arrival to end",
-        seen=f"Share of the tracked jobs that have ended by a time, at load {load:g}.",
+        seen="Share of the tracked jobs that have ended by a time"
+        + (f", at load {load:g}." if load else "."),
         panels=(
             Panel(
                 x=Axis(label="time from arrival to end [s]", scale="log"),

@@ -11,7 +11,9 @@ from agents.cluster.gavel import Gavel, SharedJob, fair_finish_shares, max_min_s
 from agents.cluster.key_orderings import (
     FinishTimeFairness,
     GpuIntensity,
+    HighestLoss,
     HighestPriority,
+    ReportedRemaining,
     ShortestJob,
 )
 from agents.cluster.preempting import WorstFirst
@@ -37,6 +39,16 @@ def test_priority_and_intensity_preempt_at_the_quantum():
 
     assert order(high, HighestPriority(quantum_s=20.0)) == [2, 0, 1]
     assert order(high, GpuIntensity(quantum_s=20.0)) == [2, 0, 1]
+
+
+def test_simulated_jobs_report_their_loss_and_throughput():
+    """Job 0 has a loss of 1 / (1 + 9 x 0.4) at 20, below which job 1 comes after 200 s of its."""
+    jobs = queued((0, 4, 50), (1, 4, 500))
+    by_loss = ran(jobs, policy(HighestLoss(quantum_s=20.0), preempting=WorstFirst()))
+    reported = ran(jobs, policy(ReportedRemaining(quantum_s=20.0), preempting=WorstFirst()))
+
+    assert finishes(by_loss)[0] > 220.0
+    assert finishes(reported) == {0: 50.0, 1: 550.0}
 
 
 def test_the_worst_finish_time_fairness_goes_first():

@@ -40,7 +40,7 @@ def application(seed, policy=None, initial=None, num_gpus=2, **changes):
         drawn_stream(seed, 60, 8.0),
         initial or {"mixed": 1},
         engine=engine(num_gpus=num_gpus),
-        limits=ScalingLimits(max_total=20),
+        limits=ScalingLimits(max_total=20, packs_servers=True),
         **changes,
     )
     return Application(world=world, policy=policy or Drawn(seed))

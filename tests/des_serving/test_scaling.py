@@ -1,13 +1,20 @@
 """The scaling manager and what decisions lead to: starts, drains, migrations, cancellations."""
 
+from dataclasses import replace
+from types import SimpleNamespace
+
 import pytest
 
 from des.serving.fleet_engine import Fleet, run
 from des.serving.fleet_settings import ScalingLimits, StartDelay
 from des.serving.fleet_world import Decision
+from des.serving.scaling_steps import to_remove
 from tests.fleet_cases import SECOND, Planned, engine, fleet_world, request
 
 LONG = [request(0, 0.0, 10, 40), request(1, 0.0, 10, 40)]
+
+
+PACKED = ScalingLimits(max_total=8, packs_servers=True)
 
 
 def fleet(initial=None, **changes):
@@ -37,7 +44,7 @@ def decide(found, migrate=0, **counts):
 
 
 def test_a_scale_up_is_executed_after_its_delay_on_servers_of_four_instances():
-    found = fleet(start=StartDelay(provision_s=1.0, load_s=1.0, warm_up_s=0.5))
+    found = fleet(start=StartDelay(provision_s=1.0, load_s=1.0, warm_up_s=0.5), limits=PACKED)
     assert status(found) == (2, 0, 0, 1, 2)
     decide(found, mixed=6)
     assert status(found) == (2, 4, 0, 2, 6)
@@ -52,7 +59,7 @@ def test_a_scale_up_is_executed_after_its_delay_on_servers_of_four_instances():
 
 
 def test_each_change_is_logged_once_and_so_is_what_limits_held():
-    found = fleet(start=StartDelay(provision_s=1.0), limits=ScalingLimits(max_total=5))
+    found = fleet(start=StartDelay(provision_s=1.0), limits=replace(PACKED, max_total=5))
     decide(found, mixed=9)
     decide(found, mixed=0)
     while found.next_view() is not None:
@@ -76,12 +83,51 @@ def test_each_change_is_logged_once_and_so_is_what_limits_held():
     assert any("draining started at 2.00" in line for line in lines)
 
 
-def test_starting_instances_are_cancelled_before_active_ones_drain():
+def test_active_instances_drain_before_starting_ones_are_cancelled_on_servers_of_their_own():
     found = fleet()
     decide(found, mixed=4)
+    decide(found, mixed=3)
+    assert status(found) == (1, 2, 1, 4, 4)
     decide(found, mixed=1)
-    assert status(found) == (1, 0, 1, 1, 2)
-    assert found.manager.instances[3].stopped_s == 2.0
+    assert status(found) == (1, 0, 1, 2, 2)
+    assert found.manager.instances[3].stopped_s == 3.0
+
+
+def test_the_least_loaded_active_instance_is_drained_by_the_measure_of_its_pool():
+    """Prompts by tokens to read, writers by tokens in memory, whatever the number of requests."""
+
+    def member(number, pool, **load):
+        return SimpleNamespace(number=number, pool=pool, state="active", **load)
+
+    prompts = [
+        member(0, "prompt", due_tokens=9, used=0, present=1),
+        member(1, "prompt", due_tokens=8, used=99, present=2),
+        member(2, "prompt", due_tokens=7, used=99, present=3),
+    ]
+    writers = [
+        member(3, "token", due_tokens=0, used=5, present=3),
+        member(4, "token", due_tokens=0, used=9, present=1),
+    ]
+    assert [one.number for one in to_remove(prompts, 2)] == [2, 1]
+    assert [one.number for one in to_remove(writers, 1)] == [3]
+
+
+def test_pools_have_engines_of_their_own_and_the_state_counts_active_instances():
+    small = engine(SECOND, num_gpus=1, kv_capacity_tokens=500)
+    found = fleet({"prompt": 1, "token": 2}, engines={"token": small})
+    decide(found)
+    decide(found)
+    view = decide(found, token=1)
+    assert [one.engine.num_gpus for one in found.manager.instances] == [2, 1, 1]
+    assert view.pools["token"].running == 2
+    draining = next(one for one in found.manager.instances if one.state == "draining")
+    view = found.next_view()
+    assert (view.pools["token"].running, draining.present) == (1, 1)
+    (active,) = found.members["token"]
+    assert view.pools["token"].kv_fraction == active.used / 500
+    assert {one.num_gpus for one in found.history().instances} == {1, 2}
+    with pytest.raises(ValueError, match="engines must be of the pools"):
+        fleet(engines={"token": small})
 
 
 def test_a_drain_ends_with_its_last_request_and_is_cancelled_when_load_returns():

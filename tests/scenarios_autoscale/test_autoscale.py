@@ -52,6 +52,18 @@ def test_equal_seeds_write_equal_bytes(tmp_path):
         assert path.read_bytes() == (tmp_path / "two" / path.name).read_bytes()
 
 
+def test_the_token_pool_may_have_fewer_gpus_than_the_prompt_pool(capsys):
+    engine = ["--token-engine", "h100-llama-3.3-70b-fp8-tp4", "--policy", "static", "--json"]
+    usd = []
+    for flags in ([], engine[:2]):
+        assert main([*SMALL, *flags, *engine[2:]]) == 0
+        (row,) = json.loads(capsys.readouterr().out)["rows"]
+        usd.append(row["gpu_h"] / row["end_s"] * 3600)
+    assert usd == pytest.approx([6 * 8, 4 * 8 + 2 * 4])
+    assert main([*SMALL, "--mixed", "1", *engine]) == 2
+    assert "--token-engine must be of a token pool" in capsys.readouterr().err
+
+
 def test_capacity_grows_with_the_fleet(capsys):
     assert main(["capacity", *SMALL, "--instances", "1,2", "--slo-ttft", "1"]) == 0
     rows = [line.split() for line in capsys.readouterr().out.splitlines()[1:]]

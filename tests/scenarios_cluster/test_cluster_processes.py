@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import gloo_job
+import pandas as pd
 import pytest
 from cluster_processes import job_when, node, scheduler, status_when, submit
 
@@ -53,6 +54,24 @@ def test_a_gloo_training_survives_the_scheduler_is_preempted_and_ends_with_equal
     assert [(tmp_path / f"left-{rank}").read_text() for rank in (0, 1)] == ["6", "6"]
     losses = [float(word) for word in (tmp_path / "losses").read_text().split()]
     assert losses == gloo_job.uninterrupted(NUM_ITERATIONS, 2)
+
+
+def test_times_of_tracked_jobs_of_a_run_are_told_and_written(tmp_path, capsys):
+    track = ("--start-id-track", "2", "--stop-id-track", "3")
+    with scheduler(tmp_path, *track) as (process, flags), node(flags, tmp_path):
+        jobs = [submit(flags, "-c", "", uses_lease=False) for _ in range(3)]
+        for job in jobs:
+            job_when(flags, job, lambda one: one.state == "done")
+        told = next(line for line in iter(process.stdout.readline, "") if "mean JCT" in line)
+        out = tmp_path / "out"
+        assert main(["status", "--socket", str(flags.socket), *track, "--out", str(out)]) == 0
+
+    assert told.startswith("jobs 2 to 3: 2 done, 0 failed or cancelled, 0 not ended; mean JCT ")
+    assert told in capsys.readouterr().out
+    rows = pd.read_csv(out / "jct.csv")
+    assert rows["job"].tolist() == [2, 3]
+    assert f"mean JCT {rows['jct_s'].mean():.2f} s" in told
+    assert (out / "jct_cdf.png").is_file()
 
 
 def test_the_demonstration_preempts_kills_a_node_and_ends_all_jobs(capfd):

@@ -69,6 +69,31 @@ def test_ranks_that_stand_at_different_iterations_leave_before_the_same_one():
     assert running(cluster) == {1: {"a": [0, 1], "b": [0, 1]}}
 
 
+@pytest.mark.parametrize(
+    ("policy", "metrics", "runs"),
+    [
+        ("srtf", {"throughput": 0.1}, 2),  # by its expected time job 1 has 43,200 s left
+        ("srtf_reported", {"throughput": 0.1}, 1),  # 500 s, job 2 has 1,000
+        ("srtf_reported", {"throughput": 0.01}, 2),
+        ("loss", {"loss": 4.0}, 2),  # the first was 8: its loss falls less than that of a new job
+        ("loss", {"loss": 9.0}, 1),
+        ("loss", {"loss": float("nan")}, 2),
+    ],
+)
+def test_policies_read_the_metrics_that_ranks_report(policy, metrics, runs):
+    cluster, nodes = two_nodes(policy)
+    cluster.submit(form(4, iterations=100), 0.0)
+    decided(cluster, nodes, 0.0)
+    for found in ({"loss": 8.0}, metrics):
+        nodes[0].begin((1, 1, 0), 50)
+        nodes[0].ranks[1, 1, 0].metrics = found
+        nodes[0].report(1.0)
+    cluster.submit(form(4, service_s=1000.0), 2.0)
+    decided(cluster, nodes, 3.0)
+
+    assert [job.job_id for job in cluster.live_jobs() if job.current is not None] == [runs]
+
+
 def test_a_node_that_is_lost_ends_its_job_everywhere_and_the_job_runs_again():
     cluster, nodes = two_nodes()
     cluster.submit(form(3), 0.0)
