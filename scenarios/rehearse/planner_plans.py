@@ -30,7 +30,7 @@ _SUITE, _NUM_DOMAINS = "eval_static", 4
 """Suite of the worlds, and their domains: few, as each stage is a process."""
 
 
-def planner_named(name: str) -> Planner:
+def rehearsed_planner(name: str) -> Planner:
     """Return a planner by name, each with the best depth of the warm-up but `MEGATRON_EVEN`.
 
     Raises
@@ -93,7 +93,7 @@ def _planned(world: SuiteWorld, name: str) -> BoundPlan:
     )
     rng = np.random.default_rng([world.seed, world.index, zlib.crc32(name.encode())])
     binder = PlanBinder(topology=topology, workload=workload, trainer=REFERENCE_TRAINER)
-    return _first_launched([binder.bind(planner_named(name)(problem, rng))])
+    return _first_launched([binder.bind(rehearsed_planner(name)(problem, rng))])
 
 
 def _first_launched(plans: list[BoundPlan]) -> BoundPlan:

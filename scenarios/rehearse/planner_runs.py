@@ -20,7 +20,7 @@ from scenarios.frame.run_lock import lock_folder
 from scenarios.iteration.reference_launch import ranked_devices
 from scenarios.iteration.runtime_job import OPERATIONS, RUNTIME
 from scenarios.launch.command import require_new
-from scenarios.rehearse.planner_plans import drawn_world, launch_plans, planner_named
+from scenarios.rehearse.planner_plans import drawn_world, launch_plans, rehearsed_planner
 from scenarios.rehearse.rehearsal import RehearsalFlags, ended_s
 
 _PREDICTIONS, _LAUNCHES, _RUNS = "predictions.json", "launches", "runs"
@@ -47,7 +47,7 @@ class PlannerStudy:
         if len(set(self.planners)) < len(self.planners):
             raise UsageError(f"planners must be given once each, got {', '.join(self.planners)}")
         for name in self.planners:
-            planner_named(name)
+            rehearsed_planner(name)
 
     def predicted(self, folder: Path) -> Iterator[Prediction]:
         """Write the launch of each plan, and predict its rehearsal from the files."""
@@ -79,7 +79,7 @@ def measured_frame(
     """Return the predicted and the measured time of each plan; what is in the folder is kept.
 
     Equal plans of planners for a world are rehearsed once. The hash of all predictions is printed
-    before the first rehearsal.
+    before the first rehearsal. Of a folder that was begun with more worlds the first ones count.
 
     Raises
     ------
@@ -93,16 +93,19 @@ def measured_frame(
         _predict(study, folder, settings)
     with lock_folder(folder):
         document: Any = read_json(folder / _PREDICTIONS)
+        begun = document["settings"]
         for name, value in settings.items():
-            if document["settings"].get(name) != value:
+            is_part = name == "worlds" and study.num_worlds <= begun[name]
+            if begun.get(name) != value and not is_part:
                 raise UsageError(
-                    f"--out {folder}: {name} must be {document['settings'].get(name)!r} as in its "
+                    f"--out {folder}: {name} must be {begun.get(name)!r} as in its "
                     f"{_PREDICTIONS}, got {value!r}; choose another folder"
                 )
         sha = hashlib.sha256((folder / _PREDICTIONS).read_bytes()).hexdigest()
         sys.stdout.write(f"predictions of {len(document['predictions'])} plans: sha256 {sha}\n")
         sys.stdout.flush()
-        return pd.DataFrame(list(_rows(study, folder, document["predictions"])))
+        num_rows = study.num_worlds * len(study.planners)
+        return pd.DataFrame(list(_rows(study, folder, document["predictions"][:num_rows])))
 
 
 def _predict(study: PlannerStudy, folder: Path, settings: Mapping[str, object]) -> None:

@@ -1,4 +1,4 @@
-"""One rehearsal of a launch: its world with times scaled, and what its ranks say of each step."""
+"""One rehearsal of a launch: its world with times scaled, and the records of its steps."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -22,7 +22,7 @@ WARM_UP = 2
 """Steps before those that count: they open the windows of TCP."""
 
 Records = Sequence[dict[str, Any]]
-"""What each rank said of a step."""
+"""Records of all ranks of a step."""
 
 
 @dataclass(frozen=True, kw_only=True)

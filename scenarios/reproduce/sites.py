@@ -186,7 +186,7 @@ def reproduce(rows: tuple[SiteRow, ...]) -> Reproduction:
 
 
 def compare(rows: tuple[SiteRow, ...]) -> pd.DataFrame:
-    """One row a run: measured, predicted for the middle, and the range over all ends."""
+    """One row of each run: measured, predicted for the middle, and the range over all ends."""
     found = []
     for row in rows:
         ends = [row.predicted(one) for one in row.ends()]
