@@ -1,17 +1,18 @@
 """Decisions among plans that are bound to GPUs, and how many of these are timed a second."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from itertools import permutations
 
 import numpy as np
 
+from agents.answer.bound_answer import answer_bound
 from agents.decision.training_job import TrainingJob
 from agents.search.bound_search import search_bound
 from agents.search.candidates import Candidate
 from agents.search.desk import SearchDesk
 from agents.search.kernels.records import new_room
+from agents.search.objective import PlanObjective
 from agents.search.search import PlanRequest
 from agents.search.settings import BoundSetting, Degrees
 from agents.trainers.table import trainer_named
@@ -38,6 +39,7 @@ class DecisionRow:
     decision_ms: float = column("CPU time of a decision [ms]", ",.0f")
     times_first: float = column("x the first", ".1f")
     spread_percent: float = column("± %", ".0f")
+    page_times: float = column("whole page, x the decision", ".1f")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,26 +66,32 @@ def measure(effort: Effort) -> Section:
 def _decisions(effort: Effort) -> list[DecisionRow]:
     """Decisions of Megatron-LM's plans; the first call, which compiles, does not count."""
     numbers = (2,) if effort.is_quick else NUMBERS_OF_SITES
-    calls = [Contestant(name=str(number), call=_decision(number)) for number in numbers]
-    timings = race(calls, effort)
+    asked = [(number, _request(number)) for number in numbers]
+    calls = [Contestant(name=str(number), call=partial(search_bound, one)) for number, one in asked]
+    calls += [
+        Contestant(name=f"page {number}", call=partial(answer_bound, one, PlanObjective()))
+        for number, one in asked
+    ]
+    each = race(calls, effort)
+    timings, pages = each[: len(asked)], each[len(asked) :]
     return [
         DecisionRow(
             num_sites=int(timing.name),
             decision_ms=1e3 / timing.items_per_cpu_s,
             times_first=speed_ratio(timings[0], timing),
             spread_percent=1e2 * timing.spread_fraction,
+            page_times=speed_ratio(timing, page),
         )
-        for timing in timings
+        for timing, page in zip(timings, pages, strict=True)
     ]
 
 
-def _decision(num_sites: int) -> Callable[[], object]:
-    request = PlanRequest(
+def _request(num_sites: int) -> PlanRequest:
+    return PlanRequest(
         topology=_sites(num_sites),
         job=TrainingJob(model=MODEL, num_sequences=NUM_SEQUENCES),
         trainer=trainer_named("megatron"),
     )
-    return partial(search_bound, request)
 
 
 def _rates(effort: Effort) -> list[RateRow]:

@@ -1,5 +1,6 @@
 """Answer with a bound plan: what a trainer runs quickest, its rivals, and other trainers."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 
@@ -18,6 +19,7 @@ from agents.search.bound_rows import BoundRow
 from agents.search.bound_search import BoundFound, best_of_kinds, proven_bound_s, search_bound
 from agents.search.objective import PlanObjective
 from agents.search.search import PlanRequest
+from agents.search.setting_table import SettingTable
 from agents.search.shared_parts import SharedParts
 from agents.trainers.table import TRAINERS
 from des.plan.replacement import Replacement
@@ -141,10 +143,18 @@ def answer_bound(
         ),
         rows_of={name: one.rows for name, one in found.items()},
         sureness=(
-            sureness_of(request, objective, rows[0], shared) if searches and not is_alone else None
+            sureness_of(request, objective, rows[0], shared, _near(found["search"], objective))
+            if searches and not is_alone
+            else None
         ),
         run=None if terms is None else whole_run(rows[0], terms),
     )
+
+
+def _near(found: BoundFound, objective: PlanObjective) -> SettingTable | None:
+    """Settings near the best by time; None where time is not all that counts."""
+    is_time_alone = objective.is_time_alone and objective.most_s == math.inf
+    return found.near if is_time_alone else None
 
 
 def _others(

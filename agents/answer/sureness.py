@@ -1,7 +1,8 @@
 """Doubt of an answer: what a fresh search answers where figures are off, or a part is lost."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import product
 from typing import Self
 
@@ -10,18 +11,23 @@ import numpy as np
 from agents.decision.bound_plan import BoundPlan
 from agents.judge.step_times import mean_step
 from agents.search.bound_rows import BoundRow
-from agents.search.bound_search import search_bound
+from agents.search.bound_search import BoundFound, search_bound
 from agents.search.objective import PlanObjective
 from agents.search.search import PlanRequest
+from agents.search.setting_table import SettingTable
 from agents.search.shared_parts import SharedParts
 from des import Corrections, Topology, lower
 from des.compiled.simulate import makespan_compiled_s
 from des.dynamics import STEADY
 from des.plan.synchronisation import agree_every_step
+from des.schedules import asks_times
 from des.world.lost_parts import without_domain, without_links
 
 OFF_FACTORS = (0.8, 1.25)
 """Factors on bandwidths and on times of layers that the answer is tried at."""
+
+_LOST = 1.25
+"""Steps without a part beyond this multiple of the answer's are searched for among all plans."""
 
 _NUM_COURSES = 32
 """Courses of the links that are drawn where a law moves them."""
@@ -99,6 +105,7 @@ def sureness_of(
     objective: PlanObjective,
     best: BoundRow,
     shared: SharedParts | None = None,
+    near: SettingTable | None = None,
 ) -> Sureness:
     """Search again with figures off and with each site and link in use lost.
 
@@ -106,6 +113,9 @@ def sureness_of(
     ----------
     shared
         Parts that the search of the answer has worked out, see `search_bound`.
+    near
+        Settings that are tried first: with figures off alone, and otherwise where the step that
+        they lead to is still near; None: all.
 
     Raises
     ------
@@ -117,9 +127,10 @@ def sureness_of(
         _present_s(bound, request.topology, _off(request.corrections, bandwidth, layers))
         for bandwidth, layers in product(OFF_FACTORS, OFF_FACTORS)
     ]
+    search = partial(search_bound, objective=objective, shared=shared, is_best_alone=True)
     return Sureness(
         cases=tuple(
-            _case(title, asked, objective, bound, shared)
+            _case(title, asked, best, search, near)
             for title, asked in other_requests(request, best)
         ),
         least_s=min(corners),
@@ -166,21 +177,18 @@ def _ways_in_use(topology: Topology, best: BoundRow) -> list[tuple[str, str]]:
 def _case(
     title: str,
     asked: PlanRequest,
-    objective: PlanObjective,
-    bound: BoundPlan,
-    shared: SharedParts,
+    best: BoundRow,
+    search: Callable[..., BoundFound],
+    near: SettingTable | None,
 ) -> OtherCase:
     """Search again; the plan chosen is a candidate where all its sites are there."""
-    in_force, present_s, misfit, reason = None, None, "", ""
+    bound, present_s, misfit, reason = best.bound, None, "", ""
     is_there = asked.topology.num_domains == bound.topology.num_domains
-    if is_there:
-        try:
-            in_force = replace(bound, topology=asked.topology, corrections=asked.corrections)
-        except ValueError as error:
-            reason = str(error)
+    present = bound if is_there else None
     row = kept = None
     try:
-        found = search_bound(asked, objective, in_force=in_force, shared=shared, is_best_alone=True)
+        search = partial(search, in_force=present)
+        found = _warm(search, asked, best, near) or search(asked)
         row, kept = found.best, found.in_force
     except ValueError as error:
         misfit = str(error)
@@ -188,14 +196,40 @@ def _case(
         present_s = kept.figures.step_s
     elif is_there:
         try:
+            replace(bound, topology=asked.topology, corrections=asked.corrections)  # refuses it
             present_s = _present_s(bound, asked.topology, asked.corrections)
         except ValueError as error:
             reason = str(error)
     return OtherCase(title=title, row=row, present_s=present_s, misfit=misfit or reason)
 
 
+def _warm(
+    search: Callable[..., BoundFound],
+    asked: PlanRequest,
+    best: BoundRow,
+    near: SettingTable | None,
+) -> BoundFound | None:
+    """Search among near settings; None where others may be better, as all or much is lost.
+
+    No plan that is left takes less than with the part, so what lay far from the best is no quicker.
+    """
+    bound, sites = best.bound, best.candidate.sites
+    names = [one.name for one in asked.topology.domains]
+    if near is None or not any(bound.topology.domains[site].name in names for site in sites):
+        return None
+    try:
+        found = search(replace(asked, settings=near))
+    except ValueError:
+        return None
+    is_lost = asked.topology is not bound.topology
+    return None if is_lost and found.best.figures.step_s > _LOST * bound.step_s else found
+
+
 def _present_s(bound: BoundPlan, topology: Topology, corrections: Corrections) -> float:
-    return mean_step(topology, bound.workload, bound.plan, corrections)[0]
+    if not agree_every_step(bound.plan.synchronisation):
+        return mean_step(topology, bound.workload, bound.plan, corrections)[0]
+    program = lower(topology, bound.workload, bound.plan, corrections)
+    return makespan_compiled_s(topology, program, corrections)
 
 
 def _spread(request: PlanRequest, bound: BoundPlan) -> CourseSpread | None:
@@ -207,17 +241,11 @@ def _spread(request: PlanRequest, bound: BoundPlan) -> CourseSpread | None:
     if topology.dynamics == STEADY or not topology.links:
         return None
     courses = [topology.epoch_of(seed) for seed in range(_NUM_COURSES)]
-    if all(one.movement is None for one in courses):
-        return CourseSpread.of([_present_s(bound, one, request.corrections) for one in courses])
-    if not agree_every_step(bound.plan.synchronisation):
+    corrections = request.corrections
+    agrees = agree_every_step(bound.plan.synchronisation)
+    if not agrees and any(one.movement is not None for one in courses):
         return None
-    return CourseSpread.of(
-        [
-            makespan_compiled_s(
-                one,
-                lower(one, bound.workload, bound.plan, request.corrections),
-                request.corrections,
-            )
-            for one in courses
-        ]
-    )
+    if bound.plan.replicas or asks_times(bound.plan.schedule):
+        return CourseSpread.of([_present_s(bound, one, corrections) for one in courses])
+    program = lower(topology, bound.workload, bound.plan, corrections)  # whatever links stand at
+    return CourseSpread.of([makespan_compiled_s(one, program, corrections) for one in courses])

@@ -27,12 +27,16 @@ from agents.search.misfits import least_shortfall
 from agents.search.objective import PlanObjective
 from agents.search.outer_modes import outer_modes
 from agents.search.search import PlanRequest, bound_settings, candidates_of, settings_of
-from agents.search.settings import unpaced_schedules
+from agents.search.setting_table import SettingTable
+from agents.search.settings import BoundSetting, unpaced_schedules
 from agents.search.shared_parts import SharedParts
 from des import EVERY_STEP, InfeasiblePlacementError
 
 _MOST_PASSES = 4000
 """Most microbatches times stages of plans for which such schedules are made unasked."""
+
+_SEEN = 1.3
+"""Settings count as seen up to this multiple of the best step."""
 
 _NEAR = 1.3
 """Copies that exchange gradients in every step are looked for up to this multiple of the best."""
@@ -43,18 +47,26 @@ class BoundFound:
     """Result of a search: the best row first, then the best of every other kind.
 
     ``conditional`` are quicker plans whose price in tokens is beyond what is published;
-    ``in_force`` is the row of the plan in force.
+    ``in_force`` is the row of the plan in force. ``table`` has all settings that were searched;
+    pipelines and copies at up to `_SEEN` times the best step were ``seen`` under some.
     """
 
     rows: tuple[BoundRow, ...]
     num_judged: int
     conditional: tuple[BoundRow, ...] = ()
     in_force: BoundRow | None = None
+    table: SettingTable
+    seen: tuple[BoundSetting, ...]
 
     @property
     def best(self) -> BoundRow:
         """The best plan."""
         return self.rows[0]
+
+    @property
+    def near(self) -> SettingTable:
+        """Settings seen, and those that differ from one by the size of groups."""
+        return self.table.near(self.seen)
 
 
 def search_bound(
@@ -92,9 +104,15 @@ def search_bound(
     desk = _desk(request, shared)
     kept = None if in_force is None else row_in_force(request, in_force)
     is_time_alone = aim.is_time_alone and aim.most_s == math.inf
-    for is_short in (True, False) if is_best_alone and is_time_alone else (False,):
+    is_short = is_best_alone and is_time_alone
+    for leaves_single in (True, False) if is_short else (False,):
         found = candidates_of(
-            request, desk, by_sites=not aim.is_time_alone, among=among, is_best_alone=is_short
+            request,
+            desk,
+            by_sites=not aim.is_time_alone,
+            among=among,
+            is_best_alone=is_short,
+            leaves_single=leaves_single,
         )
         refusals: list[str] = []
         rows = [
@@ -116,6 +134,8 @@ def search_bound(
         limit_s = math.inf if request.every_family else _limit_s(aim, rows)
         rows += _rows_of_sets(request, desk, limit_s, is_priced=is_priced)
     rows = [row for row in rows if row.kind in request.families]
+    if not rows and request.settings is not None:
+        raise InfeasiblePlacementError("no plan fits with the settings to choose from")
     if not rows:
         every = list(bound_settings(request, fits=False))
         said = refusals[0] if refusals else least_shortfall(desk, every, request.trainer.name)
@@ -131,7 +151,18 @@ def search_bound(
             row for row in best_of_kinds(aim, beyond) if row.figures.step_s < best[0].figures.loss_s
         ),
         in_force=kept,
+        table=settings_of(request, desk),
+        seen=_seen(desk, found.groups, _SEEN * best[0].figures.step_s),
     )
+
+
+def _seen(
+    desk: SearchDesk, groups: Sequence[Sequence[Candidate]], most_s: float
+) -> tuple[BoundSetting, ...]:
+    """Settings of pipelines and copies found up to a time."""
+    found = [setting for setting, time_s in desk.seen_s.items() if time_s <= most_s]
+    copies = (one for group in groups for one in group if len(one.chains) > 1)
+    return (*found, *(one.setting for one in copies if one.estimate_s <= most_s))
 
 
 def _is_of_copies(request: PlanRequest) -> bool:

@@ -55,6 +55,8 @@ class SearchDesk:
         Figures and room that this search has in common with others.
     num_judged
         Pipelines simulated so far, a list of one number.
+    seen_s
+        Quickest time of pipelines found so far under each setting. [s]
     """
 
     topology: Topology
@@ -62,6 +64,7 @@ class SearchDesk:
     corrections: Corrections
     shared: SharedParts = field(default_factory=SharedParts)
     num_judged: list[int] = field(default_factory=lambda: [0])
+    seen_s: dict[BoundSetting, float] = field(default_factory=dict)
     _tools: dict[tuple[BoundSetting, bool], _Tools] = field(default_factory=dict)
     _rules: dict[BoundSetting, TimingRules] = field(default_factory=dict)
 
@@ -184,6 +187,9 @@ class SearchDesk:
         found = np.flatnonzero(times_s < min(MISFIT, limit_s)).tolist()
         if found and own_sequences:
             setting = replace(setting, own_sequences=own_sequences)
+        elif found:
+            before_s = self.seen_s.get(setting, np.inf)
+            self.seen_s[setting] = min(before_s, float(times_s[found].min()))
         return [
             _candidate(
                 setting, chains.all[at], splits[at, : lengths[at]], float(times_s[at]), counts[at]

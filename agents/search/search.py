@@ -45,8 +45,11 @@ from des.plan.synchronisation import Synchronisation
 MICROBATCH_SIZES = (1, 2, 4, 8)
 """Sequences of a microbatch on a data rank to choose from."""
 
-_NEAR = 1.3
-"""Copies of equal stages are looked for up to this multiple of the best pipeline."""
+_NEAR, _BEST = 1.3, 1.1
+"""Copies of equal stages are looked for up to this multiple of the best pipeline.
+
+The second counts where a kind that is not the best is of no use: estimates leave that much.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,6 +73,8 @@ class PlanRequest:
         Whether copies of the model are looked for however far from the best.
     outer_modes
         Ways to synchronise seldom to choose from; None: those of the trainer, see `outer_modes`.
+    settings
+        Degrees, microbatches and schedules to choose from; None: all of `bound_settings`.
     """
 
     topology: Topology
@@ -83,6 +88,7 @@ class PlanRequest:
     families: tuple[Family, ...] = FAMILIES
     every_family: bool = False
     outer_modes: tuple[Synchronisation, ...] | None = None
+    settings: SettingTable | None = None
 
     def __post_init__(self) -> None:
         self.trainer.require_schedules(self.schedules)
@@ -109,6 +115,7 @@ def candidates_of(
     by_sites: bool = False,
     among: Sequence[Chain] | None = None,
     is_best_alone: bool = False,
+    leaves_single: bool = False,
 ) -> FoundCandidates:
     """Return the best candidates of each kind by their estimates.
 
@@ -119,6 +126,8 @@ def candidates_of(
     among
         Pipelines of these chains alone, as they are or the other way round; None: all candidates.
     is_best_alone
+        Leave out copies that are unlikely to be the best.
+    leaves_single
         Leave single sites out where none is as quick as the best pipeline of several.
     """
     table, alone_s = settings_of(request, desk), math.inf
@@ -133,7 +142,7 @@ def candidates_of(
     if among is not None:
         return FoundCandidates(groups=tuple(groups), num_judged=desk.num_judged[0])
     best_s = min((group[0].estimate_s for group in groups if group), default=math.inf)
-    if is_best_alone and best_s < math.inf:
+    if leaves_single and best_s < math.inf:
         alone_s = desk.foreseen(table, table.smallest).alone_s
     if "single" in request.families and not best_s < alone_s < math.inf:
         alone_s, sites = math.inf, [(site,) for site in range(request.topology.num_domains)]
@@ -143,7 +152,8 @@ def candidates_of(
     copies = list[Candidate]()
     if not {"replicas", "hybrid"}.isdisjoint(request.families):
         is_far = by_sites or request.every_family
-        copies = copies_of(desk, table, math.inf if is_far else _NEAR * best_s)
+        near = _BEST if is_best_alone else _NEAR
+        copies = copies_of(desk, table, math.inf if is_far else near * best_s)
     return FoundCandidates(
         groups=(*groups, tuple(copies)), num_judged=desk.num_judged[0], alone_s=alone_s
     )
@@ -177,6 +187,8 @@ def _apart(chains: Sequence[Chain], *, by_sites: bool) -> list[list[Chain]]:
 
 def settings_of(request: PlanRequest, desk: SearchDesk) -> SettingTable:
     """Return the settings of `bound_settings` as a table that searches share."""
+    if request.settings is not None:
+        return request.settings
     asked = request.trainer, request.schedules, request.microbatch_sizes
     return desk.shared.part(
         ("settings", desk.tables.bare_number, asked),

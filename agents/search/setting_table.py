@@ -1,5 +1,6 @@
 """Settings of a search, and which of them have something in common."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -17,10 +18,14 @@ class SettingTable:
         """Settings that differ by the size of groups of microbatches alone, small ones first."""
         families: dict[tuple[object, ...], list[BoundSetting]] = {}
         for one in self.settings:
-            sizes = one.microbatch_size, one.num_chunks
-            key = one.degrees, one.recomputation, one.schedule, *sizes
-            families.setdefault(key, []).append(one)
+            families.setdefault(_family_of(one), []).append(one)
         return [sorted(own, key=lambda each: each.group_factor) for own in families.values()]
+
+    def near(self, seen: Iterable[BoundSetting]) -> "SettingTable":
+        """The settings whose family has been seen."""
+        families = set(map(_family_of, seen))
+        kept = (one for one in self.settings if _family_of(one) in families)
+        return SettingTable(settings=tuple(kept))
 
     @cached_property
     def smallest(self) -> tuple[BoundSetting, ...]:
@@ -45,3 +50,9 @@ class SettingTable:
             key = one.degrees, one.microbatch_size, one.recomputation, one.num_chunks
             alike.setdefault(key, []).append(one)
         return list(alike.values())
+
+
+def _family_of(one: BoundSetting) -> tuple[object, ...]:
+    """All of a setting but the size of groups, copies and what follows from the trainer."""
+    sizes = one.microbatch_size, one.num_chunks
+    return one.degrees, one.recomputation, one.schedule, *sizes

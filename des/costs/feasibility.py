@@ -16,16 +16,17 @@ from des.costs.memory import (
 from des.costs.stage_times import pipeline_of
 from des.job.workload import Workload
 from des.plan.corrections import NO_CORRECTIONS, Corrections
+from des.plan.placement import device_numbers
 from des.plan.plan import Plan
 from des.schedules import (
     Operation,
     Order,
     Orders,
+    asks_times,
     check_orders,
-    is_static,
+    device_orders,
     peaks_held,
     schedule_orders,
-    stage_orders,
 )
 from des.world.topology import Topology
 
@@ -77,14 +78,15 @@ def assign(
     shares = plan.microbatches_of_replicas(workload.num_microbatches)
     replicas = by_replica(stages)
     sizes = tuple(map(len, replicas))
-    is_known = orders is None and is_static(plan.schedule)
+    is_known = orders is None and not asks_times(plan.schedule)
+    devices = tuple(device_numbers([one.stage for one in own]) for own in replicas)
     if orders is not None:
         if plan.replicas:
             raise ValueError(f"simulate: orders must be of one replica, got {len(sizes)}")
         check_orders(orders, [one.device for one in stages], workload.num_microbatches)
         found = tuple(orders)
     elif is_known:
-        found = _static_orders(plan.schedule, sizes, shares)
+        found = _known_orders(plan.schedule, devices, shares)
     else:
         compression = plan.activation_compression
         pipelines = (
@@ -97,22 +99,21 @@ def assign(
         shares=shares,
         replica_sizes=sizes,
         orders=found,
-        peaks=_static_peaks(plan.schedule, sizes, shares) if is_known else peaks_held(found),
+        peaks=_known_peaks(plan.schedule, devices, shares) if is_known else peaks_held(found),
     )
 
 
 @lru_cache(maxsize=1024)
-def _static_orders(name: str, replica_sizes: tuple[int, ...], shares: tuple[int, ...]) -> Orders:
-    replicas = [
-        stage_orders(name, num_stages, num_microbatches)
-        for num_stages, num_microbatches in zip(replica_sizes, shares, strict=True)
-    ]
-    return _numbered(replicas, replica_sizes)
+def _known_orders(
+    name: str, devices: tuple[tuple[int, ...], ...], shares: tuple[int, ...]
+) -> Orders:
+    pairs = zip(devices, shares, strict=True)
+    return _numbered([device_orders(name, *each) for each in pairs], list(map(len, devices)))
 
 
 @lru_cache(maxsize=1024)
-def _static_peaks(name: str, replica_sizes: tuple[int, ...], shares: tuple[int, ...]) -> Peaks:
-    return peaks_held(_static_orders(name, replica_sizes, shares))
+def _known_peaks(name: str, devices: tuple[tuple[int, ...], ...], shares: tuple[int, ...]) -> Peaks:
+    return peaks_held(_known_orders(name, devices, shares))
 
 
 def _numbered(replicas: Sequence[Orders], replica_sizes: Sequence[int]) -> Orders:

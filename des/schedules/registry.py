@@ -1,7 +1,7 @@
 """Schedules by the name users write."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import NamedTuple
@@ -39,14 +39,16 @@ class Pace(NamedTuple):
 class Schedule:
     """Maker of a schedule's orders.
 
-    A *static* one asks for the numbers of stages and microbatches alone and has a worker a stage;
-    others look at the pipeline: its devices, times, borders and memory. ``factor`` says what a
+    A *static* one asks for the numbers of stages and microbatches alone and has a worker a stage,
+    one ``of_devices`` for the device of each stage too; others look at the pipeline: its times,
+    borders and memory. ``factor`` says what a
     suffix such as ``_2x`` means, where it means something; orders of a pipeline are held to the
     memory that it gives, if it ``limits_memory``. A slow one takes minutes a pipeline.
     """
 
     summary: str
     static: Callable[[int, int, float | None], Orders] | None = None
+    of_devices: Callable[[Sequence[int], int, float | None], Orders] | None = None
     of_pipeline: Callable[[Pipeline, float | None], Orders] | None = None
     factor: str | None = None
     pace: Callable[[float], Pace] | None = None
@@ -80,21 +82,24 @@ def with_memory(pipeline: Pipeline, factor: float | None) -> Pipeline:
     return replace(pipeline, memory_bytes=room)
 
 
-def _interleaved(pipeline: Pipeline, factor: float | None) -> Orders:
-    num_chunks, rest = divmod(pipeline.num_stages, pipeline.num_devices)
+def _interleaved(
+    device_of_stage: Sequence[int], num_microbatches: int, factor: float | None
+) -> Orders:
+    num_devices = len(set(device_of_stage))
+    num_chunks, rest = divmod(len(device_of_stage), num_devices)
     if num_chunks == 1:
         raise ValueError(
             "schedule: interleaved_1f1b needs several stages a device, got one; with one it would "
             "be 1f1b_2x. Domains that come back in the placement have several, or a domain's own "
             "pipeline with chunks, such as parallelism 8x1x4v3"
         )
-    if rest or pipeline.device_of_stage != loop_devices(pipeline.num_devices, num_chunks):
+    if rest or device_of_stage != loop_devices(num_devices, num_chunks):
         raise ValueError(
             "schedule: interleaved_1f1b needs a placement that goes round the devices in the same "
-            f"order each time, got devices {pipeline.device_of_stage}"
+            f"order each time, got devices {device_of_stage}"
         )
-    size = round((factor or 1.0) * pipeline.num_devices)
-    return interleaved_1f1b(pipeline.num_devices, num_chunks, pipeline.num_microbatches, size)
+    size = round((factor or 1.0) * num_devices)
+    return interleaved_1f1b(num_devices, num_chunks, num_microbatches, size)
 
 
 _OWN: dict[str, Schedule] = {
@@ -116,7 +121,7 @@ _OWN: dict[str, Schedule] = {
     ),
     "interleaved_1f1b": Schedule(
         "1f1b over several stages a device",
-        of_pipeline=_interleaved,
+        of_devices=_interleaved,
         factor="times as many microbatches in a group as devices",
         limits_memory=False,
     ),
@@ -206,6 +211,11 @@ def is_static(name: str) -> bool:
     return schedule_named(name)[0].static is not None
 
 
+def asks_times(name: str) -> bool:
+    """Whether a schedule asks for more than the devices of stages and microbatches."""
+    return schedule_named(name)[0].of_pipeline is not None
+
+
 @lru_cache(maxsize=1024)
 def pace_of(name: str) -> Pace:
     """Look up the pace of a schedule that is all told by one.
@@ -246,6 +256,16 @@ def stage_orders(name: str, num_stages: int, num_microbatches: int) -> Orders:
     return checked
 
 
+@lru_cache(maxsize=1024)
+def device_orders(name: str, device_of_stage: tuple[int, ...], num_microbatches: int) -> Orders:
+    """Orders of all workers under a schedule that does not ask for times, as `stage_orders`."""
+    schedule, factor = schedule_named(name)
+    if schedule.of_devices is None:
+        return stage_orders(name, len(device_of_stage), num_microbatches)
+    orders = schedule.of_devices(device_of_stage, num_microbatches, factor)
+    return check_schedule(name, orders, device_of_stage, num_microbatches)
+
+
 @lru_cache(maxsize=256)
 def schedule_orders(name: str, pipeline: Pipeline) -> Orders:
     """Orders of all workers of a pipeline, remembered for the next call.
@@ -257,7 +277,7 @@ def schedule_orders(name: str, pipeline: Pipeline) -> Orders:
     """
     schedule, factor = schedule_named(name)
     if schedule.of_pipeline is None:
-        return stage_orders(name, pipeline.num_stages, pipeline.num_microbatches)
+        return device_orders(name, pipeline.device_of_stage, pipeline.num_microbatches)
     orders = check_schedule(
         name,
         schedule.of_pipeline(pipeline, factor),

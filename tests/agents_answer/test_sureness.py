@@ -56,9 +56,10 @@ def test_no_case_is_contradicted_by_a_search_that_knows_nothing_of_the_answer(ba
     plain = sites(*(site(name, count) for name, count in zip("ABC", gpus, strict=True)))
     world = plain.scaled(np.array(bandwidths), np.ones(6))
     asked = request(world)
-    best = search_bound(asked).best
+    found = search_bound(asked)
+    best = found.best
 
-    for case in sureness_of(asked, TIME, best).cases:
+    for case in sureness_of(asked, TIME, best, near=found.near).cases:
         topology, off = world, Corrections()
         kind, _, what = case.title.rpartition(" ")
         if kind == "without":

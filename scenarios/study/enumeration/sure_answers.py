@@ -48,8 +48,9 @@ def sure_row(name: str, topology: Topology, job: TrainingJob, num_draws: int) ->
         If the job fits nowhere.
     """
     request = PlanRequest(topology=topology, job=job, trainer=trainer_named("megatron"))
-    best = search_bound(request).best
-    known = sureness_of(request, PlanObjective(), best)
+    found = search_bound(request)
+    best = found.best
+    known = sureness_of(request, PlanObjective(), best, near=found.near)
     fresh = [_fresh_s(asked) for _, asked in other_requests(request, best)]
     said = [np.inf if one.row is None else one.row.figures.step_s for one in known.cases]
     rng = np.random.default_rng(0)
