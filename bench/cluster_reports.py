@@ -1,9 +1,9 @@
 """A scheduler under steady reports of many nodes on a simulated clock: time of a report, memory.
 
 Each node reports every fifth of its lease, as `scenarios.cluster.node_agent` does, and its ranks
-have begun an iteration more each time. Requests and answers are read and written as JSON, the state
-is a SQLite file; what lacks are the sockets. Times are of the CPU: waits for the disk, where a report
-changes the state, are not in them.
+have begun an iteration more each time. Requests and answers are read and written as JSON, the
+state is a SQLite file; what lacks are the sockets. Times are of the CPU: waits for the disk, where
+a report changes the state, are not in them.
 
 Example: ``python -m bench.cluster_reports --nodes 1000 --jobs 5000 --hours 1``.
 """

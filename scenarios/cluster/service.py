@@ -71,7 +71,7 @@ class ClusterService:
         self._num_changes = 0
         self._changed = asyncio.Event()
         self._followed: dict[str, asyncio.Event] = {}
-        """What nodes wait for that follow."""
+        """Events of new orders, by the name of a node that waits for them."""
         self._awake = asyncio.Event()
         latest_s = cluster.restore(stored)
         self._at_0_s = time.monotonic() - max(latest_s, time.time() - self._beginning.unix_s)

@@ -84,7 +84,7 @@ CALLS = {
 
 async def called(count: int, seed: str, store: SqliteStore) -> dict[str, int]:
     """Number of answers and refusals of one scheduler to changed requests of all methods."""
-    cluster = LiveCluster(policy=policy_named("fifo"), lease_s=1e-9)  # so nobody is waited for
+    cluster = LiveCluster(policy=policy_named("fifo"), lease_s=1e-9)  # a follower waits for a third
     service = ClusterService(cluster, store, name="fifo", round_s=0.0)
     answers, counts = answers_of(service), {"answered": 0, "refused": 0}
     for number in range(count):

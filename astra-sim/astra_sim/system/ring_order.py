@@ -50,7 +50,7 @@ class StepOrder:
         return turn - other_turn
 
     def _cause(self, step: Step) -> tuple[Step, int]:
-        """What sets an event, and which of those that it sets this one is."""
+        """Event that sets another, and the turn of that among all that it sets."""
         kind, place, number = step
         if kind is REDUCTION:
             return (MOVE, place, number), 0

@@ -36,7 +36,7 @@ class Member(Protocol):
 
     @property
     def received(self) -> Done:
-        """What is called with a message."""
+        """Function that takes a message."""
         ...
 
     @property

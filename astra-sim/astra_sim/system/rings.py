@@ -102,7 +102,7 @@ class RingExchange(Exchange):
 
     @property
     def received(self) -> Done:
-        """What is called with a message."""
+        """Function that takes a message."""
         return self._received
 
     def begin(self, _: None = None) -> None:
