@@ -54,7 +54,7 @@ class FigureEstimate:
         """Return the estimate after another measurement, of a later time.
 
         One that is off by more than `_JUMP` spreads does not count if measurements are frequent;
-        with a second one on the same side the figure has jumped, and the estimate begins anew.
+        with a second one on the same side the figure has jumped, and the estimate starts again.
 
         Examples
         --------

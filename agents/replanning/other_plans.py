@@ -26,7 +26,7 @@ _MOST_PLANS = 8
 
 
 @dataclass(frozen=True, kw_only=True)
-class KnownPlan:
+class RememberedPlan:
     """A plan that a watch remembers.
 
     Attributes
@@ -60,14 +60,14 @@ class OtherPlans:
     """
 
     request: PlanRequest
-    plans: list[KnownPlan] = field(default_factory=list)
+    plans: list[RememberedPlan] = field(default_factory=list)
     ahead_s: float = 0.0
     faded: float = 0.0
     _shared: SharedParts = field(default_factory=SharedParts, repr=False, compare=False)
 
     def remember(self, bound: BoundPlan) -> None:
         """Keep a plan as the last one."""
-        others, found = [], KnownPlan(bound=bound)
+        others, found = [], RememberedPlan(bound=bound)
         for one in self.plans:
             if is_same_plan(one.bound, bound):
                 found = one
@@ -80,7 +80,7 @@ class OtherPlans:
         self.remember(bound)
         self.plans = [replace(one, lost_s=0.0) for one in self.plans]
 
-    def judge(self, present: BoundPlan, passed_s: float) -> list[KnownPlan]:
+    def judge(self, present: BoundPlan, passed_s: float) -> list[RememberedPlan]:
         """Judge the plans on the world of the present one; return those that may take its place.
 
         Those that cannot run, or exchange in another way, are left out of the answer.

@@ -12,7 +12,7 @@ from agents.decision.plan_document import read_document, write_document
 from agents.judge.placed_plans import placed_on
 from agents.replanning.move_cost import NO_MOVE, MoveCost, reachable_move
 from agents.replanning.observed_world import ObservedWorld, Taken, WorldObservation
-from agents.replanning.other_plans import KnownPlan, OtherPlans
+from agents.replanning.other_plans import OtherPlans, RememberedPlan
 from agents.replanning.search_triggers import LastSearch, SearchTriggers
 from agents.replanning.stay_or_move import PayoffRule, Stakes, short_time, weigh_move
 from agents.trainers.plan_checks import domains_in_use
@@ -143,7 +143,7 @@ class Watch:
         """Return the watch with what `plain` returned."""
         own, searched = content["in_force"], content["searched"]
         plans = [
-            KnownPlan(bound=read_document(one), step_s=step_s, lost_s=lost_s)
+            RememberedPlan(bound=read_document(one), step_s=step_s, lost_s=lost_s)
             for one, step_s, lost_s in content["others"]
         ]
         return replace(
@@ -192,7 +192,7 @@ class Watch:
         return self._weighed(stay, present, self.others.judge(present, since_s))
 
     def _weighed(
-        self, stay: WatchVerdict, present: BoundPlan, others: Sequence[KnownPlan]
+        self, stay: WatchVerdict, present: BoundPlan, others: Sequence[RememberedPlan]
     ) -> WatchVerdict:
         """Stay, or move to the plan that saves most while it stays better, move included."""
         quicker = [
@@ -210,7 +210,7 @@ class Watch:
                 return replace(stay, action="move", plan=best, why=weighed.why, cost=stakes.cost)
         return replace(stay, why=weigh_move(self.rule, quicker[0][1]).why)
 
-    def _stakes(self, present: BoundPlan, other: KnownPlan) -> tuple[BoundPlan, Stakes]:
+    def _stakes(self, present: BoundPlan, other: RememberedPlan) -> tuple[BoundPlan, Stakes]:
         best = other.bound
         return best, Stakes(
             present_s=present.step_s,

@@ -79,7 +79,7 @@ def fidelity(
     errors = [relative_errors(*pair) for pair in zip(predicted, reference, strict=True)]
 
     def of(figure: int) -> Errors:
-        return errors_of(
+        return summed_errors(
             names,
             [each[figure] for each in errors],
             kendall_tau=_kendall_tau(
@@ -154,7 +154,7 @@ def _figures(measurement: Measurement) -> tuple[float, float, float]:
     return measurement.makespan_s, measurement.communication_bytes, exposed_s
 
 
-def errors_of(
+def summed_errors(
     names: Sequence[str], errors: Sequence[float], *, kendall_tau: float | None
 ) -> Errors:
     """Sum up signed relative errors of one figure."""

@@ -7,7 +7,7 @@ import pytest
 from watched_job import REQUEST, WORLD, after, seen, used_sites, watch
 
 from agents.judge.placed_plans import placed_on
-from agents.replanning.other_plans import KnownPlan, OtherPlans
+from agents.replanning.other_plans import OtherPlans, RememberedPlan
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +99,7 @@ def test_advantages_that_have_faded_make_a_later_one_less_sure():
     """
     plan = after(watch(), 0).plan
     others = OtherPlans(request=REQUEST)
-    others.plans = [KnownPlan(bound=plan, step_s=one) for one in (10.0, 8.0, 10.0)]
+    others.plans = [RememberedPlan(bound=plan, step_s=one) for one in (10.0, 8.0, 10.0)]
     assert others.fades_per_s == pytest.approx(1.0 / 3600.0)
 
     others._learn([10.0, 8.0], [10.0, 9.0], 600.0)
@@ -112,7 +112,10 @@ def test_staying_loses_time_against_a_quicker_plan_until_that_is_in_force():
     plan = after(watch(), 0).plan
     other = replace(plan, workload=replace(plan.workload, name="other"))
     others = OtherPlans(request=REQUEST)
-    others.plans = [KnownPlan(bound=other, step_s=8.0), KnownPlan(bound=plan, step_s=10.0)]
+    others.plans = [
+        RememberedPlan(bound=other, step_s=8.0),
+        RememberedPlan(bound=plan, step_s=10.0),
+    ]
 
     (found,) = others.judge(plan, 600.0)
     assert (found.lost_s, found.bound.workload.name) == (pytest.approx(120.0), "other")
