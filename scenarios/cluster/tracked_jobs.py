@@ -76,7 +76,7 @@ def times_text(ended: Sequence[JobStatus], tracked: tuple[int, int]) -> str:
 
 
 def write_times(folder: Path, ended: Sequence[JobStatus], policy: str) -> None:
-    """Write a row a job and the picture of the distribution.
+    """Write one row per job and the picture of the distribution.
 
     Raises
     ------
