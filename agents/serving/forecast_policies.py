@@ -185,7 +185,7 @@ class PeakHold:
             prompt_tokens=_smooth(before and before.prompt_tokens, load.prompt_tokens),
             output_tokens=_smooth(before and before.output_tokens, load.output_tokens),
         )
-        counts = instances_needed(view.engine, view.slo, smooth, view.pools)
+        counts = pools_needed(view, view.slo, smooth)
         return Decision(counts=counts, why=f"at most {peak:.2f} requests/s"), (seen, smooth)
 
 
