@@ -15,7 +15,7 @@ from agents.search.figures import (
     hops_between,
     message_ways,
     passes_before_s,
-    sums_and_update_s,
+    sums_and_updates_s,
     wires_s,
 )
 from agents.search.job_layers import JobLayers
@@ -78,14 +78,7 @@ class FigureTables:
         Of its GPUs and servers alone, of the whole site, and of that without times of layers.
         """
         number, kinds = self.shared.number, self._kinds[0]
-        servers = [
-            replace(
-                one,
-                num_gpus=one.num_gpus // one.num_nodes,
-                nodes=None if one.nodes is None else one.nodes.resized(1),
-            )
-            for one in kinds
-        ]
+        servers = [one.resized(1) for one in kinds]
         inner, untimed = (self.job, self._inner_corrections), (self.job, self._untimed)
         return [
             (number((inner, own)), number((inner, one)), number((untimed, one)))
@@ -101,10 +94,6 @@ class FigureTables:
         ]
         number = {kind: at for at, kind in enumerate(dict.fromkeys(bare))}
         return tuple(number), np.array([number[domain] for domain in bare], np.int64)
-
-    @cached_property
-    def _has_racks(self) -> bool:
-        return any(map(_has_racks, self.topology.domains))
 
     @cached_property
     def _hops(self) -> tuple[np.ndarray, np.ndarray]:
@@ -287,24 +276,13 @@ class FigureTables:
     def _ends_s(self, setting: BoundSetting, kind: int, count: int) -> np.ndarray:
         """Sums and updates of devices, (devices, 11), or of one where all sites have equal ones."""
         degrees, num_replicas = setting.degrees, setting.num_replicas
-        num_rows = count if self._has_racks else 1
+        num_rows = count if any(one.has_priced_racks for one in self._kinds[0]) else 1
 
         def work_out() -> np.ndarray:
             gradient_bytes = setting.workload(self.job).gradient_bytes
             domain, parallelism = self._kinds[0][kind], degrees.division(count)
-            num_kinds = num_rows if _has_racks(domain) else 1
-            rows = [
-                sums_and_update_s(
-                    gradient_bytes,
-                    domain,
-                    parallelism,
-                    self.corrections,
-                    num_replicas,
-                    device=device,
-                )
-                for device in range(num_kinds)
-            ]
-            return np.repeat(rows, num_rows // num_kinds, axis=0)
+            own = gradient_bytes, domain, parallelism, self.corrections, num_replicas
+            return sums_and_updates_s(*own, num_devices=num_rows)
 
         own = degrees, setting.gradient_precision, num_replicas
         return self.shared.part(("ends", self._numbers[kind][1], num_rows, *own), work_out)
@@ -320,7 +298,3 @@ class FigureTables:
         sizes = degrees.tensor, degrees.data, degrees.context, setting.microbatch_size
         key = "wires", self._numbers[kind][2], count, *sizes
         return self.shared.part(key, work_out)
-
-
-def _has_racks(domain: Domain) -> bool:
-    return domain.nodes is not None and domain.nodes.has_priced_racks

@@ -106,16 +106,34 @@ def state_before_bytes(
     return found
 
 
-def sums_and_update_s(
+def sums_and_updates_s(
     gradient_bytes: int,
     domain: Domain,
     division: Parallelism | None,
     corrections: Corrections,
     num_replicas: int,
     *,
-    device: int = 0,
+    num_devices: int,
 ) -> np.ndarray:
-    """Times of sums over the copies of a device and of its update, see `SiteFigures`, (11,). [s]"""
+    """Times of sums over the copies of devices and of updates, (devices, 11). [s]
+
+    See `SiteFigures`; devices differ where the racks of a site have figures of their own.
+    """
+    num_kinds = num_devices if domain.has_priced_racks else 1
+    settings = gradient_bytes, domain, division, corrections, num_replicas
+    rows = [_sums_and_update_s(*settings, device=device) for device in range(num_kinds)]
+    return np.repeat(rows, num_devices // num_kinds, axis=0)
+
+
+def _sums_and_update_s(
+    gradient_bytes: int,
+    domain: Domain,
+    division: Parallelism | None,
+    corrections: Corrections,
+    num_replicas: int,
+    *,
+    device: int,
+) -> np.ndarray:
     inside, parallelism = corrected_inside(domain, corrections), division or UNSHARED
     sums_s = np.zeros((2, 2, 2))
     sums_s[:, 1, 0] = np.inf
@@ -156,7 +174,7 @@ def wires_s(
     known: dict[tuple[int, int], tuple[float, float]] = {}
     per_server = 1 if domain.nodes is None else domain.nodes.gpus_per_node
     period = max(1, per_server // parallelism.gpus_per_device)
-    if domain.nodes is not None and domain.nodes.has_priced_racks:
+    if domain.has_priced_racks:
         period = parallelism.pipeline
     for device in range(parallelism.pipeline):
         for row, first, distance in ((0, device, 1), (1, 0, device)):

@@ -1,7 +1,7 @@
 """Domains: data centres of equal GPUs."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from des.base.checks import require_count, require_fraction, require_non_negative, require_positive
@@ -90,9 +90,20 @@ class Domain:
     @property
     def node_order(self) -> Sequence[int]:
         """Numbers of the servers in the order in which plans take them, see `rack_order`."""
-        if self.nodes is None or not self.nodes.has_priced_racks:
+        if self.nodes is None or not self.has_priced_racks:
             return range(self.num_nodes)
         return rack_order(self.nodes)
+
+    @property
+    def has_priced_racks(self) -> bool:
+        """Whether ways between racks of servers have figures of their own."""
+        return self.nodes is not None and self.nodes.has_priced_racks
+
+    def resized(self, num_nodes: int) -> "Domain":
+        """The domain with another number of servers, see `Nodes.resized`."""
+        nodes = None if self.nodes is None else self.nodes.resized(num_nodes)
+        num_gpus = self.num_gpus // self.num_nodes * num_nodes
+        return replace(self, num_gpus=num_gpus, nodes=nodes)
 
     @property
     def peak_flops_per_s(self) -> float:

@@ -222,8 +222,7 @@ def _resized(domain: Domain, num_gpus: int) -> Domain:
     if domain.nodes is None:
         return replace(domain, num_gpus=num_gpus)
     each = domain.nodes.gpus_per_node
-    num_nodes = -(-num_gpus // each)
-    return replace(domain, num_gpus=num_nodes * each, nodes=domain.nodes.resized(num_nodes))
+    return domain.resized(-(-num_gpus // each))
 
 
 @lru_cache(maxsize=64)

@@ -3,6 +3,7 @@
 import json
 
 from des.base.lazy import lazy_imports
+from des.base.strict_json import parse_json
 from des.devices.k8s.node_text import server_annotation
 from des.devices.server import Gpu
 from des.devices.spans import format_spans, numbers_in, spans_of
@@ -69,7 +70,7 @@ def _mib(size_bytes: int) -> str:
 
 def gpu_topology(settings: ManifestSettings) -> Manifest:
     """``ConfigMap`` with the topology of the node, the content of its annotation, for programs."""
-    servers = {settings.node: json.loads(server_annotation(settings.server))}
+    servers = {settings.node: parse_json(server_annotation(settings.server))}
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",

@@ -69,8 +69,7 @@ def _hosts(bound: BoundPlan, index: int, given: _Given | None, path: Path | None
             f"got {num_gpus}"
         )
     needed = -(-own.pipeline * own.gpus_per_device // size)
-    is_level = domain.nodes is None or not domain.nodes.has_priced_racks
-    order = range(needed) if is_level else domain.node_order
+    order = domain.node_order if domain.has_priced_racks else range(needed)
     if path is not None and len(names) < len(order):
         whose = "the servers of the plan" if len(order) == needed else "all servers, rack by rack"
         raise ValueError(
