@@ -21,7 +21,7 @@ MOST_COMPARED = 5_000
 
 
 class TooManyTiesError(RecursionError):
-    """So much happens at one time that its order is not worked out."""
+    """Events of one time are so many that their order is left open."""
 
 
 class StepOrder:
