@@ -21,7 +21,7 @@ MOST_COMPARED = 5_000
 
 
 class TooManyTiesError(RecursionError):
-    """So much happens at one time that its order is not worked out."""
+    """Too many events of one time to find their order."""
 
 
 class StepOrder:
