@@ -21,7 +21,7 @@ MOST_COMPARED = 5_000
 
 
 class TooManyTiesError(RecursionError):
-    """Events of one time are so many that their order is left open."""
+    """Too many events of one time to find their order."""
 
 
 class StepOrder:
