@@ -37,10 +37,8 @@ _MOST_ROUNDS = 30
 _MOST_PASSES = 30_000
 """Most passes of an iteration of which every change of a split is simulated to its end."""
 
-
 LeastTimes = tuple[np.ndarray, float]
 """Bounds of some chains, see `levels.write_least_s`, and the least of them. [s]"""
-
 _Tools = tuple[SiteFigures, TimingRules, Room]
 """Figures, rules and room for pipelines of a setting."""
 
@@ -56,7 +54,7 @@ class SearchDesk:
     num_judged
         Pipelines simulated so far, a list of one number.
     seen_s
-        Quickest time of pipelines found so far under each setting. [s]
+        Quickest time of a pipeline by its setting. [s]
     """
 
     topology: Topology
@@ -179,17 +177,15 @@ class SearchDesk:
         figures, rules, room = self._tools_of(setting)
         if own_sequences:  # no more microbatches than there is room for
             rules = self._known_rules(setting, own_sequences)
-        scratch = np.zeros((rows.shape[1], 2), np.int64)
         self.num_judged[0] += survey(
             *(figures, rules, rows, lengths, of_chains_s, room, limit_s, ratio),
-            *(splits, counts, times_s, scratch),
+            *(splits, counts, times_s, np.zeros((rows.shape[1], 2), np.int64)),
         )
         found = np.flatnonzero(times_s < min(MISFIT, limit_s)).tolist()
-        if found and own_sequences:
+        if own_sequences:
             setting = replace(setting, own_sequences=own_sequences)
         elif found:
-            before_s = self.seen_s.get(setting, np.inf)
-            self.seen_s[setting] = min(before_s, float(times_s[found].min()))
+            self.seen_s[setting] = min(self.seen_s.get(setting, np.inf), times_s[found].min())
         return [
             _candidate(
                 setting, chains.all[at], splits[at, : lengths[at]], float(times_s[at]), counts[at]
