@@ -21,7 +21,7 @@ def persistent_or_not(seed: int) -> EpisodeTables:
     """By turns slow spells of 24 epochs and of hardly more than one, at the same price."""
     leave = 1.0 / 24.0 if seed % 2 else 0.9
     return random_tables(
-        seed, num_plans=3, num_epochs=32, leave=leave, enter=0.12, factor=2.0, price_epochs=2.0
+        seed, num_plans=3, num_epochs=32, leave=leave, enter=0.12, factor=2.0, price_epochs=1.0
     )
 
 

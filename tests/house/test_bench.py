@@ -1,5 +1,6 @@
 """Benchmarks: their worlds, runs and pages; the figures themselves are not tested."""
 
+import csv
 import dataclasses
 import json
 import re
@@ -242,12 +243,14 @@ def test_quick_run_of_a_part_fills_its_place(name, tmp_path, capsys):
     assert main(["--quick", "--only", name, "--write", str(path)]) == 0
 
     text = path.read_text("utf-8")
-    tables = pages_tables(text)
+    files = [tmp_path / name for name in re.findall(r"`(figures/.*?\.csv)`", text)]
+    tables = [[heads, *rows] for heads, _, *rows in pages_tables(text)]
+    tables += [list(csv.reader(file.read_text("utf-8").splitlines())) for file in files]
     assert tables
-    for heads, rule, *rows in tables:
+    for heads, *rows in tables:
         assert rows
         assert len(set(heads)) == len(heads)
-        assert all(len(row) == len(heads) for row in [rule, *rows])
+        assert all(len(row) == len(heads) for row in rows)
         assert all(row[0] for row in rows)
         assert not any(cell in ("nan", "inf", "None") for row in rows for cell in row)
     for file_name in re.findall(r"!\[.*?\]\((.*?)\)", text):

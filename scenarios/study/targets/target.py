@@ -198,13 +198,13 @@ def measured(values: Sequence[float]) -> tuple[float, MeanInterval | None]:
 
     Examples
     --------
-    >>> measured([0.25, 0.75])[0]
-    0.5
+    >>> measured([0.25, 0.75])[0], measured([0.25, -math.inf])
+    (0.5, (-inf, None))
     """
     if not len(values):
         return math.nan, None
-    if math.inf in values:
-        return math.inf, None
+    if any(map(math.isinf, values)):  # nothing was done in a course: its time is endless
+        return sum({value for value in values if math.isinf(value)}), None
     interval = mean_and_interval(values)
     return interval.mean, interval
 
