@@ -11,7 +11,7 @@ from typing import NamedTuple
 from agents.decision.held import held_topologies
 from agents.decision.levels import LEVELS, MoveLevel, level_of
 from agents.decision.situation import TIME_ONLY, Decision, Preference, Scheduler, Situation
-from agents.decision.world import DecisionWorld, work_s
+from agents.decision.world import DecisionWorld, equal_work_s
 from des import (
     NO_CORRECTIONS,
     Corrections,
@@ -107,9 +107,9 @@ class CourseResult:
 
     @cached_property
     def total_s(self) -> float:
-        """Time of ``iterations_per_epoch`` of each epoch, by the clock, see `work_s`. [s]"""
+        """Time of ``iterations_per_epoch`` of each epoch, by the clock, see `equal_work_s`. [s]"""
         work = len(self.rows) * self.iterations_per_epoch
-        return work_s(len(self.rows) * self.epoch_s, work, self.num_iterations)
+        return equal_work_s(len(self.rows) * self.epoch_s, work, self.num_iterations)
 
     @cached_property
     def num_iterations(self) -> float:

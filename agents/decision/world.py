@@ -42,7 +42,7 @@ class DecisionWorld(Protocol):
 
     @property
     def iterations_per_epoch(self) -> int:
-        """Iterations that count as the work of an epoch, see `work_s`."""
+        """Iterations that count as the work of an epoch, see `equal_work_s`."""
 
     @property
     def replacement(self) -> Replacement:
@@ -52,7 +52,7 @@ class DecisionWorld(Protocol):
         """World as an epoch of a draw finds it; the same for all methods."""
 
 
-def work_s(clock_s: float, num_iterations: float, done: float) -> float:
+def equal_work_s(clock_s: float, num_iterations: float, done: float) -> float:
     """Time of some iterations at the pace at which ``done`` were done in ``clock_s``. [s]
 
     So plans that see the same networks for the same time are compared by the time of equal work.
@@ -60,7 +60,7 @@ def work_s(clock_s: float, num_iterations: float, done: float) -> float:
 
     Examples
     --------
-    >>> work_s(1200.0, 100, 80.0), work_s(1200.0, 100, 0.0)
+    >>> equal_work_s(1200.0, 100, 80.0), equal_work_s(1200.0, 100, 0.0)
     (1500.0, inf)
     """
     return clock_s * num_iterations / done if done > 0.0 else math.inf

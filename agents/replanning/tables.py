@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from agents.decision.held import distinct_networks, held_topologies
 from agents.decision.levels import LEVELS
-from agents.decision.world import DecisionWorld, work_s
+from agents.decision.world import DecisionWorld, equal_work_s
 from agents.judge.steady_judge import SteadyJudge
 from agents.replanning.changes import Changes
 from agents.replanning.levels import Levels, PlanLevels
@@ -297,4 +297,4 @@ def _done(tables: EpisodeTables, steps: Whole) -> Real:
 
 def _total_s(tables: EpisodeTables, iterations: Real) -> float:
     count, done = tables.num_epochs, float(iterations.sum())
-    return work_s(count * tables.epoch_s, count * tables.iterations_per_epoch, done)
+    return equal_work_s(count * tables.epoch_s, count * tables.iterations_per_epoch, done)

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from agents.decision.world import work_s
+from agents.decision.world import equal_work_s
 from agents.replanning.payoff import undone
 from agents.scheduling.batch import Actions, SchedulingBatch
 from agents.scheduling.plan_action import FIRST_KNOWN, KEEP
@@ -44,7 +44,9 @@ def play(task: SchedulingTask, act: Act, draw_seeds: Sequence[int]) -> Played:
         num_moves += step.metrics["change_s"] > 0.0
     world = task.setting.world
     clock_s, work = (world.num_epochs * one for one in (world.epoch_s, world.iterations_per_epoch))
-    return Played(np.array([work_s(clock_s, work, each) for each in done.tolist()]), num_moves)
+    return Played(
+        np.array([equal_work_s(clock_s, work, each) for each in done.tolist()]), num_moves
+    )
 
 
 def keeping(task: SchedulingTask) -> Act:

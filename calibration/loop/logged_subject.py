@@ -11,7 +11,7 @@ from calibration.fit.fit import NEGLIGIBLE_ERROR
 from calibration.loop.rounds import CalibrationRound, Order
 from calibration.measured.logged_runs import LoggedRun, read_logs
 from calibration.measured.run_factors import LEAST_LOGS, fit_runs
-from calibration.measurements.formats import files_of
+from calibration.measurements.formats import measured_files
 from des.plan.corrections import Corrections
 from des.world.topology import Topology
 
@@ -40,7 +40,7 @@ class LoggedSubject:
 
     def sources(self) -> str:
         """Digest of the files as they are: names, sizes and times."""
-        stats = [(str(path), path.stat()) for path in files_of((self.logs,))]
+        stats = [(str(path), path.stat()) for path in measured_files((self.logs,))]
         text = repr([(name, one.st_size, one.st_mtime_ns) for name, one in stats])
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -78,7 +78,7 @@ class LoggedSubject:
         """Runs of the logs, and why others are left out."""
         runs: list[LoggedRun] = []
         left_out = []
-        for path in files_of((self.logs,)):
+        for path in measured_files((self.logs,)):
             try:
                 found = read_logs((path,))
                 for one in found:

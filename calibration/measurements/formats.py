@@ -65,7 +65,7 @@ def read_measurements(paths: Sequence[Path], sites: Sites) -> tuple[Reading, ...
     """
     return tuple(
         _placed(one, path, sites)
-        for path in files_of(paths)
+        for path in measured_files(paths)
         for one in read_file(source_text(path))
     )
 
@@ -79,7 +79,7 @@ def read_file(file: SourceText) -> list[Reading]:
     return list(found.read(file))
 
 
-def files_of(paths: Sequence[Path]) -> Iterator[Path]:
+def measured_files(paths: Sequence[Path]) -> Iterator[Path]:
     """Files in their order, those of folders by name, without hidden ones."""
     for path in paths:
         if not path.is_dir():

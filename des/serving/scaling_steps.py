@@ -72,19 +72,19 @@ def to_remove(
 ) -> list[FleetMember]:
     """Instances to give up: the least loaded active ones, then starting ones, the newest first.
 
-    The load is that of the pool, see `load_of`. With a mean answer, those that are expected to be
-    empty first in place of the least loaded. At least ``num_kept`` active ones stay.
+    The load is that of the pool, see `member_load`. With a mean answer, those that are expected to
+    be empty first in place of the least loaded. At least ``num_kept`` active ones stay.
     """
     starting = [one for one in reversed(instances) if one.state == STARTING]
     active = [one for one in reversed(instances) if one.state == ACTIVE]
     if mean_output is None:
-        active.sort(key=load_of)
+        active.sort(key=member_load)
     else:
         active.sort(key=lambda one: drain_s(one, mean_output))
     return (active[: max(len(active) - num_kept, 0)] + starting)[:num]
 
 
-def load_of(one: FleetMember) -> int:
+def member_load(one: FleetMember) -> int:
     """Load of an instance: prompt tokens to read, tokens in memory, or requests, by its pool."""
     return {PROMPT: one.due_tokens, TOKEN: one.used}.get(one.pool, one.present)
 

@@ -51,7 +51,7 @@ def _megatron_even(problem: PlanningProblem, rng: np.random.Generator) -> Plan:
     return problem.plan(Placement.even(domains, layers), "1f1b")
 
 
-def drawn_world(index: int, seed: int) -> SuiteWorld:
+def rehearsed_world(index: int, seed: int) -> SuiteWorld:
     """Return a world of four sites, with the job as the runtime trains it."""
     world = suite(_SUITE).with_domains(_NUM_DOMAINS).world(index, seed)
     return trained_world(world, REFERENCE_TRAINER)

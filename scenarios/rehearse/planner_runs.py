@@ -20,7 +20,7 @@ from scenarios.frame.run_lock import lock_folder
 from scenarios.iteration.reference_launch import ranked_devices
 from scenarios.iteration.runtime_job import OPERATIONS, RUNTIME
 from scenarios.launch.command import require_new
-from scenarios.rehearse.planner_plans import drawn_world, launch_plans, rehearsed_planner
+from scenarios.rehearse.planner_plans import launch_plans, rehearsed_planner, rehearsed_world
 from scenarios.rehearse.rehearsal import RehearsalFlags, ended_s
 
 _PREDICTIONS, _LAUNCHES, _RUNS = "predictions.json", "launches", "runs"
@@ -52,7 +52,7 @@ class PlannerStudy:
     def predicted(self, folder: Path) -> Iterator[Prediction]:
         """Write the launch of each plan, and predict its rehearsal from the files."""
         for index in range(self.num_worlds):
-            world = drawn_world(index, self.seed)
+            world = rehearsed_world(index, self.seed)
             launches = folder / _LAUNCHES / world.name
             plans = launch_plans(world, self.planners, launches)
             steps_s = [one.step_s for one in plans.values() if not isinstance(one, str)]

@@ -29,7 +29,7 @@ class MixedTimersError(Exception):
     """A timer of a ring is due in one batch with another."""
 
 
-class Member(Protocol):
+class RingMember(Protocol):
     """Member of a ring."""
 
     run: PhaseRun
@@ -61,7 +61,7 @@ class RingTimes:
 
     def __init__(
         self,
-        members: Sequence[Member],
+        members: Sequence[RingMember],
         links: Sequence[NetworkLink],
         *,
         keys: Sequence[Key],

@@ -17,13 +17,13 @@ from astra_sim.network.links import NetworkLink
 from astra_sim.system import ring_courses
 from astra_sim.system.messages import Key
 from astra_sim.system.phases import PhaseRun, RingShape
-from astra_sim.system.ring_times import Member, RingTimes
+from astra_sim.system.ring_times import RingMember, RingTimes
 
 Place = tuple[int, int]
 """Tag of a ring and place in it, counted in its direction."""
 
 
-class Turning(Member, Protocol):
+class Turning(RingMember, Protocol):
     """Member of a ring that can go on in another place."""
 
     shape: RingShape

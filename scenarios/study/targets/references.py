@@ -8,7 +8,7 @@ import numpy as np
 
 from agents.decision.families import SYNCHRONOUS
 from agents.decision.problem import PlanningProblem
-from agents.decision.world import DecisionWorld, work_s
+from agents.decision.world import DecisionWorld, equal_work_s
 from agents.planners.bounds.job_figures import JobFigures
 from agents.planners.rules.data_parallel import data_parallel
 from agents.replanning.changes import Changes
@@ -40,7 +40,7 @@ class SingleDomain:
     domains
         Domain of each epoch.
     total_s
-        Time of the work of the draw, moves included, see `agents.decision.world.work_s`. [s]
+        Time of the work of the draw, moves included, see `agents.decision.world.equal_work_s`. [s]
     fits_memory
         Whether the job fits into each of these domains; where it does not it is judged as if.
     """
@@ -85,7 +85,7 @@ def best_single_domain(
     ]
     domains = tuple(plans[at].placement.domain_of_layer[0] for at in path)
     return SingleDomain(
-        domains=domains, total_s=work_s(clock_s, work, -least), fits_memory=all(fits)
+        domains=domains, total_s=equal_work_s(clock_s, work, -least), fits_memory=all(fits)
     )
 
 
@@ -264,4 +264,4 @@ def held_work_s(world: DecisionWorld, iteration_s: Sequence[float] | np.ndarray)
     """Time of the work of epochs by the clock, with iterations that take so long in each. [s]"""
     count = len(iteration_s)
     done = float((world.epoch_s / np.asarray(iteration_s)).sum())
-    return work_s(count * world.epoch_s, count * world.iterations_per_epoch, done)
+    return equal_work_s(count * world.epoch_s, count * world.iterations_per_epoch, done)
