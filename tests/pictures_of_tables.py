@@ -17,6 +17,7 @@ from des.plan.transport_law import TransportLaw
 from des.world.packet_transport import PacketTransport
 from scenarios.measuring.course_picture import course_figure
 from scenarios.measuring.courses import LEAST_VALUES, fit_course
+from scenarios.rehearse.planner_table import planner_table
 from scenarios.rehearse.time_differences import Comparison
 from scenarios.reproduce import (
     blox,
@@ -26,6 +27,7 @@ from scenarios.reproduce import (
     measured,
     rivals,
     sailor,
+    sites,
     zero_bubble,
 )
 from scenarios.reproduce.cases import read_cases
@@ -89,6 +91,15 @@ def planners_and_originals():
         for case in range(5)
     ]
     return [rivals.draw(pd.DataFrame(rows))]
+
+
+def runs_over_sites():
+    """Ranges below, around and above what was measured."""
+    rows = [
+        {"name": name, "measured": 1.0, "low": low, "predicted": 1.5 * low, "high": 4.0 * low}
+        for name, low in (("one run over two sites", 0.1), ("another one", 0.5), ("third", 2.0))
+    ]
+    return [sites.draw(pd.DataFrame(rows))]
 
 
 def queues():
@@ -228,7 +239,25 @@ def rehearsals():
     return [Comparison(predicted=predicted, measured=slow, rank_of_stage={0: 0, 1: 1}).figure()]
 
 
+def rehearsed_planners():
+    """Two planners on two worlds, one of them with plans of its own that took longer."""
+    frame = pd.DataFrame(
+        {
+            "world": ["one", "one", "two", "two"],
+            "planner": ["dtfm", "decide"] * 2,
+            "launch": ["aa", "bb", "cc", "cc"],
+            "schedule": "1f1b",
+            "num_ranks": 2,
+            "predicted_s": [2.0, 1.0, 3.0, 3.0],
+            "measured_s": [2.1, 1.3, 3.1, 3.1],
+            "error": "",
+        }
+    )
+    return [planner_table(frame).figure]
+
+
 PICTURES = {
+    "scenarios.rehearse.planner_table:_figure": rehearsed_planners,
     "scenarios.rehearse.time_differences:figure": rehearsals,
     "scenarios.watch.replay:day_figure": days,
     "scenarios.measuring.course_picture:course_figure": courses,
@@ -237,6 +266,7 @@ PICTURES = {
     "scenarios.reproduce.sailor:draw": errors_of_runs,
     "scenarios.reproduce.rivals:draw": planners_and_originals,
     "scenarios.reproduce.blox:draw": queues,
+    "scenarios.reproduce.sites:draw": runs_over_sites,
     "scenarios.reproduce.diloco:draw": utilisations,
     "scenarios.reproduce.measured:draw": figures_of_runs,
     "scenarios.reproduce.zero_bubble:draw": bubble_rates,

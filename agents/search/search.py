@@ -279,13 +279,19 @@ def _single(
 ) -> tuple[Candidate, ...]:
     """The best candidates of single sites, which are the same whatever the links."""
 
-    def work_out() -> tuple[tuple[Candidate, ...], int]:
-        before = desk.num_judged[0]
+    def work_out() -> tuple[tuple[Candidate, ...], int, dict[BoundSetting, float]]:
+        before, seen_s = desk.num_judged[0], dict(desk.seen_s)
+        desk.seen_s.clear()
         found = improved(desk, surveyed(desk, table, chains), turns=False)
+        own_s = dict(desk.seen_s)
         count, desk.num_judged[0] = desk.num_judged[0] - before, before
-        return found, count
+        desk.seen_s.clear()
+        desk.seen_s.update(seen_s)
+        return found, count, own_s
 
     key = "single", desk.tables.sites_number, table, tuple(chains)
-    found, num_judged = desk.shared.part(key, work_out)
+    found, num_judged, seen_s = desk.shared.part(key, work_out)
     desk.num_judged[0] += num_judged
+    for setting, time_s in seen_s.items():
+        desk.seen_s[setting] = min(time_s, desk.seen_s.get(setting, math.inf))
     return found
