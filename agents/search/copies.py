@@ -72,9 +72,7 @@ def _least_s(desk: SearchDesk, table: SettingTable) -> np.ndarray:
     fluid_s, rounds, message_bytes = desk.shared.part(key, work_out)
     sizes, size_of = np.unique(message_bytes, return_inverse=True)
     quickest_s = np.array([least_way_s(desk, size) for size in sizes.tolist()])[size_of]
-    sent_s = np.zeros(len(rounds))  # nothing, where messages are empty
-    np.divide(0.5 * rounds * quickest_s, message_bytes, out=sent_s, where=message_bytes > 0.0)
-    least_s: np.ndarray = np.maximum(fluid_s, sent_s)
+    least_s: np.ndarray = np.maximum(fluid_s, 0.5 * rounds * quickest_s / message_bytes)
     return least_s
 
 

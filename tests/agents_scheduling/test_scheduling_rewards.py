@@ -97,7 +97,11 @@ def narrow():
     [
         ((), {}, "no_domain"),
         (((0,),), {"network": narrow()}, "memory"),
-        (((0, 1),), {"model": unit_workload([(1, 2)], num_microbatches=2)}, "layers"),
+        (
+            ((0, 1),),
+            {"model": unit_workload([(1, 2)], num_microbatches=2, message_bytes=1.0)},
+            "layers",
+        ),
         (((0,), (1,)), {}, "family"),
         (((0, 1),), {"families": ("single",)}, "family"),
     ],
