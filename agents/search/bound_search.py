@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 
 from agents.decision.bound_plan import BoundPlan
@@ -55,7 +55,7 @@ class BoundFound:
     num_judged: int
     conditional: tuple[BoundRow, ...] = ()
     in_force: BoundRow | None = None
-    table: SettingTable
+    table: SettingTable = field(compare=False, repr=False)
     seen: tuple[BoundSetting, ...]
 
     @property
