@@ -11,7 +11,7 @@ from typing import NamedTuple
 from agents.decision.held import held_topologies
 from agents.decision.levels import LEVELS, MoveLevel, level_of
 from agents.decision.situation import TIME_ONLY, Decision, Preference, Scheduler, Situation
-from agents.decision.world import DecisionWorld, equal_work_s
+from agents.decision.world import DecisionWorld, bytes_per_token, equal_work_s
 from des import (
     NO_CORRECTIONS,
     Corrections,
@@ -131,7 +131,7 @@ class CourseResult:
     def bytes_per_token(self) -> float:
         """Bytes over WAN links, moved model state included, per trained token. [bytes]"""
         sent = sum(row.num_iterations * row.cost_bytes + row.moved_bytes for row in self.rows)
-        return sent / (self.num_iterations * self.tokens_per_iteration)
+        return bytes_per_token(sent, self.num_iterations * self.tokens_per_iteration)
 
     @cached_property
     def moves(self) -> dict[MoveLevel, int]:

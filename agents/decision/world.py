@@ -64,3 +64,8 @@ def equal_work_s(clock_s: float, num_iterations: float, done: float) -> float:
     (1500.0, inf)
     """
     return clock_s * num_iterations / done if done > 0.0 else math.inf
+
+
+def bytes_per_token(num_bytes: float, num_tokens: float) -> float:
+    """Bytes sent for each trained token, ``inf`` where nothing was done. [bytes]"""
+    return num_bytes / num_tokens if num_tokens > 0.0 else math.inf

@@ -40,11 +40,13 @@ class BoundPlans:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ScheduledProposer:
-    """Proposes what another does, each plan also under the quickest of some schedules."""
+class _PassesOn:
+    """Proposer around another one, whose look-ahead and judge it has.
+
+    The judge leaves plans that it does not hold, under other schedules or bound, to the simulator.
+    """
 
     inner: ProposesPlans
-    schedules: tuple[str, ...]
 
     @property
     def look_ahead(self) -> LookAhead:
@@ -59,8 +61,15 @@ class ScheduledProposer:
     def judge_of(
         self, workload: Workload, topology: Topology, corrections: Corrections
     ) -> PlanJudge:
-        """Judge of a job, which leaves schedules that it does not hold to the simulator."""
+        """Judge of a job."""
         return self.inner.judge_of(workload, topology, corrections)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScheduledProposer(_PassesOn):
+    """Proposes what another does, each plan also under the quickest of some schedules."""
+
+    schedules: tuple[str, ...]
 
     def propose(
         self,
@@ -92,31 +101,14 @@ def _given(plan: Plan, problem: PlanningProblem, rng: np.random.Generator) -> Pl
 
 
 @dataclass(frozen=True, kw_only=True)
-class BoundProposer:
+class BoundProposer(_PassesOn):
     """Proposes what a trainer runs: another's proposals bound, the quickest first.
 
     A first decision also searches their orders of domains, as `search_proposed` does, in the
     microbatches of the job.
     """
 
-    inner: ProposesPlans
     trainer: Trainer
-
-    @property
-    def look_ahead(self) -> LookAhead:
-        """Look-ahead of a decision but the first."""
-        return self.inner.look_ahead
-
-    @property
-    def most_domains(self) -> int:
-        """Largest number of domains that plans are proposed for."""
-        return self.inner.most_domains
-
-    def judge_of(
-        self, workload: Workload, topology: Topology, corrections: Corrections
-    ) -> PlanJudge:
-        """Judge of a job, which leaves bound plans to the simulator."""
-        return self.inner.judge_of(workload, topology, corrections)
 
     def propose(
         self,

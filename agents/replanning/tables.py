@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from agents.decision.held import distinct_networks, held_topologies
 from agents.decision.levels import LEVELS
-from agents.decision.world import DecisionWorld, equal_work_s
+from agents.decision.world import DecisionWorld, bytes_per_token, equal_work_s
 from agents.judge.steady_judge import SteadyJudge
 from agents.replanning.changes import Changes
 from agents.replanning.levels import Levels, PlanLevels
@@ -261,13 +261,13 @@ def costs_of(tables: EpisodeTables, path: npt.ArrayLike) -> PathCosts:
     clock_s = tables.num_epochs * tables.epoch_s
     change_s = float(changes_s.sum()) * whole_s / clock_s
     sent_bytes = (iterations * tables.cost_bytes[steps]).sum()
-    moved_bytes = tables.moved_bytes[steps[:-1], steps[1:]].sum()
+    all_bytes = float(sent_bytes + tables.moved_bytes[steps[:-1], steps[1:]].sum())
     levels = tables.level[steps[:-1], steps[1:]]
     return PathCosts(
         total_s=whole_s,
         change_s=change_s,
         utilisation=done * tables.flops_per_iteration / (tables.peak_flops_per_s * clock_s),
-        bytes_per_token=float(sent_bytes + moved_bytes) / (done * tables.tokens_per_iteration),
+        bytes_per_token=bytes_per_token(all_bytes, done * tables.tokens_per_iteration),
         moves={name: int((levels == number).sum()) for number, name in enumerate(LEVELS)},
     )
 

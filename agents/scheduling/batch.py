@@ -86,7 +86,8 @@ class SchedulingBatch:
         iterations = (epoch_s - changes[0]) / times
         rewards = iterations * (self.task.reference_s / epoch_s)
         rewards -= self.task.penalty * (fallback > 0)
-        metrics = self._metrics(plans, iterations, changes, fallback)
+        metrics = {"iteration_s": times, "num_iterations": iterations}
+        metrics |= self._metrics(plans, iterations, changes, fallback)
         self.plans = plans
         self._epoch += 1
         ended = self._epoch >= self.task.setting.world.num_epochs
@@ -109,7 +110,6 @@ class SchedulingBatch:
         """Figures of the epochs, each (N,); kinds are numbers."""
         step_bytes = np.array([one.wan_bytes for one in plans])
         return {
-            "num_iterations": iterations,
             "change_s": changes[0],
             "moved_bytes": changes[1],
             "wan_bytes": step_bytes * iterations,

@@ -14,7 +14,7 @@ from agents.scheduling.plan_maker import REASONS
 from agents.scheduling.task import SchedulingTask
 from des import Plan
 
-_NUMBERS = ("num_iterations", "change_s", "moved_bytes", "wan_bytes")
+_NUMBERS = ("iteration_s", "num_iterations", "change_s", "moved_bytes", "wan_bytes")
 """Figures of an epoch in ``info``."""
 
 
@@ -25,10 +25,10 @@ class SchedulingEnv(gymnasium.Env[np.ndarray, Any]):
     action, `agents.scheduling.observation.Observing` for the observation, and
     `agents.scheduling.task.SchedulingTask` for the reward. ``reset(options={"draw_seed": 7})``
     begins a draw of one's choice. ``info`` has figures of the epoch, their units in the names:
-    ``change_s`` of the change and ``num_iterations`` in what it leaves of the epoch,
-    ``moved_bytes`` by the change, ``wan_bytes`` by the iterations; the ``plan`` in force, its
-    ``family`` and its ``trainer``, ``ideal`` for perfect devices; and ``fallback``, the reason for
-    which the plan in force stayed, empty where there is none.
+    ``change_s`` of the change and ``num_iterations``, of ``iteration_s`` each, in what it leaves of
+    the epoch, ``moved_bytes`` by the change, ``wan_bytes`` by the iterations; the ``plan`` in
+    force, its ``family`` and its ``trainer``, ``ideal`` for perfect devices; and ``fallback``, the
+    reason for which the plan in force stayed, empty where there is none.
 
     Parameters
     ----------

@@ -139,11 +139,7 @@ class Predictive:
         after = expected + self.level_weight * (rate - expected)
         trend += self.trend_weight * (after - level - trend)
         ahead = after + trend * (start_s + view.interval_s) / view.interval_s
-        smooth = Load(
-            requests_per_s=max(ahead, 0.0) * self.margin,
-            prompt_tokens=_smooth(before and before.prompt_tokens, load.prompt_tokens),
-            output_tokens=_smooth(before and before.output_tokens, load.output_tokens),
-        )
+        smooth = _smoothed(before, load, max(ahead, 0.0) * self.margin)
         counts = pools_needed(view, view.slo, smooth)
         return Decision(counts=counts, why=f"{ahead:.2f} requests/s ahead"), (
             start_s,
@@ -153,8 +149,15 @@ class Predictive:
         )
 
 
-def _smooth(before: float | None, now: float) -> float:
-    return now if before is None else 0.8 * before + 0.2 * now
+def _smoothed(before: Load | None, load: Load, requests_per_s: float) -> Load:
+    """Load at a rate, with smoothed means of tokens."""
+    if before is None:
+        return replace(load, requests_per_s=requests_per_s)
+    return Load(
+        requests_per_s=requests_per_s,
+        prompt_tokens=0.8 * before.prompt_tokens + 0.2 * load.prompt_tokens,
+        output_tokens=0.8 * before.output_tokens + 0.2 * load.output_tokens,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,11 +183,7 @@ class PeakHold:
         now = view.now_s, load.requests_per_s
         seen = (*(one for one in seen if one[0] > view.now_s - self.window_s), now)
         peak = max(rate for _, rate in seen)
-        smooth = Load(
-            requests_per_s=peak * self.margin,
-            prompt_tokens=_smooth(before and before.prompt_tokens, load.prompt_tokens),
-            output_tokens=_smooth(before and before.output_tokens, load.output_tokens),
-        )
+        smooth = _smoothed(before, load, peak * self.margin)
         counts = pools_needed(view, view.slo, smooth)
         return Decision(counts=counts, why=f"at most {peak:.2f} requests/s"), (seen, smooth)
 

@@ -49,7 +49,7 @@ class ClusterService:
     round_s
         Decisions are made at its multiples only; 0: at every event. [s]
     tracked
-        First and last job whose times are told once all of them have ended.
+        First and last job whose times are printed once all of them have ended.
     """
 
     def __init__(

@@ -25,9 +25,9 @@ _LEVELS = (0.1, 0.25, 0.5, 0.75, 0.9, 0.99, 1.0)
 
 @dataclass(frozen=True, kw_only=True)
 class TrackFlags:
-    """Flags of the jobs whose times are told."""
+    """Flags of the jobs whose times are printed."""
 
-    start_id_track: int | None = option(None, "first job whose time is told (default: none is)")
+    start_id_track: int | None = option(None, "first job whose time is printed (default: none)")
     stop_id_track: int | None = option(None, "last of these jobs")
 
     def tracked(self) -> tuple[int, int] | None:

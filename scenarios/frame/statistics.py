@@ -85,13 +85,27 @@ def mean_and_interval(values: Sequence[float] | np.ndarray) -> MeanInterval:
     return MeanInterval(mean=mean, half_width=quantile * standard_error)
 
 
+def endless_or_mean(values: Sequence[float] | np.ndarray) -> MeanInterval:
+    """`mean_and_interval` of times; where one is endless so is the mean, and its spread is NaN.
+
+    Examples
+    --------
+    >>> endless_or_mean([1.0, math.inf])
+    MeanInterval(mean=inf, half_width=nan)
+    """
+    if np.isposinf(np.asarray(values, dtype=float)).any():
+        return MeanInterval(mean=math.inf, half_width=math.nan)
+    return mean_and_interval(values)
+
+
 def paired_difference(
     values: Sequence[float] | np.ndarray, references: Sequence[float] | np.ndarray
 ) -> MeanInterval:
     """Return the interval of ``(value - reference) / reference`` over paired draws.
 
     Pairing removes the spread between draws, which two separate intervals would count twice. The
-    result is a fraction: 0.1 means 10 % above the reference.
+    result is a fraction: 0.1 means 10 % above the reference. Times may be endless: against such a
+    reference any other value is -1, and another endless one 0.
 
     Raises
     ------
@@ -110,7 +124,10 @@ def paired_difference(
         )
     if not (base > 0).all():
         raise ValueError(f"references must be positive, got {references!r}")
-    return mean_and_interval((array - base) / base)
+    with np.errstate(invalid="ignore"):  # of two endless times, or over one
+        differences = (array - base) / base
+    over_endless = np.where(np.isposinf(array), 0.0, -1.0)
+    return endless_or_mean(np.where(np.isposinf(base), over_endless, differences))
 
 
 def summarise(evaluation: pd.DataFrame) -> pd.DataFrame:

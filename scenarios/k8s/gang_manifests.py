@@ -83,7 +83,7 @@ def pods(settings: ManifestSettings) -> list[Manifest]:
 
 
 def _places(settings: ManifestSettings) -> Manifest:
-    """Fields that say where pods may be, those that are asked for."""
+    """Fields that say where pods may be, those of the flags."""
     pod = settings.pod
     found: Manifest = {
         "nodeSelector": dict(pod.node_selector),

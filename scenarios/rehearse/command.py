@@ -45,7 +45,7 @@ examples:
       at full length, on hosts as Linux comes
   python -m scenarios.rehearse --planners megatron_even,dtfm,decide --worlds 3 --out planners
       plans of planners for drawn worlds, all predicted before the first one runs; the same command
-      goes on where an earlier one was ended, and with fewer worlds takes the first ones alone
+      resumes an earlier run; with fewer worlds it takes the first ones alone
 
 A process for each stage trains a small Llama, with messages of the plan's size over links of its
 rates and latencies, all scaled. Needs root, /dev/net/tun, a C compiler and util-linux.

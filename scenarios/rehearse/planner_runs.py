@@ -86,7 +86,7 @@ def measured_frame(
     UsageError
         If the folder holds another study, or something else.
     RankFailedError
-        If a rank ends early or says nothing; the same command goes on after it.
+        If a rank ends early or says nothing; the same command resumes after it.
     """
     if not (folder / _PREDICTIONS).exists():
         require_new(folder)

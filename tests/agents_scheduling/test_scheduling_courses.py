@@ -40,7 +40,7 @@ def test_durations_changes_and_bytes_are_those_of_run_course_to_the_last_bit(mak
         own = [in_force[draw] for in_force in plans]
         course = run_course(task.setting.world, draw, Replaying(own), mean_step=mean_step)
         for row, step in zip(course.rows, steps, strict=True):
-            for name in ("num_iterations", "change_s", "moved_bytes"):
+            for name in ("iteration_s", "num_iterations", "change_s", "moved_bytes"):
                 assert step.metrics[name][draw] == getattr(row, name)
     assert {FAMILIES[one] for one in families} == set(task.setting.space.families)
 

@@ -90,8 +90,9 @@ def test_info_has_the_figures_the_plan_and_its_family():
     assert at_reset == {"plan": env.task.start.plan, "reference_s": env.task.reference_s}
     assert info["plan"] == env.plan == env.task.known[1].plan
     assert (info["family"], info["fallback"]) == (env.task.known[1].family, "")
-    assert info["change_s"] == 0.0
-    assert reward == pytest.approx(info["num_iterations"] * env.task.reference_s / 1200.0)
+    epoch_s = env.task.setting.world.epoch_s
+    assert info["num_iterations"] == (epoch_s - info["change_s"]) / info["iteration_s"]
+    assert reward == np.float32(info["num_iterations"] * (env.task.reference_s / epoch_s))
     assert (terminated, truncated) == (False, False)
 
 
@@ -135,7 +136,7 @@ def test_the_vector_is_gymnasiums_own_of_single_environments():
         ):
             np.testing.assert_array_equal(mine, theirs.astype(mine.dtype))
         shown, of_own = (each.get("final_info", each) for each in (infos, of_own))
-        for name in ("num_iterations", "change_s", "moved_bytes", "wan_bytes"):
+        for name in ("iteration_s", "num_iterations", "change_s", "moved_bytes", "wan_bytes"):
             np.testing.assert_array_equal(shown[name], of_own[name])
         families = [FAMILIES[int(one)] for one in shown["family"]]
         reasons = [REASONS[int(one)] for one in shown["fallback"]]

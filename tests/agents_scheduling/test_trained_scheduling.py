@@ -41,6 +41,7 @@ def test_described_plans_are_bound_on_the_network_of_their_epoch():
     given = Plan(placement=Placement.contiguous([0, 1], layers))
     step_s = simulate(topology, job(), info["plan"]).makespan_s
     assert info["plan"] == bind_plan(topology, job(), given, trainer_named("megatron")).plan
+    assert info["iteration_s"] == step_s
     assert info["num_iterations"] == task.setting.world.epoch_s / step_s
     assert (info["trainer"], info["fallback"]) == ("megatron", "")
 

@@ -39,7 +39,7 @@ def test_a_text_that_is_no_placement_is_refused(text):
         Placement.parse(text, NAMES)
 
 
-@pytest.mark.parametrize("text", ["0*4,1*4,1*4", "0,1,1*2", "0*3,0"])
+@pytest.mark.parametrize("text", ["0*4,1*4,1*4", "0,1,1*2", "0*3,0", "1,0*3+3,0*1"])
 def test_counted_layers_side_by_side_in_one_domain_are_refused(text):
     """They would be one stage without a word; ``0,1,1,0`` names the domain of each layer."""
     with pytest.raises(ValueError, match=r"must be one item, such as 1\*8, or 1\*4\+4 for two"):

@@ -244,7 +244,9 @@ def test_quick_run_of_a_part_fills_its_place(name, tmp_path, capsys):
 
     text = path.read_text("utf-8")
     files = [tmp_path / name for name in re.findall(r"`(figures/.*?\.csv)`", text)]
-    tables = [[heads, *rows] for heads, _, *rows in pages_tables(text)]
+    in_page = pages_tables(text)
+    assert all(len(rule) == len(heads) for heads, rule, *_ in in_page)
+    tables = [[heads, *rows] for heads, _, *rows in in_page]
     tables += [list(csv.reader(file.read_text("utf-8").splitlines())) for file in files]
     assert tables
     for heads, *rows in tables:

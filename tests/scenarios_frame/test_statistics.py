@@ -100,6 +100,14 @@ def test_the_paired_difference_of_two_draws_is_computed_by_hand():
     assert difference.half_width == pytest.approx(0.1 * math.tan(0.475 * math.pi))
 
 
+def test_endless_times_make_the_mean_endless_and_all_else_is_a_whole_below_them():
+    endless = paired_difference([2.0, math.inf], [1.0, 1.0])
+    assert (endless.mean, math.isnan(endless.half_width)) == (math.inf, True)
+
+    below = paired_difference([2.0, math.inf, 3.0], [math.inf, math.inf, 3.0])
+    assert below.mean == pytest.approx(-1.0 / 3.0)
+
+
 @pytest.mark.parametrize(
     ("values", "references", "message"),
     [

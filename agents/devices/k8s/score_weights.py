@@ -8,8 +8,8 @@ from dataclasses import astuple, dataclass
 class ScoreWeights:
     """Weights of the parts of a score; their sum does not matter.
 
-    ``same_numa_bonus`` and ``cross_numa_penalty`` are points beside the 100 of the parts, for GPUs
-    on one NUMA node and on several.
+    ``same_numa_bonus`` and ``cross_numa_penalty`` are points added to the 100 of the parts: for
+    GPUs on one NUMA node, and on several.
     """
 
     topology: float = 40.0

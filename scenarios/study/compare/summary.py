@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from agents.planners.names import POLICY, SEARCHING_NAMES
-from scenarios.frame.statistics import mean_and_interval
+from scenarios.frame.statistics import endless_or_mean, mean_and_interval
 from scenarios.study.compare.bootstrap import paired_bootstrap, relative_by_world
 from scenarios.study.compare.cases import FORESEEN
 from scenarios.study.compare.dynamic_part import CLAIRVOYANT, DECIDERS, DUELLISTS
@@ -92,7 +92,7 @@ def dynamic_summary(rows: pd.DataFrame) -> pd.DataFrame:
             excess = relative_by_world(
                 own["time_s"].to_numpy(), own["best_s"].to_numpy(), own["world"].tolist()
             )
-            interval = mean_and_interval(excess)
+            interval = endless_or_mean(excess)
             lines.append(
                 {
                     "suite": suite,

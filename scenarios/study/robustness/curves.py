@@ -17,7 +17,7 @@ from agents.judge.step_times import step_times_s
 from agents.replanning.plan_times import PlanTimes
 from des import EVERY_STEP, STEADY, Plan, Topology, UniformLaw
 from des.compiled.simulate import simulate_compiled
-from scenarios.frame.statistics import mean_and_interval
+from scenarios.frame.statistics import endless_or_mean
 from scenarios.study.targets.measurement_size import moving_by
 from scenarios.study.targets.references import held_work_s
 from scenarios.suites import SuiteWorld
@@ -125,7 +125,7 @@ def means_of(frame: pd.DataFrame) -> pd.DataFrame:
     by_world = frame.groupby([*keys, "world"], sort=False)["slowdown"].mean().reset_index()
     rows = []
     for key, group in by_world.groupby(keys, sort=False):
-        interval = mean_and_interval(group["slowdown"].to_numpy(dtype=float))
+        interval = endless_or_mean(group["slowdown"].to_numpy(dtype=float))
         rows.append((*key, interval.mean, interval.half_width, len(group)))
     return pd.DataFrame(rows, columns=[*keys, "mean", "half_width", "num_worlds"])
 

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from agents.answer.sections import Section
-from scenarios.frame.statistics import MeanInterval, mean_and_interval, paired_difference
+from scenarios.frame.statistics import MeanInterval, endless_or_mean, paired_difference
 from scenarios.study.compare.dynamic_part import CLAIRVOYANT
 from scenarios.study.targets.target import MILLISECONDS, Goal, Target, measured
 from scenarios.train.east_west.worth import (
@@ -38,7 +38,7 @@ class MethodRow:
     Attributes
     ----------
     time_s
-        Of an iteration, moves included. [s]
+        Of an iteration, moves included; endless where they leave time for nothing. [s]
     excess
         Over the clairvoyant, as a share.
     against_run
@@ -62,12 +62,17 @@ class MethodRow:
         own = self.method == THIS_RUN
         return (
             self.method,
-            f"{self.time_s.mean:.2f} ± {self.time_s.half_width:.2f}",
-            f"{100 * self.excess:.2f} %",
-            "" if own else signed_percent(self.against_run),
+            _or_endless(self.time_s.mean, f"{self.time_s.mean:.2f} ± {self.time_s.half_width:.2f}"),
+            _or_endless(self.excess, f"{100 * self.excess:.2f} %"),
+            "" if own else _or_endless(self.against_run.mean, signed_percent(self.against_run)),
             f"{self.num_moves:.1f}",
             "" if math.isnan(self.decision_s) else f"{1e3 * self.decision_s:.1f}",
         )
+
+
+def _or_endless(mean: float, text: str) -> str:
+    """Text of a mean, or that it is endless as changes of plan left time for nothing."""
+    return "endless" if math.isinf(mean) else text
 
 
 def block_rows(rows: pd.DataFrame) -> tuple[MethodRow, ...]:
@@ -81,7 +86,7 @@ def block_rows(rows: pd.DataFrame) -> tuple[MethodRow, ...]:
         found.append(
             MethodRow(
                 method=method,
-                time_s=mean_and_interval(own_s),
+                time_s=endless_or_mean(own_s),
                 excess=float(np.mean(own_s / bound_s - 1.0)),
                 against_run=paired_difference(own_s, run_s),
                 num_moves=float(own["num_moves"].mean()),
