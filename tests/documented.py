@@ -16,22 +16,28 @@ TABLE = ROOT / "tests" / "scenarios_entry" / "documented_commands.txt"
 _FENCED = re.compile(r"(?ms)^( *)```(\w*)[^\n]*\n(.*?)^\1```[ ]*$")
 _SPAN = re.compile(r"`([^`\n]+)`")
 _PROGRAM = (
-    r"(?:[.\w]+/)*(?:eastwest|python -[mc]|pytest|make|pip|kubectl|jupyter|astra-sim-\w+)(?= |$)"
+    r"(?:[.\w]+/)*(?:eastwest|python -[mc]|python \w+\.py|sed|pytest|make|pip|kubectl|jupyter"
+    r"|astra-sim-\w+)(?= |$)"
 )
 _IN_SHELL = re.compile(rf"(?:^|[\s;|&(]){_PROGRAM}")
 _IN_TEXT = re.compile(rf"(?:\$ |\w+=\S+ |time )*{_PROGRAM}")
 _NAMES = re.compile(r"(?m)^\| `eastwest [\w -]+` \| `")
 """Rows of the table of names in docs/commands.md."""
+_FILE = re.compile(r"(?ms)^```\w+\n# ([\w/]+\.\w+)\n(.*?)^```$")
+"""A block that begins with the name of its file."""
+_LEFT_OUT = "..."
+"""Output that a page leaves out: lines, or the rest of one."""
 _MODULE = re.compile(r"python -m scenarios\.([a-z]\w*(?:\.\w+)?)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """A command on a page: its shell line without the prompt, and its folder."""
+    """A command on a page: its shell line without the prompt, its folder and its output there."""
 
     page: str
     line: str
     folder: str = ""
+    output: tuple[str, ...] = ()
 
     @property
     def normal(self) -> str:
@@ -50,10 +56,12 @@ def shown_on(path: Path) -> tuple[Shown, ...]:
     """Commands of a page, in their order: those of blocks, and spans of code in the text."""
     page, text = path.relative_to(ROOT).as_posix(), path.read_text("utf-8")
     found = [
-        (block.start() + place, Shown(page=page, line=line, folder=folder))
+        (block.start() + place, Shown(page=page, line=line, folder=folder, output=tuple(output)))
         for block in _FENCED.finditer(text)
         if block[2] in ("", "sh")
-        for place, (line, folder) in enumerate(_commands_of(block[3], is_shell=bool(block[2])))
+        for place, (line, folder, output) in enumerate(
+            _commands_of(block[3], is_shell=bool(block[2]))
+        )
     ]
     prose = _FENCED.sub(lambda block: " " * len(block[0]), text)
     prose = _NAMES.sub(lambda row: " " * len(row[0]), prose)
@@ -65,22 +73,65 @@ def shown_on(path: Path) -> tuple[Shown, ...]:
     return tuple(shown for _, shown in sorted(found, key=lambda each: each[0]))
 
 
-def _commands_of(block: str, *, is_shell: bool) -> list[tuple[str, str]]:
+def _commands_of(block: str, *, is_shell: bool) -> list[tuple[str, str, list[str]]]:
     """Whole commands of a block, joined at backslashes and open quotation marks, with folders.
 
-    A block that is no shell's also holds output: its commands begin their lines.
+    A block that is no shell's also holds output: its commands begin their lines. Lines behind one
+    with a prompt are what it prints.
     """
-    found, begun, folder = [], "", ""
+    found: list[tuple[str, str, list[str]]] = []
+    begun, folder, has_prompt = "", "", False
     for line in block.replace("\\\n", " ").splitlines():
+        is_first, prompted = not begun, line.startswith("$ ")
         begun = f"{begun}\n{line}" if begun else line.removeprefix("$ ")
         if begun.count('"') % 2:
             continue
         if begun.startswith("cd "):
             folder = begun.removeprefix("cd ")
         if _IN_SHELL.search(begun) if is_shell else _IN_TEXT.match(begun):
-            found.append((begun, folder))
+            found.append((begun, folder, []))
+            has_prompt = prompted if is_first else has_prompt
+        elif has_prompt:
+            found[-1][2].append(begun)
         begun = ""
     return found
+
+
+def section(page: str, title: str) -> str:
+    """Text of a page in ``docs`` below a heading, up to the next one of its level."""
+    text = (ROOT / "docs" / page).read_text("utf-8")
+    (level,) = re.findall(rf"(?m)^(#+) {re.escape(title)}$", text)
+    below = re.split(rf"(?m)^{level} {re.escape(title)}$", text)[1]
+    return re.split(rf"(?m)^#{{1,{len(level)}}} ", below)[0]
+
+
+def files_of(path: Path) -> dict[str, str]:
+    """Files that a page shows, by the name in their first line."""
+    return dict(_FILE.findall(path.read_text("utf-8")))
+
+
+def differs(output: tuple[str, ...], printed: str) -> str:
+    """Return the first line in which a page's output and what was printed differ; empty for none.
+
+    Lines follow each other, and end, unless the page leaves some out. Spaces at ends do not count.
+
+    Examples
+    --------
+    >>> differs(("a", "...", "c 1 ..."), "a\\nb\\nc 1 s \\n"), differs(("a", "c"), "a\\nb\\nc\\n")
+    ('', 'c')
+    """
+    left, may_skip = [each.rstrip() for each in printed.splitlines()], False
+    for line in output:
+        if line == _LEFT_OUT:
+            may_skip = True
+            continue
+        pattern = re.escape(line).replace(re.escape(_LEFT_OUT), ".*")
+        among = left if may_skip else left[:1]
+        places = [n for n, each in enumerate(among) if re.fullmatch(pattern, each)]
+        if not places:
+            return line
+        left, may_skip = left[places[0] + 1 :], False
+    return "" if may_skip or not left else left[0]
 
 
 @cache

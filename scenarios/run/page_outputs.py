@@ -16,12 +16,15 @@ PROG = "python -m scenarios.rewrite_page"
 _EPILOG = f"""\
 examples:
   {PROG} docs/decide.md
-  {PROG} docs/devices.md
+  {PROG} docs/cluster.md
 
 exit codes: 0 written; 2 the page cannot be read or shows no command, or a command fails;
   {EXIT_CODES}
 """
-_SHOWN = re.compile(r"```\n\$ python -m ([^\n]+)\n([^`]*)```")
+_SHOWN = re.compile(
+    r"```\n\$ ((?:python -m|eastwest) [^\n>]+)\n((?:(?!\.\.\.$|\$ )[^`\n]*\n)*)```", re.M
+)
+"""A block with one command and all that it prints."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +32,7 @@ class Config:
     """Settings; the fields are the flags."""
 
     page: Path = required(
-        "page in Markdown whose blocks begin with $ python -m", is_positional=True
+        "page in Markdown whose blocks begin with $ python -m or $ eastwest", is_positional=True
     )
 
 
@@ -47,7 +50,7 @@ def _command(argv: Sequence[str] | None) -> None:
 
 
 def shown_commands(text: str) -> dict[str, str]:
-    """Return the outputs that a page shows, by what follows ``python -m``."""
+    """Return the whole outputs that a page shows, by their commands."""
     return {match[1]: match[2] for match in _SHOWN.finditer(text)}
 
 
@@ -56,16 +59,18 @@ def with_outputs(text: str, run: Callable[[str], str]) -> str:
 
     Examples
     --------
-    >>> with_outputs("```\\n$ python -m x --y\\nold\\n```", lambda line: f"new {line}\\n")
-    '```\\n$ python -m x --y\\nnew x --y\\n```'
+    >>> with_outputs("```\\n$ eastwest x --y\\nold\\n```", lambda line: f"new {line}\\n")
+    '```\\n$ eastwest x --y\\nnew eastwest x --y\\n```'
     """
-    return _SHOWN.sub(lambda match: f"```\n$ python -m {match[1]}\n{run(match[1])}```", text)
+    return _SHOWN.sub(lambda match: f"```\n$ {match[1]}\n{run(match[1])}```", text)
 
 
 def _output_of(line: str) -> str:
+    words = shlex.split(line.removeprefix("python -m "))
+    words[0] = "scenarios" if words[0] == "eastwest" else words[0]
     done = subprocess.run(
-        [sys.executable, "-m", *shlex.split(line)], capture_output=True, text=True, check=False
+        [sys.executable, "-m", *words], capture_output=True, text=True, check=False
     )
     if done.returncode:
-        raise ValueError(f"python -m {line}: must end with code 0, got {done.stderr.strip()}")
+        raise ValueError(f"{line}: must end with code 0, got {done.stderr.strip()}")
     return done.stdout

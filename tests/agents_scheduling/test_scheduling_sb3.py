@@ -9,7 +9,7 @@ from small_tasks import NUM_EPOCHS, few, some_actions
 from agents.scheduling.sb3_vec_env import scheduling_vec_env
 from agents.scheduling.vector_env import seeded_batch
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "environment.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "environments.md"
 
 
 def test_steps_are_those_of_the_batch():

@@ -69,8 +69,8 @@ def test_own_fields_by_hand(tmp_path):
 
 
 def test_the_file_in_the_page_on_models_can_be_read(tmp_path):
-    page = (Path(__file__).resolve().parents[2] / "docs/howto/model.md").read_text("utf-8")
-    (block,) = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
+    page = (Path(__file__).resolve().parents[2] / "docs/worlds.md").read_text("utf-8")
+    (block,) = re.findall(r"```yaml\n(# model.yaml.*?)```", page, re.DOTALL)
     path = tmp_path / "mine.yaml"
     path.write_text(block, "utf-8")
 

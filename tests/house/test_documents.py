@@ -11,7 +11,7 @@ from des import read_topology
 
 ROOT = Path(__file__).resolve().parents[2]
 WORLDS_PAGE = (ROOT / "docs/worlds.md").read_text("utf-8")
-BLOCKS = re.findall(r"```yaml\n(.*?)```", WORLDS_PAGE, re.S)
+BLOCKS = re.findall(r"```yaml\n(?!# model)(.*?)```", WORLDS_PAGE, re.S)
 (PROFILE,) = re.findall(r"```csv\n(.*?)```", WORLDS_PAGE, re.S)
 FILE_KEYS = ("topology", "dynamics", "transport")
 SECTIONS = [part for block in BLOCKS for part in re.split(r"(?m)^(?=dynamics:|transport:)", block)]

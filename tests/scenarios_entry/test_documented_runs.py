@@ -1,6 +1,7 @@
 """Every command of README, docs and examples is run as shown, or marked with a reason.
 
-`documented_commands.txt` has each of them, below the way in which it is run.
+`documented_commands.txt` has each of them, below the way in which it is run. What a page shows of
+its output is what it prints, and files that a page shows are those that its commands read.
 """
 
 import os
@@ -9,6 +10,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tomllib
 from contextlib import redirect_stdout
 from importlib import import_module
 from io import StringIO
@@ -16,7 +18,7 @@ from pathlib import Path
 
 import documented
 import pytest
-from documented import PAGES, ROOT, Shown, shortened, shown_on, ways
+from documented import PAGES, ROOT, Shown, differs, files_of, shortened, shown_on, ways
 from stand_ins import STAND_INS
 
 from scenarios.entry.command import main
@@ -59,7 +61,9 @@ def place(tmp_path):
     for name in ("tests", "notebooks", "agents/checkpoints"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).symlink_to(ROOT / name)
-    for name, text in STAND_INS.items():
+    shown = {name: text for page in PAGES for name, text in files_of(page).items()}
+    for name, text in (STAND_INS | shown).items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text, "utf-8")
     return tmp_path
 
@@ -111,18 +115,30 @@ def test_a_long_command_is_made_short_by_other_flags():
 @pytest.mark.parametrize("commands", pages_of("run"), ids=lambda each: each[0].page)
 def test_commands_of_a_page_run_as_shown(commands, place, monkeypatch):
     """In this process, one after the other in one folder."""
-    ended = {}
+    failed = {}
     for each in commands:
         monkeypatch.chdir(folder_of(place, each))
-        ended[each.normal] = in_process(each.normal)
+        code, printed = in_process(each.normal)
+        if wrong := wrong_in(each, code, printed):
+            failed[each.normal] = wrong
 
-    assert {ended[each.normal] in exit_codes_of_way(each) for each in commands} == {True}, ended
+    assert failed == {}
+
+
+def wrong_in(shown: Shown, code: int, printed: str | None) -> str:
+    """Name the exit code or the line of output (None: not compared) that is not as shown."""
+    if code not in exit_codes_of_way(shown):
+        return f"exit code {code}"
+    return differs(shown.output, printed) if shown.output and printed is not None else ""
 
 
 def main_of(words: list[str]) -> int:
     """Run the command that the words name, by its module or by `eastwest`."""
     if words[0] == "eastwest":
         return main(words[1:])
+    if words[0] == "sed":
+        sys.stdout.write(subprocess.run(words, capture_output=True, text=True, check=True).stdout)
+        return 0
     module = words[2]
     assert words[:2] == ["python", "-m"]
     if module == "agents.decide" or module.startswith("astra_sim."):
@@ -130,13 +146,29 @@ def main_of(words: list[str]) -> int:
     return next(each for each in COMMANDS if each.module == module).run(words[3:])
 
 
-def in_process(normal: str) -> int:
-    """Exit code of a command of ours, in this process."""
-    with redirect_stdout(StringIO()):
+def in_process(normal: str) -> tuple[int, str]:
+    """Exit code and output of a command of ours, in this process; also into its file."""
+    line, _, path = normal.partition(" > ")
+    with redirect_stdout(StringIO()) as printed:
         try:
-            return main_of(shlex.split(normal))
+            code = main_of(shlex.split(line))
         except SystemExit as end:  # of --help
-            return int(end.code or 0)
+            code = int(end.code or 0)
+    if path:
+        Path(path).write_text(printed.getvalue(), "utf-8")
+    return code, "" if path else printed.getvalue()
+
+
+def installed(place: Path) -> list[str]:
+    """Paths of the package of the tutorial, with its metadata, as pip installs it."""
+    project = tomllib.loads((place / "mine/pyproject.toml").read_text("utf-8"))["project"]
+    metadata = place / f"{project['name']}-{project['version']}.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {project['name']}\n")
+    ((group, rows),) = project["entry-points"].items()
+    lines = [f"[{group}]", *(f"{name} = {value}" for name, value in rows.items())]
+    (metadata / "entry_points.txt").write_text("\n".join(lines) + "\n")
+    return [str(place), str(place / "mine")]
 
 
 @pytest.mark.soak
@@ -154,7 +186,7 @@ def test_dear_commands_of_a_page_run_as_shown(commands, place):
         "HOME": str(place),
         "XDG_CACHE_HOME": os.environ.get("XDG_CACHE_HOME", str(Path.home() / ".cache")),
         "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
-        "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "astra-sim")]),
+        "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "astra-sim"), *installed(place)]),
     }
     failed = {}
     for shown in commands:
@@ -167,7 +199,7 @@ def test_dear_commands_of_a_page_run_as_shown(commands, place):
             text=True,
             check=False,
         )
-        if done.returncode not in exit_codes_of_way(shown):
-            failed[shown.normal] = (done.returncode, done.stderr[-600:])
+        if wrong := wrong_in(shown, done.returncode, None if flags else done.stdout):
+            failed[shown.normal] = (wrong, done.stderr[-600:])
 
     assert failed == {}

@@ -6,10 +6,11 @@ from pathlib import Path
 
 from bound_cases import site, sites
 from command_output import printed_by
+from documented import section
 
 from des.world.files.topology_writer import write_topology
 
-PAGE = (Path(__file__).resolve().parents[2] / "docs" / "launch.md").read_text("utf-8")
+PAGE = section("decide.md", "Launch")
 JOB = {"model": "llama2_7b", "microbatches": 16, "microbatch_size": 1, "sequence_length": 2048}
 HOSTS = "A: [a0, a1]\nB: {hosts: [b0, b1], gpus: 8}\n"
 

@@ -4,11 +4,12 @@ import re
 from pathlib import Path
 
 from command_output import printed_by
+from documented import section
 from watched_job import WORLD
 
 from des.world.files.topology_writer import to_yaml
 
-PAGE = (Path(__file__).resolve().parents[2] / "docs" / "watch.md").read_text("utf-8")
+PAGE = section("decide.md", "Watch")
 
 
 def test_commands_of_the_page_watch_the_lines_that_it_shows(tmp_path, monkeypatch):
