@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "astra-sim.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "trust.md"
 
 
 def test_the_example_prints_what_the_page_says(tmp_path):
