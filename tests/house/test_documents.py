@@ -2,6 +2,8 @@
 
 import csv
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -153,3 +155,19 @@ def test_figures_and_their_command_stand_in_the_page(name, page, command):
         below = " ".join(cell for row in table_below(text, link) for cell in row)
     shown = {number.lstrip("-") for number in NUMBER.findall(below)}
     assert (shown - kept if link in text else kept - shown) == set()
+
+
+EXAMPLE = re.compile(r"(?s)```python\n((?:(?!```).)*)```\n```\n(.*?)```")
+EXAMPLES = [
+    pytest.param(*block, id=f"{page.name}-{place}")
+    for page in PAGES
+    for place, block in enumerate(EXAMPLE.findall(page.read_text("utf-8")))
+]
+
+
+@pytest.mark.parametrize(("program", "expected"), EXAMPLES)
+def test_a_program_of_a_page_prints_what_stands_below_it(program, expected, tmp_path):
+    words = [sys.executable, "-c", program]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+
+    assert (done.stdout, done.stderr) == (expected, "")
