@@ -107,9 +107,13 @@ def published() -> Figure:
     )
 
 
+PICTURES = (planners, worth, published)
+"""All pictures."""
+
+
 def main() -> int:
     """Draw all pictures into the folder of images."""
-    for figure in (planners(), worth(), published()):
+    for figure in (make() for make in PICTURES):
         (IMAGES / f"{figure.name}.png").write_bytes(image_bytes(figure, "png"))
     return 0
 

@@ -11,6 +11,8 @@ import yaml
 from documented import Shown
 
 from des import read_topology
+from des.figures.paper import image_bytes
+from docs.figures import draw
 
 ROOT = Path(__file__).resolve().parents[2]
 WORLDS_PAGE = (ROOT / "docs/worlds.md").read_text("utf-8")
@@ -155,6 +157,14 @@ def test_figures_and_their_command_stand_in_the_page(name, page, command):
         below = " ".join(cell for row in table_below(text, link) for cell in row)
     shown = {number.lstrip("-") for number in NUMBER.findall(below)}
     assert (shown - kept if link in text else kept - shown) == set()
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("make", draw.PICTURES, ids=lambda make: make.__name__)
+def test_pictures_are_drawn_from_the_tables_as_they_are(make):
+    """Bytes depend on matplotlib; `python -m docs.figures.draw` draws them again."""
+    figure = make()
+    assert (draw.IMAGES / f"{figure.name}.png").read_bytes() == image_bytes(figure, "png")
 
 
 EXAMPLE = re.compile(r"(?s)```python\n((?:(?!```).)*)```\n```\n(.*?)```")
