@@ -129,7 +129,7 @@ def _run_and_leave(words: Sequence[str], folder: Path, errors: Path) -> None:
     try:
         os.setsid()
         os.chdir(folder)
-        for stream, path in enumerate((os.devnull, os.devnull, errors)):
+        for stream, path in enumerate((os.devnull, os.devnull, str(errors))):
             opened = os.open(path, (os.O_WRONLY if stream else os.O_RDONLY) | os.O_CREAT)
             os.dup2(opened, stream)
         sys.stdin, sys.stdout = open(0, closefd=False), open(1, "w", closefd=False)  # noqa: SIM115
@@ -140,7 +140,7 @@ def _run_and_leave(words: Sequence[str], folder: Path, errors: Path) -> None:
         code = main(list(words))
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else int(end.code is not None)
-    except BaseException:
+    except BaseException:  # noqa: BLE001 what no command may raise is shown
         traceback.print_exc()
     finally:
         with suppress(Exception):

@@ -1,4 +1,4 @@
-"""Command lines that are damaged: an exit code of the help, one line of error, nothing half-written."""
+"""Command lines that are damaged: an exit code of the help, one line of error, no half files."""
 
 import os
 import random
