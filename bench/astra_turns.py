@@ -22,7 +22,7 @@ HERE = Path(__file__).parents[1]
 
 
 def runs() -> list[Run]:
-    """Return the runs of the table in docs/astra-sim.md."""
+    """Return the runs of the table in docs/trust.md."""
     ring, direct = all_reduce("ring"), all_reduce("direct")
     wide = replace(all_reduce("ring", 256), name="the same, 256 NPUs, splits 1", num_splits=1)
     two = dimensions(("Ring", 8, 50.0, 500.0), ("Switch", 8, 25.0, 5000.0))

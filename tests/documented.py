@@ -20,8 +20,8 @@ _PROGRAM = (
 )
 _IN_SHELL = re.compile(rf"(?:^|[\s;|&(]){_PROGRAM}")
 _IN_TEXT = re.compile(rf"(?:\$ |\w+=\S+ |time )*{_PROGRAM}")
-_NAMES = re.compile(r"(?m)^\| `eastwest [\w -]+` \| `")
-"""Rows of the table of names in docs/commands.md."""
+_NAMES = re.compile(r"(?m)^\| `eastwest [\w-]+` \| ")
+"""Rows of the table of names in docs/reference.md."""
 _MODULE = re.compile(r"python -m scenarios\.([a-z]\w*(?:\.\w+)?)")
 
 

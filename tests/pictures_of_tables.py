@@ -15,6 +15,7 @@ from calibration.measurements.reading import Reading
 from des import simulate
 from des.plan.transport_law import TransportLaw
 from des.world.packet_transport import PacketTransport
+from docs.figures import draw
 from scenarios.measuring.course_picture import course_figure
 from scenarios.measuring.courses import LEAST_VALUES, fit_course
 from scenarios.rehearse.planner_table import planner_table
@@ -272,4 +273,7 @@ PICTURES = {
     "scenarios.reproduce.zero_bubble:draw": bubble_rates,
     "calibration.fit.transport_report:delay_figure": delays,
     "scenarios.train.east_west.curves:stage_curves": stages,
+    "docs.figures.draw:planners": lambda: [draw.planners()],
+    "docs.figures.draw:worth": lambda: [draw.worth()],
+    "docs.figures.draw:published": lambda: [draw.published()],
 }

@@ -9,7 +9,7 @@ from des.serving.fleet_world import PoolView
 
 _ROOT = Path(__file__).resolve().parents[1]
 _TOPO = (_ROOT / "tests/golden/topo/01-h100-nv18-8gpu-8nic.txt").read_text("utf-8")
-_APPLICATIONS = (_ROOT / "docs/serving.md").read_text("utf-8")
+_APPLICATIONS = (_ROOT / "docs/cluster.md").read_text("utf-8")
 _WORLD = (_ROOT / "examples/my_world.yaml").read_text("utf-8")
 _POOL = {field.name: 0 for field in dataclasses.fields(PoolView)} | {"active": 2, "running": 6}
 _VIEW = {

@@ -14,7 +14,7 @@ class JobFlags(PlacedServerFlags):
     gpus: int = required("GPUs of the job")
     json: bool = option(False, "print JSON, and nothing else")
     servers_file: Path | None = option(
-        None, "YAML file of servers with their free GPUs, for a job on several; see docs/devices.md"
+        None, "YAML file of servers with their free GPUs, for a job on several; see docs/cluster.md"
     )
     cluster: Path | None = option(
         None, "file of a cluster whose nodes are all the given server, for a job on several"

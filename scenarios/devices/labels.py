@@ -70,7 +70,7 @@ class Config(ClusterFlags):
     label_keys: tuple[str, ...] = option(
         (),
         "labels of levels, as leaf=cloud.provider.com/topology-rack",
-        default_text="those of docs/devices.md",
+        default_text="those of docs/cluster.md",
     )
     out: Path | None = option(None, "file to write", default_text="print")
 

@@ -77,7 +77,7 @@ examples:
       one iteration of a placement by hand, with its timeline
 
 More of each: {prog} COMMAND --help. Every command has --config FILE, --quiet and --version;
-docs/commands.md lists which have --json, --quick, --seed, --workers, --resume and --out.
+docs/reference.md lists which have --json, --quick, --seed, --workers, --resume and --out.
 
 exit codes: 0 done; 1 a bound or target is missed; 2 bad input;
   {EXIT_CODES}"""

@@ -24,7 +24,7 @@ def scheduler_config(settings: ManifestSettings) -> Manifest:
     """``KubeSchedulerConfiguration`` with the extender.
 
     ``nodeCacheCapable`` is true: names alone travel, and in-tree plugins keep seeing the pods of
-    nodes, see docs/kubernetes.md. ``percentageOfNodesToScore`` is 100: of large clusters
+    nodes, see docs/cluster.md. ``percentageOfNodesToScore`` is 100: of large clusters
     kube-scheduler would send other parts for each pod of a gang.
     """
     scheme = "https" if settings.is_tls else "http"

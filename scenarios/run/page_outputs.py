@@ -16,7 +16,7 @@ PROG = "python -m scenarios.rewrite_page"
 _EPILOG = f"""\
 examples:
   {PROG} docs/decide.md
-  {PROG} docs/devices.md
+  {PROG} docs/cluster.md
 
 exit codes: 0 written; 2 the page cannot be read or shows no command, or a command fails;
   {EXIT_CODES}

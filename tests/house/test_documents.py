@@ -2,12 +2,17 @@
 
 import csv
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 import yaml
+from documented import Shown
 
 from des import read_topology
+from des.figures.paper import image_bytes
+from docs.figures import draw
 
 ROOT = Path(__file__).resolve().parents[2]
 WORLDS_PAGE = (ROOT / "docs/worlds.md").read_text("utf-8")
@@ -119,33 +124,60 @@ def test_every_page_is_in_the_index():
     assert not [page for page in sorted(pages - {"index.md"}) if f"({page})" not in index]
 
 
-RECORDED = re.findall(
-    r"(?m)^\| \[(\S+)\]\(\1\) \| \[(\S+)\]\(\.\./\2\) \| `([^`]+)` \|",
-    (FIGURES / "README.md").read_text("utf-8"),
-)
+with (FIGURES / "index.csv").open(encoding="utf-8", newline="") as _index:
+    RECORDED = [(row["file"], row["page"], row["command"]) for row in csv.DictReader(_index)]
+NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e-?\d+)?")
 
 
 def test_every_table_of_figures_is_listed_with_its_command():
     assert sorted(name for name, _, _ in RECORDED) == sorted(
-        path.name for path in FIGURES.glob("*.csv")
+        path.name for path in FIGURES.glob("*.csv") if path.name != "index.csv"
     )
+
+
+def table_below(text: str, link: str) -> list[list[str]]:
+    """Cells of the table right below the paragraph that links its file, without first column."""
+    below = text[text.index(link) :].partition("\n\n")[2].partition("\n\n")[0]
+    rows = below.splitlines()[2:] if below.startswith("|") else []
+    return [row.split("|")[2:-1] for row in rows]
 
 
 @pytest.mark.parametrize(("name", "page", "command"), RECORDED, ids=[row[0] for row in RECORDED])
 def test_figures_and_their_command_stand_in_the_page(name, page, command):
-    text = (ROOT / "docs" / page).read_text("utf-8")
-    assert command in text
+    """A page that links a file shows figures of it alone; another one has all that it holds."""
+    text, link = (ROOT / "docs" / page).read_text("utf-8"), f"(figures/{name})"
+    assert Shown(page=page, line=command).normal in Shown(page=page, line=text).normal
     if name.startswith("bench_"):
         return  # written by `python -m bench --write` with all digits, the page has fewer
     with (FIGURES / name).open(encoding="utf-8", newline="") as file:
-        head, *rows = csv.reader(file)
-    shown = set(re.findall(r"\d+(?:\.\d+)?(?:e-?\d+)?", text))
-    figures = [
-        (heading, cell)
-        for row in rows
-        for heading, cell in zip(head, row, strict=True)
-        if re.fullmatch(r"-?\d+(\.\d+)?(e-?\d+)?", cell) and heading != "training_steps"
-    ]
+        _, *rows = csv.reader(file)
+    kept = {cell.lstrip("-") for row in rows for cell in row if NUMBER.fullmatch(cell)}
+    below = text
+    if link in text:
+        below = " ".join(cell for row in table_below(text, link) for cell in row)
+    shown = {number.lstrip("-") for number in NUMBER.findall(below)}
+    assert (shown - kept if link in text else kept - shown) == set()
 
-    assert rows
-    assert not [each for each in figures if each[1].lstrip("-") not in shown]
+
+@pytest.mark.soak
+@pytest.mark.parametrize("make", draw.PICTURES, ids=lambda make: make.__name__)
+def test_pictures_are_drawn_from_the_tables_as_they_are(make):
+    """Bytes depend on matplotlib; `python -m docs.figures.draw` draws them again."""
+    figure = make()
+    assert (draw.IMAGES / f"{figure.name}.png").read_bytes() == image_bytes(figure, "png")
+
+
+EXAMPLE = re.compile(r"(?s)```python\n((?:(?!```).)*)```\n```\n(.*?)```")
+EXAMPLES = [
+    pytest.param(*block, id=f"{page.name}-{place}")
+    for page in PAGES
+    for place, block in enumerate(EXAMPLE.findall(page.read_text("utf-8")))
+]
+
+
+@pytest.mark.parametrize(("program", "expected"), EXAMPLES)
+def test_a_program_of_a_page_prints_what_stands_below_it(program, expected, tmp_path):
+    words = [sys.executable, "-c", program]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+
+    assert (done.stdout, done.stderr) == (expected, "")

@@ -99,7 +99,7 @@ def test_no_page_of_the_whole_site_breaks_a_rule(tmp_path, capsys):
 
 @pytest.mark.soak
 def test_the_gallery_is_drawn_without_the_site(tmp_path):
-    """The command of docs/reports.md."""
+    """The command of docs/compare.md."""
     words = [sys.executable, "-m", "docs.site.gallery", "--out", str(tmp_path)]
     subprocess.run(words, cwd=ROOT, check=True, capture_output=True)
 
@@ -112,7 +112,7 @@ def test_the_gallery_is_drawn_without_the_site(tmp_path):
 @pytest.mark.soak
 @needs_chromium
 def test_pictures_of_the_pages_are_taken_again(tmp_path):
-    """The command of docs/reports.md, into another folder; the widths are those of the names."""
+    """The command of docs/compare.md, into another folder; the widths are those of the names."""
     words = [sys.executable, "-m", "docs.site.screenshots", "--out", str(tmp_path)]
     subprocess.run(words, cwd=ROOT, check=True, capture_output=True)
 

@@ -9,7 +9,7 @@ import pytest
 from scenarios.devices.command import main
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = (ROOT / "docs/devices.md").read_text("utf-8")
+PAGE = (ROOT / "docs/cluster.md").read_text("utf-8")
 SHOWN = re.findall(r"```\n\$ python -m scenarios\.devices (.+)\n([^`]*)```", PAGE)
 (SERVERS,) = re.findall(r"```\n(servers:\n[^`]*)```", PAGE)
 

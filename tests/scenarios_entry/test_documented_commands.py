@@ -24,7 +24,7 @@ EXPLAINED = {"X", "NAME", "..."}
 """Words that stand for any command."""
 
 _NAME = re.compile(r"(?m)^\| `(eastwest [\w -]+)` \|")
-"""A row of the table of names in docs/commands.md."""
+"""A row of the table of names in docs/reference.md."""
 _COMMAND = re.compile(
     r"(?:^|[\s/(])(?:python -m (scenarios|agents|calibration)((?:\.\w+)*)|(eastwest)) (.*)"
 )

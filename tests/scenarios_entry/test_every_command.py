@@ -66,13 +66,19 @@ def test_flags_of_a_command_have_the_names_that_all_have(command, capsys):
 
 
 def test_the_page_lists_every_command_with_its_flags(capsys):
-    head = ["command", "as a module", *(f"`{name}`" for name in SOME_HAVE)]
-    rows = [head, ["---"] * len(head)]
+    """Subcommands of the same flags share a row."""
+    rows = [["command", "purpose", "subcommands", "flags"], ["---"] * 4]
     for command in BUILT:
+        groups: dict[str, list[str]] = {}
         for path in paths_of(command, capsys):
             flags = flags_of(command, path, capsys)
-            names = (f"`eastwest {' '.join([command.name, *path])}`", f"`{command.module}`")
-            rows.append([*names, *("x" if name in flags else "" for name in SOME_HAVE)])
+            has = ", ".join(name.removeprefix("--") for name in SOME_HAVE if name in flags)
+            groups.setdefault(has, []).extend(path or ["alone"])
+        about = command.about
+        for has, names in groups.items():
+            subcommands = "" if groups == {has: ["alone"]} else ", ".join(names)
+            rows.append([f"`eastwest {command.name}`", about, subcommands, has])
+            about = ""
     table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
-    assert table in (ROOT / "docs/commands.md").read_text("utf-8"), table
+    assert table in (ROOT / "docs/reference.md").read_text("utf-8"), table

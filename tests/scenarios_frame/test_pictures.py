@@ -22,7 +22,7 @@ from docs.site import gallery
 from scenarios.frame.rows_report import frame_table
 
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGES = ("des", "agents", "calibration", "scenarios", "bench", "docs/site", "examples")
+PACKAGES = ("des", "agents", "calibration", "scenarios", "bench", "docs", "examples")
 PICTURES = (
     pictures_of_plans.PICTURES
     | pictures_of_studies.PICTURES

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from queues import finishes, queued, ran
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "job-queue.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "cluster.md"
 
 
 def test_the_policy_in_the_page_runs_and_is_short():

@@ -69,7 +69,7 @@ def test_runs_of_another_cluster_take_nothing_from_the_shipped_ones(tmp_path):
 
 
 def test_a_large_model_is_predicted_too_quick(frame):
-    """MT-NLG took 60 s; the same model later took what its 46 s scale to (docs/reproduction.md)."""
+    """MT-NLG took 60 s; the same model later took what its 46 s scale to (docs/trust.md)."""
     (error,) = frame.loc[frame["table"] == "mtnlg", "error_percent"]
     assert -30.0 < error < -20.0
 

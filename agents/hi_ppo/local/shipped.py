@@ -8,7 +8,7 @@ from agents.ppo.shipped_weights import shipped_weights_of
 
 
 def shipped_local(seed: int = 0) -> LocalAgent:
-    """Return the agent whose policy was trained with a seed, see ``docs/local-agent.md``.
+    """Return the agent whose policy was trained with a seed, see ``docs/hi-ppo.md``.
 
     Raises
     ------
