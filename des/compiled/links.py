@@ -22,8 +22,11 @@ _START_UP = np.dtype(
 )
 """Records with the fields of `StartUp`."""
 
-_FIRST_PIECES, _MOST_PIECES, _MOST_STRETCHES = 64, 2**17, 8
-"""Pieces of a first stretch, pieces of all links, and stretches for each link in use."""
+_FIRST_PIECES, _MOST_STRETCHES = 16, 10
+"""Pieces of a first stretch, and stretches for each link in use."""
+
+_SPARE_PIECES, _PIECES_A_MESSAGE, _MOST_PIECES = 2**11, 2**6, 2**17
+"""Pieces of all links: some, more for each message, and no more than these."""
 
 
 def link_records(topology: Topology, corrections: Corrections) -> tuple[np.ndarray, np.ndarray]:
@@ -108,8 +111,9 @@ class Pieces:
     engine, which keeps none, is as quick.
     """
 
-    def __init__(self, topology: Topology) -> None:
+    def __init__(self, topology: Topology, num_messages: int) -> None:
         assert topology.movement is not None
+        self._most = min(_SPARE_PIECES + _PIECES_A_MESSAGE * num_messages, _MOST_PIECES)
         self._weather = Weather(topology.movement, topology.links)
         self._pieces = [np.zeros(0, PIECE)] * len(topology.links)
         self._room = [_FIRST_PIECES] * len(topology.links)
@@ -143,7 +147,7 @@ class Pieces:
         num_used = sum(len(pieces) > 0 for pieces in self._pieces)
         return (
             len(found) > 0
-            and sum(map(len, self._pieces)) <= _MOST_PIECES
+            and sum(map(len, self._pieces)) <= self._most
             and self._num_stretches <= _MOST_STRETCHES * (1 + num_used)
         )
 

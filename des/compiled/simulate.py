@@ -101,7 +101,8 @@ def _run_from(
     """Run a program whose links are as they were left before, if there was a run before."""
     state = new_state(program)
     simulate = run_steps if program.header["is_listed"][0] else run_program
-    pieces = Pieces(topology) if program.header["weather"][0] == TABLE else None
+    is_table = program.header["weather"][0] == TABLE
+    pieces = Pieces(topology, int(program.header["num_messages"][0])) if is_table else None
     while True:
         if before is not None:
             state.links[:] = before

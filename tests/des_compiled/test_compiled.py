@@ -142,7 +142,7 @@ def test_a_wire_that_starves_says_which():
     topology = moving(world("AB", {"AB": (1.0, 0.0), "BA": (1.0, 0.0)}), (2.0, 0.0, 1.0), link=0)
     workload = unit_workload([(1, 1), (1, 1)], num_microbatches=1, message_bytes=4.0)
     program = pack(topology, lower(topology, workload, plan(0, 1)))
-    pieces, links = Pieces(topology), program.links.copy()
+    pieces, links = Pieces(topology, 1), program.links.copy()
     assert all(pieces.extend(link, 0.0, 10.0) for link in range(len(links)))
     program = program._replace(pieces=pieces.write(links), links=links)
 

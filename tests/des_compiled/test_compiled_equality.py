@@ -4,9 +4,13 @@
 of hundreds.
 """
 
+import math
+import resource
+import time
 from collections.abc import Callable
 from dataclasses import replace
 
+import pytest
 from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -32,6 +36,12 @@ from des import (
 )
 from des.compiled.simulate import moves_end_s, simulate_compiled
 from des.program.moves import layer_moves
+
+LEAST_TIME_S = 0.05
+"""CPU time below which no engine is dear: of conversions, and of other work of the machine."""
+MOST_RUNS = 5
+MOST_MEMORY_GIB = 1.0
+"""Resident memory of the process of these tests at its most."""
 
 Outcome = IterationResult | tuple[type[Exception], str]
 Case = tuple[Topology, Workload, Plan, Corrections]
@@ -193,6 +203,39 @@ def test_links_that_fail_and_come_back(case, transport, course):
     world = replace(moving(topology, *course), transport=transport)
 
     require_equal(world, workload, plan)
+
+
+def cost_of(simulator: Callable[..., IterationResult], case: Case) -> tuple[Outcome, float]:
+    """Outcome of a simulation and its CPU time. [s]"""
+    began_s = time.process_time()
+    found = outcome(simulator, case, 0)
+    return found, time.process_time() - began_s
+
+
+@pytest.mark.soak
+@given(
+    data=st.data(),
+    topology=topologies(min_domains=2) | topologies(min_domains=2).map(slowed),
+    workload=workloads(),
+    corrections=corrections(),
+    movement=st.none() | movements() | drawn_movements(),
+)
+def test_no_world_is_dear_for_the_compiled_engine(data, topology, workload, corrections, movement):
+    """``EXAMPLES=20000 make soak ARGS="tests/des_compiled -k dear"``: ten times the other."""
+    plan = data.draw(any_plans(topology, workload))
+    world = replace(topology, transport=data.draw(transports()), movement=movement)
+    case = (world, workload, plan, corrections)
+    expected, readable_s = cost_of(simulate, case)
+    least_s = math.inf  # of some runs: code may be compiled, or other work be in the way
+    for _ in range(MOST_RUNS):
+        found, compiled_s = cost_of(simulate_compiled, case)
+        least_s = min(least_s, compiled_s)
+        if least_s <= max(10.0 * readable_s, LEAST_TIME_S):
+            break
+
+    assert found == expected
+    assert least_s <= max(10.0 * readable_s, LEAST_TIME_S)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024**2 <= MOST_MEMORY_GIB
 
 
 def require_equal_moves(

@@ -47,7 +47,7 @@ def test_an_iteration_that_outlasts_the_first_look_at_its_links():
 def test_courses_are_known_where_asked_for(data, topology, times_s):
     """Pieces are those of the weather, in order and apart; until the end of the trace."""
     topology = replace(topology, movement=data.draw(replays(topology)))
-    pieces, links = Pieces(topology), np.zeros(len(topology.links), lower_links(topology).dtype)
+    pieces, links = Pieces(topology, 1), np.zeros(len(topology.links), lower_links(topology).dtype)
     law = topology.movement.law
     ends_s = math.inf if law.holds_last else law.series[0].times_s[-1]
     horizon_s = data.draw(st.floats(100, 200))

@@ -25,6 +25,7 @@ from samples import (
 )
 
 from agents.decision.job_files import read_job
+from agents.decision.plan_document import read_document
 from agents.hi_ppo.local.policy import load_policy
 from agents.hi_ppo.policies import Policies, shipped
 from agents.serving.decide import Config as DecideConfig
@@ -93,16 +94,24 @@ def _file(path: Path) -> Callable[[], bytes]:
 
 
 def _with_dynamics() -> bytes:
-    laws = "dynamics: {bandwidth_jitter: 0.3, latency_jitter: 0.2}\n"
+    laws = (
+        "dynamics: {kind: product, laws: [{update_interval: 5s}, "
+        "{kind: markov, states: {up: {bandwidth_factor: 1, mean_dwell: 300s, "
+        "followed_by: {down: 1}}, down: {bandwidth_factor: 0.1, mean_dwell: 60s, "
+        "followed_by: {up: 1}}}}]}\n"
+    )
     text = (WORLDS / f"{_WORLD}.yaml").read_text()
     return (text.partition("dynamics:")[0] + laws).encode()
 
+
+OWN_FORMS = GOLDEN / "forms"
+"""A file of each form of ours, written by version 1.0."""
 
 Table = Mapping[str, tuple[str, Callable[[], bytes], Callable[[Path], object]]]
 """Suffix, sample and call of readers by name."""
 
 
-def _plain() -> Table:
+def own_forms() -> Table:
     """Readers of the project's own files."""
     world = read_topology(_WORLD)
     loads = ", ".join(f"{one.name}: {{utilisation: 0.2}}" for one in world.domains)
@@ -112,6 +121,7 @@ def _plain() -> Table:
         "network matrices": (".json", _file(WORLDS / f"{_WORLD}.json"), read_topology),
         "settings": (".yaml", _text("steps: 5\nseeds: [1, 2]\nname: a\n"), read_yaml),
         "loads": (".yaml", _text(f"{{{loads}}}"), lambda path: read_loads(str(path), world)),
+        "plan": (".json", _file(OWN_FORMS / "plan.json"), _plan),
         "job": (".json", _file(WORLDS / "examples" / "four_domains_0.job.json"), read_job),
         "model": (".yaml", _file(_SAILOR_MODEL), lambda path: read_architecture(str(path))),
         "profile table": (".csv", _text(PROFILE_CSV), read_layer_profile),
@@ -155,7 +165,7 @@ def _astra() -> Table:
 def _rows() -> list[Reader]:
     rows = [
         Reader(name=name, suffix=suffix, sample=sample, read=read)
-        for name, (suffix, sample, read) in _plain().items()
+        for name, (suffix, sample, read) in own_forms().items()
     ]
     rows += [
         Reader(
@@ -173,6 +183,10 @@ def _rows() -> list[Reader]:
         for name, (suffix, sample, read) in _astra().items()
     ]
     return rows
+
+
+def _plan(path: Path) -> object:
+    return read_document(read_json(path))
 
 
 def _record(path: Path) -> object:
