@@ -276,4 +276,5 @@ PICTURES = {
     "docs.figures.draw:planners": lambda: [draw.planners()],
     "docs.figures.draw:worth": lambda: [draw.worth()],
     "docs.figures.draw:published": lambda: [draw.published()],
+    "docs.figures.draw:scheduling": lambda: [draw.scheduling()],
 }
