@@ -184,6 +184,7 @@ def test_dear_commands_of_a_page_run_as_shown(commands, place):
         (programs / name).chmod(0o755)
     environment = os.environ | {
         "HOME": str(place),
+        "COLUMNS": "80",
         "XDG_CACHE_HOME": os.environ.get("XDG_CACHE_HOME", str(Path.home() / ".cache")),
         "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
         "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "astra-sim"), *installed(place)]),
