@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tomllib
 from contextlib import redirect_stdout
+from functools import cache
 from importlib import import_module
 from io import StringIO
 from pathlib import Path
@@ -149,14 +150,27 @@ def main_of(words: list[str]) -> int:
 def in_process(normal: str) -> tuple[int, str]:
     """Exit code and output of a command of ours, in this process; also into its file."""
     line, _, path = normal.partition(" > ")
+    run = decided if line.startswith("eastwest decide ") else ended
+    code, printed = run(line)
+    if path:
+        Path(path).write_text(printed, "utf-8")
+    return code, "" if path else printed
+
+
+def ended(line: str) -> tuple[int, str]:
+    """Exit code and output of a command without a shell."""
     with redirect_stdout(StringIO()) as printed:
         try:
             code = main_of(shlex.split(line))
         except SystemExit as end:  # of --help
             code = int(end.code or 0)
-    if path:
-        Path(path).write_text(printed.getvalue(), "utf-8")
-    return code, "" if path else printed.getvalue()
+    return code, printed.getvalue()
+
+
+@cache
+def decided(line: str) -> tuple[int, str]:
+    """The same of a decision, which pages share, on equal files."""
+    return ended(line)
 
 
 def installed(place: Path) -> list[str]:
