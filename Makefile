@@ -24,11 +24,12 @@ WARM_UP_ANSWER := $(BIN)/python -m agents.decide --network east_central_west --m
 check:
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	@echo "$(BIN)/mypy, while a short training and an answer compile what most tests need"
-	@runs=$$(mktemp -d) && { { $(WARM_UP) --out $$runs/run && $(WARM_UP_ANSWER); } > $$runs/log 2>&1 & warming=$$!; \
-		$(BIN)/mypy; types=$$?; \
-		wait $$warming || { cat $$runs/log; types=1; }; rm -rf $$runs; exit $$types; }
-	$(BIN)/pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
+	@echo "$(BIN)/mypy goes on beside all this; a short training and an answer compile what most tests need"
+	@runs=$$(mktemp -d); $(BIN)/mypy > $$runs/types 2>&1 & types=$$!; \
+		trap 'kill $$types 2>/dev/null; rm -rf $$runs' EXIT; \
+		{ $(WARM_UP) --out $$runs/run && $(WARM_UP_ANSWER); } > $$runs/log 2>&1 || { cat $$runs/log; exit 1; }; \
+		$(BIN)/pytest --numprocesses auto --dist loadfile --no-loadscope-reorder; tests=$$?; \
+		wait $$types; checked=$$?; cat $$runs/types; [ $$tests = 0 ] && [ $$checked = 0 ]
 
 bench: $(VENV)/.installed-test
 	$(BIN)/python -m bench

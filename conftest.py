@@ -1,6 +1,11 @@
-"""Modules that need an extra are left out where it is missing."""
+"""Doctests: of the modules that have some, without those that need an extra that is missing."""
 
+from collections.abc import Generator
 from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from _pytest.doctest import DoctestModule
 
 NEEDS = {
     "flask": ("scenarios/explore/app.py", "scenarios/explore/calls.py"),
@@ -29,3 +34,13 @@ NEEDS = {
 }
 
 collect_ignore = [path for extra, paths in NEEDS.items() if not find_spec(extra) for path in paths]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file(
+    file_path: Path,
+) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
+    """Look for doctests only in modules with a prompt: nine of ten have none, and take long."""
+    found = yield
+    has_prompt = file_path.suffix == ".py" and b">>> " in file_path.read_bytes()
+    return [one for one in found if has_prompt or not isinstance(one, DoctestModule)]

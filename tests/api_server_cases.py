@@ -124,11 +124,11 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Type", "application/json")
         self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
-        first, place = True, 0
+        place, now = 0, -1
         while True:
-            with cluster.changed:
-                if not first:
-                    cluster.changed.wait(60.0)
+            with cluster.changed:  # what changed while events were sent is not waited for
+                while cluster.version <= now and cluster.is_up and cluster.changed.wait(60.0):
+                    pass
                 fresh = [e for v, p, e in cluster.events[place:] if p == path and v > version]
                 place, now = len(cluster.events), cluster.version
                 is_gone, is_up = version < cluster.oldest, cluster.is_up
@@ -144,7 +144,6 @@ class _Handler(BaseHTTPRequestHandler):
                 self._event(event)
             mark = {"kind": "Node", "metadata": {"resourceVersion": str(now)}}
             self._event({"type": "BOOKMARK", "object": mark})
-            first = False
 
     def _event(self, event: dict) -> None:
         line = json.dumps(event).encode() + b"\n"

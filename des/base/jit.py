@@ -4,7 +4,8 @@ Numba keeps compiled code until the file of the function itself changes; what th
 other modules would stay as it was, silently. So the cache has a folder for every state of a
 kernel's module and of the modules of ours that it imports, directly or through other modules that
 compiled code is made of (those that import this module, `des.base.scalar` or Numba); any other
-module gives constants and records, so its own imports do not count.
+module gives constants and records, so its own imports do not count. Where the files are
+does not count either: all checkouts with equal sources share what is compiled.
 """
 
 import hashlib
@@ -21,7 +22,7 @@ from numba.core import config
 from numba.extending import register_jitable
 
 from des.base.compiling import say_when_compiling
-from des.base.kernel_cache import keep_sealed
+from des.base.kernel_cache import keep_sealed, root_of
 from des.base.linking import InnerCompiler, KernelCompiler
 from des.base.private_folder import user_cache_folder
 from des.base.scalar import FunctionT, compile_scalars_by
@@ -122,7 +123,7 @@ def sources_of(source: Path) -> list[Path]:
 @cache
 def _imports_of(path: Path, _changed_ns: int) -> tuple[Path, ...]:
     """Files of the modules of ours that a module of kernels imports, read again if it changes."""
-    roots = (_root_of(path), _ROOT)
+    roots = (root_of(path.parent), _ROOT)
     names = _IMPORT.findall(path.read_text(encoding="utf-8"))
     if not any(name in _MARKS or name.split(".")[0] == numba.__name__ for name in names):
         return ()
@@ -135,14 +136,6 @@ def _files_of(root: Path, name: str) -> Iterator[Path]:
     for file in (place.with_suffix(".py"), place / "__init__.py"):
         if file.is_file():
             yield file
-
-
-def _root_of(path: Path) -> Path:
-    """Folder that holds the top-level package of a module."""
-    folder = path.parent
-    while (folder / "__init__.py").is_file():
-        folder = folder.parent
-    return folder
 
 
 def cache_base() -> Path | None:

@@ -4,6 +4,7 @@ Numba numbers the entries of a function and writes its index first: two processe
 function for two signatures at once may give both the same number, and a third one then runs code of
 one with arguments of the other. Here the names of entries are random, so none is written twice, and
 index and entries end with a digest: what is damaged or of another kind is compiled again.
+Folders are named after packages and not after paths, so that all checkouts share equal code.
 """
 
 import hashlib
@@ -19,6 +20,8 @@ _DIGEST_BYTES = hashlib.sha256().digest_size
 # Numba declares no types for these
 _IndexDataCacheFile: Any = cast(Any, caching).IndexDataCacheFile
 _FunctionCache: Any = cast(Any, caching).FunctionCache
+_CompileResultCacheImpl: Any = cast(Any, caching).CompileResultCacheImpl
+_UserProvidedCacheLocator: Any = cast(Any, caching).UserProvidedCacheLocator
 
 
 class SealedFiles(_IndexDataCacheFile):  # type: ignore[misc] # a class of Numba
@@ -45,8 +48,24 @@ class SealedFiles(_IndexDataCacheFile):  # type: ignore[misc] # a class of Numba
         return super()._load_data(name)
 
 
+class _Place(_UserProvidedCacheLocator):  # type: ignore[misc] # a class of Numba
+    """Folder of a module's package, whose name has no path of this machine in it."""
+
+    @classmethod
+    def get_suitable_cache_subpath(cls, py_file: str) -> str:
+        """Name it: ``des.compiled.kernels``, and ``-`` for modules that are in no package."""
+        folder = Path(py_file).resolve().parent
+        return ".".join(folder.relative_to(root_of(folder)).parts) or "-"
+
+
+class _Places(_CompileResultCacheImpl):  # type: ignore[misc] # a class of Numba
+    _locator_classes = (_Place,)
+
+
 class _SealedCache(_FunctionCache):  # type: ignore[misc] # a class of Numba
     """Cache of one function."""
+
+    _impl_class = _Places
 
     def __init__(self, function: Any) -> None:
         super().__init__(function)
@@ -60,6 +79,13 @@ class _SealedCache(_FunctionCache):  # type: ignore[misc] # a class of Numba
 def keep_sealed(dispatcher: Any, function: Any) -> None:
     """Give a function that Numba compiles this cache, in place of that of ``cache=True``."""
     vars(dispatcher)["_cache"] = _SealedCache(function)
+
+
+def root_of(folder: Path) -> Path:
+    """Folder that holds the top-level package that a folder of modules belongs to."""
+    while (folder / "__init__.py").is_file():
+        folder = folder.parent
+    return folder
 
 
 def _is_sealed(path: str, head: bytes = b"") -> bool:

@@ -118,12 +118,18 @@ class Mixed(Walks):
         return walk
 
 
+class Holder:
+    """Actor that does nothing but hold its CPUs."""
+
+    def is_there(self) -> bool:
+        return True
+
+
 @dataclass(frozen=True, kw_only=True)
 class Placing:
     """Makes environments of a task; ``folder`` has a file for each process that they are in."""
 
     folder: Path
-    schedule: str = "1f1b"
 
     def __call__(self, worker: int) -> BatchedPlacementEnv:
         (self.folder / f"pid-{os.getpid()}").touch()
@@ -132,7 +138,7 @@ class Placing:
                 num_domains=3, dynamics=UniformLaw(bandwidth_fluctuation=0.3, latency_jitter=0.2)
             ),
             workload=build_workload("llama2_70b", num_layers=6, num_microbatches=2),
-            schedule=self.schedule,
+            schedule="1f1b",
             actions="order_split",
             epochs_per_episode=5,
         )

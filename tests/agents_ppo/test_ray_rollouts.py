@@ -13,7 +13,7 @@ import pytest
 import ray_walks
 import torch
 from processes import FAILSAFE_S, with_time_enough
-from ray_walks import SEED, Deadly, Mixed, Placing, Walks, actor_processes
+from ray_walks import SEED, Deadly, Holder, Mixed, Placing, Walks, actor_processes
 
 from agents.flat.recalibration import corrections_of, recalibrate
 from agents.ppo.checkpoint import save_checkpoint
@@ -38,9 +38,9 @@ FACTORS = Corrections(compute_time_factor=1.3, wan_bandwidth_factor=0.6, message
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _ray_of_two_cpus() -> Iterator[None]:
+def _ray_of_three_cpus() -> Iterator[None]:
     ray.cloudpickle.register_pickle_by_value(ray_walks)  # actors cannot import tests
-    with ray_session("local", num_cpus=2):
+    with ray_session("local", num_cpus=3):
         yield
     ray.cloudpickle.unregister_pickle_by_value(ray_walks)
 
@@ -83,19 +83,34 @@ def assert_equal_rollouts(some: RolloutSource, other: RolloutSource) -> None:
     assert str(some.state()) == str(other.state())
 
 
-@pytest.mark.parametrize("num_actors", [1, 2])
-def test_results_are_those_of_this_process_whatever_the_number_of_actors(num_actors, tmp_path):
-    """To the last bit of a training's checkpoint, so also of every state and rollout in it."""
-    walks = Walks(folder=tmp_path)
-    expected = bytes_after(here(walks), tmp_path / "here.pt")
+@pytest.fixture(scope="module")
+def one_actor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Walks, RayRollouts]]:
+    """Walks of three workers by one actor, whose process takes seconds to start."""
+    walks = Walks(folder=tmp_path_factory.mktemp("walks"))
+    with closing(on_ray(walks)) as rollouts:
+        yield walks, rollouts
 
-    with closing(on_ray(walks, num_actors)) as rollouts:
-        assert rollouts.num_envs == NUM_WORKERS * 2
-        assert bytes_after(rollouts, tmp_path / "ray.pt") == expected
+
+@pytest.fixture
+def begun(one_actor: tuple[Walks, RayRollouts]) -> tuple[Walks, RayRollouts]:
+    """The same where they begin."""
+    walks, rollouts = one_actor
+    rollouts.load_state(here(walks).state())
+    return walks, rollouts
+
+
+def test_results_of_one_actor_are_those_of_this_process(begun, tmp_path):
+    """To the last bit of a training's checkpoint, so also of every state and rollout in it."""
+    walks, rollouts = begun
+
+    assert rollouts.num_envs == NUM_WORKERS * 2
+    assert bytes_after(rollouts, tmp_path / "ray.pt") == bytes_after(
+        here(walks), tmp_path / "here.pt"
+    )
 
 
 def test_actors_that_are_killed_cost_nothing_but_their_rollout(tmp_path):
-    """One dies in the middle of a rollout, then all between two rollouts."""
+    """Of two, one dies in the middle of a rollout, then both between two rollouts."""
     walks = Walks(folder=tmp_path)
     expected = bytes_after(here(walks), tmp_path / "here.pt")
     trouble = tmp_path / f"1-kill-{NUM_STEPS + 3}"
@@ -138,20 +153,19 @@ def test_actors_that_die_again_and_again_are_an_error(tmp_path):
         rollouts.collect(some_network(), NUM_STEPS)
 
 
-def test_an_error_of_an_environment_is_raised_once_and_changes_nothing(tmp_path):
-    walks = Walks(folder=tmp_path)
-    trouble = tmp_path / "1-fail-3"
+def test_an_error_of_an_environment_is_raised_once_and_changes_nothing(begun):
+    walks, rollouts = begun
+    trouble = walks.folder / "1-fail-3"
     trouble.touch()
-    with closing(on_ray(walks)) as rollouts:
-        before = str(rollouts.state())
-        with pytest.raises(ArithmeticError, match="walk: lost its way") as caught:
-            rollouts.collect(some_network(), NUM_STEPS)
-        assert str(caught.value) == "walk: lost its way"
-        assert "_meet_trouble" in caught.value.__notes__[0]
-        assert trouble.read_text() == "x"
-        assert str(rollouts.state()) == before
-        trouble.unlink()
-        assert_equal_rollouts(rollouts, here(walks))
+    before = str(rollouts.state())
+    with pytest.raises(ArithmeticError, match="walk: lost its way") as caught:
+        rollouts.collect(some_network(), NUM_STEPS)
+    assert str(caught.value) == "walk: lost its way"
+    assert "_meet_trouble" in caught.value.__notes__[0]
+    assert trouble.read_text() == "x"
+    assert str(rollouts.state()) == before
+    trouble.unlink()
+    assert_equal_rollouts(rollouts, here(walks))
 
 
 def test_stragglers_stop_early_and_training_goes_on(tmp_path):
@@ -180,29 +194,36 @@ def test_who_has_not_begun_when_enough_are_done_does_a_quarter(tmp_path):
         assert [len(rollout.rewards) for rollout in some] == [NUM_STEPS, NUM_STEPS, NUM_STEPS // 4]
 
 
-def test_a_training_can_go_on_elsewhere(tmp_path):
-    walks = Walks(folder=tmp_path)
+def test_a_training_can_go_on_elsewhere(begun):
+    walks, rollouts = begun
     local = here(walks)
     local.collect(some_network(), NUM_STEPS)
-    with closing(on_ray(walks)) as rollouts:
-        rollouts.load_state(local.state())
-        for ours, theirs in zip(rollouts.first_moments(), local.first_moments(), strict=True):
-            assert torch.equal(ours.mean, theirs.mean)
-        assert_equal_rollouts(rollouts, local)
-        with pytest.raises(ValueError, match="state must be of 3 workers, got 2"):
-            rollouts.load_state({"workers": local.state()["workers"][:2]})
-        other = here(walks)
-        other.load_state(rollouts.state())
-        assert_equal_rollouts(other, rollouts)
+    rollouts.load_state(local.state())
+    for ours, theirs in zip(rollouts.first_moments(), local.first_moments(), strict=True):
+        assert torch.equal(ours.mean, theirs.mean)
+    assert_equal_rollouts(rollouts, local)
+    with pytest.raises(ValueError, match="state must be of 3 workers, got 2"):
+        rollouts.load_state({"workers": local.state()["workers"][:2]})
+    other = here(walks)
+    other.load_state(rollouts.state())
+    assert_equal_rollouts(other, rollouts)
 
 
-def test_without_a_free_cpu_no_actor_starts(tmp_path):
-    walks = Walks(folder=tmp_path)
-    with (
-        closing(on_ray(walks, num_actors=2)),
-        pytest.raises(RuntimeError, match="no actor has started within 1 s; each needs a CPU"),
+def test_environments_without_factors_are_refused_on_ray(begun):
+    _, rollouts = begun
+    with pytest.raises(
+        ValueError, match="of worker 0 must have corrections in its state, got plac"
     ):
-        on_ray(walks, start_timeout_s=1.0)
+        recalibrate(rollouts, FACTORS)
+
+
+@pytest.mark.usefixtures("one_actor")
+def test_without_a_free_cpu_no_actor_starts(tmp_path):
+    holder = ray.remote(num_cpus=2)(Holder).remote()
+    assert ray.get(holder.is_there.remote())
+    with pytest.raises(RuntimeError, match="no actor has started within 1 s; each needs a CPU"):
+        on_ray(Walks(folder=tmp_path), start_timeout_s=1.0)
+    ray.kill(holder)
 
 
 @pytest.mark.parametrize(
@@ -243,11 +264,7 @@ def recalibrated_bytes(rollouts: RolloutSource, folder: Path, *, is_lost: bool =
     return (folder / "run.pt").read_bytes()
 
 
-@pytest.mark.parametrize(
-    ("schedule", "num_actors", "is_lost"),
-    [("1f1b", 2, True)],
-)
-def test_recalibrated_actors_train_as_this_process_does(schedule, num_actors, is_lost, tmp_path):
+def test_recalibrated_actors_train_as_this_process_does(tmp_path):
     """Also where actors are lost afterwards.
 
     New actors make environments of the task as built, and have the factors from the state.
@@ -255,20 +272,19 @@ def test_recalibrated_actors_train_as_this_process_does(schedule, num_actors, is
     folders = [tmp_path / name for name in ("here", "never", "ray")]
     for folder in folders:
         folder.mkdir()
-    local, never, remote = (Placing(folder=folder, schedule=schedule) for folder in folders)
+    local, never, remote = (Placing(folder=folder) for folder in folders)
     expected = recalibrated_bytes(here(local), local.folder)
     assert expected != bytes_after(here(never), never.folder / "run.pt", num_updates=3)
 
-    with closing(on_ray(remote, num_actors)) as rollouts:
-        assert recalibrated_bytes(rollouts, remote.folder, is_lost=is_lost) == expected
-        assert 1 <= len(actor_processes(remote.folder)) <= num_actors  # one may start too late
-    num_processes = len([*remote.folder.glob("pid-*")])
-    assert num_processes > 1 if is_lost else num_processes <= num_actors
+    with closing(on_ray(remote, num_actors=2)) as rollouts:
+        assert recalibrated_bytes(rollouts, remote.folder, is_lost=True) == expected
+        assert 1 <= len(actor_processes(remote.folder)) <= 2  # one may start too late
+    assert len([*remote.folder.glob("pid-*")]) > 1
 
 
 def test_recalibration_on_ray_with_the_factors_in_force_changes_nothing(tmp_path):
     placing = Placing(folder=tmp_path)
-    with closing(on_ray(placing, num_actors=2)) as rollouts:
+    with closing(on_ray(placing)) as rollouts:
         local = here(placing)
         for one in (rollouts, local):
             PPOTrainer(one, PPO, SEED, total_steps=10_000).update()
@@ -277,11 +293,3 @@ def test_recalibration_on_ray_with_the_factors_in_force_changes_nothing(tmp_path
         trainers = [PPOTrainer(one, PPO, SEED, total_steps=10_000) for one in (rollouts, local)]
         assert trainers[0].update() == trainers[1].update()
         assert str(rollouts.state()) == str(local.state())
-
-
-def test_environments_without_factors_are_refused_on_ray(tmp_path):
-    with (
-        closing(on_ray(Walks(folder=tmp_path))) as rollouts,
-        pytest.raises(ValueError, match="of worker 0 must have corrections in its state, got plac"),
-    ):
-        recalibrate(rollouts, FACTORS)

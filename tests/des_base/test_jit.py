@@ -2,6 +2,7 @@
 
 import math
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -87,10 +88,12 @@ def test_a_kernel_follows_changes_of_what_it_calls_in_other_modules(package, tmp
     assert folders <= {path.name for path in (tmp_path / "cache").iterdir()}
 
 
-def test_the_cache_is_the_users_where_none_is_named(package, tmp_path):
-    run(package, XDG_CACHE_HOME=str(tmp_path / "home"))
+def test_the_cache_is_the_users_where_none_is_named_and_serves_copies_elsewhere(package, tmp_path):
+    copy = shutil.copytree(package, tmp_path / "elsewhere" / package.name)
+    assert run(package, XDG_CACHE_HOME=str(tmp_path / "home")) == [40.0, 0, 1]
 
     assert list((tmp_path / "home" / "eastwest" / folder_of(package)).rglob("*.nbi"))
+    assert run(copy, XDG_CACHE_HOME=str(tmp_path / "home")) == [40.0, 1, 0]
 
 
 def test_the_cache_is_a_temporary_one_where_the_users_cannot_be_made(package, tmp_path):

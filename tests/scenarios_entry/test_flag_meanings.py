@@ -18,12 +18,14 @@ KINDS = {
 }
 
 
+@pytest.fixture(scope="module")
 def flags():
     """Kinds and texts of all flags by name, from calls of ``option`` and ``required``."""
     found = defaultdict(list)
-    for package in PACKAGES:
-        for path in sorted((ROOT / package).rglob("*.py")):
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for path in (path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))):
+        text = path.read_text(encoding="utf-8")
+        if "option(" in text or "required(" in text:
+            for node in ast.walk(ast.parse(text)):
                 if isinstance(node, ast.AnnAssign) and isinstance(node.value, ast.Call):
                     called = ast.unparse(node.value.func)
                     if called in ("option", "required"):
@@ -32,15 +34,12 @@ def flags():
     return found
 
 
-FLAGS = flags()
-
-
 @pytest.mark.parametrize("name", KINDS)
-def test_a_flag_of_several_commands_has_one_meaning(name):
-    assert {kind for kind, _ in FLAGS[name]} <= KINDS[name]
-    assert FLAGS[name]
+def test_a_flag_of_several_commands_has_one_meaning(name, flags):
+    assert {kind for kind, _ in flags[name]} <= KINDS[name]
+    assert flags[name]
 
 
-def test_a_model_is_one_of_layers_and_a_gpu_one_of_devices():
-    assert not [text for _, text in FLAGS["model"] if "GPU" in text]
-    assert all("GPU" in text for _, text in FLAGS["gpu"])
+def test_a_model_is_one_of_layers_and_a_gpu_one_of_devices(flags):
+    assert not [text for _, text in flags["model"] if "GPU" in text]
+    assert all("GPU" in text for _, text in flags["gpu"])

@@ -52,7 +52,7 @@ def test_worlds_of_the_training_move_and_are_of_the_sizes_asked():
 def test_every_method_is_judged_on_every_world_and_the_bound_is_printed(tmp_path, capsys):
     out = tmp_path / "moves"
     flags = ["--num-worlds", "1", "--num-judged", "1", "--updates", "1", "--seeds", "0,1"]
-    flags += ["--num-draws", "1", "--num-variants", "0"]
+    flags += ["--num-draws", "1", "--num-variants", "0", "--seed", "15"]  # few sites and passes
 
     assert main(["--out", str(out), *flags, *PAPER]) == 0
 
