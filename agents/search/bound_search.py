@@ -21,7 +21,7 @@ from agents.search.chains import Chain
 from agents.search.copy_search import CopySetSearch
 from agents.search.copy_sets import CopySet
 from agents.search.desk import SearchDesk
-from agents.search.exact_rows import MOST_REFINED, exact_rows, layers_key
+from agents.search.exact_rows import FAR, MOST_REFINED, layers_key, rows_of_groups
 from agents.search.exchanges import other_exchanges
 from agents.search.misfits import least_shortfall
 from agents.search.objective import PlanObjective
@@ -39,7 +39,10 @@ _SEEN = 1.3
 """Settings count as seen up to this multiple of the best step."""
 
 _NEAR = 1.3
-"""Copies that exchange gradients in every step are looked for up to this multiple of the best."""
+"""Copies that exchange gradients in every step are looked for up to this multiple of the best.
+
+Where a kind that is not the best is of no use, `exact_rows.FAR` is enough.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,13 +118,12 @@ def search_bound(
             leaves_single=leaves_single,
         )
         refusals: list[str] = []
-        rows = [
-            row
-            for group in found.groups
-            for row in exact_rows(
-                request, desk, group, refusals, kept=kept, is_time_alone=is_time_alone
-            )
-        ]
+        rows = rows_of_groups(
+            *(request, desk, found.groups, refusals),
+            kept=kept,
+            is_time_alone=is_time_alone,
+            is_short=is_short,
+        )
         rows = _refined(request, desk, rows)
         rows += [] if kept is None else [kept]
         quickest_s = min((row.figures.step_s for row in rows), default=math.inf)
@@ -132,7 +134,8 @@ def search_bound(
         is_limited = min(aim.most_s, aim.most_usd) < math.inf  # a refusal names the quickest row
         is_priced = is_best_alone and not is_limited
         limit_s = math.inf if request.every_family else _limit_s(aim, rows)
-        rows += _rows_of_sets(request, desk, limit_s, is_priced=is_priced)
+        near = FAR if is_short else _NEAR
+        rows += _rows_of_sets(request, desk, limit_s, near, is_priced=is_priced)
     rows = [row for row in rows if row.kind in request.families]
     if not rows and request.settings is not None:
         raise InfeasiblePlacementError("no plan fits with the settings to choose from")
@@ -248,11 +251,12 @@ def best_of_kinds(aim: PlanObjective, rows: Sequence[BoundRow]) -> tuple[BoundRo
 
 
 def _rows_of_sets(
-    request: PlanRequest, desk: SearchDesk, limit_s: float, *, is_priced: bool
+    request: PlanRequest, desk: SearchDesk, limit_s: float, near: float, *, is_priced: bool
 ) -> list[BoundRow]:
     """Rows of copies that differ: that seldom exchange, or whose stages and shares differ.
 
-    ``is_priced`` leaves out those whose price in tokens is beyond what is published.
+    The latter are looked for up to ``near`` times the limit. ``is_priced`` leaves out those whose
+    price in tokens is beyond what is published.
     """
     trainer = request.trainer
     if request.topology.num_domains == 1 or not settings_of(request, desk).settings:
@@ -271,7 +275,7 @@ def _rows_of_sets(
     kinds = request.families
     found = [search.sets(mode) for mode in modes if kind_of_mode(mode) in kinds]
     if not (trainer.equal_degrees or {"replicas", "hybrid"}.isdisjoint(kinds)):
-        found.append(replace(search, limit_s=_NEAR * limit_s).sets(EVERY_STEP))
+        found.append(replace(search, limit_s=near * limit_s).sets(EVERY_STEP))
     return [row for sets in found for row in islice(_run(request, sets), 1)]
 
 

@@ -31,10 +31,12 @@ def chains_of(desk: SearchDesk, table: SettingTable, *, is_thorough: bool) -> li
     num_sites = desk.topology.num_domains
     if num_sites <= MOST_ENUMERATED:
         return [chain for chain in all_chains(range(num_sites)) if len(chain) > 1]
-    _, first = next(ranked_families(desk, table, [tuple(range(num_sites))]), (np.inf, None))
-    if first is None:
+    if not table.settings:
         return []
-    setting, most = table.smallest[first], most_sites(desk)
+    order, _ = ranked_families(desk, table, [tuple(range(num_sites))])
+    if not len(order):
+        return []
+    setting, most = table.families[order[0]][0], most_sites(desk)
     way_s = desk.tables.ways_s(setting.workload(desk.job).message_bytes).sum(axis=-1)
     found = near_chains(range(num_sites), way_s + way_s.T, most)
     if is_thorough:

@@ -23,6 +23,9 @@ _MOST_KEPT = 8
 _ROUNDING = 1.0 - 1e-9
 """Part of a bound that is left for sums in another order."""
 
+_LARGE_BYTES = 1e12
+"""Size of a message that takes no longer a byte than larger ones."""
+
 _MOST_ORDERED = 3
 """Most sites of a group whose every order is tried."""
 
@@ -36,11 +39,12 @@ def copies_of(desk: SearchDesk, table: SettingTable, limit_s: float) -> list[Can
     best_s = limit_s
     if not table.settings:
         return []
-    alike, least_s = table.of_copies, _least_s(desk, table)
+    alike, (fluid_s, exchange_s) = table.of_copies, least_copies_s(desk, table)
+    least_s = np.maximum(fluid_s, exchange_s)
     for at in np.argsort(least_s, kind="stable").tolist():
         if least_s[at] >= best_s:
             break
-        for grouping in _groupings(desk, alike[at][0], best_s):
+        for grouping in _groupings(desk, alike[at][0], (fluid_s[at], exchange_s[at]), best_s):
             for setting in alike[at]:
                 candidate = _candidate(desk, setting, grouping, best_s)
                 if candidate is not None:
@@ -49,15 +53,16 @@ def copies_of(desk: SearchDesk, table: SettingTable, limit_s: float) -> list[Can
     return sorted(found, key=lambda one: one.estimate_s)[:_MOST_KEPT]
 
 
-def least_exchange_s(desk: SearchDesk, setting: BoundSetting) -> float:
-    """Time that two copies need at least to sum up over the best link. [s]"""
-    workload = setting.workload(desk.job)
-    quickest_s = least_way_s(desk, workload.message_bytes)
-    return 0.5 * _bytes_round(setting, workload) * quickest_s / workload.message_bytes
+def pace_bytes(workload: Workload) -> float:
+    """Size of the messages at whose pace exchanges are reckoned: those of a pipeline, if any."""
+    return workload.message_bytes or _LARGE_BYTES
 
 
-def _least_s(desk: SearchDesk, table: SettingTable) -> np.ndarray:
-    """Time that copies of each group of settings take at least, for passes or for sums. [s]"""
+def least_copies_s(desk: SearchDesk, table: SettingTable) -> tuple[np.ndarray, np.ndarray]:
+    """Times that copies of each group of settings take at least, for passes and for sums. [s]
+
+    Passes if all devices of all sites were always busy, sums of two copies over the best link.
+    """
     first = [own[0] for own in table.of_copies]
 
     def work_out() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -66,14 +71,13 @@ def _least_s(desk: SearchDesk, table: SettingTable) -> np.ndarray:
             fluid_s = 1.0 / (1.0 / whole_s).sum(axis=1)
         workloads = [one.workload(desk.job) for one in first]
         rounds = [_bytes_round(*each) for each in zip(first, workloads, strict=True)]
-        return fluid_s, np.array(rounds), np.array([one.message_bytes for one in workloads])
+        return fluid_s, np.array(rounds), np.array(list(map(pace_bytes, workloads)))
 
     key = "copies", desk.tables.sites_number, table
     fluid_s, rounds, message_bytes = desk.shared.part(key, work_out)
     sizes, size_of = np.unique(message_bytes, return_inverse=True)
     quickest_s = np.array([least_way_s(desk, size) for size in sizes.tolist()])[size_of]
-    least_s: np.ndarray = np.maximum(fluid_s, 0.5 * rounds * quickest_s / message_bytes)
-    return least_s
+    return fluid_s, 0.5 * rounds * quickest_s / message_bytes
 
 
 def least_way_s(desk: SearchDesk, num_bytes: float) -> float:
@@ -81,12 +85,6 @@ def least_way_s(desk: SearchDesk, num_bytes: float) -> float:
     ways_s = desk.tables.ways_s(num_bytes)[..., 0]
     apart = ~np.eye(len(ways_s), dtype=bool)
     return float(np.min(ways_s, where=apart, initial=np.inf))
-
-
-def _fluid_s(desk: SearchDesk, setting: BoundSetting) -> float:
-    """Time of an iteration if all devices of all sites were always busy. [s]"""
-    with np.errstate(divide="ignore"):
-        return float(1.0 / (1.0 / desk.tables.fluid_s([setting])).sum())
 
 
 def _bytes_round(setting: BoundSetting, workload: Workload) -> float:
@@ -111,13 +109,13 @@ def around_ring_s(
 
     ``num_bytes`` would go round a ring without end, there and back; of K copies (K - 1) / K do.
     """
-    workload = setting.workload(desk.job)
+    each_bytes = pace_bytes(setting.workload(desk.job))
     parts = (len(groups) - 1) / len(groups)
-    ways_s = desk.tables.ways_s(workload.message_bytes)
+    ways_s = desk.tables.ways_s(each_bytes)
     slowest = 0.0
     for here, there in zip(groups, (*groups[1:], groups[0]), strict=True):
         quickest_s = min(float(ways_s[a, b, 0]) for a in here for b in there)
-        slowest = max(slowest, quickest_s / workload.message_bytes)
+        slowest = max(slowest, quickest_s / each_bytes)
     return parts * num_bytes * slowest
 
 
@@ -128,7 +126,7 @@ def along_tree_s(
 
     All of ``num_bytes`` go up and down each link, layer by layer.
     """
-    message_bytes = setting.workload(desk.job).message_bytes
+    message_bytes = pace_bytes(setting.workload(desk.job))
     ways_s = desk.tables.ways_s(message_bytes)[..., 0]
     both_s = np.maximum(ways_s, ways_s.T)
     nearest_s = np.array([both_s[np.ix_(groups[0], group)].min() for group in groups])
@@ -149,11 +147,13 @@ class _Grouping(NamedTuple):
     least_s: float
 
 
-def _groupings(desk: SearchDesk, setting: BoundSetting, limit_s: float) -> Iterator[_Grouping]:
+def _groupings(
+    desk: SearchDesk, setting: BoundSetting, least: tuple[float, float], limit_s: float
+) -> Iterator[_Grouping]:
     """Groups of sites with equally many stages each, as many groups as divide the sequences.
 
     Those are left out that take longer than the limit even if the ring of copies had two of them
-    and the best link alone.
+    and the best link alone. ``least`` are times for passes and sums of `least_copies_s`.
 
     Sums begin when a stage has done its last microbatch, so no sooner than the work of the stage
     with fewest layers, if all devices were always busy.
@@ -161,15 +161,14 @@ def _groupings(desk: SearchDesk, setting: BoundSetting, limit_s: float) -> Itera
     num_layers = desk.job.layer_count
     together = together_of(setting)
     num_devices = desk.tables.num_devices(setting.degrees)
-    fluid_s, exchange_s = _fluid_s(desk, setting), least_exchange_s(desk, setting)
-    ways_s = desk.tables.ways_s(setting.workload(desk.job).message_bytes)
-    most = num_layers // setting.num_chunks
+    (fluid_s, exchange_s), most = least, num_layers // setting.num_chunks
     for num_workers in sorted({count for count in num_devices.tolist() if 0 < count <= most}):
         num_stages = num_workers * setting.num_chunks
         part = num_layers // num_stages * num_stages / num_layers
         if (part * fluid_s + exchange_s) * _ROUNDING >= limit_s:
             continue
         groups: list[Chain] = [(int(site),) for site in np.flatnonzero(num_devices >= num_workers)]
+        ways_s = desk.tables.ways_s(setting.workload(desk.job).message_bytes)
         groups += _joined(num_devices, num_workers, ways_s)
         for count in range(len(groups), 1, -1):
             if desk.job.num_sequences % (together * count) == 0:
@@ -244,7 +243,8 @@ def _summed_up_s(
         When the last gradients of each stage are made, and when the slowest copy has updated.
     """
     workload, (made_s, longest_s) = setting.workload(desk.job), made
-    ways_s = desk.tables.ways_s(workload.message_bytes)
+    message_bytes = pace_bytes(workload)
+    ways_s = desk.tables.ways_s(message_bytes)
     num_copies, num_workers = len(chains), sum(devices for devices, _ in splits[0])
     layers = split_evenly(desk.job.layer_count, num_workers * setting.num_chunks)
     ends = np.cumsum(layers)
@@ -266,7 +266,7 @@ def _summed_up_s(
         hops = list(zip(ring, (*ring[1:], ring[0]), strict=True))
         begin_s = float(made_s[stage])
         for hop in hops:
-            each_s = float(ways_s[hop][0]) / workload.message_bytes * float(part_bytes[stage])
+            each_s = float(ways_s[hop][0]) / message_bytes * float(part_bytes[stage])
             sent_s = rounds * each_s * workload.gradient_bytes
             free_s[hop] = max(free_s.get(hop, 0.0), begin_s) + sent_s
             end_s = max(end_s, free_s[hop] + rounds * float(ways_s[hop][1]))

@@ -14,9 +14,11 @@ import numpy as np
 from agents.decision.token_prices import price_of
 from agents.search.candidates import Candidate
 from agents.search.chains import Chain, SiteChains, near_chains
-from agents.search.copies import along_tree_s, around_ring_s, least_way_s
+from agents.search.copies import along_tree_s, around_ring_s, least_way_s, pace_bytes
 from agents.search.copy_sets import CopySet, partitions
 from agents.search.desk import SearchDesk
+from agents.search.families import survey_families
+from agents.search.kernels.records import SurveyLimits
 from agents.search.setting_table import SettingTable
 from agents.search.settings import BoundSetting, together_of
 from agents.trainers.trainer import Trainer
@@ -78,21 +80,33 @@ class CopySetSearch:
     def sets(self, mode: Synchronisation) -> list[CopySet]:
         """The quickest copies that synchronise in one way."""
         desk = self.desk
-        if self._least_exchange_s(mode) * _ROUNDING > _SLACK * self.limit_s * mode.steps_between:
+        if not self.table.unchunked:
             return []
+        least_s, exchange_s = self._least_s, self._least_exchange_s(mode)
         speeds = [domain.peak_flops_per_s for domain in desk.topology.domains]
         found: list[CopySet] = []
         for groups in partitions(speeds, self._away_s):
+            own_s = 2.0 * exchange_s * (len(groups) - 1) / len(groups)
+            mean_s = _mean_s(least_s, own_s, mode, desk.job.layer_count)
+            if mean_s * _ROUNDING > _SLACK * self.limit_s:
+                continue
             rates = [sum(speeds[site] for site in group) for group in groups]
             found += self._of_groups(groups, rates, mode)
         few = sorted(found, key=self._loss_s)[:_MOST_KEPT]
         return [replace(one, copies=tuple(map(desk.improved, one.copies))) for one in few]
 
+    @cached_property
+    def _least_s(self) -> float:
+        """Time of a step if all devices of all sites were always busy. [s]"""
+        site_s = self.desk.tables.fluid_s([one for (one,) in self.table.unchunked]).min(axis=0)
+        with np.errstate(divide="ignore"):
+            return float(1.0 / (1.0 / site_s).sum())
+
     def _least_exchange_s(self, mode: Synchronisation) -> float:
         """Time that copies, two at least, need to exchange over the best link alone. [s]"""
         desk, precision = self.desk, self.trainer.gradient_precision
-        sizes = {together_of(one) for one in self.table.unchunked}
-        messages = [desk.job.workload(size).message_bytes for size in sizes]
+        sizes = {together_of(one) for (one,) in self.table.unchunked}
+        messages = [pace_bytes(desk.job.workload(size)) for size in sizes]
         rates_s = [least_way_s(desk, num_bytes) / num_bytes for num_bytes in messages]
         num_bytes = _exchanged_bytes(desk.job.workload(1, "flash", precision), mode)
         return 0.5 * num_bytes * min(rates_s, default=0.0)
@@ -170,32 +184,22 @@ class CopySetSearch:
     def _surveyed(
         self, group: Chain, sequences: int, is_seldom: bool, common: _Common | None
     ) -> list[Candidate]:
-        desk, settings = self.desk, self._settings(is_seldom)
-        counts, rests = np.divmod(sequences, self._together)
-        bounds_s = desk.foreseen(self.table, settings).at_s(group, counts)
+        desk, table = self.desk, self.table
+        families = table.seldom if is_seldom else table.unchunked
+        times = desk.foreseen(table, families)
+        counts, rests = np.divmod(sequences, times.schedules.together)
+        bounds_s = times.at_s(group, counts)
         bounds_s[rests > 0] = np.inf
-        chains = SiteChains.of(self._orders(group))
-        found: list[Candidate] = []
-        best_s = _NEAR * self.limit_s / _SLACK
-        order = np.argsort(bounds_s, kind="stable")
-        for bound_s, at in zip(bounds_s[order].tolist(), order.tolist(), strict=True):
-            if not bound_s < _SLACK * best_s:
-                break
-            if common not in (None, _common_of(settings[at])):
-                continue
-            limit_s = _SLACK * best_s
-            found += desk.survey(settings[at], chains, limit_s, own_sequences=sequences)
-            best_s = min((one.estimate_s for one in found), default=best_s)
+        if common is not None:
+            bounds_s[[_common_of(one) != common for (one,) in families]] = np.inf
+        order = np.argsort(bounds_s, kind="stable")[: np.isfinite(bounds_s).sum()]
+        found = survey_families(
+            *(desk, times, (order, bounds_s[order]), SiteChains.of(self._orders(group))),
+            best_s=_NEAR * self.limit_s / _SLACK,
+            limits=SurveyLimits(slack=_SLACK, near=_SLACK, kept=1.0),
+            own_sequences=sequences,
+        )
         return sorted(found, key=lambda one: one.estimate_s)
-
-    def _settings(self, is_seldom: bool) -> tuple[BoundSetting, ...]:
-        """Settings that give each device one stage, of copies in step or seldom so."""
-        return self.table.seldom if is_seldom else self.table.unchunked
-
-    @cached_property
-    def _together(self) -> np.ndarray:
-        """Sequences of a microbatch of each setting."""
-        return np.array([together_of(one) for one in self.table.unchunked], np.int64)
 
     def _orders(self, group: Chain) -> list[Chain]:
         """Orders of the sites of a group, one way round."""

@@ -1,6 +1,6 @@
 """Desk of a search: figures of each setting once, room to work in, and times of candidates."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -10,26 +10,22 @@ from agents.decision.training_job import TrainingJob
 from agents.search.candidates import Candidate
 from agents.search.chains import Chain, SiteChains
 from agents.search.figure_tables import FigureTables
-from agents.search.foreseen import ForeseenTimes, schedules_of
+from agents.search.foreseen import FORESEEN, Families, ForeseenTimes, Schedules, room_sizes
 from agents.search.kernels.levels import write_least_s
-from agents.search.kernels.pipeline_times import MISFIT, staged_pipeline_s
+from agents.search.kernels.pipeline_times import staged_pipeline_s
 from agents.search.kernels.records import (
     Room,
     SiteFigures,
     SiteLevels,
     SiteMemory,
     TimingRules,
-    new_room,
 )
-from agents.search.kernels.splits import better_split, survey
+from agents.search.kernels.split_moves import better_split
 from agents.search.kernels.stages import better_counts
 from agents.search.setting_table import SettingTable
 from agents.search.settings import BoundSetting, together_of
 from agents.search.shared_parts import SharedParts
 from des import Corrections, Topology
-
-_FORESEEN = 48
-"""Microbatches from which the time of all of an iteration is carried on, at least."""
 
 _MOST_ROUNDS = 30
 """Most rounds of changes of one split."""
@@ -64,7 +60,6 @@ class SearchDesk:
     num_judged: list[int] = field(default_factory=lambda: [0])
     seen_s: dict[BoundSetting, float] = field(default_factory=dict)
     _tools: dict[tuple[BoundSetting, bool], _Tools] = field(default_factory=dict)
-    _rules: dict[BoundSetting, TimingRules] = field(default_factory=dict)
 
     def figures(self, setting: BoundSetting) -> SiteFigures:
         """Figures of all sites under a setting."""
@@ -91,107 +86,56 @@ class SearchDesk:
             is_even=setting.is_even,
             whole_groups=setting.whole_groups,
             num_microbatches=self.num_microbatches(setting),
-            most_microbatches=0 if is_whole else _FORESEEN,
+            most_microbatches=0 if is_whole else FORESEEN,
         )
-
-    def _known_rules(self, setting: BoundSetting, own_sequences: int) -> TimingRules:
-        """Rules of a setting, or of a pipeline beside others that does some sequences."""
-        known = self._rules.get(setting)
-        if known is None:
-            known = self._rules[setting] = self.rules(setting)
-        count = own_sequences // together_of(setting)
-        return known._replace(num_microbatches=count) if own_sequences else known
 
     def num_microbatches(self, setting: BoundSetting) -> int:
         """Microbatches of each replica."""
         own = setting.own_sequences or self.job.num_sequences // setting.num_replicas
         return own // together_of(setting)
 
-    def foreseen(self, table: SettingTable, settings: tuple[BoundSetting, ...]) -> ForeseenTimes:
-        """Times without any wait of some settings of a table, which it has as they are."""
-        key = "foreseen", self.tables.sites_number, table, id(settings)
-        return self.shared.part(key, lambda: self._foreseen(table, settings))
+    def foreseen(self, table: SettingTable, families: Families) -> ForeseenTimes:
+        """Times without any wait of some families of a table, which it has as they are."""
+        key = "foreseen", self.tables.sites_number, table, id(families)
+        return self.shared.part(key, lambda: self._foreseen(families, key[2:]))
 
-    def _foreseen(self, table: SettingTable, settings: tuple[BoundSetting, ...]) -> ForeseenTimes:
-        key = "schedules", table, id(settings)
-        orders, paces, first, place = self.shared.part(
-            key, lambda: schedules_of(settings, [self.rules(one) for one in settings])
+    def alone(self, setting: BoundSetting) -> ForeseenTimes:
+        """The same of one setting, which is no family of a table."""
+        key = "alone", self.tables.sites_number, setting
+        return self.shared.part(key, lambda: self._foreseen([[setting]], key))
+
+    def _foreseen(self, families: Families, name: Hashable) -> ForeseenTimes:
+        firsts = [own[0] for own in families]
+        schedules = self.shared.part(
+            ("schedules", name),
+            lambda: Schedules.of(families, self.job, list(map(self.num_microbatches, firsts))),
         )
-        levels, memory = self.tables.all_levels(key, [settings[at] for at in first])
+        levels, memory = self.tables.all_levels(name, [firsts[at] for at in schedules.first])
+        place = schedules.figures_at
         return ForeseenTimes(
             num_layers=self.job.layer_count,
             levels=SiteLevels(*(one[place] for one in levels)),
             memory=SiteMemory(*(one[place] for one in memory)),
-            orders=orders,
-            paces=paces,
+            schedules=schedules,
+            is_there=np.zeros(len(schedules.first), np.bool_),
         )
 
     def foreseen_s(self, setting: BoundSetting, sites: Chain) -> float:
         """Time of some sites without any wait, however much memory they have. [s]"""
-        (levels, memory), rules = self.tables.levels(setting), self.rules(setting)
-        orders, paces, _, _ = schedules_of([setting], [rules])
-        endless = np.full((1, len(memory.room_bytes)), np.inf)
-        foreseen = ForeseenTimes(
-            num_layers=self.job.layer_count,
-            levels=SiteLevels(*(one[np.newaxis] for one in levels)),
-            memory=SiteMemory(endless, memory.layer_bytes[np.newaxis]),
-            orders=orders,
-            paces=paces,
-        )
-        return float(foreseen.at_s(sites)[0])
+        own = self.alone(setting)
+        endless = own.memory._replace(room_bytes=np.full_like(own.memory.room_bytes, np.inf))
+        return float(replace(own, memory=endless).at_s(sites)[0])
 
-    def least_s(
-        self, setting: BoundSetting, chains: SiteChains, own_sequences: int = 0
-    ) -> LeastTimes:
+    def least_s(self, setting: BoundSetting, chains: SiteChains) -> LeastTimes:
         """Bounds of the times of chains, and the least of them; sizes of groups are no part."""
         outer_s = self.tables.ways_s(setting.workload(self.job).message_bytes)
         levels, memory = self.tables.levels(setting)
         of_chains_s = np.zeros((len(chains.all), 2))
         least_s = write_least_s(
             *(levels, memory, outer_s, self.job.layer_count),
-            *(self._known_rules(setting, own_sequences), chains.rows, chains.lengths, of_chains_s),
+            *(self.rules(setting), chains.rows, chains.lengths, of_chains_s),
         )
         return of_chains_s, least_s
-
-    def survey(
-        self,
-        setting: BoundSetting,
-        chains: SiteChains,
-        limit_s: float,
-        *,
-        ratio: float = 1.0,
-        least: LeastTimes | None = None,
-        own_sequences: int = 0,
-    ) -> list[Candidate]:
-        """Quick splits of chains below a limit, and below this multiple of the quickest.
-
-        ``least`` are `least_s` of them, if they are known; ``own_sequences`` those of a pipeline
-        beside others, 0: those of the setting.
-        """
-        of_chains_s, least_s = least or self.least_s(setting, chains, own_sequences)
-        if not least_s < limit_s:
-            return []
-        rows, lengths = chains.rows, chains.lengths
-        splits, times_s = np.zeros((*rows.shape, 2), np.int64), np.zeros(len(rows))
-        counts = np.zeros((len(rows), self.job.layer_count), np.int64)
-        figures, rules, room = self._tools_of(setting)
-        if own_sequences:  # no more microbatches than there is room for
-            rules = self._known_rules(setting, own_sequences)
-        self.num_judged[0] += survey(
-            *(figures, rules, rows, lengths, of_chains_s, room, limit_s, ratio),
-            *(splits, counts, times_s, np.zeros((rows.shape[1], 2), np.int64)),
-        )
-        found = np.flatnonzero(times_s < min(MISFIT, limit_s)).tolist()
-        if own_sequences:
-            setting = replace(setting, own_sequences=own_sequences)
-        elif found:
-            self.seen_s[setting] = min(self.seen_s.get(setting, np.inf), times_s[found].min())
-        return [
-            _candidate(
-                setting, chains.all[at], splits[at, : lengths[at]], float(times_s[at]), counts[at]
-            )
-            for at in found
-        ]
 
     def improved(self, candidate: Candidate, *, is_whole: bool = False) -> Candidate:
         """The chain with its devices and layers moved until nothing helps."""
@@ -207,7 +151,7 @@ class SearchDesk:
             *(figures, rules, chain, room, split, np.zeros_like(split), start_s, _MOST_ROUNDS)
         )
         self.num_judged[0] += 1
-        return _candidate(setting, candidate.chains[0], split, float(found_s))
+        return candidate_of(setting, candidate.chains[0], split, float(found_s))
 
     def polished(self, candidate: Candidate) -> Candidate:
         """The candidate improved by times of whole iterations, where these are short enough."""
@@ -230,7 +174,7 @@ class SearchDesk:
         self.num_judged[0] += 1
         if not found_s < start_s:
             return replace(candidate, estimate_s=start_s)
-        return _candidate(setting, candidate.chains[0], split, float(found_s), counts)
+        return candidate_of(setting, candidate.chains[0], split, float(found_s), counts)
 
     def staged_s(self, candidate: Candidate, own_sequences: int) -> float:
         """Time of a pipeline with its layers of each stage that does some sequences. [s]"""
@@ -269,32 +213,29 @@ class SearchDesk:
 
     def _room(self, figures: SiteFigures, rules: TimingRules) -> Room:
         """Room for the longest pipeline that there can be."""
-        num_layers = figures.passes_s.shape[2] - 1
-        most = min(int(figures.num_devices.sum()), num_layers // rules.num_chunks)
-        step = max(1, round(most * rules.group_factor))
-        short = rules.num_microbatches + step + 1
-        if rules.most_microbatches:
-            depth, _, ahead = rules.pace
-            held = min(ahead + depth * most + 1, rules.num_microbatches)
-            short = min(short, max(rules.most_microbatches, 3 * step, int(2 * held) + step) + step)
-        sizes = (max(most, 1), rules.num_chunks, 3 * rules.num_chunks * short, short)
-        if sizes not in self.shared.rooms:
-            self.shared.rooms[sizes] = new_room(*sizes)
-        return self.shared.rooms[sizes]
+        most = int(figures.num_devices.sum()), figures.passes_s.shape[2] - 1
+        own = rules.num_microbatches, rules.num_chunks, rules.pace[2]
+        paces = rules.pace[0], rules.group_factor
+        is_whole = not rules.most_microbatches
+        return self.shared.part(
+            ("room", most, own, paces, is_whole),
+            lambda: self.shared.room(room_sizes(*most, own, paces, is_whole=is_whole)),
+        )
 
 
-def _candidate(
+def candidate_of(
     setting: BoundSetting,
     chain: Chain,
     split: np.ndarray,
     time_s: float,
     counts: np.ndarray | None = None,
 ) -> Candidate:
+    """A pipeline, with the layers of each stage that has some."""
     own = () if counts is None else tuple(counts[counts > 0].tolist())
     return Candidate(
         setting=setting,
         chains=(chain,),
-        splits=(tuple((int(devices), int(layers)) for devices, layers in split),),
+        splits=(tuple(map(tuple, split.tolist())),),
         estimate_s=time_s,
         counts=own,
     )

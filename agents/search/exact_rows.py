@@ -18,6 +18,9 @@ gains up to a tenth, so a later one may become the best."""
 _MOST_EXACT = 8
 """Candidates of a kind that are simulated as whole plans."""
 
+FAR = 1.1
+"""Copies whose estimate is above this multiple of the best are no better: estimates leave that."""
+
 _ROUNDING = 1e-9
 """Share by which times that are equal but for rounding may differ."""
 
@@ -25,7 +28,41 @@ MOST_REFINED = 3
 """Best plans that are tried with schedules made for each of them."""
 
 
-def exact_rows(
+def rows_of_groups(
+    request: PlanRequest,
+    desk: SearchDesk,
+    groups: Sequence[Sequence[Candidate]],
+    refusals: list[str],
+    *,
+    kept: BoundRow | None,
+    is_time_alone: bool,
+    is_short: bool,
+) -> list[BoundRow]:
+    """Rows of the best candidates of each group that the trainer runs and that fit, in its order.
+
+    ``is_short``: those that may be the best of all; ``refusals`` are why others do not fit.
+    """
+    is_short = is_short and not unpaced_schedules(request.trainer, request.schedules)
+    known_s = kept.figures.step_s if is_short and kept is not None else math.inf
+    rows, said = dict[int, list[BoundRow]](), [list[str]() for _ in groups]
+    for at in sorted(range(len(groups)), key=lambda at: _first_s(groups[at])):
+        rows[at] = _exact_rows(
+            *(request, desk, groups[at], said[at]),
+            kept=kept,
+            is_time_alone=is_time_alone,
+            known_s=known_s,
+        )
+        if is_short:
+            known_s = min([known_s, *(row.figures.step_s for row in rows[at])])
+    refusals += [text for own in said for text in own]
+    return [row for at in range(len(groups)) for row in rows[at]]
+
+
+def _first_s(candidates: Sequence[Candidate]) -> float:
+    return candidates[0].estimate_s if candidates else math.inf
+
+
+def _exact_rows(
     request: PlanRequest,
     desk: SearchDesk,
     candidates: Sequence[Candidate],
@@ -33,11 +70,13 @@ def exact_rows(
     *,
     kept: BoundRow | None,
     is_time_alone: bool,
+    known_s: float = math.inf,
 ) -> list[BoundRow]:
     """Rows of the best candidates that the trainer runs and that fit; notes why others do not.
 
-    Where time alone counts, those that are estimated to take longer than a row are left out, but
-    for the few that schedules made for one plan each are tried with.
+    ``known_s`` is the time of a plan of any kind, above which no plan is of use. Where time alone
+    counts, those that are estimated to take longer than a row are left out, but for the few that
+    schedules made for one plan each are tried with.
     """
     rows: list[BoundRow] = []
     least = MOST_REFINED if unpaced_schedules(request.trainer, request.schedules) else 0
@@ -50,7 +89,8 @@ def exact_rows(
         if len(rows) == _MOST_EXACT:
             break
         kind = kind_of_chains(candidates[at].chains)
-        limit_s = quickest_s.get(kind, math.inf) * (1.0 + _ROUNDING)
+        slack = FAR if len(candidates[at].chains) > 1 else 1.0
+        limit_s = min(quickest_s.get(kind, math.inf), slack * known_s) * (1.0 + _ROUNDING)
         if is_time_alone and len(rows) >= least and polished[at].estimate_s > limit_s:
             continue
         for one in dict.fromkeys((polished[at], candidates[at])):

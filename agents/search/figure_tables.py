@@ -172,10 +172,11 @@ class FigureTables:
     def _held(self, settings: Sequence[BoundSetting]) -> tuple[np.ndarray, np.ndarray, SiteMemory]:
         """Devices of all sites, layers that one can hold, and its memory, by settings."""
         num_devices = np.array([self.num_devices(one.degrees) for one in settings])
-        degrees, domains = [one.degrees for one in settings], self.topology.domains
-        room_bytes = np.array(
-            [[one.gpu_memory_bytes * each.gpus_in(one) for one in domains] for each in degrees]
-        )
+        room_of = {
+            each: [one.gpu_memory_bytes * each.gpus_in(one) for one in self.topology.domains]
+            for each in dict.fromkeys(one.degrees for one in settings)
+        }
+        room_bytes = np.array([room_of[one.degrees] for one in settings])
         _, needed, least = zip(*map(self._of_job.layer_bytes, settings), strict=True)
         rows = zip(needed, room_bytes, strict=True)
         most = np.array([np.searchsorted(row, own, side="right") - 1 for row, own in rows])
@@ -198,14 +199,16 @@ class FigureTables:
         """
         own = differences(setting)
         if own not in self._figures:
-            key = "figures", self.sites_number, *own
-            inside = self.shared.part(key, lambda: self._inner(setting))
             outer_s = self.ways_s(setting.workload(self.job).message_bytes)
-            self._figures[own] = inside._replace(outer_s=outer_s)
+            self._figures[own] = self.inside(setting)._replace(outer_s=outer_s)
         return self._figures[own]
 
+    def inside(self, setting: BoundSetting) -> SiteFigures:
+        """Return the figures of every site without the ways between sites."""
+        key = "figures", self.sites_number, *differences(setting)
+        return self.shared.part(key, lambda: self._inner(setting))
+
     def _inner(self, setting: BoundSetting) -> SiteFigures:
-        """Figures without the ways between sites."""
         key = "fixed", self.bare_number, self._untimed, *differences(setting)
         fixed = self.shared.part(key, lambda: self._fixed(setting))
         ends_s = self._by_site(self._ends_s, setting)
@@ -219,17 +222,14 @@ class FigureTables:
     def _fixed(self, setting: BoundSetting) -> SiteFigures:
         """Figures that have nothing to do with times of layers."""
         (levels, memory), none = self.levels(setting), np.zeros(0)
-        state_bytes, sums = (
-            self._of_job.layer_bytes(setting)[0],
-            setting.workload(self.job).sums_before,
-        )
+        state_bytes = self._of_job.layer_bytes(setting)[0]
+        sums = setting.workload(self.job).sums_before
         is_there, wires = levels.num_devices > 0, self._by_site(self._wires_s, setting)
-        halved_bytes = np.array(sums.weight_input_bytes, float)
         return SiteFigures(
             passes_s=none,
             state_bytes=np.multiply.outer(is_there, state_bytes),
             kept_bytes=np.multiply.outer(is_there, np.array(sums.activation_bytes, float)),
-            halved_bytes=np.multiply.outer(is_there, halved_bytes),
+            halved_bytes=np.multiply.outer(is_there, np.array(sums.weight_input_bytes, float)),
             room_bytes=np.where(is_there, memory.room_bytes, 1.0),
             parameters=self._of_job.parameters(setting),
             sums_s=none,

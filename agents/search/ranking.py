@@ -1,28 +1,25 @@
 """Order in which settings are looked at: by the time that some sites take at least."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from agents.search.chains import Chain
 from agents.search.desk import SearchDesk
+from agents.search.families import Ranked
 from agents.search.setting_table import SettingTable
 
 
-def ranked_families(
-    desk: SearchDesk, table: SettingTable, reaches: Sequence[Chain]
-) -> Iterator[tuple[float, int]]:
+def ranked_families(desk: SearchDesk, table: SettingTable, reaches: Sequence[Chain]) -> Ranked:
     """Places of families that some sites can run, the quickest bound first.
 
     ``reaches`` are sets of sites, of which the quickest counts. The size of groups is no part of a
     bound.
     """
-    if not table.settings:
-        return
-    foreseen = desk.foreseen(table, table.smallest)
+    foreseen = desk.foreseen(table, table.families)
     bounds_s = np.min([foreseen.at_s(reach) for reach in reaches], axis=0)
     order = np.argsort(bounds_s, kind="stable")[: np.isfinite(bounds_s).sum()]
-    yield from zip(bounds_s[order].tolist(), order.tolist(), strict=True)
+    return order, bounds_s[order]
 
 
 def reaches_of(desk: SearchDesk, chains: Sequence[Chain]) -> list[Chain]:

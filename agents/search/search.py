@@ -143,7 +143,7 @@ def candidates_of(
         return FoundCandidates(groups=tuple(groups), num_judged=desk.num_judged[0])
     best_s = min((group[0].estimate_s for group in groups if group), default=math.inf)
     if leaves_single and best_s < math.inf:
-        alone_s = desk.foreseen(table, table.smallest).alone_s
+        alone_s = desk.foreseen(table, table.families).alone_s
     if "single" in request.families and not best_s < alone_s < math.inf:
         alone_s, sites = math.inf, [(site,) for site in range(request.topology.num_domains)]
         single = [_single(desk, table, own) for own in _apart(sites, by_sites=by_sites)]

@@ -28,19 +28,14 @@ class SettingTable:
         return SettingTable(settings=tuple(kept))
 
     @cached_property
-    def smallest(self) -> tuple[BoundSetting, ...]:
-        """The setting of the smallest groups of each family."""
-        return tuple(own[0] for own in self.families)
+    def unchunked(self) -> list[list[BoundSetting]]:
+        """Settings that give each device one stage, each for itself."""
+        return [[one] for one in self.settings if one.num_chunks == 1]
 
     @cached_property
-    def unchunked(self) -> tuple[BoundSetting, ...]:
-        """Settings that give each device one stage."""
-        return tuple(one for one in self.settings if one.num_chunks == 1)
-
-    @cached_property
-    def seldom(self) -> tuple[BoundSetting, ...]:
+    def seldom(self) -> list[list[BoundSetting]]:
         """The same for pipelines that seldom exchange with others."""
-        return tuple(replace(one, has_outer_state=True) for one in self.unchunked)
+        return [[replace(one, has_outer_state=True)] for (one,) in self.unchunked]
 
     @cached_property
     def of_copies(self) -> list[list[BoundSetting]]:

@@ -67,7 +67,7 @@ class Degrees:
     @property
     def of_one_copy(self) -> "Degrees":
         """Degrees of a copy of the weights alone."""
-        return _of_one_copy(self)
+        return replace(self, data=1, sharding="none")
 
     def gpus_in(self, domain: Domain) -> int:
         """GPUs of a stage in a domain."""
@@ -79,20 +79,20 @@ class Degrees:
 
     def parallelism(self, num_devices: int, num_chunks: int = 1) -> Parallelism:
         """Return the division of a site among the GPUs of its stages."""
-        return Parallelism(
-            tensor=self.tensor,
-            data=self.data,
-            pipeline=num_devices,
-            sharding=self.sharding,
-            chunks=num_chunks,
-            context=self.context,
-            expert=self.expert,
-        )
+        return _parallelism(self, num_devices, num_chunks)
 
 
-@lru_cache(maxsize=1024)
-def _of_one_copy(degrees: Degrees) -> Degrees:
-    return replace(degrees, data=1, sharding="none")
+@lru_cache(maxsize=4096)
+def _parallelism(degrees: Degrees, num_devices: int, num_chunks: int) -> Parallelism:
+    return Parallelism(
+        tensor=degrees.tensor,
+        data=degrees.data,
+        pipeline=num_devices,
+        sharding=degrees.sharding,
+        chunks=num_chunks,
+        context=degrees.context,
+        expert=degrees.expert,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

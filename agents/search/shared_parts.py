@@ -4,7 +4,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from agents.search.kernels.records import Room
+from agents.search.kernels.records import Room, new_room
 
 PartT = TypeVar("PartT")
 
@@ -30,3 +30,9 @@ class SharedParts:
     def number(self, value: Hashable) -> int:
         """Number of a value, the same for equal ones."""
         return self.numbers.setdefault(value, len(self.numbers))
+
+    def room(self, sizes: tuple[int, int, int, int]) -> Room:
+        """Room of some sizes, see `new_room`."""
+        if sizes not in self.rooms:
+            self.rooms[sizes] = new_room(*sizes)
+        return self.rooms[sizes]

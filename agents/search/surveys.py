@@ -8,6 +8,8 @@ import numpy as np
 from agents.search.candidates import Candidate
 from agents.search.chains import Chain, SiteChains
 from agents.search.desk import SearchDesk
+from agents.search.families import survey_alone, survey_families
+from agents.search.kernels.records import SurveyLimits
 from agents.search.ranking import ranked_families, reaches_of
 from agents.search.setting_table import SettingTable
 
@@ -30,26 +32,14 @@ def surveyed(desk: SearchDesk, table: SettingTable, all_of: Sequence[Chain]) -> 
     Larger groups of microbatches are tried where groups of the pipeline's size come near, or where
     these leave a last group that the trainer cannot run.
     """
-    chains, found, best_s = SiteChains.of(all_of), list[Candidate](), np.inf
-    for bound_s, at in ranked_families(desk, table, reaches_of(desk, all_of)):
-        if bound_s >= _SLACK * best_s:
-            break
-        family, known_s = table.families[at], None
-        least = desk.least_s(family[0], chains)
-        for setting in family:
-            if least[1] >= _SLACK * best_s:
-                break
-            if known_s is not None and known_s > _NEAR * best_s:
-                break
-            is_first = setting.num_chunks > 1 and known_s is None
-            ratio = _NEAR if is_first else _SLACK
-            own = desk.survey(setting, chains, ratio * best_s, ratio=ratio, least=least)
-            own_s = min((one.estimate_s for one in own), default=np.inf)
-            if known_s is None and (own_s < np.inf or not setting.whole_groups):
-                known_s = own_s
-            found += own
-            best_s = min(best_s, own_s)
-    return [one for one in found if one.estimate_s <= _SLACK * best_s]
+    if not table.settings:
+        return []
+    ranked = ranked_families(desk, table, reaches_of(desk, all_of))
+    return survey_families(
+        *(desk, desk.foreseen(table, table.families), ranked, SiteChains.of(all_of)),
+        best_s=np.inf,
+        limits=SurveyLimits(slack=_SLACK, near=_NEAR, kept=np.inf),
+    )
 
 
 def _distinct(candidates: Sequence[Candidate]) -> list[Candidate]:
@@ -71,6 +61,6 @@ def improved(
     few = _distinct(sorted(candidates, key=lambda one: one.estimate_s))[:_MOST_IMPROVED]
     for one in few[: _MOST_TURNED if turns else 0]:
         if len(one.chains[0]) > 1:
-            few += desk.survey(one.setting, SiteChains.of([one.chains[0][::-1]]), np.inf)
+            few += survey_alone(desk, one.setting, SiteChains.of([one.chains[0][::-1]]), np.inf)
     better = [desk.improved(one) for one in few]
     return tuple(sorted(better, key=lambda one: one.estimate_s))

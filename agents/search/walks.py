@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from agents.search.candidates import Candidate
 from agents.search.chains import SiteChains, changed_chains
 from agents.search.desk import SearchDesk
+from agents.search.families import survey_alone
 
 _LEAST_GAIN = 0.999
 """Share of the time below which a changed chain must be for the walk to go on from it."""
@@ -27,7 +28,7 @@ def walk_chains(
         best = start
         while True:
             near = SiteChains.of(changed_chains(best.chains[0], sites, most_sites))
-            own = desk.survey(best.setting, near, best.estimate_s)
+            own = survey_alone(desk, best.setting, near, best.estimate_s)
             nearest = min(own, key=lambda one: one.estimate_s, default=best)
             if not nearest.estimate_s < _LEAST_GAIN * best.estimate_s:
                 break

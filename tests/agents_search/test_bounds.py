@@ -86,4 +86,4 @@ def test_no_plan_of_one_site_is_below_the_bound_of_single_sites(drawn):
 
     result = simulate(desk.topology, workload, candidate.plan(desk.topology))
 
-    assert 0.0 < desk.foreseen(table, table.smallest).alone_s <= result.makespan_s
+    assert 0.0 < desk.foreseen(table, table.families).alone_s <= result.makespan_s

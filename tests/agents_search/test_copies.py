@@ -1,11 +1,13 @@
 """Copies of the model on different sites: groups of equal pipelines, and what they sum up."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from bound_cases import site, sites
 
-from agents.decision.training_job import TrainingJob
-from agents.search.copies import copies_of, least_exchange_s, ring_exchange_s
+from agents.decision.training_job import TrainingJob, given_job
+from agents.search.copies import copies_of, least_copies_s, ring_exchange_s
 from agents.search.desk import SearchDesk
 from agents.search.setting_table import SettingTable
 from agents.search.settings import BoundSetting, Degrees
@@ -23,8 +25,8 @@ SETTING = BoundSetting(
 TABLE = SettingTable(settings=(SETTING,))
 
 
-def desk_of(*domains):
-    return SearchDesk(topology=sites(*domains), job=JOB, corrections=NO_CORRECTIONS)
+def desk_of(*domains, job=JOB):
+    return SearchDesk(topology=sites(*domains), job=job, corrections=NO_CORRECTIONS)
 
 
 def test_a_ring_of_copies_sums_over_its_slowest_link():
@@ -35,7 +37,20 @@ def test_a_ring_of_copies_sums_over_its_slowest_link():
     found_s = ring_exchange_s(desk, SETTING, [(0,), (1,), (2,)])
 
     assert found_s == pytest.approx(2 / 3 * 8 * parameters / 1.25e9)
-    assert least_exchange_s(desk, SETTING) == pytest.approx(0.5 * 8 * parameters / 1.25e9)
+    assert least_copies_s(desk, TABLE)[1] == pytest.approx(0.5 * 8 * parameters / 1.25e9)
+
+
+def test_copies_of_a_model_without_messages_sum_up_its_gradients_over_the_links():
+    """The pipelines send nothing, which takes no time; gradients take as long as with messages."""
+    workload = replace(SETTING.workload(JOB), message_bytes=0.0)
+    desk = desk_of(site("A"), site("B"), job=given_job(workload))
+    parameters = workload.sums_before.num_parameters[-1]
+
+    (found,) = copies_of(desk, TABLE, np.inf)
+
+    summed_s = workload.gradient_bytes * parameters / 1.25e9
+    assert ring_exchange_s(desk, SETTING, found.chains) == pytest.approx(summed_s)
+    assert summed_s < found.estimate_s < np.inf
 
 
 def test_sites_that_are_too_small_alone_join():
@@ -59,4 +74,4 @@ def test_copies_do_equally_many_microbatches():
 def test_no_copies_where_summing_up_takes_longer_than_the_limit():
     desk = desk_of(site("A"), site("B"))
 
-    assert copies_of(desk, TABLE, 0.9 * least_exchange_s(desk, SETTING)) == []
+    assert copies_of(desk, TABLE, 0.9 * float(least_copies_s(desk, TABLE)[1][0])) == []

@@ -32,8 +32,8 @@ def lay_stages(
     counts: np.ndarray,
     num_workers: int,
     room: Room,
-) -> float:
-    """Write stages and borders down; returns the largest share of memory that is missing.
+) -> bool:
+    """Write stages and borders down; False where a stage has no layer.
 
     ``counts`` are layers of each stage; empty: as even as can be in each site.
     """
@@ -50,7 +50,7 @@ def lay_stages(
                 if len(counts) > 0:
                     count = counts[stage]
                 if count < 1:
-                    return np.inf
+                    return False
                 room.places[stage, 0], room.places[stage, 1] = site, device
                 room.places[stage, 2], room.places[stage, 3] = layer, count
                 for kind in range(4):
@@ -66,7 +66,7 @@ def lay_stages(
         _share_wires(room, num_workers, num_stages, split)
         if len(chain) == 1:
             _lay_back(figures, room, num_workers, num_stages)
-    return _lack(figures, rules, num_workers, room)
+    return True
 
 
 @inner_kernel
@@ -116,7 +116,7 @@ def _lay_back(figures: SiteFigures, room: Room, num_workers: int, num_stages: in
 
 
 @inner_kernel
-def _lack(figures: SiteFigures, rules: TimingRules, num_workers: int, room: Room) -> float:
+def lack_of(figures: SiteFigures, rules: TimingRules, num_workers: int, room: Room) -> float:
     """Largest share of its memory that a device lacks; 0 where all fit."""
     most, num_rows = 0.0, 0
     for worker in range(num_workers):
@@ -151,9 +151,9 @@ def _of_stage(sums: np.ndarray, room: Room, stage: int) -> float:
 
 @inner_kernel
 def _write_groups(rules: TimingRules, num_workers: int, room: Room) -> int:
-    """Write interleaved orders, of as many microbatches as there is room for; returns rows."""
-    count = min(rules.num_microbatches, room.arrivals_s.shape[2])
-    size = group_size(rules, num_workers)
+    """Write interleaved orders of a few groups, as full a last one as that of all; returns rows."""
+    size, count = group_size(rules, num_workers), rules.num_microbatches
+    count = min(count, room.arrivals_s.shape[2], 4 * size + count % size)
     return write_interleaved(room.orders, num_workers, rules.num_chunks, count, size)
 
 

@@ -15,6 +15,13 @@ def levels_of_sites(figures: SiteFigures) -> SiteLevels:
 
 
 @inner_kernel
+def levels_under(levels: SiteLevels, memory: SiteMemory, at: int) -> tuple[SiteLevels, SiteMemory]:
+    """Levels and memory of all sites under one of several settings."""
+    own = SiteLevels(levels.layer_s[at], levels.num_devices[at], levels.most_layers[at])
+    return own, SiteMemory(memory.room_bytes[at], memory.layer_bytes[at])
+
+
+@inner_kernel
 def level_s(levels: SiteLevels, num_layers: int, chain: np.ndarray, num_chunks: int) -> float:
     """Least time of the busiest device for one microbatch, links apart; infinite if too few. [s]
 
@@ -118,8 +125,7 @@ def write_foreseen_s(
         Depth, how far weight gradients stay behind, and size of groups, (settings, 3).
     """
     for each in range(len(times_s)):
-        own = SiteLevels(levels.layer_s[each], levels.num_devices[each], levels.most_layers[each])
-        held = SiteMemory(memory.room_bytes[each], memory.layer_bytes[each])
+        own, held = levels_under(levels, memory, each)
         pace = (paces[each, 0], paces[each, 1], orders[each, 2])
         count, chunks, blocks = orders[each, 0], orders[each, 1], orders[each, 3] > 0
         rules = TimingRules(pace, chunks, paces[each, 2], blocks, False, False, count, 0)

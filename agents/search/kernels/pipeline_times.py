@@ -7,7 +7,13 @@ messages that are ready for a link at one moment the one of the first worker goe
 import numpy as np
 
 from agents.search.kernels.bounds import least_s
-from agents.search.kernels.layouts import group_size, lay_stages, num_devices_of, num_held
+from agents.search.kernels.layouts import (
+    group_size,
+    lack_of,
+    lay_stages,
+    num_devices_of,
+    num_held,
+)
 from agents.search.kernels.orders import B, F, write_interleaved
 from agents.search.kernels.paced_times import paced_s
 from agents.search.kernels.records import Room, SiteFigures, TimingRules
@@ -57,11 +63,13 @@ def staged_iteration_s(
     num_workers = num_devices_of(split)
     if not _has_order(rules, num_workers):
         return np.inf
-    lack = lay_stages(figures, rules, chain, split, counts, num_workers, room)
-    if lack > 0.0:
-        return MISFIT * (1.0 + lack)
+    if not lay_stages(figures, rules, chain, split, counts, num_workers, room):
+        return np.inf
     if limit_s < np.inf and not least_s(rules, num_workers, room) < limit_s:
         return np.inf
+    lack = lack_of(figures, rules, num_workers, room)
+    if lack > 0.0:
+        return MISFIT * (1.0 + lack)
     in_order = rules.num_chunks > 1 and len(chain) == 2 and num_workers > 2
     num_microbatches = rules.num_microbatches
     most = rules.most_microbatches

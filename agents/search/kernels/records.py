@@ -77,6 +77,67 @@ class TimingRules(NamedTuple):
     most_microbatches: int
 
 
+class SettingFamilies(NamedTuple):
+    """Schedules of settings in families, which differ by the size of groups alone.
+
+    ``orders`` and ``paces`` are those of `levels.write_foreseen_s`, ``factors`` (families, sizes)
+    the sizes of groups, of which a family has ``num_sizes``. ``figures_at`` is where the figures of
+    a family are, and ``is_there`` which of these are worked out; ``outer_at`` (families,) where its
+    ways between sites are in ``outer_s`` (ways, S, S, 2). The others are as in `TimingRules`.
+    """
+
+    orders: np.ndarray
+    paces: np.ndarray
+    factors: np.ndarray
+    num_sizes: np.ndarray
+    figures_at: np.ndarray
+    is_there: np.ndarray
+    outer_at: np.ndarray
+    outer_s: np.ndarray
+    is_even: bool
+    whole_groups: bool
+    most_microbatches: int
+
+
+class SurveyLimits(NamedTuple):
+    """Multiples of the quickest time of a survey up to which others count.
+
+    ``slack``: settings, and what is found; ``near``: of the smallest groups of a family, so that
+    larger ones are tried; ``kept``: splits of a setting, at most, over the quickest of them.
+    """
+
+    slack: float
+    near: float
+    kept: float
+
+
+class FoundSplits(NamedTuple):
+    """Splits that a survey found: devices and layers of sites, and layers of each stage, or 0.
+
+    ``of`` (splits, 3) has the family, the place of the size of groups in it, and the chain.
+    """
+
+    of: np.ndarray
+    splits: np.ndarray
+    counts: np.ndarray
+    times_s: np.ndarray
+
+
+class SurveyPlace(NamedTuple):
+    """Position of a survey.
+
+    ``next`` has the next family and size, whether something was found, and how many pipelines were
+    simulated; ``best_s`` the quickest time and that of the family, NaN: none as yet. ``seen_s``
+    (families, sizes) are the quickest times found, ``least_s`` bounds of chains, ``scratch`` room.
+    """
+
+    next: np.ndarray
+    best_s: np.ndarray
+    seen_s: np.ndarray
+    least_s: np.ndarray
+    scratch: np.ndarray
+
+
 class Room(NamedTuple):
     """Arrays to work in, for pipelines of limited workers, stages and microbatches.
 

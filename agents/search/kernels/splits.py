@@ -7,12 +7,24 @@ from agents.search.kernels.layouts import num_devices_of
 from agents.search.kernels.levels import (
     level_s,
     levels_of_sites,
+    levels_under,
     write_even,
     write_fitting_level,
+    write_least_s,
     write_level,
 )
-from agents.search.kernels.pipeline_times import staged_iteration_s
-from agents.search.kernels.records import Room, SiteFigures, TimingRules
+from agents.search.kernels.pipeline_times import MISFIT, staged_iteration_s
+from agents.search.kernels.records import (
+    FoundSplits,
+    Room,
+    SettingFamilies,
+    SiteFigures,
+    SiteLevels,
+    SiteMemory,
+    SurveyLimits,
+    SurveyPlace,
+    TimingRules,
+)
 from des.base.jit import inner_kernel, lean_kernel
 
 _NO_END = 1 << 30
@@ -23,7 +35,8 @@ _OVER, _NONE, _PLAIN, _COUNTED = range(4)
 
 
 @inner_kernel
-def _copy(source: np.ndarray, target: np.ndarray) -> None:
+def copy_split(source: np.ndarray, target: np.ndarray) -> None:
+    """Write devices and layers of sites into another split."""
     for at in range(len(source)):
         target[at, 0], target[at, 1] = source[at, 0], source[at, 1]
 
@@ -85,7 +98,7 @@ def _write_next(
         return _PLAIN
     if attempt == 4:
         return _OVER
-    _copy(split, scratch)
+    copy_split(split, scratch)
     for at in range(len(chain)):
         if attempt == 3:
             scratch[at, 0] = figures.num_devices[chain[at]]
@@ -124,128 +137,154 @@ def _quick_split(
         found_s = staged_iteration_s(figures, rules, chain, scratch, own, room, best_s)
         if found_s < best_s or (found == _PLAIN and split[0, 0] == 0):
             best_s = min(best_s, found_s)
-            _copy(scratch, split)
+            copy_split(scratch, split)
             for at in range(len(counts)):
                 counts[at] = own[at] if at < num_counts else 0
     return best_s
 
 
-@lean_kernel
-def better_split(
-    figures: SiteFigures,
-    rules: TimingRules,
-    chain: np.ndarray,
-    room: Room,
-    split: np.ndarray,
-    scratch: np.ndarray,
-    start_s: float,
-    most_rounds: int,
-) -> float:
-    """Improve a split by moves of layers and devices until none helps; returns its time. [s]
-
-    Moves are those of one site's devices, and of layers from it to others, as many as a device of
-    either has or one or two; a move that helps is made again.
-    """
-    best_s, size = start_s, len(chain)
-    num_moves = 2 if rules.is_even else 2 + 4 * size
-    for _ in range(most_rounds):
-        before_s = best_s
-        for move in range(size * num_moves):
-            giver, kind = move // num_moves, move % num_moves
-            while _write_moved(figures, rules, chain, split, scratch, giver, kind):
-                found_s = staged_iteration_s(
-                    figures, rules, chain, scratch, room.no_counts, room, best_s
-                )
-                if not found_s < best_s:
-                    break
-                best_s = found_s
-                _copy(scratch, split)
-        if not best_s < before_s:
-            break
-    return best_s
+@inner_kernel
+def _rules_of(families: SettingFamilies, family: int, turn: int) -> TimingRules:
+    """Rules of a setting of a family, the smallest groups first."""
+    return TimingRules(
+        (families.paces[family, 0], families.paces[family, 1], families.orders[family, 2]),
+        families.orders[family, 1],
+        families.factors[family, turn],
+        families.orders[family, 3] > 0,
+        families.is_even,
+        families.whole_groups,
+        families.orders[family, 0],
+        families.most_microbatches,
+    )
 
 
 @inner_kernel
-def _write_moved(
-    figures: SiteFigures,
-    rules: TimingRules,
-    chain: np.ndarray,
-    split: np.ndarray,
-    scratch: np.ndarray,
-    giver: int,
-    kind: int,
-) -> bool:
-    """Write the split after a move of a site: a device less, one more, or layers to another one."""
-    _copy(split, scratch)
-    if kind < 2:
-        devices = split[giver, 0] + 2 * kind - 1
-        if devices < 1 or devices > figures.num_devices[chain[giver]]:
-            return False
-        scratch[giver, 0] = devices
-        if rules.is_even and not write_even(figures, rules, scratch):
-            return False
-        return bool(devices * rules.num_chunks <= scratch[giver, 1])
-    taker, size = (kind - 2) // 4, (kind - 2) % 4
-    count = size + 1
-    if size > 1:
-        count = split[giver if size == 2 else taker, 0]
-    scratch[giver, 1] -= count
-    scratch[taker, 1] += count
-    return bool(taker != giver and scratch[giver, 1] >= split[giver, 0] * rules.num_chunks)
+def _figures_of(
+    figures: SiteFigures, families: SettingFamilies, family: int, outer_s: np.ndarray
+) -> SiteFigures:
+    """Figures of all sites under the settings of a family."""
+    at = families.figures_at[family]
+    return SiteFigures(
+        figures.passes_s[at],
+        figures.state_bytes[at],
+        figures.kept_bytes[at],
+        figures.halved_bytes[at],
+        figures.room_bytes[at],
+        figures.parameters[at],
+        figures.sums_s[at],
+        figures.update_s[at],
+        figures.num_devices[at],
+        figures.layer_s[at],
+        figures.most_layers[at],
+        figures.inner_s[at],
+        figures.back_s[at],
+        outer_s,
+    )
 
 
 @lean_kernel
 def survey(
     figures: SiteFigures,
-    rules: TimingRules,
+    levels: SiteLevels,
+    memory: SiteMemory,
+    families: SettingFamilies,
+    order: np.ndarray,
+    bounds_s: np.ndarray,
     chains: np.ndarray,
     lengths: np.ndarray,
-    least_s: np.ndarray,
     room: Room,
-    limit_s: float,
-    ratio: float,
-    splits: np.ndarray,
-    counts: np.ndarray,
-    times_s: np.ndarray,
-    scratch: np.ndarray,
+    limits: SurveyLimits,
+    found: FoundSplits,
+    place: SurveyPlace,
 ) -> int:
-    """Write the quick split of every chain and its time, infinite where a limit rules it out.
+    """Write the quick splits of chains under many settings; returns how many keep their limits.
 
-    Where sends block, layers of each stage that allow for that are tried too.
+    Families of settings in their order, until a bound says that no more is near the best, until the
+    figures of a family are asked for, or until there is no room for what another setting may have
+    found. Where sends block, layers of each stage that allow for that are tried too.
 
     Parameters
     ----------
+    figures, levels, memory
+        Of all settings, `families` says which of them: with one more axis in front.
+    order, bounds_s
+        Families, the quickest bound first, and these bounds. [s]
     chains, lengths
         Sites of each chain, (chains, most sites), and how many it has.
-    least_s
-        Bounds of each chain, see `levels.write_least_s`. [s]
-    limit_s
-        A chain of which so much time is foreseen is not simulated, nor is a split that takes so
-        long at least. [s]
-    ratio
-        The quickest time found lowers the limit: of chains to itself, of splits to this multiple.
-    splits, counts, times_s
-        What is written, (chains, most sites, 2), (chains, most stages) and (chains,); counts only
-        of chains whose stages are not even in each site.
-
-    Returns
-    -------
-    int
-        Chains that were simulated.
     """
-    count, quickest_s = 0, limit_s
+    num_found = 0
+    while place.next[0] < len(order):
+        family = order[place.next[0]]
+        if place.next[1] == 0 and bounds_s[place.next[0]] >= limits.slack * place.best_s[0]:
+            place.next[0] = len(order)
+            break
+        outer_s, num_layers = families.outer_s[families.outer_at[family]], found.counts.shape[1]
+        own_levels, held = levels_under(levels, memory, family)
+        rules, bounds = _rules_of(families, family, 0), place.least_s
+        least_s = write_least_s(
+            own_levels, held, outer_s, num_layers, rules, chains, lengths, bounds
+        )
+        while place.next[1] < families.num_sizes[family]:
+            best_s, known_s = place.best_s[0], place.best_s[1]
+            if least_s >= limits.slack * best_s or known_s > limits.near * best_s:
+                break
+            is_full = len(found.times_s) - num_found < len(chains)
+            if is_full or not families.is_there[families.figures_at[family]]:
+                return num_found
+            rules = _rules_of(families, family, place.next[1])
+            own = _figures_of(figures, families, family, outer_s)
+            num_found = _survey_setting(
+                own, rules, family, chains, lengths, room, limits, found, place, num_found
+            )
+            place.next[1] += 1
+        place.next[0] += 1
+        place.next[1], place.best_s[1] = 0, np.nan
+    return num_found
+
+
+@inner_kernel
+def _survey_setting(
+    figures: SiteFigures,
+    rules: TimingRules,
+    family: int,
+    chains: np.ndarray,
+    lengths: np.ndarray,
+    room: Room,
+    limits: SurveyLimits,
+    found: FoundSplits,
+    place: SurveyPlace,
+    before: int,
+) -> int:
+    """Write the quick splits of chains behind those found before; returns how many there are.
+
+    A chain is not simulated whose bounds are above the quickest time or the limit of splits.
+    """
+    num_found, turn, own_s = before, place.next[1], np.inf
+    best_s, known_s = place.best_s[0], place.best_s[1]
+    ratio = limits.near if rules.num_chunks > 1 and np.isnan(known_s) else limits.slack
+    limit_s, quickest_s = ratio * best_s, ratio * best_s
     for each in range(len(chains)):
-        chain, split = chains[each, : lengths[each]], splits[each, : lengths[each]]
-        times_s[each] = np.inf
-        if not least_s[each, 0] < quickest_s:
+        kept_s = min(limit_s, min(ratio, limits.kept) * quickest_s)
+        is_near = place.least_s[each, 0] < quickest_s
+        if not is_near or not place.least_s[each, 1] < kept_s:
             continue
-        kept_s = min(limit_s, ratio * quickest_s)
-        if not least_s[each, 1] < kept_s:
-            continue
-        own, own_counts = scratch[: lengths[each]], counts[each]
-        found_s = _quick_split(figures, rules, chain, room, split, own, own_counts, kept_s)
+        chain, scratch = chains[each, : lengths[each]], place.scratch[: lengths[each]]
+        split, counts = found.splits[num_found, : lengths[each]], found.counts[num_found]
+        split[:], counts[:] = 0, 0
+        found_s = _quick_split(figures, rules, chain, room, split, scratch, counts, kept_s)
+        place.next[3] += 1
         if found_s < kept_s:
-            times_s[each] = found_s
             quickest_s = min(quickest_s, found_s)
-        count += 1
-    return count
+        if found_s < min(kept_s, MISFIT):
+            own_s = min(own_s, found_s)
+            found.times_s[num_found] = found_s
+            found.of[num_found, 0], found.of[num_found, 1] = family, turn
+            found.of[num_found, 2] = each
+            num_found += 1
+    if num_found > before:
+        place.seen_s[family, turn] = own_s
+        place.best_s[0] = min(best_s, own_s) if place.next[2] > 0 else own_s
+        place.next[2] = 1
+    if np.isnan(known_s) and (num_found > before or not rules.whole_groups):
+        place.best_s[1] = own_s
+    return num_found

@@ -99,6 +99,7 @@ def _command(argv: Sequence[str] | None) -> int:
             _note(f"{name}: left out: {error}")
             continue
         sys.stdout.write(f"{_line(rows[-1])}\n")
+        sys.stdout.flush()
     gaps = [row.gap_fraction for row in rows]
     mean, worst = (sum(gaps) / len(gaps), max(gaps)) if gaps else (None, None)
     DOCUMENT.add(worlds=[asdict(row) for row in rows], mean_gap=mean, worst_gap=worst)
@@ -123,6 +124,7 @@ def _check_sureness(config: Config) -> int:
             f"{name}, {row.model}: {row.num_contradicted} of {row.num_cases} cases contradicted by "
             f"a search of their own, {row.num_held} of {row.num_draws} draws in the range\n"
         )
+        sys.stdout.flush()
     cases, draws = sum(row.num_cases for row in rows), sum(row.num_draws for row in rows)
     against, held = sum(row.num_contradicted for row in rows), sum(row.num_held for row in rows)
     DOCUMENT.add(worlds=[asdict(row) for row in rows], num_contradicted=against, num_held=held)
