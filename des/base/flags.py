@@ -3,8 +3,7 @@
 Each field of the dataclass is a flag, and a key that a YAML or JSON file given with ``--config``
 may set; a flag wins over the file. Fields are ``str``, ``int``, ``float``, ``bool``, ``Path``,
 ``Literal`` words or tuples such as ``tuple[int, ...]``, each also with ``| None``. On the command
-line a tuple is written ``0,1,2`` and None is written ``none``. Help comes from `option` and
-`required`.
+line a tuple is written ``0,1,2`` and None ``none``. Help comes from `option` and `required`.
 """
 
 import dataclasses
@@ -54,6 +53,7 @@ def option(
     default_text: str | None = None,
     formerly: str | None = None,
     is_recorded: bool = True,
+    is_last: bool = False,
 ) -> DefaultT:
     """Make a dataclass field with a default and a help text for its flag.
 
@@ -61,7 +61,8 @@ def option(
     it is. A positional field has no flag, only a place. ``check`` is one of `des.base.checks` or
     alike; it sees what the user gives, if not none. ``default_text`` is what help texts say of the
     default. ``formerly`` is an earlier name, which command lines and files may still have. A field
-    that is not recorded says how results are shown, not what they are: `to_dict` leaves it out.
+    that is not recorded says how results are shown, not what they are: `to_dict` leaves it out; one
+    that is last comes after those of classes that inherit it.
     """
     metadata = {
         "help": help_text,
@@ -71,6 +72,7 @@ def option(
         "default_text": default_text,
         "formerly": formerly,
         "is_recorded": is_recorded,
+        "is_last": is_last,
     }
     field: DefaultT = dataclasses.field(default=default, metadata=metadata)
     return field
@@ -164,7 +166,7 @@ def to_dict(config: "DataclassInstance") -> dict[str, object]:
     """Return the fields as plain values for JSON or YAML: paths as text, tuples as lists."""
     return {
         field.name: plain_fields(getattr(config, field.name))
-        for field in dataclasses.fields(config)
+        for field in fields_of(type(config))
         if field.metadata.get("is_recorded", True)
     }
 

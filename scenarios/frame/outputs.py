@@ -11,7 +11,7 @@ from pathlib import Path
 from des.base.atomic_write import write_together
 from des.base.command import UsageError
 from des.base.csv_text import frame_csv
-from des.base.flags import option
+from des.base.flags import JsonFlag, option
 from des.base.lazy import lazy_imports
 
 with lazy_imports(__name__):
@@ -25,14 +25,15 @@ with lazy_imports(__name__):
 REPORT = "report.html"
 
 
-def figures_option() -> tuple[str, ...]:
+def figures_option(*, is_last: bool = False) -> tuple[str, ...]:
     """Make the flag ``--figures`` of a command."""
-    return option(("png",), "formats of figures in files, some of png, pdf, svg; none: no files")
+    said = "formats of figures in files, some of png, pdf, svg; none: no files"
+    return option(("png",), said, is_last=is_last)
 
 
-def parquet_option() -> bool:
+def parquet_option(*, is_last: bool = False) -> bool:
     """Make the flag ``--parquet`` of a command."""
-    return option(False, "write rows as Parquet files too")
+    return option(False, "write rows as Parquet files too", is_last=is_last)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +81,18 @@ class OutputChoice:
         """Return the page of a report and the files of its figures."""
         page = {REPORT: report_page.render_report(report).encode()}
         return page | self.figure_files(report.all_figures())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputFlags(JsonFlag):
+    """Flags of a command that writes rows, figures and a report: the last ones of its help."""
+
+    figures: tuple[str, ...] = figures_option(is_last=True)
+    parquet: bool = parquet_option(is_last=True)
+
+    def choice(self) -> OutputChoice:
+        """Return the formats of the output files; `UsageError` where one is unknown."""
+        return OutputChoice(figures=self.figures, parquet=self.parquet)
 
 
 def write_outputs(

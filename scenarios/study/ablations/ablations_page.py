@@ -1,20 +1,19 @@
 """Report of the ablations."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import pandas as pd
 from rich.table import Table
 
 from scenarios.frame.plots import interval_figure
+from scenarios.frame.repeat import Repetition
 from scenarios.frame.report import PageTable, Report
 from scenarios.study.ablations.intervals import over_seeds_and_networks
 from scenarios.study.example_plan import example_views
 from scenarios.suites import suite
 
 
-def ablation_report(
-    frame: pd.DataFrame, worth: Sequence[str], configuration: Mapping[str, object], command: str
-) -> Report:
+def ablation_report(frame: pd.DataFrame, worth: Sequence[str], repeat: Repetition) -> Report:
     """Return the report: the gap of each variant over networks and seeds.
 
     Parameters
@@ -41,7 +40,7 @@ def ablation_report(
         title="Ablations of Hi-PPO's placement",
         question="What is each part of the placement worth?",
         answer=f"Least gap: {best}, {means[best]:.2f} % on the mean." if means else "No plan fits.",
-        command=command,
+        repeat=repeat,
         first=views.first,
         tables=(
             PageTable(
@@ -54,7 +53,6 @@ def ablation_report(
             ),
         ),
         figures=(figure, *views.more) if groups else views.more,
-        configuration=configuration,
     )
 
 

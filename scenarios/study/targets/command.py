@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from agents.trainers.ideal import IDEAL
-from des.base.command import EXIT_CODES, exit_code_of
+from des.base.command import EXIT_CODES
+from des.base.commands import command_given
 from des.base.document import DOCUMENT
-from des.base.flags import from_dict, parse_given, to_dict
+from des.base.flags import from_dict, to_dict
 from des.base.interruption import INTERRUPTED
 from des.base.lazy import lazy_imports
-from scenarios.frame.outputs import OutputChoice
-from scenarios.frame.repeat import repeat_command, repeated_settings
+from scenarios.frame.repeat import repeated_settings, repetition_of
 from scenarios.frame.run_folder import RunFolder
 from scenarios.study.targets.config import (
     METHOD_NAMES,
@@ -66,18 +66,12 @@ exit codes: 0 no target is missed; 1 a target is missed; 2 a flag or a file is w
 """
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit code."""
-    return exit_code_of(lambda: _command(argv))
-
-
-def _command(argv: Sequence[str] | None) -> int:
-    config, given = parse_given(
-        Config, argv, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES
-    )
+@command_given(Config, PROG, __doc__, _EXAMPLES)
+def main(config: Config, given: frozenset[str]) -> int:
+    """Run the command on its settings."""
     if config.resume:
         config = _begun(config, given)
-    OutputChoice(figures=config.figures, parquet=config.parquet)  # refused before minutes of work
+    config.choice()  # refused before minutes of work
     devices.use_torch_threads(1)  # as the response times have it, whatever was measured before
     columns = target_columns.scheduler_columns(config)
     origins = target_columns.origins_of(config, columns)
@@ -117,10 +111,9 @@ def _run(
         folder,
         measured,
         note,
-        choice=OutputChoice(figures=config.figures, parquet=config.parquet),
+        choice=config.choice(),
         frame=targets_table.TargetFrame(
-            command=repeat_command(PROG, config),
-            configuration=repeated_settings(config),
+            repeat=repetition_of(PROG, config),
             views=example_plan.example_views(columns[0].scope.worlds("eval_static")[0]),
             figures=_figures(config),
         ),
