@@ -74,7 +74,10 @@ def kinds_of(config_class: type["DataclassInstance"]) -> dict[str, FieldKind]:
 
 
 def fields_of(config_class: type["DataclassInstance"]) -> list["dataclasses.Field[Any]"]:
-    """Fields of a configuration; those that only say how results are shown are the last ones."""
+    """Fields of a configuration; those that only say how results are shown are the last ones.
+
+    Just before them are those that are marked as last, whichever class they are inherited from.
+    """
 
     def place(field: "dataclasses.Field[Any]") -> tuple[bool, bool]:
         about = field.metadata

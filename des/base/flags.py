@@ -53,7 +53,6 @@ def option(
     default_text: str | None = None,
     formerly: str | None = None,
     is_recorded: bool = True,
-    is_last: bool = False,
 ) -> DefaultT:
     """Make a dataclass field with a default and a help text for its flag.
 
@@ -61,8 +60,7 @@ def option(
     it is. A positional field has no flag, only a place. ``check`` is one of `des.base.checks` or
     alike; it sees what the user gives, if not none. ``default_text`` is what help texts say of the
     default. ``formerly`` is an earlier name, which command lines and files may still have. A field
-    that is not recorded says how results are shown, not what they are: `to_dict` leaves it out; one
-    that is last comes after those of classes that inherit it.
+    that is not recorded says how results are shown, not what they are: `to_dict` leaves it out.
     """
     metadata = {
         "help": help_text,
@@ -72,7 +70,6 @@ def option(
         "default_text": default_text,
         "formerly": formerly,
         "is_recorded": is_recorded,
-        "is_last": is_last,
     }
     field: DefaultT = dataclasses.field(default=default, metadata=metadata)
     return field

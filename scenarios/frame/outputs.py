@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from des.base.atomic_write import write_together
 from des.base.command import UsageError
@@ -25,15 +26,19 @@ with lazy_imports(__name__):
 REPORT = "report.html"
 
 
-def figures_option(*, is_last: bool = False) -> tuple[str, ...]:
+def figures_option() -> tuple[str, ...]:
     """Make the flag ``--figures`` of a command."""
-    said = "formats of figures in files, some of png, pdf, svg; none: no files"
-    return option(("png",), said, is_last=is_last)
+    return option(("png",), "formats of figures in files, some of png, pdf, svg; none: no files")
 
 
-def parquet_option(*, is_last: bool = False) -> bool:
+def parquet_option() -> bool:
     """Make the flag ``--parquet`` of a command."""
-    return option(False, "write rows as Parquet files too", is_last=is_last)
+    return option(False, "write rows as Parquet files too")
+
+
+def _last(flag: Any) -> Any:
+    """Mark a flag as a last one of every command that inherits it."""
+    return field(default=flag.default, metadata={**flag.metadata, "is_last": True})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,8 +92,8 @@ class OutputChoice:
 class OutputFlags(JsonFlag):
     """Flags of a command that writes rows, figures and a report: the last ones of its help."""
 
-    figures: tuple[str, ...] = figures_option(is_last=True)
-    parquet: bool = parquet_option(is_last=True)
+    figures: tuple[str, ...] = _last(figures_option())
+    parquet: bool = _last(parquet_option())
 
     def choice(self) -> OutputChoice:
         """Return the formats of the output files; `UsageError` where one is unknown."""

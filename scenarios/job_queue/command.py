@@ -96,8 +96,7 @@ def main(given: Config, names: frozenset[str]) -> int:
         sys.stdout.write(f"{line}\n")
     if config.out is None:
         return _compared(config, trace, chosen, None)
-    with RunFolder.created(config.out) as folder:
-        folder.write_config(to_dict(config))
+    with RunFolder.created(config.out, to_dict(config)) as folder:
         return _compared(config, trace, chosen, folder)
 
 

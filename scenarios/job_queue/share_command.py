@@ -61,9 +61,8 @@ def main(config: Config) -> None:
         )
 
     choice = config.choice()
-    with nullcontext() if config.out is None else RunFolder.created(config.out) as folder:
-        if folder is not None:
-            folder.write_config(to_dict(config))
+    settings = to_dict(config)
+    with nullcontext() if config.out is None else RunFolder.created(config.out, settings) as folder:
         jobs, lines = _measured(config)
         if folder is not None:
             write_outputs(folder.path, choice, _report(config, jobs, lines), {"jobs": jobs})

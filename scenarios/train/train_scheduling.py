@@ -121,8 +121,7 @@ def run(arguments: Sequence[str], prog: str) -> int:
     config = parse(Config, arguments, prog=prog, description=__doc__ or "", epilog=_EPILOG)
     choice = config.choice()
     devices.use_torch_threads(1)
-    with RunFolder.created(config.out) as folder:
-        folder.write_config({**to_dict(config), "out": str(config.out)})
+    with RunFolder.created(config.out, {**to_dict(config), "out": str(config.out)}) as folder:
         rows = []
         sys.stdout.write(f"{'policy':22}{'time %':>10}{'± %':>8}{'moves':>8}{'CPU s':>12}\n")
         for row in _rows(config):

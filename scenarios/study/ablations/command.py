@@ -41,7 +41,6 @@ with lazy_imports(__name__):
     from des.compiled import simulate
     from scenarios.study.ablations import ablations_page, bound_variants
     from scenarios.study.ablations import variants as ablations_variants
-    from scenarios.study.ablations import worth as ablations_worth
     from scenarios.study.ablations.variants import Decide, Variant
 
 RowsOf = Callable[[str, "Situation"], list[dict[str, object]]]
@@ -145,7 +144,7 @@ def main(config: Config) -> None:
         config.out, repeated_settings(config), PROG, resume=config.resume, noted=to_dict(config)
     ) as folder:
         frame = compared_variants(config, rows_of, console, folder.path / NETWORKS)
-        worth = [str(one) for one in ablations_worth.worth_of(frame)]
+        worth = [str(one) for one in ablations_page.worth_of(frame)]
         page = ablations_page.ablation_report(frame, worth, repetition_of(PROG, config))
         write_outputs(folder.path, choice, page, {"ablations": frame})
     DOCUMENT.add(rows=frame, worth=worth, out=config.out)

@@ -106,8 +106,7 @@ def main(config: Config) -> None:
     devices.use_torch_threads(1)
     found: list[dict[str, object]] = []
     trainings: list[dict[str, object]] = []
-    with RunFolder.created(config.out) as folder:
-        folder.write_config(to_dict(config))
+    with RunFolder.created(config.out, to_dict(config)) as folder:
         for world in _worlds(config):
             rows, ends = on_world(world, config)
             found += rows

@@ -100,8 +100,10 @@ def main(config: Config) -> None:
     choice = config.choice()
     devices.use_torch_threads(1)
     console = base_console.FittedConsole()
-    with RunFolder.created(config.out) as folder, workplace.workplace(config.workers) as at_work:
-        folder.write_config(to_dict(config))
+    with (
+        RunFolder.created(config.out, to_dict(config)) as folder,
+        workplace.workplace(config.workers) as at_work,
+    ):
         frame, rule = compared_moves(config, console, folder.path, at_work)
         lines = list(_lines(frame, rule))
         page = rows_page.comparison_report(

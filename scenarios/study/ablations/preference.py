@@ -95,8 +95,7 @@ def main(config: Config) -> None:
     worlds = pareto_worlds.priced_worlds(
         config.worlds, num_domains=config.num_domains, seed=config.seed
     )
-    with RunFolder.created(config.out) as folder:
-        folder.write_config(to_dict(config))
+    with RunFolder.created(config.out, to_dict(config)) as folder:
         frame = compared_preferences(config, sweeps_of(policies, config.seed), worlds)
         summary = preference_summary(frame)
         figure = FIGURES[0]

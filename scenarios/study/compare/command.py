@@ -263,8 +263,7 @@ def _folder(config: Config) -> Iterator[RunFolder]:
     plain = replace(config, workers=1, out=Path("out"))
     wanted = {name: to for name, to in to_dict(plain).items() if name not in _OF_FILES}
     if not (config.out / "config.json").exists():
-        with RunFolder.created(config.out) as folder:
-            folder.write_config(wanted)
+        with RunFolder.created(config.out, wanted) as folder:
             yield folder
         return
     with RunFolder.opened(config.out) as folder:

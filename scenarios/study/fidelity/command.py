@@ -89,8 +89,7 @@ def main(config: Config) -> None:
     )
     SPEAKER.note(layers_note(cases[0].workload))
     found, left_out = _levels(config)
-    with RunFolder.created(config.out) as folder:
-        folder.write_config(to_dict(config))
+    with RunFolder.created(config.out, to_dict(config)) as folder:
         try:
             results = _measured(found, cases)
         except ReferenceRunError as error:

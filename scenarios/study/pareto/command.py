@@ -102,8 +102,7 @@ def main(config: Config) -> None:
     if config.out is None:
         _study(config, policies, worlds)
         return
-    with RunFolder.created(config.out) as folder:
-        folder.write_config(to_dict(config))
+    with RunFolder.created(config.out, to_dict(config)) as folder:
         metrics, summary, comparisons = _study(config, policies, worlds)
         drawn = [one for one in comparisons if one.table == config.tables[0]]
         page = pareto_page.pareto_report(metrics, drawn, repetition_of(PROG, config))

@@ -126,8 +126,7 @@ def main(config: Config) -> None:
         .with_domains(*measurement_size.SMALL)
         .worlds(config.num_worlds, config.seed)
     )
-    with RunFolder.created(config.out) as folder:
-        folder.write_config(to_dict(config))
+    with RunFolder.created(config.out, to_dict(config)) as folder:
         frame, left_out = robustness_curves.robustness_rows(study, worlds)
         if frame.empty:
             raise UsageError(
