@@ -2,7 +2,5 @@
 
 from scenarios.train.sweep import main
 
-__all__ = ["main"]
-
 if __name__ == "__main__":
     raise SystemExit(main())

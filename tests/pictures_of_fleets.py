@@ -18,7 +18,7 @@ from des.devices.figures_file import shipped_link_figures
 from des.devices.presets import simulated
 from des.serving.fleet_engine import run as run_fleet
 from scenarios.autoscale.capacity_search import Capacity, capacity_figure, pareto
-from scenarios.autoscale.fleet_pictures import instances_figure, sizes_figure
+from scenarios.autoscale.fleet_outputs import instances_figure, sizes_figure
 from scenarios.autoscale.seeds_summary import curves_figure
 from scenarios.devices.compare_picture import rules_figure
 from scenarios.devices.estimate_picture import times_figure
@@ -174,8 +174,8 @@ def growths():
 
 
 PICTURES = {
-    "scenarios.autoscale.fleet_pictures:sizes_figure": sizes,
-    "scenarios.autoscale.fleet_pictures:instances_figure": instances,
+    "scenarios.autoscale.fleet_outputs:sizes_figure": sizes,
+    "scenarios.autoscale.fleet_outputs:instances_figure": instances,
     "scenarios.autoscale.capacity_search:capacity_figure": capacities,
     "scenarios.autoscale.seeds_summary:curves_figure": autoscaling_curves,
     "scenarios.job_queue.outputs:cdf_figure": job_times,

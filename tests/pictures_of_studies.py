@@ -13,11 +13,11 @@ from agents.planners.pareto.plan_objectives import PlanFigures
 from calibration.fit.plot import predicted_versus_reference
 from scenarios.frame.plots import comparison_bars, learning_curve, seed_curves
 from scenarios.study.compare.figures import Bar, bars_of
-from scenarios.study.fidelity.figure import levels_figure
-from scenarios.study.pareto.figure import fronts_figure
+from scenarios.study.fidelity.fidelity_page import levels_figure
+from scenarios.study.pareto.pareto_page import fronts_figure
 from scenarios.study.pareto.study import MethodFront, WorldFronts
 from scenarios.study.pareto.worlds import PricedWorld
-from scenarios.study.robustness.figure import jitter_figure, robustness_figure
+from scenarios.study.robustness.robustness_page import jitter_figure, robustness_figure
 from scenarios.study.training_curves import training_curves
 from scenarios.train.sweep_results import sweep_figure
 
@@ -181,10 +181,10 @@ PICTURES = {
     "scenarios.frame.plots:interval_figure": comparisons,
     "scenarios.train.sweep_results:sweep_figure": sweeps,
     "scenarios.study.compare.figures:bars_of": bars,
-    "scenarios.study.robustness.figure:robustness_figure": robustness,
-    "scenarios.study.robustness.figure:jitter_figure": jitters,
-    "scenarios.study.pareto.figure:fronts_figure": fronts,
-    "scenarios.study.fidelity.figure:levels_figure": levels,
+    "scenarios.study.robustness.robustness_page:robustness_figure": robustness,
+    "scenarios.study.robustness.robustness_page:jitter_figure": jitters,
+    "scenarios.study.pareto.pareto_page:fronts_figure": fronts,
+    "scenarios.study.fidelity.fidelity_page:levels_figure": levels,
     "scenarios.study.training_curves:training_curves": placement_trainings,
     "calibration.fit.plot:predicted_versus_reference": predictions,
 }

@@ -29,7 +29,7 @@ from agents.devices.set_tables import (
     set_maxima,
     set_sums,
 )
-from des.base.checks import require_count, require_positive
+from des.base.checks import require_count, require_one_of, require_positive
 from des.devices.rings import NO_KEY, Whole
 from des.devices.server import Server
 
@@ -125,8 +125,7 @@ def optimal_placement(
         aim among more than 16 free GPUs.
     """
     question = _question(server, num_gpus, free, policy)
-    if by not in get_args(Aim):
-        raise ValueError(f"placement: by must be one of {', '.join(get_args(Aim))}; got {by!r}")
+    require_one_of("placement", "by", by, get_args(Aim))
     require_positive("placement", "payload_bytes", payload_bytes)
     if len(question.free) > MOST_IN_SETS:
         if by == "time":

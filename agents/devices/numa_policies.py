@@ -14,6 +14,7 @@ from collections.abc import Collection, Mapping, Sequence
 from itertools import combinations
 from typing import Literal, get_args
 
+from des.base.checks import require_one_of
 from des.devices.server import Server
 
 NumaPolicy = Literal["none", "best-effort", "restricted", "single-numa"]
@@ -63,8 +64,7 @@ def most_nodes(
         If the policy cannot be met, naming the largest number of GPUs for which it can, or if it
         needs the nodes of GPUs of which they are not known.
     """
-    if policy not in POLICIES:
-        raise ValueError(f"placement: policy must be one of {', '.join(POLICIES)}; got {policy!r}")
+    require_one_of("placement", "policy", policy, POLICIES)
     unknown = [gpu.name for gpu in server.gpus if not gpu.numa_nodes]
     if policy == "none" or (policy == "best-effort" and unknown):
         return None

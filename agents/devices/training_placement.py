@@ -22,7 +22,7 @@ from agents.devices.training_figures import (
     warm_up_s,
     wires_of_shares,
 )
-from des.base.checks import require_count, require_non_negative
+from des.base.checks import require_count, require_non_negative, require_one_of
 from des.devices.cluster import Cluster
 from des.devices.cluster_levels import NVLINK
 from des.devices.node_rings import ring_hops
@@ -130,9 +130,7 @@ def optimise_placement(
         require_non_negative("placement", "data_bytes", data_bytes)
         if not near:
             raise ValueError("placement: data_locality must be given for data to be cached")
-    if kind not in get_args(JobKind):
-        known = ", ".join(get_args(JobKind))
-        raise ValueError(f"placement: kind must be one of {known}; got {kind!r}")
+    require_one_of("placement", "kind", kind, get_args(JobKind))
     is_spread = kind == "compute"
     choice = (
         fitting_servers(pool, total_gpus, gpus_per_node, near, mix)

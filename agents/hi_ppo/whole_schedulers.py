@@ -10,6 +10,7 @@ from agents.hi_ppo.schedulers import FixedRule
 from agents.hi_ppo.whole_proposals import WholeProposer
 from agents.planners.names import MOVING_NAMES
 from agents.ppo.shipped_weights import shipped_weights_of
+from des.base.checks import require_one_of
 
 _RULE, _LEARNED = "decide_h", "decide_learned"
 
@@ -26,10 +27,7 @@ def moving_scheduler(name: str, families: Sequence[Family] = SYNCHRONOUS) -> Coo
     ValueError
         If there is none of that name.
     """
-    if name not in MOVING_NAMES:
-        raise ValueError(
-            f"moving scheduler: name must be one of {', '.join(MOVING_NAMES)}; got {name!r}"
-        )
+    require_one_of("moving scheduler", "name", name, MOVING_NAMES)
     proposer = WholeProposer(families=families)
     if name == _LEARNED:
         return Coordinator(proposer, MovePolicy.load(shipped_weights_of("moves", 0)))

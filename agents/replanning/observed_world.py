@@ -10,7 +10,7 @@ import numpy as np
 
 from agents.replanning.figure_estimates import FigureEstimate
 from des import Topology
-from des.base.checks import nearest, require_non_negative, require_positive
+from des.base.checks import nearest, require_non_negative, require_one_of, require_positive
 from des.training.background import beside_jobs
 from des.world.domain import Domain
 from des.world.domain_load import DomainLoad
@@ -57,10 +57,7 @@ class WorldObservation:
 
     def __post_init__(self) -> None:
         owner = f"observation of {self.about or 'the job'}"
-        if self.figure not in get_args(Figure):
-            raise ValueError(
-                f"{owner}: figure must be one of {', '.join(get_args(Figure))}; got {self.figure!r}"
-            )
+        require_one_of(owner, "figure", self.figure, get_args(Figure))
         require_non_negative(owner, "time_s", self.time_s)
         if self.figure in ("bandwidth_bytes_per_s", "latency_s", "restart_s"):
             require_positive(owner, self.figure, self.value)

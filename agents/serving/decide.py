@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from agents.serving.table import scaling_policy
-from des.base.command import EXIT_CODES, UsageError, exit_code_of
+from des.base.command import EXIT_CODES, UsageError
+from des.base.commands import command
 from des.base.document import DOCUMENT
-from des.base.flags import JsonFlag, option, parse, required
+from des.base.flags import JsonFlag, option, required
 from des.base.text_files import read_json
 from des.serving.engines import engine_named
 from des.serving.fleet_settings import ScalingLimits, Slo, StartDelay
@@ -57,19 +58,14 @@ class Config(JsonFlag):
     max_total_instances: int = option(100, "most instances in all")
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit code."""
-    return exit_code_of(lambda: _command(argv))
-
-
-def _command(argv: Sequence[str] | None) -> int:
-    config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES)
+@command(Config, PROG, __doc__, _EXAMPLES)
+def main(config: Config) -> None:
+    """Run the command on its settings."""
     view = view_of(read_json(config.view), config)
     decision = pool_proposal(view, config)
     answer = {"counts": dict(decision.counts), "migrate": decision.migrate, "why": decision.why}
     DOCUMENT.add(**answer)
     sys.stdout.write(json.dumps(answer) + "\n")
-    return 0
 
 
 def pool_proposal(view: View, config: Config) -> Decision:

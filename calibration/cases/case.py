@@ -6,7 +6,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Literal, get_args
 
-from des.base.checks import require_non_negative
+from des.base.checks import require_non_negative, require_one_of
 from des.costs.bound_stages import BoundStage, bound_stages
 from des.costs.stage_times import compute_rate_flops_per_s, stage_times_s
 from des.job.workload import Workload
@@ -49,11 +49,7 @@ class PlacementCase:
     granularity: Granularity = "domain"
 
     def __post_init__(self) -> None:
-        if self.granularity not in get_args(Granularity):
-            raise ValueError(
-                f"case: granularity must be one of {', '.join(get_args(Granularity))}; "
-                f"got {self.granularity!r}"
-            )
+        require_one_of("case", "granularity", self.granularity, get_args(Granularity))
         self.plan.check_against(self.topology, self.workload)
         if self.topology.num_domains < 2:
             raise ValueError(

@@ -7,7 +7,13 @@ from typing import Literal, get_args
 
 from calibration.cases.case import Granularity
 from calibration.cases.draws import NUM_LEVELS, Draws, Factor
-from des.base.checks import MOST_ITEMS, require_count, require_non_negative, require_positive
+from des.base.checks import (
+    MOST_ITEMS,
+    require_count,
+    require_non_negative,
+    require_one_of,
+    require_positive,
+)
 from des.job.models import architecture_named, build_workload, recomputation_named
 from des.job.workload import Workload
 from des.plan.plan import Plan
@@ -107,11 +113,7 @@ class Regime:
             require_count("regime", "num_domains", count, MOST_ITEMS)
             if count < 2:
                 raise ValueError(f"regime: num_domains must be at least 2, got {count!r}")
-        if self.granularity not in get_args(Granularity):
-            raise ValueError(
-                f"regime: granularity must be one of {', '.join(get_args(Granularity))}; "
-                f"got {self.granularity!r}"
-            )
+        require_one_of("regime", "granularity", self.granularity, get_args(Granularity))
         require_non_negative("regime", "snapshot_span_s", self.snapshot_span_s)
 
 

@@ -66,7 +66,7 @@ class Config(ReferenceFlags):
     out: Path | None = option(None, "CSV file for all placements")
 
 
-def run(config: Config) -> int:
+def run(config: Config) -> None:
     """Measure the placements by every backend, and compare `des` with each."""
     placements = config.placements(worlds=config.worlds, num_domains=config.num_domains)
     backends = list(dict.fromkeys(config.backends))
@@ -92,7 +92,6 @@ def run(config: Config) -> int:
     if config.out is not None:
         _write(cases, said, config.out)
         say(f"written: {config.out}")
-    return 0
 
 
 def _make_room(path: Path) -> None:

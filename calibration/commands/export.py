@@ -91,7 +91,7 @@ class Config(WorldFlags):
     out: Path = required("folder to write, new or empty")
 
 
-def run(config: Config) -> int:
+def run(config: Config) -> None:
     """Write the folder."""
     case = case_of(config)
     if config.backend == "ns3":
@@ -104,7 +104,6 @@ def run(config: Config) -> int:
         say(f"for our engine alone: {why}; the original fails, or gives other cycles")
     DOCUMENT.add(out=config.out, num_npus=case.num_npus, only_our_engine=why)
     say(f"written: {config.out} (its README.md has the command lines)")
-    return 0
 
 
 def case_of(config: Config) -> PlacementCase:

@@ -50,7 +50,7 @@ class Config(JsonFlag):
     out: Path = option(Path("runs/devices"), "folder for the files")
 
 
-def run(config: Config) -> int:
+def run(config: Config) -> None:
     """Fit, test and write."""
     paths = config.runs or (collective_table.SHIPPED_TABLE,)
     tables = [collective_table.read_measured_table(path) for path in paths]
@@ -70,7 +70,6 @@ def run(config: Config) -> int:
     DOCUMENT.add(lines=list(report.lines()), files=[config.out / name for name in files])
     for name in files:
         say(f"written: {config.out / name}")
-    return 0
 
 
 def _check(config: Config, num_cells: int) -> None:

@@ -41,7 +41,7 @@ class Config(JsonFlag):
     out: Path = option(Path("runs/kernels"), "folder for the files")
 
 
-def run(config: Config) -> int:
+def run(config: Config) -> None:
     """Fit, test and write."""
     if not config.runs:
         raise UsageError("--runs must name at least one file of measured runs, got none")
@@ -68,4 +68,3 @@ def run(config: Config) -> int:
     DOCUMENT.add(lines=list(report.lines()), files=[config.out / name for name in files])
     for name in files:
         say(f"written: {config.out / name}")
-    return 0

@@ -38,7 +38,7 @@ class Config(JsonFlag):
     out: Path | None = option(None, "file of the correction factors; none: it is not written")
 
 
-def run(config: Config) -> int:
+def run(config: Config) -> None:
     """Read, simulate, fit, say and write."""
     topology = read_topology(config.network)
     runs = logged_runs.read_logs(config.logs)
@@ -75,7 +75,6 @@ def run(config: Config) -> int:
         config.out.parent.mkdir(parents=True, exist_ok=True)
         corrections_file.write_corrections(fitted.corrections, config.out)
         say(f"written: {config.out}")
-    return 0
 
 
 def _line(row: Mapping[str, object]) -> str:

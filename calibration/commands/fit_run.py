@@ -62,7 +62,7 @@ class Config(ReferenceFlags):
     )
 
 
-def run(config: Config) -> int:
+def run(config: Config) -> None:
     """Calibrate and write the files."""
     paper.require_formats("--figures", config.figures)
     fitted_for = config.placements().fitted_for()
@@ -85,7 +85,6 @@ def run(config: Config) -> int:
     for name in files:
         say(f"written: {config.out / name}")
     say(f"took {time.perf_counter() - start_s:.1f} s")
-    return 0
 
 
 def calibrated(config: Config) -> Calibration:

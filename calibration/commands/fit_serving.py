@@ -46,7 +46,7 @@ class Config(JsonFlag):
     out: Path = option(Path("runs/serving"), "folder for the files")
 
 
-def run(config: Config) -> int:
+def run(config: Config) -> None:
     """Fit, test and write."""
     profiles = serving_profiles.read_profiles(config.profiles or serving_profiles.SHIPPED)
     engines, cells = {}, ["profile,batch,context_tokens,gap_ms,error_fraction"]
@@ -77,7 +77,6 @@ def run(config: Config) -> int:
     DOCUMENT.add(engines=engines, files=[config.out / name for name in files])
     for name in files:
         say(f"written: {config.out / name}")
-    return 0
 
 
 def _say_bands(

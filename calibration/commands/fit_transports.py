@@ -110,7 +110,7 @@ class Config(WorldFlags):
     )
 
 
-def run(config: Config) -> int:
+def run(config: Config) -> None:
     """Measure, fit, test and write."""
     paper.require_formats("--figures", config.figures)
     topology = config.read_topology()
@@ -147,7 +147,6 @@ def run(config: Config) -> int:
     DOCUMENT.add(files=[config.out / name for name in files])
     say(f"written: {len(files)} files in {config.out}")
     say(f"took {time.perf_counter() - start_s:.1f} s")
-    return 0
 
 
 def _fitted(grid: TransportGrid, topology: Topology, reference: Reference) -> list[FittedTransport]:

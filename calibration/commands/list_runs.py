@@ -33,7 +33,7 @@ class Config(JsonFlag):
     out: Path | None = option(None, "file for all runs, .csv or .parquet")
 
 
-def run(config: Config) -> int:
+def run(config: Config) -> None:
     """Print the runs."""
     store = Store.open(config.store, must_exist=True)
     if config.out is not None:
@@ -43,7 +43,7 @@ def run(config: Config) -> int:
         store.export(config.out)
         DOCUMENT.add(out=config.out)
         say(f"written: {config.out}")
-        return 0
+        return
     rows = store.rows()
     shown = rows if config.newest is None else rows.tail(config.newest)
     DOCUMENT.add(runs=shown)
@@ -63,4 +63,3 @@ def run(config: Config) -> int:
             f"{row['makespan_s']:.6f}",
         )
     console().print(table)
-    return 0

@@ -1,7 +1,7 @@
 """Keep the simulator faithful to ASTRA-sim: measure by it, fit correction factors, check them."""
 
 from calibration.reference.binaries import ReferenceRunError
-from des.base.subcommands import CommandTable
+from des.base.commands import CommandTable
 
 _PROG = "python -m calibration"
 

@@ -76,7 +76,7 @@ class Config(JsonFlag):
     out: Path = option(Path("runs/profile.csv"), "file of the profile")
 
 
-def run(config: Config) -> int:
+def run(config: Config) -> None:
     """Read, take medians or solve, and write."""
     if not config.runs:
         raise UsageError("--runs must name at least one table of measured runs, got none")
@@ -108,7 +108,6 @@ def run(config: Config) -> int:
         say(line)
     DOCUMENT.add(lines=list(profile_table.report_lines(points)), out=config.out)
     say(f"written: {config.out}")
-    return 0
 
 
 def _names(config: Config) -> str:

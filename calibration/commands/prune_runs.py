@@ -33,7 +33,7 @@ class Config(JsonFlag):
     backend: ReferenceBackend | None = option(None, "only runs of this backend")
 
 
-def run(config: Config) -> int:
+def run(config: Config) -> None:
     """Remove the runs and say how many."""
     days = config.older_than_days
     if (days, config.keep_newest, config.backend) == (None, None, None):
@@ -45,4 +45,3 @@ def run(config: Config) -> int:
     )
     DOCUMENT.add(store=config.store, num_removed=num_removed)
     say(f"removed {num_removed} runs from {config.store}")
-    return 0

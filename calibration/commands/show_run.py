@@ -29,7 +29,7 @@ class Config(JsonFlag):
     store: Path = option(DEFAULT_STORE, "file of runs")
 
 
-def run(config: Config) -> int:
+def run(config: Config) -> None:
     """Print the run as JSON."""
     rows = Store.open(config.store, must_exist=True).rows()
     found = rows[rows["key"].str.startswith(config.key)]
@@ -44,4 +44,3 @@ def run(config: Config) -> int:
     }
     DOCUMENT.add(**figures)
     say(json.dumps(figures, indent=2))
-    return 0

@@ -3,7 +3,7 @@
 import difflib
 import math
 import reprlib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from numbers import Integral
 
 LARGEST_COUNT = 10**9
@@ -50,6 +50,14 @@ def require_count(owner: str, field: str, value: int, most: int = LARGEST_COUNT)
     if isinstance(value, bool) or not isinstance(value, Integral) or not 1 <= value <= most:
         raise ValueError(
             f"{owner}: {field} must be a whole number from 1 to {most}, got {reprlib.repr(value)}"
+        )
+
+
+def require_one_of(owner: str, field: str, value: object, allowed: Collection[object]) -> None:
+    """Refuse values that are none of those allowed, which the message lists."""
+    if value not in allowed:
+        raise ValueError(
+            f"{owner}: {field} must be one of {', '.join(map(str, allowed))}; got {value!r}"
         )
 
 

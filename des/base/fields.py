@@ -74,9 +74,16 @@ def kinds_of(config_class: type["DataclassInstance"]) -> dict[str, FieldKind]:
 
 
 def fields_of(config_class: type["DataclassInstance"]) -> list["dataclasses.Field[Any]"]:
-    """Fields of a configuration; those that only say how results are shown are the last ones."""
-    fields = dataclasses.fields(config_class)
-    return sorted(fields, key=lambda field: not field.metadata.get("is_recorded", True))
+    """Fields of a configuration; those that only say how results are shown are the last ones.
+
+    Just before them are those that are marked as last, whichever class they are inherited from.
+    """
+
+    def place(field: "dataclasses.Field[Any]") -> tuple[bool, bool]:
+        about = field.metadata
+        return not about.get("is_recorded", True), about.get("is_last", False)
+
+    return sorted(dataclasses.fields(config_class), key=place)
 
 
 def _kind(hint: object, check: Check | None) -> FieldKind:

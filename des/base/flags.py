@@ -3,8 +3,7 @@
 Each field of the dataclass is a flag, and a key that a YAML or JSON file given with ``--config``
 may set; a flag wins over the file. Fields are ``str``, ``int``, ``float``, ``bool``, ``Path``,
 ``Literal`` words or tuples such as ``tuple[int, ...]``, each also with ``| None``. On the command
-line a tuple is written ``0,1,2`` and None is written ``none``. Help comes from `option` and
-`required`.
+line a tuple is written ``0,1,2`` and None ``none``. Help comes from `option` and `required`.
 """
 
 import dataclasses
@@ -164,7 +163,7 @@ def to_dict(config: "DataclassInstance") -> dict[str, object]:
     """Return the fields as plain values for JSON or YAML: paths as text, tuples as lists."""
     return {
         field.name: plain_fields(getattr(config, field.name))
-        for field in dataclasses.fields(config)
+        for field in fields_of(type(config))
         if field.metadata.get("is_recorded", True)
     }
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from des.base.checks import require_count, require_non_negative
+from des.base.checks import require_count, require_non_negative, require_one_of
 from des.devices.cluster import Cluster
 from des.devices.cluster_levels import ANY
 
@@ -53,11 +53,7 @@ class NodeChange:
 
     def __post_init__(self) -> None:
         require_non_negative(f"change of node {self.node}", "time_s", self.time_s)
-        if self.kind not in get_args(ChangeKind):
-            allowed = ", ".join(get_args(ChangeKind))
-            raise ValueError(
-                f"change of node {self.node}: kind must be one of {allowed}; got {self.kind!r}"
-            )
+        require_one_of(f"change of node {self.node}", "kind", self.kind, get_args(ChangeKind))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

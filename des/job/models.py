@@ -5,7 +5,7 @@ from dataclasses import fields
 from os import sep
 from typing import cast, get_args
 
-from des.base.checks import MOST_ITEMS, require_count
+from des.base.checks import MOST_ITEMS, require_count, require_one_of
 from des.base.lazy import lazy_imports
 from des.job.architecture import Architecture
 from des.job.model_presets import ALIASES, ARCHITECTURES
@@ -199,9 +199,7 @@ def kept_activations(
     kept = recomputation_named(recomputation)
     if attention is None or attention == ATTENTION_OF[kept]:
         return kept, None
-    if attention not in get_args(AttentionKernel):
-        allowed = ", ".join(get_args(AttentionKernel))
-        raise ValueError(f"workload: attention must be one of {allowed}; got {attention!r}")
+    require_one_of("workload", "attention", attention, get_args(AttentionKernel))
     if kept == "flash":
         raise ValueError(
             "workload: attention must be flash with recomputation flash; got 'plain', of which "

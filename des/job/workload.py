@@ -6,7 +6,13 @@ from functools import cached_property
 from itertools import accumulate
 from typing import NamedTuple
 
-from des.base.checks import MOST_ITEMS, require_count, require_non_negative, require_positive
+from des.base.checks import (
+    MOST_ITEMS,
+    require_count,
+    require_non_negative,
+    require_one_of,
+    require_positive,
+)
 from des.job.architecture import Architecture
 from des.job.precision import Precision, precision_named
 from des.job.transformer import (
@@ -144,12 +150,7 @@ class Workload:
     def __post_init__(self) -> None:
         owner = f"workload {self.name}"
         precision_named(owner, self.precision)
-        if self.gradient_precision not in GRADIENT_BYTES_OF:
-            allowed = ", ".join(GRADIENT_BYTES_OF)
-            raise ValueError(
-                f"{owner}: gradient_precision must be one of {allowed}; "
-                f"got {self.gradient_precision!r}"
-            )
+        require_one_of(owner, "gradient_precision", self.gradient_precision, GRADIENT_BYTES_OF)
         if not self.layers:
             raise ValueError(f"{owner}: layers must hold at least one layer, got none")
         require_count(owner, "num_microbatches", self.num_microbatches, MOST_ITEMS)

@@ -5,7 +5,7 @@ import reprlib
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from des.base.checks import MOST_ITEMS, require_count, require_positive
+from des.base.checks import MOST_ITEMS, require_count, require_one_of, require_positive
 from des.schedules.interleaved import loop_devices, wave_devices
 
 ChunkOrder = Literal["loop", "wave"]
@@ -65,10 +65,7 @@ class Parallelism:
         for field in ("tensor", "data", "pipeline", "chunks", "context", "expert"):
             require_count("parallelism", field, getattr(self, field), MOST_ITEMS)
         self._check_experts()
-        if self.sharding not in _LEVELS:
-            raise ValueError(
-                f"parallelism: sharding must be one of {', '.join(_LEVELS)}; got {self.sharding!r}"
-            )
+        require_one_of("parallelism", "sharding", self.sharding, _LEVELS)
         for field in ("sequence_parallel", "whole_experts"):
             if not isinstance(getattr(self, field), bool):
                 raise ValueError(
@@ -79,11 +76,7 @@ class Parallelism:
                 "parallelism: whole_experts needs tensor and expert above 1 and sequence "
                 f"parallelism; got {self}"
             )
-        if self.chunk_order not in get_args(ChunkOrder):
-            raise ValueError(
-                f"parallelism: chunk_order must be one of {', '.join(get_args(ChunkOrder))}; "
-                f"got {self.chunk_order!r}"
-            )
+        require_one_of("parallelism", "chunk_order", self.chunk_order, get_args(ChunkOrder))
         if self.pipeline == 1 and self.chunks > 1:
             raise ValueError(
                 "parallelism: chunks must be 1 where pipeline is 1, as there are no other devices "

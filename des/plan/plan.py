@@ -6,6 +6,7 @@ from functools import cached_property, lru_cache
 from typing import Literal, get_args
 
 from des.base.arithmetic import even_share
+from des.base.checks import require_one_of
 from des.job.workload import Workload
 from des.plan.gradient_exchange import DEFAULT_EXCHANGE, GradientExchange
 from des.plan.parallelism import UNSHARED, Parallelism
@@ -80,10 +81,7 @@ class Plan:
                 "plan: activation_compression must be at least 1 and finite, "
                 f"got {self.activation_compression!r}"
             )
-        if self.sends not in get_args(Sends):
-            raise ValueError(
-                f"plan: sends must be one of {', '.join(get_args(Sends))}; got {self.sends!r}"
-            )
+        require_one_of("plan", "sends", self.sends, get_args(Sends))
         check_shares(self.shares, 1 + len(self.replicas))
         if self.exchange.tree and len(self.exchange.tree) != len(self.replicas):
             raise ValueError(

@@ -23,7 +23,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, Protocol, get_args
 
-from des.base.checks import MOST_ITEMS, require_count, require_fraction, require_positive
+from des.base.checks import (
+    MOST_ITEMS,
+    require_count,
+    require_fraction,
+    require_one_of,
+    require_positive,
+)
 
 BACKWARD_FRACTION = 2.0 / 3.0
 """Share of the backward pass in a step."""
@@ -93,10 +99,7 @@ class Synchronisation(Protocol):
 
 
 def _require_outer_state(owner: str, value: str) -> None:
-    if value not in get_args(OuterState):
-        raise ValueError(
-            f"{owner}: outer_state must be one of {', '.join(get_args(OuterState))}; got {value!r}"
-        )
+    require_one_of(owner, "outer_state", value, get_args(OuterState))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

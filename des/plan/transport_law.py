@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import get_args
 
-from des.base.checks import require_non_negative, require_positive
+from des.base.checks import require_non_negative, require_one_of, require_positive
 from des.world.packet_transport import Connections
 
 LEAST_GROWTH = 0.01
@@ -54,11 +54,7 @@ class TransportLaw:
 
     def __post_init__(self) -> None:
         owner = "corrections.transport"
-        if self.connections not in get_args(Connections):
-            raise ValueError(
-                f"{owner}: connections must be one of {', '.join(get_args(Connections))}; "
-                f"got {self.connections!r}"
-            )
+        require_one_of(owner, "connections", self.connections, get_args(Connections))
         if not isinstance(self.is_paced, bool):
             raise ValueError(f"{owner}: is_paced must be True or False, got {self.is_paced!r}")
         require_positive(owner, "first_window_bytes", self.first_window_bytes)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from des.base.checks import require_positive
+from des.base.checks import require_one_of, require_positive
 
 BUFFER_SHARE = 0.625
 """Part of a send buffer that holds data under way; Linux keeps its own records in the rest. Of
@@ -54,8 +54,5 @@ def hosts_named(name: str) -> Hosts:
     ValueError
         If there are none of that name.
     """
-    if name not in HOSTS:
-        raise ValueError(
-            f"transport.runtime: hosts must be one of {', '.join(HOSTS)}; got {name!r}"
-        )
+    require_one_of("transport.runtime", "hosts", name, HOSTS)
     return HOSTS[name]

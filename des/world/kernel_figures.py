@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from des.base.checks import require_fraction, require_non_negative
+from des.base.checks import require_fraction, require_non_negative, require_one_of
 
 GraphScope = Literal["none", "partial", "full"]
 """Kernels that the host launches as CUDA graphs: none, all but those of routed experts, or all."""
@@ -48,9 +48,7 @@ class KernelFigures:
         require_fraction(owner, "attention_share", self.attention_share)
         for field in ("layer_launch_s", "iteration_overhead_s"):
             require_non_negative(owner, field, getattr(self, field))
-        if self.graphs not in get_args(GraphScope):
-            allowed = ", ".join(get_args(GraphScope))
-            raise ValueError(f"{owner}: graphs must be one of {allowed}; got {self.graphs!r}")
+        require_one_of(owner, "graphs", self.graphs, get_args(GraphScope))
 
 
 FITTED_KERNELS = KernelFigures(

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal, get_args
 
+from des.base.checks import require_one_of
+
 Receives = Literal["first", "as_needed", "lowered", "stock"]
 SendersWait = Literal["end", "step", "each"]
 RuntimeConnections = Literal["shared", "split"]
@@ -51,10 +53,7 @@ class Runtime:
             ("connections", RuntimeConnections),
         ):
             allowed, value = get_args(kind), getattr(self, field)
-            if value not in allowed:
-                raise ValueError(
-                    f"transport.runtime: {field} must be one of {', '.join(allowed)}; got {value!r}"
-                )
+            require_one_of("transport.runtime", field, value, allowed)
 
 
 IDEAL = Runtime()
@@ -83,8 +82,5 @@ def runtime_named(name: str) -> Runtime:
     ValueError
         If there is none of that name.
     """
-    if name not in RUNTIMES:
-        raise ValueError(
-            f"transport.runtime: preset must be one of {', '.join(RUNTIMES)}; got {name!r}"
-        )
+    require_one_of("transport.runtime", "preset", name, RUNTIMES)
     return RUNTIMES[name]

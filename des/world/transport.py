@@ -6,7 +6,7 @@ from typing import Literal
 import numpy as np
 
 from des.base.arithmetic import goodput
-from des.base.checks import require_count, require_non_negative, require_positive
+from des.base.checks import require_count, require_non_negative, require_one_of, require_positive
 from des.world.hosts import Hosts
 from des.world.packet_transport import LINE_RATE, PacketTransport
 from des.world.runtime import IDEAL, Runtime
@@ -66,10 +66,7 @@ class Transport:
     def __post_init__(self) -> None:
         for field, allowed in (("sharing", _SHARING), ("endpoints", _ENDPOINTS)):
             value = getattr(self, field)
-            if value not in allowed:
-                raise ValueError(
-                    f"transport: {field} must be one of {', '.join(allowed)}; got {value!r}"
-                )
+            require_one_of("transport", field, value, allowed)
         if not isinstance(self.half_duplex, bool):
             raise ValueError(
                 f"transport: half_duplex must be True or False, got {self.half_duplex!r}"

@@ -39,10 +39,10 @@ class Capacity:
     usd_per_million_tokens: float | None
 
 
-def run(config: CapacityConfig) -> int:
+def run(config: CapacityConfig) -> None:
     """Print a row for each fleet: most load, its cost, and whether no other bears more for less."""
     require_fraction("--attainment", "value", config.attainment)
-    choice = OutputChoice(figures=config.figures, parquet=config.parquet)
+    choice = config.choice()
     requests = config_requests(config)
     sys.stdout.write(
         "fleet      requests/s  attainment   USD/h  USD per million output tokens  Pareto\n"
@@ -68,7 +68,6 @@ def run(config: CapacityConfig) -> int:
     DOCUMENT.add(rows=rows)
     if config.out is not None:
         _write(config, config.out, choice, rows, capacity_figure(found, best, config.attainment))
-    return 0
 
 
 def _write(

@@ -27,7 +27,6 @@ from scenarios.autoscale.command_configs import (
     SpeedConfig,
 )
 from scenarios.autoscale.fleet_config import config_requests, config_world
-from scenarios.frame.outputs import OutputChoice
 
 with lazy_imports(__name__):
     from agents.serving import learnt_policy, table
@@ -92,14 +91,14 @@ def _command(arguments: list[str]) -> int:
     config = parse(
         config_class, arguments[1:], prog=f"{PROG} {name}", description=about, epilog=_EXAMPLES
     )
-    code: int = import_module(f"scenarios.autoscale.{module}").run(config)  # takes seconds
-    return code
+    found = import_module(f"scenarios.autoscale.{module}")  # takes seconds
+    return int(found.run(config) or 0)
 
 
 def _run(config: Config) -> int:
     if not config.policy:
         raise UsageError("--policy must name at least one policy, got none")
-    OutputChoice(figures=config.figures, parquet=config.parquet)  # refused before minutes of work
+    config.choice()  # refused before minutes of work
     if config.learn and (table.LEARNT not in config.policy or config.advisory is not None):
         raise UsageError("--learn must be with --policy rl and without --advisory")
     make = partial(table.scaling_policy, checkpoint=config.checkpoint)

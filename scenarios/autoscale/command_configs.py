@@ -6,7 +6,7 @@ from pathlib import Path
 from des.base.flags import JsonFlag, option
 from des.serving.arbiters import ARBITERS
 from scenarios.autoscale.fleet_config import FleetConfig
-from scenarios.frame.outputs import figures_option, parquet_option
+from scenarios.frame.outputs import OutputFlags
 
 PROG = "python -m scenarios.autoscale"
 
@@ -22,20 +22,16 @@ class Config(FleetConfig):
     )
     learn: bool = option(False, "whether rl goes on learning from its decisions")
     out: Path = option(Path("runs/autoscale"), "folder for the files")
-    figures: tuple[str, ...] = figures_option()
-    parquet: bool = parquet_option()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class QueuesConfig(JsonFlag):
+class QueuesConfig(OutputFlags):
     """Settings of `queues`; the fields are the flags."""
 
     runs: int = option(10, "runs of each queue")
     num_requests: int = option(200_000, "requests of a run")
     seed: int = option(0, "seed of the runs")
     out: Path | None = option(None, "folder for rows, picture and report (default: none)")
-    figures: tuple[str, ...] = figures_option()
-    parquet: bool = parquet_option()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,8 +47,6 @@ class CapacityConfig(FleetConfig):
     instances: tuple[int, ...] = option((1, 2, 4, 8), "sizes of a mixed pool, one row each")
     splits: tuple[str, ...] = option((), "instances of prompt and token pools such as 2+1, a row")
     out: Path | None = option(None, "folder for rows, picture and report (default: none)")
-    figures: tuple[str, ...] = figures_option()
-    parquet: bool = parquet_option()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,5 +71,3 @@ class SharedConfig(FleetConfig):
         None, "trained policy, for rl (default: the shipped one)", is_file=True
     )
     out: Path = option(Path("runs/applications"), "folder for the files")
-    figures: tuple[str, ...] = figures_option()
-    parquet: bool = parquet_option()

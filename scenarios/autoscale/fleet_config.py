@@ -7,7 +7,7 @@ from pathlib import Path
 
 from des.base.checks import require_count
 from des.base.command import UsageError
-from des.base.flags import JsonFlag, option
+from des.base.flags import option
 from des.base.text_files import read_text
 from des.dynamics.presets import DYNAMICS
 from des.serving.conversations import conversation_requests
@@ -33,13 +33,14 @@ from des.serving.trace_files import (
 from des.worlds.reading import read_topology
 from scenarios.autoscale import application_files
 from scenarios.frame.named_columns import named_columns
+from scenarios.frame.outputs import OutputFlags
 from scenarios.reproduce.serving_cases import shipped_cases
 
 _SHIPPED_SUFFIX = (".csv", ".jsonl")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FleetConfig(JsonFlag):
+class FleetConfig(OutputFlags):
     """Settings of a fleet; the fields are the flags."""
 
     trace: str = option(

@@ -8,11 +8,13 @@ import pandas as pd
 from rich.table import Table
 
 from des.base.document import DOCUMENT
+from des.figures.figure import Figure
+from des.figures.marks import Boxes, Line
+from des.figures.palette import AMBER, BLUE, COLOURS, GREEN, GREY, PURPLE
+from des.figures.panels import Axis, Panel
 from des.serving.fleet_world import History
-from des.serving.instance_life import STATES
+from des.serving.instance_life import ACTIVE, DRAINING, SLEEPING, STARTING, STATES, WARM
 from scenarios.autoscale.command_configs import Config, SharedConfig
-from scenarios.autoscale.fleet_pictures import instances_figure, sizes_figure
-from scenarios.frame.outputs import OutputChoice
 from scenarios.frame.repeat import repeated_settings
 from scenarios.frame.rows_report import cell_text, rows_report
 from scenarios.frame.writing import result_file, write_files
@@ -123,7 +125,7 @@ def write_fleet_comparison(
 ) -> None:
     """Print the main figures; write settings, tables, traces, ``more`` files and a report."""
     _show(rows)
-    choice = OutputChoice(figures=config.figures, parquet=config.parquet)
+    choice = config.choice()
     frames = {"figures": rows_frame(rows)}
     for name, history in histories.items():
         frames |= policy_frames(name, history)
@@ -173,3 +175,77 @@ def _show(rows: Sequence[Row]) -> None:
     console = plain_console(sys.stdout)
     console.width = 160
     console.print(shown)
+
+
+def sizes_figure(histories: Mapping[str, History]) -> Figure:
+    """Draw the load, and how many instances each policy has over time, draining ones included."""
+    first = next(iter(histories.values()))
+    times_s = tuple(view.now_s for view, _ in first.decisions)
+    rates = tuple(view.arrivals / view.interval_s for view, _ in first.decisions)
+    load = Line(label="arrivals", x=times_s, y=rates, colour=GREY, is_step=True)
+    sizes = tuple(
+        Line(
+            label=name,
+            x=tuple(view.now_s for view, _ in history.decisions),
+            y=tuple(
+                float(sum(pool.ordered + pool.draining for pool in view.pools.values()))
+                for view, _ in history.decisions
+            ),
+            colour=COLOURS[number % len(COLOURS)],
+            dash="solid" if number < len(COLOURS) else "dash",
+            is_step=True,
+        )
+        for number, (name, history) in enumerate(histories.items())
+    )
+    return Figure(
+        name="sizes",
+        title="Load and instances",
+        seen=f"Requests per second, and instances over time under {', '.join(histories)}.",
+        panels=(
+            Panel(x=Axis(), y=Axis(label="requests/s", low=0.0), marks=(load,), height=1.4),
+            Panel(
+                x=Axis(label="time [s]"),
+                y=Axis(label="instances", low=0.0, is_counted=True),
+                marks=sizes,
+            ),
+        ),
+        width=8.0,
+        shares_x=True,
+    )
+
+
+def instances_figure(name: str, history: History) -> Figure:
+    """Draw the life of each instance: starting, active, draining, spare."""
+    marks = []
+    for state in STATES:
+        boxes = [
+            (float(one.number), start_s, end_s)
+            for one in history.instances
+            for name, start_s, end_s in one.spans
+            if name == state
+        ]
+        if not boxes and state in (WARM, SLEEPING):
+            continue
+        rows, starts, ends = zip(*boxes, strict=True) if boxes else ((), (), ())
+        marks.append(
+            Boxes(label=state, starts=starts, ends=ends, rows=rows, colour=_COLOURS[state])
+        )
+    num = len(history.instances)
+    return Figure(
+        name=f"instances_{name}",
+        title=f"Instances under {name}",
+        seen=f"Lives of {num} instances from the order to the stop, by state.",
+        panels=(
+            Panel(
+                x=Axis(label="time [s]"),
+                y=Axis(label="instance", is_counted=True),
+                marks=tuple(marks),
+                height=1.2 + min(0.18 * num, 12.0),
+                grid="x",
+            ),
+        ),
+        width=8.0,
+    )
+
+
+_COLOURS = {STARTING: GREY, ACTIVE: BLUE, DRAINING: AMBER, WARM: GREEN, SLEEPING: PURPLE}

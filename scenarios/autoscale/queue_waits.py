@@ -14,7 +14,6 @@ from des.serving.fleet_settings import Engine, ScalingLimits, Slo
 from des.serving.fleet_world import MIXED, World
 from des.serving.requests import Request
 from scenarios.autoscale.command_configs import PROG, QueuesConfig
-from scenarios.frame.outputs import OutputChoice
 from scenarios.frame.repeat import repeated_settings
 from scenarios.frame.rows_report import groups_report
 from scenarios.frame.statistics import mean_and_interval
@@ -84,11 +83,11 @@ def _scaled(drawn: npt.NDArray[np.float64], mean: float) -> npt.NDArray[np.float
     return scaled
 
 
-def run(config: QueuesConfig) -> int:
+def run(config: QueuesConfig) -> None:
     """Print the mean waits of both queues at each load, with 95 % intervals over runs."""
     require_count("--runs", "value", config.runs)
     require_count("--num-requests", "value", config.num_requests)
-    choice = OutputChoice(figures=config.figures, parquet=config.parquet)
+    choice = config.choice()
     sys.stdout.write("queue  load  closed form  simulated            error\n")
     rows, errors = [], {}
     for is_constant in (False, True):
@@ -122,7 +121,6 @@ def run(config: QueuesConfig) -> int:
         files |= result_file(repeated_settings(config), rows=rows)
         for path in write_files(config.out, files):
             sys.stdout.write(f"written: {path}\n")
-    return 0
 
 
 def _waits(load: float, config: QueuesConfig, *, is_constant: bool) -> list[float]:

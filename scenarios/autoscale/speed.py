@@ -18,7 +18,7 @@ _NUM_FIRST = 500
 """Requests of a run before, in which the code is compiled."""
 
 
-def run(config: SpeedConfig) -> int:
+def run(config: SpeedConfig) -> None:
     """Print a line for each engine and fleet."""
     del config
     fixed = FleetConfig(mixed=_NUM_INSTANCES, decision_interval=_DURATION_S)
@@ -43,7 +43,6 @@ def run(config: SpeedConfig) -> int:
         rates[name] = len(requests) / _cpu_s(action)
         sys.stdout.write(f"{name}: {rates[name]:.0f} requests per CPU second\n")
     DOCUMENT.add(requests_per_cpu_s=rates)
-    return 0
 
 
 def _cpu_s(action: Callable[[], object]) -> float:

@@ -11,10 +11,10 @@ from pathlib import Path
 from des.base.checks import require_count, require_seed
 from des.base.command import EXIT_CODES, UsageError
 from des.base.document import DOCUMENT
-from des.base.flags import JsonFlag, option, parse
+from des.base.flags import option, parse
 from des.base.interruption import INTERRUPTED
 from des.base.lazy import lazy_imports
-from scenarios.frame.outputs import OutputChoice, figures_option, parquet_option
+from scenarios.frame.outputs import OutputChoice, OutputFlags
 from scenarios.train.training_config import PROG as TRAIN
 
 with lazy_imports(__name__):
@@ -54,7 +54,7 @@ exit codes: 0 done; 2 bad input; {EXIT_CODES}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config(JsonFlag):
+class Config(OutputFlags):
     """Settings of the training; the fields are the flags."""
 
     seed: int = option(0, "seed of weights, days and actions")
@@ -88,8 +88,6 @@ class Config(JsonFlag):
         default_text="none",
     )
     out: Path = option(Path("runs/autoscaler"), "folder for the files")
-    figures: tuple[str, ...] = figures_option()
-    parquet: bool = parquet_option()
 
 
 def run(arguments: Sequence[str], prog: str) -> int:
@@ -102,7 +100,7 @@ def run(arguments: Sequence[str], prog: str) -> int:
         raise UsageError("--columns must be of a trace, got no --trace")
     if config.wide and config.trace is not None:
         raise UsageError("--wide must be without --trace, whose days are not drawn")
-    choice = OutputChoice(figures=config.figures, parquet=config.parquet)
+    choice = config.choice()
     writing.require_no_run(config.out)  # refused before minutes of work
     if config.summary:
         lines, picture = seeds_summary.summarised(config.out)

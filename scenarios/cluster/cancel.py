@@ -26,9 +26,8 @@ class Config(AccessFlags):
     job: int = required("number of the job", is_positional=True)
 
 
-def run(config: Config) -> int:
+def run(config: Config) -> None:
     """Cancel the job."""
     rpc.call_once(config, "Cancel", messages.JobWish(job=config.job), messages.Done)
     DOCUMENT.add(job=config.job, is_cancelled=True)
     sys.stdout.write(f"job {config.job} cancelled\n")
-    return 0

@@ -27,11 +27,10 @@ class Config(AccessFlags):
     undo: bool = option(False, "let it take jobs again")
 
 
-def run(config: Config) -> int:
+def run(config: Config) -> None:
     """Drain the node."""
     wish = messages.NodeWish(node=config.node, takes_jobs=config.undo)
     rpc.call_once(config, "Drain", wish, messages.Done)
     DOCUMENT.add(node=config.node, takes_jobs=config.undo)
     taken = "jobs again" if config.undo else "no more jobs"
     sys.stdout.write(f"node {printable(config.node)} takes {taken}\n")
-    return 0

@@ -49,7 +49,7 @@ class Config(AccessFlags):
     logs: Path = option(Path("cluster-logs"), "folder for the output of ranks, a file each")
 
 
-def run(config: Config) -> int:
+def run(config: Config) -> None:
     """Work until a signal lets the node leave."""
     log_to_stderr(logging.WARNING)
     name = config.name or socket.gethostname()
@@ -66,7 +66,6 @@ def run(config: Config) -> int:
     with SPEAKER.resting():
         asyncio.run(_work(config, identity))
     DOCUMENT.add(node=name)
-    return 0
 
 
 async def _work(config: Config, identity: "node_agent.NodeIdentity") -> None:

@@ -37,7 +37,7 @@ class Config(AccessFlags, TrackFlags):
             raise UsageError("--out must be with --start-id-track and --stop-id-track")
 
 
-def run(config: Config) -> int:
+def run(config: Config) -> None:
     """Print the status."""
     found = rpc.call_once(config, "Status", messages.StatusRequest(), messages.Status)
     DOCUMENT.add(**found.model_dump(mode="json"))  # with the metrics that jobs have pushed
@@ -49,7 +49,6 @@ def run(config: Config) -> int:
         if config.out is not None:
             tracked_jobs.write_times(config.out, ended, found.policy)
             sys.stdout.write(f"written: {config.out}\n")
-    return 0
 
 
 def status_text(status: "messages.Status") -> str:

@@ -43,10 +43,9 @@ class Config(AccessFlags):
     job: Path = required("file of the job", is_file=True, is_positional=True)
 
 
-def run(config: Config) -> int:
+def run(config: Config) -> None:
     """Hand the job in and print its number."""
     form = messages.read_message(messages.JobForm, read_text(config.job), str(config.job))
     reply = rpc.call_once(config, "Submit", form, messages.Submitted)
     DOCUMENT.add(job=reply.job)
     sys.stdout.write(f"job {reply.job}\n")
-    return 0

@@ -50,7 +50,7 @@ class Config(PlacedServerFlags):
     json: bool = option(False, "print JSON, and nothing else")
 
 
-def run(config: Config) -> int:
+def run(config: Config) -> None:
     """Place the job by each rule and print the figures."""
     server = placed_server_of(config)
     case = placement_rules.RulesCase(
@@ -72,7 +72,6 @@ def run(config: Config) -> int:
             "picture.png": paper.image_bytes(compare_picture.rules_figure(found, title)),
         }
         writing.write_files(config.out, files)
-    return 0
 
 
 def _table(found: "list[placement_rules.RuleOutcome]", num_draws: int) -> str:

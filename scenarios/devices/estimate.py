@@ -76,7 +76,7 @@ class Config(ServerFlags):
     json: bool = option(False, "print the estimate as JSON, and nothing else")
 
 
-def run(config: Config) -> int:
+def run(config: Config) -> None:
     """Print the times."""
     sizes = [_size(text) for text in config.bytes]
     if not sizes:
@@ -100,7 +100,6 @@ def run(config: Config) -> int:
         sys.stdout.write(f"{json.dumps(_facts(group, found))}\n")
     else:
         sys.stdout.write(_text(config, group, found))
-    return 0
 
 
 def _group(config: Config, figures: "DeviceFigures") -> "device_groups.DeviceGroup":

@@ -39,7 +39,7 @@ class Config(PlacedServerFlags):
     json: bool = option(False, "print JSON, and nothing else")
 
 
-def run(config: Config) -> int:
+def run(config: Config) -> None:
     """Divide the GPUs and print the groups."""
     server = placed_server_of(config)
     found = gpu_groups.optimal_groups(server, config.size, config.free)
@@ -55,7 +55,7 @@ def run(config: Config) -> int:
         said = plain_value(found)
         assert isinstance(said, dict)
         sys.stdout.write(f"{json.dumps(said | {'all_reduce_s': times_s})}\n")
-        return 0
+        return
     heads = ("GPUs", "NVLinks", "distances", "farthest", "all-reduce [ms]")
     rows = [
         (
@@ -74,4 +74,3 @@ def run(config: Config) -> int:
         f"{found.nvlinks} NVLinks inside, worst group {found.worst.nvlinks}{left}\n"
         f"{aligned([heads, *rows])}{note_on_times(server)}"
     )
-    return 0

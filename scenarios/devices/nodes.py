@@ -48,7 +48,7 @@ class Config(ClusterFlags):
     json: bool = option(False, "print the answer as JSON, and nothing else")
 
 
-def run(config: Config) -> int:
+def run(config: Config) -> None:
     """Print the set."""
     cluster = cluster_of(config)
     free = _names(config.free) or [node.name for node in cluster.nodes]
@@ -68,7 +68,6 @@ def run(config: Config) -> int:
     )
     found = choose_nodes(cluster, [name for name in free if name not in taken], request)
     sys.stdout.write(_json(found) if config.json else _text(cluster, found))
-    return 0
 
 
 def _names(hosts: str | None) -> list[str]:

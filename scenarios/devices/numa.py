@@ -36,7 +36,7 @@ class Config(ServerFlags):
     json: bool = option(False, "print the binding as JSON, and nothing else")
 
 
-def run(config: Config) -> int:
+def run(config: Config) -> None:
     """Print the binding."""
     server = server_of(config)
     taken = numbers_in(_spans("--taken", config.taken)) if config.taken else ()
@@ -57,9 +57,8 @@ def run(config: Config) -> int:
             "command": line,
         }
         sys.stdout.write(f"{json.dumps(values)}\n")
-        return 0
+        return
     sys.stdout.write(f"{_where(server, cpus)}{_memory(nodes)}{line} COMMAND\n")
-    return 0
 
 
 def _spans(flag: str, text: str) -> tuple[tuple[int, int], ...]:

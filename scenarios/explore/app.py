@@ -15,14 +15,12 @@ from des.figures.figure import Figure
 from des.figures.web import web_spec
 from des.plan.plan_texts import pipelines_text
 from scenarios.explore.bubbles import bubble_figure, bubble_table
-from scenarios.explore.calls import refuse_odd_calls
+from scenarios.explore.calls import TimeLimit, refuse_odd_calls
 from scenarios.explore.controls import CONTROLS, ControlError, Controls
-from scenarios.explore.exports import export_of
+from scenarios.explore.exports import export_of, names_with_report, read_report
 from scenarios.explore.layout import EXPORTS, FIGURES, QUICK_FACTS, SWEPT, page
 from scenarios.explore.rivals import rival_table
-from scenarios.explore.run_reports import names_with_report, read_report
 from scenarios.explore.scene import Scene, Settings, scene_of
-from scenarios.explore.time_limit import TimeLimit
 from scenarios.explore.what_if import bandwidth_sweep, family_map, sweep_lines
 from scenarios.frame.http_door import MOST_BODY_BYTES, foreign_request
 

@@ -7,15 +7,15 @@ import socket
 import sys
 import threading
 import urllib.request
-from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from agents.decision.families import Family
-from des.base.command import EXIT_CODES, UsageError, exit_code_of
-from des.base.flags import option, parse
+from des.base.command import EXIT_CODES, UsageError
+from des.base.commands import command
+from des.base.flags import option
 from des.base.lazy import lazy_imports
 from des.base.speaking import SPEAKER
 from des.base.strict_json import parse_json
@@ -61,13 +61,9 @@ class Config(LayerFlags, NetworkFlag):
             raise UsageError(f"{PROG}: port must be from 0 to 65535, got {self.port}")
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit code."""
-    return exit_code_of(lambda: _command(argv))
-
-
-def _command(argv: Sequence[str] | None) -> int:
-    config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EPILOG)
+@command(Config, PROG, __doc__, _EPILOG)
+def main(config: Config) -> None:
+    """Run the command on its settings."""
     if find_spec("dash") is None:
         raise UsageError(f'{PROG}: needs dash; install it with: pip install "eastwest[explore]"')
     port = free_port(0 if config.check and config.port == 8050 else config.port)
@@ -81,12 +77,11 @@ def _command(argv: Sequence[str] | None) -> int:
     with Served(found.server, port) as served:
         if config.check:
             sys.stdout.write(f"drawn: {served.draw_once()}\n")
-            return 0
+            return
         sys.stdout.write(f"explorer: {served.url}, Ctrl-C ends it\n")
         sys.stdout.flush()
         with SPEAKER.resting():
             served.wait()
-    return 0
 
 
 def free_port(port: int) -> int:

@@ -1,8 +1,11 @@
 """Files that the explorer saves: network, plan, trace and report."""
 
 import json
+import os
+import stat
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, fields
+from pathlib import Path
 
 from agents.decision.profile_entry import without_profiles
 from des.plan.plan_texts import pipelines_text
@@ -10,6 +13,7 @@ from des.views.chrome_trace import chrome_trace_json
 from des.world.files.topology_writer import to_yaml
 from des.worlds.world_flags import LayerFlags
 from scenarios.explore.scene import Scene
+from scenarios.frame.repeat import Repetition
 from scenarios.frame.report import PageTable, Report
 from scenarios.frame.report_page import render_report
 
@@ -55,11 +59,13 @@ def scene_report(scene: Scene) -> Report:
         title=f"{scene.settings.model} on {scene.settings.network}",
         question=f"How does a {scene.settings.family.replace('_', ' ')} plan do?",
         answer=answer,
-        command="python -m scenarios.simulate --config plan.json",
+        repeat=Repetition(
+            command="python -m scenarios.simulate --config plan.json",
+            configuration=asdict(scene.settings),
+        ),
         first=scene.views.first,
         tables=(PageTable(title="Figures", head=("figure", "value"), rows=tuple(facts.items())),),
         figures=scene.views.more,
-        configuration=asdict(scene.settings),
         caveats=("The command needs plan.json and network.yaml, which the explorer saves too.",),
     )
 
@@ -71,3 +77,43 @@ _MAKERS: Mapping[str, tuple[str, Callable[[Scene], bytes]]] = {
     "report": ("report.html", lambda scene: render_report(scene_report(scene)).encode()),
 }
 """Name and content of each kind of file."""
+
+
+REPORT = "report.html"
+_MOST_BYTES = 64 * 2**20
+
+
+def names_with_report(runs: Path) -> list[str]:
+    """Names of the folders in a folder that have a report, sorted."""
+    if not runs.is_dir():
+        return []
+    with os.scandir(runs) as entries:
+        folders = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
+    return sorted(name for name in folders if _is_regular(runs / name / REPORT))
+
+
+def read_report(runs: Path, name: str) -> bytes | None:
+    """Return the report of a folder; None if there is none, or it is a link or too large."""
+    if name not in names_with_report(runs):
+        return None
+    try:  # by descriptors: what was a folder or a file just now may be a link by now
+        folder = os.open(runs / name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    except OSError:
+        return None
+    try:
+        report = os.open(REPORT, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
+        with open(report, "rb") as file:
+            found = os.fstat(report)
+            is_whole = stat.S_ISREG(found.st_mode) and found.st_size <= _MOST_BYTES
+            return file.read(_MOST_BYTES) if is_whole else None
+    except OSError:
+        return None
+    finally:
+        os.close(folder)
+
+
+def _is_regular(path: Path) -> bool:
+    try:
+        return stat.S_ISREG(path.lstat().st_mode)
+    except OSError:
+        return False

@@ -25,7 +25,7 @@ from des import (
     cost_of,
     lower,
 )
-from des.base.checks import require_count, require_positive
+from des.base.checks import require_count, require_one_of, require_positive
 from des.compiled.simulate import simulate_program
 from des.job.models import layers_note
 from des.job.precision import precision_named
@@ -72,10 +72,7 @@ class Settings(LayerFlags, NetworkFlag):
         require_count("explorer", "num_sequences", self.num_sequences)
         if self.num_gpus is not None:
             require_count("explorer", "num_gpus", self.num_gpus)
-        if self.family not in FAMILY_NAMES:
-            raise ValueError(
-                f"explorer: family must be one of {', '.join(FAMILY_NAMES)}; got {self.family!r}"
-            )
+        require_one_of("explorer", "family", self.family, FAMILY_NAMES)
 
     @property
     def job(self) -> TrainingJob:

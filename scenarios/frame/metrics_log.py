@@ -5,7 +5,6 @@ import time
 from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
 from pathlib import Path
-from types import TracebackType
 
 import pandas as pd
 from tensorboard.compat.proto.event_pb2 import (  # type: ignore[import-untyped]
@@ -81,12 +80,7 @@ class MetricsLog:
     def __enter__(self) -> "MetricsLog":
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def append(self, row: Mapping[str, float]) -> None:

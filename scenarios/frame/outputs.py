@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from des.base.atomic_write import write_together
 from des.base.command import UsageError
 from des.base.csv_text import frame_csv
-from des.base.flags import option
+from des.base.flags import JsonFlag, option
 from des.base.lazy import lazy_imports
 
 with lazy_imports(__name__):
@@ -33,6 +34,11 @@ def figures_option() -> tuple[str, ...]:
 def parquet_option() -> bool:
     """Make the flag ``--parquet`` of a command."""
     return option(False, "write rows as Parquet files too")
+
+
+def _last(flag: Any) -> Any:
+    """Mark a flag as a last one of every command that inherits it."""
+    return field(default=flag.default, metadata={**flag.metadata, "is_last": True})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +86,18 @@ class OutputChoice:
         """Return the page of a report and the files of its figures."""
         page = {REPORT: report_page.render_report(report).encode()}
         return page | self.figure_files(report.all_figures())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputFlags(JsonFlag):
+    """Flags of a command that writes rows, figures and a report: the last ones of its help."""
+
+    figures: tuple[str, ...] = _last(figures_option())
+    parquet: bool = _last(parquet_option())
+
+    def choice(self) -> OutputChoice:
+        """Return the formats of the output files; `UsageError` where one is unknown."""
+        return OutputChoice(figures=self.figures, parquet=self.parquet)
 
 
 def write_outputs(

@@ -1,7 +1,8 @@
 """The command that repeats a run."""
 
 import shlex
-from dataclasses import MISSING, Field, fields
+from collections.abc import Mapping
+from dataclasses import MISSING, Field, dataclass, fields
 from typing import TYPE_CHECKING
 
 from des.base.command_line import spelt
@@ -26,6 +27,19 @@ def repeated_settings(config: "DataclassInstance") -> dict[str, object]:
         for field in fields(config)
         if _is_said(field)
     }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repetition:
+    """Settings of a run by name, and the command that repeats it."""
+
+    command: str
+    configuration: Mapping[str, object]
+
+
+def repetition_of(prog: str, config: "DataclassInstance") -> Repetition:
+    """Return how a command with these settings is repeated."""
+    return Repetition(command=repeat_command(prog, config), configuration=repeated_settings(config))
 
 
 def repeat_command(prog: str, config: "DataclassInstance") -> str:

@@ -6,6 +6,7 @@ from typing import Protocol
 
 from agents.answer.sections import Section
 from des.figures.figure import Figure
+from scenarios.frame.repeat import Repetition
 from scenarios.frame.run_folder import package_versions, source_revision
 
 
@@ -43,21 +44,18 @@ class Report:
     ----------
     first
         Figures on the first screen: the map of the sites and the Gantt chart of the chosen plan.
-    configuration
-        Settings of the run by name.
-    command
-        Command that repeats it.
+    repeat
+        How the run is repeated.
     """
 
     title: str
     answer: str
-    command: str
+    repeat: Repetition
     question: str = ""
     first: tuple[Figure, ...] = ()
     tables: tuple[PageTable, ...] = ()
     sections: tuple[Section, ...] = ()
     figures: tuple[Figure, ...] = ()
-    configuration: Mapping[str, object]
     versions: Mapping[str, str] = field(default_factory=versions)
     fidelity: tuple[str, ...] = ()
     caveats: tuple[str, ...] = ()

@@ -10,7 +10,7 @@ import pandas as pd
 
 from des.figures.figure import Figure
 from scenarios.frame.plots import interval_figure
-from scenarios.frame.repeat import repeat_command, repeated_settings
+from scenarios.frame.repeat import repetition_of
 from scenarios.frame.report import PageTable, Report
 
 if TYPE_CHECKING:
@@ -37,10 +37,9 @@ def rows_report(
         title=title,
         question=question,
         answer=answer,
-        command=repeat_command(prog, config),
+        repeat=repetition_of(prog, config),
         tables=tuple(frame_table(name, frame) for name, frame in tables.items()),
         figures=tuple(figures),
-        configuration=repeated_settings(config),
         caveats=tuple(caveats),
     )
 

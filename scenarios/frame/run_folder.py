@@ -36,8 +36,8 @@ class RunFolder:
 
     @classmethod
     @contextmanager
-    def created(cls, path: Path) -> Iterator["RunFolder"]:
-        """Make the folder as `create`, and hold its lock.
+    def created(cls, path: Path, config: dict[str, object] | None = None) -> Iterator["RunFolder"]:
+        """Make the folder as `create` and hold its lock; record the ``config`` where it is given.
 
         Raises
         ------
@@ -51,6 +51,8 @@ class RunFolder:
             for entry in path.iterdir():
                 if target_of(entry) is not None:  # of a run that was killed before it began
                     entry.unlink()
+            if config is not None:
+                folder.write_config(config)
             yield folder
 
     @classmethod
@@ -96,8 +98,7 @@ class RunFolder:
         Errors are those of `created`, `opened` and `require_begun_with`.
         """
         if not resume:
-            with cls.created(path) as folder:
-                folder.write_config({**noted, **settings})
+            with cls.created(path, {**noted, **settings}) as folder:
                 yield folder
             return
         with cls.opened(path) as folder:

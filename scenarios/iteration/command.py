@@ -7,9 +7,9 @@ from collections.abc import Sequence, Set
 from pathlib import Path
 
 from des import IterationResult
-from des.base.command import EXIT_CODES, UsageError, exit_code_of
+from des.base.command import EXIT_CODES, UsageError
+from des.base.commands import command_given
 from des.base.document import DOCUMENT
-from des.base.flags import parse_given
 from des.base.lazy import lazy_imports
 from des.base.speaking import SPEAKER
 from des.job.models import layers_note
@@ -19,7 +19,7 @@ from des.views.prices import notes_on_prices
 from des.world.domain import layer_times_text
 from des.world.site_limits import notes_on_sites
 from scenarios.frame.outputs import OutputChoice
-from scenarios.frame.repeat import repeat_command, repeated_settings
+from scenarios.frame.repeat import Repetition, repeat_command, repeated_settings
 from scenarios.frame.writing import write_files
 from scenarios.iteration.iteration_config import PROG, Config
 from scenarios.iteration.iteration_scenario import IterationScenario, load_iteration
@@ -84,15 +84,9 @@ exit codes: 0 done; 2 a flag, a file or the plan is wrong, or the files cannot b
 """
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit code."""
-    return exit_code_of(lambda: _command(argv))
-
-
-def _command(argv: Sequence[str] | None) -> None:
-    config, given = parse_given(
-        Config, argv, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES
-    )
+@command_given(Config, PROG, __doc__, _EXAMPLES)
+def main(config: Config, given: frozenset[str]) -> None:
+    """Run the command on its settings."""
     choice = OutputChoice(figures=config.figures, parquet=config.parquet)
     config, rounding = job_choice.with_job(config, given)
     config = trained_plan.with_trainer(config, given)
@@ -113,7 +107,7 @@ def _command(argv: Sequence[str] | None) -> None:
         memory,
         said,
         choice=choice,
-        page=iteration_outputs.ReportFrame(
+        repeat=Repetition(
             configuration=repeated_settings(config),
             command=repeat_command(PROG, job_choice.as_given(config)),
         ),

@@ -15,6 +15,7 @@ from des.views.memory_timeline import MemoryTimeline
 from des.views.plan_views import views_of_result
 from des.views.prices import TrainingCost, cost_of, counted_prices
 from scenarios.frame.outputs import OutputChoice
+from scenarios.frame.repeat import Repetition
 from scenarios.frame.report import PageTable, Report
 from scenarios.iteration.iteration_scenario import IterationScenario
 
@@ -109,7 +110,7 @@ def iteration_files(
     said: Mapping[str, object],
     *,
     choice: OutputChoice,
-    page: ReportFrame,
+    repeat: Repetition,
 ) -> dict[str, bytes]:
     """Make the content of all files; it depends on the scenario alone, not on where it was."""
     stages = result.to_frame("stages")
@@ -124,23 +125,15 @@ def iteration_files(
         "trace.json": chrome_trace_json(result),
         **choice.row_files(frames),
         "result.json": (json.dumps(said, indent=2, allow_nan=False) + "\n").encode(),
-        **choice.report_files(_report(scenario, result, said, page)),
+        **choice.report_files(_report(scenario, result, said, repeat)),
     }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReportFrame:
-    """Settings and the command that repeats them, for the report."""
-
-    configuration: Mapping[str, object]
-    command: str
 
 
 def _report(
     scenario: IterationScenario,
     result: IterationResult,
     said: Mapping[str, object],
-    page: ReportFrame,
+    repeat: Repetition,
 ) -> Report:
     names = tuple(scenario.topology.index_of)
     views = views_of_result(scenario.topology, scenario.program, result, title=title_of(scenario))
@@ -158,7 +151,7 @@ def _report(
         answer=f"{result.makespan_s:.4g} s, {said['tokens_per_s']:,.0f} tokens a second; "
         f"{100 * result.bubble_fraction:.1f} % of the time of the GPUs in use is idle."
         f"{'' if scenario.plan.parallelism else f' {PERFECT_DEVICES.capitalize()}.'}",
-        command=page.command,
+        repeat=repeat,
         first=views.first,
         tables=(
             PageTable(
@@ -168,7 +161,6 @@ def _report(
             ),
         ),
         figures=views.more,
-        configuration=page.configuration,
     )
 
 

@@ -6,9 +6,10 @@ import sys
 from collections.abc import Sequence
 
 from agents.cluster.table import ADMISSIONS, ORDERINGS, PLACINGS, PREEMPTIONS
-from des.base.command import EXIT_CODES, UsageError, exit_code_of
+from des.base.command import EXIT_CODES, UsageError
+from des.base.commands import command_given
 from des.base.document import DOCUMENT
-from des.base.flags import parse_given, to_dict
+from des.base.flags import to_dict
 from des.base.lazy import lazy_imports
 from des.plan.replacement import Replacement
 from scenarios.frame.run_folder import RunFolder
@@ -81,13 +82,9 @@ exit codes: 0 done; 1 tracked jobs had not ended when a run did; 2 a flag or the
 """
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit code."""
-    return exit_code_of(lambda: _command(argv))
-
-
-def _command(argv: Sequence[str] | None) -> int:
-    given, names = parse_given(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EPILOG)
+@command_given(Config, PROG, __doc__, _EPILOG)
+def main(given: Config, names: frozenset[str]) -> int:
+    """Run the command on its settings."""
     config = checked(with_preset(given, names))
     chosen = list(combinations(config))
     job_pricing.pricing_of(config, Replacement())
@@ -99,8 +96,7 @@ def _command(argv: Sequence[str] | None) -> int:
         sys.stdout.write(f"{line}\n")
     if config.out is None:
         return _compared(config, trace, chosen, None)
-    with RunFolder.created(config.out) as folder:
-        folder.write_config(to_dict(config))
+    with RunFolder.created(config.out, to_dict(config)) as folder:
         return _compared(config, trace, chosen, folder)
 
 

@@ -7,7 +7,8 @@ import pandas as pd
 
 from agents.answer.sections import Section
 from des.base.flags import to_dict
-from scenarios.frame.outputs import OutputChoice, write_outputs
+from scenarios.frame.outputs import write_outputs
+from scenarios.frame.repeat import Repetition
 from scenarios.frame.report import Report
 from scenarios.job_queue.metrics import METRICS
 from scenarios.job_queue.outputs import (
@@ -52,7 +53,7 @@ def write_queue_comparison(
     if len(links):
         frames["links"] = links
     frames |= loads_frames(config, results)
-    choice = OutputChoice(figures=config.figures, parquet=config.parquet)
+    choice = config.choice()
     write_outputs(folder, choice, page, frames)
 
 
@@ -87,7 +88,10 @@ def _report(
             f"Least mean time: {best['scheduler']} at load {best['load']:g}, "
             f"{best['jct_mean_s']:.0f} s."
         ),
-        command="python -m scenarios.job_queue --config config.json --out again",
+        repeat=Repetition(
+            command="python -m scenarios.job_queue --config config.json --out again",
+            configuration=to_dict(config),
+        ),
         sections=tuple(sections),
         figures=(
             cdf_figure(jobs),
@@ -95,7 +99,6 @@ def _report(
             demand_figure(results),
             nodes_figure(results),
         ),
-        configuration=to_dict(config),
         fidelity=(
             f"Runs follow {rules}.",
             "Service rates are plain: they depend on the type and number of GPUs, not on links."

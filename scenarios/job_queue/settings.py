@@ -17,8 +17,8 @@ from des.base.checks import (
     require_seed,
 )
 from des.base.command import UsageError
-from des.base.flags import JsonFlag, option
-from scenarios.frame.outputs import OutputChoice, figures_option, parquet_option
+from des.base.flags import option
+from scenarios.frame.outputs import OutputFlags
 
 COMPATS = ("none", "blox")
 WORKLOADS = ("philly_like", "long", "dual")
@@ -26,7 +26,7 @@ PRICINGS = ("plain", "network")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config(JsonFlag):
+class Config(OutputFlags):
     """Settings of the comparison; the fields are the flags."""
 
     policy: tuple[str, ...] = option(("fifo", "las", "srtf"), "orderings, see below")
@@ -98,8 +98,6 @@ class Config(JsonFlag):
     quick: bool = option(False, "of a preset: jobs 200 to 300 in place of 3000 to 4000")
     workers: int = option(2, "processes at a time")
     out: Path | None = option(None, "new or empty folder for the files", default_text="none")
-    figures: tuple[str, ...] = figures_option()
-    parquet: bool = parquet_option()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,7 +172,7 @@ def checked(config: Config) -> Config:
         If a setting is out of range, or two do not go together.
     """
     owner = "job queue"
-    OutputChoice(figures=config.figures, parquet=config.parquet)
+    config.choice()
     for name in ("nodes", "gpus_per_node", "seeds", "workers", "domains"):
         require_count(owner, name, getattr(config, name), 10**6)
     for name in ("density", "blox_rate", "until_days", "repair_hours", "checkpoint"):

@@ -8,15 +8,16 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
-from des.base.command import EXIT_CODES, UsageError, exit_code_of
+from des.base.command import EXIT_CODES, UsageError
+from des.base.commands import command
 from des.base.document import DOCUMENT
-from des.base.flags import JsonFlag, option, parse, to_dict
+from des.base.flags import option, to_dict
 from des.base.lazy import lazy_imports
 from des.figures.figure import Figure
 from des.figures.marks import Points
 from des.figures.palette import BLUE
 from des.figures.panels import Axis, Panel
-from scenarios.frame.outputs import OutputChoice, figures_option, parquet_option, write_outputs
+from scenarios.frame.outputs import OutputFlags, write_outputs
 from scenarios.frame.run_folder import RunFolder
 
 with lazy_imports(__name__):
@@ -41,7 +42,7 @@ exit codes: 0 done; 2 bad input; {EXIT_CODES}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config(JsonFlag):
+class Config(OutputFlags):
     """Settings of the comparison; the fields are the flags."""
 
     mixes: int = option(100, "mixes of 2 to 4 jobs that share links")
@@ -49,32 +50,24 @@ class Config(JsonFlag):
     sharing: str = option("fair", "sharing of links in the true simulation: fair or fifo")
     seed: int = option(0, "first seed")
     out: Path | None = option(None, "new or empty folder for the files", default_text="none")
-    figures: tuple[str, ...] = figures_option()
-    parquet: bool = parquet_option()
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit code."""
-    return exit_code_of(lambda: _command(argv))
-
-
-def _command(argv: Sequence[str] | None) -> int:
-    config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EPILOG)
+@command(Config, PROG, __doc__, _EPILOG)
+def main(config: Config) -> None:
+    """Run the command on its settings."""
     if config.sharing not in _SHARINGS:
         raise UsageError(
             f"--sharing: must be one of {', '.join(_SHARINGS)}; got {config.sharing!r}"
         )
 
-    choice = OutputChoice(figures=config.figures, parquet=config.parquet)
-    with nullcontext() if config.out is None else RunFolder.created(config.out) as folder:
-        if folder is not None:
-            folder.write_config(to_dict(config))
+    choice = config.choice()
+    settings = to_dict(config)
+    with nullcontext() if config.out is None else RunFolder.created(config.out, settings) as folder:
         jobs, lines = _measured(config)
         if folder is not None:
             write_outputs(folder.path, choice, _report(config, jobs, lines), {"jobs": jobs})
     DOCUMENT.add(rows=jobs, lines=lines, out=config.out)
     sys.stdout.write("".join(f"{line}\n" for line in lines))
-    return 0
 
 
 def _measured(config: Config) -> tuple[pd.DataFrame, list[str]]:

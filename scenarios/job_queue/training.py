@@ -10,10 +10,10 @@ from pathlib import Path
 from des.base.checks import require_count, require_seed
 from des.base.command import EXIT_CODES
 from des.base.document import DOCUMENT
-from des.base.flags import JsonFlag, option, parse
+from des.base.flags import option, parse
 from des.base.interruption import INTERRUPTED
 from des.base.lazy import lazy_imports
-from scenarios.frame.outputs import OutputChoice, figures_option, parquet_option
+from scenarios.frame.outputs import OutputFlags
 from scenarios.train.training_config import PROG as TRAIN
 
 with lazy_imports(__name__):
@@ -42,7 +42,7 @@ exit codes: 0 done; 2 bad input; {EXIT_CODES}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config(JsonFlag):
+class Config(OutputFlags):
     """Settings of the training; the fields are the flags."""
 
     seed: int = option(0, "seed of weights, queues and actions")
@@ -54,8 +54,6 @@ class Config(JsonFlag):
         (), "policies to compare, without training", default_text="none"
     )
     out: Path = option(Path("runs/queue"), "folder for the files")
-    figures: tuple[str, ...] = figures_option()
-    parquet: bool = parquet_option()
 
 
 def run(arguments: Sequence[str], prog: str) -> int:
@@ -64,7 +62,7 @@ def run(arguments: Sequence[str], prog: str) -> int:
     require_seed("--seed", "value", config.seed)
     for name in ("steps", "envs", "queues"):
         require_count(f"--{name}", "value", getattr(config, name))
-    choice = OutputChoice(figures=config.figures, parquet=config.parquet)
+    choice = config.choice()
     writing.require_no_run(config.out)  # refused before minutes of work
     paths = [Path(each) for each in config.evaluate]
     if not paths:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from des.base.checks import require_count, require_positive, require_seed
+from des.base.checks import require_count, require_one_of, require_positive, require_seed
 from des.cluster.queued_job import QueuedJob, SpeedCurve
 
 MIXES: dict[str, tuple[tuple[int, float], ...]] = {
@@ -53,8 +53,7 @@ class DrawnJobs:
         require_seed("drawn jobs", "seed", self.seed)
         if self.num_jobs:
             require_count("drawn jobs", "num_jobs", self.num_jobs)
-        if self.mix not in MIXES:
-            raise ValueError(f"drawn jobs: mix must be one of {', '.join(MIXES)}; got {self.mix!r}")
+        require_one_of("drawn jobs", "mix", self.mix, MIXES)
 
     def __iter__(self) -> Iterator[QueuedJob]:
         """Jobs in order of arrival."""

@@ -56,7 +56,7 @@ class Config(ServerFlags):
             raise UsageError("one of --kubeconfig and --in-cluster must be given")
 
 
-def run(config: Config) -> int:
+def run(config: Config) -> None:
     """Read the server and patch the node, until told to stop, or once."""
     log_to_stderr(logging.INFO)
     api = api_server.reach(config.kubeconfig, config.in_cluster, config.api_timeout_s)
@@ -67,7 +67,7 @@ def run(config: Config) -> int:
         if not config.every_s:
             if error:
                 raise ValueError(error)
-            return 0
+            return
         if error:
             LOG.warning("%s; again in %g s", error, config.every_s)
         with SPEAKER.resting():

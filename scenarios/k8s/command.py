@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from des.base.subcommands import CommandTable
+from des.base.commands import CommandTable
 
 _PROG = "python -m scenarios.k8s"
 

@@ -145,7 +145,7 @@ class Config(PodFlags):
             require_positive(owner, name, getattr(self, name))
 
 
-def run(config: Config) -> int:
+def run(config: Config) -> None:
     """Make, check and write the manifests."""
     settings = _settings(config)
     made = {name: MANIFESTS[name](settings) for name in config.only or MANIFESTS}
@@ -164,13 +164,12 @@ def run(config: Config) -> int:
     }
     if config.out is None:
         sys.stdout.write("---\n".join(texts.values()))
-        return 0
+        return
     config.out.mkdir(parents=True, exist_ok=True)
     write_together({config.out / f"{name}.yaml": text.encode() for name, text in texts.items()})
     checked = "by their schemas" if config.validate else "configurations alone"
     checked += ", kinds by the API server" if config.check else ""
     sys.stdout.write(f"{config.out}: {len(texts)} files, checked: {checked}\n")
-    return 0
 
 
 def _settings(config: Config) -> ManifestSettings:

@@ -5,8 +5,9 @@ import logging
 import signal
 import ssl
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
+from urllib.parse import quote
 
 from agents.devices.k8s.book import GpuBook
 from agents.devices.k8s.decider import Decider
@@ -18,10 +19,39 @@ from scenarios.frame.log_lines import log_to_stderr
 from scenarios.k8s.api_server import reach
 from scenarios.k8s.extender_config import Config
 from scenarios.k8s.http_server import HttpServer, ServerLimits
-from scenarios.k8s.retries import follow_promises
 from scenarios.k8s.service import ExtenderService
 from scenarios.k8s.sources import ApiSource, FileSource
 from scenarios.k8s.weights_file import read_weights
+
+LOG = logging.getLogger("scenarios.k8s")
+PERIOD_S = 1.0
+"""Time between two looks at the promises. [s]"""
+
+Patcher = Callable[[str, Mapping[str, Any]], Awaitable[str]]
+"""Patches an object of the API server; returns the error, empty if there was none."""
+
+
+async def follow_promises(
+    service: ExtenderService, patch: Patcher, *, period_s: float = PERIOD_S
+) -> None:
+    """End promises at their deadlines; when one was given up, change an annotation of its node."""
+    failure = ""
+    while True:
+        await asyncio.sleep(period_s)
+        book = service.decider.book
+        book.expire(service.clock())
+        node, book.given_up_on = book.given_up_on, None
+        if node is None or node not in book.nodes:
+            continue
+        key = service.decider.keys.annotation("promises-ended")
+        content = {"metadata": {"annotations": {key: f"{service.clock():.3f}"}}}
+        error = await patch(f"/api/v1/nodes/{quote(node, safe='')}", content)
+        if error:
+            book.given_up_on = book.given_up_on or node  # again in a while
+        if error and error != failure:
+            LOG.warning("node %s: %s; waiting pods are not told that GPUs are free", node, error)
+        failure = error
+
 
 _DEVICE_PLUGIN = (
     "GPU numbers bind a pod only through DRA: with the device plugin the kubelet chooses the GPUs"

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from des.base.atomic_write import write_together
-from des.base.command import EXIT_CODES, UsageError, exit_code_of
+from des.base.command import EXIT_CODES, UsageError
+from des.base.commands import command
 from des.base.document import DOCUMENT
-from des.base.flags import JsonFlag, option, parse, required
+from des.base.flags import JsonFlag, option, required
 from des.base.lazy import lazy_imports
 from des.base.text_files import read_json
 
@@ -66,13 +66,9 @@ class Config(JsonFlag):
     hosts: Path | None = option(None, HOSTS_HELP, is_file=True, default_text="placeholders")
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit code."""
-    return exit_code_of(lambda: _command(argv))
-
-
-def _command(argv: Sequence[str] | None) -> None:
-    config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES)
+@command(Config, PROG, __doc__, _EXAMPLES)
+def main(config: Config) -> None:
+    """Run the command on its settings."""
     require_new(config.out)
     content = read_json(config.plan)
     try:

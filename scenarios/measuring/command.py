@@ -18,10 +18,11 @@ from rich.table import Table
 from calibration.measurements.formats import FORMATS, read_measurements
 from calibration.measurements.sites import Sites, read_sites
 from des.base.atomic_write import write_atomically
-from des.base.command import EXIT_CODES, UsageError, exit_code_of
+from des.base.command import EXIT_CODES, UsageError
+from des.base.commands import command
 from des.base.console import FittedConsole
 from des.base.document import DOCUMENT
-from des.base.flags import JsonFlag, option, parse, required
+from des.base.flags import JsonFlag, option, required
 from des.base.lazy import lazy_imports
 from des.dynamics import STEADY
 from scenarios.measuring.changes import Change, MeasuredWorld, apply_measurements
@@ -73,13 +74,9 @@ class Config(JsonFlag):
     out: Path | None = option(None, "file of the world; none: it is not written")
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit code."""
-    return exit_code_of(lambda: _command(argv))
-
-
-def _command(argv: Sequence[str] | None) -> None:
-    config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EPILOG)
+@command(Config, PROG, __doc__, _EPILOG)
+def main(config: Config) -> None:
+    """Run the command on its settings."""
     if config.network is not None and config.site_gpus:
         raise UsageError(
             f"{PROG}: site_gpus must be left out with network, got {config.site_gpus[0]}"

@@ -10,19 +10,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from des.base.atomic_write import write_together
-from des.base.command import EXIT_CODES, UsageError, exit_code_of
+from des.base.command import EXIT_CODES, UsageError
+from des.base.commands import command_given
 from des.base.document import DOCUMENT
-from des.base.flags import JsonFlag, option, parse_given
+from des.base.flags import JsonFlag, option
 from des.base.lazy import lazy_imports
 from des.base.text_files import read_text
-from scenarios.frame.repeat import repeat_command, repeated_settings
+from scenarios.frame.repeat import repeated_settings, repetition_of
 from scenarios.iteration.runtime_job import RUNTIME, read_runtime_job
 from scenarios.rehearse.emulated_links import require_emulation
 from scenarios.rehearse.rehearsal import RehearsalFlags, ended_s
 
 with lazy_imports(__name__):
     from des.figures import paper
-    from scenarios.frame import outputs
     from scenarios.rehearse import planner_runs, planner_table, time_differences
     from scenarios.reproduce import report
 
@@ -76,15 +76,9 @@ class Config(RehearsalFlags, JsonFlag):
     scale: float = option(0.1, "factor on all times of the plan")
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit code."""
-    return exit_code_of(lambda: _command(argv))
-
-
-def _command(argv: Sequence[str] | None) -> int:
-    config, given = parse_given(
-        Config, argv, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES
-    )
+@command_given(Config, PROG, __doc__, _EXAMPLES)
+def main(config: Config, given: frozenset[str]) -> int:
+    """Run the command on its settings."""
     if config.planners:
         return _rehearse_planners(config, given)
     if config.folder is None:
@@ -131,11 +125,7 @@ def _rehearse_planners(config: Config, given: Set[str]) -> int:
     return report.publish(
         planner_table.planner_table(frame),
         config.out,
-        report.RunFrame(
-            choice=outputs.OutputChoice(),
-            configuration=settings,
-            command=repeat_command(PROG, config),
-        ),
+        repetition_of(PROG, config),
     )
 
 

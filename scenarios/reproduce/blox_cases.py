@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from agents.cluster.admission import AcceptAll, LoadThreshold
 from agents.cluster.placing import FirstFree
@@ -13,40 +13,34 @@ from des.cluster.node_set import ClusterPlace, NodeSet
 from des.cluster.policy import Policy
 from des.cluster.queued_job import QueuedJob
 from des.cluster.world import BloxRules, World
-from scenarios.reproduce.cases import existing_cases, read_form
+from scenarios.reproduce.cases import CasePart, existing_cases, read_form
 
 NonNegative = Annotated[float, Field(ge=0)]
 Positive = Annotated[float, Field(gt=0)]
 
 
-class _Form(BaseModel):
-    """A part of a case; keys that only describe are ignored."""
-
-    model_config = ConfigDict(extra="ignore", strict=True, allow_inf_nan=False, frozen=True)
-
-
-class _Node(_Form):
+class _Node(CasePart):
     gpus: Annotated[int, Field(gt=0)]
     joins_at_s: NonNegative = 0.0
 
 
-class _ClusterForm(_Form):
+class _ClusterForm(CasePart):
     nodes: Annotated[tuple[_Node, ...], Field(min_length=1)]
 
 
-class _AdmissionForm(_Form):
+class _AdmissionForm(CasePart):
     kind: Literal["accept_all", "load_threshold"]
     threshold: Positive | None = None
 
 
-class _PolicyForm(_Form):
+class _PolicyForm(CasePart):
     scheduler: str
     admission: _AdmissionForm
     service_rate_multiplier: Positive = 1.0
     placement: str = "scattered"
 
 
-class _Job(_Form):
+class _Job(CasePart):
     id: Annotated[int, Field(ge=0)]
     arrival_s: NonNegative
     gpus: Annotated[int, Field(gt=0)]
@@ -55,7 +49,7 @@ class _Job(_Form):
     placement_preference: str | None = None
 
 
-class ExpectedJob(_Form):
+class ExpectedJob(CasePart):
     """Times of a job as Blox computed them; those that a case lacks are None."""
 
     id: int
@@ -69,7 +63,7 @@ class ExpectedJob(_Form):
     first_gpus: tuple[int, ...] | None = None
 
 
-class ExpectedRound(_Form):
+class ExpectedRound(CasePart):
     """State of a round as Blox counted it."""
 
     t_s: float
@@ -82,7 +76,7 @@ class ExpectedRound(_Form):
     launched: int
 
 
-class _Expected(_Form):
+class _Expected(CasePart):
     avg_jct_s: float
     avg_responsiveness_s: float
     total_suspensions: int
@@ -92,7 +86,7 @@ class _Expected(_Form):
     series: tuple[ExpectedRound, ...] = ()
 
 
-class BloxCase(_Form):
+class BloxCase(CasePart):
     """A whole case."""
 
     name: str

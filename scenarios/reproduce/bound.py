@@ -40,14 +40,7 @@ class Bound:
         'met: cells within a grid step: 95.0%, allowed at least 90.0%'
         """
         bound = allowed if recorded is None else min(allowed, recorded)
-        return cls(
-            name=name,
-            measured=format(measured, shown),
-            allowed=f"at least {bound:{shown}}",
-            met=bool(measured >= bound),
-            target=f"at least {allowed:{shown}}" if bound < allowed else "",
-            target_met=bool(measured >= allowed),
-        )
+        return cls._of(name, "at least", measured, bound, allowed, sign=1.0, shown=shown)
 
     @classmethod
     def at_most(
@@ -71,13 +64,27 @@ class Bound:
         'TARGET MISSED: mean error: 8.0%, target at most 7.0%, allowed at most 8.5%'
         """
         bound = allowed if recorded is None else max(allowed, recorded)
+        return cls._of(name, "at most", measured, bound, allowed, sign=-1.0, shown=shown)
+
+    @classmethod
+    def _of(
+        cls,
+        name: str,
+        sense: str,
+        measured: float,
+        bound: float,
+        target: float,
+        *,
+        sign: float,
+        shown: str,
+    ) -> Bound:
         return cls(
             name=name,
             measured=format(measured, shown),
-            allowed=f"at most {bound:{shown}}",
-            met=bool(measured <= bound),
-            target=f"at most {allowed:{shown}}" if bound > allowed else "",
-            target_met=bool(measured <= allowed),
+            allowed=f"{sense} {bound:{shown}}",
+            met=bool(sign * measured >= sign * bound),
+            target=f"{sense} {target:{shown}}" if bound != target else "",
+            target_met=bool(sign * measured >= sign * target),
         )
 
     @property

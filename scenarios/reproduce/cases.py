@@ -26,6 +26,12 @@ NonNegativeNumber = Annotated[float, Field(ge=0)]
 Count = Annotated[int, Field(gt=0, le=10**6)]
 
 
+class CasePart(BaseModel):
+    """A part of a case file; keys that the form does not have only describe, and are ignored."""
+
+    model_config = ConfigDict(extra="ignore", strict=True, allow_inf_nan=False, frozen=True)
+
+
 class CaseForm(BaseModel):
     """A row of a case file: other types, NaN and infinity are refused.
 
@@ -53,14 +59,12 @@ FigureT = TypeVar("FigureT")
 FileT = TypeVar("FileT", bound=BaseModel)
 
 
-class CaseFile(BaseModel, Generic[RowT]):
+class CaseFile(CasePart, Generic[RowT]):
     """A whole file: where the figures are from, how near ours must be to them, and the rows.
 
     ``recorded`` has what is allowed in place of a target that is missed. Other keys describe the
     file.
     """
-
-    model_config = ConfigDict(extra="ignore", strict=True, allow_inf_nan=False, frozen=True)
 
     source: str
     targets: dict[str, PositiveNumber] = {}
@@ -68,10 +72,8 @@ class CaseFile(BaseModel, Generic[RowT]):
     rows: Annotated[tuple[RowT, ...], Field(min_length=1)]
 
 
-class SetupFile(BaseModel, Generic[RowT, SetupT]):
+class SetupFile(CasePart, Generic[RowT, SetupT]):
     """A file whose rows were measured on one setup; without one it takes that of another file."""
-
-    model_config = ConfigDict(extra="ignore", strict=True, allow_inf_nan=False, frozen=True)
 
     source: str
     setup: SetupT | None = None

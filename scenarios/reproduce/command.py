@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from des.base.command import EXIT_CODES, exit_code_of
-from des.base.flags import JsonFlag, option, parse, parse_command
+from des.base.flags import option, parse, parse_command
 from des.base.lazy import lazy_imports
-from scenarios.frame.outputs import OutputChoice, figures_option, parquet_option
-from scenarios.frame.repeat import repeat_command, repeated_settings
+from scenarios.frame.outputs import OutputFlags
+from scenarios.frame.repeat import repetition_of
 from scenarios.frame.writing import require_no_run
 from scenarios.reproduce import serving
 from scenarios.reproduce.cases import PUBLISHED
@@ -188,14 +188,10 @@ def _command(argv: Sequence[str] | None) -> int:
         epilog=_TABLE_EPILOG.format(prog=prog, notes=table.notes),
     )
     require_no_run(config.out)
-    frame = report.RunFrame(
-        choice=OutputChoice(figures=config.figures, parquet=config.parquet),
-        configuration=repeated_settings(config),
-        command=repeat_command(prog, config),
-    )
+    choice, repeat = config.choice(), repetition_of(prog, config)
     flags = {name: getattr(config, name) for name in table.flags}
     module = import_module(f"{__package__}.{name}")
-    return report.publish(module.reproduce_cases(config.cases, **flags), config.out, frame)
+    return report.publish(module.reproduce_cases(config.cases, **flags), config.out, repeat, choice)
 
 
 def _config_class(name: str, table: PublishedTable) -> Any:
@@ -207,10 +203,8 @@ def _config_class(name: str, table: PublishedTable) -> Any:
             ("cases", cases, option(table.cases, table.kind)),
             ("out", Path, option(Path(f"runs/reproduce/{name}"), "folder for table and picture")),
             *((each, type(value.default), value) for each, value in table.flags.items()),
-            ("figures", tuple[str, ...], figures_option()),
-            ("parquet", bool, parquet_option()),
         ],
-        bases=(JsonFlag,),
+        bases=(OutputFlags,),
         frozen=True,
         kw_only=True,
     )

@@ -26,10 +26,10 @@ from scenarios.reproduce import (
     measured_zero_bubble,
 )
 from scenarios.reproduce.cases import PUBLISHED, existing_cases
-from scenarios.reproduce.measured_pairs import ranked_otherwise
 from scenarios.reproduce.measured_tables import (
     MeasuredTable,
     TableKind,
+    ranked_otherwise,
     regime_lines,
     table_bounds,
     table_frame,

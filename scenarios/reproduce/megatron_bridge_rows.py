@@ -27,6 +27,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from calibration.measured.runs import FITTED_FIGURES
 from des import Domain, GradientExchange, Parallelism, Placement, Plan, Topology, build_workload
+from des.base.checks import require_one_of
 from des.base.strict_forms import first_error
 from des.base.text_files import read_text
 from des.compiled.simulate import simulate_compiled
@@ -182,11 +183,7 @@ def read_bridge_rows(path: Path) -> Iterator[BridgeRow]:
         except ValidationError as error:
             raise ValueError(f"{path}: line {number}: {first_error(error)}") from error
         for field, known in (("system", SYSTEMS), ("precision", PRECISIONS)):
-            if getattr(row, field) not in known:
-                raise ValueError(
-                    f"{path}: line {number}: {field} must be one of {', '.join(known)}; "
-                    f"got {getattr(row, field)!r}"
-                )
+            require_one_of(f"{path}: line {number}", field, getattr(row, field), known)
         if row.gpus % (row.tp * row.pp * row.cp) or row.gbs % (row.mbs * row.data):
             raise ValueError(
                 f"{path}: line {number}: gpus must be a multiple of tp x pp x cp, and gbs of mbs x "

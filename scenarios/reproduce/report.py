@@ -1,7 +1,7 @@
 """Report of a reproduction: a table, a picture, and a verdict on each stated bound."""
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from rich.table import Table
 from des.base.document import DOCUMENT
 from des.figures.figure import Figure
 from scenarios.frame.outputs import OutputChoice
+from scenarios.frame.repeat import Repetition
 from scenarios.frame.report import PageTable, Report
 from scenarios.frame.writing import write_files
 from scenarios.iteration.iteration_tables import plain_console
@@ -66,16 +67,7 @@ class Reproduction:
         return tuple(lines)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunFrame:
-    """Formats of files, settings, and the command that repeats a reproduction."""
-
-    choice: OutputChoice
-    configuration: Mapping[str, object]
-    command: str
-
-
-def _page(reproduction: Reproduction, frame: RunFrame) -> Report:
+def _page(reproduction: Reproduction, repeat: Repetition) -> Report:
     verdicts = [line for line, _ in reproduction.verdicts]
     num_met = sum(bound.met for bound in reproduction.bounds)
     num_missed = sum(not bound.target_met for bound in reproduction.bounds if bound.target)
@@ -84,7 +76,7 @@ def _page(reproduction: Reproduction, frame: RunFrame) -> Report:
         title=reproduction.title,
         question="Are the published or measured figures reproduced within the stated bounds?",
         answer=f"{num_met} of {len(reproduction.bounds)} bounds are met.{missed}",
-        command=frame.command,
+        repeat=repeat,
         first=(reproduction.figure,),
         tables=(
             PageTable(
@@ -97,11 +89,15 @@ def _page(reproduction: Reproduction, frame: RunFrame) -> Report:
                 notes=reproduction.notes,
             ),
         ),
-        configuration=frame.configuration,
     )
 
 
-def publish(reproduction: Reproduction, folder: Path, frame: RunFrame) -> int:
+def publish(
+    reproduction: Reproduction,
+    folder: Path,
+    repeat: Repetition,
+    choice: OutputChoice | None = None,
+) -> int:
     """Write the files, print the table and the verdicts, and return the exit code.
 
     The files are ``table.csv`` (all digits), ``table.md``, ``report.html`` and the figure: all or
@@ -118,10 +114,11 @@ def publish(reproduction: Reproduction, folder: Path, frame: RunFrame) -> int:
     ValueError
         If the folder cannot be made or written.
     """
+    choice = choice or OutputChoice()
     files = {
-        **frame.choice.row_files({"table": reproduction.frame}),
+        **choice.row_files({"table": reproduction.frame}),
         "table.md": markdown(reproduction).encode(),
-        **frame.choice.report_files(_page(reproduction, frame)),
+        **choice.report_files(_page(reproduction, repeat)),
     }
     paths = write_files(folder, files)
     DOCUMENT.add(

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from agents.decision.depths import DEPTHS
 from agents.decision.problem import PlanningProblem
@@ -12,6 +12,7 @@ from des import Placement, Plan, build_workload, read_topology
 from des.base.command import UsageError
 from des.schedules import Border, Pipeline
 from scenarios.reproduce.cases import (
+    CasePart,
     Count,
     NonNegativeNumber,
     PositiveNumber,
@@ -22,26 +23,20 @@ from scenarios.reproduce.cases import (
 PIPELINES_FILE = "crosspipe_pipelines.json"
 
 
-class _Form(BaseModel):
-    """A part of the files; further keys describe it."""
-
-    model_config = ConfigDict(extra="ignore", strict=True, allow_inf_nan=False, frozen=True)
-
-
-class ChosenPlan(_Form):
+class ChosenPlan(CasePart):
     """A plan as ``DOMAIN:LAYERS,... SCHEDULE``."""
 
     plan: Annotated[str, Field(pattern=r"^\d+:\d+(,\d+:\d+)* \w+$")]
 
 
-class ChosenOrders(_Form):
+class ChosenOrders(CasePart):
     """Iteration time of orders that were made for a placement. [s]"""
 
     placement_of: Annotated[str, Field(pattern=r"^\d+:\d+(,\d+:\d+)* \w+$")]
     iteration_s_whole_passes: PositiveNumber
 
 
-class Originals(_Form):
+class Originals(CasePart):
     """Choices of the original programs; one that was not run is absent."""
 
     sailor: ChosenPlan | None = None
@@ -49,7 +44,7 @@ class Originals(_Form):
     crosspipe_greedy: ChosenOrders | None = None
 
 
-class RivalJob(_Form):
+class RivalJob(CasePart):
     """The job of a world."""
 
     model: str
@@ -60,7 +55,7 @@ class RivalJob(_Form):
     originals: Originals
 
 
-class PipelineRow(_Form):
+class PipelineRow(CasePart):
     """A pipeline with a device a stage, in any unit of time, and the original makespan.
 
     ``memory_in_activations`` is the memory of each device in microbatches of a stage.
@@ -100,7 +95,7 @@ class PipelineRow(_Form):
         )
 
 
-class PipelineFile(_Form):
+class PipelineFile(CasePart):
     """All pipelines."""
 
     rows: Annotated[tuple[PipelineRow, ...], Field(min_length=1)]

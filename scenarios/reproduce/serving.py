@@ -9,14 +9,14 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from des.base.command import EXIT_CODES, UsageError, exit_code_of
+from des.base.command import EXIT_CODES, UsageError
+from des.base.commands import command
 from des.base.document import DOCUMENT
-from des.base.flags import JsonFlag, option, parse
+from des.base.flags import JsonFlag, option
 from des.base.lazy import lazy_imports
 from scenarios.frame.outputs import OutputChoice, parquet_option
 
@@ -61,13 +61,9 @@ class Config(JsonFlag):
     parquet: bool = parquet_option()
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit code."""
-    return exit_code_of(lambda: _command(argv))
-
-
-def _command(argv: Sequence[str] | None) -> int:
-    config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES)
+@command(Config, PROG, __doc__, _EXAMPLES)
+def main(config: Config) -> int:
+    """Run the command on its settings."""
     if not config.case:
         return _compare_all(config)
     found = str(config.case)

@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from des.base.command import EXIT_CODES, exit_code_of
+from agents.planners.names import PLANNER_NAMES
+from des.base.command import EXIT_CODES, UsageError
+from des.base.commands import command_given
 from des.base.document import DOCUMENT
-from des.base.flags import parse_given, to_dict
+from des.base.flags import to_dict
 from des.base.lazy import lazy_imports
 from des.base.speaking import SPEAKER
 from des.job.models import layers_note
@@ -21,11 +23,10 @@ from des.training.training_history import IterationRow, TrainingHistory
 from des.training.training_run import run_training
 from des.world.domain import layer_times_text
 from scenarios.frame.outputs import OutputChoice
-from scenarios.frame.repeat import repeat_command, repeated_settings
+from scenarios.frame.repeat import repetition_of
 from scenarios.frame.writing import require_no_run, write_files
 from scenarios.iteration.iteration_tables import plain_console
-from scenarios.run.idle_flags import check_given, idle_fields
-from scenarios.run.training_run_config import PROG, Config
+from scenarios.run.training_run_config import DECIDERS, PROG, Config
 from scenarios.run.training_run_scenario import TrainingRunScenario, load_training_run
 
 with lazy_imports(__name__):
@@ -35,6 +36,50 @@ with lazy_imports(__name__):
     from des.views import plan_views
     from scenarios.frame import report
     from scenarios.run import training_run_figure
+
+
+OF_A_PLANNER = ("horizon_epochs", "restart_s", "pays_bytes", "replan_threshold")
+"""Flags that say nothing where the placement stays."""
+OF_OTHER_JOBS = ("mean_duration_s", "gpu_fraction", "memory_fraction", "most_jobs")
+"""Flags without effect where no background jobs arrive."""
+OF_A_PROPOSAL = ("horizon_epochs", "schedule")
+"""Flags for planners of one plan: rules and schedulers have a horizon and choose the schedule."""
+OF_A_PLAN = (
+    *("network", "model", "num_layers", "profile", "profile_gpu", "extrapolate", "placement"),
+    *("parallelism", "replicas", "shares", "trainer", "planner", "schedule", "microbatches"),
+    *("microbatch_size", "sequence_length", "precision", "corrections"),
+)
+"""Flags of what a complete plan says."""
+
+
+def idle_fields(config: Config) -> tuple[str, ...]:
+    """Names of the fields that the others make idle."""
+    of_a_plan = () if config.plan is None else OF_A_PLAN
+    of_a_planner: tuple[str, ...] = OF_A_PLANNER if config.planner is None else ()
+    if config.planner in DECIDERS and config.planner not in PLANNER_NAMES:
+        of_a_planner = OF_A_PROPOSAL
+    return of_a_plan + of_a_planner + (OF_OTHER_JOBS if config.arrivals_per_s == 0 else ())
+
+
+def check_given(config: Config, given: Collection[str]) -> None:
+    """Check that no flag was given that has no effect.
+
+    Raises
+    ------
+    UsageError
+        If there is one.
+    """
+    for name in OF_A_PLAN if config.plan is not None else ():
+        if name in given:
+            raise UsageError(f"{PROG}: {name} must not be given with plan, which says it")
+    for name in idle_fields(config):
+        if name in given:
+            needed = "arrivals_per_s above 0"
+            if name in (*OF_A_PLANNER, *OF_A_PROPOSAL):
+                needed = "a planner" if config.planner is None else "a planner of one plan"
+            raise UsageError(
+                f"{PROG}: {name} must be left out without {needed}, got {getattr(config, name)!r}"
+            )
 
 
 _EXAMPLES = f"""\
@@ -65,23 +110,16 @@ exit codes: 0 done; 2 a flag, a file or the plan is wrong, or the files cannot b
 """
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit code."""
-    return exit_code_of(lambda: _command(argv))
-
-
-def _command(argv: Sequence[str] | None) -> None:
-    config, given = parse_given(
-        Config, argv, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES
-    )
+@command_given(Config, PROG, __doc__, _EXAMPLES)
+def main(config: Config, given: frozenset[str]) -> None:
+    """Run the command on its settings."""
     check_given(config, given)
     OutputChoice(figures=config.figures, parquet=config.parquet)  # refused before minutes of work
     require_no_run(config.out)
     scenario = load_training_run(config)
     SPEAKER.note(layers_note(scenario.workload))
     history = run(config, scenario)
-    command = repeat_command(PROG, config)
-    paths = write_files(config.out, training_run_files(config, scenario, history, command))
+    paths = write_files(config.out, training_run_files(config, scenario, history))
     perfect = {} if history.epochs[-1].plan.parallelism else {"devices": PERFECT_DEVICES}
     DOCUMENT.add(**training_run_summary(config, scenario, history), **perfect, files=paths)
     show_training_run(config, scenario, history, paths)
@@ -154,7 +192,7 @@ def training_run_summary(
 
 
 def training_run_files(
-    config: Config, scenario: TrainingRunScenario, history: TrainingHistory, command: str
+    config: Config, scenario: TrainingRunScenario, history: TrainingHistory
 ) -> dict[str, bytes]:
     """Make the content of all files; it depends on the flags alone, not on where it is written."""
     choice = OutputChoice(figures=config.figures, parquet=config.parquet)
@@ -177,13 +215,12 @@ def training_run_files(
         question=f"How long do {said['num_iterations']} iterations take, and what do moves cost?",
         answer=f"{history.total_s / 3600:.3g} h, {said['mean_iteration_s']:.4g} s an iteration; "
         f"{said['num_plan_changes']} changes of plan take {history.migration_s:.1f} s.",
-        command=command,
+        repeat=repetition_of(PROG, config),
         first=views.first,
         figures=(
             training_run_figure.training_run_figure(history, title="The run over time"),
             *views.more,
         ),
-        configuration=repeated_settings(config),
     )
     files = choice.row_files(frames) | {"result.json": text.encode()}
     return files | choice.report_files(page)

@@ -15,7 +15,7 @@ from des.base.flags import option, parse_given
 from des.base.lazy import lazy_imports
 from des.base.spelling import SPELLING
 from scenarios.frame.outputs import REPORT, OutputChoice, figures_option
-from scenarios.frame.repeat import repeat_command, repeated_settings
+from scenarios.frame.repeat import repetition_of
 from scenarios.launch import command as launch_command
 
 with lazy_imports(__name__):
@@ -93,9 +93,8 @@ def _command(argv: Sequence[str] | None) -> int:
     answers: list[BoundAnswer] = []
     code = decide.run(config, given, answers.append)
     if config.report is not None:  # after the answer is printed: it is kept where this fails
-        command = repeat_command(PROG, config)
         for answer in answers:
-            page = decide_report.decision_report(answer, repeated_settings(config), command)
+            page = decide_report.decision_report(answer, repetition_of(PROG, config))
             _write(config.report, choice.report_files(page))
     for answer in answers:
         if config.launch is not None:

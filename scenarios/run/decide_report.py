@@ -1,7 +1,5 @@
 """Report of a decision: its page, with the map, the plan and the rivals as figures."""
 
-from collections.abc import Mapping
-
 from agents.answer.bound_answer import BoundAnswer
 from agents.answer.bound_page import bound_sections
 from agents.answer.figures import duration, figure
@@ -13,12 +11,11 @@ from des.figures.palette import BLUE
 from des.figures.panels import Axis, Panel, named_rows
 from des.plan.plan_texts import pipelines_text
 from des.views.plan_views import PlanViews, plan_views
+from scenarios.frame.repeat import Repetition
 from scenarios.frame.report import Report
 
 
-def decision_report(
-    answer: BoundAnswer, configuration: Mapping[str, object], command: str
-) -> Report:
+def decision_report(answer: BoundAnswer, repeat: Repetition) -> Report:
     """Return the report of an answer."""
     best, names = answer.best.bound, [one.name for one in answer.request.topology.domains]
     tokens, views = best.workload.tokens_per_iteration, answer_views(answer)
@@ -28,11 +25,10 @@ def decision_report(
         f"with {tokens:,} tokens a step on {', '.join(names)}?",
         answer=f"{KIND_TITLES[answer.best.kind]}: {pipelines_text(best.plan, names)}; "
         f"{duration(best.step_s)} a step, {figure(tokens / best.step_s)} tokens/s.",
-        command=command,
+        repeat=repeat,
         first=views.first,
         sections=bound_sections(answer),
         figures=(rivals_figure(answer), *views.more),
-        configuration=configuration,
     )
 
 

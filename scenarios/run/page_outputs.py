@@ -4,13 +4,14 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from des.base.atomic_write import write_atomically
-from des.base.command import EXIT_CODES, UsageError, exit_code_of
-from des.base.flags import parse, required
+from des.base.command import EXIT_CODES, UsageError
+from des.base.commands import command
+from des.base.flags import required
 
 PROG = "python -m scenarios.rewrite_page"
 _EPILOG = f"""\
@@ -36,13 +37,9 @@ class Config:
     )
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit code."""
-    return exit_code_of(lambda: _command(argv))
-
-
-def _command(argv: Sequence[str] | None) -> None:
-    config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EPILOG)
+@command(Config, PROG, __doc__, _EPILOG)
+def main(config: Config) -> None:
+    """Run the command on its settings."""
     text = config.page.read_text(encoding="utf-8")
     if not shown_commands(text):
         raise UsageError(f"{config.page}: page must show a command, got none")

@@ -5,6 +5,7 @@ import io
 from collections import defaultdict
 from pathlib import Path
 
+from des.base.checks import require_one_of
 from des.base.text_files import read_text
 from des.training.replayed_load import ReplayedLoad
 from des.world.domain_load import DomainLoad
@@ -29,9 +30,7 @@ def read_replayed_loads(path: Path, topology: Topology) -> tuple[ReplayedLoad | 
     changes: dict[str, list[tuple[float, DomainLoad]]] = defaultdict(list)
     for row in reader:
         where = f"{path}, line {reader.line_num}"
-        if row["domain"] not in topology.index_of:
-            known = ", ".join(topology.index_of)
-            raise ValueError(f"{where}: domain must be one of {known}; got {row['domain']!r}")
+        require_one_of(where, "domain", row["domain"], topology.index_of)
         try:
             time_s, *figures = (float(row[name]) for name in LOAD_COLUMNS if name != "domain")
             changes[row["domain"]].append((time_s, _load(*figures)))

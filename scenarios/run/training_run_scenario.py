@@ -20,6 +20,7 @@ from des import (
     Workload,
     check_memory,
 )
+from des.base.checks import require_one_of
 from des.base.command import UsageError
 from des.base.lazy import lazy_imports
 from des.base.speaking import SPEAKER
@@ -148,9 +149,7 @@ def _searched_workload(config: Config, asked: _Given, trainer: Trainer) -> Workl
 def _moving(config: Config, topology: Topology) -> Topology:
     """The world under the law of its links and beside the loads that flags give."""
     if config.dynamics is not None:
-        if config.dynamics not in DYNAMICS:
-            allowed = ", ".join(DYNAMICS)
-            raise UsageError(f"{PROG}: dynamics must be one of {allowed}; got {config.dynamics!r}")
+        require_one_of(PROG, "dynamics", config.dynamics, DYNAMICS)
         topology = replace(topology, dynamics=DYNAMICS[config.dynamics])
     if config.loads is None:
         return topology
@@ -200,8 +199,7 @@ def _decider(config: Config, topology: Topology, given: _Given, settings: Traini
         if getattr(config, field) is not None:
             raise UsageError(f"{PROG}: {field} must be left out where planner is given")
     name = str(config.planner)
-    if name not in DECIDERS:
-        raise UsageError(f"{PROG}: planner must be one of {', '.join(DECIDERS)}; got {name!r}")
+    require_one_of(PROG, "planner", name, DECIDERS)
     if config.replan_threshold is not None and name in RULE_NAMES:
         raise UsageError(
             f"{PROG}: replan_threshold must be left out with {name}, a rule of all epochs at once"

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from des.base.command import EXIT_CODES, UsageError, exit_code_of
+from des.base.command import EXIT_CODES, UsageError
+from des.base.commands import command
 from des.base.document import DOCUMENT
-from des.base.flags import JsonFlag, option, parse
+from des.base.flags import JsonFlag, option
 from des.base.lazy import lazy_imports
 from des.figures.figure import Figure
 from des.figures.panels import Axis, Panel
@@ -62,13 +63,9 @@ class Config(JsonFlag):
     out: Path = option(Path("training_curves.png"), "picture to write")
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit code."""
-    return exit_code_of(lambda: _command(argv))
-
-
-def _command(argv: Sequence[str] | None) -> None:
-    config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EPILOG)
+@command(Config, PROG, __doc__, _EPILOG)
+def main(config: Config) -> None:
+    """Run the command on its settings."""
     paths = shipped_logs() if config.logs is None else [Path(text) for text in config.logs]
     if not paths:
         raise UsageError(f"{PROG}: --logs must be given, as no policies are shipped")

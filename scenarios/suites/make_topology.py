@@ -2,16 +2,17 @@
 
 import sys
 import textwrap
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from des import UniformLaw
-from des.base.command import EXIT_CODES, UsageError, exit_code_of
+from des.base.checks import require_one_of
+from des.base.command import EXIT_CODES, UsageError
+from des.base.commands import command_given
 from des.base.document import DOCUMENT
-from des.base.flags import JsonFlag, option, parse_given, required, to_dict
+from des.base.flags import JsonFlag, option, required, to_dict
 from des.base.lazy import lazy_imports
 from des.base.quantities import (
     BANDWIDTH_BYTES_PER_S,
@@ -59,15 +60,9 @@ class Config(JsonFlag):
     out: Path = required("file to write, .yaml or .yml; a missing folder is made")
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit code."""
-    return exit_code_of(lambda: _command(argv))
-
-
-def _command(argv: Sequence[str] | None) -> None:
-    config, given = parse_given(
-        Config, argv, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES
-    )
+@command_given(Config, PROG, __doc__, _EXAMPLES)
+def main(config: Config, given: frozenset[str]) -> None:
+    """Run the command on its settings."""
     preset = shipped_world(config, given) if config.num_domains is None else drawn(config)
     topology = preset.topology
     try:
@@ -97,9 +92,7 @@ def shipped_world(config: Config, given: frozenset[str]) -> Preset:
     """
     if config.preset is None:
         raise UsageError(f"{PROG}: one of preset and num_domains must be given, got neither")
-    if config.preset not in PRESETS:
-        allowed = ", ".join(PRESETS)
-        raise UsageError(f"{PROG}: preset must be one of {allowed}; got {config.preset!r}")
+    require_one_of(PROG, "preset", config.preset, PRESETS)
     surplus = sorted(given - {"preset", "out"})
     if surplus:
         raise UsageError(f"{PROG}: preset has no other flags but out, got {', '.join(surplus)}")

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from des.base.command import EXIT_CODES, UsageError, exit_code_of
+from des.base.command import EXIT_CODES, UsageError
+from des.base.commands import command
 from des.base.document import DOCUMENT
-from des.base.flags import JsonFlag, option, parse
+from des.base.flags import option
 from des.base.lazy import lazy_imports
 from des.base.speaking import SPEAKER
 from des.job.models import layers_note
 from des.worlds.world_flags import ModelFlags, NetworkFlag
 from scenarios.frame.files import read_csv
-from scenarios.frame.outputs import (
-    OutputChoice,
-    figures_option,
-    parquet_option,
-    write_outputs,
-)
-from scenarios.frame.repeat import repeat_command, repeated_settings
+from scenarios.frame.outputs import OutputFlags, write_outputs
+from scenarios.frame.repeat import repetition_of
 from scenarios.frame.run_folder import RunFolder
 from scenarios.frame.run_lock import lock_folder
 
@@ -47,7 +43,7 @@ exit codes: 0 every seed is within --largest-gap; 1 one is not; 2 a flag or a fo
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config(ModelFlags, NetworkFlag, JsonFlag):
+class Config(ModelFlags, NetworkFlag, OutputFlags):
     """Settings of a comparison of trainings; the fields are the flags."""
 
     seeds: tuple[int, ...] = option((0, 1, 2), "training seeds")
@@ -59,22 +55,16 @@ class Config(ModelFlags, NetworkFlag, JsonFlag):
         Path("runs/seeds"), "folder of one run per seed; existing runs are continued"
     )
     quick: bool = option(False, "runs of seconds that show all steps and learn little")
-    figures: tuple[str, ...] = figures_option()
-    parquet: bool = parquet_option()
 
     def __post_init__(self) -> None:
         if len(set(self.seeds)) != len(self.seeds) or not self.seeds:
             raise UsageError(f"{PROG}: seeds must be one or more different ones, got {self.seeds}")
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit code."""
-    return exit_code_of(lambda: _command(argv))
-
-
-def _command(argv: Sequence[str] | None) -> int:
-    config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EPILOG)
-    choice = OutputChoice(figures=config.figures, parquet=config.parquet)
+@command(Config, PROG, __doc__, _EPILOG)
+def main(config: Config) -> int:
+    """Run the command on its settings."""
+    choice = config.choice()
     SPEAKER.note(layers_note(config.workload(1)))
     points = {seed: _point(config, seed) for seed in config.seeds}
     training_points.refuse_other_runs(points.values(), PROG)
@@ -88,7 +78,7 @@ def _command(argv: Sequence[str] | None) -> int:
             seed: read_csv(point.folder.evaluation_csv) for seed, point in points.items()
         }
         table = seed_table(evaluations)
-        page = _report(config, points, table, repeat_command(PROG, config))
+        page = _report(config, points, table)
         write_outputs(config.out, choice, page, {"seeds": table})
     DOCUMENT.add(rows=table, out=config.out)
     return _show(config, table)
@@ -103,9 +93,7 @@ def seed_table(evaluations: dict[int, pd.DataFrame]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _report(
-    config: Config, points: Mapping[int, TrainingPoint], table: pd.DataFrame, command: str
-) -> Report:
+def _report(config: Config, points: Mapping[int, TrainingPoint], table: pd.DataFrame) -> Report:
     logs = {
         f"seed {seed}": metrics_log.read_metrics(point.folder.metrics_csv)
         for seed, point in points.items()
@@ -121,7 +109,7 @@ def _report(
         title=f"The flat policy over {statistics.seeds_text(len(points))}",
         question="How far do trainings spread over seeds?",
         answer=f"Mean and half the 95 % interval: {said}.",
-        command=command,
+        repeat=repetition_of(PROG, config),
         tables=(
             report.PageTable(
                 title="Seeds",
@@ -133,7 +121,6 @@ def _report(
             ),
         ),
         figures=(plots.seed_curves(logs, title="Learning curves"),),
-        configuration=repeated_settings(config),
     )
 
 

@@ -19,6 +19,7 @@ from des.base.speaking import SPEAKER
 from des.job.models import layers_note
 from des.worlds.reading import topology_path
 from scenarios.frame.outputs import OutputChoice
+from scenarios.frame.repeat import Repetition
 from scenarios.frame.run_folder import RunFolder
 from scenarios.train.begun_config import begun_config
 from scenarios.train.numbered_runs import newest_run, next_run
@@ -129,8 +130,11 @@ def _run(
                 choice=OutputChoice(figures=config.figures, parquet=config.parquet),
                 target_sizes=_target_sizes(config),
             )
-            command = f"{PROG} --config {shlex.quote(str(folder.config_json))}"
-            outcome.evaluate_and_report(evaluation, folder, folder.read_config(), command, console)
+            repeat = Repetition(
+                command=f"{PROG} --config {shlex.quote(str(folder.config_json))}",
+                configuration=folder.read_config(),
+            )
+            outcome.evaluate_and_report(evaluation, folder, repeat, console)
             return 0
     except KeyboardInterrupt:
         pass  # before, between or after the steps: the last checkpoint is whole

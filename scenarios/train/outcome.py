@@ -1,6 +1,5 @@
 """Outcome of a training: evaluation, table, verdict and the files that hold them."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -20,6 +19,7 @@ from scenarios.frame.files import write_json
 from scenarios.frame.metrics_log import read_metrics
 from scenarios.frame.outputs import OutputChoice, write_outputs
 from scenarios.frame.plots import comparison_bars, learning_curve
+from scenarios.frame.repeat import Repetition
 from scenarios.frame.report import Report
 from scenarios.frame.run_folder import RunFolder
 from scenarios.frame.statistics import paired_difference, summarise
@@ -88,8 +88,7 @@ class TrainingOutcome:
 def evaluate_and_report(
     evaluation: Evaluation,
     folder: RunFolder,
-    configuration: Mapping[str, object],
-    command: str,
+    repeat: Repetition,
     console: Console,
 ) -> None:
     """Compare the trained policy with all planners; print the table, write the run's files."""
@@ -117,11 +116,10 @@ def evaluate_and_report(
         title=f"{workload.name} on {domains}",
         question=f"How good are the placements of a trained policy for {workload.name}?",
         answer=outcome.verdict,
-        command=command,
+        repeat=repeat,
         first=views.first,
         tables=(summary_page_table(summary),),
         figures=(curve, comparison_bars(outcome.evaluation), *views.more),
-        configuration=configuration,
         fidelity=evaluation.fidelity,
         caveats=outcome.caveats,
         targets=targets,

@@ -12,19 +12,17 @@ from pathlib import Path
 from des.base.checks import MOST_ITEMS, require_count
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
 from des.base.document import DOCUMENT
-from des.base.flags import JsonFlag, option, parse
+from des.base.flags import option, parse
 from des.base.interruption import INTERRUPTED
 from des.base.lazy import lazy_imports
 from scenarios.frame.files import write_csv
 from scenarios.frame.outputs import (
     REPORT,
-    OutputChoice,
-    figures_option,
-    parquet_option,
+    OutputFlags,
     write_outputs,
 )
 from scenarios.frame.ray_extra import LOCAL, ray_module
-from scenarios.frame.repeat import repeat_command, repeated_settings
+from scenarios.frame.repeat import repetition_of
 from scenarios.frame.run_lock import lock_folder
 
 with lazy_imports(__name__):
@@ -54,7 +52,7 @@ exit codes: 0 all went well; 1 some trainings failed; 2 bad input; {EXIT_CODES}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config(JsonFlag):
+class Config(OutputFlags):
     """Settings of a sweep; the fields are the flags."""
 
     vary: tuple[str, ...] = option(
@@ -76,8 +74,6 @@ class Config(JsonFlag):
     )
     out: Path = option(Path("runs/sweep"), "folder of all runs; what is there is continued")
     quick: bool = option(False, "runs of seconds that show all steps and learn little")
-    figures: tuple[str, ...] = figures_option()
-    parquet: bool = parquet_option()
 
     def __post_init__(self) -> None:
         if len(set(self.seeds)) != len(self.seeds) or not self.seeds:
@@ -93,7 +89,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _command(argv: Sequence[str] | None) -> int:
     config = _parse(argv)
-    OutputChoice(figures=config.figures, parquet=config.parquet)  # refused before hours of work
+    config.choice()  # refused before hours of work
     flags = [] if config.base is None else ["--config", str(config.base)]
     flags += ["--workers", "1", *(["--quick"] if config.quick else [])]
     trials = sweep_grid.trials_of(
@@ -163,10 +159,8 @@ def _write(config: Config, trials: Sequence[Trial], table: pd.DataFrame) -> None
     if table["error"].notna().all():
         write_csv(config.out / "sweep.csv", table)
         return
-    page = sweep_results.sweep_report(
-        trials, table, configuration=repeated_settings(config), command=repeat_command(PROG, config)
-    )
-    choice = OutputChoice(figures=config.figures, parquet=config.parquet)
+    page = sweep_results.sweep_report(trials, table, repetition_of(PROG, config))
+    choice = config.choice()
     write_outputs(config.out, choice, page, {"sweep": table})
 
 

@@ -14,6 +14,7 @@ from des.figures.panels import Axis, Panel, named_rows
 from scenarios.frame.files import read_csv
 from scenarios.frame.metrics_log import read_metrics
 from scenarios.frame.plots import seed_curves
+from scenarios.frame.repeat import Repetition
 from scenarios.frame.report import PageTable, Report
 from scenarios.frame.statistics import mean_and_interval, seeds_text
 from scenarios.train.outcome import POLICY
@@ -98,13 +99,7 @@ def shown_table(settings: pd.DataFrame, fields: Sequence[str]) -> Table:
     return table
 
 
-def sweep_report(
-    trials: Sequence[Trial],
-    table: pd.DataFrame,
-    *,
-    configuration: Mapping[str, object],
-    command: str,
-) -> Report:
+def sweep_report(trials: Sequence[Trial], table: pd.DataFrame, repeat: Repetition) -> Report:
     """Return the report of a sweep in which a training or more went through."""
     fields = list(trials[0].settings)
     settings = settings_table(table, fields)
@@ -129,7 +124,7 @@ def sweep_report(
         question="Which settings have the best mean reward?",
         answer=f"{named}: reward {_cell(best.to_dict(), 'reward')} over "
         f"{seeds_text(best['num_seeds'])}.",
-        command=command,
+        repeat=repeat,
         tables=(
             PageTable(
                 title="Settings, the best first",
@@ -142,7 +137,6 @@ def sweep_report(
             sweep_figure(table, settings, fields),
             seed_curves(logs, title=f"Learning curves of {named}"),
         ),
-        configuration=configuration,
     )
 
 

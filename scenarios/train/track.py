@@ -5,13 +5,13 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from des.base.command import EXIT_CODES, UsageError, exit_code_of
+from des.base.command import EXIT_CODES, UsageError
+from des.base.commands import command
 from des.base.document import DOCUMENT
-from des.base.flags import JsonFlag, option, parse, required
+from des.base.flags import JsonFlag, option, required
 
 PROG = "python -m scenarios.track"
 _EPILOG = f"""\
@@ -37,13 +37,9 @@ class Config(JsonFlag):
     experiment: str = option("eastwest", "experiment that the run belongs to")
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit code."""
-    return exit_code_of(lambda: _command(argv))
-
-
-def _command(argv: Sequence[str] | None) -> None:
-    config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EPILOG)
+@command(Config, PROG, __doc__, _EPILOG)
+def main(config: Config) -> None:
+    """Run the command on its settings."""
     if importlib.util.find_spec("mlflow") is None:
         raise UsageError(f"{PROG} needs the extra mlflow: pip install 'eastwest[mlflow]'")
     runs = importlib.import_module("scenarios.train.mlflow_runs")

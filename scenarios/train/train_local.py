@@ -9,11 +9,11 @@ from pathlib import Path
 
 from des.base.command import EXIT_CODES, UsageError
 from des.base.document import DOCUMENT
-from des.base.flags import JsonFlag, option, parse
+from des.base.flags import option, parse
 from des.base.interruption import INTERRUPTED
 from des.base.lazy import lazy_imports
 from scenarios.frame.files import write_json
-from scenarios.frame.outputs import OutputChoice, figures_option, parquet_option, write_outputs
+from scenarios.frame.outputs import OutputChoice, OutputFlags, write_outputs
 from scenarios.frame.repeat import repeated_settings
 from scenarios.frame.run_folder import RunFolder
 from scenarios.train import update_loop
@@ -56,7 +56,7 @@ _CLOCKS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config(JsonFlag):
+class Config(OutputFlags):
     """Settings of training and judging the local agent; the fields are the flags."""
 
     seed: int = option(0, "seed of cases, weights and tries")
@@ -70,8 +70,6 @@ class Config(JsonFlag):
     largest_gap: float = option(0.01, "mean gap of either kind; above it the exit code is 1")
     resume: bool = option(False, "continue the run in --out with its original flags")
     quick: bool = option(False, "a run of seconds that shows all steps and learns little")
-    figures: tuple[str, ...] = figures_option()
-    parquet: bool = parquet_option()
 
     def __post_init__(self) -> None:
         if self.num_evaluated < 1:
@@ -98,7 +96,7 @@ def run(arguments: Sequence[str], prog: str) -> int:
     """Train by the flags of the task and return the exit code."""
     config = parse(Config, arguments, prog=prog, description=__doc__ or "", epilog=_EPILOG)
     training = config.training
-    choice = OutputChoice(figures=config.figures, parquet=config.parquet)
+    choice = config.choice()
     devices.use_torch_threads(1)
     with RunFolder.begun_or_resumed(
         config.out, repeated_settings(config), PROG, resume=config.resume

@@ -17,13 +17,13 @@ from agents.trainers.table import trainer_named
 from des.base.checks import require_count, require_seed
 from des.base.command import EXIT_CODES, UsageError
 from des.base.document import DOCUMENT
-from des.base.flags import JsonFlag, option, parse, to_dict
+from des.base.flags import option, parse, to_dict
 from des.base.lazy import lazy_imports
 from des.figures.figure import Figure
 from des.figures.marks import Points
 from des.figures.palette import BLUE
 from des.figures.panels import Axis, Panel, named_rows
-from scenarios.frame.outputs import OutputChoice, figures_option, parquet_option, write_outputs
+from scenarios.frame.outputs import OutputFlags, write_outputs
 from scenarios.frame.run_folder import RunFolder
 from scenarios.train.training_config import PROG as TRAIN
 
@@ -75,7 +75,7 @@ exit codes: 0 done; 2 a flag is wrong, the folder holds files or cannot be writt
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config(JsonFlag):
+class Config(OutputFlags):
     """Settings of the trainings and of the comparison; the fields are the flags."""
 
     out: Path = option(Path("runs/scheduling"), "new or empty folder of the run")
@@ -90,8 +90,6 @@ class Config(JsonFlag):
     held_out: int = option(64, "draws to judge on")
     trainer: str = option(IDEAL.name, "ideal, or a trainer whose bound plans are learnt and judged")
     search: bool = option(True, "whether a search in every epoch is judged too, which takes long")
-    figures: tuple[str, ...] = figures_option()
-    parquet: bool = parquet_option()
 
     def __post_init__(self) -> None:
         for seed in self.seeds:
@@ -121,10 +119,9 @@ class PolicyRow:
 def run(arguments: Sequence[str], prog: str) -> int:
     """Train by the flags of the task and return the exit code."""
     config = parse(Config, arguments, prog=prog, description=__doc__ or "", epilog=_EPILOG)
-    choice = OutputChoice(figures=config.figures, parquet=config.parquet)
+    choice = config.choice()
     devices.use_torch_threads(1)
-    with RunFolder.created(config.out) as folder:
-        folder.write_config({**to_dict(config), "out": str(config.out)})
+    with RunFolder.created(config.out, {**to_dict(config), "out": str(config.out)}) as folder:
         rows = []
         sys.stdout.write(f"{'policy':22}{'time %':>10}{'± %':>8}{'moves':>8}{'CPU s':>12}\n")
         for row in _rows(config):

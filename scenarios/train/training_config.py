@@ -10,6 +10,7 @@ from des.base.checks import (
     MOST_ITEMS,
     require_count,
     require_fraction,
+    require_one_of,
     require_positive,
     require_seed,
 )
@@ -158,11 +159,7 @@ class Config(TrainingFlags):
         self._check_backend()
         for name in ("seed", "evaluation_seed"):
             require_seed(PROG, name, getattr(self, name))
-        if self.replacement not in REPLACEMENTS:
-            raise UsageError(
-                f"{PROG}: replacement must be one of {', '.join(REPLACEMENTS)}; "
-                f"got {self.replacement!r}"
-            )
+        require_one_of(PROG, "replacement", self.replacement, REPLACEMENTS)
         if not self.resume and self.replacement == "none" and self.restart_s != RESTART_S:
             raise UsageError(
                 f"{PROG}: restart_s must be left out without replacement, got {self.restart_s!r}"
@@ -177,11 +174,7 @@ class Config(TrainingFlags):
             )
 
     def _check_calibration(self) -> None:
-        if self.calibration not in CALIBRATIONS:
-            raise UsageError(
-                f"{PROG}: calibration must be one of {', '.join(CALIBRATIONS)}; "
-                f"got {self.calibration!r}"
-            )
+        require_one_of(PROG, "calibration", self.calibration, CALIBRATIONS)
         if self.calibration_interval_steps is not None:
             require_count(PROG, "calibration_interval_steps", self.calibration_interval_steps)
         require_count(PROG, "calibration_placements", self.calibration_placements, MOST_ITEMS)
@@ -189,10 +182,7 @@ class Config(TrainingFlags):
 
     def _check_backend(self) -> None:
         known = backends.backend_names()
-        if self.backend not in known:
-            raise UsageError(
-                f"{PROG}: backend must be one of {', '.join(known)}; got {self.backend!r}"
-            )
+        require_one_of(PROG, "backend", self.backend, known)
         if self.backend != "des" and self.calibration not in ("auto", "none"):
             raise UsageError(
                 f"{PROG}: calibration must be none with --backend {self.backend}, whose "

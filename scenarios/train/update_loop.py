@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
+from types import FrameType
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
+from rich.console import Console
+
+from des.base.interruption import heard_handlers, set_handlers
 from des.base.lazy import lazy_imports
 from scenarios.frame.update_log import UpdateLog
-from scenarios.train.interrupts import interrupts
 
 with lazy_imports(__name__):
     from rich import progress as rich_progress
@@ -18,6 +22,35 @@ with lazy_imports(__name__):
 
     from agents.ppo import checkpoint
     from scenarios.frame.metrics_log import MetricsLog
+
+
+class Interrupted:
+    """Whether the user has requested a stop."""
+
+    def __init__(self) -> None:
+        self.is_set = False
+
+
+@contextmanager
+def interrupts(console: Console) -> Iterator[Interrupted]:
+    """Turn the first Ctrl-C, SIGTERM or SIGHUP into a wish that the loop respects.
+
+    A second one interrupts at once.
+    """
+    interrupted, before = Interrupted(), heard_handlers()
+
+    def note(signal_number: int, frame: FrameType | None) -> None:
+        interrupted.is_set = True
+        set_handlers(before)
+        with suppress(OSError):  # the terminal may be closed
+            console.print("Stopping after this update; Ctrl-C again stops at once.", soft_wrap=True)
+
+    set_handlers(dict.fromkeys(before, note))
+    try:
+        yield interrupted
+    finally:
+        set_handlers(before)
+
 
 UPDATES_PER_CHECKPOINT = 10
 Report = TypeVar("Report")

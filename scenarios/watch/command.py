@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -17,8 +16,9 @@ from agents.answer.config import Config as Question
 from agents.trainers.table import DEFAULT_TRAINER, TRAINERS
 from calibration.measurements.sites import Sites, read_sites
 from des.base.atomic_write import write_atomically
-from des.base.command import EXIT_CODES, UsageError, exit_code_of
-from des.base.flags import option, parse_given, required
+from des.base.command import EXIT_CODES, UsageError
+from des.base.commands import command_given
+from des.base.flags import option, required
 from des.base.lazy import lazy_imports
 from des.base.quantities import DURATION_S, parse_quantity
 from des.base.speaking import SPEAKER
@@ -108,13 +108,9 @@ class Config(LayerFlags, NetworkFlag):
             raise UsageError(f"{PROG}: --{field} {error}") from error
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit code."""
-    return exit_code_of(lambda: _command(argv))
-
-
-def _command(argv: Sequence[str] | None) -> int:
-    config, given = parse_given(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EPILOG)
+@command_given(Config, PROG, __doc__, _EPILOG)
+def main(config: Config, given: frozenset[str]) -> int:
+    """Run the command on its settings."""
     watch, source = watch_of(config, given), _source(config)
     if config.dry_run:
         return _replay(config, watch, source)

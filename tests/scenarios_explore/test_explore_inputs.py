@@ -16,10 +16,10 @@ pytest.importorskip("dash", reason='no dash; pip install "eastwest[explore]"')
 
 from des import read_topology
 from scenarios.explore.app import Explorer, explorer_app
+from scenarios.explore.calls import TimeLimit
 from scenarios.explore.controls import CONTROLS, ControlError, Controls
-from scenarios.explore.run_reports import names_with_report, read_report
+from scenarios.explore.exports import names_with_report, read_report
 from scenarios.explore.scene import Settings
-from scenarios.explore.time_limit import TimeLimit
 
 pytestmark = pytest.mark.attack
 SMALL = Settings(model="llama2_7b", num_sequences=4)

@@ -20,6 +20,7 @@ from des.figures.web import web_spec
 from scenarios.frame.files import read_csv
 from scenarios.frame.outputs import OutputChoice, write_outputs
 from scenarios.frame.plots import comparison_bars
+from scenarios.frame.repeat import Repetition
 from scenarios.frame.report import Report
 from scenarios.frame.report_page import render_report
 from scenarios.frame.statistics import summarise
@@ -63,11 +64,13 @@ def report(**changes: object) -> Report:
         "title": "East-West training",
         "question": "How good is PPO?",
         "answer": "PPO is 10 % slower than exact.",
-        "command": "python -m scenarios.east_west_train --seed 0",
+        "repeat": Repetition(
+            command="python -m scenarios.east_west_train --seed 0",
+            configuration={"steps": 100, "limit_s": None},
+        ),
         "tables": (summary_page_table(summarise(evaluation())),),
         "first": (comparison_bars(evaluation()),),
         "versions": {"python": "3"},
-        "configuration": {"steps": 100, "limit_s": None},
         "fidelity": ("Iteration times are right.",),
         "caveats": ("Links are simulated.",),
     }
@@ -139,11 +142,10 @@ def test_text_is_never_taken_for_html():
                 title=hostile,
                 question=hostile,
                 answer=hostile,
-                command=hostile,
+                repeat=Repetition(command=hostile, configuration={hostile: hostile}),
                 tables=(summary_page_table(summarise(frame)),),
                 first=(replace(comparison_bars(frame), title=hostile, seen=hostile),),
                 versions={},
-                configuration={hostile: hostile},
                 fidelity=(hostile,),
                 caveats=(hostile,),
             )

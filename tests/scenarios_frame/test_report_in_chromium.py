@@ -9,6 +9,7 @@ from bench.browser import chromium
 from des import lower
 from des.views.plan_views import plan_views
 from scenarios.frame.plots import comparison_bars
+from scenarios.frame.repeat import Repetition
 from scenarios.frame.report import Report
 from scenarios.frame.report_page import render_report
 from scenarios.frame.statistics import summarise
@@ -28,11 +29,10 @@ def page(tmp_path_factory):
         title="A report",
         question="Where should the model be?",
         answer="Two layers in A, one in B.",
-        command="python -m scenarios.simulate",
+        repeat=Repetition(command="python -m scenarios.simulate", configuration={"model": "unit"}),
         first=views.first,
         tables=(summary_page_table(summarise(evaluation())),),
         figures=(comparison_bars(evaluation()), *views.more),
-        configuration={"model": "unit"},
         caveats=("Links are simulated.",),
     )
     path = tmp_path_factory.mktemp("page") / "report.html"

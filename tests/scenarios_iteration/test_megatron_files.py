@@ -11,10 +11,9 @@ from plan_files import TRAIN, write_sites, write_train
 
 from des import GradientExchange, Parallelism, Placement
 from scenarios.iteration.command import main
-from scenarios.iteration.megatron_command import read_megatron
+from scenarios.iteration.megatron_command import flags_of_text, read_megatron
 from scenarios.iteration.megatron_layout import EvenLayout, layout_layers
 from scenarios.iteration.megatron_plan import megatron_plan
-from scenarios.iteration.shell_flags import flags_of_text
 
 LAYOUTS = [
     ("Et*27|t*27|t*26,L", 3, (27, 27, 26)),

@@ -14,7 +14,7 @@ from agents.devices.k8s.verbs import filter_answer
 from scenarios.k8s.api_server import ApiServer
 from scenarios.k8s.api_state import ApiState
 from scenarios.k8s.kubeconfig import ApiAccess
-from scenarios.k8s.retries import follow_promises
+from scenarios.k8s.running import follow_promises
 
 NAMES = ["a", "b"]
 

@@ -16,7 +16,7 @@ from scenarios.iteration.runtime_job import RUNTIME, rank_of_stages, read_runtim
 from scenarios.launch.command import write_launch
 from scenarios.rehearse.command import main
 from scenarios.rehearse.emulated_links import require_emulation
-from scenarios.rehearse.rank_processes import RankFailedError, RankProcesses
+from scenarios.rehearse.rehearsal import RankFailedError, RankProcesses
 from scenarios.rehearse.rehearsed_world import RehearsedWorld
 from scenarios.rehearse.time_differences import PASSES, Comparison
 

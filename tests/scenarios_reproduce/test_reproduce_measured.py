@@ -8,8 +8,12 @@ import pytest
 from calibration.measured.runs import FITTED_FIGURES, PredictedRun, read_runs
 from scenarios.reproduce.command import main
 from scenarios.reproduce.measured import SHIPPED, predict_folder
-from scenarios.reproduce.measured_pairs import ranked_otherwise
-from scenarios.reproduce.measured_tables import MeasuredCell, MeasuredTable, table_frame
+from scenarios.reproduce.measured_tables import (
+    MeasuredCell,
+    MeasuredTable,
+    ranked_otherwise,
+    table_frame,
+)
 
 NAMES = {"vtrain_multi": 56, "vtrain_single": 72, "mtnlg": 1, "korthikanti": 4}
 

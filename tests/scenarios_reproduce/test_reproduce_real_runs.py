@@ -14,8 +14,8 @@ from scenarios.reproduce.real_runs_rows import (
     RELAY_LATENCY_S,
     RealRunRow,
     RealRunRows,
+    torch_zbv,
 )
-from scenarios.reproduce.torch_orders import torch_zbv
 
 ROW = {
     "name": "two",

@@ -11,14 +11,14 @@ from des.figures.figure import Figure
 from des.figures.marks import Line
 from des.figures.palette import BLUE
 from des.figures.panels import Axis, Panel
-from scenarios.frame.outputs import OutputChoice
+from scenarios.frame.repeat import Repetition
 from scenarios.reproduce.bound import Bound
 from scenarios.reproduce.cases import CaseForm, Count, PositiveNumber, existing_cases, read_cases
 from scenarios.reproduce.command import COMMANDS
 from scenarios.reproduce.command import main as reproduce_main
-from scenarios.reproduce.report import Reproduction, RunFrame, markdown, publish
+from scenarios.reproduce.report import Reproduction, markdown, publish
 
-RUN = RunFrame(choice=OutputChoice(), configuration={"cases": "file"}, command="again")
+RUN = Repetition(configuration={"cases": "file"}, command="again")
 MET = Bound.at_least("cells", 0.95, 0.9, shown=".1%")
 FAILED = Bound.at_most("error", 0.08, 0.07, shown=".1%")
 BEHIND_ITS_TARGET = Bound.at_most("error", 0.08, 0.07, recorded=0.085, shown=".1%")

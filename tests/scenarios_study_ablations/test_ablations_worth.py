@@ -5,7 +5,7 @@ from itertools import product
 import pandas as pd
 import pytest
 
-from scenarios.study.ablations.worth import worth_of
+from scenarios.study.ablations.ablations_page import worth_of
 
 GAPS = {"hi_ppo": 0.01, "untrained": 0.03, "random": 0.02, "neighbours": 0.01}
 

@@ -22,7 +22,8 @@ from scenarios.study.robustness.curves import (
     swinging,
 )
 from scenarios.study.robustness.methods import planner_names
-from scenarios.study.targets.fluctuation import LATENCY_JITTER, fluctuating
+from scenarios.study.targets.fluctuation import LATENCY_JITTER
+from scenarios.study.targets.measurement_size import fluctuating
 from scenarios.suites import suite
 
 TINY = ("--num-worlds", "1", "--num-epochs", "2", "--fluctuations", "0,0.5", "--jitters", "0,0.4")
@@ -126,7 +127,7 @@ def test_totals_are_those_of_iterations_on_the_networks_of_the_epochs():
 def test_the_links_swing_as_those_of_the_targets_do():
     swing = Swing(fluctuation=0.4, jitter=LATENCY_JITTER)
 
-    assert swinging(WORLD, swing) == fluctuating(WORLD, 0.4)
+    assert swinging(WORLD, swing) == fluctuating(WORLD, 0.4, LATENCY_JITTER)
     assert swinging(WORLD, STILL).epoch_topology(3, 5).links == WORLD.topology.links
 
 

@@ -20,10 +20,16 @@ from agents.hi_ppo.trained_range import TrainedRange
 from agents.replanning.table import SCHEDULERS
 from des import read_topology, write_topology
 from scenarios.study.targets.command import main
-from scenarios.study.targets.fluctuation import fluctuating
+from scenarios.study.targets.fluctuation import LATENCY_JITTER
 from scenarios.study.targets.headroom import against_rules, worlds_of
 from scenarios.study.targets.local_level import TwoLevels, local_decisions_s
-from scenarios.study.targets.measurement_size import LARGE, SchedulerColumn, Scope, on_still_links
+from scenarios.study.targets.measurement_size import (
+    LARGE,
+    SchedulerColumn,
+    Scope,
+    fluctuating,
+    on_still_links,
+)
 from scenarios.study.targets.response_times import timed_decisions
 from scenarios.study.targets.sizes import SHORT
 from scenarios.study.targets.time_and_utilisation import times_of
@@ -179,7 +185,7 @@ def test_physics_bounds_every_scheduler():
 
 def test_other_links_leave_the_load_as_it_is():
     (world,) = Scope(sizes=SHORT).worlds("eval_held", 1, (4,))
-    still, moving = on_still_links(world), fluctuating(world, 0.6)
+    still, moving = on_still_links(world), fluctuating(world, 0.6, LATENCY_JITTER)
 
     for epoch in (0, 8):
         here, there = still.epoch_topology(3, epoch), moving.epoch_topology(3, epoch)

@@ -18,8 +18,7 @@ from agents.decision.situation import Decision
 from agents.planners.search.search_moves import all_orders
 from agents.replanning.search_schedulers import HoldPlan, PlanEveryEpoch
 from des import NO_CORRECTIONS, Corrections, Placement, Plan, simulate
-from scenarios.study.targets.allocation import share_error
-from scenarios.study.targets.near_optimal import near_optimal
+from scenarios.study.targets.allocation import near_optimal, share_error
 from scenarios.study.targets.ranking import Ranking
 from scenarios.study.targets.references import best_single_domain, in_one_domain, least_path
 from scenarios.study.targets.stability import stable_epochs

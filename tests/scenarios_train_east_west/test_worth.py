@@ -6,8 +6,8 @@ import pytest
 
 from agents.hi_ppo.trained_range import TrainedRange
 from scenarios.frame.statistics import MeanInterval
-from scenarios.train.east_west.selection import chosen_weights
 from scenarios.train.east_west.table import block_rows, run_targets
+from scenarios.train.east_west.weights import chosen_weights
 from scenarios.train.east_west.worlds import draw_seeds
 from scenarios.train.east_west.worth import (
     METHODS,

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from scenarios.watch.observation_lines import observations_of_line, time_of
+from scenarios.watch.folder_source import observations_of_line, time_of
 
 
 @pytest.mark.parametrize(

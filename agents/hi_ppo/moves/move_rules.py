@@ -8,6 +8,7 @@ import numpy as np
 
 from agents.decision.levels import LEVELS, MoveLevel
 from agents.replanning.levels import Levels
+from des.base.checks import require_one_of
 from des.compiled.many.layout import Real, Whole
 
 HORIZONS_EPOCHS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
@@ -35,11 +36,7 @@ class MoveRule:
             ("horizon_epochs", HORIZONS_EPOCHS),
             ("belief", BELIEFS),
         ):
-            if getattr(self, name) not in allowed:
-                raise ValueError(
-                    f"move rule: {name} must be one of {', '.join(map(str, allowed))}; "
-                    f"got {getattr(self, name)!r}"
-                )
+            require_one_of("move rule", name, getattr(self, name), allowed)
 
 
 STAY = MoveRule(level="nothing", horizon_epochs=1.0, belief=0.0)

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-from des.base.checks import nearest
+from des.base.checks import nearest, require_one_of
 from des.base.strict_json import parse_json
 from des.base.text_files import read_text
 from des.world.layer_profiles import LAYER_SIZES, LayerProfile, ProfiledLayer, ProfilePoint
@@ -173,6 +173,5 @@ def _time(place: str, row: _Row, column: str) -> float:
 
 def _exchanges(place: str, row: _Row) -> bool:
     word = row.get("exchanges", "excluded")
-    if word not in EXCHANGES:
-        raise ValueError(f"{place}: exchanges must be one of {', '.join(EXCHANGES)}; got {word!r}")
+    require_one_of(place, "exchanges", word, EXCHANGES)
     return EXCHANGES[str(word)]

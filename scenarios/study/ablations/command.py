@@ -15,18 +15,14 @@ from agents.trainers.ideal import IDEAL
 from agents.trainers.table import trainer_named
 from des import Corrections
 from des.base.checks import require_count, require_seed
-from des.base.command import EXIT_CODES, UsageError, exit_code_of
+from des.base.command import EXIT_CODES, UsageError
+from des.base.commands import command
 from des.base.document import DOCUMENT
-from des.base.flags import JsonFlag, option, parse, to_dict
+from des.base.flags import option, to_dict
 from des.base.lazy import lazy_imports
 from scenarios.frame.files import read_csv, write_csv
-from scenarios.frame.outputs import (
-    OutputChoice,
-    figures_option,
-    parquet_option,
-    write_outputs,
-)
-from scenarios.frame.repeat import repeat_command, repeated_settings
+from scenarios.frame.outputs import OutputFlags, write_outputs
+from scenarios.frame.repeat import repeated_settings, repetition_of
 from scenarios.frame.run_folder import RunFolder
 from scenarios.suites import suite
 
@@ -45,7 +41,6 @@ with lazy_imports(__name__):
     from des.compiled import simulate
     from scenarios.study.ablations import ablations_page, bound_variants
     from scenarios.study.ablations import variants as ablations_variants
-    from scenarios.study.ablations import worth as ablations_worth
     from scenarios.study.ablations.variants import Decide, Variant
 
 RowsOf = Callable[[str, "Situation"], list[dict[str, object]]]
@@ -103,7 +98,7 @@ exit codes: 0 done; 2 a flag is wrong or a checkpoint cannot be read; {EXIT_CODE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config(JsonFlag):
+class Config(OutputFlags):
     """Settings of the ablations; the fields are the flags."""
 
     out: Path = option(
@@ -122,8 +117,6 @@ class Config(JsonFlag):
         IDEAL.name,
         "perfect devices (ideal), or a trainer such as megatron: what is proposed is bound then",
     )
-    figures: tuple[str, ...] = figures_option()
-    parquet: bool = parquet_option()
 
     def __post_init__(self) -> None:
         require_count(PROG, "num_worlds", self.num_worlds)
@@ -138,14 +131,10 @@ class Config(JsonFlag):
             )
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit code."""
-    return exit_code_of(lambda: _command(argv))
-
-
-def _command(argv: Sequence[str] | None) -> None:
-    config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EPILOG)
-    choice = OutputChoice(figures=config.figures, parquet=config.parquet)
+@command(Config, PROG, __doc__, _EPILOG)
+def main(config: Config) -> None:
+    """Run the command on its settings."""
+    choice = config.choice()
     devices.use_torch_threads(1)
     others = {name: getattr(config, name) for name in ablations_variants.TRAINED_WITHOUT}
     given = ablations_variants.policies_given(config.checkpoint, others)
@@ -155,10 +144,8 @@ def _command(argv: Sequence[str] | None) -> None:
         config.out, repeated_settings(config), PROG, resume=config.resume, noted=to_dict(config)
     ) as folder:
         frame = compared_variants(config, rows_of, console, folder.path / NETWORKS)
-        worth = [str(one) for one in ablations_worth.worth_of(frame)]
-        page = ablations_page.ablation_report(
-            frame, worth, repeated_settings(config), repeat_command(PROG, config)
-        )
+        worth = [str(one) for one in ablations_page.worth_of(frame)]
+        page = ablations_page.ablation_report(frame, worth, repetition_of(PROG, config))
         write_outputs(folder.path, choice, page, {"ablations": frame})
     DOCUMENT.add(rows=frame, worth=worth, out=config.out)
     console.print(ablations_page.ablation_table(frame))

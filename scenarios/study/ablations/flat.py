@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from des.base.checks import require_count, require_seed
-from des.base.command import EXIT_CODES, UsageError, exit_code_of
+from des.base.command import EXIT_CODES, UsageError
+from des.base.commands import command
 from des.base.document import DOCUMENT
-from des.base.flags import JsonFlag, option, parse, to_dict
+from des.base.flags import option, to_dict
 from des.base.help_text import terminal_width
 from des.base.lazy import lazy_imports
 from scenarios.frame.files import write_csv
-from scenarios.frame.outputs import OutputChoice, figures_option, parquet_option, write_outputs
+from scenarios.frame.outputs import OutputFlags, write_outputs
 from scenarios.frame.run_folder import RunFolder
 from scenarios.study.ablations.flat_training import (
     NUM_ENVS,
@@ -72,7 +73,7 @@ exit codes: 0 done; 2 a flag is wrong; {EXIT_CODES}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config(JsonFlag):
+class Config(OutputFlags):
     """Settings of the comparison with flat PPO; the fields are the flags."""
 
     out: Path = option(Path("runs/ablations-flat"), "new or empty folder of the run")
@@ -85,8 +86,6 @@ class Config(JsonFlag):
     num_epochs: int = option(64, "decisions of a draw")
     num_draws: int = option(1, "draws of each world")
     seed: int = option(1, "seed of the worlds and their draws")
-    figures: tuple[str, ...] = figures_option()
-    parquet: bool = parquet_option()
 
     def __post_init__(self) -> None:
         for name in ("num_worlds", "steps", "num_envs", "num_epochs", "num_draws"):
@@ -100,19 +99,14 @@ class Config(JsonFlag):
             suite(name).with_domains(*self.num_domains)
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit code."""
-    return exit_code_of(lambda: _command(argv))
-
-
-def _command(argv: Sequence[str] | None) -> None:
-    config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EPILOG)
-    choice = OutputChoice(figures=config.figures, parquet=config.parquet)
+@command(Config, PROG, __doc__, _EPILOG)
+def main(config: Config) -> None:
+    """Run the command on its settings."""
+    choice = config.choice()
     devices.use_torch_threads(1)
     found: list[dict[str, object]] = []
     trainings: list[dict[str, object]] = []
-    with RunFolder.created(config.out) as folder:
-        folder.write_config(to_dict(config))
+    with RunFolder.created(config.out, to_dict(config)) as folder:
         for world in _worlds(config):
             rows, ends = on_world(world, config)
             found += rows

@@ -8,11 +8,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from des.base.checks import require_count, require_seed
-from des.base.command import EXIT_CODES, exit_code_of
-from des.base.flags import JsonFlag, option, parse, to_dict
+from des.base.command import EXIT_CODES
+from des.base.commands import command
+from des.base.flags import option, to_dict
 from des.base.lazy import lazy_imports
 from scenarios.frame.files import write_csv
-from scenarios.frame.outputs import OutputChoice, figures_option, parquet_option, write_outputs
+from scenarios.frame.outputs import OutputFlags, write_outputs
 from scenarios.frame.run_folder import RunFolder
 
 with lazy_imports(__name__):
@@ -58,7 +59,7 @@ exit codes: 0 done; 2 a flag is wrong or the folder holds files; {EXIT_CODES}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config(JsonFlag):
+class Config(OutputFlags):
     """Settings of the comparison; the fields are the flags."""
 
     out: Path = option(Path("runs/moves"), "new or empty folder of the run")
@@ -73,8 +74,6 @@ class Config(JsonFlag):
     seed: int = option(5, "seed of the evaluation worlds; training worlds have the next one")
     quick: bool = option(False, "a minute; too little to claim anything")
     workers: int = option(1, "processes that make episodes; they change nothing but the time")
-    figures: tuple[str, ...] = figures_option()
-    parquet: bool = parquet_option()
 
     def __post_init__(self) -> None:
         for name in ("num_worlds", "num_draws", "num_judged", "updates", "workers"):
@@ -95,18 +94,16 @@ class Config(JsonFlag):
         return int(_SHORT[name] if self.quick and name in _SHORT else getattr(self, name))
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit code."""
-    return exit_code_of(lambda: _command(argv))
-
-
-def _command(argv: Sequence[str] | None) -> None:
-    config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EPILOG)
-    choice = OutputChoice(figures=config.figures, parquet=config.parquet)
+@command(Config, PROG, __doc__, _EPILOG)
+def main(config: Config) -> None:
+    """Run the command on its settings."""
+    choice = config.choice()
     devices.use_torch_threads(1)
     console = base_console.FittedConsole()
-    with RunFolder.created(config.out) as folder, workplace.workplace(config.workers) as at_work:
-        folder.write_config(to_dict(config))
+    with (
+        RunFolder.created(config.out, to_dict(config)) as folder,
+        workplace.workplace(config.workers) as at_work,
+    ):
         frame, rule = compared_moves(config, console, folder.path, at_work)
         lines = list(_lines(frame, rule))
         page = rows_page.comparison_report(

@@ -11,12 +11,13 @@ import numpy as np
 
 from des import NO_CORRECTIONS, Plan
 from des.base.checks import require_count, require_seed
-from des.base.command import EXIT_CODES, exit_code_of
+from des.base.command import EXIT_CODES
+from des.base.commands import command
 from des.base.document import DOCUMENT
-from des.base.flags import JsonFlag, option, parse, to_dict
+from des.base.flags import option, to_dict
 from des.base.help_text import terminal_width
 from des.base.lazy import lazy_imports
-from scenarios.frame.outputs import OutputChoice, figures_option, parquet_option, write_outputs
+from scenarios.frame.outputs import OutputFlags, write_outputs
 from scenarios.frame.run_folder import RunFolder
 
 with lazy_imports(__name__):
@@ -66,7 +67,7 @@ exit codes: 0 done; 2 a flag is wrong or a checkpoint cannot be read; {EXIT_CODE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config(JsonFlag):
+class Config(OutputFlags):
     """Settings of the ablation; the fields are the flags."""
 
     out: Path = option(Path("runs/ablations-preference"), "new or empty folder of the run")
@@ -78,8 +79,6 @@ class Config(JsonFlag):
     worlds: int = option(4, "number of worlds")
     seed: int = option(0, "seed of the worlds, their prices and random methods")
     evaluations: int = option(20_000, "plans that NSGA-II judges for the reference")
-    figures: tuple[str, ...] = figures_option()
-    parquet: bool = parquet_option()
 
     def __post_init__(self) -> None:
         require_count(PROG, "worlds", self.worlds)
@@ -87,21 +86,16 @@ class Config(JsonFlag):
         require_seed(PROG, "seed", self.seed)
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit code."""
-    return exit_code_of(lambda: _command(argv))
-
-
-def _command(argv: Sequence[str] | None) -> None:
-    config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EPILOG)
-    choice = OutputChoice(figures=config.figures, parquet=config.parquet)
+@command(Config, PROG, __doc__, _EPILOG)
+def main(config: Config) -> None:
+    """Run the command on its settings."""
+    choice = config.choice()
     devices.use_torch_threads(1)
     policies = variants.policies_given(config.checkpoint, {"no_preference": config.no_preference})
     worlds = pareto_worlds.priced_worlds(
         config.worlds, num_domains=config.num_domains, seed=config.seed
     )
-    with RunFolder.created(config.out) as folder:
-        folder.write_config(to_dict(config))
+    with RunFolder.created(config.out, to_dict(config)) as folder:
         frame = compared_preferences(config, sweeps_of(policies, config.seed), worlds)
         summary = preference_summary(frame)
         figure = FIGURES[0]

@@ -10,21 +10,17 @@ from pathlib import Path
 from agents.decision.families import FAMILIES, SYNCHRONOUS
 from agents.planners.names import MOVING_NAMES, POLICY, SCHEDULER_NAMES, SEARCH_BOUND
 from agents.trainers.table import DEFAULT_TRAINER, TRAINER_HELP, TRAINERS
-from des.base.checks import LARGEST_COUNT, nearest
-from des.base.command import EXIT_CODES, UsageError, exit_code_of
+from des.base.checks import LARGEST_COUNT, nearest, require_one_of
+from des.base.command import EXIT_CODES, UsageError
+from des.base.commands import command_given
 from des.base.document import DOCUMENT
-from des.base.flags import JsonFlag, option, parse_given, quickened, to_dict
+from des.base.flags import option, to_dict
 from des.base.lazy import lazy_imports
 from des.base.speaking import SPEAKER
 from des.job.models import layers_note
 from des.worlds.world_flags import LayerFlags
-from scenarios.frame.outputs import (
-    OutputChoice,
-    figures_option,
-    parquet_option,
-    write_outputs,
-)
-from scenarios.frame.repeat import repeat_command, repeated_settings
+from scenarios.frame.outputs import OutputFlags, write_outputs
+from scenarios.frame.repeat import repetition_of
 from scenarios.frame.run_folder import RunFolder
 from scenarios.study.compare.cases import (
     BEST_SCHEDULE,
@@ -96,7 +92,7 @@ exit codes: 0 done; 2 a flag is wrong, or the folder holds another comparison; {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config(LayerFlags, JsonFlag):
+class Config(LayerFlags, OutputFlags):
     """Settings of a comparison; the fields are the flags."""
 
     network: str | None = option(
@@ -128,8 +124,6 @@ class Config(LayerFlags, JsonFlag):
     workers: int = option(1, "processes; the rows do not depend on it")
     quick: bool = option(False, "one world and draw of each suite: seconds", is_recorded=False)
     out: Path = option(Path("runs/compare"), "run folder; an existing comparison is resumed")
-    figures: tuple[str, ...] = figures_option()
-    parquet: bool = parquet_option()
 
     def __post_init__(self) -> None:
         for field in ("num_worlds", "num_draws", "workers", "max_judged"):
@@ -142,14 +136,10 @@ class Config(LayerFlags, JsonFlag):
             raise UsageError(f"{PROG}: seed must be at least 0, got {self.seed}")
         if not self.suite or len(set(self.suite)) < len(self.suite):
             raise UsageError(f"{PROG}: suite must be one or more, each once, got {self.suite}")
-        if self.trainer not in TRAINERS:
-            kinds = ", ".join(TRAINERS)
-            raise UsageError(f"{PROG}: trainer must be one of {kinds}; got {self.trainer!r}")
+        require_one_of(PROG, "trainer", self.trainer, TRAINERS)
         if SEARCH_BOUND in self.planners and TRAINERS[self.trainer].is_ideal:
             raise UsageError(f"{PROG}: {SEARCH_BOUND} needs a trainer that binds GPUs, got ideal")
-        if self.families not in _FAMILIES:
-            kinds = ", ".join(_FAMILIES)
-            raise UsageError(f"{PROG}: families must be one of {kinds}; got {self.families!r}")
+        require_one_of(PROG, "families", self.families, _FAMILIES)
         known: tuple[str, ...] = ()
         if self.planners:
             known = (*static_part.static_planners(), *rule_names(), *SCHEDULER_NAMES, *MOVING_NAMES)
@@ -166,17 +156,10 @@ def rule_names() -> tuple[str, ...]:
     return (*dynamic_part.online_rules(), *dynamic_part.foreseen_rules(), dynamic_part.CLAIRVOYANT)
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit code."""
-    return exit_code_of(lambda: _command(argv))
-
-
-def _command(argv: Sequence[str] | None) -> None:
-    config, given = parse_given(
-        Config, argv, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES
-    )
-    config = quickened(config, given, _QUICK) if config.quick else config
-    choice = OutputChoice(figures=config.figures, parquet=config.parquet)
+@command_given(Config, PROG, __doc__, _EXAMPLES, quick=_QUICK)
+def main(config: Config, given: frozenset[str]) -> None:
+    """Run the command on its settings."""
+    choice = config.choice()
     _refuse_given(config, given)
     cases = _cases(config)
     worlds = [one.world() for one in {case.suite: case for case in cases}.values()]  # or refused
@@ -188,8 +171,7 @@ def _command(argv: Sequence[str] | None) -> None:
         page = compare_page.compare_report(
             result,
             example_plan.example_views(worlds[0], TRAINERS[config.trainer]),
-            repeated_settings(config),
-            repeat_command(PROG, config),
+            repetition_of(PROG, config),
             devices,
         )
         write_outputs(folder.path, choice, page, result.frames)
@@ -281,8 +263,7 @@ def _folder(config: Config) -> Iterator[RunFolder]:
     plain = replace(config, workers=1, out=Path("out"))
     wanted = {name: to for name, to in to_dict(plain).items() if name not in _OF_FILES}
     if not (config.out / "config.json").exists():
-        with RunFolder.created(config.out) as folder:
-            folder.write_config(wanted)
+        with RunFolder.created(config.out, wanted) as folder:
             yield folder
         return
     with RunFolder.opened(config.out) as folder:

@@ -1,11 +1,12 @@
 """Report of a comparison of planners and rules."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 import numpy as np
 import pandas as pd
 
 from des.views.plan_views import PlanViews
+from scenarios.frame.repeat import Repetition
 from scenarios.frame.report import PageTable, Report
 from scenarios.study.compare.outputs import ComparisonSummary
 
@@ -13,8 +14,7 @@ from scenarios.study.compare.outputs import ComparisonSummary
 def compare_report(
     found: ComparisonSummary,
     views: PlanViews,
-    configuration: Mapping[str, object],
-    command: str,
+    repeat: Repetition,
     devices: str,
 ) -> Report:
     """Return the report; on its first screen a plan for the first world, seen in views."""
@@ -23,11 +23,10 @@ def compare_report(
         question="Which planner is nearest to the best plan known, and which rule to a "
         "clairvoyant?",
         answer=" ".join(_answers(found)),
-        command=command,
+        repeat=repeat,
         first=views.first,
         tables=tuple(_tables(found)),
         figures=(*found.figures, *views.more),
-        configuration=configuration,
         caveats=(
             f"{devices[0].upper()}{devices[1:]}.",
             "Decision times are wall times on this machine; everything else repeats exactly.",

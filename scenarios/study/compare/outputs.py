@@ -22,6 +22,7 @@ from scenarios.study.compare.running import TIMINGS
 from scenarios.study.compare.saved import saved_by_tokens
 from scenarios.study.compare.summary import (
     best_single_rule,
+    bound_tightness,
     dynamic_summary,
     foreseen_part,
     hindsight_excess,
@@ -36,7 +37,6 @@ from scenarios.study.compare.tables import (
     saved_table,
     tightness_table,
 )
-from scenarios.study.compare.tightness import bound_tightness
 
 OVER_POLICY = f"over_{POLICY}"
 

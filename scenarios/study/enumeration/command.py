@@ -6,16 +6,17 @@ With --sureness, what an answer says of its doubt is checked instead.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from agents.trainers.table import trainer_named
 from des import InfeasiblePlacementError, Topology, read_topology
 from des.base.checks import require_seed
-from des.base.command import EXIT_CODES, UsageError, exit_code_of
+from des.base.command import EXIT_CODES, UsageError
+from des.base.commands import command
 from des.base.document import DOCUMENT
-from des.base.flags import JsonFlag, option, parse
+from des.base.flags import JsonFlag, option
 from des.base.lazy import lazy_imports
 
 with lazy_imports(__name__):
@@ -82,13 +83,9 @@ class EnumerationRow:
     num_simulated: int
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit code."""
-    return exit_code_of(lambda: _command(argv))
-
-
-def _command(argv: Sequence[str] | None) -> int:
-    config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES)
+@command(Config, PROG, __doc__, _EXAMPLES)
+def main(config: Config) -> int:
+    """Run the command on its settings."""
     if config.sureness:
         return _check_sureness(config)
     rows = []

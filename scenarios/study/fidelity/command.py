@@ -12,16 +12,17 @@ from calibration import ReferenceRunError
 from calibration.packet.process import ns3_version
 from des import SCHEDULES, read_topology
 from des.base.checks import require_count, require_seed
-from des.base.command import EXIT_CODES, UsageError, exit_code_of
+from des.base.command import EXIT_CODES, UsageError
+from des.base.commands import command
 from des.base.document import DOCUMENT
-from des.base.flags import JsonFlag, option, parse, to_dict
+from des.base.flags import option, to_dict
 from des.base.lazy import lazy_imports
 from des.base.speaking import SPEAKER
 from des.job.models import MODEL_HELP, layers_note
 from des.world.packet_transport import Congestion, Connections
 from des.worlds.world_flags import ModelFlags, NetworkFlag
-from scenarios.frame.outputs import OutputChoice, figures_option, parquet_option, write_outputs
-from scenarios.frame.repeat import repeat_command, repeated_settings
+from scenarios.frame.outputs import OutputFlags, write_outputs
+from scenarios.frame.repeat import repetition_of
 from scenarios.frame.run_folder import RunFolder
 
 with lazy_imports(__name__):
@@ -48,7 +49,7 @@ exit codes: 0 done; 2 a flag or a file is wrong, or a run gave no result; {EXIT_
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config(ModelFlags, NetworkFlag, JsonFlag):
+class Config(ModelFlags, NetworkFlag, OutputFlags):
     """Settings of the comparison; the fields are the flags."""
 
     out: Path = option(Path("runs/fidelity"), "folder to make")
@@ -61,8 +62,6 @@ class Config(ModelFlags, NetworkFlag, JsonFlag):
         TRANSPORTS, f"levels of packets, some of {', '.join(TRANSPORTS)}; none: no packets"
     )
     connections: Connections = option("reused", "of the levels of packets")
-    figures: tuple[str, ...] = figures_option()
-    parquet: bool = parquet_option()
 
     def __post_init__(self) -> None:
         for name in self.transports or ():
@@ -74,14 +73,10 @@ class Config(ModelFlags, NetworkFlag, JsonFlag):
             raise UsageError(f"{PROG}: schedules must be at least one, got none")
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit code."""
-    return exit_code_of(lambda: _command(argv))
-
-
-def _command(argv: Sequence[str] | None) -> int:
-    config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES)
-    choice = OutputChoice(figures=config.figures, parquet=config.parquet)
+@command(Config, PROG, __doc__, _EXAMPLES)
+def main(config: Config) -> None:
+    """Run the command on its settings."""
+    choice = config.choice()
     cases = levels.shared_placements(
         read_topology(config.network),
         model=config.model,
@@ -94,8 +89,7 @@ def _command(argv: Sequence[str] | None) -> int:
     )
     SPEAKER.note(layers_note(cases[0].workload))
     found, left_out = _levels(config)
-    with RunFolder.created(config.out) as folder:
-        folder.write_config(to_dict(config))
+    with RunFolder.created(config.out, to_dict(config)) as folder:
         try:
             results = _measured(found, cases)
         except ReferenceRunError as error:
@@ -108,8 +102,7 @@ def _command(argv: Sequence[str] | None) -> int:
             cpu_s=comparison.cpu_s_of(results),
             levels=found,
             caveats=(*left_out, f"{len(cases)} placements of one job on one world."),
-            configuration=repeated_settings(config),
-            command=repeat_command(PROG, config),
+            repeat=repetition_of(PROG, config),
         )
         rows = {"placements": placements, "levels": frame}
         write_outputs(folder.path, choice, page, rows)
@@ -117,7 +110,6 @@ def _command(argv: Sequence[str] | None) -> int:
     _show(page.tables[0].head, page.tables[0].rows)
     for line in (*comparison.choices_kept(frame), *left_out, f"written: {config.out}"):
         sys.stdout.write(f"{line}\n")
-    return 0
 
 
 def _levels(config: Config) -> tuple[tuple[DetailLevel, ...], tuple[str, ...]]:

@@ -1,4 +1,4 @@
-"""Report of the levels of detail."""
+"""Report and picture of the levels of detail."""
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
@@ -6,9 +6,13 @@ from typing import Any
 
 import pandas as pd
 
+from des.figures.figure import Figure
+from des.figures.marks import SYMBOLS, Line
+from des.figures.palette import COLOURS
+from des.figures.panels import Axis, Panel
+from scenarios.frame.repeat import Repetition
 from scenarios.frame.report import PageTable, Report
 from scenarios.study.fidelity.comparison import choices_kept
-from scenarios.study.fidelity.figure import levels_figure
 from scenarios.study.fidelity.levels import DetailLevel
 
 
@@ -19,8 +23,7 @@ def fidelity_report(
     cpu_s: Mapping[str, float],
     levels: Sequence[DetailLevel],
     caveats: tuple[str, ...],
-    configuration: Mapping[str, object],
-    command: str,
+    repeat: Repetition,
 ) -> Report:
     """Return the report: what each level changes against the one before, and what it costs.
 
@@ -37,7 +40,7 @@ def fidelity_report(
         title="Levels of detail",
         question="Does the best plan of one level of detail stay the best on the next?",
         answer=f"It does in {num_kept} of {len(kept)} steps from one level to the next.",
-        command=command,
+        repeat=repeat,
         tables=(
             PageTable(
                 title="Levels, each against the one before",
@@ -65,7 +68,6 @@ def fidelity_report(
             ),
         ),
         figures=(levels_figure(placements),),
-        configuration=configuration,
         caveats=caveats,
     )
 
@@ -89,3 +91,50 @@ def _percent(value: float | None) -> str:
 
 def _number(value: float | None) -> str:
     return "-" if value is None or math.isnan(value) else f"{value:.4f}"
+
+
+def levels_figure(rows: pd.DataFrame) -> Figure:
+    """Return the times of all levels over placements, in the order of the first level's times.
+
+    Parameters
+    ----------
+    rows
+        Those of `scenarios.study.fidelity.comparison.placement_rows`.
+
+    Raises
+    ------
+    ValueError
+        If there is nothing to draw.
+    """
+    if rows.empty:
+        raise ValueError("levels figure: rows must be at least one, got none")
+    levels = list(dict.fromkeys(rows["level"]))
+    first = rows[rows["level"] == levels[0]].sort_values("iteration_s", kind="stable")
+    order = first["placement"].tolist()
+    lines = []
+    for number, level in enumerate(levels):
+        times = rows[rows["level"] == level].set_index("placement")["iteration_s"]
+        lines.append(
+            Line(
+                label=level,
+                x=tuple(range(1, len(order) + 1)),
+                y=tuple(times.loc[order].tolist()),
+                colour=COLOURS[number % len(COLOURS)],
+                dash="solid" if number < len(COLOURS) else "dash",
+                symbol=SYMBOLS[number % len(SYMBOLS)],
+            )
+        )
+    return Figure(
+        name="levels",
+        title="The same placements at every level of detail",
+        seen=f"Iteration times of {len(order)} placements at {len(levels)} levels, in the order of "
+        f"those of {levels[0]}; where a curve falls, a level ranks two placements the other way.",
+        panels=(
+            Panel(
+                x=Axis(label=f"placement, by its rank at {levels[0]}", is_counted=True),
+                y=Axis(label="iteration time [s]", scale="log"),
+                marks=tuple(lines),
+                height=3.4,
+            ),
+        ),
+    )

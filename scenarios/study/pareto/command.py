@@ -8,20 +8,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from des.base.checks import require_count, require_seed
-from des.base.command import EXIT_CODES, UsageError, exit_code_of
+from des.base.command import EXIT_CODES, UsageError
+from des.base.commands import command
 from des.base.document import DOCUMENT
-from des.base.flags import JsonFlag, option, parse_given, quickened, to_dict
+from des.base.flags import option, to_dict
 from des.base.help_text import terminal_width
 from des.base.lazy import lazy_imports
 from des.plan.plan_texts import PERFECT_DEVICES
 from scenarios.frame.files import write_json
-from scenarios.frame.outputs import (
-    OutputChoice,
-    figures_option,
-    parquet_option,
-    write_outputs,
-)
-from scenarios.frame.repeat import repeat_command, repeated_settings
+from scenarios.frame.outputs import OutputFlags, write_outputs
+from scenarios.frame.repeat import repetition_of
 from scenarios.frame.run_folder import RunFolder
 from scenarios.study.pareto.names import NUM_DOMAINS, NUM_PREFERENCES, TABLE_NAMES
 
@@ -75,7 +71,7 @@ exit codes: 0 done; 2 a flag is wrong, or the files cannot be written;
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config(JsonFlag):
+class Config(OutputFlags):
     """Settings of the comparison of fronts; the fields are the flags."""
 
     worlds: int = option(6, "number of worlds")
@@ -92,21 +88,12 @@ class Config(JsonFlag):
         False, "one world, one table and few plans of the reference: seconds", is_recorded=False
     )
     out: Path | None = option(None, "new or empty folder for the files; none: nothing is written")
-    figures: tuple[str, ...] = figures_option()
-    parquet: bool = parquet_option()
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit code."""
-    return exit_code_of(lambda: _command(argv))
-
-
-def _command(argv: Sequence[str] | None) -> None:
-    config, given = parse_given(
-        Config, argv, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES
-    )
-    config = quickened(config, given, _QUICK) if config.quick else config
-    choice = OutputChoice(figures=config.figures, parquet=config.parquet)
+@command(Config, PROG, __doc__, _EXAMPLES, quick=_QUICK)
+def main(config: Config) -> None:
+    """Run the command on its settings."""
+    choice = config.choice()
     _check(config)
     policies = proposing.policies_of(config.checkpoint or hi_ppo_policies.shipped_files())
     worlds = pareto_worlds.priced_worlds(
@@ -115,12 +102,10 @@ def _command(argv: Sequence[str] | None) -> None:
     if config.out is None:
         _study(config, policies, worlds)
         return
-    with RunFolder.created(config.out) as folder:
-        folder.write_config(to_dict(config))
+    with RunFolder.created(config.out, to_dict(config)) as folder:
         metrics, summary, comparisons = _study(config, policies, worlds)
         drawn = [one for one in comparisons if one.table == config.tables[0]]
-        command = repeat_command(PROG, config)
-        page = pareto_page.pareto_report(metrics, drawn, repeated_settings(config), command)
+        page = pareto_page.pareto_report(metrics, drawn, repetition_of(PROG, config))
         frames = {"metrics": metrics, "points": study.points_frame(comparisons)}
         write_json(folder.path / SUMMARY_JSON, summary)
         write_outputs(folder.path, choice, page, frames)

@@ -18,6 +18,7 @@ from agents.planners.pareto.plan_objectives import (
     WITH_ACTIVATIONS,
     figures_of_plans,
 )
+from des.base.checks import require_one_of
 from des.compiled.simulate import simulate_compiled
 from scenarios.frame.statistics import mean_and_interval
 from scenarios.study.pareto.fronts import Sweep, merged, metrics_of, reference_front
@@ -95,8 +96,7 @@ def fronts_of_methods(
     InfeasiblePlacementError
         If no plan of the reference fits into memory.
     """
-    if table not in TABLES:
-        raise ValueError(f"pareto: table must be one of {', '.join(TABLES)}; got {table!r}")
+    require_one_of("pareto", "table", table, TABLES)
     objectives = TABLES[table]
     found = []
     for name, sweep in methods.items():

@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import product
 from pathlib import Path
 
 from des.base.checks import LARGEST_COUNT, nearest
-from des.base.command import EXIT_CODES, UsageError, exit_code_of
+from des.base.command import EXIT_CODES, UsageError
+from des.base.commands import command
 from des.base.document import DOCUMENT, plain_json
-from des.base.flags import JsonFlag, option, parse_given, quickened, to_dict
+from des.base.flags import option, to_dict
 from des.base.lazy import lazy_imports
 from des.plan.plan_texts import PERFECT_DEVICES
 from scenarios.frame.files import write_json
-from scenarios.frame.outputs import (
-    OutputChoice,
-    figures_option,
-    parquet_option,
-    write_outputs,
-)
-from scenarios.frame.repeat import repeat_command, repeated_settings
+from scenarios.frame.outputs import OutputFlags, write_outputs
+from scenarios.frame.repeat import repetition_of
 from scenarios.frame.run_folder import RunFolder
 from scenarios.suites import suite
 
@@ -56,7 +51,7 @@ exit codes: 0 done; 2 a flag or a file is wrong; {EXIT_CODES}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config(JsonFlag):
+class Config(OutputFlags):
     """Settings of the robustness curves; the fields are the flags."""
 
     out: Path = option(Path("runs/robustness"), "folder to make")
@@ -79,8 +74,6 @@ class Config(JsonFlag):
     quick: bool = option(
         False, "two worlds, four epochs and two fluctuations: seconds", is_recorded=False
     )
-    figures: tuple[str, ...] = figures_option()
-    parquet: bool = parquet_option()
 
     def __post_init__(self) -> None:
         for field in ("num_worlds", "num_draws", "num_epochs"):
@@ -110,17 +103,10 @@ class Config(JsonFlag):
                 raise UsageError(f"{PROG}: unknown name {name!r} in planners; {hint}")
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit code."""
-    return exit_code_of(lambda: _command(argv))
-
-
-def _command(argv: Sequence[str] | None) -> int:
-    config, given = parse_given(
-        Config, argv, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES
-    )
-    config = quickened(config, given, _QUICK) if config.quick else config
-    choice = OutputChoice(figures=config.figures, parquet=config.parquet)
+@command(Config, PROG, __doc__, _EXAMPLES, quick=_QUICK)
+def main(config: Config) -> None:
+    """Run the command on its settings."""
+    choice = config.choice()
     policy = hi_ppo_schedulers.shared_scheduler(config.checkpoint)
     wanted = config.planners or methods.default_names()
     schedulers = {name: make for name, make in methods.replanning().items() if name in wanted}
@@ -140,8 +126,7 @@ def _command(argv: Sequence[str] | None) -> int:
         .with_domains(*measurement_size.SMALL)
         .worlds(config.num_worlds, config.seed)
     )
-    with RunFolder.created(config.out) as folder:
-        folder.write_config(to_dict(config))
+    with RunFolder.created(config.out, to_dict(config)) as folder:
         frame, left_out = robustness_curves.robustness_rows(study, worlds)
         if frame.empty:
             raise UsageError(
@@ -154,13 +139,10 @@ def _command(argv: Sequence[str] | None) -> int:
             "left_out": [asdict(one) for one in left_out],
         }
         write_json(folder.path / "robustness.json", plain_json(summary))
-        page = robustness_page.robustness_report(
-            frame, worlds[0], repeated_settings(config), repeat_command(PROG, config)
-        )
+        page = robustness_page.robustness_report(frame, worlds[0], repetition_of(PROG, config))
         write_outputs(folder.path, choice, page, {"robustness": frame})
     DOCUMENT.add(**summary, devices=PERFECT_DEVICES, out=config.out)
     _show(config, means, left_out, has_policy=policy is not None)
-    return 0
 
 
 def _show(

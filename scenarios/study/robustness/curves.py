@@ -15,10 +15,10 @@ from agents.decision.situation import MakeScheduler
 from agents.judge.steady_judge import SteadyJudge
 from agents.judge.step_times import step_times_s
 from agents.replanning.plan_times import PlanTimes
-from des import EVERY_STEP, STEADY, Plan, Topology, UniformLaw
+from des import EVERY_STEP, STEADY, Plan, Topology
 from des.compiled.simulate import simulate_compiled
 from scenarios.frame.statistics import endless_or_mean
-from scenarios.study.targets.measurement_size import moving_by
+from scenarios.study.targets.measurement_size import fluctuating, moving_by
 from scenarios.study.targets.references import held_work_s
 from scenarios.suites import SuiteWorld
 
@@ -77,12 +77,7 @@ def swinging(world: SuiteWorld, swing: Swing) -> SuiteWorld:
     """
     if swing == STILL:
         return moving_by(world, STEADY, "still")
-    law = UniformLaw(
-        bandwidth_fluctuation=swing.fluctuation,
-        latency_jitter=swing.jitter,
-        update_interval_s=world.load.dwell_epochs * world.epoch_s,
-    )
-    return moving_by(world, law, "fluctuating")
+    return fluctuating(world, swing.fluctuation, swing.jitter)
 
 
 def robustness_rows(

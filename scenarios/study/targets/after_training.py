@@ -15,11 +15,10 @@ from agents.hi_ppo.schedulers import MOST_SLOWDOWN, policy_scheduler
 from des.plan.plan_texts import PERFECT_DEVICES
 from scenarios.study.targets.flat_policy import ONLY_ITS_WORLD, FlatPolicy
 from scenarios.study.targets.measurement_size import SchedulerColumn, Scope
-from scenarios.study.targets.page import table_html
 from scenarios.study.targets.sizes import SHORT, Sizes
 from scenarios.study.targets.table import GROUPS, show_targets
 from scenarios.study.targets.target import Target
-from scenarios.study.targets.target_table import MeasuredTargets
+from scenarios.study.targets.target_table import MeasuredTargets, table_html
 from scenarios.study.targets.world_file import suite_world_of
 
 THIS_RUN = "this run"

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 
 from agents.trainers.ideal import IDEAL
-from des.base.command import EXIT_CODES, exit_code_of
+from des.base.command import EXIT_CODES
+from des.base.commands import command_given
 from des.base.document import DOCUMENT
-from des.base.flags import from_dict, parse_given, to_dict
+from des.base.flags import from_dict, to_dict
 from des.base.interruption import INTERRUPTED
 from des.base.lazy import lazy_imports
-from scenarios.frame.outputs import OutputChoice
-from scenarios.frame.repeat import repeat_command, repeated_settings
+from scenarios.frame.repeat import repeated_settings, repetition_of
 from scenarios.frame.run_folder import RunFolder
 from scenarios.study.targets.config import (
     METHOD_NAMES,
@@ -23,7 +23,6 @@ from scenarios.study.targets.config import (
     control_columns,
 )
 from scenarios.study.targets.names import GROUP_NAMES, MEASURED
-from scenarios.study.targets.notes import revisions_note, scope_note
 from scenarios.study.training_curves import read_log, shipped_logs, training_curves
 
 with lazy_imports(__name__):
@@ -33,12 +32,12 @@ with lazy_imports(__name__):
     from agents.ppo import devices
     from des.base import console as base_console
     from des.figures.figure import Figure
-    from scenarios.study import example_plan
-    from scenarios.study.targets import column_processes, target_table
+    from scenarios.study import example_plan, trained_plans
+    from scenarios.study.targets import column_processes, target_table, time_and_utilisation
     from scenarios.study.targets import columns as target_columns
     from scenarios.study.targets import table as targets_table
-    from scenarios.study.targets.measurement_size import SchedulerColumn
-    from scenarios.study.targets.results_store import Key, Origin
+    from scenarios.study.targets.measurement_size import SchedulerColumn, Scope
+    from scenarios.study.targets.results_store import KeptGroup, Key, Origin
 
 
 _EXAMPLES = f"""\
@@ -66,18 +65,12 @@ exit codes: 0 no target is missed; 1 a target is missed; 2 a flag or a file is w
 """
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit code."""
-    return exit_code_of(lambda: _command(argv))
-
-
-def _command(argv: Sequence[str] | None) -> int:
-    config, given = parse_given(
-        Config, argv, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES
-    )
+@command_given(Config, PROG, __doc__, _EXAMPLES)
+def main(config: Config, given: frozenset[str]) -> int:
+    """Run the command on its settings."""
     if config.resume:
         config = _begun(config, given)
-    OutputChoice(figures=config.figures, parquet=config.parquet)  # refused before minutes of work
+    config.choice()  # refused before minutes of work
     devices.use_torch_threads(1)  # as the response times have it, whatever was measured before
     columns = target_columns.scheduler_columns(config)
     origins = target_columns.origins_of(config, columns)
@@ -117,10 +110,9 @@ def _run(
         folder,
         measured,
         note,
-        choice=OutputChoice(figures=config.figures, parquet=config.parquet),
+        choice=config.choice(),
         frame=targets_table.TargetFrame(
-            command=repeat_command(PROG, config),
-            configuration=repeated_settings(config),
+            repeat=repetition_of(PROG, config),
             views=example_plan.example_views(columns[0].scope.worlds("eval_static")[0]),
             figures=_figures(config),
         ),
@@ -146,16 +138,11 @@ def _begun(config: Config, given: frozenset[str]) -> Config:
     return from_dict(Config, record | here, source=str(folder.config_json))
 
 
-@contextmanager
-def _folder(config: Config) -> Iterator[RunFolder]:
+def _folder(config: Config) -> AbstractContextManager[RunFolder]:
     """Make the run folder, or open that of the same run; it is locked meanwhile."""
     if config.resume:
-        with RunFolder.opened(config.out) as folder:
-            yield folder
-    else:
-        with RunFolder.created(config.out) as folder:
-            folder.write_config(repeated_settings(config))
-            yield folder
+        return RunFolder.opened(config.out)
+    return RunFolder.created(config.out, repeated_settings(config))
 
 
 def _figures(config: Config) -> tuple[Figure, ...]:
@@ -164,3 +151,24 @@ def _figures(config: Config) -> tuple[Figure, ...]:
     if config.checkpoint or column_methods(config) or not logs:
         return ()
     return (training_curves({path.name: read_log(path) for path in logs}),)
+
+
+def scope_note(scope: Scope) -> str:
+    """Say on how much the table rests."""
+    sizes = scope.sizes
+    where = f"the world {scope.world.name}" if scope.world else f"{sizes.num_worlds} worlds a suite"
+    where += " of real sites" if scope.has_sites else ""
+    note = f"{where}, {sizes.num_draws} draws each, {sizes.num_epochs} epochs a draw; "
+    firsts = [world for name in time_and_utilisation.SUITES for world in scope.worlds(name, 1)]
+    note += trained_plans.devices_note(scope.trainer, firsts)
+    if scope.is_short:
+        return f"{note}: too few draws to claim anything"
+    return note
+
+
+def revisions_note(groups: Sequence[KeptGroup]) -> str:
+    """Say so if not all was measured by the same source."""
+    revisions = dict.fromkeys(str(group.source_revision) for group in groups)
+    if len(revisions) == 1:
+        return ""
+    return f"; measured at the source revisions {', '.join(revisions)}"

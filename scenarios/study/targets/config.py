@@ -5,12 +5,12 @@ from pathlib import Path
 
 from agents.planners.names import MOVING_NAMES, PLANNER_NAMES, SCHEDULER_NAMES, SEARCH_BOUND
 from agents.trainers.table import DEFAULT_TRAINER, TRAINER_HELP, TRAINERS
-from des.base.checks import LARGEST_COUNT, nearest
+from des.base.checks import LARGEST_COUNT, nearest, require_one_of
 from des.base.command import UsageError
-from des.base.flags import JsonFlag, option
+from des.base.flags import option
 from des.job.models import MODEL_HELP
 from des.worlds.world_flags import LayerFlags
-from scenarios.frame.outputs import figures_option, parquet_option
+from scenarios.frame.outputs import OutputFlags
 from scenarios.study.targets.names import EPISODE_GROUPS, GROUP_NAMES, PERFECT_GROUPS, SITE_GROUPS
 
 PROG = "python -m scenarios.kpi"
@@ -27,7 +27,7 @@ SITE_METHODS = ("decide",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config(LayerFlags, JsonFlag):
+class Config(LayerFlags, OutputFlags):
     """Settings of the targets; the fields are the flags."""
 
     checkpoint: tuple[Path, ...] = option(
@@ -78,8 +78,6 @@ class Config(LayerFlags, JsonFlag):
     workers: int = option(
         1, "processes, a column each at a time; response times are measured alone, after the others"
     )
-    figures: tuple[str, ...] = figures_option()
-    parquet: bool = parquet_option()
 
     def __post_init__(self) -> None:
         for field in ("num_worlds", "num_draws", "num_epochs", "workers"):
@@ -114,9 +112,7 @@ class Config(LayerFlags, JsonFlag):
 
     def _check_trainer(self) -> None:
         """Refuse what no trainer has, and plans of a trainer where devices are perfect."""
-        if self.trainer not in TRAINERS:
-            kinds = ", ".join(TRAINERS)
-            raise UsageError(f"{PROG}: trainer must be one of {kinds}; got {self.trainer!r}")
+        require_one_of(PROG, "trainer", self.trainer, TRAINERS)
         if SEARCH_BOUND not in self.method:
             return
         if TRAINERS[self.trainer].is_ideal:

@@ -7,8 +7,14 @@ import numpy as np
 from agents.decision.run_epochs import run_course
 from agents.decision.situation import MakeScheduler
 from agents.replanning.table import SCHEDULERS
-from des import STEADY, UniformLaw
-from scenarios.study.targets.measurement_size import SchedulerColumn, Scope, by_world, moving_by
+from des import STEADY
+from scenarios.study.targets.measurement_size import (
+    SchedulerColumn,
+    Scope,
+    by_world,
+    fluctuating,
+    moving_by,
+)
 from scenarios.study.targets.target import Goal, Target, measured
 from scenarios.suites import SuiteWorld
 
@@ -66,23 +72,13 @@ def curve_of(
             scope,
             worlds,
             lambda world, draw: (
-                _total_s(make, scope, fluctuating(world, fluctuation), draw)
+                _total_s(make, scope, fluctuating(world, fluctuation, LATENCY_JITTER), draw)
                 / still_s[world.name, draw]
                 - 1.0
             ),
         )
 
     return {at: slowdowns(at) for at in fluctuations}
-
-
-def fluctuating(world: SuiteWorld, fluctuation: float) -> SuiteWorld:
-    """Return the world with uniform bandwidths within a share, redrawn when the load is."""
-    law = UniformLaw(
-        bandwidth_fluctuation=fluctuation,
-        latency_jitter=LATENCY_JITTER,
-        update_interval_s=world.load.dwell_epochs * world.epoch_s,
-    )
-    return moving_by(world, law, "fluctuating")
 
 
 def _total_s(make: MakeScheduler, scope: Scope, world: SuiteWorld, draw: int) -> float:

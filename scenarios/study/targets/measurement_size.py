@@ -15,7 +15,7 @@ from agents.planners.pareto.proposals import Propose
 from agents.replanning.bound_schedulers import BoundScheduler, completed_plan, without_schedule
 from agents.trainers.ideal import IDEAL
 from agents.trainers.trainer import Trainer
-from des import STEADY, Plan, Topology
+from des import STEADY, Plan, Topology, UniformLaw
 from scenarios.study.targets.sizes import FULL, Sizes
 from scenarios.study.targets.world_file import MOVING_CELLS, as_in_suite
 from scenarios.study.trained_plans import trained_world
@@ -232,6 +232,16 @@ def _is_of_size(num_domains: int, domains: Sequence[int]) -> bool:
 def on_still_links(world: SuiteWorld) -> SuiteWorld:
     """Return the world with links that never move; its load does."""
     return moving_by(world, STEADY, "still")
+
+
+def fluctuating(world: SuiteWorld, fluctuation: float, jitter: float) -> SuiteWorld:
+    """Return the world with uniform bandwidths and latencies, redrawn when the load is."""
+    law = UniformLaw(
+        bandwidth_fluctuation=fluctuation,
+        latency_jitter=jitter,
+        update_interval_s=world.load.dwell_epochs * world.epoch_s,
+    )
+    return moving_by(world, law, "fluctuating")
 
 
 def moving_by(world: SuiteWorld, law: object, name: str) -> SuiteWorld:

@@ -18,6 +18,7 @@ from des.plan.plan_texts import PERFECT_DEVICES
 from des.views.plan_views import PlanViews
 from scenarios.frame.files import write_json
 from scenarios.frame.outputs import OutputChoice, write_outputs
+from scenarios.frame.repeat import Repetition
 from scenarios.frame.report import Report
 from scenarios.frame.run_folder import RunFolder, source_revision
 from scenarios.frame.statistics import mean_and_interval
@@ -36,7 +37,6 @@ from scenarios.study.targets import (
 )
 from scenarios.study.targets.measurement_size import SchedulerColumn
 from scenarios.study.targets.names import PERFECT_GROUPS
-from scenarios.study.targets.page import TargetPart
 from scenarios.study.targets.results_store import KeptGroup, Key, Origin, read_kept, store_result
 from scenarios.study.targets.target import Target
 from scenarios.study.targets.target_table import (
@@ -44,6 +44,7 @@ from scenarios.study.targets.target_table import (
     SEEDS,
     WORTH,
     MeasuredTargets,
+    TargetPart,
     short,
     spread_of_seeds,
     value_of,
@@ -119,10 +120,9 @@ def measure_groups(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetFrame:
-    """Content of a report besides the targets: command, settings and figures."""
+    """Content of a report besides the targets: how it is repeated, and figures."""
 
-    command: str
-    configuration: Mapping[str, object]
+    repeat: Repetition
     views: PlanViews
     figures: tuple[Figure, ...]
 
@@ -141,11 +141,10 @@ def write_targets(
         title="Targets",
         question="Which targets are met?",
         answer=_answer(measured),
-        command=frame.command,
+        repeat=frame.repeat,
         first=frame.views.first,
         targets=TargetPart(measured=measured, note=scope_note),
         figures=(*frame.figures, *frame.views.more),
-        configuration=frame.configuration,
     )
     write_outputs(folder.path, choice, report, {"kpi": frame_of(measured)})
 

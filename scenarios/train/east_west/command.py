@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from des.base.checks import require_one_of
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
 from des.base.command_line import PRINT_FLAGS, spelt
 from des.base.flags import parse_given, quickened
@@ -65,8 +66,7 @@ def _command(argv: Sequence[str] | None) -> int:
     if not arguments or arguments[0].startswith("-"):
         return run(arguments, PROG)
     name, *flags = arguments
-    if name not in TASKS:
-        raise UsageError(f"{PROG}: task must be one of {', '.join(TASKS)}; got {name!r}")
+    require_one_of(PROG, "task", name, TASKS)
     return TASKS[name].run(flags, f"{PROG} {name}")
 
 
@@ -110,9 +110,7 @@ def policy_of(arguments: Sequence[str]) -> str:
         folder = newest_run(PROG) if found.out is None else Path(found.out)
         policy = _policy_in(folder / "config.json", default=None)
     policy = POLICIES[0] if policy is None else policy
-    if policy not in POLICIES:
-        known = ", ".join(POLICIES)
-        raise UsageError(f"{PROG}: policy must be one of {known}; got {policy!r}")
+    require_one_of(PROG, "policy", policy, POLICIES)
     return str(policy)
 
 

@@ -21,6 +21,7 @@ from des.dynamics import kind_of
 from des.views.plan_views import PlanViews
 from scenarios.frame.files import write_csv, write_json
 from scenarios.frame.outputs import OutputChoice, write_outputs
+from scenarios.frame.repeat import Repetition
 from scenarios.frame.report import Report
 from scenarios.frame.run_folder import RunFolder
 from scenarios.study.targets.after_training import (
@@ -247,11 +248,12 @@ def _report(
         title=f"{world.workload.name} on {names}",
         question=" ".join(question.lines),
         answer=worth,
-        command=f"{PROG} --config {folder.config_json}",
+        repeat=Repetition(
+            command=f"{PROG} --config {folder.config_json}", configuration=folder.read_config()
+        ),
         first=drawn.first,
         sections=tuple(others),
         figures=(stage_curves(folder.path), *drawn.more),
-        configuration=folder.read_config(),
         fidelity=outcome.fidelity,
         caveats=_notes(outcome),
         targets=targets,
