@@ -9,12 +9,12 @@ import threading
 import urllib.request
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from agents.decision.families import Family
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
+from des.base.extras import needed_extra, require_extra
 from des.base.flags import option, parse
 from des.base.lazy import lazy_imports
 from des.base.speaking import SPEAKER
@@ -39,7 +39,7 @@ examples:
   {PROG} --check
       start, draw once and stop, for tests
 
-needs the extra explore: pip install "eastwest[explore]"
+{needed_extra("explore")}
 
 exit codes: 0 ended; 2 a flag is wrong, the port is in use, or the extra is missing;
   {EXIT_CODES}
@@ -68,8 +68,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _command(argv: Sequence[str] | None) -> int:
     config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EPILOG)
-    if find_spec("dash") is None:
-        raise UsageError(f'{PROG}: needs dash; install it with: pip install "eastwest[explore]"')
+    require_extra(PROG, "dash")
     port = free_port(0 if config.check and config.port == 8050 else config.port)
     settings = scene.Settings(
         **{one.name: getattr(config, one.name) for one in fields(LayerFlags)},

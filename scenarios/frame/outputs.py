@@ -5,12 +5,12 @@ from __future__ import annotations
 import io
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 
 from des.base.atomic_write import write_together
 from des.base.command import UsageError
 from des.base.csv_text import frame_csv
+from des.base.extras import require_extra
 from des.base.flags import option
 from des.base.lazy import lazy_imports
 
@@ -41,7 +41,7 @@ class OutputChoice:
 
     Raises
     ------
-    UsageError
+    ValueError
         If a format is unknown, or Parquet files need a package that is not installed.
     """
 
@@ -54,8 +54,8 @@ class OutputChoice:
                 paper.require_formats("--figures", self.figures)
             except ValueError as error:
                 raise UsageError(str(error)) from error
-        if self.parquet and find_spec("pyarrow") is None:
-            raise UsageError("--parquet: needs pyarrow; install it with: pip install pyarrow")
+        if self.parquet:
+            require_extra("--parquet", "pyarrow")
 
     def figure_files(self, figures: Iterable[Figure]) -> dict[str, bytes]:
         """Return the figures' files by name."""

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from des.base.command import EXIT_CODES, UsageError, exit_code_of
+from des.base.command import EXIT_CODES, exit_code_of
 from des.base.document import DOCUMENT
+from des.base.extras import require_extra
 from des.base.flags import JsonFlag, option, parse, required
 
 PROG = "python -m scenarios.track"
 _EPILOG = f"""\
 Every run folder can be stored, also one that is not finished: stored again, it takes the place of
-what was stored of it before. Weights and stores of runs are left out. Needs the extra mlflow:
+what was stored of it before. Weights and stores of runs are left out. Needs the extra [mlflow]:
 pip install 'eastwest[mlflow]'. TensorBoard reads the folder tensorboard/ of a training as it is.
 
 examples:
@@ -44,8 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _command(argv: Sequence[str] | None) -> None:
     config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EPILOG)
-    if importlib.util.find_spec("mlflow") is None:
-        raise UsageError(f"{PROG} needs the extra mlflow: pip install 'eastwest[mlflow]'")
+    require_extra(PROG, "mlflow")
     runs = importlib.import_module("scenarios.train.mlflow_runs")
     run_id, num_figures = runs.store_run(
         config.folder, uri=config.uri, experiment=config.experiment

@@ -87,17 +87,17 @@ def assert_equal_rollouts(some: RolloutSource, other: RolloutSource) -> None:
 def test_results_are_those_of_this_process_whatever_the_number_of_actors(num_actors, tmp_path):
     """To the last bit of a training's checkpoint, so also of every state and rollout in it."""
     walks = Walks(folder=tmp_path)
-    expected = bytes_after(here(walks), tmp_path / "here.pt")
+    expected = bytes_after(here(walks), tmp_path / "here.safetensors")
 
     with closing(on_ray(walks, num_actors)) as rollouts:
         assert rollouts.num_envs == NUM_WORKERS * 2
-        assert bytes_after(rollouts, tmp_path / "ray.pt") == expected
+        assert bytes_after(rollouts, tmp_path / "ray.safetensors") == expected
 
 
 def test_actors_that_are_killed_cost_nothing_but_their_rollout(tmp_path):
     """One dies in the middle of a rollout, then all between two rollouts."""
     walks = Walks(folder=tmp_path)
-    expected = bytes_after(here(walks), tmp_path / "here.pt")
+    expected = bytes_after(here(walks), tmp_path / "here.safetensors")
     trouble = tmp_path / f"1-kill-{NUM_STEPS + 3}"
     trouble.touch()
 
@@ -111,9 +111,9 @@ def test_actors_that_are_killed_cost_nothing_but_their_rollout(tmp_path):
             os.kill(process, signal.SIGKILL)
         trainer.update()
         trainer.update()
-        save_checkpoint(tmp_path / "ray.pt", trainer.state())
+        save_checkpoint(tmp_path / "ray.safetensors", trainer.state())
 
-    assert (tmp_path / "ray.pt").read_bytes() == expected
+    assert (tmp_path / "ray.safetensors").read_bytes() == expected
 
 
 def test_an_actor_that_hangs_is_given_up(tmp_path):
@@ -239,8 +239,8 @@ def recalibrated_bytes(rollouts: RolloutSource, folder: Path, *, is_lost: bool =
     assert corrections_of(rollouts) == FACTORS
     for _ in range(2):
         trainer.update()
-    save_checkpoint(folder / "run.pt", trainer.state())
-    return (folder / "run.pt").read_bytes()
+    save_checkpoint(folder / "run.safetensors", trainer.state())
+    return (folder / "run.safetensors").read_bytes()
 
 
 @pytest.mark.parametrize(
@@ -257,7 +257,7 @@ def test_recalibrated_actors_train_as_this_process_does(schedule, num_actors, is
         folder.mkdir()
     local, never, remote = (Placing(folder=folder, schedule=schedule) for folder in folders)
     expected = recalibrated_bytes(here(local), local.folder)
-    assert expected != bytes_after(here(never), never.folder / "run.pt", num_updates=3)
+    assert expected != bytes_after(here(never), never.folder / "run.safetensors", num_updates=3)
 
     with closing(on_ray(remote, num_actors)) as rollouts:
         assert recalibrated_bytes(rollouts, remote.folder, is_lost=is_lost) == expected
