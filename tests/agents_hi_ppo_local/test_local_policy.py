@@ -22,6 +22,7 @@ from agents.hi_ppo.local.shipped import shipped_local
 from agents.hi_ppo.local.training import LocalReport, LocalTrainer, LocalTraining
 from agents.hi_ppo.local.training_policy import LocalPolicy
 from agents.ppo.checkpoint import CheckpointError, load_checkpoint, save_checkpoint
+from agents.ppo.trained_policy import tensors_of
 from des import InfeasiblePlacementError
 
 SHORT = LocalTraining(num_cases=12, num_server_cases=4, num_updates=3, cases_per_update=8)
@@ -145,11 +146,13 @@ def test_scores_do_not_depend_on_the_numbers_of_the_gpus(seed):
 def test_scores_are_those_of_the_network():
     """They are reckoned outside torch; sums of floats are rounded in another order."""
     policy = shipped_local(1).policy
+    network = LocalPolicy(policy.architecture, None)
+    network.load_state_dict(tensors_of(policy.numbers))
     for case in drawn_cases(5, stream=5):
         seen = observe(case, options_of(case))
         context, options = (torch.from_numpy(each)[None] for each in (seen.context, seen.options))
         with torch.no_grad():
-            expected = policy(context, options)[0][0].numpy()
+            expected = network(context, options)[0][0].numpy()
 
         np.testing.assert_allclose(option_scores(policy, seen), expected, rtol=1e-4, atol=1e-4)
 
