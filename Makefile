@@ -63,9 +63,10 @@ OURS = $(COMPILE) setup.cfg --constraints requirements/torch.txt --excludes requ
 
 lock:
 	echo uv==$(UV_VERSION) | $(COMPILE) - --output-file requirements/installer.lock
-	$(OURS) --excludes requirements/excluded-train.txt --output-file requirements/train.lock
-	$(OURS) --constraints requirements/train.lock --extra test --extra ray --extra parquet --extra explore --extra k8s \
-		--extra docs --extra cluster --output-file requirements/test.lock
+	$(OURS) --extra train --extra exact --excludes requirements/excluded-train.txt \
+		--output-file requirements/train.lock
+	$(OURS) --constraints requirements/train.lock --extra train --extra exact --extra test --extra ray --extra parquet \
+		--extra explore --extra k8s --extra docs --extra cluster --output-file requirements/test.lock
 	$(COMPILE) requirements/torch.txt --constraints requirements/train.lock --no-emit-package torch \
 		--output-file requirements/cuda.lock
 

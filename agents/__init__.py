@@ -1,24 +1,28 @@
-"""Agents that decide where layers run; importing this makes the Gymnasium environments known.
+"""Agents that decide where layers run, and Gymnasium environments to learn it in.
 
 These are ``EastWest/Placement-v0`` (`agents.flat`), ``EastWest/Scheduling-v0``
 (`agents.scheduling`), ``EastWest/Autoscale-v0`` (`agents.serving`) and ``EastWest/Queue-v0``
-(`agents.cluster`).
+(`agents.cluster`). Importing this makes them known, now or when Gymnasium is loaded.
 """
 
-import gymnasium
+import sys
+from importlib import import_module
+from importlib.abc import MetaPathFinder
+from types import ModuleType
 
-gymnasium.register(
-    id="EastWest/Placement-v0",
-    entry_point="agents.flat.env:PlacementEnv",
-    vector_entry_point="agents.flat.vector_env:PlacementVectorEnv",
-)
-gymnasium.register(
-    id="EastWest/Scheduling-v0",
-    entry_point="agents.scheduling.env:SchedulingEnv",
-    vector_entry_point="agents.scheduling.vector_env:SchedulingVectorEnv",
-)
-gymnasium.register(
-    id="EastWest/Autoscale-v0",
-    entry_point="agents.serving.autoscale_env:AutoscaleEnv",
-)
-gymnasium.register(id="EastWest/Queue-v0", entry_point="agents.cluster.queue_env:QueueEnv")
+
+class _AfterGymnasium(MetaPathFinder):
+    """Registers the environments once Gymnasium, which most commands do without, has all it has."""
+
+    def find_spec(self, name: str, path: object, target: ModuleType | None = None) -> None:
+        """Find nothing, and look whether the registry is there: other modules follow it."""
+        registration = sys.modules.get("gymnasium.envs.registration")
+        if hasattr(registration, "register"):
+            sys.meta_path.remove(self)
+            import_module("agents.environments")
+
+
+if "gymnasium" in sys.modules:
+    import_module("agents.environments")
+else:
+    sys.meta_path.insert(0, _AfterGymnasium())

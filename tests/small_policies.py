@@ -9,7 +9,8 @@ import torch
 
 from agents.decision.situation import Situation
 from agents.hi_ppo.coordinator import Coordinator
-from agents.hi_ppo.moves.move_network import MoveArchitecture, MoveNetwork
+from agents.hi_ppo.moves.move_checkpoint import MoveArchitecture
+from agents.hi_ppo.moves.move_network import MoveNetwork
 from agents.hi_ppo.moves.move_policy import MovePolicy
 from agents.hi_ppo.placement.config import PlacementArchitecture
 from agents.hi_ppo.placement.placement_checkpoint import placement_payload

@@ -14,7 +14,7 @@ from scenarios.frame.metrics_log import WALL_CLOCK_COLUMNS, read_metrics
 REPEATED_FILES = (
     "config.json",
     "network.yaml",
-    "checkpoint.pt",
+    "checkpoint.safetensors",
     "trace.json",
     "learning_curve.png",
 )
@@ -46,7 +46,13 @@ def assert_same_results(one: Path, other: Path) -> None:
 def copy_of_run(run: Path, folder: Path) -> Path:
     """A run before its evaluation, in a new folder, that may be damaged."""
     folder.mkdir()
-    for name in ("config.json", "network.yaml", "metrics.csv", "checkpoint.pt", "calibrations.csv"):
+    for name in (
+        "config.json",
+        "network.yaml",
+        "metrics.csv",
+        "checkpoint.safetensors",
+        "calibrations.csv",
+    ):
         if (run / name).exists():
             shutil.copyfile(run / name, folder / name)
     return folder

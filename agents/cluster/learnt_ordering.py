@@ -11,7 +11,8 @@ from agents.cluster.weighted_ordering import (
     HourlyWeights,
     queue_observation,
 )
-from agents.ppo.checkpoint import TrainedPolicy, load_checkpoint
+from agents.ppo.checkpoint import load_checkpoint
+from agents.ppo.trained_policy import TrainedPolicy
 from des.cluster.policy import View
 
 

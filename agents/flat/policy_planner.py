@@ -6,7 +6,8 @@ import numpy as np
 
 from agents.decision.problem import PlanningProblem
 from agents.flat.task import PlacementTask
-from agents.ppo.checkpoint import TrainedPolicy, load_checkpoint
+from agents.ppo.checkpoint import load_checkpoint
+from agents.ppo.trained_policy import TrainedPolicy
 from des import Plan
 
 

@@ -1,24 +1,23 @@
 """Controls of trained policies: the same schedulers, with a part that has learnt nothing."""
 
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Literal
 
 import numpy as np
-import torch
 
 from agents.decision.situation import MakeScheduler, Scheduler
 from agents.hi_ppo.coordinator import QUICK, Coordinator
-from agents.hi_ppo.moves.move_network import MoveArchitecture, MoveNetwork
-from agents.hi_ppo.moves.move_policy import MovePolicy
-from agents.hi_ppo.placement.config import PlacementArchitecture
+from agents.hi_ppo.placement.drawn_orders import DrawnOrders
 from agents.hi_ppo.placement.features import Features
-from agents.hi_ppo.placement.placement_policy import DrawnOrders, PlacementPolicy
 from agents.hi_ppo.placement.proposals import Draw, Proposer, drawn_at_random
 from agents.hi_ppo.policies import Policies
 from agents.hi_ppo.trained_range import TrainedRange
 from agents.judge.look_ahead import LookAhead
 from agents.planners.choice.chains import grown_chain
+from des.base.lazy import lazy_imports
+
+with lazy_imports(__name__):
+    from agents.hi_ppo import first_policies
 
 Control = Literal["untrained", "random", "neighbours"]
 """Part that has learnt nothing: all weights; the proposals, which are random orders; or these,
@@ -29,21 +28,13 @@ CONTROLS: tuple[Control, ...] = ("untrained", "random", "neighbours")
 
 def untrained_policies(trained_range: TrainedRange, seed: int = 0) -> Policies:
     """Draw policies that have learnt nothing: the measure of what training is worth."""
-    placement, moves = _untrained(seed)
+    placement, moves = first_policies.untrained(seed)
     return Policies(
         placement=placement,
         moves=moves,
         trained_range=trained_range,
         training={"seed": seed, "updates": 0},
     )
-
-
-@lru_cache(maxsize=4)  # drawing takes seconds
-def _untrained(seed: int) -> tuple[PlacementPolicy, MovePolicy]:
-    generator = torch.Generator().manual_seed(seed)
-    placement = PlacementPolicy(PlacementArchitecture(), generator)
-    moves = MovePolicy(network=MoveNetwork(MoveArchitecture(), generator).eval())
-    return placement.eval(), moves
 
 
 def neighbour_orders(features: Features, most_stages: int, count: int, seed: int) -> DrawnOrders:
@@ -85,7 +76,7 @@ _DRAWS: Mapping[Control, Draw] = {"random": drawn_at_random, "neighbours": neigh
 def control_proposer(control: Control, *, look_ahead: LookAhead = QUICK, seed: int = 0) -> Proposer:
     """Return the proposer of a control, untrained weights those of ``seed``, with a look-ahead."""
     if control == "untrained":
-        placement, _ = _untrained(seed)
+        placement, _ = first_policies.untrained(seed)
         return Proposer(placement, look_ahead=look_ahead)
     return Proposer(None, look_ahead=look_ahead, draw=_DRAWS[control])
 
@@ -98,7 +89,7 @@ def control_scheduler(
     ``most_slowdown`` is that of `agents.hi_ppo.coordinator.Coordinator`.
     """
     proposer = control_proposer(control)
-    moves = _untrained(0)[1] if control == "untrained" else policies.moves
+    moves = first_policies.untrained(0)[1] if control == "untrained" else policies.moves
 
     def make() -> Scheduler:
         return Coordinator(

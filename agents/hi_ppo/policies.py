@@ -7,11 +7,15 @@ from pathlib import Path
 from typing import Self
 
 from agents.hi_ppo.moves.move_policy import MovePolicy
-from agents.hi_ppo.placement.placement_checkpoint import placement_from_payload, placement_payload
-from agents.hi_ppo.placement.placement_policy import PlacementPolicy
+from agents.hi_ppo.placement.placement_checkpoint import (
+    PlacementNet,
+    placement_from_payload,
+    placement_payload,
+)
 from agents.hi_ppo.trained_range import TrainedRange
 from agents.ppo.checkpoint import CheckpointError, load_checkpoint, save_checkpoint
 from agents.ppo.shipped_weights import shipped_weights, shipped_weights_of
+from des import Topology, Workload
 
 _KIND = "hi_ppo"
 
@@ -28,7 +32,7 @@ class Policies:
         Origin of the checkpoint, as plain content: seed, command, steps.
     """
 
-    placement: PlacementPolicy
+    placement: PlacementNet
     moves: MovePolicy | None
     trained_range: TrainedRange
     training: Mapping[str, object]
@@ -43,6 +47,15 @@ class Policies:
             "training": dict(self.training),
         }
         save_checkpoint(path, payload)
+
+    def decides_by(self, topology: Topology, workload: Workload) -> tuple[str, tuple[str, ...]]:
+        """Weights and misfits, which all decisions on a world follow from."""
+        digest = hashlib.sha256()
+        for net in (self.placement, None if self.moves is None else self.moves.network):
+            digest.update(repr(None if net is None else net.architecture).encode())
+            for name, array in sorted({}.items() if net is None else net.numbers.items()):
+                digest.update(name.encode() + array.tobytes())
+        return digest.hexdigest(), self.trained_range.misfits(topology, workload)
 
     @classmethod
     def load(cls, path: Path) -> Self:

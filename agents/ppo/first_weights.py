@@ -16,13 +16,18 @@ def fill_first(weight: Tensor, gain: float, generator: FirstWeights) -> None:
             nn.init.orthogonal_(weight, gain, generator=generator)
 
 
+class BareLinear(nn.Linear):
+    """A layer without first weights: torch would draw them from its global generator."""
+
+    def reset_parameters(self) -> None:
+        """Draw nothing."""
+
+
 def draw_linear(
     num_inputs: int, num_outputs: int, generator: FirstWeights, gain: float = 1.0
 ) -> nn.Linear:
     """Make a layer of the first weights that `fill_first` gives, and no bias to begin with."""
-    with torch.device("meta"):  # draws nothing
-        layer = nn.Linear(num_inputs, num_outputs)
-    layer = layer.to_empty(device="cpu")
+    layer = BareLinear(num_inputs, num_outputs)
     fill_first(layer.weight, gain, generator)
     with torch.no_grad():
         layer.bias.zero_()

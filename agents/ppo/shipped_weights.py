@@ -1,4 +1,4 @@
-"""Weights that come with the package: ``hi_ppo-0.pt`` and so on, by kind and seed."""
+"""Weights that come with the package: ``hi_ppo-0.safetensors`` and so on, by kind and seed."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ SHIPPED = Path(__file__).resolve().parent.parent / "checkpoints"
 
 def shipped_weights(kind: str) -> list[Path]:
     """All files of a kind, such as ``hi_ppo``, by seed."""
-    return sorted(SHIPPED.glob(f"{kind}-*.pt"))
+    return sorted(SHIPPED.glob(f"{kind}-*.safetensors"))
 
 
 def shipped_weights_of(kind: str, seed: int) -> Path:
@@ -19,7 +19,7 @@ def shipped_weights_of(kind: str, seed: int) -> Path:
     ValueError
         If there is none of that seed; the message lists those there are.
     """
-    path = SHIPPED / f"{kind}-{seed}.pt"
+    path = SHIPPED / f"{kind}-{seed}.safetensors"
     if not path.exists():
         known = ", ".join(one.stem.removeprefix(f"{kind}-") for one in shipped_weights(kind))
         raise ValueError(

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from agents.ppo.checkpoint import CheckpointError, network_payload
+from agents.ppo.checkpoint import CheckpointError
 from agents.ppo.networks import ActorCritic, NetworkArchitecture
 from agents.ppo.policy_update import PolicyUpdate, ShuffledParts
 from agents.ppo.ppo_config import PPOConfig
@@ -19,6 +19,7 @@ from agents.ppo.ppo_loss import FIGURES, Objective
 from agents.ppo.recent import some_actions
 from agents.ppo.rollout import BatchedEnvironment, Experience, Rollout, RolloutSource, experience_of
 from agents.ppo.rollout_source import LocalRollouts
+from agents.ppo.trained_policy import network_payload, tensors_of
 from des.base.checks import require_count
 
 
@@ -197,7 +198,7 @@ class PPOTrainer:
                     f"trainer state: {field} must be {expected!r}, got {state[field]!r}"
                 )
         try:
-            self._restore(copy.deepcopy(dict(state)))
+            self._restore(tensors_of(copy.deepcopy(dict(state))))
         except (AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
             reason = " ".join(str(error).split())
             raise CheckpointError(

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from agents.ppo.checkpoint import CheckpointError
+from agents.ppo.trained_policy import tensors_of
 
 
 def update_of(payload: Mapping[str, object], *, most: int) -> int:
@@ -89,7 +90,7 @@ class Snapshot:
             require_same(state, self.identity)
             restore()
             for name, part in self.parts.items():
-                part.set(state[name])
+                part.set(tensors_of(state[name]))
         except (LookupError, RuntimeError, TypeError, ValueError) as error:
             raise CheckpointError(f"checkpoint {source}: {error}") from error
         return update

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from agents.ppo.checkpoint import CheckpointError, TrainedPolicy, load_checkpoint
+from agents.ppo.checkpoint import CheckpointError, load_checkpoint
 from agents.ppo.ppo_config import PPOConfig
+from agents.ppo.trained_policy import TrainedPolicy, tensors_of
 from agents.ppo.trainer import PPOTrainer
 from agents.serving.autoscale_batch import AutoscaleBatch
 from agents.serving.forecast_policies import Predictive
@@ -106,7 +107,7 @@ def learn_in_the_loop(world: World, seed: int, checkpoint: Path) -> History:
     learner = PPOTrainer.local(batch, AUTOSCALER_PPO, seed, MOST_ITEMS)
     trained = payload["policy"]
     assert isinstance(trained, Mapping)  # `learnt_policy` has read it
-    learner.network.load_state_dict(trained["parameters"])
+    learner.network.load_state_dict(tensors_of(trained["parameters"]))
     while len(begun) < 2:  # the run has ended when the task begins another
         learner.update()
     return begun[0].history()

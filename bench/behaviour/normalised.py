@@ -45,8 +45,8 @@ def normalised(folder: Path, case: str, paths: Mapping[str, str]) -> dict[str, b
 
 
 def _forms(path: Path, name: str, file: str, paths: Mapping[str, str]) -> dict[str, bytes]:
-    if path.suffix in {".pt", ".npz"}:
-        arrays = _weights(path) if path.suffix == ".pt" else _arrays(path)
+    if path.suffix in {".safetensors", ".npz"}:
+        arrays = _weights(path) if path.suffix == ".safetensors" else _arrays(path)
         contents = sorted(line.split(" = ", 1)[1] for line in arrays if " = array " in line)
         return {name: _lines(arrays), name + FIGURES: _lines(contents)}
     if "tfevents" in path.name:

@@ -12,8 +12,8 @@ from tempfile import TemporaryFile
 
 from calibration.packet.requests import Request
 from calibration.reference.binaries import ReferenceRunError
+from des.base.extras import needed_extra
 
-EXTRA = "pip install 'eastwest[ns3]'"
 KNOWN_VERSION = "3.44"
 """Version of ns-3 whose results are recorded; others may give other times."""
 
@@ -36,8 +36,8 @@ def ns3_version() -> str:
         return ".".join(version("ns3").split(".")[:2])
     except PackageNotFoundError as error:
         raise ReferenceRunError(
-            f"network of packets: needs ns-3 and cppyy; install them with {EXTRA}, which takes a "
-            f"C++ compiler ({error.name} is missing)"
+            f"network of packets: {needed_extra('ns3')}, which takes a C++ compiler "
+            f"({error.name} is missing)"
         ) from error
 
 

@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection, wait
+from threading import RLock
 from typing import Any, Generic, TypeVar
 
 from calibration.reference.serving import GRACE_S, interrupts_held_back, serve
@@ -94,12 +95,24 @@ def crew(num_workers: int) -> Iterator[ParallelMap]:
         return
     workers: list[_Worker[Any, Any]] = []
     try:
-        yield partial(_mapped, workers, num_workers)
+        yield partial(_mapped, RLock(), workers, num_workers)
     finally:
         _end(workers)
 
 
 def _mapped(
+    turn: RLock,
+    workers: "list[_Worker[Any, Any]]",
+    num_workers: int,
+    function: Callable[[Item], Result],
+    items: Iterable[Item],
+) -> Iterator[Result]:
+    """Map when no other thread does."""
+    with turn:
+        yield from _mapped_now(workers, num_workers, function, items)
+
+
+def _mapped_now(
     workers: "list[_Worker[Any, Any]]",
     num_workers: int,
     function: Callable[[Item], Result],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from des.base.extras import require_extra
 from des.base.csv_text import frame_csv
 import json
 import math
@@ -9,7 +10,6 @@ import sqlite3
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
@@ -207,11 +207,8 @@ class Store:
         target = Path(path)
         if target.suffix not in (".csv", ".parquet"):
             raise ValueError(f"store: export must end in .csv or .parquet, got {str(target)!r}")
-        if target.suffix == ".parquet" and find_spec("pyarrow") is None:
-            raise ValueError(
-                "store: export to .parquet needs the package pyarrow, which is not installed; "
-                f"pip install 'eastwest[parquet]', or export to .csv; got {str(target)!r}"
-            )
+        if target.suffix == ".parquet":
+            require_extra(f"store: export to {target}, unlike to .csv,", "pyarrow")
         frame = self.rows()
         frame["exposed_s"] = [json.dumps(exposed_s) for exposed_s in frame["exposed_s"]]
         if target.suffix == ".csv":

@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import IO
 
 from des.base.document import DOCUMENT
+from des.base.extras import EXTRA_OF, needed_extra
 from des.base.interruption import INTERRUPTED, interruptible, is_interrupted
 from des.base.names import one_line
 from des.base.spelling import SPELLING
@@ -36,7 +37,8 @@ def exit_code_of(
 
     An error of type ``with_output`` ends alike, with the output of another program below its line.
 
-    Only ValueError, which carries our messages about bad input, and OSError are input errors.
+    Only ValueError, which carries our messages about bad input, OSError and modules of extras that
+    are not installed are input errors.
     Anything else is a bug of ours and keeps its traceback. Ctrl-C, SIGTERM and SIGHUP become one
     line as well, see `des.base.interruption`; an output whose reader goes away, such as
     ``| head -1``, becomes an exit code alone. A stdout that is closed from the start is bad input,
@@ -94,6 +96,11 @@ def _code_of(body: Callable[[], int | None], with_output: type[Exception] | tupl
         return BAD_INPUT
     except ValueError as error:
         message = str(error)
+    except ModuleNotFoundError as error:
+        module = (error.name or "").partition(".")[0]
+        if module not in EXTRA_OF:
+            raise
+        message = f"{module} is not installed: {needed_extra(EXTRA_OF[module])}"
     except Exception:  # any type: libraries raise errors of their own after they swallow a signal
         if is_interrupted():
             return _interrupted()

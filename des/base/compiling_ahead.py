@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 from des.base.jit import cache_base, is_cached
+from des.base.machine import usable_cores
 from des.base.speaking import SPEAKER
 
 
@@ -35,7 +36,7 @@ def compiling_ahead(
     Callable
         Waits until the program has ended; without one it returns immediately.
     """
-    cores = _num_cores() if num_cores is None else num_cores
+    cores = usable_cores() if num_cores is None else num_cores
     folder = cache_base()
     if folder is None or cores < 2 or any(is_cached(*each) for each in kernels.items()):
         yield _nothing
@@ -64,10 +65,3 @@ def _wait_for(process: "subprocess.Popen[bytes]") -> None:
 
 def _nothing() -> None:
     """Wait for no process."""
-
-
-def _num_cores() -> int:
-    """Cores that this process may use."""
-    if sys.platform == "linux":
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

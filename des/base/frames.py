@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from des.base.extras import needed_extra
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -20,6 +22,4 @@ def frame_to_xarray(frame: pd.DataFrame, axes: Sequence[str]) -> Any:
     try:
         return frame.set_index(list(axes)).to_xarray()
     except ImportError as error:
-        raise ValueError(
-            "to_xarray needs the extra xarray: pip install 'eastwest[xarray]'"
-        ) from error
+        raise ValueError(f"to_xarray {needed_extra('xarray')}") from error

@@ -3,18 +3,27 @@
 Numba numbers the entries of a function and writes its index first: two processes that compile one
 function for two signatures at once may give both the same number, and a third one then runs code of
 one with arguments of the other. Here the names of entries are random, so none is written twice, and
-index and entries end with a digest: what is damaged or of another kind is compiled again.
+index and entries end with a digest: what is damaged or of another kind is compiled again. One
+process compiles a function while the others that need it wait for it to be kept.
 Folders are named after packages and not after paths, so that all checkouts share equal code.
 """
 
+import fcntl
 import hashlib
+import os
 import pickle
 import secrets
+import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 
 from numba.core import caching
 
+MOST_WAIT_S = 300.0
+"""Longest that a process waits for another one to compile a function. [s]"""
+
+_LOOK_EVERY_S = 0.02
 _DIGEST_BYTES = hashlib.sha256().digest_size
 
 # Numba declares no types for these
@@ -62,7 +71,7 @@ class _Places(_CompileResultCacheImpl):  # type: ignore[misc] # a class of Numba
     _locator_classes = (_Place,)
 
 
-class _SealedCache(_FunctionCache):  # type: ignore[misc] # a class of Numba
+class SealedCache(_FunctionCache):  # type: ignore[misc] # a class of Numba
     """Cache of one function."""
 
     _impl_class = _Places
@@ -74,11 +83,48 @@ class _SealedCache(_FunctionCache):  # type: ignore[misc] # a class of Numba
             filename_base=self._impl.filename_base,
             source_stamp=self._impl.locator.get_source_stamp(),
         )
+        self._lock_path = Path(self._cache_path) / f"{self._impl.filename_base}.lock"
+        self._lock: int | None = None
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Load a function; None if this process is to compile it, and no other does."""
+        found = super().load_overload(sig, target_context)
+        if found is None and self._lock is None:
+            self._take_turn()
+            found = super().load_overload(sig, target_context)
+            if found is not None:
+                self._end_turn()
+        return found
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Keep what was compiled, for those who wait for it."""
+        try:
+            super().save_overload(sig, data)
+        finally:
+            self._end_turn()
+
+    def _take_turn(self) -> None:
+        with suppress(OSError):  # a folder that cannot be written: everyone compiles
+            self._impl.locator.ensure_cache_path()
+            self._lock = os.open(self._lock_path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+        latest_s = time.monotonic() + MOST_WAIT_S
+        while self._lock is not None and time.monotonic() < latest_s:
+            try:
+                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                time.sleep(_LOOK_EVERY_S)
+            else:
+                return
+
+    def _end_turn(self) -> None:
+        if self._lock is not None:
+            os.close(self._lock)  # and so give the lock back
+            self._lock = None
 
 
 def keep_sealed(dispatcher: Any, function: Any) -> None:
     """Give a function that Numba compiles this cache, in place of that of ``cache=True``."""
-    vars(dispatcher)["_cache"] = _SealedCache(function)
+    vars(dispatcher)["_cache"] = SealedCache(function)
 
 
 def root_of(folder: Path) -> Path:

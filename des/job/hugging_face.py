@@ -5,11 +5,11 @@ Layers that predict further tokens (``num_nextn_predict_layers``) are no part of
 """
 
 from collections.abc import Mapping
-from importlib.util import find_spec
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from des.base.extras import require_extra
 from des.job import transformers_library
 from des.job.architecture import Architecture, Bias, LatentAttention, MixtureOfExperts
 from des.job.model_kinds import (
@@ -140,8 +140,9 @@ def from_config(content: object, name: str) -> Architecture:
         raise ValueError(
             f"model_type: {model_type} has {OTHER_PARTS[model_type]}; such parts are not counted"
         )
-    if not isinstance(model_type, str) or find_spec("transformers") is None:
-        raise ValueError(f'{refusal}; transformers reads others: pip install "eastwest[hf]"')
+    if not isinstance(model_type, str):
+        raise ValueError(refusal)
+    require_extra(f"{refusal}; to read others", "transformers")
     try:
         return transformers_library.architecture_by_library(
             content, lambda kind, keys: architecture_of(kind, keys, name, model_type)

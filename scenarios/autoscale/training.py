@@ -41,12 +41,13 @@ examples:
   {PROG} --seed 0 --out runs/autoscaler --resume
   {PROG} --trace requests.csv --steps 50000 --out runs/autoscaler-trace
   {PROG} --summary --out runs/autoscaler
-  {PROG} --evaluate runs/autoscaler/autoscale-0.pt
+  {PROG} --evaluate runs/autoscaler/autoscale-0.safetensors
   {PROG} --equal-cost shipped --days 24
 
-files written to --out: autoscale-SEED.pt (policy, and what --resume needs), policy-SEED.pt (the
-policy alone), curve-SEED.csv, days-SEED.csv (a row for each unseen day and policy; --parquet: also
-as Parquet), and of the last comparison report.html, its picture and result.json, with the settings;
+files written to --out: autoscale-SEED.safetensors (policy, and what --resume needs),
+policy-SEED.safetensors (the policy alone), curve-SEED.csv, days-SEED.csv (a row for each unseen day
+and policy; --parquet: also as Parquet), and of the last comparison report.html, its picture and
+result.json, with the settings;
 with --equal-cost equal_cost.csv and result.json alone
 
 exit codes: 0 done; 2 bad input; {EXIT_CODES}
@@ -113,7 +114,7 @@ def run(arguments: Sequence[str], prog: str) -> int:
     path = config.evaluate
     if path is None:
         config.out.mkdir(parents=True, exist_ok=True)
-        path = config.out / f"autoscale-{config.seed}.pt"
+        path = config.out / f"autoscale-{config.seed}.safetensors"
         if not _train(config, path):
             return INTERRUPTED
     rows = comparison.rows_on_days(
@@ -199,5 +200,5 @@ def _train(config: Config, path: Path) -> bool:
     if not ppo_training.train_to_the_end(learner, files, resume=config.resume):
         return False
     policy = {"policy": learner.state()["policy"], learnt_policy.ACTIONS: actions}
-    checkpoint.save_checkpoint(config.out / f"policy-{config.seed}.pt", policy)
+    checkpoint.save_checkpoint(config.out / f"policy-{config.seed}.safetensors", policy)
     return True

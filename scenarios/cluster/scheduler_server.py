@@ -4,10 +4,10 @@ import asyncio
 import logging
 import sys
 from contextlib import nullcontext
-from importlib.util import find_spec
 from pathlib import Path
 
 from agents.cluster.table import PolicySetting, policy_named
+from des.base.extras import require_extra
 from des.base.interruption import heard_handlers
 from des.base.lazy import lazy_imports
 from des.base.speaking import SPEAKER
@@ -62,10 +62,7 @@ def open_store(state: str) -> StateStore:
     """
     if not state.startswith(("redis://", "rediss://")):
         return SqliteStore(Path(state))
-    if find_spec("redis") is None:
-        raise ValueError(
-            f"--state {state}: needs the extra cluster-redis: pip install 'eastwest[cluster-redis]'"
-        )
+    require_extra(f"--state {state}", "redis")
     store: StateStore = redis_store.RedisStore(state)
     return store
 

@@ -5,6 +5,7 @@ from importlib import import_module
 from importlib.util import find_spec
 
 from des.base.command import UsageError
+from des.base.extras import needed_extra
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,9 +38,7 @@ class Command:
             If the extra that brings the command is missing.
         """
         if self.extra and find_spec(self.module) is None:
-            raise UsageError(
-                f"{self.name} needs the extra {self.extra}: pip install 'eastwest[{self.extra}]'"
-            )
+            raise UsageError(f"{self.name} {needed_extra(self.extra)}")
         spec = find_spec(self.module)
         is_package = spec is not None and spec.submodule_search_locations is not None
         found = import_module(f"{self.module}.__main__" if is_package else self.module)
@@ -107,6 +106,7 @@ COMMANDS: tuple[Command, ...] = (
     _row("curves", "scenarios.training_curves", "Draw the training curves of placement policies"),
     _row("track", "scenarios.track", "Store a run folder in MLflow"),
     _row("rewrite-page", "scenarios.rewrite_page", "Run the commands of a page and renew its text"),
+    _row("doctor", "scenarios.entry.doctor", "Say what is installed, and what each part enables"),
     _row("completion", "scenarios.entry.completion", "Print the completion of bash or zsh"),
 )
 """All commands, in the order of the help."""

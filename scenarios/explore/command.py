@@ -8,13 +8,13 @@ import sys
 import threading
 import urllib.request
 from dataclasses import dataclass, fields
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from agents.decision.families import Family
 from des.base.command import EXIT_CODES, UsageError
 from des.base.commands import command
+from des.base.extras import needed_extra, require_extra
 from des.base.flags import option
 from des.base.lazy import lazy_imports
 from des.base.speaking import SPEAKER
@@ -39,7 +39,7 @@ examples:
   {PROG} --check
       start, draw once and stop, for tests
 
-needs the extra explore: pip install "eastwest[explore]"
+{needed_extra("explore")}
 
 exit codes: 0 ended; 2 a flag is wrong, the port is in use, or the extra is missing;
   {EXIT_CODES}
@@ -64,8 +64,7 @@ class Config(LayerFlags, NetworkFlag):
 @command(Config, PROG, __doc__, _EPILOG)
 def main(config: Config) -> None:
     """Run the command on its settings."""
-    if find_spec("dash") is None:
-        raise UsageError(f'{PROG}: needs dash; install it with: pip install "eastwest[explore]"')
+    require_extra(PROG, "dash")
     port = free_port(0 if config.check and config.port == 8050 else config.port)
     settings = scene.Settings(
         **{one.name: getattr(config, one.name) for one in fields(LayerFlags)},

@@ -5,13 +5,13 @@ from __future__ import annotations
 import io
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from des.base.atomic_write import write_together
 from des.base.command import UsageError
 from des.base.csv_text import frame_csv
+from des.base.extras import require_extra
 from des.base.flags import JsonFlag, option
 from des.base.lazy import lazy_imports
 
@@ -47,7 +47,7 @@ class OutputChoice:
 
     Raises
     ------
-    UsageError
+    ValueError
         If a format is unknown, or Parquet files need a package that is not installed.
     """
 
@@ -60,8 +60,8 @@ class OutputChoice:
                 paper.require_formats("--figures", self.figures)
             except ValueError as error:
                 raise UsageError(str(error)) from error
-        if self.parquet and find_spec("pyarrow") is None:
-            raise UsageError("--parquet: needs pyarrow; install it with: pip install pyarrow")
+        if self.parquet:
+            require_extra("--parquet", "pyarrow")
 
     def figure_files(self, figures: Iterable[Figure]) -> dict[str, bytes]:
         """Return the figures' files by name."""

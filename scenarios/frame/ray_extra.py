@@ -1,10 +1,9 @@
 """Import of the extra ``ray``, only when it is used."""
 
 import importlib
-import importlib.util
 from types import ModuleType
 
-from des.base.command import UsageError
+from des.base.extras import require_extra
 
 LOCAL = "local"
 """Value in place of an address: start a Ray on this machine."""
@@ -15,9 +14,8 @@ def ray_module(name: str) -> ModuleType:
 
     Raises
     ------
-    UsageError
+    ValueError
         If ray is not installed.
     """
-    if importlib.util.find_spec("ray") is None:
-        raise UsageError("--ray needs the extra ray: pip install 'eastwest[ray]'")
+    require_extra("--ray", "ray")
     return importlib.import_module(name)

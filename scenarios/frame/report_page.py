@@ -1,15 +1,19 @@
 """Page of a report: one HTML file that needs no network and no other file."""
 
+from __future__ import annotations
+
 import base64
 import hashlib
 import json
 from collections.abc import Mapping
 from functools import cache
 from importlib import resources
+from importlib.util import find_spec
 
 from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup
 
+from des.base.extras import needed_extra
 from des.base.lazy import lazy_imports
 from des.figures.web import web_spec
 from scenarios.frame.report import Report
@@ -17,12 +21,17 @@ from scenarios.frame.report import Report
 with lazy_imports(__name__):
     import plotly
 
+    from des.figures import paper
+    from des.figures.figure import Figure
+
 MOST_BYTES = 8_000_000
 """Bound of the size of a page."""
 
 
 def render_report(report: Report) -> str:
     """Return the page: style, figures and the library that draws them are inside.
+
+    Without that library, which is plotly, figures are pictures.
 
     Its content security policy allows no network and no ``eval``; scripts are allowed by their
     hashes.
@@ -32,11 +41,16 @@ def render_report(report: Report) -> str:
     ValueError
         If the page would be larger than `MOST_BYTES`.
     """
-    specs = {figure.name: web_spec(figure) for figure in report.all_figures()}
+    figures = list(report.all_figures())
+    moves = find_spec("plotly") is not None
+    specs = {figure.name: web_spec(figure) for figure in figures} if moves else {}
+    pictures = {} if moves else {figure.name: _picture(figure) for figure in figures}
     scripts = (_plotly(), _shipped("figures.js")) if specs else ()
     page = _template().render(
         report=report,
         specs=Markup(_json(specs)) if specs else "",
+        pictures=pictures,
+        stands_still=f"Figures stand still here; to zoom in one {needed_extra('explore')}.",
         targets=None if report.targets is None else Markup(report.targets.html),
         plotly=Markup(scripts[0]) if scripts else "",
         script=Markup(scripts[1]) if scripts else "",
@@ -77,6 +91,11 @@ def _template() -> Template:
 @cache
 def _shipped(name: str) -> str:
     return resources.files("scenarios.frame").joinpath("page", name).read_text(encoding="utf-8")
+
+
+def _picture(figure: Figure) -> str:
+    """Address of a picture that the page holds itself."""
+    return f"data:image/png;base64,{base64.b64encode(paper.image_bytes(figure)).decode()}"
 
 
 @cache

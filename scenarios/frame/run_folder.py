@@ -13,6 +13,7 @@ from types import MappingProxyType
 
 from des.base.atomic_write import finish_together, target_of, write_together
 from des.base.command import UsageError
+from des.base.machine import cpu_name, usable_cores
 from des.base.text_files import read_json
 from scenarios.frame.files import json_bytes
 from scenarios.frame.run_lock import LOCK, lock_folder
@@ -156,7 +157,7 @@ class RunFolder:
     @property
     def checkpoint_pt(self) -> Path:
         """Checkpoint from which training continues."""
-        return self.path / "checkpoint.pt"
+        return self.path / "checkpoint.safetensors"
 
     @property
     def calibrations_csv(self) -> Path:
@@ -244,6 +245,7 @@ def run_record(config: Mapping[str, object]) -> dict[str, object]:
     return {
         "config": dict(config),
         "versions": package_versions(),
+        "machine": {"cpu": cpu_name(), "cores": usable_cores()},
         "source_revision": source_revision(),
     }
 
@@ -294,7 +296,6 @@ def _finish_inputs(path: Path) -> None:
 def _check_writable(path: Path) -> None:
     """Find out now, not when the first result is ready."""
     try:
-        with tempfile.TemporaryFile(dir=path):
-            pass
+        tempfile.TemporaryFile(dir=path).close()
     except OSError as error:
         raise ValueError(f"run folder {path}: cannot be written: {error.strerror}") from error

@@ -12,8 +12,8 @@ from agents.cluster.queue_batch import QueueBatch
 from agents.cluster.queue_task import drawn_queue, queue_policy
 from agents.cluster.table import ORDERINGS, PolicySetting
 from agents.cluster.weighted_ordering import CHOICES, HourlyWeights
-from agents.ppo.checkpoint import TrainedPolicy
 from agents.ppo.ppo_config import PPOConfig
+from agents.ppo.trained_policy import TrainedPolicy
 from agents.ppo.trainer import PPOTrainer
 from des.cluster.policy import Ordering, View
 from des.cluster.running import run

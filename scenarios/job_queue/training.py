@@ -31,9 +31,9 @@ _EPILOG = f"""\
 examples:
   {PROG} --seed 0 --out runs/queue
   {PROG} --seed 0 --out runs/queue --resume
-  {PROG} --evaluate runs/queue/queue-0.pt,runs/queue/queue-1.pt,runs/queue/queue-2.pt
+  {PROG} --evaluate runs/queue/queue-0.safetensors,runs/queue/queue-1.safetensors
 
-files written to --out: queue-SEED.pt (policy, and what --resume needs), curve-SEED.csv,
+files written to --out: queue-SEED.safetensors (policy, and what --resume needs), curve-SEED.csv,
 queues.csv (a row for each unseen queue and policy; --parquet: also as Parquet), and of the last
 comparison report.html, its picture and result.json, with the settings
 
@@ -66,7 +66,7 @@ def run(arguments: Sequence[str], prog: str) -> int:
     writing.require_no_run(config.out)  # refused before minutes of work
     paths = [Path(each) for each in config.evaluate]
     if not paths:
-        paths = [config.out / f"queue-{config.seed}.pt"]
+        paths = [config.out / f"queue-{config.seed}.safetensors"]
         config.out.mkdir(parents=True, exist_ok=True)
         if not _train(config, paths[0]):
             return INTERRUPTED

@@ -22,6 +22,7 @@ from agents.hi_ppo.local.rules import (
     random_options,
     smallest_tensor_bound,
 )
+from agents.hi_ppo.local.training_policy import LocalPolicy
 
 _Draw = Callable[[np.random.Generator], LocalCase]
 _Method = Callable[[LocalCase, Options], LocalPlan]
@@ -99,7 +100,8 @@ def evaluate_local(agent: LocalAgent, count: int) -> pd.DataFrame:
 
 def _methods(agent: LocalAgent, rng: np.random.Generator) -> dict[str, _Method]:
     """Methods by name; where a number is missing they bind as many options as the agent does."""
-    count, policy, untrained = agent.num_proposals, agent.policy, agent.policy.untrained(0)
+    count, policy = agent.num_proposals, agent.policy
+    untrained = LocalPolicy.untrained(policy, 0)
     drawn = replace(agent, policy=untrained)
     return {
         "agent": partial(_plan_of, agent),

@@ -20,7 +20,7 @@ FOLDERS_ALLOWED = "MLFLOW_ALLOW_FILE_STORE"
 
 _BATCH = 1000
 _LONGEST_PARAM = 6000
-_LEFT_OUT = {".pt", ".sqlite"}
+_LEFT_OUT = {".safetensors", ".sqlite"}
 
 
 def store_run(path: Path, *, uri: str, experiment: str) -> tuple[str, int]:

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from des.base.command import EXIT_CODES, UsageError
+from des.base.command import EXIT_CODES
 from des.base.commands import command
 from des.base.document import DOCUMENT
+from des.base.extras import require_extra
 from des.base.flags import JsonFlag, option, required
 
 PROG = "python -m scenarios.track"
 _EPILOG = f"""\
 Every run folder can be stored, also one that is not finished: stored again, it takes the place of
-what was stored of it before. Weights and stores of runs are left out. Needs the extra mlflow:
+what was stored of it before. Weights and stores of runs are left out. Needs the extra [mlflow]:
 pip install 'eastwest[mlflow]'. TensorBoard reads the folder tensorboard/ of a training as it is.
 
 examples:
@@ -40,8 +40,7 @@ class Config(JsonFlag):
 @command(Config, PROG, __doc__, _EPILOG)
 def main(config: Config) -> None:
     """Run the command on its settings."""
-    if importlib.util.find_spec("mlflow") is None:
-        raise UsageError(f"{PROG} needs the extra mlflow: pip install 'eastwest[mlflow]'")
+    require_extra(PROG, "mlflow")
     runs = importlib.import_module("scenarios.train.mlflow_runs")
     run_id, num_figures = runs.store_run(
         config.folder, uri=config.uri, experiment=config.experiment

@@ -37,7 +37,7 @@ with lazy_imports(__name__):
     from agents.hi_ppo.placement import config as placement_settings
     from agents.hi_ppo.placement import placement_checkpoint, placement_training
     from agents.hi_ppo.placement.config import PlacementConfig
-    from agents.hi_ppo.placement.placement_policy import PlacementPolicy
+    from agents.hi_ppo.placement.placement_checkpoint import PlacementNet
     from agents.hi_ppo.trained_range import TrainedRange
     from agents.ppo import checkpoint, devices, training_state
     from des.base import console as base_console
@@ -186,7 +186,7 @@ def _told(config: Config) -> dict[str, object]:
 
 def _placement(
     config: Config, folder: RunFolder, console: Console, at_work: ParallelMap
-) -> PlacementPolicy | None:
+) -> PlacementNet | None:
     """Train the placement policy from where the folder has it; one that is finished is read.
 
     None if the training was stopped before its end.

@@ -24,8 +24,8 @@ with lazy_imports(__name__):
 
     from agents.hi_ppo.local import decide, policy
     from agents.hi_ppo.local import training as local_training
-    from agents.hi_ppo.local.policy import LocalPolicy
     from agents.hi_ppo.local.training import LocalTraining
+    from agents.hi_ppo.local.training_policy import LocalPolicy
     from agents.ppo import devices
     from des.base import console as base_console
     from scenarios.frame import rows_report
@@ -40,9 +40,10 @@ examples:
   {PROG} --seed 0 --out runs/local-0 --resume
   {PROG} --quick --out runs/try
 
-files in the folder: config.json; metrics.csv, one row per update; training.pt, what --resume needs;
-  policy.pt; evaluation.csv, one row per held-out case and method; timings.csv, one row per decision
-  (--parquet: both also as Parquet); summary.json; report.html and its picture (--figures)
+files in the folder: config.json; metrics.csv, one row per update; training.safetensors, what
+  --resume needs; policy.safetensors; evaluation.csv, one row per held-out case and method;
+  timings.csv, one row per decision (--parquet: both also as Parquet); summary.json; report.html
+  and its picture (--figures)
 
 exit codes: 0 the mean gap is at most --largest-gap; 1 it is not; 2 a flag is wrong;
   {EXIT_CODES}
@@ -114,7 +115,9 @@ def _trained(training: LocalTraining, folder: RunFolder) -> LocalPolicy | None:
     trainer = local_training.LocalTrainer(training)
     outcome = update_loop.train_updates(
         trainer,
-        update_loop.UpdateFiles(log=folder.metrics_csv, checkpoint=folder.path / "training.pt"),
+        update_loop.UpdateFiles(
+            log=folder.metrics_csv, checkpoint=folder.path / "training.safetensors"
+        ),
         local_training.LocalReport,
         name="local",
         tell=lambda one: f"reward {one.mean_reward:.3f}, of the best {one.mean_best_reward:.3f}",
@@ -122,7 +125,7 @@ def _trained(training: LocalTraining, folder: RunFolder) -> LocalPolicy | None:
     )
     if not outcome.is_complete:
         return None
-    policy.save_policy(folder.path / "policy.pt", trainer.policy, asdict(training))
+    policy.save_policy(folder.path / "policy.safetensors", trainer.policy, asdict(training))
     return trainer.policy
 
 

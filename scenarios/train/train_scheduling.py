@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -15,8 +14,9 @@ import numpy as np
 from agents.trainers.ideal import IDEAL
 from agents.trainers.table import trainer_named
 from des.base.checks import require_count, require_seed
-from des.base.command import EXIT_CODES, UsageError
+from des.base.command import EXIT_CODES
 from des.base.document import DOCUMENT
+from des.base.extras import require_extra
 from des.base.flags import option, parse, to_dict
 from des.base.lazy import lazy_imports
 from des.figures.figure import Figure
@@ -97,8 +97,7 @@ class Config(OutputFlags):
         for name in ("epochs", "steps", "num_envs", "draws", "held_out"):
             require_count(PROG, name, getattr(self, name))
         trainer_named(self.trainer)
-        if importlib.util.find_spec("stable_baselines3") is None:
-            raise UsageError(f"{PROG} needs the extra sb3: pip install 'eastwest[sb3]'")
+        require_extra(PROG, "stable_baselines3")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -175,10 +175,13 @@ def test_a_size_that_a_job_names_and_what_tokens_are_rounded_to_are_said(asked, 
     [
         (["--schedules", "zb_auto"], "megatron"),
         (["--trainer", "mosaic"], "trainer: must be one of megatron, torchtitan"),
-        (["--checkpoint", "some.pt"], "--checkpoint must not be given with --deciders search"),
         (
-            ["--deciders", "both", "--checkpoint", "none.pt"],
-            "none.pt",
+            ["--checkpoint", "some.safetensors"],
+            "--checkpoint must not be given with --deciders search",
+        ),
+        (
+            ["--deciders", "both", "--checkpoint", "none.safetensors"],
+            "none.safetensors",
         ),
         (["--explain"], "--explain must be given with --trainer ideal --deciders hi_ppo --json"),
         (

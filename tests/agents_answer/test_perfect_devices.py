@@ -149,10 +149,16 @@ def test_a_job_that_fits_nowhere_is_refused_with_what_is_lacking(capsys, tmp_pat
         ((*ALONE, "--last", "East*32 |"), "--last: placement: each item must be"),
         ((*ALONE, "--last-schedule", "1f1b"), "--last must be given with --last-schedule"),
         ((*ALONE, "--most-slowdown", "0"), "most_slowdown must be positive"),
-        ((*ALONE, "--across-only", "--local-checkpoint", "a.pt"), "--local-checkpoint must not be"),
+        (
+            (*ALONE, "--across-only", "--local-checkpoint", "a.safetensors"),
+            "--local-checkpoint must not be",
+        ),
         (("--out", "no_such_folder/page.txt"), "--out must be a file in a folder that exists"),
         (("--out", "page.txt", "--stream"), "--out must not be given with --stream, got both"),
-        (("--checkpoint", "some.pt"), "--checkpoint must not be given with --deciders search"),
+        (
+            ("--checkpoint", "some.safetensors"),
+            "--checkpoint must not be given with --deciders search",
+        ),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(asked, flags, message):

@@ -73,7 +73,7 @@ def test_a_state_goes_on_to_the_last_bit_and_training_makes_an_ordering(tmp_path
     reports = [[learner.update() for _ in range(2)] for learner in learners]
     assert reports[0] == reports[1]
 
-    path = tmp_path / "queue.pt"
+    path = tmp_path / "queue.safetensors"
     save_checkpoint(path, learners[0].state())
     network = trained_ordering_network(path)
     histories = [run(small_queue(1), queue_policy(LearntOrdering(network=network))) for _ in "ab"]
@@ -82,7 +82,7 @@ def test_a_state_goes_on_to_the_last_bit_and_training_makes_an_ordering(tmp_path
 
 
 def test_a_file_that_is_no_training_of_queues_is_refused(tmp_path):
-    path = tmp_path / "other.pt"
+    path = tmp_path / "other.safetensors"
     path.write_bytes(b"not a checkpoint")
-    with pytest.raises(CheckpointError, match=r"other\.pt"):
+    with pytest.raises(CheckpointError, match=r"other\.safetensors"):
         trained_ordering_network(path)

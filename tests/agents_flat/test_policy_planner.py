@@ -12,10 +12,11 @@ from agents.flat.batched_env import BatchedPlacementEnv
 from agents.flat.policy_planner import PolicyPlanner
 from agents.flat.task import PlacementTask
 from agents.flat.worlds import DrawnWorld
-from agents.ppo.checkpoint import CheckpointError, network_payload, save_checkpoint
+from agents.ppo.checkpoint import CheckpointError, save_checkpoint
 from agents.ppo.networks import ActorCritic, NetworkArchitecture
 from agents.ppo.normaliser import ObservationMoments
 from agents.ppo.ppo_config import PPOConfig
+from agents.ppo.trained_policy import network_payload
 from agents.ppo.trainer import PPOTrainer
 from des import Placement, Topology, UniformLaw
 
@@ -58,7 +59,7 @@ WORLDS: list[Topology] = [task().world.draw(np.random.default_rng(seed)) for see
 
 
 def saved(given: PlacementTask, folder: Path) -> Path:
-    path = folder / "policy.pt"
+    path = folder / "policy.safetensors"
     save_checkpoint(path, {"policy": network_payload(network(given))})
     return path
 
@@ -104,13 +105,15 @@ def test_decisions_do_not_depend_on_the_generator(tmp_path: Path):
 def test_checkpoint_of_another_task_is_refused(other, tmp_path: Path):
     path = saved(task(), tmp_path)
 
-    with pytest.raises(CheckpointError, match=r"policy\.pt: policy must have observation_size"):
+    with pytest.raises(
+        CheckpointError, match=r"policy\.safetensors: policy must have observation_size"
+    ):
         PolicyPlanner.from_checkpoint(path, other)
 
 
 def test_missing_checkpoint_is_refused(tmp_path: Path):
-    with pytest.raises(CheckpointError, match=r"missing\.pt"):
-        PolicyPlanner.from_checkpoint(tmp_path / "missing.pt", task())
+    with pytest.raises(CheckpointError, match=r"missing\.safetensors"):
+        PolicyPlanner.from_checkpoint(tmp_path / "missing.safetensors", task())
 
 
 def test_checkpoint_of_a_trainer_on_the_batch_can_be_used(tmp_path: Path):
@@ -121,9 +124,9 @@ def test_checkpoint_of_a_trainer_on_the_batch_can_be_used(tmp_path: Path):
         trainer = PPOTrainer.local(environment, config, seed=0, total_steps=16)
         while not trainer.finished:
             trainer.update()
-        save_checkpoint(tmp_path / "run.pt", trainer.state())
+        save_checkpoint(tmp_path / "run.safetensors", trainer.state())
 
-    planner = PolicyPlanner.from_checkpoint(tmp_path / "run.pt", given)
+    planner = PolicyPlanner.from_checkpoint(tmp_path / "run.safetensors", given)
     plan = planner(
         PlanningProblem(topology=WORLDS[0], workload=given.workload), np.random.default_rng(0)
     )

@@ -167,15 +167,15 @@ def test_interrupted_training_goes_on_under_the_factors_in_force(name, num_after
     recalibrate(trainer.rollouts, FACTORS)
     for _ in range(num_after):
         trainer.update()
-    saved(trainer, tmp_path / "middle.pt")
+    saved(trainer, tmp_path / "middle.safetensors")
     resumed = trainer_of(task)
-    resumed.load_state(load_checkpoint(tmp_path / "middle.pt"))
+    resumed.load_state(load_checkpoint(tmp_path / "middle.safetensors"))
     assert corrections_of(resumed.rollouts) == FACTORS
     for one in (trainer, never, resumed):
         while not one.finished:
             one.update()
 
-    expected = saved(trainer, tmp_path / "straight.pt")
-    assert saved(resumed, tmp_path / "resumed.pt") == expected
+    expected = saved(trainer, tmp_path / "straight.safetensors")
+    assert saved(resumed, tmp_path / "resumed.safetensors") == expected
     assert not torch.equal(trainer.network.parameter, never.network.parameter)
     assert task.fingerprint() == fingerprint

@@ -30,7 +30,7 @@ BY_POLICIES = ("--trainer", "ideal", "--model", "llama2_7b", "--deciders", "hi_p
 
 @pytest.fixture(scope="module")
 def checkpoint(tmp_path_factory):
-    path = tmp_path_factory.mktemp("policies") / "hi_ppo-0.pt"
+    path = tmp_path_factory.mktemp("policies") / "hi_ppo-0.safetensors"
     policies().save(path)
     return path
 
@@ -186,7 +186,7 @@ def test_a_base_tells_the_network_now_from_its_base_figures(asked, tmp_path):
         (["--most-slowdown", "0"], "most_slowdown must be positive and finite, or None"),
         (["--microbatches", "0"], "microbatches must be a whole number from 1"),
         (["--network", "nowhere.yaml"], "nowhere.yaml"),
-        (["--checkpoint", "none.pt"], "checkpoint none.pt: must be an intact"),
+        (["--checkpoint", "none.safetensors"], "checkpoint none.safetensors: must be an intact"),
         (["--out", "no/such/folder/plan.json"], "no/such/folder"),
     ],
 )
@@ -196,7 +196,9 @@ def test_bad_input_is_one_line_and_exit_code_2(asked, flags, message):
 
 def test_checkpoints_that_are_something_else_are_one_line_and_exit_code_2(asked, tmp_path):
     """Of another kind, damaged, and of another architecture."""
-    kind, damaged, other = (tmp_path / f"{name}.pt" for name in ("kind", "damaged", "other"))
+    kind, damaged, other = (
+        tmp_path / f"{name}.safetensors" for name in ("kind", "damaged", "other")
+    )
     save_placement(kind, placement_policy())
     policies().save(damaged)
     damaged.write_bytes(damaged.read_bytes()[:1000])

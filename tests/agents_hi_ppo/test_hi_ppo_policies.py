@@ -13,14 +13,14 @@ from agents.ppo.checkpoint import CheckpointError, load_checkpoint, save_checkpo
 
 @pytest.fixture
 def saved(tmp_path):
-    path = tmp_path / "hi_ppo-0.pt"
+    path = tmp_path / "hi_ppo-0.safetensors"
     policies().save(path)
     return path
 
 
 @pytest.mark.parametrize("moves", [False, True])
 def test_what_was_read_is_written_as_it_was(tmp_path, moves):
-    first, second = tmp_path / "first.pt", tmp_path / "second.pt"
+    first, second = tmp_path / "first.safetensors", tmp_path / "second.safetensors"
     given = policies(moves=moves)
     given.save(first)
     read = Policies.load(first)
@@ -34,7 +34,7 @@ def test_what_was_read_is_written_as_it_was(tmp_path, moves):
 
 @pytest.mark.parametrize("moves", [False, True])
 def test_what_was_read_decides_as_what_was_written(tmp_path, moves):
-    path = tmp_path / "policies.pt"
+    path = tmp_path / "policies.safetensors"
     policies(3, moves=moves).save(path)
     one, other = coordinator_of(policies(3, moves=moves)), coordinator_of(Policies.load(path))
     last = None
@@ -47,29 +47,29 @@ def test_what_was_read_decides_as_what_was_written(tmp_path, moves):
 
 
 def test_policies_of_other_seeds_are_other_files(tmp_path, saved):
-    other = tmp_path / "other.pt"
+    other = tmp_path / "other.safetensors"
     policies(1).save(other)
     assert digest_of(other) != digest_of(saved)
 
 
 def test_a_file_of_another_kind_is_refused(tmp_path):
-    path = tmp_path / "placement.pt"
+    path = tmp_path / "placement.safetensors"
     save_placement(path, placement_policy())
     with pytest.raises(
-        CheckpointError, match=r"placement\.pt: kind must be hi_ppo, got 'placement_"
+        CheckpointError, match=r"placement\.safetensors: kind must be hi_ppo, got 'placement_"
     ):
         Policies.load(path)
 
 
 def test_a_damaged_or_missing_file_is_refused(tmp_path, saved):
-    damaged = tmp_path / "damaged.pt"
+    damaged = tmp_path / "damaged.safetensors"
     content = bytearray(saved.read_bytes())
     content[len(content) // 2] ^= 0xFF
     damaged.write_bytes(content)
-    with pytest.raises(CheckpointError, match=r"damaged\.pt: must be an intact"):
+    with pytest.raises(CheckpointError, match=r"damaged\.safetensors: must be an intact"):
         Policies.load(damaged)
-    with pytest.raises(CheckpointError, match=r"none\.pt: must be an intact"):
-        Policies.load(tmp_path / "none.pt")
+    with pytest.raises(CheckpointError, match=r"none\.safetensors: must be an intact"):
+        Policies.load(tmp_path / "none.safetensors")
 
 
 def changed(path, part: str, **changes: object):
@@ -92,7 +92,7 @@ def changed(path, part: str, **changes: object):
 )
 def test_policies_of_another_architecture_or_range_are_refused(saved, part, changes, message):
     changed(saved, part, **changes)
-    with pytest.raises(CheckpointError, match=rf"hi_ppo-0\.pt: .*{message}"):
+    with pytest.raises(CheckpointError, match=rf"hi_ppo-0\.safetensors: .*{message}"):
         Policies.load(saved)
 
 
@@ -102,7 +102,7 @@ def test_parts_that_are_something_else_are_refused(saved, part, content):
     payload = load_checkpoint(saved)
     payload[part] = content
     save_checkpoint(saved, payload)
-    with pytest.raises(CheckpointError, match=r"hi_ppo-0\.pt: "):
+    with pytest.raises(CheckpointError, match=r"hi_ppo-0\.safetensors: "):
         Policies.load(saved)
 
 

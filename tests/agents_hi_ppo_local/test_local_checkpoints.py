@@ -14,7 +14,8 @@ from agents.hi_ppo.local.features import (
     observe,
 )
 from agents.hi_ppo.local.options import options_of
-from agents.hi_ppo.local.policy import LocalArchitecture, LocalPolicy, load_policy, save_policy
+from agents.hi_ppo.local.policy import LocalArchitecture, load_policy, option_scores, save_policy
+from agents.hi_ppo.local.training_policy import LocalPolicy
 from agents.ppo.checkpoint import CheckpointError, save_checkpoint
 
 
@@ -25,14 +26,14 @@ def fresh_policy(seed: int = 0, **changes: object) -> LocalPolicy:
 def test_a_checkpoint_gives_the_same_policy_back(tmp_path):
     policy = fresh_policy(3, option_features=WITHOUT_ESTIMATE, hidden_size=16)
     policy.standardise(torch.rand(5, len(CONTEXT_FEATURES)), torch.rand(9, len(OPTION_FEATURES)))
-    path = tmp_path / "policy.pt"
+    path = tmp_path / "policy.safetensors"
     save_policy(path, policy, {"seed": 3})
 
     again = load_policy(path)
     assert again.architecture == policy.architecture
     case = draw_case(np.random.default_rng([2, 7]))
     seen = observe(case, options_of(case))
-    np.testing.assert_array_equal(again.scores(seen), policy.scores(seen))
+    np.testing.assert_array_equal(option_scores(again, seen), option_scores(policy, seen))
 
 
 @pytest.mark.parametrize(
@@ -41,7 +42,7 @@ def test_a_checkpoint_gives_the_same_policy_back(tmp_path):
         ({"kind": "policy"}, "kind must be 'local-agent', got 'policy'"),
         ({"architecture": None}, "local-agent must hold an architecture"),
         ({"architecture": {"hidden_size": 64, "depth": 3}}, "unexpected keyword argument 'depth'"),
-        ({"architecture": {"hidden_size": 32}}, "size mismatch"),
+        ({"architecture": {"hidden_size": 32}}, r"must be of shape \(32, 34\), got \(64, 34\)"),
         ({"architecture": {"option_features": ("colour",)}}, "got .* and \\('colour',\\)"),
         ({"parameters": None}, "local-agent must hold an architecture and parameters"),
     ],
@@ -54,7 +55,7 @@ def test_checkpoints_of_other_policies_are_refused(tmp_path, changes, message):
         "parameters": dict(policy.state_dict()),
         "training": {},
     }
-    path = tmp_path / "policy.pt"
+    path = tmp_path / "policy.safetensors"
     save_checkpoint(path, payload | changes)
 
     with pytest.raises(CheckpointError, match=message):
@@ -68,11 +69,11 @@ def test_policies_trained_before_there_were_several_servers_are_refused_by_name(
         "parameters": {},
         "training": {},
     }
-    save_checkpoint(tmp_path / "local-0.pt", payload)
+    save_checkpoint(tmp_path / "local-0.safetensors", payload)
 
     message = (
-        r"local-0\.pt: local policy must see domains of several servers"
+        r"local-0\.safetensors: local policy must see domains of several servers"
         r".*scenarios\.east_west_train local"
     )
     with pytest.raises(CheckpointError, match=message):
-        load_policy(tmp_path / "local-0.pt")
+        load_policy(tmp_path / "local-0.safetensors")

@@ -16,11 +16,13 @@ from agents.hi_ppo.local.features import (
     observe,
 )
 from agents.hi_ppo.local.options import options_of
-from agents.hi_ppo.local.policy import LocalArchitecture, LocalPolicy, save_policy
+from agents.hi_ppo.local.policy import LocalArchitecture, option_scores, save_policy
 from agents.hi_ppo.local.rules import least_estimate
 from agents.hi_ppo.local.shipped import shipped_local
 from agents.hi_ppo.local.training import LocalReport, LocalTrainer, LocalTraining
+from agents.hi_ppo.local.training_policy import LocalPolicy
 from agents.ppo.checkpoint import CheckpointError, load_checkpoint, save_checkpoint
+from agents.ppo.trained_policy import tensors_of
 from des import InfeasiblePlacementError
 
 SHORT = LocalTraining(num_cases=12, num_server_cases=4, num_updates=3, cases_per_update=8)
@@ -58,15 +60,17 @@ def test_a_training_that_is_continued_ends_with_the_same_weights(tmp_path):
     whole, begun, continued = (LocalTrainer(SHORT) for _ in range(3))
     expected = trained(whole)
     begun.step()
-    save_checkpoint(tmp_path / "training.pt", begun.state())
-    continued.load_state(load_checkpoint(tmp_path / "training.pt"), source=tmp_path / "training.pt")
+    save_checkpoint(tmp_path / "training.safetensors", begun.state())
+    continued.load_state(
+        load_checkpoint(tmp_path / "training.safetensors"), source=tmp_path / "training.safetensors"
+    )
 
     assert [continued.step() for _ in range(SHORT.num_updates - 1)] == expected[1:]
     for name, tensor in whole.policy.state_dict().items():
         assert torch.equal(tensor, continued.policy.state_dict()[name]), name
     other = LocalTrainer(replace(SHORT, seed=1))
     with pytest.raises(CheckpointError, match="training must be"):
-        other.load_state(begun.state(), source=tmp_path / "training.pt")
+        other.load_state(begun.state(), source=tmp_path / "training.safetensors")
 
 
 def test_another_seed_trains_another_policy():
@@ -117,7 +121,7 @@ def test_observations_that_are_not_finite_are_refused(field):
     spoilt[0] = np.nan
 
     with pytest.raises(ValueError, match=f"local policy: {field} must be finite"):
-        fresh_policy().scores(replace(seen, **{field: spoilt}))
+        option_scores(fresh_policy(), replace(seen, **{field: spoilt}))
 
 
 def test_observations_of_another_shape_are_refused():
@@ -125,7 +129,7 @@ def test_observations_of_another_shape_are_refused():
     seen = observe(case, options_of(case))
 
     with pytest.raises(ValueError, match="context must be finite and of shape"):
-        fresh_policy().scores(replace(seen, context=seen.context[1:]))
+        option_scores(fresh_policy(), replace(seen, context=seen.context[1:]))
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -135,20 +139,22 @@ def test_scores_do_not_depend_on_the_numbers_of_the_gpus(seed):
     other = replace(case, gpus=renumbered(case.gpus, order))
     policy = fresh_policy(seed)
 
-    scores = [policy.scores(observe(each, options_of(each))) for each in (case, other)]
+    scores = [option_scores(policy, observe(each, options_of(each))) for each in (case, other)]
     np.testing.assert_array_equal(*scores)
 
 
 def test_scores_are_those_of_the_network():
     """They are reckoned outside torch; sums of floats are rounded in another order."""
     policy = shipped_local(1).policy
+    network = LocalPolicy(policy.architecture, None)
+    network.load_state_dict(tensors_of(policy.numbers))
     for case in drawn_cases(5, stream=5):
         seen = observe(case, options_of(case))
         context, options = (torch.from_numpy(each)[None] for each in (seen.context, seen.options))
         with torch.no_grad():
-            expected = policy(context, options)[0][0].numpy()
+            expected = network(context, options)[0][0].numpy()
 
-        np.testing.assert_allclose(policy.scores(seen), expected, rtol=1e-4, atol=1e-4)
+        np.testing.assert_allclose(option_scores(policy, seen), expected, rtol=1e-4, atol=1e-4)
 
 
 def test_scores_follow_the_order_of_the_options():
@@ -158,8 +164,8 @@ def test_scores_follow_the_order_of_the_options():
     policy = fresh_policy()
 
     np.testing.assert_allclose(
-        policy.scores(replace(seen, options=seen.options[order])),
-        policy.scores(seen)[order],
+        option_scores(policy, replace(seen, options=seen.options[order])),
+        option_scores(policy, seen)[order],
         rtol=0,
         atol=1e-6,
     )

@@ -26,6 +26,7 @@ from agents.hi_ppo.local.features import observe
 from agents.hi_ppo.local.joined_gpus import border_joint
 from agents.hi_ppo.local.option_rows import LocalOption
 from agents.hi_ppo.local.options import options_of
+from agents.hi_ppo.local.policy import option_scores
 from agents.hi_ppo.local.rules import largest_tensor, least_estimate
 from agents.hi_ppo.local.together import bound_topology, cases_of, settle, with_local, workload_of
 from des import Corrections, Parallelism, Placement, Plan
@@ -244,7 +245,7 @@ def test_scores_do_not_depend_on_the_numbers_of_the_gpus_of_servers(kind):
         for case in (servers_case(server, 3) for server in (known, known.renumbered(order)))
     ]
 
-    np.testing.assert_array_equal(*(policy.scores(each) for each in seen))
+    np.testing.assert_array_equal(*(option_scores(policy, each) for each in seen))
 
 
 def test_equal_generators_draw_equal_cases_on_servers():

@@ -10,9 +10,10 @@ import torch
 from move_episodes import random_tables, some_plans
 
 from agents.decision.situation import Preference
+from agents.hi_ppo.moves.move_checkpoint import MoveArchitecture, move_network_payload
 from agents.hi_ppo.moves.move_costs import MoveCosts
 from agents.hi_ppo.moves.move_env import game_of
-from agents.hi_ppo.moves.move_network import MoveArchitecture, MoveNetwork, move_network_payload
+from agents.hi_ppo.moves.move_network import MoveNetwork
 from agents.hi_ppo.moves.move_observation import observation_names
 from agents.hi_ppo.moves.move_observer import MoveCandidates, MoveObservation, MoveObserver
 from agents.hi_ppo.moves.move_policy import MovePolicy
@@ -143,9 +144,10 @@ def test_a_policy_comes_back_from_its_payload_and_refuses_what_is_none(tmp_path:
     network = MoveNetwork(MoveArchitecture(), torch.Generator().manual_seed(0))
     game = game_of(MoveCosts.of(random_tables(5)))
     policy = MovePolicy(network=network)
-    policy.save(tmp_path / "moves.pt")
-    again = MovePolicy.load(tmp_path / "moves.pt")
-    probabilities = [choice_probabilities(one, game).tolist() for one in (again.network, network)]
+    policy.save(tmp_path / "moves.safetensors")
+    again = MovePolicy.load(tmp_path / "moves.safetensors")
+    both = (MoveNetwork.of(again.network), network)
+    probabilities = [choice_probabilities(one, game).tolist() for one in both]
     assert probabilities[0] == probabilities[1]
     with pytest.raises(CheckpointError, match="must be a dict"):
         MovePolicy.from_payload(None)

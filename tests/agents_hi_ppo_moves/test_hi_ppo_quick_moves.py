@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from agents.hi_ppo.moves.move_network import MoveArchitecture, MoveNetwork
+from agents.hi_ppo.moves.move_checkpoint import MoveArchitecture
+from agents.hi_ppo.moves.move_network import MoveNetwork
 from agents.hi_ppo.moves.move_observation import observation_names
 from agents.hi_ppo.moves.move_observer import MoveObservation
 from agents.hi_ppo.moves.move_policy import MovePolicy

@@ -77,7 +77,7 @@ def test_proposers_and_trainings_show_a_policy_no_more_than_it_sees(architecture
 
 @pytest.mark.parametrize("architecture", [TOLD, BLIND])
 def test_what_a_policy_sees_is_in_its_file(tmp_path, architecture):
-    path = tmp_path / "placement.pt"
+    path = tmp_path / "placement.safetensors"
     save_placement(path, PlacementPolicy(architecture, torch.Generator().manual_seed(0)))
 
     assert load_placement(path).architecture == architecture
@@ -85,7 +85,7 @@ def test_what_a_policy_sees_is_in_its_file(tmp_path, architecture):
 
 def test_files_from_before_there_was_a_choice_are_of_policies_that_are_told(tmp_path):
     """Those that are told are written as they were then."""
-    path = tmp_path / "placement.pt"
+    path = tmp_path / "placement.safetensors"
     save_placement(path, PlacementPolicy(TOLD, torch.Generator().manual_seed(0)))
 
     sizes = load_checkpoint(path)["architecture"]

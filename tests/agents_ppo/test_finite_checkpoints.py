@@ -17,14 +17,13 @@ WEIGHTS = {
 
 def spoiled(tmp_path, name, value):
     """A shipped checkpoint with one weight replaced."""
-    payload = load_checkpoint(SHIPPED / f"{name}.pt")
+    payload = load_checkpoint(SHIPPED / f"{name}.safetensors")
     weights = payload
     for key in WEIGHTS[name]:
         weights = weights[key]
     key = next(iter(weights))
-    weights[key] = weights[key].clone()
-    weights[key].view(-1)[0] = value
-    path = tmp_path / f"{name}.pt"
+    weights[key].reshape(-1)[0] = value
+    path = tmp_path / f"{name}.safetensors"
     save_checkpoint(path, payload)
     return path, ".".join((*WEIGHTS[name], key))
 
@@ -48,6 +47,6 @@ def test_a_decision_with_such_weights_is_refused(tmp_path, capsys):
 
 
 def test_whole_numbers_and_flags_are_no_matter(tmp_path):
-    path = tmp_path / "whole.pt"
+    path = tmp_path / "whole.safetensors"
     save_checkpoint(path, {"counts": torch.arange(3), "flags": torch.tensor([True])})
     assert load_checkpoint(path)["counts"].tolist() == [0, 1, 2]

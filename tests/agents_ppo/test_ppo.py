@@ -10,9 +10,10 @@ import torch
 from bandit import Bandit, config
 
 from agents.ppo.batch_step import BatchStep
-from agents.ppo.checkpoint import load_checkpoint, network_from_payload, save_checkpoint
+from agents.ppo.checkpoint import load_checkpoint, save_checkpoint
 from agents.ppo.ppo_loss import Objective, clipped_policy_loss
 from agents.ppo.rollout_source import LocalRollouts
+from agents.ppo.trained_policy import network_from_payload
 from agents.ppo.trainer import PPOTrainer
 
 
@@ -152,10 +153,10 @@ def test_ppo_learns_on_a_cuda_device_and_its_checkpoint_decides_on_the_processor
     while not trainer.finished:
         trainer.update()
     assert trainer.recent_actions(10).shape == (10, 2)
-    save_checkpoint(tmp_path / "run.pt", trainer.state())
-    payload = load_checkpoint(tmp_path / "run.pt")
+    save_checkpoint(tmp_path / "run.safetensors", trainer.state())
+    payload = load_checkpoint(tmp_path / "run.safetensors")
 
-    network = network_from_payload(payload["policy"], source=tmp_path / "run.pt")
+    network = network_from_payload(payload["policy"], source=tmp_path / "run.safetensors")
     observations = torch.from_numpy(environment.reset())
     earned = environment.rewards(network.greedy(observations).numpy())
     assert earned.mean() >= 0.9

@@ -14,19 +14,19 @@ from agents.ppo.trainer import PPOTrainer
 
 def test_interrupted_training_continues_to_the_same_bytes(tmp_path: Path):
     for num_updates_before in (0, 1, 3):
-        save_checkpoint(tmp_path / "middle.pt", trained(num_updates_before).state())
+        save_checkpoint(tmp_path / "middle.safetensors", trained(num_updates_before).state())
         resumed = PPOTrainer.local(
             Bandit((3, 81), True, seed=99), config(), seed=7, total_steps=4 * 512
         )
-        resumed.load_state(load_checkpoint(tmp_path / "middle.pt"))
+        resumed.load_state(load_checkpoint(tmp_path / "middle.safetensors"))
         while not resumed.finished:
             resumed.update()
-        save_checkpoint(tmp_path / f"resumed_{num_updates_before}.pt", resumed.state())
-    save_checkpoint(tmp_path / "straight.pt", trained(4).state())
+        save_checkpoint(tmp_path / f"resumed_{num_updates_before}.safetensors", resumed.state())
+    save_checkpoint(tmp_path / "straight.safetensors", trained(4).state())
 
-    straight = (tmp_path / "straight.pt").read_bytes()
+    straight = (tmp_path / "straight.safetensors").read_bytes()
     for num_updates_before in (0, 1, 3):
-        assert (tmp_path / f"resumed_{num_updates_before}.pt").read_bytes() == straight
+        assert (tmp_path / f"resumed_{num_updates_before}.safetensors").read_bytes() == straight
 
 
 def test_training_neither_uses_nor_moves_the_global_generators():

@@ -104,15 +104,15 @@ def test_results_of_one_actor_are_those_of_this_process(begun, tmp_path):
     walks, rollouts = begun
 
     assert rollouts.num_envs == NUM_WORKERS * 2
-    assert bytes_after(rollouts, tmp_path / "ray.pt") == bytes_after(
-        here(walks), tmp_path / "here.pt"
+    assert bytes_after(rollouts, tmp_path / "ray.safetensors") == bytes_after(
+        here(walks), tmp_path / "here.safetensors"
     )
 
 
 def test_actors_that_are_killed_cost_nothing_but_their_rollout(tmp_path):
     """Of two, one dies in the middle of a rollout, then both between two rollouts."""
     walks = Walks(folder=tmp_path)
-    expected = bytes_after(here(walks), tmp_path / "here.pt")
+    expected = bytes_after(here(walks), tmp_path / "here.safetensors")
     trouble = tmp_path / f"1-kill-{NUM_STEPS + 3}"
     trouble.touch()
 
@@ -126,9 +126,9 @@ def test_actors_that_are_killed_cost_nothing_but_their_rollout(tmp_path):
             os.kill(process, signal.SIGKILL)
         trainer.update()
         trainer.update()
-        save_checkpoint(tmp_path / "ray.pt", trainer.state())
+        save_checkpoint(tmp_path / "ray.safetensors", trainer.state())
 
-    assert (tmp_path / "ray.pt").read_bytes() == expected
+    assert (tmp_path / "ray.safetensors").read_bytes() == expected
 
 
 def test_an_actor_that_hangs_is_given_up(tmp_path):
@@ -260,8 +260,8 @@ def recalibrated_bytes(rollouts: RolloutSource, folder: Path, *, is_lost: bool =
     assert corrections_of(rollouts) == FACTORS
     for _ in range(2):
         trainer.update()
-    save_checkpoint(folder / "run.pt", trainer.state())
-    return (folder / "run.pt").read_bytes()
+    save_checkpoint(folder / "run.safetensors", trainer.state())
+    return (folder / "run.safetensors").read_bytes()
 
 
 def test_recalibrated_actors_train_as_this_process_does(tmp_path):
@@ -274,7 +274,7 @@ def test_recalibrated_actors_train_as_this_process_does(tmp_path):
         folder.mkdir()
     local, never, remote = (Placing(folder=folder) for folder in folders)
     expected = recalibrated_bytes(here(local), local.folder)
-    assert expected != bytes_after(here(never), never.folder / "run.pt", num_updates=3)
+    assert expected != bytes_after(here(never), never.folder / "run.safetensors", num_updates=3)
 
     with closing(on_ray(remote, num_actors=2)) as rollouts:
         assert recalibrated_bytes(rollouts, remote.folder, is_lost=True) == expected

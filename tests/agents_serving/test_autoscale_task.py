@@ -198,7 +198,7 @@ def test_training_updates_and_its_policy_decides(tmp_path):
     learner = PPOTrainer.local(batch, settings, 0, 16)
     report = learner.update()
     assert np.isfinite(report.mean_reward)
-    save_checkpoint(tmp_path / "policy.pt", learner.state())
+    save_checkpoint(tmp_path / "policy.safetensors", learner.state())
 
-    history = run(small_world(5), scaling_policy("rl", tmp_path / "policy.pt"))
+    history = run(small_world(5), scaling_policy("rl", tmp_path / "policy.safetensors"))
     assert all(decision.why.startswith("action") for _, decision in history.decisions)

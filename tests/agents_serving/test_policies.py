@@ -92,6 +92,6 @@ def test_unknown_policies_and_bad_thresholds_are_refused(tmp_path):
     with pytest.raises(ValueError, match="did you mean 'hpa'"):
         scaling_policy("hpo")
     with pytest.raises(ValueError, match="must be an intact"):
-        scaling_policy("rl", tmp_path / "none.pt")
+        scaling_policy("rl", tmp_path / "none.safetensors")
     with pytest.raises(ValueError, match="low must be below high"):
         Threshold(low=0.9, high=0.5)

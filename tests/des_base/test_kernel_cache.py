@@ -1,11 +1,16 @@
 """Cache of compiled code that several processes write, and whose files may be damaged."""
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
 
+import numba
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numba.core import config
 
+from des.base import kernel_cache
 from des.base.kernel_cache import SealedFiles
 
 pytestmark = pytest.mark.attack
@@ -69,3 +74,26 @@ def test_an_index_of_other_sources_is_empty(tmp_path):
     files(tmp_path).save("int64", "old")
 
     assert files(tmp_path, stamp=(3.0, 4)).load("int64") is None
+
+
+def doubled(number: float) -> float:
+    """A function to compile."""
+    return 2.0 * number
+
+
+def test_one_process_compiles_a_function_while_others_wait_for_it(tmp_path, monkeypatch):
+    """Each cache is what a process has of the function."""
+    monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path))
+    compiled = numba.njit(doubled)
+    assert compiled(2.0) == 4.0
+    ((signature, result),) = compiled.overloads.items()
+    one, other = (kernel_cache.SealedCache(doubled) for _ in range(2))
+    waits = Event()
+    monkeypatch.setattr(kernel_cache.time, "sleep", lambda _: waits.set())
+
+    assert one.load_overload(signature, compiled.targetctx) is None
+    with ThreadPoolExecutor(1) as threads:
+        found = threads.submit(other.load_overload, signature, compiled.targetctx)
+        assert waits.wait(60.0)
+        one.save_overload(signature, result)
+        assert found.result(60.0) is not None

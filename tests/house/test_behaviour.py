@@ -108,7 +108,7 @@ def test_tensors_are_compared_by_contents_and_a_renamed_key_moves_no_figure(tmp_
     def forms(name: str, **weights: torch.Tensor) -> dict[str, bytes]:
         folder = tmp_path / name
         folder.mkdir()
-        torch.save({"seed": 7, "parameters": weights}, folder / "policy.pt")
+        torch.save({"seed": 7, "parameters": weights}, folder / "policy.safetensors")
         return normalised(folder, "learning/x", {})
 
     first = forms("first", inner=torch.arange(3.0), outer=torch.zeros(2, 2))
@@ -116,11 +116,11 @@ def test_tensors_are_compared_by_contents_and_a_renamed_key_moves_no_figure(tmp_
     renamed = forms("renamed", core=torch.arange(3.0), outer=torch.zeros(2, 2))
     other = forms("other", inner=torch.arange(3.0) + 1e-6, outer=torch.zeros(2, 2))
 
-    figures_of = "policy.pt" + FIGURES
+    figures_of = "policy.safetensors" + FIGURES
     assert first == same
-    assert first["policy.pt"] != renamed["policy.pt"]
+    assert first["policy.safetensors"] != renamed["policy.safetensors"]
     assert first[figures_of] == renamed[figures_of] != other[figures_of]
-    assert b".parameters.outer = array float32 (2, 2) " in first["policy.pt"]
+    assert b".parameters.outer = array float32 (2, 2) " in first["policy.safetensors"]
 
 
 def test_arrays_and_stores_of_runs_are_read_not_hashed_as_bytes(tmp_path):

@@ -14,6 +14,8 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 from source_tree import ROOT, nodes_of_file
 
+from des.base.extras import EXTRA_OF
+
 REQUIREMENTS = ROOT / "requirements"
 INSTALL = runpy.run_path(str(REQUIREMENTS / "install.py"))
 NEEDS = runpy.run_path(str(ROOT / "conftest.py"))["NEEDS"]
@@ -63,6 +65,8 @@ TEST = versions("test.lock") | versions("torch.txt")
     ("lock", "section", "option"),
     [
         (TRAIN, "options", "install_requires"),
+        (TRAIN, "options.extras_require", "train"),
+        (TRAIN, "options.extras_require", "exact"),
         (TEST, "options", "install_requires"),
         (TEST, "options.extras_require", "test"),
         (TEST, "options.extras_require", "ray"),
@@ -78,9 +82,19 @@ def test_every_declared_package_is_locked_at_a_version_it_may_have(lock, section
 
 
 def test_setup_cfg_declares_what_the_packages_import_and_nothing_else():
-    names = {canonicalize_name(one.name) for one in declared("options", "install_requires")}
+    """In the base installation, or in the extras that training and the solvers need."""
+    extras = [("options.extras_require", name) for name in ("train", "exact")]
+    options = [("options", "install_requires"), *extras]
+    names = {canonicalize_name(one.name) for each in options for one in declared(*each)}
 
     assert imported() == names
+
+
+def test_every_extra_that_a_missing_module_names_is_declared():
+    assert set(EXTRA_OF.values()) <= set(CONFIG["options.extras_require"])
+    base = {canonicalize_name(one.name) for one in declared("options", "install_requires")}
+    owners = packages_distributions()
+    assert not base & {canonicalize_name(owners.get(name, [name])[0]) for name in EXTRA_OF}
 
 
 def test_training_and_tests_use_equal_versions():

@@ -67,7 +67,9 @@ COMMANDS = {
             *("--move-worlds", "1", "--move-draws", "1", "--move-updates", "12", "--workers", "2"),
         ),
         resumes=True,
-        assert_same=_same_files("placement.csv", "placement.pt", "moves.csv", "hi_ppo.pt"),
+        assert_same=_same_files(
+            "placement.csv", "placement.safetensors", "moves.csv", "hi_ppo.safetensors"
+        ),
     ),
     "sweep": Command(
         module="scenarios.sweep",

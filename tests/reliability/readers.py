@@ -142,8 +142,8 @@ def own_forms() -> Table:
         "log of placements": (".csv", _text(PLACEMENT_CSV), read_log),
         "view of a fleet": (".json", _text(VIEW_JSON), _proposed),
         "store of runs": (".sqlite", store_file, _stored),
-        "checkpoint": (".pt", _file(shipped(0)), Policies.load),
-        "checkpoint of local plans": (".pt", local_policy, load_policy),
+        "checkpoint": (".safetensors", _file(shipped(0)), Policies.load),
+        "checkpoint of local plans": (".safetensors", local_policy, load_policy),
     }
 
 

@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from agents.hi_ppo.local.policy import LocalArchitecture, LocalPolicy, save_policy
+from agents.hi_ppo.local.policy import LocalArchitecture, save_policy
+from agents.hi_ppo.local.training_policy import LocalPolicy
 from bench.execution_traces import compute, receive, send, write_traces
 from calibration.cases.case import Measurement
 from calibration.cases.case_key import RunKey
@@ -150,7 +151,7 @@ def local_policy() -> bytes:
                 parameter.zero_()
         save_policy(path, policy, {})
 
-    return _written(write, "local.pt")
+    return _written(write, "local.safetensors")
 
 
 def trace_file() -> bytes:

@@ -141,5 +141,5 @@ def test_a_command_of_a_missing_extra_says_how_to_get_it(monkeypatch, capsys):
     monkeypatch.setattr(command, "COMMANDS", (*COMMANDS, row))
 
     assert main(["gaze"]) == 2
-    expected = "error: gaze needs the extra gazing: pip install 'eastwest[gazing]'\n"
+    expected = "error: gaze needs the extra [gazing]: pip install 'eastwest[gazing]'\n"
     assert capsys.readouterr() == ("", expected)

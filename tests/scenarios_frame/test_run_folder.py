@@ -70,7 +70,7 @@ def test_every_file_of_the_run_is_directly_inside(tmp_path):
 
     assert {path.parent for path in paths} == {tmp_path}
     assert [path.name for path in paths] == [
-        *("config.json", "metrics.csv", "checkpoint.pt", "evaluation.csv"),
+        *("config.json", "metrics.csv", "checkpoint.safetensors", "evaluation.csv"),
         *("trace.json", "report.html", "tensorboard"),
     ]
 
@@ -93,7 +93,7 @@ def test_equal_runs_record_equal_bytes_wherever_they_are(tmp_path):
 
     assert contents[0] == contents[1]
     record = json.loads(contents[0])
-    assert list(record) == ["config", "versions", "source_revision"]
+    assert list(record) == ["config", "versions", "machine", "source_revision"]
     assert record["versions"] == package_versions()
     assert record["versions"]["numpy"] == np.__version__
     assert str(tmp_path) not in contents[0].decode()
@@ -125,7 +125,7 @@ def test_a_missing_run_cannot_be_resumed(tmp_path):
 
 def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path):
     """A checkpoint is replaced whole or not at all."""
-    path = tmp_path / "checkpoint.pt"
+    path = tmp_path / "checkpoint.safetensors"
     write_bytes(path, b"old")
 
     with pytest.raises(TypeError):

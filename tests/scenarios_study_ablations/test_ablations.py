@@ -31,7 +31,7 @@ WITH_WEIGHTS = ("hi_ppo", "no_encoder", "no_preference")
 @pytest.fixture(scope="module")
 def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A policy of random weights."""
-    path = tmp_path_factory.mktemp("policies") / "hi_ppo.pt"
+    path = tmp_path_factory.mktemp("policies") / "hi_ppo.safetensors"
     world = suite("train").world(0)
     Policies(
         placement=untrained(rounds=2),
@@ -58,10 +58,10 @@ def rows(checkpoint: Path, out: Path, *more: str) -> pd.DataFrame:
 def test_no_variant_beats_the_proven_optimum_and_knowing_the_links_never_hurts(
     checkpoint, tmp_path, capsys
 ):
-    paths = [tmp_path / "first.pt", tmp_path / "second.pt"]
+    paths = [tmp_path / "first.safetensors", tmp_path / "second.safetensors"]
     for seed, path in enumerate(paths):
         save_placement(path, untrained(rounds=0, seed=seed))
-    blind = tmp_path / "blind.pt"
+    blind = tmp_path / "blind.safetensors"
     save_placement(blind, untrained(rounds=2, sees_preference=False))
 
     flags = ["--no-encoder", ",".join(map(str, paths)), "--no-preference", str(blind)]
@@ -134,7 +134,7 @@ def test_a_number_of_domains_that_no_world_has_is_one_line(checkpoint, tmp_path,
 
 
 def test_a_checkpoint_of_something_else_is_one_line(checkpoint, tmp_path, capsys):
-    other = tmp_path / "placement.pt"
+    other = tmp_path / "placement.safetensors"
     save_placement(other, untrained(rounds=0))
 
     assert main(["--checkpoint", str(other), "--out", str(tmp_path / "run")]) == 2
@@ -150,7 +150,7 @@ def test_a_checkpoint_of_something_else_is_one_line(checkpoint, tmp_path, capsys
     ],
 )
 def test_a_file_of_another_variant_is_refused(checkpoint, tmp_path, capsys, flag, message):
-    path = tmp_path / "placement.pt"
+    path = tmp_path / "placement.safetensors"
     save_placement(path, untrained(rounds=2))
 
     flags = ["--checkpoint", str(checkpoint), flag, str(path), "--out", str(tmp_path / "run")]

@@ -117,7 +117,7 @@ def test_seeds_that_are_not_shipped_are_refused(tmp_path, capsys):
 
 
 def test_asking_for_all_preferences_covers_more_than_asking_for_time(tmp_path, capsys):
-    path, out = tmp_path / "placement.pt", tmp_path / "run"
+    path, out = tmp_path / "placement.safetensors", tmp_path / "run"
     sizes = PlacementArchitecture(num_rounds=1, sees_preference=False)
     save_placement(path, PlacementPolicy(sizes, torch.Generator().manual_seed(0)))
 

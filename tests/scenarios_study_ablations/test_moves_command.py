@@ -70,7 +70,7 @@ def test_every_method_is_judged_on_every_world_and_the_bound_is_printed(tmp_path
     assert (rows["excess"] >= -1e-9).all()
     assert_measurement_is_written(out, rows="moves", figure="methods")
     for seed in (0, 1):
-        assert MovePolicy.load(out / f"moves-{seed}.pt").rule_set == WHOLE_RULES
+        assert MovePolicy.load(out / f"moves-{seed}.safetensors").rule_set == WHOLE_RULES
         assert len(pd.read_csv(out / f"moves-{seed}.csv")) == 1  # one update
 
 

@@ -82,7 +82,7 @@ def test_the_same_flags_write_the_same_files(tmp_path, capsys):
         (["--seed", "-1"], "seed must be at least 0, got -1"),
         (["--suite", "hard"], "suite must be one of eval_calm, eval_held, got 'hard'"),
         (["--planners", "atlass"], "unknown name 'atlass' in planners; did you mean"),
-        (["--checkpoint", "none.pt"], "checkpoint none.pt: must be an intact"),
+        (["--checkpoint", "none.safetensors"], "checkpoint none.safetensors: must be an intact"),
     ],
 )
 def test_bad_flags_are_one_line(tmp_path, capsys, flags, message):

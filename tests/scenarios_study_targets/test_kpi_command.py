@@ -12,7 +12,8 @@ from command_output import assert_refused
 
 from agents.decision.run_epochs import run_course
 from agents.hi_ppo.local.decide import LocalAgent
-from agents.hi_ppo.local.policy import LocalArchitecture, LocalPolicy
+from agents.hi_ppo.local.policy import LocalArchitecture
+from agents.hi_ppo.local.training_policy import LocalPolicy
 from agents.hi_ppo.placement.placement_policy import PlacementArchitecture, PlacementPolicy
 from agents.hi_ppo.policies import Policies
 from agents.hi_ppo.schedulers import fixed_rule_schedulers, policy_scheduler
@@ -104,7 +105,7 @@ def test_a_missed_target_is_printed_as_missed_and_ends_with_1(tmp_path, capsys):
         (["--num-domains", "10"], "targets must be time or communication, or both"),
         (["--num-domains", "10", "--targets", "time", "--network", "abc"], "left out with network"),
         (["--num-domains", "10", "--targets", "time", "--sites"], "be left out with sites, got 10"),
-        (["--checkpoint", "missing.pt"], "missing.pt"),
+        (["--checkpoint", "missing.safetensors"], "missing.safetensors"),
         (["--method", "search_h8", "--world", "nowhere.yaml"], "nowhere.yaml"),
     ],
 )
@@ -133,7 +134,7 @@ def test_a_fixed_rule_moves_among_what_the_same_policy_proposes(tmp_path):
     A coordinator without a move policy always takes that.
     """
     (known,) = Scope(sizes=SHORT).worlds("cheap_moves", 1, (4,))
-    path = tmp_path / "untrained.pt"
+    path = tmp_path / "untrained.safetensors"
     write_policies(path, known, seed=0)
     free = replace(known, replacement=replace(known.replacement, restart_s=0.0))
     make, propose = policy_scheduler(path)
@@ -252,7 +253,7 @@ def write_policies(path, known, seed):
 def test_checkpoints_are_columns_with_the_seeds_judged_together(tmp_path, capsys):
     """Two untrained policies that always move: what they reach is theirs to learn."""
     (known,) = Scope(sizes=SHORT).worlds("eval_static", 1, (4,))
-    paths = [tmp_path / f"seed{seed}.pt" for seed in (0, 1)]
+    paths = [tmp_path / f"seed{seed}.safetensors" for seed in (0, 1)]
     for seed, path in enumerate(paths):
         write_policies(path, known, seed)
     flags = [*TINY, "--targets", "time", "--checkpoint", ",".join(map(str, paths))]

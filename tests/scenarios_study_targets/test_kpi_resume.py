@@ -153,7 +153,7 @@ def test_figures_of_several_source_revisions_are_told(copy):
         (["--seed", "7"], "with --resume, seed must be 0 as in"),
         (["--no-quick"], "with --resume, quick must be True as in"),
         (["--targets", "time"], "targets must be ['time', 'communication'] as in"),
-        (["--checkpoint", "mine.pt"], "with --resume, checkpoint must be [] as in"),
+        (["--checkpoint", "mine.safetensors"], "with --resume, checkpoint must be [] as in"),
     ],
 )
 def test_flags_of_another_run_are_refused(flags, message, copy, capsys):

@@ -47,7 +47,10 @@ def test_no_plan_on_sites_is_below_the_proven_bound():
     ("flags", "message"),
     [
         (["--targets", "gap"], "some of time, communication, response, fluctuation with sites"),
-        (["--checkpoint", "a.pt"], "checkpoint must be left out with sites, got a.pt"),
+        (
+            ["--checkpoint", "a.safetensors"],
+            "checkpoint must be left out with sites, got a.safetensors",
+        ),
         (["--world", "aws_like"], "network must be left out with sites, got aws_like"),
     ],
 )

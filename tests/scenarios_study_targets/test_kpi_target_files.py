@@ -38,19 +38,21 @@ def test_timings_are_those_that_were_measured(tmp_path):
 
 def test_files_that_have_changed_since_are_refused(tmp_path, capsys):
     """Checkpoints, the local agent and the world: each by what is in it, not by its name."""
-    paths = {name: tmp_path / name for name in ("seed.pt", "local.pt", "world.yaml")}
-    shutil.copyfile(SHIPPED / "hi_ppo-0.pt", paths["seed.pt"])
-    shutil.copyfile(SHIPPED / "local-0.pt", paths["local.pt"])
+    paths = {
+        name: tmp_path / name for name in ("seed.safetensors", "local.safetensors", "world.yaml")
+    }
+    shutil.copyfile(SHIPPED / "hi_ppo-0.safetensors", paths["seed.safetensors"])
+    shutil.copyfile(SHIPPED / "local-0.safetensors", paths["local.safetensors"])
     write_topology(paths["world.yaml"], read_topology("east_central_west"))
     out = tmp_path / "out"
-    named = ["--checkpoint", paths["seed.pt"], "--local", paths["local.pt"]]
+    named = ["--checkpoint", paths["seed.safetensors"], "--local", paths["local.safetensors"]]
     named += ["--world", paths["world.yaml"]]
     sizes = ["--short", "--num-epochs", "1", "--num-draws", "1", "--targets", "communication"]
     assert main([*sizes, *map(str, named), "--out", str(out)]) in (0, 1)
     results = [(out / name).read_bytes() for name in FILES]
     others = {
-        "seed.pt": ("checkpoint", (SHIPPED / "hi_ppo-1.pt").read_bytes()),
-        "local.pt": ("local", (SHIPPED / "local-1.pt").read_bytes()),
+        "seed.safetensors": ("checkpoint", (SHIPPED / "hi_ppo-1.safetensors").read_bytes()),
+        "local.safetensors": ("local", (SHIPPED / "local-1.safetensors").read_bytes()),
         "world.yaml": ("world", paths["world.yaml"].read_bytes() + b"\n"),
     }
 

@@ -31,7 +31,7 @@ def test_seeds_are_trained_once_and_compared(tmp_path, capsys):
 
     assert main([*flags, "--largest-gap", "10"]) == 0
     assert "Met: the policy takes" in capsys.readouterr().out
-    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("checkpoint.pt")}
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("checkpoint.safetensors")}
     assert main([*flags, "--largest-gap", "-1"]) == 1
     assert "MISSED" in capsys.readouterr().out
 

@@ -76,12 +76,12 @@ def test_a_finished_run_can_be_judged_again(finished, tmp_path):
 
 
 def test_a_run_folder_in_use_is_left_alone(finished, capsys):
-    before = (finished / "checkpoint.pt").read_bytes()
+    before = (finished / "checkpoint.safetensors").read_bytes()
 
     assert main([*SMALL, "--out", str(finished)]) == 2
 
     assert "already holds files; continue that run with --resume" in capsys.readouterr().err
-    assert (finished / "checkpoint.pt").read_bytes() == before
+    assert (finished / "checkpoint.safetensors").read_bytes() == before
 
 
 def test_a_flag_that_contradicts_the_resumed_run_is_refused(finished, tmp_path, capsys):
@@ -110,7 +110,7 @@ def test_changes_are_free_unless_told_and_the_table_is_silent_about_them(finishe
 )
 def test_a_wrong_checkpoint_is_refused_and_kept(kind, finished, tmp_path, capsys):
     copy = copy_of_run(finished, tmp_path / "copy")
-    checkpoint = copy / "checkpoint.pt"
+    checkpoint = copy / "checkpoint.safetensors"
     state = load_checkpoint(checkpoint)
     if kind == "corrupt":
         checkpoint.write_bytes(checkpoint.read_bytes()[:-100])

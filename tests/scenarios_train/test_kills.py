@@ -75,7 +75,7 @@ def test_a_training_that_is_killed_again_and_again_ends_with_the_same_bytes(
     for num_rows in (3, 12):
         flags = flags_for(run, TRAIN, repeated=False)
         assert killed_after_rows(num_rows, log, module, flags)
-    update = load_checkpoint(run / "checkpoint.pt")["update_count"]
+    update = load_checkpoint(run / "checkpoint.safetensors")["update_count"]
     num_rows = log.read_text().count("\n") - 1
     capsys.readouterr()
 
@@ -240,7 +240,7 @@ def test_a_sweep_goes_on_wherever_it_is_killed(num_rows, undisturbed, tmp_path):
 
     assert sweep.main(flags) == 0
 
-    for name in ("checkpoint.pt", "trace.json"):
+    for name in ("checkpoint.safetensors", "trace.json"):
         assert (out / "seed0" / name).read_bytes() == (undisturbed / name).read_bytes()
 
 

@@ -17,12 +17,12 @@ def test_a_quick_run_writes_all_files_and_repeats_itself(tmp_path, capsys):
     assert main([*flags, "--largest-gap", "-1", *PAPER, "--out", str(other)]) == 1
 
     assert_measurement_is_written(other, rows="evaluation", figure="local_gaps")
-    for name in ("metrics.csv", "evaluation.csv", "policy.pt"):
+    for name in ("metrics.csv", "evaluation.csv", "policy.safetensors"):
         assert (one / name).read_bytes() == (other / name).read_bytes()
-    load_policy(one / "policy.pt")
-    (one / "policy.pt").unlink()
+    load_policy(one / "policy.safetensors")
+    (one / "policy.safetensors").unlink()
     assert main([*flags, "--resume", "--out", str(one)]) in {0, 1}
-    assert (one / "policy.pt").read_bytes() == (other / "policy.pt").read_bytes()
+    assert (one / "policy.safetensors").read_bytes() == (other / "policy.safetensors").read_bytes()
     summary = json.loads((one / "summary.json").read_text())
     for figures in summary.values():
         assert figures["gaps"]["exhaustive"]["worst_gap"] == 0.0

@@ -34,7 +34,9 @@ def learner(kind=PPOTrainer):
 def files_in(folder, **changes):
     """Files of a training in a new folder."""
     folder.mkdir(exist_ok=True)
-    return TrainingFiles(checkpoint=folder / "queue.pt", curve=folder / "curve.csv", **changes)
+    return TrainingFiles(
+        checkpoint=folder / "queue.safetensors", curve=folder / "curve.csv", **changes
+    )
 
 
 def test_an_interrupted_training_is_resumed_to_the_same_bytes(tmp_path, capsys):
@@ -51,5 +53,5 @@ def test_an_interrupted_training_is_resumed_to_the_same_bytes(tmp_path, capsys):
 
 
 def test_resuming_without_a_checkpoint_is_refused(tmp_path):
-    with pytest.raises(UsageError, match=r"--resume: .*queue\.pt must be the checkpoint"):
+    with pytest.raises(UsageError, match=r"--resume: .*queue\.safetensors must be the checkpoint"):
         train_to_the_end(learner(), files_in(tmp_path), resume=True)

@@ -30,10 +30,10 @@ def left_by(at_work: ParallelMap, folder: Path) -> list[bytes]:
         at_work=at_work,
     )
     trainer.step()
-    save_checkpoint(folder / "placement.pt", trainer.state())
+    save_checkpoint(folder / "placement.safetensors", trainer.state())
     stage = MoveStage(seed=7, num_worlds=2, num_draws=1, world_of=around)
     episodes = move_tables(stage, folder / "tables", at_work)
-    return [one.read_bytes() for one in (folder / "placement.pt", *episodes)]
+    return [one.read_bytes() for one in (folder / "placement.safetensors", *episodes)]
 
 
 @pytest.mark.skipif(find_spec("ray") is None, reason="the extra ray is not installed")

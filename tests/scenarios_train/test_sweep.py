@@ -188,9 +188,9 @@ def test_finished_points_stay_and_a_failing_one_does_not_stop_the_others(tmp_pat
     record = json.loads((folders[1] / "config.json").read_text())
     record["config"]["seed"] = 1
     (folders[1] / "config.json").write_text(json.dumps(record))
-    (folders[1] / "checkpoint.pt").write_bytes(b"damaged")
+    (folders[1] / "checkpoint.safetensors").write_bytes(b"damaged")
     (folders[1] / "report.html").unlink()
-    before = (folders[0] / "checkpoint.pt").stat().st_mtime_ns
+    before = (folders[0] / "checkpoint.safetensors").stat().st_mtime_ns
     capsys.readouterr()
 
     assert main([*flags, "--seeds", "0,1,2", "--processes", "2"]) == 1
@@ -198,7 +198,7 @@ def test_finished_points_stay_and_a_failing_one_does_not_stop_the_others(tmp_pat
     shown = capsys.readouterr().out
     assert "FAILED: learning_rate=0.001, seed 1: checkpoint " in shown
     assert "2/3" in shown
-    assert (folders[0] / "checkpoint.pt").stat().st_mtime_ns == before
+    assert (folders[0] / "checkpoint.safetensors").stat().st_mtime_ns == before
     table = pd.read_csv(out / "sweep.csv")
     assert table["seed"].tolist() == [0, 1, 2]
     assert table["reward"].notna().tolist() == [True, False, True]
@@ -231,15 +231,15 @@ def test_a_point_trained_on_ray_is_the_run_trained_alone(tmp_path):
         "1",
     ]
     assert east_west_train.main([*scenario, "--out", str(alone)]) == 0
-    for name in ("checkpoint.pt", "config.json", "trace.json"):
+    for name in ("checkpoint.safetensors", "config.json", "trace.json"):
         assert (out / "seed3" / name).read_bytes() == (alone / name).read_bytes()
 
 
 def test_ray_is_asked_for_where_it_is_missing(monkeypatch, tmp_path, capsys):
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    monkeypatch.setattr("des.base.extras.find_spec", lambda name: None)
 
     assert main(["--quick", "--seeds", "0", "--ray", "local", "--out", str(tmp_path / "out")]) == 2
-    assert "--ray needs the extra ray: pip install 'eastwest[ray]'" in capsys.readouterr().err
+    assert "--ray needs the extra [ray]: pip install 'eastwest[ray]'" in capsys.readouterr().err
 
 
 @pytest.mark.skipif(find_spec("ray") is None, reason="the extra ray is not installed")

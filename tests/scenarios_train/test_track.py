@@ -17,7 +17,7 @@ def run_folder(tmp_path):
     folder.mkdir()
     (folder / "config.json").write_text(json.dumps(RECORD))
     (folder / "metrics.csv").write_text("update,loss,name\n1,0.5,a\n2,0.25,b\n")
-    (folder / "policy.pt").write_bytes(b"weights")
+    (folder / "policy.safetensors").write_bytes(b"weights")
     return folder
 
 

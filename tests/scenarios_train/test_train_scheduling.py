@@ -1,7 +1,5 @@
 """The command that trains PPO of Stable-Baselines3 on the scheduling task."""
 
-import importlib.util
-
 import pytest
 from command_output import PAPER, assert_measurement_is_written
 
@@ -51,6 +49,6 @@ def test_flags_out_of_range_are_refused(flags, message, tmp_path, capsys):
 
 
 def test_without_the_extra_the_command_says_what_to_install(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr("des.base.extras.find_spec", lambda name: None)
     assert main(["scheduling", "--out", str(tmp_path / "run")]) == 2
-    assert "needs the extra sb3: pip install 'eastwest[sb3]'" in capsys.readouterr().err
+    assert "needs the extra [sb3]: pip install 'eastwest[sb3]'" in capsys.readouterr().err

@@ -93,9 +93,11 @@ def test_wrong_factors_are_found_out_before_the_first_step(wrong_factors, tmp_pa
     assert log["error_before"][0] > 0.01
     assert log["error_after"][0] < 1e-6
     pd.testing.assert_frame_equal(judged(none), judged(corrected))
-    states = [load_checkpoint(run / "checkpoint.pt")["policy"] for run in (none, corrected)]
+    states = [
+        load_checkpoint(run / "checkpoint.safetensors")["policy"] for run in (none, corrected)
+    ]
     for name, parameter in states[0]["parameters"].items():
-        assert parameter.equal(states[1]["parameters"][name]), name
+        assert (parameter == states[1]["parameters"][name]).all(), name
 
 
 def test_the_flag_on_endpoints_overrules_the_world():
@@ -147,7 +149,7 @@ def test_an_interrupted_run_goes_on_to_the_same_bytes(wrong_factors, tmp_path):
     code, _ = interrupted(flags, stopped)
 
     assert code == 130
-    assert load_checkpoint(stopped / "checkpoint.pt")["calibration"]["entries"]
+    assert load_checkpoint(stopped / "checkpoint.safetensors")["calibration"]["entries"]
     assert main([*flags, "--out", str(through)]) == 0
     assert main(["--resume", "--out", str(stopped)]) == 0
     assert_same_results(through, stopped)
@@ -222,7 +224,7 @@ def test_a_run_is_resumed_as_calibrated_as_it_was_begun(finished, tmp_path, caps
 )
 def test_a_checkpoint_of_another_calibration_is_refused(damage, finished, tmp_path, capsys):
     run = copy_of_run(finished, tmp_path / "run")
-    checkpoint = run / "checkpoint.pt"
+    checkpoint = run / "checkpoint.safetensors"
     state = load_checkpoint(checkpoint)
     damage(state["calibration"])
     save_checkpoint(checkpoint, state)
@@ -240,7 +242,7 @@ def test_a_log_that_was_lost_is_made_again_from_the_checkpoint(finished, tmp_pat
     before = calibrations(run)
     entries = [
         Entry.from_plain(each)
-        for each in load_checkpoint(run / "checkpoint.pt")["calibration"]["entries"]
+        for each in load_checkpoint(run / "checkpoint.safetensors")["calibration"]["entries"]
     ]
     (run / "calibrations.csv").unlink()
 

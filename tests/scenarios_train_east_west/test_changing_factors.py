@@ -51,8 +51,8 @@ def moves(around: WorldsAround, folder: Path) -> TrainingStage:
 
 def kept(state: dict, folder: Path) -> dict:
     """A state as a file has it, which no training changes."""
-    save_checkpoint(folder / "kept.pt", state)
-    return load_checkpoint(folder / "kept.pt")
+    save_checkpoint(folder / "kept.safetensors", state)
+    return load_checkpoint(folder / "kept.safetensors")
 
 
 def assert_same_state(one: dict, other: dict, folder: Path) -> None:
@@ -71,7 +71,7 @@ def test_placements_are_judged_by_new_factors_from_the_next_update_on(around, tm
     whole.recalibrate(SLOWER)
     resumed = placements(around)
     resumed.recalibrate(SLOWER)
-    resumed.trainer.load_state(state, source=tmp_path / "placement.pt")
+    resumed.trainer.load_state(state, source=tmp_path / "placement.safetensors")
 
     rows = [stage.step() for stage in (whole, resumed, without)]
 
@@ -98,6 +98,6 @@ def test_the_move_policy_continues_on_episodes_of_new_factors(around, tmp_path):
     assert len(folders) == 2
     resumed = moves(around, tmp_path)
     resumed.recalibrate(SLOWER)
-    resumed.trainer.load_state(state, source=tmp_path / "moves.pt")
+    resumed.trainer.load_state(state, source=tmp_path / "moves.safetensors")
     assert whole.step() == resumed.step()
     assert_same_state(whole.trainer.state(), resumed.trainer.state(), tmp_path)

@@ -18,7 +18,14 @@ from agents.ppo.checkpoint import load_checkpoint, save_checkpoint
 from scenarios.train.east_west.command import main
 from scenarios.train.east_west.worth import METHODS
 
-SAME = ("config.json", "placement.pt", "moves.pt", "hi_ppo.pt", "validation.csv", "targets.json")
+SAME = (
+    "config.json",
+    "placement.safetensors",
+    "moves.safetensors",
+    "hi_ppo.safetensors",
+    "validation.csv",
+    "targets.json",
+)
 UNTIMED = ("placement.csv", "moves.csv", "evaluation.csv")
 TIMED = ["wall_s", "decision_time_s"]
 
@@ -63,10 +70,10 @@ def test_nothing_beats_the_clairvoyant(finished):
 
 
 def test_weights_that_are_shown_no_better_are_the_shipped_ones(finished):
-    kept, start = Policies.load(finished / "hi_ppo.pt"), Policies.load(shipped())
+    kept, start = Policies.load(finished / "hi_ppo.safetensors"), Policies.load(shipped())
 
-    for name, parameter in kept.placement.state_dict().items():
-        assert parameter.equal(start.placement.state_dict()[name]), name
+    for name, array in kept.placement.numbers.items():
+        assert (array == start.placement.numbers[name]).all(), name
     assert kept.trained_range.num_layers[0] == 8
 
 
@@ -106,7 +113,7 @@ def test_a_run_from_scratch_keeps_what_it_has_trained_if_that_is_no_worse(tmp_pa
     assert main([*flags, "--out", str(run)]) == 0
 
     assert "trained against before on 2 validation episodes" in capsys.readouterr().out
-    assert Policies.load(run / "hi_ppo.pt").trained_range.num_domains == (3.0, 3.0)
+    assert Policies.load(run / "hi_ppo.safetensors").trained_range.num_domains == (3.0, 3.0)
 
 
 @pytest.mark.parametrize(
@@ -125,7 +132,7 @@ def test_a_checkpoint_of_another_training_is_refused_by_name(
 ):
     run = tmp_path / "run"
     shutil.copytree(finished, run)
-    path = run / "placement.pt"
+    path = run / "placement.safetensors"
     if damage == "foreign":
         state = load_checkpoint(path)
         del state["calibration"]

@@ -1,14 +1,19 @@
 """Episodes that a run folder holds are not judged again, for the same weights and factors."""
 
+from dataclasses import replace
+from threading import current_thread, main_thread
+
 import pandas as pd
 import pytest
 
-from agents.hi_ppo.policies import shipped
+from agents.hi_ppo.policies import Policies, shipped
 from des import NO_CORRECTIONS, Corrections
 from scenarios.frame.run_folder import RunFolder
 from scenarios.suites import suite
-from scenarios.train.east_west.episodes import Contender, episode_cases
+from scenarios.train.east_west.episodes import Contender, episode_cases, judged_rows
 from scenarios.train.east_west.kept_episodes import judged_once
+from scenarios.train.east_west.training import CANDIDATES
+from scenarios.train.east_west.weights import judged_meanwhile, keep_best
 
 WORLDS = {"own law": suite("eval_held").world(0), "congestion and load": suite("hard").world(0)}
 
@@ -54,3 +59,33 @@ def test_other_factors_or_weights_are_other_episodes(tmp_path):
     judged_once(judge, untrained, episode_cases(WORLDS, (5,), slow), folder, map)
 
     assert judge.num_judged == 6
+
+
+def test_contenders_that_decide_alike_are_judged_once():
+    """So even their decision times, which are wall times, are equal; other weights have others."""
+    world = suite("eval_held").world(0)
+    case = episode_cases({"own law": replace(world, num_epochs=2)}, (5,), NO_CORRECTIONS)[0]
+    names = {"this run": shipped(), "hi_ppo-0": shipped(), "hi_ppo-1": shipped(1)}
+    contenders = [Contender(name=name, file=file) for name, file in names.items()]
+
+    rows = {str(row.pop("method")): row for row in judged_rows(contenders, case)}
+
+    assert rows["this run"] == rows["hi_ppo-0"] != rows["hi_ppo-1"]
+
+
+def test_placements_judged_meanwhile_are_not_judged_again(tmp_path):
+    folder, start = RunFolder.create(tmp_path / "run"), Policies.load(shipped())
+    cases = episode_cases({"own law": suite("eval_held").world(0)}, (5,), NO_CORRECTIONS)
+    judged = []
+
+    def at_work(function, items):
+        for _ in items:
+            judged.append(current_thread() is main_thread())
+            yield [{"time_s": 2.0}]
+
+    (folder.path / CANDIDATES).mkdir()
+    with judged_meanwhile(start, folder, cases, at_work) as wait:
+        wait()
+    keep_best(start, folder, cases, at_work, is_trained=True)
+
+    assert judged == [False]

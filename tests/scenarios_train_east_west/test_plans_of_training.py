@@ -76,4 +76,4 @@ def test_a_trainer_without_a_plan_that_fits_is_named_below_the_plan(case):
 def test_the_second_process_fills_the_cache_by_which_it_is_left_out():
     plans_ahead.main()
 
-    assert is_cached("agents.search.kernels.splits", "survey")
+    assert is_cached("agents.judge.proposals", "explore")

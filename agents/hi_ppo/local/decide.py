@@ -15,7 +15,7 @@ from agents.hi_ppo.local.case import DomainCase, LocalCase
 from agents.hi_ppo.local.features import observe
 from agents.hi_ppo.local.option_rows import LocalOption, Rows
 from agents.hi_ppo.local.options import Options, options_of
-from agents.hi_ppo.local.policy import LocalPolicy
+from agents.hi_ppo.local.policy import LocalNet, option_scores
 from des import InfeasiblePlacementError, Parallelism
 from des.base.checks import require_count
 
@@ -111,7 +111,7 @@ class LocalAgent:
         counts once. A single proposal is the policy's.
     """
 
-    policy: LocalPolicy
+    policy: LocalNet
     num_proposals: int = 16
 
     def __post_init__(self) -> None:
@@ -199,7 +199,7 @@ class LocalAgent:
         return Ranked(
             options=options,
             bind=partial(each_quickly_bound, case, options, works_of(case, options)),
-            by_policy=np.argsort(-self.policy.scores(seen), kind="stable"),
+            by_policy=np.argsort(-option_scores(self.policy, seen), kind="stable"),
             by_estimate=np.argsort(seen.estimate_s, kind="stable"),
         )
 

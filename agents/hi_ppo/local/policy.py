@@ -1,28 +1,24 @@
 """The local policy: one network for all domains, which points at one of the options that fit."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor, nn
 
 from agents.hi_ppo.local.features import CONTEXT_FEATURES, OPTION_FEATURES, Observation
-from agents.ppo.checkpoint import (
-    CheckpointError,
-    load_checkpoint,
-    remade_policy,
-    require_held,
-    save_checkpoint,
+from agents.ppo.checkpoint import CheckpointError, load_checkpoint, require_held, save_checkpoint
+from agents.ppo.trained_net import (
+    LoadedNet,
+    Numbers,
+    TrainedNet,
+    linear_forward,
+    linear_shapes,
+    loaded_net,
 )
-from agents.ppo.first_weights import FirstWeights, fill_first
 
 _KIND = "local-agent"
-_FIRST_OUTPUT_GAIN = 0.01
-_LEAST_DEVIATION = 1e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,120 +47,51 @@ class LocalArchitecture:
             )
 
 
-def _layer(num_inputs: int, num_outputs: int, *, has_bias: bool = True) -> nn.Linear:
-    """A layer without weights: torch would draw them from its global generator."""
-    return nn.Linear(num_inputs, num_outputs, bias=has_bias, device="meta").to_empty(device="cpu")
+LocalNet = TrainedNet[LocalArchitecture]
+"""A local policy that answers."""
 
 
-class LocalPolicy(nn.Module):
-    """Scores of options from the case and the option, each on its own; a value from the case.
+def option_scores(policy: LocalNet, observation: Observation) -> np.ndarray:
+    """Score of every option of a case (N,), without torch: its calls take three times as long.
 
-    Two tanh layers, shared by all options, so any number of options can be scored and their order
-    makes no difference. Options that do not fit are not among them. Inputs are standardised by
-    figures that `standardise` takes from the cases of the training.
+    Raises
+    ------
+    ValueError
+        If the observation is not finite or of another shape.
     """
-
-    means: Tensor
-    deviations: Tensor
-
-    def __init__(self, architecture: LocalArchitecture, generator: FirstWeights) -> None:
-        super().__init__()
-        self.architecture = architecture
-        num_context = len(architecture.context_features)
-        num_inputs, size = num_context + len(architecture.option_features), architecture.hidden_size
-        self.num_context = num_context
-        self._columns = [OPTION_FEATURES.index(name) for name in architecture.option_features]
-        self.of_context = _layer(num_context, size)
-        self.of_option = _layer(num_inputs - num_context, size, has_bias=False)
-        self.inner = _layer(size, size)
-        self.score = _layer(size, 1)
-        self.value_inner = _layer(size, size)
-        self.value = _layer(size, 1)
-        for name, layer in self.named_children():
-            assert isinstance(layer, nn.Linear)
-            gain = _FIRST_OUTPUT_GAIN if name in {"score", "value"} else math.sqrt(2)
-            fill_first(layer.weight, gain, generator)
-            if layer.bias is not None:
-                nn.init.zeros_(layer.bias)
-        self.register_buffer("means", torch.zeros(num_inputs))
-        self.register_buffer("deviations", torch.ones(num_inputs))
-
-    def forward(self, context: Tensor, options: Tensor) -> tuple[Tensor, Tensor]:
-        """Scores (B, N) and values (B,) of contexts (B, C) and options (B, N, O)."""
-        split = self.num_context
-        context = (context - self.means[:split]) / self.deviations[:split]
-        options = (options[..., self._columns] - self.means[split:]) / self.deviations[split:]
-        of_context = self.of_context(context)
-        hidden = torch.tanh(of_context.unsqueeze(1) + self.of_option(options))
-        scores = self.score(torch.tanh(self.inner(hidden))).squeeze(2)
-        values = self.value(torch.tanh(self.value_inner(torch.tanh(of_context)))).squeeze(1)
-        return scores, values
-
-    def untrained(self, seed: int) -> "LocalPolicy":
-        """Return a policy of fresh weights that standardises its inputs as this one does."""
-        fresh = LocalPolicy(self.architecture, torch.Generator().manual_seed(seed))
-        fresh.means.copy_(self.means)
-        fresh.deviations.copy_(self.deviations)
-        return fresh
-
-    @torch.no_grad()
-    def standardise(self, contexts: Tensor, options: Tensor) -> None:
-        """Take means and deviations of contexts (B, C) and of options of them all (M, O)."""
-        both = (contexts.double(), options[:, self._columns].double())
-        self.means.copy_(torch.cat([each.mean(dim=0) for each in both]))
-        deviations = torch.cat([each.std(dim=0, correction=0) for each in both])
-        self.deviations.copy_(torch.where(deviations > _LEAST_DEVIATION, deviations, 1.0))
-
-    @torch.no_grad()
-    def scores(self, observation: Observation) -> np.ndarray:
-        """Score of every option of a case (N,).
-
-        Raises
-        ------
-        ValueError
-            If the observation is not finite or of another shape.
-        """
-        shapes = ((self.num_context,), (len(observation.options), len(OPTION_FEATURES)))
-        for name, shape in zip(("context", "options"), shapes, strict=True):
-            found = getattr(observation, name)
-            if found.shape != shape or not np.isfinite(found).all():
-                raise ValueError(
-                    f"local policy: {name} must be finite and of shape {shape}, got {found!r}"
-                )
-        return self._scores(observation.context, observation.options[:, self._columns])
-
-    def _scores(self, context: np.ndarray, options: np.ndarray) -> np.ndarray:
-        """Do what `forward` does for one case: outside torch, calls cost a third."""
-        split = self.num_context
-        means, deviations = self.means.numpy(), self.deviations.numpy()
-        seen = ((context - means[:split]) / deviations[:split])[np.newaxis]
-        hidden = np.tanh(
-            _applied(self.of_context, seen)
-            + _applied(self.of_option, (options - means[split:]) / deviations[split:])
-        )
-        scores: np.ndarray = _applied(self.score, np.tanh(_applied(self.inner, hidden)))[:, 0]
-        return scores
+    architecture, numbers = policy.architecture, policy.numbers
+    split = len(architecture.context_features)
+    shapes = ((split,), (len(observation.options), len(OPTION_FEATURES)))
+    for name, shape in zip(("context", "options"), shapes, strict=True):
+        found = getattr(observation, name)
+        if found.shape != shape or not np.isfinite(found).all():
+            raise ValueError(
+                f"local policy: {name} must be finite and of shape {shape}, got {found!r}"
+            )
+    columns = [OPTION_FEATURES.index(name) for name in architecture.option_features]
+    means, deviations = numbers["means"], numbers["deviations"]
+    seen = ((observation.context - means[:split]) / deviations[:split])[np.newaxis]
+    options = (observation.options[:, columns] - means[split:]) / deviations[split:]
+    hidden = np.tanh(
+        linear_forward(numbers, "of_context", seen) + linear_forward(numbers, "of_option", options)
+    )
+    inner = np.tanh(linear_forward(numbers, "inner", hidden))
+    scores: np.ndarray = linear_forward(numbers, "score", inner)[:, 0]
+    return scores
 
 
-def _applied(layer: nn.Linear, inputs: np.ndarray) -> np.ndarray:
-    outputs: np.ndarray = inputs @ layer.weight.detach().numpy().T
-    if layer.bias is not None:
-        outputs += layer.bias.detach().numpy()
-    return outputs
-
-
-def save_policy(path: Path, policy: LocalPolicy, training: Mapping[str, object]) -> None:
+def save_policy(path: Path, policy: LocalNet, training: Mapping[str, object]) -> None:
     """Write a policy with what it was trained by, see `agents.ppo.checkpoint.save_checkpoint`."""
     payload = {
         "kind": _KIND,
         "architecture": asdict(policy.architecture),
-        "parameters": dict(policy.state_dict()),
+        "parameters": dict(policy.numbers),
         "training": dict(training),
     }
     save_checkpoint(path, payload)
 
 
-def load_policy(path: Path) -> LocalPolicy:
+def load_policy(path: Path) -> LoadedNet[LocalArchitecture]:
     """Read a policy.
 
     Raises
@@ -179,10 +106,22 @@ def load_policy(path: Path) -> LocalPolicy:
             f"checkpoint {path}: local policy must see domains of several servers, got one of "
             "before; train it with python -m scenarios.east_west_train local"
         )
-    return remade_policy(payload, source=path, expected={"kind": _KIND}, make=_make)
+    return loaded_net(payload, source=path, expected={"kind": _KIND}, shapes_of=_shapes_of)
 
 
-def _make(sizes: Mapping[str, Any], parameters: Mapping[str, Tensor]) -> LocalPolicy:
+def _shapes_of(
+    sizes: Mapping[str, Any], parameters: Numbers
+) -> tuple[LocalArchitecture, dict[str, tuple[int, ...]]]:
     architecture = LocalArchitecture(**sizes)
-    require_held(parameters, (architecture.hidden_size, architecture.hidden_size))
-    return LocalPolicy(architecture, None)
+    size = architecture.hidden_size
+    require_held(parameters, (size, size))
+    num_context, num_option = len(CONTEXT_FEATURES), len(architecture.option_features)
+    return architecture, {
+        **linear_shapes("of_context", size, num_context),
+        "of_option.weight": (size, num_option),
+        **linear_shapes("inner", size, size),
+        **linear_shapes("score", 1, size),
+        **linear_shapes("value_inner", size, size),
+        **linear_shapes("value", 1, size),
+        **dict.fromkeys(("means", "deviations"), (num_context + num_option,)),
+    }

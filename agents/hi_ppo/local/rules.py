@@ -6,7 +6,7 @@ from agents.hi_ppo.local.bound_plans import LocalPlan, in_order, quickly_bound
 from agents.hi_ppo.local.case import LocalCase
 from agents.hi_ppo.local.features import observe
 from agents.hi_ppo.local.options import Options, options_of
-from agents.hi_ppo.local.policy import LocalPolicy
+from agents.hi_ppo.local.policy import LocalNet, option_scores
 
 
 def largest_tensor(case: LocalCase, options: Options | None = None) -> LocalPlan:
@@ -52,12 +52,12 @@ def best_scored(
     case: LocalCase,
     options: Options | None = None,
     *,
-    policy: LocalPolicy,
+    policy: LocalNet,
     num_proposals: int = 1,
 ) -> LocalPlan:
     """Bind the options of the highest scores of a policy and take the quickest."""
     options = options_of(case) if options is None else options
-    order = np.argsort(-policy.scores(observe(case, options)), kind="stable")
+    order = np.argsort(-option_scores(policy, observe(case, options)), kind="stable")
     return quickly_bound(case, options, order[:num_proposals].tolist())
 
 

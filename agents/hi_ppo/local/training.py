@@ -15,11 +15,13 @@ from agents.hi_ppo.local.case import LocalCase
 from agents.hi_ppo.local.draws import draw_case, draw_servers_case
 from agents.hi_ppo.local.features import OPTION_FEATURES, WITHOUT_ESTIMATE, Observation, observe
 from agents.hi_ppo.local.options import options_of
-from agents.hi_ppo.local.policy import LocalArchitecture, LocalPolicy
+from agents.hi_ppo.local.policy import LocalArchitecture
 from agents.hi_ppo.local.rules import largest_tensor
+from agents.hi_ppo.local.training_policy import LocalPolicy
 from agents.ppo.annealing import weighted_mean_annealing
 from agents.ppo.policy_update import PolicyUpdate, ShuffledParts, TensorRows
 from agents.ppo.ppo_loss import FIGURES, Objective
+from agents.ppo.trained_policy import tensors_of
 from agents.ppo.training_state import Part, Snapshot
 from agents.ppo.update_config import COUNT, NON_NEGATIVE, FieldRange, UpdateConfig
 from des.base.checks import require_seed
@@ -232,7 +234,9 @@ class LocalTrainer:
             If it is none, or of another training.
         """
         self.update = self._snapshot.load(
-            state, source=source, restore=lambda: self.policy.load_state_dict(state["parameters"])
+            state,
+            source=source,
+            restore=lambda: self.policy.load_state_dict(tensors_of(state["parameters"])),
         )
 
     def _best_rewards(self, cases: Tensor) -> Tensor:

@@ -2,69 +2,21 @@
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Self
 
 import torch
 from torch import Tensor, nn
 
-from agents.decision.levels import MoveLevel
-from agents.hi_ppo.moves.move_observation import observation_names
-from agents.hi_ppo.moves.move_rules import PIPELINE_RULES, WHOLE_RULES, RuleSet
-from agents.ppo.checkpoint import CheckpointError, require_held
+from agents.hi_ppo.moves.move_checkpoint import MoveArchitecture, MoveNet
 from agents.ppo.first_weights import FirstWeights, draw_linear
 from agents.ppo.normaliser import RunningNormaliser
+from agents.ppo.trained_net import Numbers
+from agents.ppo.trained_policy import module_numbers, tensors_of
 
 _FIRST_OUTPUT_GAIN = 0.01
 _START_SHARPNESS = 0.75  # of the first policy: nats a factor of 2 in the horizon
 _START_DISBELIEF = 2.0  # nats from belief 0 to 1
 _START_RELUCTANCE = 2.0  # nats a level below the top
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MoveArchitecture:
-    """Shape of the move network: all that determines its output but the weights.
-
-    Attributes
-    ----------
-    levels
-        Levels of the rules, see `agents.hi_ppo.moves.move_rules.RuleSet`.
-    hidden_sizes
-        Units between, with tanh.
-    start_horizon_epochs
-        Of the rule that is likeliest at first: the top level, belief 0.
-    """
-
-    levels: tuple[MoveLevel, ...] = PIPELINE_RULES.levels
-    hidden_sizes: tuple[int, ...] = (64, 64)
-    start_horizon_epochs: float = 3.0
-
-    def __post_init__(self) -> None:
-        if self.levels not in (PIPELINE_RULES.levels, WHOLE_RULES.levels):
-            raise ValueError(
-                f"move architecture: levels must be {PIPELINE_RULES.levels} or "
-                f"{WHOLE_RULES.levels}, got {self.levels!r}"
-            )
-        if min(self.hidden_sizes, default=1) < 1:
-            raise ValueError(
-                f"move architecture: hidden_sizes must all be at least 1, got {self.hidden_sizes}"
-            )
-        if not 0 < self.start_horizon_epochs < math.inf:
-            raise ValueError(
-                "move architecture: start_horizon_epochs must be positive and finite, got "
-                f"{self.start_horizon_epochs!r}"
-            )
-
-    @property
-    def rule_set(self) -> RuleSet:
-        """Rules that the network chooses among."""
-        return PIPELINE_RULES if self.levels == PIPELINE_RULES.levels else WHOLE_RULES
-
-    @property
-    def observation_size(self) -> int:
-        """Entries of an observation, D."""
-        return len(observation_names(self.rule_set))
 
 
 class MoveNetwork(nn.Module):
@@ -87,6 +39,18 @@ class MoveNetwork(nn.Module):
         with torch.no_grad():
             last.bias.copy_(torch.tensor(_first_logits(architecture)))
         self.layers = nn.Sequential(*layers, last)
+
+    @classmethod
+    def of(cls, net: MoveNet) -> Self:
+        """Make a network that computes with the numbers of another."""
+        network = cls(net.architecture, None)
+        network.load_state_dict(tensors_of(net.numbers))
+        return network.eval()
+
+    @property
+    def numbers(self) -> Numbers:
+        """The numbers as they are now, see `agents.ppo.trained_net`."""
+        return module_numbers(self)
 
     def forward(self, observations: Tensor) -> Tensor:
         """Logits."""
@@ -117,71 +81,6 @@ def choice_log_probs(logits: Tensor, choice_of_rule: Tensor, num_choices: int) -
     probs = logits.softmax(dim=1)
     joint = probs.new_zeros(len(probs), num_choices).scatter_add(1, choice_of_rule, probs)
     return joint.clamp_min(1e-30).log()
-
-
-def move_network_payload(network: MoveNetwork) -> dict[str, object]:
-    """Plain content from which `move_network_from_payload` rebuilds the network.
-
-    The levels of `PIPELINE_RULES` go without saying, as in the first files there were.
-    """
-    architecture = network.architecture
-    levels = architecture.levels
-    return {
-        "observation": list(observation_names(architecture.rule_set)),
-        "rules": [asdict(rule) for rule in architecture.rule_set.rules],
-        "observation_size": architecture.observation_size,
-        "num_rules": len(architecture.rule_set.rules),
-        **({} if levels == PIPELINE_RULES.levels else {"levels": levels}),
-        "hidden_sizes": architecture.hidden_sizes,
-        "start_horizon_epochs": architecture.start_horizon_epochs,
-        "parameters": dict(network.state_dict()),
-    }
-
-
-def move_network_from_payload(payload: object) -> MoveNetwork:
-    """Rebuild a network.
-
-    Raises
-    ------
-    CheckpointError
-        If the content does not describe one, or one of other observations, rules or sizes.
-    """
-    if not isinstance(payload, Mapping):
-        raise CheckpointError(f"move policy: content must be a dict, got {type(payload).__name__}")
-    sizes = {
-        name: value
-        for name, value in payload.items()
-        if name in ("levels", "hidden_sizes", "start_horizon_epochs")
-    }
-    try:
-        architecture = MoveArchitecture(**{**sizes, "levels": _levels_of(payload)})
-        widths = (architecture.observation_size, *architecture.hidden_sizes)
-        require_held(payload["parameters"], widths)
-        network = MoveNetwork(architecture, None)
-        _require_known(payload, move_network_payload(network))
-        network.load_state_dict(payload["parameters"])
-    except CheckpointError:
-        raise
-    except (AttributeError, KeyError, TypeError, ValueError, RuntimeError) as error:
-        raise CheckpointError(
-            "move policy: content must hold the sizes of a network and parameters of these sizes, "
-            f"got {sizes} ({type(error).__name__}: {error})"
-        ) from error
-    if not all(value.isfinite().all() for value in network.state_dict().values()):
-        raise CheckpointError("move policy: parameters must be finite")
-    return network.eval()
-
-
-def _levels_of(payload: Mapping[str, Any]) -> tuple[MoveLevel, ...]:
-    return tuple(payload.get("levels", PIPELINE_RULES.levels))
-
-
-def _require_known(payload: Mapping[str, object], expected: Mapping[str, object]) -> None:
-    """Refuse observations or rules other than those of this version."""
-    for name in ("observation", "rules"):
-        value = payload.get(name)
-        if (list(value) if isinstance(value, Sequence) else value) != expected[name]:
-            raise CheckpointError(f"move policy: {name} must be what this version has, got others")
 
 
 def _first_logits(architecture: MoveArchitecture) -> list[float]:

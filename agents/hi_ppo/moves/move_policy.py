@@ -5,10 +5,9 @@ from pathlib import Path
 from typing import Self
 
 import numpy as np
-import torch
 
-from agents.hi_ppo.moves.move_network import (
-    MoveNetwork,
+from agents.hi_ppo.moves.move_checkpoint import (
+    MoveNet,
     move_network_from_payload,
     move_network_payload,
 )
@@ -19,21 +18,18 @@ from agents.ppo.checkpoint import load_checkpoint, save_checkpoint
 
 _FIRST_HORIZON_EPOCHS = 16.0
 
-_LEAST_LEAD = 1e-5
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MovePolicy:
     """Names the rule to decide by, epoch by epoch."""
 
-    network: MoveNetwork
+    network: MoveNet
 
     @property
     def rule_set(self) -> RuleSet:
         """Rules that it chooses among."""
         return self.network.architecture.rule_set
 
-    @torch.no_grad()
     def choose(self, observation: MoveObservation) -> MoveRule:
         """Choose the likeliest plan, and the likeliest rule that takes it.
 
@@ -53,11 +49,7 @@ class MovePolicy:
             rule_set = self.rule_set
             return rule_set.rule(rule_set.top, _FIRST_HORIZON_EPOCHS)
         logits = quick_logits(self.network, observation.values).astype(np.float64)
-        rule, lead = likeliest(logits, observation.targets)
-        if lead < _LEAST_LEAD:  # rounding might decide, so let it be that of training
-            exact = self.network(torch.from_numpy(observation.values).unsqueeze(0)).squeeze(0)
-            rule, _ = likeliest(exact.double().numpy(), observation.targets)
-        return self.rule_set.rules[rule]
+        return self.rule_set.rules[likeliest(logits, observation.targets)]
 
     def payload(self) -> dict[str, object]:
         """Plain content from which `from_payload` rebuilds the policy."""

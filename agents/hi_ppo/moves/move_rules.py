@@ -9,6 +9,7 @@ import numpy as np
 from agents.decision.levels import LEVELS, MoveLevel
 from agents.replanning.levels import Levels
 from des.base.checks import require_one_of
+from des.base.jit import kernel
 from des.compiled.many.layout import Real, Whole
 
 HORIZONS_EPOCHS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
@@ -152,17 +153,26 @@ def targets(rule_set: RuleSet, move: Real, levels: Levels, now: Real, expected: 
     Of equally good plans the present one is kept, else the first one is taken.
     """
     horizons, believed = believed_costs(now, expected)
-    num_present = len(move)
-    chosen = np.empty((num_present, len(rule_set.rules)), dtype=np.int64)
-    chosen[:, 0] = present = np.argmin(levels, axis=1)
-    every = np.arange(num_present)
-    for reach in range(1, len(rule_set.levels)):
-        columns = np.flatnonzero((levels <= reach).any(axis=0))
-        allowed = np.where(levels[:, columns] <= reach, move[:, columns], np.inf)
-        total = work_left(allowed[:, np.newaxis, :], believed[np.newaxis, :, columns], horizons)
-        best = total.argmin(axis=2)
-        least = np.take_along_axis(total, best[:, :, np.newaxis], axis=2)[:, :, 0]
-        stays = total[every, :, np.searchsorted(columns, present)] <= least
-        span = slice(1 + (reach - 1) * _RULES_OF_LEVEL, 1 + reach * _RULES_OF_LEVEL)
-        chosen[:, span] = np.where(stays, present[:, np.newaxis], columns[best])
+    chosen = np.empty((len(move), len(rule_set.rules)), dtype=np.int64)
+    chosen[:, 0] = np.argmin(levels, axis=1)
+    _write_targets(chosen, move, levels, horizons[:, 0], believed)
     return chosen
+
+
+@kernel
+def _write_targets(
+    chosen: Whole, move: Real, levels: Levels, horizons: Real, believed: Real
+) -> None:
+    """Write the targets of all rules but the first, whose are there, see `targets`."""
+    for state in range(chosen.shape[0]):
+        present = chosen[state, 0]
+        for rule in range(1, chosen.shape[1]):
+            reach, row = 1 + (rule - 1) // horizons.size, (rule - 1) % horizons.size
+            horizon, least, best = horizons[row], np.inf, -1
+            for plan in range(levels.shape[1]):
+                if levels[state, plan] <= reach:
+                    total = (move[state, plan] - horizon) / believed[row, plan]
+                    if best < 0 or total < least:
+                        least, best = total, plan
+            stays = (move[state, present] - horizon) / believed[row, present] <= least
+            chosen[state, rule] = present if stays else best

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -11,22 +12,24 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from agents.hi_ppo.moves.move_env import MoveGame, joined_games
-from agents.hi_ppo.moves.move_network import (
+from agents.hi_ppo.moves.move_checkpoint import (
     MoveArchitecture,
-    MoveNetwork,
-    choice_log_probs,
+    MoveNet,
     move_network_from_payload,
     move_network_payload,
 )
+from agents.hi_ppo.moves.move_env import MoveGame, joined_games
+from agents.hi_ppo.moves.move_network import MoveNetwork, choice_log_probs
 from agents.hi_ppo.moves.move_rules import PIPELINE_RULES, RuleSet
 from agents.ppo.normaliser import ObservationMoments
 from agents.ppo.policy_update import PolicyUpdate, TensorRows
 from agents.ppo.ppo_loss import gains_of
+from agents.ppo.trained_policy import tensors_of
 from agents.ppo.training_state import Part, Snapshot, random_state, set_random_state
 from agents.ppo.update_config import COUNT, NON_NEGATIVE, FieldRange, UpdateConfig
 from des.compiled.many.layout import Real
 
+_NUM_THREADS = 2
 _LEAST_CHANCE = 1e-4  # states that are met less often are not learnt from
 _FIGURES = ("policy_loss", "entropy", "approximate_kl", "clip_fraction")
 
@@ -116,7 +119,7 @@ class MoveTrainer:
         config: MoveTrainingConfig,
         seed: int,
         rule_set: RuleSet = PIPELINE_RULES,
-        start: MoveNetwork | None = None,
+        start: MoveNet | None = None,
     ) -> None:
         if not games:
             raise ValueError("move training: games must be one or more, got none")
@@ -132,7 +135,7 @@ class MoveTrainer:
         generator = torch.Generator().manual_seed(int(first))
         self.network = MoveNetwork(start.architecture if start else architecture, generator)
         if start is not None:
-            self.network.load_state_dict(start.state_dict())
+            self.network.load_state_dict(tensors_of(start.numbers))
         for game in [] if start else games:
             self.network.normaliser.merge(ObservationMoments.of(torch.from_numpy(game.observation)))
         self._optimiser = torch.optim.AdamW(
@@ -206,7 +209,7 @@ class MoveTrainer:
 
         def restore() -> None:
             network = move_network_from_payload(state["move_policy"])
-            self.network.load_state_dict(network.state_dict())
+            self.network.load_state_dict(tensors_of(network.numbers))
 
         self.update = self._snapshot.load(state, source=source, restore=restore)
 
@@ -259,14 +262,16 @@ def _play(network: MoveNetwork, game: MoveGame) -> tuple[float, _Experience]:
 
 def choice_probabilities(network: MoveNetwork, game: MoveGame, rows_at_once: int = 16384) -> Real:
     """Probability of each choice in each state of a game, (S, U)."""
-    parts = []
-    with torch.no_grad():
-        for start in range(0, game.num_states, rows_at_once):
-            rows = slice(start, start + rows_at_once)
-            logits = network(torch.from_numpy(game.observation[rows]))
-            of_rule = torch.from_numpy(game.choice_of_rule[rows].astype(np.int64))
-            parts.append(choice_log_probs(logits.double(), of_rule, game.chosen.shape[1]).exp())
-    return torch.cat(parts).numpy()
+
+    @torch.no_grad()
+    def part(start: int) -> Tensor:
+        rows = slice(start, start + rows_at_once)
+        logits = network(torch.from_numpy(game.observation[rows]))
+        of_rule = torch.from_numpy(game.choice_of_rule[rows].astype(np.int64))
+        return choice_log_probs(logits.double(), of_rule, game.chosen.shape[1]).exp()
+
+    with ThreadPoolExecutor(_NUM_THREADS) as threads:  # torch computes outside Python's lock
+        return torch.cat(list(threads.map(part, range(0, game.num_states, rows_at_once)))).numpy()
 
 
 def _loss(

@@ -4,15 +4,10 @@ import numpy as np
 import torch
 
 from agents.decision.depths import DEPTHS
+from agents.hi_ppo.placement.drawn_orders import decode_orders, depth_plans
 from agents.hi_ppo.placement.encoder import networks_of
 from agents.hi_ppo.placement.features import Features
-from agents.hi_ppo.placement.placement_policy import (
-    PlacementPolicy,
-    decode_orders,
-    depth_plans,
-    orders_of,
-    scores_of,
-)
+from agents.hi_ppo.placement.placement_policy import PlacementPolicy, orders_of, scores_of
 from agents.judge.look_ahead import PlanJudge
 from des import Plan
 from des.base.checks import require_count

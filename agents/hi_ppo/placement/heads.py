@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from agents.decision.depths import DEPTHS
 from agents.hi_ppo.placement.config import PlacementArchitecture
 from agents.hi_ppo.placement.encoder import Encoded, Networks
+from agents.hi_ppo.placement.placement_checkpoint import NUM_ORDER_FACTS
 from agents.hi_ppo.placement.pointer import DomainOrders
 from agents.ppo.first_weights import FirstWeights, draw_linear
 
@@ -15,7 +16,6 @@ MOST_TILT = 0.3
 """Most by which the logarithm of a stage's share departs from what is even in time."""
 
 _FIRST_GAIN, _FIRST_STD = 0.01, 0.05
-_NUM_ORDER_FACTS = 5
 
 
 class Heads(nn.Module):
@@ -24,7 +24,7 @@ class Heads(nn.Module):
     def __init__(self, architecture: PlacementArchitecture, generator: FirstWeights) -> None:
         super().__init__()
         width = architecture.width
-        self.summed = draw_linear(2 * width + _NUM_ORDER_FACTS, width, generator)
+        self.summed = draw_linear(2 * width + NUM_ORDER_FACTS, width, generator)
         self.depth = draw_linear(width, len(DEPTHS), generator, _FIRST_GAIN)
         self.stage = draw_linear(4 * width + 2, width, generator)
         self.tilt = draw_linear(width, 1, generator, _FIRST_GAIN)

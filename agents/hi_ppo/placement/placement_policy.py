@@ -1,6 +1,6 @@
 """The placement policy: one set of weights for networks of 2 to 16 domains."""
 
-from typing import NamedTuple
+from typing import Self
 
 import numpy as np
 import torch
@@ -8,23 +8,19 @@ from torch import Tensor, nn
 
 from agents.decision.depths import DEPTHS
 from agents.hi_ppo.placement.config import PlacementArchitecture
-from agents.hi_ppo.placement.decode import Facts, Scores, decode
+from agents.hi_ppo.placement.decode import Scores
+from agents.hi_ppo.placement.drawn_orders import DrawnOrders, decode_orders, depth_plans
 from agents.hi_ppo.placement.encoder import Encoded, Encoder, Networks, networks_of
 from agents.hi_ppo.placement.features import Features
 from agents.hi_ppo.placement.heads import Heads
+from agents.hi_ppo.placement.placement_checkpoint import PlacementNet
 from agents.hi_ppo.placement.pointer import DomainOrders, Pointer, PointerScores
 from agents.judge.look_ahead import PlanJudge
 from agents.ppo.first_weights import FirstWeights
-from des.compiled.many.layout import Observations, Small
+from agents.ppo.trained_net import Numbers
+from agents.ppo.trained_policy import module_numbers, tensors_of
+from des.compiled.many.layout import Observations
 from des.compiled.many.steady import Job, Plans
-
-
-class DrawnOrders(NamedTuple):
-    """Orders of one network, (N, K), how long they are and how likely they were, (N,)."""
-
-    domains: Small
-    sizes: Small
-    log_probs: Observations
 
 
 class PlacementPolicy(nn.Module):
@@ -36,6 +32,18 @@ class PlacementPolicy(nn.Module):
         self.encoder = Encoder(architecture, generator)
         self.pointer = Pointer(architecture, generator)
         self.heads = Heads(architecture, generator)
+
+    @classmethod
+    def of(cls, net: PlacementNet) -> Self:
+        """Make a policy that computes with the numbers of another."""
+        policy = cls(net.architecture, None)
+        policy.load_state_dict(tensors_of(net.numbers))
+        return policy.eval()
+
+    @property
+    def numbers(self) -> Numbers:
+        """The numbers as they are now, see `agents.ppo.trained_net`."""
+        return module_numbers(self)
 
     def forward(self, networks: Networks) -> tuple[Encoded, PointerScores]:
         """Descriptions and scores of B networks."""
@@ -87,26 +95,11 @@ def scores_of(scores: PointerScores, row: int, num_domains: int | None = None) -
     return Scores(*(np.ascontiguousarray(one) for one in (pair, chosen, drift)))
 
 
-def decode_orders(
-    scores: Scores, facts: Facts, noise: Observations, most_stages: int
-) -> DrawnOrders:
-    """Decode as many orders as there is noise for, see `agents.hi_ppo.placement.decode.decode`."""
-    count, num_domains = len(noise), len(facts.speed_share)
-    domains = np.zeros((count, num_domains), dtype=np.int32)
-    sizes = np.zeros(count, dtype=np.int32)
-    log_probs = np.zeros(count, dtype=np.float32)
-    decode(scores, facts, noise, most_stages, domains, sizes, log_probs)
-    return DrawnOrders(domains, sizes, log_probs)
-
-
-def drawn_noise(
-    count: int, num_domains: int, generator: torch.Generator, *, num_greedy: int = 0
-) -> Observations:
-    """Draw noise that makes samples of choices; the first ``num_greedy`` get none."""
+def drawn_noise(count: int, num_domains: int, generator: torch.Generator) -> Observations:
+    """Draw noise that makes samples of choices."""
     shape = (count, num_domains + 1, num_domains + 1)
     uniform = torch.rand(shape, generator=generator).clamp(1e-20, 1.0 - 1e-7)
     noise: Observations = -torch.log(-torch.log(uniform)).numpy()
-    noise[:num_greedy] = 0.0
     return noise
 
 
@@ -118,15 +111,3 @@ def orders_of(drawn: list[DrawnOrders]) -> DomainOrders:
         domains[row, :, : one.domains.shape[1]] = torch.from_numpy(one.domains)
     sizes: Tensor = torch.stack([torch.from_numpy(one.sizes) for one in drawn])
     return DomainOrders(domains, sizes)
-
-
-def depth_plans(drawn: DrawnOrders, most_stages: int, schedules: range) -> Plans:
-    """Plans of orders under some schedules, order by order; layers are not split yet."""
-    count, num = len(drawn.sizes), len(schedules)
-    domain = np.ascontiguousarray(drawn.domains[:, :most_stages].repeat(num, axis=0))
-    return Plans(
-        num_stages=drawn.sizes.repeat(num),
-        schedule=np.tile(np.array(schedules, dtype=np.int32), count),
-        domain=domain,
-        end_layer=np.zeros_like(domain),
-    )

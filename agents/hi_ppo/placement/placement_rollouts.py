@@ -12,13 +12,11 @@ from torch import Tensor
 from agents.decision.depths import DEPTHS
 from agents.decision.situation import TIME_ONLY, Preference
 from agents.hi_ppo.placement.config import PlacementConfig
+from agents.hi_ppo.placement.drawn_orders import DrawnOrders, decode_orders, depth_plans
 from agents.hi_ppo.placement.encoder import Networks, networks_of
 from agents.hi_ppo.placement.features import Features, features_of, seen_by
 from agents.hi_ppo.placement.placement_policy import (
-    DrawnOrders,
     PlacementPolicy,
-    decode_orders,
-    depth_plans,
     drawn_noise,
     orders_of,
     scores_of,

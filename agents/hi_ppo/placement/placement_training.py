@@ -16,7 +16,11 @@ from agents.hi_ppo.placement.group_loss import (
     judged_choice_loss,
     log_ratio,
 )
-from agents.hi_ppo.placement.placement_checkpoint import placement_from_payload, placement_payload
+from agents.hi_ppo.placement.placement_checkpoint import (
+    PlacementNet,
+    placement_from_payload,
+    placement_payload,
+)
 from agents.hi_ppo.placement.placement_policy import PlacementPolicy
 from agents.hi_ppo.placement.placement_rollouts import (
     PlacementRollout,
@@ -28,6 +32,7 @@ from agents.hi_ppo.placement.pointer import log_probs_of
 from agents.ppo.annealing import cosine_annealing
 from agents.ppo.policy_update import PolicyUpdate, whole_batch
 from agents.ppo.ppo_loss import clipped_policy_loss
+from agents.ppo.trained_policy import tensors_of
 from agents.ppo.training_state import Part, Snapshot
 from des import Corrections
 from des.base.checks import require_seed
@@ -90,7 +95,7 @@ class PlacementTrainer:
         seed: int,
         architecture: PlacementArchitecture | None = None,
         config: PlacementConfig | None = None,
-        start: PlacementPolicy | None = None,
+        start: PlacementNet | None = None,
         at_work: ParallelMap = map,
     ) -> None:
         require_seed("placement trainer", "seed", seed)
@@ -101,7 +106,7 @@ class PlacementTrainer:
         sizes = architecture or PlacementArchitecture()
         self.policy = PlacementPolicy(start.architecture if start else sizes, self._generator)
         if start is not None:
-            self.policy.load_state_dict(start.state_dict())
+            self.policy.load_state_dict(tensors_of(start.numbers))
         self._optimiser = torch.optim.Adam(
             self.policy.parameters(), lr=self.config.learning_rate, eps=1e-5
         )
@@ -144,7 +149,7 @@ class PlacementTrainer:
         CheckpointError
             If it is none, or of another training.
         """
-        weights = placement_from_payload(state, source=source).state_dict()
+        weights = tensors_of(placement_from_payload(state, source=source).numbers)
         self.update = self._snapshot.load(
             state, source=source, restore=lambda: self.policy.load_state_dict(weights)
         )

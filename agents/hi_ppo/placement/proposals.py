@@ -5,20 +5,19 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-import torch
 
 from agents.decision.depths import DEPTHS
 from agents.decision.occupied import occupied
 from agents.decision.situation import Situation
-from agents.hi_ppo.placement.features import MOST_DOMAINS, Features, features_of, seen_by
-from agents.hi_ppo.placement.numpy_forward import quick_scores
-from agents.hi_ppo.placement.placement_policy import (
+from agents.hi_ppo.placement.drawn_orders import (
     DrawnOrders,
-    PlacementPolicy,
     decode_orders,
     depth_plans,
-    drawn_noise,
+    seeded_noise,
 )
+from agents.hi_ppo.placement.features import MOST_DOMAINS, Features, features_of, seen_by
+from agents.hi_ppo.placement.numpy_forward import quick_scores
+from agents.hi_ppo.placement.placement_checkpoint import PlacementNet
 from agents.judge.candidates import Aim
 from agents.judge.look_ahead import LookAhead, PlanJudge, aim_of, plan_costs
 from agents.judge.steady_judge import MISFIT, RelayedJob
@@ -65,7 +64,7 @@ class Proposer:
 
     def __init__(
         self,
-        policy: PlacementPolicy | None,
+        policy: PlacementNet | None,
         *,
         look_ahead: LookAhead | None = None,
         draw: Draw | None = None,
@@ -176,11 +175,9 @@ class Proposer:
         return known
 
 
-def _drawn_by(policy: PlacementPolicy) -> Draw:
-    @torch.no_grad()
+def _drawn_by(policy: PlacementNet) -> Draw:
     def draw(features: Features, most_stages: int, count: int, seed: int) -> DrawnOrders:
-        generator = torch.Generator().manual_seed(seed)
-        noise = drawn_noise(count, len(features.nodes), generator, num_greedy=1)
+        noise = seeded_noise(count, len(features.nodes), seed)
         return decode_orders(quick_scores(policy, features), features.facts, noise, most_stages)
 
     return draw

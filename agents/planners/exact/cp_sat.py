@@ -3,15 +3,19 @@
 from dataclasses import dataclass, replace
 
 import numpy as np
-from ortools.sat.python import cp_model
 
 from agents.decision.problem import PlanningProblem
-from agents.planners.exact.cp_sat_model import Met, SplitModel
 from agents.planners.sailor.sailor import sailor_search
 from agents.planners.sailor.sailor_lists import no_plan_fits, quickest_of, standing_still
 from des import InfeasiblePlacementError, Plan, check_memory, simulate
 from des.base.checks import require_positive, require_seed
+from des.base.lazy import lazy_imports
 from des.compiled.simulate import simulate_compiled
+
+with lazy_imports(__name__):
+    from ortools.sat.python import cp_model
+
+    from agents.planners.exact import cp_sat_model
 
 TIME_LIMIT_S = 20.0
 """Default limit of the solver in deterministic time, about a second each. [s]"""
@@ -127,13 +131,13 @@ def _solve(
 
     The bound is ``inf`` if none is quicker than the time that is known.
     """
-    model = SplitModel(problem, known_s)
+    model = cp_sat_model.SplitModel(problem, known_s)
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = 1
     solver.parameters.random_seed = seed % 2**31
     solver.parameters.max_deterministic_time = time_limit_s
     solver.parameters.linearization_level = 2
-    met = Met(model)
+    met = cp_sat_model.Met(model)
     status = solver.solve(model.cp, met)
     found = quickest_of(problem, [problem.plan(placement) for placement in met.placements])
     if status == cp_model.INFEASIBLE:

@@ -10,8 +10,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from pymoo.indicators.hv import HV  # type: ignore[import-untyped]
-from pymoo.indicators.igd_plus import IGDPlus  # type: ignore[import-untyped]
+
+from des.base.lazy import lazy_imports
+
+with lazy_imports(__name__):
+    from pymoo.indicators import hv  # type: ignore[import-untyped]
+    from pymoo.indicators import igd_plus as distances
 
 Points = npt.NDArray[np.float64]
 """Shaped (points, objectives)."""
@@ -116,7 +120,7 @@ def hypervolume(points: Points, reference: Points) -> float:
     if not len(points):
         return 0.0
     corner = np.full(points.shape[1], REFERENCE_POINT)
-    return float(HV(ref_point=corner)(_scaled(points, reference)))
+    return float(hv.HV(ref_point=corner)(_scaled(points, reference)))
 
 
 def igd_plus(points: Points, reference: Points) -> float:
@@ -138,7 +142,7 @@ def igd_plus(points: Points, reference: Points) -> float:
     points, reference = _both(points, reference)
     if not len(points):
         return math.inf
-    return float(IGDPlus(_scaled(reference, reference))(_scaled(points, reference)))
+    return float(distances.IGDPlus(_scaled(reference, reference))(_scaled(points, reference)))
 
 
 def front_metrics(points: Points, reference: Points) -> FrontMetrics:

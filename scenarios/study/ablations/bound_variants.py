@@ -12,7 +12,7 @@ from agents.decision.situation import Situation
 from agents.decision.training_job import TrainingJob
 from agents.hi_ppo.bound_proposals import Sketch, search_proposed, sketching
 from agents.hi_ppo.controls import CONTROLS, control_proposer
-from agents.hi_ppo.placement.placement_policy import PlacementPolicy
+from agents.hi_ppo.placement.placement_checkpoint import PlacementNet
 from agents.hi_ppo.placement.proposals import Proposer
 from agents.judge.look_ahead import LookAhead
 from agents.planners.table import PLANNERS
@@ -33,7 +33,7 @@ SketchOf = Mapping[tuple[str, int], Sketch]
 """Sources of sketches by variant and seed."""
 
 
-def sketches_of(policies: Mapping[str, Sequence[PlacementPolicy]], how: LookAhead) -> SketchOf:
+def sketches_of(policies: Mapping[str, Sequence[PlacementNet]], how: LookAhead) -> SketchOf:
     """Return sources of sketches, each with the same look-ahead; rules propose one plan each."""
     found: dict[tuple[str, int], Sketch] = {}
     for name, trained in policies.items():

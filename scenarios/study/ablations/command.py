@@ -34,7 +34,7 @@ with lazy_imports(__name__):
     from agents.decision import held, run_epochs
     from agents.decision.situation import Situation
     from agents.hi_ppo import policies
-    from agents.hi_ppo.placement.placement_policy import PlacementPolicy
+    from agents.hi_ppo.placement.placement_checkpoint import PlacementNet
     from agents.planners.search import search
     from agents.ppo import devices
     from des.base import console as base_console
@@ -85,7 +85,7 @@ examples:
   {PROG} --out runs/ablations
   {PROG} --resume --out runs/ablations
   {PROG} --trainer megatron --num-domains 5,10 --num-worlds 6 --out runs/bound
-  {PROG} --pure-ppo runs/pure/placement.pt --num-domains 4,5 --num-worlds 8 --out runs/pure_ppo
+  {PROG} --pure-ppo runs/pure/placement.safetensors --num-domains 4,5 --out runs/pure_ppo
 
 It ends with what learning is worth: paired differences to what has learnt nothing.
 
@@ -106,7 +106,9 @@ class Config(OutputFlags):
     )
     resume: bool = option(False, "continue the run in --out, by the same flags")
     checkpoint: tuple[Path, ...] = option((), "trained policies by seed; none: those shipped")
-    pure_ppo: tuple[Path, ...] = option((), "files of train placement --imitation 0, placement.pt")
+    pure_ppo: tuple[Path, ...] = option(
+        (), "files of train placement --imitation 0, placement.safetensors"
+    )
     no_encoder: tuple[Path, ...] = option((), "policies of train placement --rounds 0")
     no_preference: tuple[Path, ...] = option((), "policies of train placement --no-sees-preference")
     num_domains: tuple[int, ...] = option((4, 5, 6, 10), "numbers of domains")
@@ -154,7 +156,7 @@ def main(config: Config) -> None:
     sys.stdout.write(f"rows: {folder.path / 'ablations.csv'}\n")
 
 
-def _rows_by(config: Config, given: Mapping[str, Sequence[PlacementPolicy]]) -> RowsOf:
+def _rows_by(config: Config, given: Mapping[str, Sequence[PlacementNet]]) -> RowsOf:
     """Rows of plans of perfect devices, or of plans that a trainer runs."""
     how, trainer = ablations_variants.LOOK_AHEADS[config.look_ahead], trainer_named(config.trainer)
     if trainer.is_ideal:

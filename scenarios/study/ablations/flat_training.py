@@ -16,7 +16,7 @@ with lazy_imports(__name__):
     from agents.flat import task as flat_task_settings
     from agents.flat.policy_planner import PolicyPlanner
     from agents.flat.task import PlacementTask
-    from agents.ppo import checkpoint, ppo_config
+    from agents.ppo import ppo_config, trained_policy
     from agents.ppo import trainer as ppo_trainer
     from agents.ppo.trainer import UpdateReport
     from scenarios.study.targets import flat_policy
@@ -82,7 +82,9 @@ def train_flat(task: PlacementTask, *, seed: int, steps: int, num_envs: int = NU
     trainer = ppo_trainer.PPOTrainer.local(environment, config, seed, steps)
     while not trainer.finished:
         last = trainer.update()
-    planner = policy_planner.PolicyPlanner(checkpoint.TrainedPolicy(network=trainer.network), task)
+    planner = policy_planner.PolicyPlanner(
+        trained_policy.TrainedPolicy(network=trainer.network), task
+    )
     return Flat(planner=planner, task=task, last=last)
 
 

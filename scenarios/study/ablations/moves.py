@@ -51,8 +51,9 @@ examples:
   {PROG} --workers 2 --out runs/moves
   {PROG} --quick --out runs/moves_quick
 
-files written to --out: config.json; moves-SEED.pt and .csv, the policy of each seed and the log of
-its updates; moves.csv (--parquet: also as Parquet), report.html and its picture (--figures)
+files written to --out: config.json; moves-SEED.safetensors and .csv, the policy of each seed and
+the log of its updates; moves.csv (--parquet: also as Parquet), report.html and its
+picture (--figures)
 
 exit codes: 0 done; 2 a flag is wrong or the folder holds files; {EXIT_CODES}
 """
@@ -191,7 +192,9 @@ def _rows_of_policies(
             if method == LEARNED:
                 updates = [asdict(update) for update in trainer.run()]
                 write_csv(out / f"moves-{seed}.csv", pd.DataFrame(updates))
-                move_policy.MovePolicy(network=trainer.network).save(out / f"moves-{seed}.pt")
+                move_policy.MovePolicy(network=trainer.network).save(
+                    out / f"moves-{seed}.safetensors"
+                )
             network = trainer.network.eval()
             for name, (suite, game) in episodes.items():
                 excess = move_games.excess_of_network(game, network)

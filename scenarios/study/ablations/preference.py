@@ -26,8 +26,8 @@ with lazy_imports(__name__):
     from agents.decision import situation as decision_situation
     from agents.decision.situation import Preference
     from agents.hi_ppo import proposing
-    from agents.hi_ppo.placement import drawn_plans, proposals
-    from agents.hi_ppo.placement.placement_policy import PlacementPolicy
+    from agents.hi_ppo.placement import drawn_plans, placement_policy, proposals
+    from agents.hi_ppo.placement.placement_checkpoint import PlacementNet
     from agents.planners.pareto import proposals as pareto_proposals
     from agents.planners.pareto.proposals import Proposals
     from agents.ppo import devices
@@ -57,7 +57,7 @@ variants:
 
 examples:
   {PROG} --out runs/preference
-  {PROG} --no-preference runs/blind/placement.pt --worlds 8 --out runs/blind
+  {PROG} --no-preference runs/blind/placement.safetensors --worlds 8 --out runs/blind
 
 files written to --out: config.json, preference.csv (--parquet: also as Parquet), report.html and
 its picture (--figures)
@@ -73,7 +73,7 @@ class Config(OutputFlags):
     out: Path = option(Path("runs/ablations-preference"), "new or empty folder of the run")
     checkpoint: tuple[Path, ...] = option((), "trained policies by seed; none: those shipped")
     no_preference: tuple[Path, ...] = option(
-        (), "placement.pt of train placement --no-sees-preference, by seed"
+        (), "placement.safetensors of train placement --no-sees-preference, by seed"
     )
     num_domains: tuple[int, ...] = option((5,), "numbers of domains of the worlds")
     worlds: int = option(4, "number of worlds")
@@ -123,7 +123,7 @@ def main(config: Config) -> None:
 
 
 def sweeps_of(
-    policies: Mapping[str, Sequence[PlacementPolicy]], seed: int
+    policies: Mapping[str, Sequence[PlacementNet]], seed: int
 ) -> dict[tuple[str, int], Sweep]:
     """Sweeps by variant and position of the weights among those given."""
     found: dict[tuple[str, int], Sweep] = {}
@@ -136,8 +136,8 @@ def sweeps_of(
     return found
 
 
-def _drawn_by(policy: PlacementPolicy, seed: int) -> Sweep:
-    proposer = proposals.Proposer(policy)
+def _drawn_by(policy: PlacementNet, seed: int) -> Sweep:
+    proposer, own = proposals.Proposer(policy), placement_policy.PlacementPolicy.of(policy)
 
     def sweep(world: PricedWorld, preferences: Sequence[Preference]) -> Proposals:
         rng = np.random.default_rng(seed)
@@ -147,13 +147,13 @@ def _drawn_by(policy: PlacementPolicy, seed: int) -> Sweep:
         for preference in preferences:
             situation = proposing.first_situation(world.topology, world.workload, preference)
             seen = proposer.features_of(situation, judge, job)
-            plans += drawn_plans.drawn_plans(policy, seen, judge, job, count=NUM_DRAWN, rng=rng)
+            plans += drawn_plans.drawn_plans(own, seen, judge, job, count=NUM_DRAWN, rng=rng)
         return pareto_proposals.Proposals(plans=tuple(dict.fromkeys(plans)))
 
     return sweep
 
 
-def _for_time_alone(policy: PlacementPolicy) -> Sweep:
+def _for_time_alone(policy: PlacementNet) -> Sweep:
     propose = proposing.proposing(proposals.Proposer(policy))
 
     def sweep(world: PricedWorld, preferences: Sequence[Preference]) -> Proposals:

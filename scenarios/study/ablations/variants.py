@@ -8,7 +8,7 @@ from types import MappingProxyType
 from agents.decision.situation import Situation
 from agents.hi_ppo.controls import CONTROLS, control_proposer
 from agents.hi_ppo.coordinator import FIRST, QUICK
-from agents.hi_ppo.placement.placement_checkpoint import load_placement
+from agents.hi_ppo.placement.placement_checkpoint import PlacementNet, load_placement
 from agents.hi_ppo.placement.placement_policy import PlacementPolicy
 from agents.hi_ppo.placement.proposals import Proposer
 from agents.hi_ppo.policies import Policies, shipped_files
@@ -53,7 +53,7 @@ class Variant:
 
 def policies_given(
     checkpoint: Sequence[Path], others: Mapping[str, Sequence[Path]]
-) -> dict[str, list[PlacementPolicy]]:
+) -> dict[str, list[PlacementNet]]:
     """Read the policies of all variants, those of all seeds; files that are shipped if none is.
 
     Raises
@@ -72,7 +72,7 @@ def policies_given(
     return found
 
 
-def _check(name: str, paths: Sequence[Path], policies: Sequence[PlacementPolicy]) -> None:
+def _check(name: str, paths: Sequence[Path], policies: Sequence[PlacementNet]) -> None:
     """Refuse files of another variant; how a policy was trained cannot be seen from its file."""
     for path, policy in zip(paths, policies, strict=True):
         sizes = policy.architecture
@@ -82,7 +82,7 @@ def _check(name: str, paths: Sequence[Path], policies: Sequence[PlacementPolicy]
             raise UsageError(f"{path}: sees_preference must be False for no_preference, got True")
 
 
-def variants_of(policies: Mapping[str, Sequence[PlacementPolicy]], how: LookAhead) -> list[Variant]:
+def variants_of(policies: Mapping[str, Sequence[PlacementNet]], how: LookAhead) -> list[Variant]:
     """All variants with all weights, and what has learnt nothing, drawn as often as seeds."""
     found = list(_variants_of(policies, how))
     for name in CONTROLS:
@@ -97,7 +97,7 @@ def variants_of(policies: Mapping[str, Sequence[PlacementPolicy]], how: LookAhea
 
 
 def _variants_of(
-    policies: Mapping[str, Sequence[PlacementPolicy]], how: LookAhead
+    policies: Mapping[str, Sequence[PlacementNet]], how: LookAhead
 ) -> Iterator[Variant]:
     for name, trained in policies.items():
         for seed, policy in enumerate(trained):
@@ -111,16 +111,16 @@ def looking_ahead(proposer: Proposer, *, seed: int = 0) -> Decide:
     return lambda situation: proposer.propose(situation, num_plans=1, seed=seed).plans[0]
 
 
-def alone(policy: PlacementPolicy) -> Decide:
+def alone(policy: PlacementNet) -> Decide:
     """Decide for the policy's likeliest order, with its own depth and shares."""
-    proposer = Proposer(policy)
+    proposer, own = Proposer(policy), PlacementPolicy.of(policy)
 
     def decide(situation: Situation) -> Plan | None:
         judge = proposer.judge_of(situation.workload, situation.topology, situation.corrections)
         job = judge.job_of(situation.topology)
         features = proposer.features_of(situation, judge, job)
         try:
-            plans, row = policy.best_plan(features, judge, job)
+            plans, row = own.best_plan(features, judge, job)
         except ValueError:  # it says so of an order whose layers fit under no depth
             return None
         return judge.plan(plans, row)

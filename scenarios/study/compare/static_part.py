@@ -4,6 +4,7 @@ import time
 import zlib
 from collections.abc import Mapping
 from dataclasses import replace
+from importlib.util import find_spec
 
 import numpy as np
 import pandas as pd
@@ -22,7 +23,9 @@ from agents.planners.table import PLANNERS, PlannerRow
 from agents.replanning.bound_schedulers import completed_plan
 from agents.trainers.table import trainer_named
 from des import EVERY_STEP, Plan, Workload
+from des.base.extras import needed_extra
 from des.base.lazy import lazy_imports
+from des.base.speaking import SPEAKER
 from des.compiled.simulate import simulate_compiled
 from scenarios.study.compare.cases import BEST_SCHEDULE, ComparedDraw
 from scenarios.study.compare.family_bounds import bound_of
@@ -50,8 +53,15 @@ def static_planners() -> Mapping[str, PlannerRow]:
 
 
 def rivals() -> tuple[str, ...]:
-    """Names of the planners compared by default: `exact` is the reference of the others."""
-    return tuple(name for name in PLANNERS if name != "exact")
+    """Names of the planners compared by default: `exact` is the reference of the others.
+
+    A planner whose extra is not installed is left out, with a note.
+    """
+    others = tuple(name for name in PLANNERS if name != "exact")
+    if find_spec("ortools") is not None:
+        return others
+    SPEAKER.note([f"cp_sat is left out: it {needed_extra('exact')}"])
+    return tuple(name for name in others if name != "cp_sat")
 
 
 def static_rows(case: ComparedDraw) -> pd.DataFrame:

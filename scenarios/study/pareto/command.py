@@ -55,7 +55,7 @@ examples:
   {PROG}
   {PROG} --worlds 12 --num-domains 5 --out fronts
   {PROG} --worlds 1 --tables all_gpus --evaluations 2000
-  {PROG} --checkpoint seed0.pt,seed1.pt --num-domains 6
+  {PROG} --checkpoint seed0.safetensors,seed1.safetensors --num-domains 6
 
 files written to --out:
   config.json   settings that repeat the run

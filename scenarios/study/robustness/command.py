@@ -38,7 +38,7 @@ _EXAMPLES = f"""\
 examples:
   {PROG} --out runs/robustness
   {PROG} --num-worlds 2 --num-epochs 4 --fluctuations 0,0.3,0.6 --jitters 0.2 --out runs/small
-  {PROG} --checkpoint runs/hi_ppo/policies.pt --planners search_once,search_h8,atlas_h8
+  {PROG} --checkpoint runs/hi_ppo/policies.safetensors --planners search_once,search_h8,atlas_h8
 
 files written to --out, besides config.json:
   robustness.csv   one row per method, fluctuation, jitter, world and draw: the slowdown

@@ -43,7 +43,7 @@ with lazy_imports(__name__):
 _EXAMPLES = f"""\
 examples:
   {PROG} --quick --method search_h4
-  {PROG} --checkpoint seed0.pt,seed1.pt,seed2.pt --out runs/kpi
+  {PROG} --checkpoint seed0.safetensors,seed1.safetensors,seed2.safetensors --out runs/kpi
   {PROG} --network east_central_west --model llama2_7b --targets time,gap --quick
   {PROG} --sites --quick
   {PROG} --workers 8 --out runs/kpi

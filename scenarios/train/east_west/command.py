@@ -42,10 +42,11 @@ examples:
 files written to --out:
   config.json, network.*        settings, versions, source revision; copies of the input files
   placement.csv, moves.csv      one row per update, the same in tensorboard/
-  placement.pt, moves.pt        the state of both stages, every 10 updates
+  placement.safetensors         the state of the first stage, every 10 updates
+  moves.safetensors             that of the second
   calibrations.csv              one row per calibration
   candidates/, validation.csv   weights to choose from, and the episodes by which they are chosen
-  hi_ppo.pt                     the weights that were kept: for agents.decide, scenarios.kpi, others
+  hi_ppo.safetensors            the weights that were kept: for decide, kpi and others
   plan.json                     its plan as the trainer runs it: for eastwest simulate --plan
   evaluation.csv, targets.json  one row per held-out episode and method; the targets
   report.html                   all of it, for people

@@ -48,6 +48,11 @@ class Contender:
     file: Path
     control: Control | None = None
 
+    def decides_by(self, world: SuiteWorld) -> object:
+        """Control, weights and misfits: contenders of which they are equal decide alike."""
+        ways = Policies.load(self.file).decides_by(world.topology, world.workload)
+        return self.control, ways
+
     def scheduler(self) -> Scheduler:
         """Make the scheduler."""
         policies = Policies.load(self.file)
@@ -76,11 +81,16 @@ def total_rows(contenders: Sequence[Contender], case: Case) -> list[dict[str, ob
 def judged_rows(contenders: Sequence[Contender], case: Case) -> list[dict[str, object]]:
     """Rows of an episode: those of the contenders, then those of the rules.
 
-    Rules choose among plans that a search of each network up to now yields; the clairvoyant
-    chooses among those of all epochs and of all contenders. Times are of an iteration, moves
-    included; ``decision_time_s`` of rules is that of a search and of the choice.
+    Contenders that decide alike are judged once. Rules choose among plans that a search of each
+    network up to now yields; the clairvoyant chooses among those of all epochs and of all
+    contenders. Times are of an iteration, moves included; ``decision_time_s`` of rules is that of
+    a search and of the choice.
     """
-    courses = {one.name: _course(one, case) for one in contenders}
+    made: dict[object, CourseResult] = {}
+    courses = {}
+    for one in contenders:
+        way = one.decides_by(case.world)
+        courses[one.name] = made[way] = made.get(way) or _course(one, case)
     rows = [_row(case, name, course.total_s, course) for name, course in courses.items()]
     used = [plan for course in courses.values() for plan in course.plans]
     draw = draw_of(case.world, case.draw_seed, _pool(case, used), case.corrections)

@@ -2,7 +2,7 @@
 
 import shlex
 from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -10,7 +10,6 @@ from rich.console import Console
 
 import calibration
 from agents.ppo import devices
-from agents.trainers.table import trainer_named
 from calibration import FittedFor
 from calibration.loop import LoggedSubject, Subject, Timetable, default_interval_steps
 from des import NO_CORRECTIONS, Corrections
@@ -27,11 +26,12 @@ from scenarios.suites import SuiteWorld
 from scenarios.train.begun_config import begun_config
 from scenarios.train.calibration_subject import subject_of
 from scenarios.train.east_west.config import HiPpoConfig, recorded_settings
-from scenarios.train.east_west.episodes import episode_cases
+from scenarios.train.east_west.episodes import Case, episode_cases
 from scenarios.train.east_west.outcome import RunOutcome, judge_and_report
 from scenarios.train.east_west.training import StagedTraining, train_stages
 from scenarios.train.east_west.weights import (
     first_policies,
+    judged_meanwhile,
     keep_best,
     new_policies,
 )
@@ -113,8 +113,16 @@ def _is_complete(run: _Run, at_work: ParallelMap) -> bool:
     config, worlds = prepared.config, prepared.worlds
     around = WorldsAround(named=tuple(worlds.values()))
     first = first_policies(config, around)
+    start = first or new_policies(config, around)
+
+    def validation() -> list[Case]:
+        seeds = draw_seeds("validation", config.seed, config.validation_draws)
+        return episode_cases(worlds, seeds, calibrated.in_force)
+
     with (
-        _plans_ahead(config),
+        compiling_ahead(
+            "scenarios.train.east_west.plans_ahead", {"agents.judge.proposals": "explore"}
+        ),
         training_calibration(
             prepared.subject,
             folder,
@@ -133,26 +141,22 @@ def _is_complete(run: _Run, at_work: ParallelMap) -> bool:
             calibration=calibrated,
             at_work=at_work,
             console=console,
+            meanwhile=lambda: (
+                judged_meanwhile(start, folder, validation(), at_work)
+                if config.workers > 1 and config.ray is None
+                else nullcontext(_nothing)
+            ),
         )
         if not train_stages(stages):
             return False
     calibrated.print_summary()
     SPEAKER.note(layers_note(worlds[OWN].workload))
-    factors = calibrated.in_force
     with console.status("choosing the weights on validation episodes"):
-        kept = keep_best(
-            first or new_policies(config, around),
-            folder,
-            episode_cases(
-                worlds, draw_seeds("validation", config.seed, config.validation_draws), factors
-            ),
-            at_work,
-            is_trained=first is not None,
-        )
+        kept = keep_best(start, folder, validation(), at_work, is_trained=first is not None)
     seeds = draw_seeds("evaluation", config.evaluation_seed, config.evaluation_draws)
     outcome = RunOutcome(
         config=config,
-        cases=tuple(episode_cases(worlds, seeds, factors)),
+        cases=tuple(episode_cases(worlds, seeds, calibrated.in_force)),
         kept=kept,
         fidelity=calibrated.lines(),
         choice=OutputChoice(figures=config.figures, parquet=config.parquet),
@@ -161,13 +165,8 @@ def _is_complete(run: _Run, at_work: ParallelMap) -> bool:
     return True
 
 
-def _plans_ahead(config: HiPpoConfig) -> AbstractContextManager[object]:
-    """Compile the kernels that bind plans in a second process, while calibration begins."""
-    if trainer_named(config.trainer).is_ideal:
-        return nullcontext()
-    return compiling_ahead(
-        "scenarios.train.east_west.plans_ahead", {"agents.search.kernels.splits": "survey"}
-    )
+def _nothing() -> None:
+    """Wait for nothing."""
 
 
 def _timetable(config: HiPpoConfig) -> Timetable:

@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from threading import current_thread, main_thread
 
 import pandas as pd
 
@@ -40,7 +41,8 @@ def judged_once(
     found = at_work(judge, [cases[row] for row in missing])
     for number, (row, rows) in enumerate(zip(missing, found, strict=True), start=1):
         write_csv(paths[row], pd.DataFrame(rows))
-        SPEAKER.reached(f"{len(cases) - len(missing) + number} of {len(cases)} episodes")
+        if current_thread() is main_thread():
+            SPEAKER.reached(f"{len(cases) - len(missing) + number} of {len(cases)} episodes")
     return [read_csv(path) for path in paths]
 
 

@@ -31,6 +31,7 @@ from scenarios.study.targets.after_training import (
     targets_of_column,
 )
 from scenarios.study.targets.measurement_size import Scope
+from scenarios.study.targets.target import Target
 from scenarios.study.targets.target_table import MeasuredTargets
 from scenarios.suites import SuiteWorld
 from scenarios.train.east_west.config import HiPpoConfig
@@ -219,9 +220,13 @@ def _targets(outcome: RunOutcome, rows: pd.DataFrame) -> RunTargets:
         own = outcome.worlds[OWN]
         still = replace(own, topology=replace(own.topology, dynamics=STEADY), law="steady")
         scope = Scope(sizes=SIZES, seed=outcome.config.evaluation_seed, world=still)
-        more = [
-            targets_of_column(policy_column(name, path, scope)) for name, path in columns.items()
-        ]
+        found: dict[object, tuple[Target, ...]] = {}
+        more = []
+        for name, path in columns.items():
+            way = Policies.load(path).decides_by(own.topology, own.workload)
+            if way not in found:
+                found[way] = targets_of_column(policy_column(name, path, scope))
+            more.append(found[way])
         targets = [(*own, *others) for own, others in zip(targets, more, strict=True)]
         notes.insert(
             0,

@@ -11,12 +11,12 @@ from typing import Any, Generic, TypeVar
 from agents.decision.held import held_topology
 from agents.decision.run_epochs import epoch_situation
 from agents.hi_ppo.coordinator import QUICK
+from agents.hi_ppo.moves.move_checkpoint import move_network_payload
 from agents.hi_ppo.moves.move_env import MoveGame
-from agents.hi_ppo.moves.move_network import move_network_payload
 from agents.hi_ppo.moves.move_policy import MovePolicy
 from agents.hi_ppo.moves.move_training import MoveTrainer, MoveUpdate
 from agents.hi_ppo.placement.config import PlacementConfig
-from agents.hi_ppo.placement.placement_checkpoint import placement_payload
+from agents.hi_ppo.placement.placement_checkpoint import PlacementNet, placement_payload
 from agents.hi_ppo.placement.placement_policy import PlacementPolicy
 from agents.hi_ppo.placement.placement_training import PlacementReport, PlacementTrainer
 from agents.hi_ppo.placement.proposals import Proposer
@@ -146,7 +146,7 @@ class TrainingStage(Generic[TrainerT]):
 def placement_stage(
     config: HiPpoConfig,
     around: WorldsAround,
-    start: PlacementPolicy | None,
+    start: PlacementNet | None,
     at_work: ParallelMap,
 ) -> TrainingStage[PlacementTrainer]:
     """Training of the placement policy on networks of the worlds."""

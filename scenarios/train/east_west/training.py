@@ -1,6 +1,7 @@
 """Loop of the stages of a training: logs, checkpoints, calibration, snapshots of weights."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,9 @@ class StagedTraining:
     ----------
     start
         First weights, if they are trained ones.
+    meanwhile
+        Begins other work while the moves are trained, which takes one process; gives what waits
+        for it.
     """
 
     config: HiPpoConfig
@@ -45,6 +49,7 @@ class StagedTraining:
     calibration: TrainingCalibration
     at_work: ParallelMap
     console: Console
+    meanwhile: Callable[[], AbstractContextManager[Callable[[], object]]]
 
 
 def train_stages(run: StagedTraining) -> bool:
@@ -81,12 +86,16 @@ def train_stages(run: StagedTraining) -> bool:
     )
     with run.console.status("making episodes of the worlds"):
         _restore(run, moves, states[MOVES_PT])
-    return _train_stage(run, moves)
+    with run.meanwhile() as wait:
+        is_complete = _train_stage(run, moves)
+        if is_complete:
+            wait()
+    return is_complete
 
 
 def snapshots(folder: RunFolder, stage: str) -> list[Path]:
     """List the weights that a stage has left, by update."""
-    return sorted((folder.path / CANDIDATES).glob(f"{stage}-*.pt"))
+    return sorted((folder.path / CANDIDATES).glob(f"{stage}-*.safetensors"))
 
 
 def _state_in(path: Path) -> Mapping[str, Any] | None:
@@ -146,6 +155,8 @@ def _save(run: StagedTraining, stage: TrainingStage[Any]) -> None:
     if trainer.update == trainer.config.num_updates:
         folder = run.folder.path / CANDIDATES
         folder.mkdir(exist_ok=True)
-        save_checkpoint(folder / f"{kind.name}-{trainer.update:05}.pt", kind.payload(trainer))
+        save_checkpoint(
+            folder / f"{kind.name}-{trainer.update:05}.safetensors", kind.payload(trainer)
+        )
     calibrated = {"calibration": run.calibration.state()}
     save_checkpoint(run.folder.path / kind.checkpoint, {**trainer.state(), **calibrated})

@@ -1,9 +1,13 @@
 """Weights of a run: those that it begins from, its candidates, and those that it keeps."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import takewhile
 from pathlib import Path
+from threading import Event, Thread
+from typing import TypeVar, cast
 
 import numpy as np
 import pandas as pd
@@ -24,6 +28,9 @@ from scenarios.train.east_west.training import CANDIDATES, snapshots
 from scenarios.train.east_west.worlds import WorldsAround
 from scenarios.train.east_west.worth import signed_percent
 from scenarios.train.hi_ppo_files import POLICIES_PT
+
+_T = TypeVar("_T")
+_U = TypeVar("_U")
 
 
 def chosen_weights(times_s: np.ndarray, *, keeps_first: bool) -> int:
@@ -113,15 +120,7 @@ def keep_best(
         Whether they are trained ones: they then stay unless others are shown to be better.
     """
     choice = _Choice(folder=folder, cases=cases, at_work=at_work, keeps_first=is_trained)
-    first = _Judged(policies=start, times_s=choice.times_s(START, start))
-    placed, rows, told = choice.best(
-        "placement",
-        first,
-        {
-            path.stem: replace(start, placement=load_placement(path))
-            for path in snapshots(folder, "placement")
-        },
-    )
+    placed, rows, told = choice.placement(start)
     kept, more_rows, more_told = choice.best(
         "moves",
         placed,
@@ -134,6 +133,42 @@ def keep_best(
     file = folder.path / POLICIES_PT
     kept.policies.save(file)
     return Kept(file=file, told=(told, more_told))
+
+
+@contextmanager
+def judged_meanwhile(
+    start: Policies, folder: RunFolder, cases: Sequence[Case], at_work: ParallelMap
+) -> Iterator[Callable[[], object]]:
+    """Judge the placement policies for `keep_best` in another thread, which waits for processes.
+
+    The folder keeps what is judged until the context ends; where that is not all, or under other
+    factors, `keep_best` does the rest.
+
+    Yields
+    ------
+    Callable
+        Waits until all is judged.
+    """
+    stop = Event()
+
+    def until_stopped(function: Callable[[_T], _U], items: Iterable[_T], /) -> Iterator[_U]:
+        with closing(cast(Generator[_U], at_work(function, items))) as found:
+            yield from takewhile(lambda _: not stop.is_set(), found)
+
+    choice = _Choice(folder=folder, cases=cases, at_work=until_stopped, keeps_first=True)
+    thread = Thread(target=_judge, args=(choice, start), daemon=True)
+    thread.start()
+    try:
+        yield thread.join
+    finally:
+        stop.set()
+        thread.join()
+
+
+def _judge(choice: "_Choice", start: Policies) -> None:
+    """Judge what can be judged by now; what fails here is tried, and told, by `keep_best`."""
+    with suppress(ChildProcessError, OSError, ValueError):
+        choice.placement(start)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,12 +190,21 @@ class _Choice:
 
     def times_s(self, name: str, policies: Policies) -> tuple[float, ...]:
         """Times of all episodes under some policies. [s]"""
-        file = self.folder.path / CANDIDATES / f"with-{name}.pt"
+        file = self.folder.path / CANDIDATES / f"with-{name}.safetensors"
         policies.save(file)
         contenders = (Contender(name=name, file=file),)
         judge = partial(total_rows, contenders)
         found = judged_once(judge, contenders, self.cases, self.folder, self.at_work)
         return tuple(float(rows["time_s"].iloc[0]) for rows in found)
+
+    def placement(self, start: Policies) -> tuple[_Judged, list[dict[str, object]], str]:
+        """Choose the placement policy, see `best`."""
+        first = _Judged(policies=start, times_s=self.times_s(START, start))
+        trained = {
+            path.stem: replace(start, placement=load_placement(path))
+            for path in snapshots(self.folder, "placement")
+        }
+        return self.best("placement", first, trained)
 
     def best(
         self, stage: str, present: _Judged, candidates: Mapping[str, Policies]
