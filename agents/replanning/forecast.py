@@ -196,7 +196,7 @@ def ar1_bandwidths(seen: np.ndarray, num_epochs: int) -> np.ndarray:
 def _iteration_s(problem: PlanningProblem, plan: Plan) -> float:
     """Iteration time of a plan; endless where no path joins its domains. [s]"""
     try:
-        return problem.judge(plan).makespan_s
+        return problem.makespan_s(plan)
     except UnreachableError:
         return np.inf
 

@@ -120,6 +120,6 @@ def asked_on_change(
 def _iteration_s(problem: PlanningProblem, plan: Plan) -> float:
     """Iteration time of a plan; endless where links that are down cut it apart."""
     try:
-        return problem.judge(plan).makespan_s
+        return problem.makespan_s(plan)
     except UnreachableError:
         return math.inf

@@ -146,7 +146,7 @@ def _on_world(world: RivalWorld) -> Iterator[dict[str, object]]:
             "planner": name,
             "case": world.name,
             "original": theirs[1],
-            "ours": world.problem.judge(ours).makespan_s,
+            "ours": world.problem.makespan_s(ours),
             "original_plan": text_of(theirs[0]),
             "our_plan": text_of(ours),
         }
@@ -157,7 +157,7 @@ def _on_world(world: RivalWorld) -> Iterator[dict[str, object]]:
             "planner": "crosspipe",
             "case": world.name,
             "original": orders.iteration_s_whole_passes,
-            "ours": world.problem.judge(plan).makespan_s,
+            "ours": world.problem.makespan_s(plan),
             "our_plan": text_of(plan),
         }
 

@@ -144,9 +144,9 @@ def _solve(
 def _first_plan(problem: PlanningProblem, known: Plan | None) -> tuple[Plan, float] | None:
     if known is not None:
         check_memory(problem.topology, problem.workload, known)
-        return known, problem.judge(known).makespan_s
+        return known, problem.makespan_s(known)
     try:
         plan = sailor_search(problem, is_overlapped=True, max_lists=_START_LISTS, max_judged=1).plan
     except InfeasiblePlacementError:
         return None
-    return plan, problem.judge(plan).makespan_s
+    return plan, problem.makespan_s(plan)

@@ -63,7 +63,7 @@ def exact(problem: PlanningProblem, rng: np.random.Generator) -> Plan:
             if nearest is None or tightest.overflow_fraction < nearest.overflow_fraction:
                 nearest = tightest
             continue
-        makespan_s = problem.judge(plan).makespan_s
+        makespan_s = problem.makespan_s(plan)
         if makespan_s < best_s:
             best, best_s = plan, makespan_s
     if best is None:

@@ -17,4 +17,4 @@ def single_domain(problem: PlanningProblem, rng: np.random.Generator) -> Plan:
         problem.plan(Placement(domain_of_layer=(domain,) * num_layers))
         for domain in range(problem.topology.num_domains)
     ]
-    return min(candidates, key=lambda plan: problem.judge(plan).makespan_s)
+    return min(candidates, key=problem.makespan_s)
