@@ -20,7 +20,7 @@ class Effort:
 
 
 FULL = Effort()
-QUICK = Effort(num_rounds=2, turn_s=0.0, is_quick=True)
+QUICK = Effort(num_rounds=1, turn_s=0.0, is_quick=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +89,8 @@ def speed_ratio(fast: Timing, slow: Timing) -> float:
 
 def _num_calls(contestant: Contestant, turn_s: float) -> int:
     """Return how many calls fill a turn."""
+    if not turn_s:
+        return 1
     call_s = _seconds(contestant, 1)[0] * contestant.num_items
     return max(1, math.ceil(turn_s / call_s))
 
