@@ -29,6 +29,7 @@ from scenarios.study.targets.sizes import SHORT
 from scenarios.study.targets.time_and_utilisation import times_of
 
 TINY = ["--short", "--num-worlds", "1", "--num-epochs", "2", "--trainer", "ideal"]
+TINY += ["--figures", ""]
 
 
 def tiny_column(method="search_h1", **sizes):

@@ -13,6 +13,7 @@ from scenarios.study.targets.sizes import SHORT
 from scenarios.study.targets.time_and_utilisation import times_of
 
 TINY = ["--sites", "--short", "--num-worlds", "1", "--num-epochs", "2", "--trainer", "ideal"]
+TINY += ["--figures", ""]
 
 
 def test_the_search_over_all_families_is_measured_on_sites(tmp_path, capsys):
