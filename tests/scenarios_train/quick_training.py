@@ -5,3 +5,8 @@ QUICK = [
     *("--calibration", "none", "--workers", "1"),
 ]
 """Without calibration, of which tests/scenarios_train/test_training_calibration.py tells."""
+
+SMALL_JOB = ["--model", "llama2_7b", "--num-layers", "8", "--microbatches", "4"]
+"""A job whose placements are few: `exact` takes a quarter of the time."""
+
+SMALL = [*QUICK, *SMALL_JOB]

@@ -23,7 +23,10 @@ def test_the_excess_is_of_means_over_the_same_draws():
 
 
 def test_seeds_are_trained_once_and_compared(tmp_path, capsys):
-    """A run of seconds learns little, so any gap is allowed first, and none then."""
+    """A run of seconds learns little, so any gap is allowed first, and none then.
+
+    Another seed is another run.
+    """
     flags = ["--quick", "--seeds", "0,1", "--out", str(tmp_path)]
 
     assert main([*flags, "--largest-gap", "10"]) == 0
@@ -33,6 +36,7 @@ def test_seeds_are_trained_once_and_compared(tmp_path, capsys):
     assert "MISSED" in capsys.readouterr().out
 
     assert {path: path.stat().st_mtime_ns for path in before} == before
+    assert len({path.read_bytes() for path in before}) == 2
     assert pd.read_csv(tmp_path / "seeds.csv")["seed"].tolist() == [0, 1]
     assert main(["--seeds", "0,1", "--out", str(tmp_path)]) == 2
     assert "must hold a run with" in capsys.readouterr().err

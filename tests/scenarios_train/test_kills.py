@@ -7,6 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from killed_runs import killed_after_rows, killed_at
+from quick_training import SMALL_JOB
 from training_runs import assert_same_results, interrupted
 
 from agents.ppo.checkpoint import load_checkpoint
@@ -22,6 +23,7 @@ from scenarios.train.hi_ppo_files import (
 
 TRAIN = [
     *("--policy", "flat", "--quick", "--steps", "2048", "--evaluation-draws", "2"),
+    *SMALL_JOB,
     *("--calibration", "none", "--workers", "1"),
 ]
 """16 updates; checkpoints of the 10th and the last."""

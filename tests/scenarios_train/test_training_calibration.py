@@ -7,6 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import yaml
+from quick_training import SMALL_JOB
 from reference_programs import fake_programs
 from training_runs import assert_same_results, calibrations, copy_of_run, interrupted, judged
 
@@ -23,19 +24,9 @@ from scenarios.train.flat_command import make_scenario_task
 from scenarios.train.training_config import Config
 
 SMALL = [
-    *(
-        "--policy",
-        "flat",
-        "--quick",
-        "--model",
-        "llama2_7b",
-        "--num-layers",
-        "8",
-        "--microbatches",
-        "4",
-    ),
+    *("--policy", "flat", "--quick", *SMALL_JOB),
     *("--steps", "512", "--calibration-interval-steps", "200", "--evaluation-draws", "2"),
-    *("--workers", "1"),
+    *("--workers", "1", "--figures", ""),
 ]
 """Four updates of 128 steps: calibrated before, probed at 128 for 256, calibrated then for 384."""
 
@@ -147,7 +138,7 @@ def test_a_reference_of_half_the_bandwidth_is_what_is_trained_and_judged_on(
 def test_an_interrupted_run_goes_on_to_the_same_bytes(wrong_factors, tmp_path):
     """Stopped with a calibration under way, it begins that one again."""
     flags = [
-        *SMALL,
+        *SMALL[:-2],
         *("--calibration", "pairwise", "--corrections", str(wrong_factors)),
         *("--steps", "3840", "--calibration-interval-steps", "1500"),
     ]
