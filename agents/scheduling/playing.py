@@ -29,7 +29,7 @@ def play(task: SchedulingTask, act: Act, draw_seeds: Sequence[int]) -> Played:
     Examples
     --------
     >>> from agents.scheduling.make_task import make_scheduling_task
-    >>> task = make_scheduling_task(num_known=4)
+    >>> task = make_scheduling_task(num_known=4, trainer="ideal")
     >>> kept, moved = (play(task, act, [7]) for act in (keeping(task), over_horizon(task, 4.0)))
     >>> bool(moved.total_s < kept.total_s)
     True

@@ -17,7 +17,8 @@ def scheduling_vec_env(task: SchedulingTask, *, num_envs: int, seed: int) -> Vec
     Examples
     --------
     >>> from agents.scheduling.make_task import make_scheduling_task
-    >>> env = scheduling_vec_env(make_scheduling_task(num_known=4), num_envs=2, seed=0)
+    >>> task = make_scheduling_task(num_known=4, trainer="ideal")
+    >>> env = scheduling_vec_env(task, num_envs=2, seed=0)
     >>> env.reset().shape
     (2, 77)
     """
