@@ -22,6 +22,12 @@ ARGUMENTS = {
 }
 
 
+@pytest.fixture(scope="module")
+def task():
+    """The task, which is not changed by environments that share it."""
+    return make_scheduling_task(**ARGUMENTS)
+
+
 def described(task, *groups):
     """Action of a plan with an even tilt under 1F1B."""
     schedule = task.setting.space.schedules.index("1f1b")
@@ -29,8 +35,7 @@ def described(task, *groups):
     return task.action.encoded(plan)
 
 
-def test_described_plans_are_bound_on_the_network_of_their_epoch():
-    task = make_scheduling_task(**ARGUMENTS)
+def test_described_plans_are_bound_on_the_network_of_their_epoch(task):
     env = SchedulingEnv(task=task)
     env.reset(seed=3, options={"draw_seed": 5})
     topology = task.setting.world.epoch_topology(5, 0)
@@ -46,9 +51,8 @@ def test_described_plans_are_bound_on_the_network_of_their_epoch():
     assert (info["trainer"], info["fallback"]) == ("megatron", "")
 
 
-def test_a_plan_that_the_trainer_does_not_run_leaves_the_one_in_force():
+def test_a_plan_that_the_trainer_does_not_run_leaves_the_one_in_force(task):
     """32 microbatches are no multiple of three replicas."""
-    task = make_scheduling_task(**ARGUMENTS)
     env = SchedulingEnv(task=task)
     _, at_reset = env.reset(seed=3)
 
@@ -58,8 +62,7 @@ def test_a_plan_that_the_trainer_does_not_run_leaves_the_one_in_force():
     assert info["fallback"] == "trainer"
 
 
-def test_known_plans_and_observations_are_those_of_the_trainer():
-    task = make_scheduling_task(**ARGUMENTS)
+def test_known_plans_and_observations_are_those_of_the_trainer(task):
     env = SchedulingEnv(task=task)
     observation, _ = env.reset(seed=1)
     action = np.zeros(len(task.action.sizes), dtype=np.int64)
@@ -73,8 +76,8 @@ def test_known_plans_and_observations_are_those_of_the_trainer():
     assert info["plan"].parallelism
 
 
-def test_gradients_must_be_those_of_the_trainer():
-    world = make_scheduling_task(**(ARGUMENTS | {"trainer": "ideal"})).setting.world
+def test_gradients_must_be_those_of_the_trainer(task):
+    world = task.setting.world
     plain = type(world)(
         topology=world.topology,
         workload=job(gradient_precision="bf16"),
