@@ -123,6 +123,7 @@ def _sites(rng: np.random.Generator, count: int) -> list[Domain]:
     ]
 
 
+@lru_cache(maxsize=64 * len(SITE_GPU_KINDS) * len(SITE_GPUS))
 def _site(index: int, kind: str, num_gpus: int) -> Domain:
     gpu = GPU_KINDS[kind]
     return Domain(
