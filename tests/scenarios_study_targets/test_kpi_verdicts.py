@@ -87,6 +87,14 @@ def test_nothing_measured_is_no_figure():
     assert interval is None
 
 
+def test_what_is_measured_in_a_quick_run_is_never_met():
+    quick = [replace(target(value), is_quick=True) for value in (0.5, 0.2, math.nan)]
+
+    assert [one.verdict for one in quick] == ["quick", "missed", "not measured"]
+    seeds = MeasuredTargets(columns=("a", "b"), targets=((quick[0],), (quick[0],)))
+    assert spread_of_seeds(seeds).verdict == "quick"
+
+
 def test_a_plan_that_does_not_fit_misses_its_target():
     value, interval = measured([0.001, math.inf])
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 
 from agents.trainers.ideal import IDEAL
 from des.base.command import EXIT_CODES
@@ -99,7 +100,12 @@ def _run(
     measured = target_table.MeasuredTargets(
         columns=tuple(column.name for column in columns),
         targets=tuple(
-            tuple(one for key in origins if key[0] == column.name for one in kept[key].targets)
+            tuple(
+                replace(one, is_quick=column.scope.is_short)
+                for key in origins
+                if key[0] == column.name
+                for one in kept[key].targets
+            )
             for column in columns
         ),
         are_seeds=not column_methods(config),

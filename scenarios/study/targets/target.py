@@ -9,8 +9,9 @@ import numpy as np
 
 from scenarios.frame.statistics import MeanInterval, mean_and_interval
 
-Verdict = Literal["exceeded", "met", "missed", "inconclusive", "not measured"]
-"""``exceeded``: past the stretch target; ``inconclusive``: the 95 % interval crosses the target."""
+Verdict = Literal["exceeded", "met", "missed", "inconclusive", "not measured", "quick"]
+"""``exceeded``: past the stretch target; ``inconclusive``: the 95 % interval crosses the target;
+``quick``: met in a run too short to claim it."""
 
 Sense = Literal["at least", "at most", "above", "below"]
 
@@ -120,6 +121,8 @@ class Target:
         and is then judged without it.
     has_fewer_gpus
         Whether the reference has fewer GPUs than the method, which explains a part of the gain.
+    is_quick
+        Whether too little was measured to claim that the target is met.
     notes
         Remarks needed to read the value, a sentence each.
     values
@@ -135,13 +138,15 @@ class Target:
     interval: MeanInterval | None
     unit: Unit = PERCENT
     has_fewer_gpus: bool = False
+    is_quick: bool = False
     notes: tuple[str, ...] = ()
     values: tuple[float, ...] = ()
 
     @property
     def verdict(self) -> Verdict:
         """Verdict on the value, by its interval where that is an interval of the value."""
-        return self.goal.verdict(self.value, self.half_width)
+        verdict = self.goal.verdict(self.value, self.half_width)
+        return "quick" if self.is_quick and verdict in ("met", "exceeded") else verdict
 
     @property
     def half_width(self) -> float:
@@ -172,7 +177,7 @@ class Target:
     @property
     def mark(self) -> str:
         """Verdict, with a star where it is met against a reference that has fewer GPUs."""
-        is_met = self.verdict in ("met", "exceeded")
+        is_met = self.verdict in ("met", "exceeded", "quick")
         return f"{self.verdict}*" if self.has_fewer_gpus and is_met else self.verdict
 
     def to_plain(self) -> dict[str, object]:

@@ -160,6 +160,7 @@ def spread_of_seeds(measured: MeasuredTargets) -> Target:
         goal=Goal(sense="below", target=_MOST_SPREAD),
         value=value if not measured.missed else (math.nan if math.isnan(value) else math.inf),
         interval=mean_and_interval(times) if is_known else None,
+        is_quick=any(one.is_quick for row in measured.judged_rows for one in row),
         notes=(
             f"{measured.num_judged} of 5 seeds",
             f"missed by at least one: {', '.join(measured.missed)}"
