@@ -64,7 +64,7 @@ class Config(ReferenceFlags):
 
 def run(config: Config) -> None:
     """Calibrate and write the files."""
-    paper.require_formats("--figures", config.figures)
+    formats = paper.chosen_formats("--figures", config.figures)
     fitted_for = config.placements().fitted_for()
     checked = _checked(config)
     config.out.mkdir(parents=True, exist_ok=True)
@@ -75,7 +75,7 @@ def run(config: Config) -> None:
         "corrections.json": corrections_file.corrections_bytes(
             calibration.fit.corrections, fitted_for
         ),
-        **report.report_files(calibration, config.figures),
+        **report.report_files(calibration, formats),
     }
     write_together({config.out / name: content for name, content in files.items()})
     DOCUMENT.add(

@@ -112,7 +112,7 @@ class Config(WorldFlags):
 
 def run(config: Config) -> None:
     """Measure, fit, test and write."""
-    paper.require_formats("--figures", config.figures)
+    formats = paper.chosen_formats("--figures", config.figures)
     topology = config.read_topology()
     grid = transport_grid.TransportGrid(
         packets=topology.transport.packets,
@@ -141,7 +141,7 @@ def run(config: Config) -> None:
     figure = transport_report.delay_figure(
         grid, fitted, rate_bytes_per_s=rate, round_trip_s=2.0 * latency_s
     )
-    for each in config.figures:
+    for each in formats:
         files[f"{transport_report.PLOT}.{each}"] = paper.image_bytes(figure, each)
     write_together({config.out / name: content for name, content in files.items()})
     DOCUMENT.add(files=[config.out / name for name in files])

@@ -44,6 +44,13 @@ def require_formats(owner: str, formats: Sequence[str]) -> None:
             )
 
 
+def chosen_formats(owner: str, formats: Sequence[str]) -> tuple[str, ...]:
+    """Return the formats of a flag, checked; ``none`` alone asks for no files."""
+    chosen = () if tuple(formats) == ("none",) else tuple(formats)
+    require_formats(owner, chosen)
+    return chosen
+
+
 def image_bytes(figure: PanelGrid, image_format: str = "png", *, dpi: int = _DPI) -> bytes:
     """Draw a figure and return the content of its file.
 

@@ -43,7 +43,7 @@ def _last(flag: Any) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputChoice:
-    """Formats of output files: of figures, and whether rows are written as Parquet too.
+    """Formats of output files: of figures (``none``: no files), and whether rows are Parquet too.
 
     Raises
     ------
@@ -57,9 +57,10 @@ class OutputChoice:
     def __post_init__(self) -> None:
         if self.figures != ("png",):
             try:
-                paper.require_formats("--figures", self.figures)
+                chosen = paper.chosen_formats("--figures", self.figures)
             except ValueError as error:
                 raise UsageError(str(error)) from error
+            object.__setattr__(self, "figures", chosen)
         if self.parquet:
             require_extra("--parquet", "pyarrow")
 

@@ -203,7 +203,13 @@ def test_rows_go_into_parquet_files_too(tmp_path):
     assert pd.read_parquet(io.BytesIO(files["evaluation.parquet"])).equals(evaluation())
 
 
+def test_no_figures_are_no_files():
+    assert OutputChoice(figures=("none",)).report_files(report()).keys() == {"report.html"}
+
+
 def test_wrong_choices_are_refused():
+    with pytest.raises(UsageError, match="each once; got none,png"):
+        OutputChoice(figures=("none", "png"))
     with pytest.raises(UsageError, match="--figures: figures must be some of png, pdf, svg"):
         OutputChoice(figures=("gif",))
     with pytest.raises(ValueError, match="figures must have own names, got 'comparison'"):

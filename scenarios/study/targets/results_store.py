@@ -200,6 +200,7 @@ class _TargetForm(StrictForm):
     interval: _IntervalForm | None
     unit: _UnitForm
     has_fewer_gpus: bool
+    is_quick: bool = False
     notes: list[str]
     values: list[_Number] = Field(default_factory=list)
 
@@ -217,6 +218,7 @@ class _TargetForm(StrictForm):
             else MeanInterval(mean=interval.mean, half_width=interval.half_width),
             unit=Unit(name=unit.name, factor=unit.factor),
             has_fewer_gpus=self.has_fewer_gpus,
+            is_quick=self.is_quick,
             notes=tuple(self.notes),
             values=tuple(self.values),
         )
