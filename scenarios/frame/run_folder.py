@@ -29,8 +29,7 @@ class RunFolder:
     """Folder of one run with the paths of its files.
 
     `created` makes one, `opened` resumes one and `begun_or_resumed` does either, each with the lock
-    of the folder, which no other process can then use. ``config.json`` is the first file of a run:
-    a folder without it was never begun, even if a killed process has left temporary files there.
+    of the folder. ``config.json`` is the first file of a run: a folder without it was never begun.
     """
 
     path: Path
