@@ -52,7 +52,7 @@ def uninterrupted(num_iterations: int, world_size: int) -> list[float]:
 def train(folder: Path, num_iterations: int, gate_at: int, rank: int, world_size: int) -> None:
     """Train from the checkpoint on, while the lease allows it."""
     model, momentum = new_model()
-    saved, begun, losses = folder / "checkpoint.safetensors", 0, []
+    saved, begun, losses = folder / "checkpoint.pt", 0, []
     if saved.exists():
         content = torch.load(saved)
         begun, losses = content["iteration"], content["losses"]

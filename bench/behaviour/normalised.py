@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from tensorboard.backend.event_processing.event_file_loader import EventFileLoader  # type: ignore[import-untyped]
 
+from agents.ppo.checkpoint_bytes import unpacked_content
 from bench.behaviour.rules import NAMES, applied, emptied_columns
 
 TEXTS = {".json", ".csv", ".md", ".html", ".yaml", ".yml", ".txt", ".log", ".sh", ""}
@@ -104,13 +104,13 @@ def _without(text: str, columns: frozenset[str]) -> str:
 
 
 def _weights(path: Path) -> list[str]:
-    return list(_leaves(torch.load(path, map_location="cpu", weights_only=True), ""))
+    return _leaves(unpacked_content(path.read_bytes())[1], "")
 
 
 def _leaves(value: object, name: str) -> list[str]:
-    """Return a line for every plain value and every tensor of a checkpoint."""
-    if isinstance(value, torch.Tensor):
-        return [f"{name} = {_array(value.numpy())}"]
+    """Return a line for every plain value and every array of a checkpoint."""
+    if isinstance(value, np.ndarray):
+        return [f"{name} = {_array(value)}"]
     if isinstance(value, dict):
         parts = [(f"{name}.{key}", each) for key, each in value.items()]
     elif isinstance(value, list | tuple):

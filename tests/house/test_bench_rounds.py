@@ -15,7 +15,7 @@ def test_first_call_is_not_in_the_rounds_and_turns_alternate():
 
     timings = race(contestants, Effort(num_rounds=3, turn_s=0.0))
 
-    assert "".join(calls) == "ab" + "ab" + "ababab"  # compile, find the length of a turn, measure
+    assert "".join(calls) == "ab" + "ababab"  # compile, measure; a turn of no length is a call
     assert [timing.name for timing in timings] == ["a", "b"]
     assert all(len(timing.wall_s) == len(timing.cpu_s) == 3 for timing in timings)
 

@@ -1,16 +1,16 @@
 """Small files that ask for much: memory, time, depth, or a very long message."""
 
-import io
+import json
 import pickle
 import sqlite3
-import struct
 import tempfile
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-import torch
-from mutations import archived
+from mutations import archived, resealed
+
+from agents.ppo.checkpoint_bytes import packed_content, unpacked_content
 
 Bomb = Callable[[bytes], bytes]
 """Makes a bad file, of the valid one where it needs that."""
@@ -93,61 +93,61 @@ TRACE_BOMBS: dict[str, Bomb] = {
 }
 
 
-def _entries(sample: bytes) -> dict[str, bytes]:
-    with zipfile.ZipFile(io.BytesIO(sample)) as archive:
-        return {name: archive.read(name) for name in archive.namelist()}
-
-
-def _with_plan(plan: Callable[[bytes], bytes]) -> Bomb:
-    def made(sample: bytes) -> bytes:
-        entries = _entries(sample)
-        name = next(each for each in entries if each.endswith("data.pkl"))
-        return archived(entries | {name: plan(entries[name])})
-
-    return made
-
-
-def _saved(payload: dict[str, object]) -> bytes:
-    content = {"format": "eastwest-checkpoint", "version": 2, "payload": payload}
-    target = io.BytesIO()
-    torch.save(content, target)
-    return target.getvalue()
+def _saved(payload: object) -> bytes:
+    return packed_content({"payload": payload}, FORM)
 
 
 def _wide(sample: bytes) -> bytes:
     """A valid file whose networks would have a million units."""
-    content = torch.load(io.BytesIO(sample), weights_only=True)
-    parts = [content["payload"], content["payload"].get("placement", {})]
-    for part in parts:
+    metadata, payload = unpacked_content(sample)
+    assert isinstance(payload, dict)
+    for part in (payload, payload.get("placement", {})):
         for name in ("width", "edge_width", "num_rounds", "hidden_size"):
             if name in part.get("architecture", {}):
                 part["architecture"][name] = 4096 if name == "hidden_size" else 1_000_000
-    return _saved(content["payload"])
+    return packed_content(payload, metadata)
 
 
-def _shared_twice(depth: int) -> object:
-    value: object = [0]
-    for _ in range(depth):
-        value = [value, value]
-    return value
+def _resealed(change: Callable[[dict[str, Any]], object]) -> Bomb:
+    return lambda sample: resealed(sample, change)
 
 
-PT_BOMBS: dict[str, Bomb] = {
-    "one value 3 billion times": lambda _: _saved({"a": torch.zeros(1).expand(3_200_000_000)}),
-    "a view of a view": lambda _: _saved({"a": torch.zeros(2)[:1].expand(10**9, 1)}),
-    "lists that share lists": lambda _: _saved({"a": _shared_twice(40)}),
-    "lists in lists": lambda _: _saved({"a": _nested(300)}),
-    "networks of a million units": _wide,
-    "a packed gigabyte": lambda sample: archived(
-        _entries(sample) | {"archive/data/9999": b"\0" * 2**26}, zipfile.ZIP_DEFLATED
+def _every_array(entry: dict[str, Any]) -> Callable[[dict[str, Any]], object]:
+    return lambda header: [header[name].update(entry) for name in header if name != "__metadata__"]
+
+
+FORM = {"format": "eastwest-checkpoint", "version": "3"}
+CHECKPOINT_BOMBS: dict[str, Bomb] = {
+    "arrays of 8 exabytes": _resealed(_every_array({"shape": [2**60]})),
+    "arrays of no rows, 10 billion columns": _resealed(_every_array({"shape": [0, 10**10]})),
+    "arrays of a billion dimensions": _resealed(_every_array({"shape": [1] * 100_000})),
+    "arrays that share bytes": _resealed(_every_array({"data_offsets": [0, 4]})),
+    "sizes that are no numbers": _resealed(_every_array({"shape": ["9" * 5000]})),
+    "a far place": _resealed(_every_array({"data_offsets": [2**62, 2**63]})),
+    "a kind of another library": _resealed(_every_array({"dtype": "F8_E4M3"})),
+    "a hundred thousand arrays": _resealed(
+        lambda header: header.update(
+            {
+                str(one): {"dtype": "F32", "shape": [0], "data_offsets": [0, 0]}
+                for one in range(10**5)
+            }
+        )
     ),
-    "a far place": _with_plan(lambda plan: plan[:2] + b"Nr" + struct.pack("<I", 2**31) + plan[2:]),
-    "a long text": _with_plan(lambda _: b"\x80\x02X" + struct.pack("<I", 2**31) + b"."),
-    "bytes of 8 exabytes": _with_plan(lambda _: b"\x80\x05\x96" + struct.pack("<Q", 2**62) + b"."),
-    "a call": _with_plan(lambda _: pickle.dumps(print)),
-    "code": _with_plan(lambda _: b"cos\nsystem\n(S'true'\ntR."),
-    "no plan": lambda _: archived({"archive/version": b"3"}),
-    "the entries of one twice": lambda sample: sample + sample,
+    "lists in lists": lambda _: _saved(_nested(300)),
+    "lists in lists, deep": _resealed(
+        lambda header: header["__metadata__"].update(content="[" * 200_000)
+    ),
+    "one array 10,000 times": _resealed(
+        lambda header: header["__metadata__"].update(
+            content=json.dumps([{"array": next(iter(header))}] * 10_000)
+        )
+    ),
+    "networks of a million units": _wide,
+    "a header of 8 exabytes": lambda sample: (2**62).to_bytes(8, "little") + sample[8:],
+    "no header": lambda sample: bytes(8) + sample[8:],
+    "a call": lambda _: pickle.dumps(print),
+    "a file of torch": lambda _: archived({"archive/version": b"3"}),
+    "the file twice": lambda sample: sample + sample,
 }
 
 
@@ -206,6 +206,6 @@ BOMBS: dict[str, dict[str, Bomb]] = {
     "txt": TEXT_BOMBS,
     "conf": TEXT_BOMBS,
     "et": TRACE_BOMBS,
-    "pt": PT_BOMBS,
+    "safetensors": CHECKPOINT_BOMBS,
     "sqlite": SQLITE_BOMBS,
 }

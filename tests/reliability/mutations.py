@@ -1,10 +1,13 @@
 """Files made of valid ones by chance: damaged, cut, repeated, and with the odd value put in."""
 
+import hashlib
 import io
+import json
 import random
 import re
 import zipfile
 from collections.abc import Callable
+from typing import Any
 
 _NUMBER = re.compile(rb"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")
 _WORD = re.compile(rb"[A-Za-z_]{2,}")
@@ -34,8 +37,10 @@ _PIECES = (
 
 def mutated(sample: bytes, rng: random.Random, kind: str) -> bytes:
     """One to four changes of a sample."""
-    if kind in ("pt", "npz") and rng.random() < 0.7:
+    if kind == "npz" and rng.random() < 0.7:
         return _inside_archive(sample, rng)
+    if kind == "safetensors" and rng.random() < 0.7:
+        return resealed(sample, lambda header: _change_content(header["__metadata__"], rng))
     content = sample
     for _ in range(rng.randint(1, 4)):
         content = rng.choice(_CHANGES)(content, rng)
@@ -114,6 +119,23 @@ def _inside_archive(sample: bytes, rng: random.Random) -> bytes:
     changes = (_flipped, _flipped, _cut, _without_part, _repeated_part, _other(_WORD, ()))
     entries[name] = rng.choice(changes)(entries[name], rng)
     return archived(entries)
+
+
+def _change_content(metadata: dict[str, str], rng: random.Random) -> None:
+    content = rng.choice(_CHANGES)(metadata["content"].encode(), rng)
+    metadata["content"] = content.decode("utf-8", "replace")
+
+
+def resealed(sample: bytes, change: Callable[[dict[str, Any]], object]) -> bytes:
+    """A checkpoint with another header, whose digest is right."""
+    size = int.from_bytes(sample[:8], "little")
+    header, body = json.loads(sample[8 : 8 + size]), sample[8 + size :]
+    del header["__metadata__"]["sha256"]
+    change(header)
+    text = json.dumps(header, separators=(",", ":"))
+    header["__metadata__"]["sha256"] = hashlib.sha256(text.encode() + body).hexdigest()
+    head = json.dumps(header, separators=(",", ":")).encode()
+    return len(head).to_bytes(8, "little") + head + body
 
 
 def archived(entries: dict[str, bytes], compression: int = zipfile.ZIP_STORED) -> bytes:
