@@ -108,7 +108,7 @@ def test_the_wheel_simulates_outside_the_checkout(wheel, tmp_path):
     shown, last = done.stdout.rsplit("\n", 2)[:2]
     code, version, *files = json.loads(last)
 
-    assert (code, version) == (0, "0.1.0")
+    assert (code, version) == (0, "1.0.0")
     assert all(Path(file).is_relative_to(site) for file in files)
     assert json.loads(shown)["schedule"] == "1f1b"
     assert (here / json.loads(shown)["files"][0]).is_file()
