@@ -51,7 +51,7 @@ class Config(JsonFlag):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class Component:
     """A part of the installation or of the machine.
 
     Attributes
@@ -90,43 +90,43 @@ def _command(argv: Sequence[str] | None) -> None:
     )
 
 
-def found_parts() -> Iterator[Part]:
+def found_parts() -> Iterator[Component]:
     """Yield what is there and what is not."""
     python = f"{platform.python_version()}, {usable_cores()} cores, {cpu_name()}"
-    yield Part(name="Python", found=python, enables="everything", otherwise="")
-    yield Part(
+    yield Component(name="Python", found=python, enables="everything", otherwise="")
+    yield Component(
         name="kernel cache",
         found=_cache_folder(),
         enables="kernels that are compiled once on this machine",
         otherwise="no folder can be written, so every start compiles",
     )
     for extra, (package, enables) in _EXTRAS.items():
-        yield Part(
+        yield Component(
             name=f"[{extra}]",
             found=_installed(package),
             enables=enables,
             otherwise=needed_extra(extra),
         )
-    yield Part(
+    yield Component(
         name="C++ compiler",
         found=_first_program("c++", "g++", "clang++"),
         enables="the extra [ns3] alone",
         otherwise="none in PATH",
     )
-    yield Part(
+    yield Component(
         name="ASTRA-sim",
         found=_folder_of(environment.BINARIES_VARIABLE),
         enables="calibration by the original's programs; without it by our engine",
         otherwise=f"{environment.BINARIES_VARIABLE} names no folder",
     )
-    yield Part(
+    yield Component(
         name="kubectl",
         found=_first_program("kubectl"),
         enables="applying what k8s manifests writes",
         otherwise="none in PATH",
     )
     found, reason = _emulation()
-    yield Part(
+    yield Component(
         name="namespaces",
         found=found,
         enables="rehearse over emulated links",
