@@ -1,6 +1,6 @@
 """Bytes of a checkpoint: a safetensors file whose metadata holds everything but the arrays.
 
-Such a file has its arrays one after the other behind a header of JSON [1]_. Nothing in it is run,
+In such a file the arrays follow a header of JSON [1]_. Nothing in it is run,
 and nothing larger than the file itself is made of it: sizes are compared with the bytes that are
 there first. The header has the SHA-256 of all the rest.
 
@@ -153,7 +153,7 @@ def _arrays(header: Mapping[str, Any], body: bytes) -> dict[str, Array]:
         if any(type(length) is not int or length < 0 for length in shape):
             raise ValueError(f"sizes of {name} must be whole numbers")
         if begin != position or math.prod(shape) * dtype.itemsize != end - begin:
-            raise ValueError(f"array {name} must have {shape!r} values behind those before it")
+            raise ValueError(f"array {name} must have {shape!r} values after those before it")
         found[name] = np.frombuffer(body[begin:end], dtype).reshape(shape).copy()
         position = end
     if position != len(body):

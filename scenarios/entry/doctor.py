@@ -4,15 +4,16 @@ import os
 import platform
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from des.base.command import EXIT_CODES, exit_code_of
+from des.base.command import EXIT_CODES
+from des.base.commands import command
 from des.base.document import DOCUMENT
 from des.base.extras import needed_extra
-from des.base.flags import JsonFlag, parse
+from des.base.flags import JsonFlag
 from des.base.lazy import lazy_imports
 from des.base.machine import cpu_name, usable_cores
 
@@ -34,7 +35,7 @@ examples:
 exit codes: 0 always; {EXIT_CODES}
 """
 
-_EXTRAS = {  # extra: package whose version is told, what it enables
+_EXTRAS = {  # extra: package whose version is shown, what it enables
     "train": ("torch", "train, rehearse, learnt policies of autoscale, job-queue and cluster"),
     "exact": ("ortools", "planner cp_sat, schedule exact, pareto"),
     "explore": ("dash", "explore, and figures of reports that can be zoomed"),
@@ -69,19 +70,15 @@ class Component:
 
     def line(self, width: int) -> str:
         """Line for people."""
-        told = f"{self.found}; for {self.enables}"
+        shown = f"{self.found}; for {self.enables}"
         if self.found is None:
-            told = f"missing; {self.enables}: {self.otherwise}"
-        return f"{self.name:{width}}  {told}\n"
+            shown = f"missing; {self.enables}: {self.otherwise}"
+        return f"{self.name:{width}}  {shown}\n"
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit code."""
-    return exit_code_of(lambda: _command(argv))
-
-
-def _command(argv: Sequence[str] | None) -> None:
-    parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EPILOG)
+@command(Config, PROG, __doc__, _EPILOG)
+def main(_: Config) -> None:
+    """Run the command on its settings."""
     parts = list(found_parts())
     width = max(len(part.name) for part in parts)
     sys.stdout.write("".join(part.line(width) for part in parts))

@@ -284,7 +284,7 @@ def test_recalibrated_actors_train_as_this_process_does(tmp_path):
 
 def test_recalibration_on_ray_with_the_factors_in_force_changes_nothing(tmp_path):
     placing = Placing(folder=tmp_path)
-    with closing(on_ray(placing)) as rollouts:
+    with closing(on_ray(placing, num_actors=2)) as rollouts:
         local = here(placing)
         for one in (rollouts, local):
             PPOTrainer(one, PPO, SEED, total_steps=10_000).update()

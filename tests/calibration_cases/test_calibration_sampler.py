@@ -222,6 +222,7 @@ def test_a_world_with_unreachable_domains_is_refused():
         ({"seed": -1}, r"sampler: seed must be a whole number within \[0, 2\*\*63\), got -1"),
         ({"purpose": "test"}, "purpose must be fit or check, got 'test'"),
         ({"policy_fraction": 0.0}, "policy_fraction must be above 0 and at most 1, got 0.0"),
+        ({"topology": world("A", {})}, "topology must have at least 2 domains, got 1"),
         ({"policy": policy_of((0, 3, 3, 3, 3, 3))}, "layer 1 must be on one of the domains"),
         ({"topology": SHIPPED.epoch_of(0).later(0.0)}, None),
     ],
@@ -246,6 +247,8 @@ def test_a_world_that_moves_already_is_refused():
     ("fields", "message"),
     [
         ({"models": ()}, "models must hold at least one, got none"),
+        ({"models": ("gpt5",)}, "model: must be one of"),
+        ({"schedules": ("2f2b",)}, "schedule: must be one of"),
         ({"schedules": ("exact",)}, "schedule must be quick to make"),
         ({"num_microbatches": (64, 8)}, r"must be the least and the most, got \(64, 8\)"),
         ({"num_microbatches": (0, 8)}, "num_microbatches must be a whole number from 1"),
@@ -266,6 +269,7 @@ def test_bad_families_are_refused(fields, message):
         ({"worlds": "other"}, "worlds must be given, equal or drawn; got 'other'"),
         ({"num_domains": (3,)}, "num_domains must be left out where the worlds are given"),
         ({"worlds": "equal", "num_domains": (1,)}, "num_domains must be at least 2, got 1"),
+        ({"granularity": "rack"}, "granularity must be one of domain, gpu; got 'rack'"),
         ({"snapshot_span_s": -1.0}, "snapshot_span_s must be finite and not negative"),
     ],
 )

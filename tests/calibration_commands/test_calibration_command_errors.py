@@ -112,6 +112,7 @@ def test_a_program_that_misbehaves_ends_a_calibration_without_files(
         (("run", "--backend", "pairwise", "--astra-bin", "x"), "--astra-bin has programs for unaw"),
         (("run", "--out", "file"), "file: File exists"),
         (("run", "--store", "file"), "store file: must be a store of runs"),
+        (("check", "--corrections", "none.json"), "none.json: corrections file cannot be read"),
         (("check", "--corrections", "file"), "file: not readable as JSON in line 1"),
         (("compare", "--num-domains", "3"), "num_domains must be left out where the worlds are"),
         (

@@ -38,7 +38,7 @@ from des.compiled.simulate import moves_end_s, simulate_compiled
 from des.program.moves import layer_moves
 
 LEAST_TIME_S = 0.05
-"""CPU time below which no engine is dear: of conversions, and of other work of the machine."""
+"""CPU time below which no engine is expensive: of conversions, and of other work of the machine."""
 MOST_RUNS = 5
 MOST_MEMORY_GIB = 1.0
 """Resident memory of the process of these tests at its most."""
@@ -220,8 +220,10 @@ def cost_of(simulator: Callable[..., IterationResult], case: Case) -> tuple[Outc
     corrections=corrections(),
     movement=st.none() | movements() | drawn_movements(),
 )
-def test_no_world_is_dear_for_the_compiled_engine(data, topology, workload, corrections, movement):
-    """``EXAMPLES=20000 make soak ARGS="tests/des_compiled -k dear"``: ten times the other."""
+def test_no_world_is_expensive_for_the_compiled_engine(
+    data, topology, workload, corrections, movement
+):
+    """``EXAMPLES=20000 make soak ARGS="tests/des_compiled -k expensive"``: ten times the other."""
     plan = data.draw(any_plans(topology, workload))
     world = replace(topology, transport=data.draw(transports()), movement=movement)
     case = (world, workload, plan, corrections)

@@ -149,6 +149,7 @@ def test_compare_prints_a_row_for_each_rule_and_writes_its_table_and_picture(tmp
     ("argv", "message"),
     [
         (("place", *CUBE), r"gpus is required \(--gpus\)"),
+        (("place", *CUBE, "--gpus", "9"), "num_gpus must be at most its 8 free GPUs, got 9"),
         (("place", *CUBE, "--gpus", "1", "--free", "0,8"), "free must be .* its GPUs, .*; got 8"),
         (("place", *CUBE, "--gpus", "5", "--policy", "single-numa"), ".* met is 4"),
         (("place", *CUBE, "--gpus", "1", "--policy", "luck"), "argument --policy: must be one of"),
@@ -233,6 +234,7 @@ def test_figures_that_a_cluster_lacks_are_named_as_flags(kind, argv, message, tm
         ("servers: [{simulate: dgx-h100}]", r"servers\[0\].name: must be given"),
         ("servers: [{name: a, simulat: x}]", "simulat: unknown key; did you mean 'simulate'"),
         ("servers: [{name: a, simulate: dgx-h100, free: [9]}]", "free GPUs of a must be numbers"),
+        ("servers: []", "servers must be at least one, got none"),
         (
             "servers: [{name: a, simulate: pcie-4, levels: {zone: y, rack: r}},"
             " {name: b, simulate: pcie-4, levels: {zone: z, rack: r}}]",

@@ -166,6 +166,7 @@ def test_a_window_that_does_not_end_says_so_with_exit_code_1(capsys):
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
+        (("--policy", "lass"), "unknown ordering 'lass'; did you mean 'las'"),
         (("--policy", "sjf", "--compat", "blox", "--round-duration", "9"), "unknown policy 'sjf'"),
         (("--compat", "blox"), "--round-duration: must be given"),
         (("--track", "9:3"), "--track: must be FIRST:LAST"),

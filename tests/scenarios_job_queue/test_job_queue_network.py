@@ -65,6 +65,7 @@ def test_a_training_run_with_the_loads_of_a_queue_is_slower(tmp_path):
     [
         (("--pricing", "network"), "--network: must be given with --pricing network"),
         (("--pricing", "links"), "--pricing: unknown 'links'"),
+        ((*NETWORK, "--gpus-per-node", "3"), "num_gpus must be a multiple of the 3 GPUs of a node"),
         ((*NETWORK, "--link-sharing", "fifo"), "--link-sharing: unknown 'fifo'"),
         ((*NETWORK, "--planner", "best"), "--planner: unknown 'best'"),
         (

@@ -143,6 +143,7 @@ def test_wrong_flags_are_refused(argv, message, tmp_path, capsys, monkeypatch):
     ("text", "message"),
     [
         ("servers: []", "at least one"),
+        ("servers: [{name: a, free: [0]}]", "server a: one of file and simulate must be given"),
         ("servers: [{name: a, simulate: dgx-2x}]", "dgx-2x"),
         ("servers: [{name: a, simulate: dgx-2, free: [16]}]", "must be numbers of its GPUs"),
         ("servers: [{name: a}, {name: a}]", "differ|twice"),

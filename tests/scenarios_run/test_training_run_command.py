@@ -157,6 +157,7 @@ def test_the_terminal_shows_sums_and_files(tmp_path, capsys):
             "plan: domain East must hold at most 640.0 GB, got 1102",
         ),
         (["--model", "gpt3_175b"], "trainer megatron: .* does not fit; at best a GPU lacks"),
+        (["--placement", "0*28"], "placement: .* each of the 80 layers .* got 28"),
         (["--dynamics", "still"], "dynamics must be one of steady, .*; got 'still'"),
         (["--planner", "best"], "planner must be one of exact, .*; got 'best'"),
         (["--planner", "exact", "--placement", "0*80"], "placement must be left out"),
@@ -185,6 +186,8 @@ def test_the_terminal_shows_sums_and_files(tmp_path, capsys):
             "replan_threshold .* with H8, a rule",
         ),
         (["--loads", "Mars=0.2"], "loads: unknown domain 'Mars'; allowed are East, Central, West"),
+        (["--network", "none.yaml"], "none.yaml: topology file cannot be read"),
+        (["--corrections", "none.json"], "none.json: corrections file cannot be read"),
     ],
 )
 def test_what_cannot_be_simulated_is_refused_in_one_line_and_nothing_is_written(

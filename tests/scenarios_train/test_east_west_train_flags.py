@@ -113,6 +113,7 @@ def test_a_world_without_exact_and_without_targets_says_why(tmp_path, capsys):
         (["--num-layers", "1000000"], "num_layers must be a whole number from 1 to 100000"),
         (["--model", "llama3_405b"], r"at most the 1920\.0 GB of all domains together, got 6493"),
         (["--step", "5"], "unknown argument '--step'; did you mean '--steps'?"),
+        (["--steps", "many"], "argument --steps: must be an integer, got 'many'"),
         (["--config", "absent.yaml"], r"absent\.yaml: cannot be read"),
     ],
 )
@@ -137,7 +138,7 @@ def test_a_run_on_files_of_ones_own_can_be_repeated_from_its_folder_alone(tmp_pa
     write_corrections(Corrections(compute_time_factor=2.0), factors)
     flags = ["--network", str(network), "--corrections", str(factors)]
     run, again = tmp_path / "run", tmp_path / "again"
-    assert main([*SMALL, *flags, "--out", str(run)]) == 0
+    assert main([*QUICK, *flags, "--out", str(run)]) == 0
     network.unlink()
     factors.unlink()
 
@@ -147,14 +148,14 @@ def test_a_run_on_files_of_ones_own_can_be_repeated_from_its_folder_alone(tmp_pa
 
     assert_same_results(run, again)
     times_s = pd.read_csv(run / "evaluation.csv").groupby("planner")["iteration_time_s"].mean()
-    assert times_s["single_domain"] == pytest.approx(2 * 1.57303, rel=1e-3)
+    assert times_s["single_domain"] == pytest.approx(2 * 121.376, rel=1e-3)
 
 
 def test_costs_of_a_changed_placement_are_trained_on_judged_by_and_recorded(tmp_path, capsys):
-    """What stays pays nothing; the record alone gives the settings again, and resumes the run."""
+    """What stays pays nothing; the record alone repeats the run, and resumes it."""
     flags = ["--iterations-per-epoch", "3", "--replacement", "restart", "--restart-s", "60"]
-    run = tmp_path / "run"
-    assert main([*SMALL, *NO_PICTURES, *flags, "--out", str(run)]) == 0
+    run, again = tmp_path / "run", tmp_path / "again"
+    assert main([*SMALL, *flags, "--out", str(run)]) == 0
 
     config = json.loads((run / "config.json").read_text())["config"]
     asked = ("iterations_per_epoch", "replacement", "restart_s", "discount")
@@ -169,8 +170,8 @@ def test_costs_of_a_changed_placement_are_trained_on_judged_by_and_recorded(tmp_
     assert "change [s]" in (run / "report.html").read_text()
     assert "a restart of 60 s, shared by the 3 iterations of the epoch" in " ".join(shown.split())
 
-    repeated, _ = resolve(["--config", str(run / "config.json")])
-    assert recorded(repeated) == recorded(resolve([*SMALL, *NO_PICTURES, *flags])[0])
+    assert main(["--config", str(run / "config.json"), "--workers", "1", "--out", str(again)]) == 0
+    assert_same_results(run, again)
     assert main(["--resume", "--out", str(run), "--restart-s", "61"]) == 2
     assert "with --resume, restart_s must be 60.0 as in" in capsys.readouterr().err
 

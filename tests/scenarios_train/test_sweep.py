@@ -70,9 +70,11 @@ def test_folders_are_named_after_settings_and_hold_no_slash(tmp_path):
         (["--vary", "steps=64", "--vary", "steps=128"], "vary: steps is given twice"),
         (["--vary", "learning_rate=1e-3,0.001"], "vary: learning_rate 0.001 is given twice"),
         (["--vary", "schedule=1f1b,chaos"], "schedule=chaos, seed 0: schedule: must be one of"),
+        (["--vary", "learning_rate=2"], "learning_rate must be positive and at most 1"),
         (["--vary", "network=nowhere.yaml"], "nowhere.yaml: topology file cannot be read"),
         (["--vary"], "--vary: expected one argument"),
         (["--seeds", "1,1"], "seeds must be one or more different ones"),
+        (["--processes", "0"], "workers must be a whole number from 1"),
         (["--base", "nowhere.yaml"], "nowhere.yaml: cannot be read"),
     ],
 )

@@ -255,7 +255,7 @@ def _survey_setting(
     place: SurveyPlace,
     before: int,
 ) -> int:
-    """Write the quick splits of chains behind those found before; returns how many there are.
+    """Write the quick splits of chains after those found before; returns how many there are.
 
     A chain is not simulated whose bounds are above the quickest time or the limit of splits.
     """
