@@ -179,11 +179,32 @@ def test_figures_and_their_command_stand_in_the_page(name, page, command):
     with (FIGURES / name).open(encoding="utf-8", newline="") as file:
         _, *rows = csv.reader(file)
     kept = {cell.lstrip("-") for row in rows for cell in row if NUMBER.fullmatch(cell)}
-    below = text
-    if link in text:
-        below = " ".join(cell for row in table_below(text, link) for cell in row)
-    shown = {number.lstrip("-") for number in NUMBER.findall(below)}
-    assert (shown - kept if link in text else kept - shown) == set()
+    if link not in text:
+        assert kept <= numbers_in(text)
+    elif table := table_below(text, link):
+        shown = numbers_in(" ".join(cell for row in table for cell in row))
+        assert shown <= kept
+        assert shown
+    else:
+        assert any(
+            "." in one and is_rounded(one, kept) for one in numbers_in(item_with(text, link))
+        )
+
+
+def numbers_in(text: str) -> set[str]:
+    """Numbers of a text, without signs."""
+    return {number.lstrip("-") for number in NUMBER.findall(text)}
+
+
+def item_with(text: str, link: str) -> str:
+    """The paragraph, or the item of a list, that links a file."""
+    return next(item for item in re.split(r"\n\n|\n(?=- )", text) if link in item)
+
+
+def is_rounded(number: str, kept: set[str]) -> bool:
+    """Whether a number is one of those kept, to its own digits."""
+    digits = len(number.partition(".")[2])
+    return number in {f"{float(one):.{digits}f}" for one in kept}
 
 
 @pytest.mark.soak
