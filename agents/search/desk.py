@@ -153,15 +153,19 @@ class SearchDesk:
         self.num_judged[0] += 1
         return candidate_of(setting, candidate.chains[0], split, float(found_s))
 
+    def settled(self, candidate: Candidate, *, is_whole: bool = False) -> Candidate:
+        """The candidate improved, and then levelled where stages may differ."""
+        better = self.improved(candidate, is_whole=is_whole)
+        is_done = candidate.setting.is_even or candidate.counts
+        return better if is_done else self.levelled(better, is_whole=is_whole)
+
     def polished(self, candidate: Candidate) -> Candidate:
         """The candidate improved by times of whole iterations, where these are short enough."""
         setting = candidate.setting
         passes = 2 * candidate.num_workers * setting.num_chunks * self.num_microbatches(setting)
         if len(candidate.chains) > 1 or passes > _MOST_PASSES:
             return candidate
-        better = self.improved(candidate, is_whole=True)
-        is_done = setting.is_even or candidate.counts
-        return better if is_done else self.levelled(better, is_whole=True)
+        return self.settled(candidate, is_whole=True)
 
     def levelled(self, candidate: Candidate, *, is_whole: bool) -> Candidate:
         """The candidate with layers moved between stages of a site, and of sites side by side."""

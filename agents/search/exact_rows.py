@@ -24,7 +24,7 @@ FAR = 1.1
 _ROUNDING = 1e-9
 """Share by which times that are equal but for rounding may differ."""
 
-MOST_REFINED = 3
+MOST_REFINED = 8
 """Best plans that are tried with schedules made for each of them."""
 
 

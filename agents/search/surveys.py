@@ -1,7 +1,9 @@
 """Surveys of chains: settings by their bounds, level splits, and the best of them improved."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
 
 import numpy as np
 
@@ -13,8 +15,8 @@ from agents.search.kernels.records import SurveyLimits
 from agents.search.ranking import ranked_families, reaches_of
 from agents.search.setting_table import SettingTable
 
-_SLACK = 1.08
-"""Estimates up to this multiple of the best are improved."""
+_SLACK = 1.2
+"""Estimates up to this multiple of the best are improved: moving layers gains up to a sixth."""
 
 _NEAR = 1.3
 """Estimates up to this multiple of the best let other sizes of groups be tried."""
@@ -22,7 +24,10 @@ _NEAR = 1.3
 _MOST_TURNED = 4
 """Most candidates whose chain is tried the other way round."""
 
-_MOST_IMPROVED = 12
+_MOST_ALIKE = 2
+"""Most candidates that are alike but for the size of groups and the order of sites."""
+
+_MOST_IMPROVED = 24
 """Most candidates whose splits are improved."""
 
 
@@ -42,25 +47,31 @@ def surveyed(desk: SearchDesk, table: SettingTable, all_of: Sequence[Chain]) -> 
     )
 
 
-def _distinct(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """The first two of those that are alike but for their sites, which may be any two of many."""
+def _distinct(candidates: Sequence[Candidate]) -> Iterator[Candidate]:
+    """The first few of those that are alike but for the size of groups and the order of sites."""
     counts: Counter[tuple[object, ...]] = Counter()
-    found = []
     for one in candidates:
-        key = one.setting, one.splits, one.estimate_s
+        key = replace(one.setting, group_factor=1.0), one.sites
         counts[key] += 1
-        if counts[key] <= 2:
-            found.append(one)
-    return found
+        if counts[key] <= _MOST_ALIKE:
+            yield one
 
 
 def improved(
     desk: SearchDesk, candidates: Sequence[Candidate], *, turns: bool
 ) -> tuple[Candidate, ...]:
     """The best candidates with better splits, the quickest first; some turned round too."""
-    few = _distinct(sorted(candidates, key=lambda one: one.estimate_s))[:_MOST_IMPROVED]
+    few = list(
+        islice(_distinct(sorted(candidates, key=lambda one: one.estimate_s)), _MOST_IMPROVED)
+    )
     for one in few[: _MOST_TURNED if turns else 0]:
         if len(one.chains[0]) > 1:
             few += survey_alone(desk, one.setting, SiteChains.of([one.chains[0][::-1]]), np.inf)
-    better = [desk.improved(one) for one in few]
+    better, best_s = list[Candidate](), np.inf
+    for one in few:
+        if one.estimate_s < _SLACK * best_s:
+            better.append(desk.settled(one))
+            best_s = min(best_s, better[-1].estimate_s)
+        else:
+            better.append(one)
     return tuple(sorted(better, key=lambda one: one.estimate_s))

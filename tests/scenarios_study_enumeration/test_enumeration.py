@@ -10,6 +10,8 @@ from hypothesis import given
 from search_candidates import candidates
 
 from agents.decision.training_job import TrainingJob
+from agents.search.bound_search import search_bound
+from agents.search.search import PlanRequest
 from agents.search.settings import INTERLEAVED
 from agents.trainers.table import trainer_named
 from scenarios.enumerate_plans import main
@@ -88,3 +90,14 @@ def test_the_command_prints_the_gap_of_each_world_and_over_all(tmp_path, capsys)
     assert row["gap_fraction"] == document["mean_gap"] == document["worst_gap"] >= 0.0
     assert row["enumerated_s"] <= row["search_s"]
     assert main(["--network", str(tmp_path / "world.yaml")]) == 2
+
+
+@pytest.mark.parametrize(
+    ("seed", "known_s"), [(2023, 22.081), (3002, 6.6349), (3023, 4.6084), (3027, 5.2534)]
+)
+def test_stages_with_more_to_do_have_fewer_layers_in_the_answer(seed, known_s):
+    """Plans that a search of all settings found: the head and sends cost a stage whole layers."""
+    topology, job = drawn_case(seed)
+    request = PlanRequest(topology=topology, job=job, trainer=trainer_named("megatron"))
+
+    assert search_bound(request).best.figures.step_s <= known_s * 1.001

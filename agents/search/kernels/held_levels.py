@@ -75,6 +75,8 @@ def lay_loads(
 ) -> int:
     """Write of each worker how long sends hold it up, the time of a layer, and most layers.
 
+    The first and the last one are held up too by what their layer takes beyond a mean one.
+
     Returns the number of workers.
     """
     last = figures.passes_s.shape[2] - 1
@@ -101,7 +103,19 @@ def lay_loads(
             room.loads_s[worker, 1] = figures.layer_s[site]
             room.loads_s[worker, 2] = last * figures.room_bytes[site] / needed
             worker += 1
+    for worker, layer in ((0, 0), (num_workers - 1, last - 1)):
+        room.loads_s[worker, 0] += _beyond_s(figures, chain[0 if layer == 0 else -1], layer)
     return num_workers
+
+
+@inner_kernel
+def _beyond_s(figures: SiteFigures, site: int, layer: int) -> float:
+    """Time of the passes of a layer beyond that of a mean one, as of the one with the head. [s]"""
+    found_s = -figures.layer_s[site]
+    for kind in range(2):
+        sums = figures.passes_s[site, kind]
+        found_s += sums[layer + 1] - sums[layer]
+    return float(found_s)
 
 
 @inner_kernel

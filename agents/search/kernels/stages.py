@@ -6,7 +6,8 @@ layer less there and one more inside the site shortens every round.
 
 import numpy as np
 
-from agents.search.kernels.held_levels import lay_loads, write_site_layers
+from agents.search.kernels.held_levels import write_site_layers
+from agents.search.kernels.layouts import num_devices_of
 from agents.search.kernels.pipeline_times import staged_iteration_s
 from agents.search.kernels.records import Room, SiteFigures, TimingRules
 from des.base.jit import inner_kernel, lean_kernel
@@ -25,9 +26,8 @@ def better_counts(
 ) -> float:
     """Move layers from stage to stage, one at a time, as long as it helps; returns the time.
 
-    They go to stages of the same site and, with one chunk, of those beside it. Where rules simulate
-    all microbatches, moves are tried too that leave the taker more to do than the giver had. Ends
-    when all moves were tried since the last one that helped.
+    They go to stages of the same site and, with one chunk, of those beside it. Ends when all moves
+    were tried since the last one that helped.
 
     Parameters
     ----------
@@ -37,12 +37,7 @@ def better_counts(
         Time with the counts that come in. [s]
     """
     best_s, last = start_s, (-1, -1)
-    num_workers = lay_loads(figures, rules, chain, split, room)
-    for worker in range(num_workers):
-        load_s = room.loads_s[worker, 0] if rules.is_blocking else 0.0
-        for stage in range(worker, len(counts), num_workers):
-            load_s += counts[stage] * room.loads_s[worker, 1]
-        room.loads_s[worker, 2] = load_s
+    num_workers = num_devices_of(split)
     for _ in range(most_rounds):
         before_s, is_over = best_s, False
         for giver in range(len(counts)):
@@ -51,9 +46,6 @@ def better_counts(
                 is_over = is_over or last == (giver, device)
                 taker = giver - giver % num_workers + device
                 while not is_over and counts[giver] > 1 and taker != giver:
-                    is_part = rules.most_microbatches > 0
-                    if is_part and not _lightens(room, giver % num_workers, device):
-                        break
                     counts[giver] -= 1
                     counts[taker] += 1
                     found_s = staged_iteration_s(figures, rules, chain, split, counts, room, best_s)
@@ -62,20 +54,11 @@ def better_counts(
                         counts[taker] -= 1
                         break
                     best_s, last = found_s, (giver, device)
-                    room.loads_s[giver % num_workers, 2] -= room.loads_s[giver % num_workers, 1]
-                    room.loads_s[device, 2] += room.loads_s[device, 1]
         if not best_s < before_s:
             break
     if best_s < start_s and rules.num_chunks == 1:
         write_site_layers(split, counts)
     return best_s
-
-
-@inner_kernel
-def _lightens(room: Room, giver: int, taker: int) -> bool:
-    """Whether a layer less for one worker and one more for another leaves the second less to do."""
-    after_s = room.loads_s[taker, 2] + room.loads_s[taker, 1]
-    return bool(after_s < room.loads_s[giver, 2])
 
 
 @inner_kernel
