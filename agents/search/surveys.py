@@ -27,7 +27,7 @@ _MOST_TURNED = 4
 _MOST_ALIKE = 2
 """Most candidates that are alike but for the size of groups and the order of sites."""
 
-_MOST_IMPROVED = 24
+_MOST_IMPROVED = 16
 """Most candidates whose splits are improved."""
 
 
