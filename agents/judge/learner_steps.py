@@ -5,9 +5,8 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from des import Corrections, DecoupledDiLoCo, Plan, Topology, Workload
-from des.compiled.learners import outer_steps
 from des.compiled.many.simulation import exchanges_behind_s, simulate_many
-from des.plan.learners import Learners, learners_of
+from des.plan.learners import Learners, learners_of, outer_steps
 
 MEASURED_PERIODS = 8
 """Periods of the slowest learner over which means are taken, behind a first one."""

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from des.base.checks import require_non_negative, require_positive
-from des.base.scalar import scalar
+from des.base.checks import require_count, require_non_negative, require_positive
 from des.job.workload import Workload
 from des.plan.decoupled import DecoupledDiLoCo
 from des.plan.plan import Plan
@@ -57,8 +56,7 @@ def learners_of(workload: Workload, plan: Plan) -> list[tuple[Workload, Plan]]:
     ]
 
 
-@scalar
-def after_steps(start_s: float, step_s: float, num_steps: int) -> float:
+def _after_steps(start_s: float, step_s: float, num_steps: int) -> float:
     """End of some steps, one after the other. [s]"""
     end_s = start_s
     for _ in range(num_steps):
@@ -142,3 +140,41 @@ class Learners:
         return slowest_s / (
             sum(own * (slowest_s / one_s) for own, one_s in pairs) / sum(self.tokens)
         )
+
+
+def outer_steps(learners: Learners, num_periods: int) -> tuple[OuterStep, ...]:
+    """Merges until each learner has been merged some times, as `des.training.learners` has them.
+
+    Each learner has one report that is not merged, made or to come, as its next steps wait for the
+    merge of the last one: the times of these reports say when the next merge begins.
+
+    Raises
+    ------
+    ValueError
+        If the number is out of range.
+
+    Examples
+    --------
+    >>> mode = DecoupledDiLoCo(steps_between=2, quorum=1)
+    >>> pair = Learners(mode=mode, step_s=(1.0, 3.0), tokens=(1, 1), merge_s=0.5)
+    >>> [(one.begin_s, one.members) for one in outer_steps(pair, 1)]
+    [(2.0, (True, False)), (4.5, (True, False)), (6.0, (False, True))]
+    """
+    require_count("learners", "num_periods", num_periods)
+    mode, step_s, free_s = learners.mode, learners.step_s, 0.0
+    reports_s = [_after_steps(0.0, own_s, mode.steps_between) for own_s in step_s]
+    num_merged, found = [0] * len(step_s), []
+    while min(num_merged) < num_periods:
+        completed_s, last = sorted(zip(reports_s, range(len(step_s)), strict=True))[mode.quorum - 1]
+        due_s = completed_s + mode.grace_steps * step_s[last]
+        begin_s = max(free_s, min(due_s, max(reports_s)))
+        free_s = begin_s + learners.merge_s
+        merged = [at_s if at_s <= begin_s else math.inf for at_s in reports_s]
+        found.append(OuterStep(begin_s, free_s, tuple(merged)))
+        for learner, is_in in enumerate(found[-1].members):
+            if is_in:
+                num_merged[learner] += 1
+                now_s = _after_steps(reports_s[learner], step_s[learner], mode.overlap_steps)
+                left = mode.steps_between - mode.overlap_steps
+                reports_s[learner] = _after_steps(max(now_s, free_s), step_s[learner], left)
+    return tuple(found)
