@@ -6,33 +6,20 @@ as its program does alone. `des.plan.learners.outer_steps` has the same merges w
 
 import math
 from collections.abc import Generator, Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import simpy
 
-from des.base.checks import require_count, require_non_negative, require_positive
+from des.base.checks import require_non_negative, require_positive
 from des.clock import MEDIUM, WORKER, Clock
 from des.plan.learners import Learners, OuterStep
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outages:
-    """Failures of one learner after another, and the restart that each needs.
+class LearnerHistory(NamedTuple):
+    """Merges that ended, and steps that each learner has done, merged or not."""
 
-    Attributes
-    ----------
-    fails_s
-        Times of failures of each learner, ascending; a failure ends the step under way without
-        result, or begins the restart under way again. [s]
-    restart_s
-        From a failure until the learner begins a step again. [s]
-    """
-
-    fails_s: Sequence[Iterator[float]]
-    restart_s: float
-
-    def __post_init__(self) -> None:
-        require_non_negative("outages", "restart_s", self.restart_s)
+    outer_steps: tuple[OuterStep, ...]
+    num_steps: tuple[int, ...]
 
 
 def useful_fraction(failures_per_s: float, restart_s: float, step_s: float) -> float:
@@ -56,70 +43,55 @@ def useful_fraction(failures_per_s: float, restart_s: float, step_s: float) -> f
     return step / (math.exp(failures_per_s * restart_s) * math.expm1(step))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LearnerHistory:
-    """What happened: the merges, steps of each learner, merged or not, and the end. [s]"""
-
-    outer_steps: tuple[OuterStep, ...]
-    num_steps: tuple[int, ...]
-    ended_s: float
-
-
 def run_learners(
     learners: Learners,
+    until_s: float,
     *,
-    num_periods: int | None = None,
-    until_s: float = math.inf,
-    outages: Outages | None = None,
+    fails_s: Sequence[Iterator[float]] = (),
+    restart_s: float = 0.0,
 ) -> LearnerHistory:
-    """Let learners train until each has been merged some times, or until a time.
+    """Let learners train until a time.
+
+    Parameters
+    ----------
+    fails_s
+        Times of failures of each learner, ascending, without end; none: none fails. A failure ends
+        the step under way without result, or begins the restart under way again. [s]
+    restart_s
+        From a failure until the learner begins a step again. [s]
 
     Raises
     ------
     ValueError
-        If neither end is given, or one is out of range, or outages are of other learners.
+        If a time is out of range, or failures are of other learners.
     """
-    if num_periods is not None:
-        require_count("learners", "num_periods", num_periods)
-    else:
-        require_positive("learners", "until_s", until_s)
-    if outages is not None and len(outages.fails_s) != len(learners.step_s):
+    require_positive("learners", "until_s", until_s)
+    require_non_negative("learners", "restart_s", restart_s)
+    if fails_s and len(fails_s) != len(learners.step_s):
         raise ValueError(
-            f"outages: fails_s must be of each of {len(learners.step_s)} learners, got "
-            f"{len(outages.fails_s)}"
+            f"learners: fails_s must be of each of {len(learners.step_s)}, got {len(fails_s)}"
         )
-    run = _Run(Clock(), learners, num_periods, outages)
-    run.clock.run(until=run.done if until_s == math.inf else run.done | run.clock.at(until_s))
-    return LearnerHistory(
-        outer_steps=tuple(run.outer_steps),
-        num_steps=tuple(run.num_steps),
-        ended_s=run.clock.now,
-    )
+    run = _Run(learners, fails_s, restart_s)
+    run.clock.run(until=run.clock.at(until_s))
+    return LearnerHistory(tuple(run.outer_steps), tuple(run.num_steps))
 
 
 class _Run:
     """Processes of the learners and of their syncers, and what they leave behind."""
 
     def __init__(
-        self, clock: Clock, learners: Learners, num_periods: int | None, outages: Outages | None
+        self, learners: Learners, fails_s: Sequence[Iterator[float]], restart_s: float
     ) -> None:
-        self.clock, self._learners, self._mode = clock, learners, learners.mode
-        self._num_periods = num_periods
-        self._restart_s = 0.0 if outages is None else outages.restart_s
-        count = len(learners.step_s)
-        self._fails: list[Iterator[float]] = []
-        self._fail_s = [math.inf] * count
-        if outages is not None:
-            self._fails = list(outages.fails_s)
-            self._fail_s = [next(one) for one in self._fails]
-        self.num_steps, self._num_merged = [0] * count, [0] * count
+        self.clock, self._learners, self._mode = Clock(), learners, learners.mode
+        self._fails, self._restart_s, count = fails_s, restart_s, len(learners.step_s)
+        self._fail_s = [next(one) for one in fails_s] or [math.inf] * count
+        self.num_steps = [0] * count
         self.outer_steps: list[OuterStep] = []
-        self.done = clock.event()
         self._reports: list[tuple[float, int, simpy.Event]] = []
-        self._quorum, self._all = clock.event(), clock.event()
+        self._quorum, self._all = self.clock.event(), self.clock.event()
         for learner in range(count):
-            clock.process(self._learn(learner))
-        clock.process(self._merge())
+            self.clock.process(self._learn(learner))
+        self.clock.process(self._merge())
 
     def _learn(self, learner: int) -> Generator[simpy.Event, None, None]:
         """Do the steps of a period and report; continue for some, then wait for the merge."""
@@ -143,7 +115,7 @@ class _Run:
     def _merge(self) -> Generator[simpy.Event, None, None]:
         """Merge whenever a quorum has reported and the grace window is over."""
         clock, mode, step_s = self.clock, self._mode, self._learners.step_s
-        while not self.done.triggered:
+        while True:
             yield self._quorum
             completed_s, last, _ = self._reports[mode.quorum - 1]
             due_s = completed_s + mode.grace_steps * step_s[last]
@@ -153,18 +125,11 @@ class _Run:
             begin_s, reports, self._reports = clock.now, self._reports, []
             self._quorum, self._all = clock.event(), clock.event()
             yield clock.at(begin_s + self._learners.merge_s, MEDIUM)
-            self._note(begin_s, reports)
-
-    def _note(self, begin_s: float, reports: list[tuple[float, int, simpy.Event]]) -> None:
-        """Note a merge, and let its learners know."""
-        reports_s = [math.inf] * len(self.num_steps)
-        for reported_s, learner, merged in reports:
-            reports_s[learner] = reported_s
-            self._num_merged[learner] += 1
-            merged.succeed()
-        self.outer_steps.append(OuterStep(begin_s, self.clock.now, tuple(reports_s)))
-        if self._num_periods is not None and min(self._num_merged) >= self._num_periods:
-            self.done.succeed()
+            reports_s = [math.inf] * len(step_s)
+            for reported_s, learner, merged in reports:
+                reports_s[learner] = reported_s
+                merged.succeed()
+            self.outer_steps.append(OuterStep(begin_s, clock.now, tuple(reports_s)))
 
     def _steps(self, learner: int, count: int) -> Generator[simpy.Event, None, None]:
         """Do steps one after the other; each that fails is done again after a restart."""

@@ -21,11 +21,11 @@ from pydantic import Field
 
 from des.plan.decoupled import DecoupledDiLoCo
 from des.plan.learners import Learners
-from des.training.learners import Outages, run_learners, useful_fraction
+from des.training.learners import run_learners, useful_fraction
 from scenarios.reproduce.bound import Bound
 from scenarios.reproduce.cases import CaseFile, Count, PositiveNumber, read_form
 from scenarios.reproduce.report import Reproduction
-from scenarios.reproduce.sites import IN_SIGHT, Known, RangedForm, draw, within
+from scenarios.reproduce.sites import IN_SIGHT, Known, RangedForm, draw, range_bound
 
 _SECONDS_PER_YEAR = 365.25 * 86400.0
 _NUM_RUNS, _RESTARTS_A_RUN = 8, 1500
@@ -74,16 +74,15 @@ class GoodputRow(RangedForm):
             merge_s=0.0,
         )
         until_s = _RESTARTS_A_RUN / self.failures_per_s(figures, 1)
-        shares = []
+        rate, shares = self.failures_per_s(figures, num_learners), []
         for seed in range(_NUM_RUNS):
             rngs = np.random.default_rng(seed).spawn(num_learners)
-            rate = self.failures_per_s(figures, num_learners)
-            outages = Outages(
-                fails_s=[_failures(rng, rate) for rng in rngs], restart_s=figures["restart_s"]
+            fails_s = [_failures(rng, rate) for rng in rngs]
+            history = run_learners(
+                learners, until_s, fails_s=fails_s, restart_s=figures["restart_s"]
             )
-            history = run_learners(learners, until_s=until_s, outages=outages)
-            ideal = history.ended_s / figures["step_s"] * num_learners
-            shares.append(sum(history.num_steps) / ideal)
+            most = num_learners * until_s / figures["step_s"]
+            shares.append(learners.merged_tokens(history.outer_steps) / most)
         return 100.0 * math.fsum(shares) / len(shares)
 
 
@@ -104,7 +103,7 @@ def reproduce_cases(path: Path) -> Reproduction:
         title="Goodput with failing chips, with and without decoupling [%]",
         frame=frame,
         bounds=(
-            within(frame),
+            range_bound(frame),
             Bound.at_most("closed form against the simulation, points", error, 1.0, shown=".2f"),
         ),
         unjudged=tuple(line for row in rows for line in _lines(row)),

@@ -176,7 +176,7 @@ def reproduce(rows: tuple[SiteRow, ...]) -> Reproduction:
     return Reproduction(
         title="Measured runs over several real sites",
         frame=frame,
-        bounds=(within(frame),),
+        bounds=(range_bound(frame),),
         unjudged=(
             "middle of what is assumed over the measured figure, mean factor: "
             f"{math.exp(factors.mean()):.2f}",
@@ -190,7 +190,7 @@ def reproduce(rows: tuple[SiteRow, ...]) -> Reproduction:
     )
 
 
-def within(frame: pd.DataFrame) -> Bound:
+def range_bound(frame: pd.DataFrame) -> Bound:
     """Bound that every measured figure lies in its range."""
     is_in = (frame["low"] <= frame["measured"]) & (frame["measured"] <= frame["high"])
     return Bound.at_least(
