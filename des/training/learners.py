@@ -16,7 +16,7 @@ from des.plan.learners import Learners, OuterStep
 
 
 class LearnerHistory(NamedTuple):
-    """Merges that ended, and steps that each learner has done, merged or not."""
+    """Merges that ended, and steps that each learner had done when it last waited or failed."""
 
     outer_steps: tuple[OuterStep, ...]
     num_steps: tuple[int, ...]
