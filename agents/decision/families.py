@@ -18,11 +18,11 @@ domain; groups of domains, a pipeline in each, replicas between them; replicas o
 exchange what they learnt after a number of steps, all at once, a part at a time, or without waiting
 for all."""
 
-FAMILIES: tuple[Family, ...] = get_args(Family)
+EVERY_FAMILY: tuple[Family, ...] = get_args(Family)
 """All families."""
 
-BOUNDED: tuple[Family, ...] = FAMILIES[:6]
-"""Families that bounds are proven for: their replicas wait for each other."""
+FAMILIES: tuple[Family, ...] = EVERY_FAMILY[:6]
+"""Families whose replicas wait for each other: those of plan spaces, whose bounds are proven."""
 
 SYNCHRONOUS: tuple[Family, ...] = FAMILIES[:4]
 """Families that leave the arithmetic of training unchanged."""

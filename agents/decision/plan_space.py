@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 
 from agents.decision.depths import DEPTHS
-from agents.decision.families import BOUNDED, SYNCHRONOUS, Family
+from agents.decision.families import FAMILIES, SYNCHRONOUS, Family
 from des import EVERY_STEP, DiLoCo, StreamingDiLoCo
 from des.base.checks import require_count, require_positive
 from des.plan.synchronisation import Synchronisation
@@ -56,9 +56,9 @@ class PlanSpace:
                     f"plan space: {field} must be one or more, each once, got {value!r}"
                 )
         for family in self.families:
-            if family not in BOUNDED:
+            if family not in FAMILIES:
                 raise ValueError(
-                    f"plan space: families must be some of {', '.join(BOUNDED)}; got {family!r}"
+                    f"plan space: families must be some of {', '.join(FAMILIES)}; got {family!r}"
                 )
         for name in self.schedules:
             require_quick("plan space", name)

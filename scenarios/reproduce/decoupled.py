@@ -47,11 +47,11 @@ class GoodputRow(RangedForm):
     step_s: Known
 
     def failures_per_s(self, figures: dict[str, float], num_learners: int) -> float:
-        """Failures of one of so many learners. [1/s]"""
+        """Failures of each of some learners. [1/s]"""
         return self.num_chips / num_learners / (figures["chip_years"] * _SECONDS_PER_YEAR)
 
     def predicted_percent(self, figures: dict[str, float], num_learners: int) -> float:
-        """Goodput of so many learners by the closed form. [%]"""
+        """Goodput of some learners by the closed form. [%]"""
         rate = self.failures_per_s(figures, num_learners)
         return 100.0 * useful_fraction(rate, figures["restart_s"], figures["step_s"])
 
@@ -114,7 +114,7 @@ def reproduce_cases(path: Path) -> Reproduction:
 
 
 def _lines(row: GoodputRow) -> Iterator[str]:
-    """What follows from the rule alone, and what learners lose that wait for all."""
+    """Consequence of the rule alone, and goodput of learners that wait for all."""
     equal = 100.0 * (row.without_percent / 100.0) ** (1.0 / row.num_learners)
     yield (
         f"{row.name}: with restarts equally long, {row.without_percent:g} % without makes "

@@ -60,7 +60,7 @@ _FIGURES = (
 _BYTES_PER_GBIT = 1e9 / 8.0
 _GRID_GBIT_PER_S = np.geomspace(1e-3, 1e5, 4001)
 IN_SIGHT = "Ranges were chosen with the measured figures in sight."
-"""What a reader of ranges must know."""
+"""Note on all ranges."""
 
 _SHOWN = ("name", "measured", "predicted", "low", "high", "implied_gbit_per_s")
 

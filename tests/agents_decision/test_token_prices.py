@@ -107,7 +107,7 @@ def test_streaming_costs_as_diloco_and_unchanged_training_nothing():
 
 @pytest.mark.parametrize("quorum", [1, 4])
 def test_decoupled_costs_as_diloco_or_more_and_is_never_published(quorum):
-    """Nobody published losses by learners and parameters, whatever their quorum."""
+    """No losses by learners and parameters are published, whatever the quorum."""
     mode = DecoupledDiLoCo(steps_between=30, quorum=quorum)
     price = price_of(copies(4, mode), job(1e9))
 

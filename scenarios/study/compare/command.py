@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
-from agents.decision.families import BOUNDED, SYNCHRONOUS
+from agents.decision.families import FAMILIES, SYNCHRONOUS
 from agents.planners.names import MOVING_NAMES, POLICY, SCHEDULER_NAMES, SEARCH_BOUND
 from agents.trainers.table import DEFAULT_TRAINER, TRAINER_HELP, TRAINERS
 from des.base.checks import LARGEST_COUNT, nearest, require_one_of
@@ -51,7 +51,7 @@ with lazy_imports(__name__):
 PROG = "python -m scenarios.compare"
 _OF_FILES = ("figures", "parquet")
 """Flags on the formats of files, which a resumed comparison may change."""
-_FAMILIES = {"synchronous": SYNCHRONOUS, "all": BOUNDED}
+_FAMILIES = {"synchronous": SYNCHRONOUS, "all": FAMILIES}
 _SITES = tuple(name for name in SITE_NAMES if name != "sites_train")
 _SUITES = (*EVALUATION_NAMES, *_SITES, EXAMPLES_NAME)
 _QUICK = {"num_worlds": 1, "num_draws": 1, "num_epochs": 4, "suite": ("eval_static", "hard")}
