@@ -20,7 +20,7 @@ from des.base.strict_forms import StrictForm, form_of
 from des.plan.plan_texts import placement_text
 from des.plan.synchronisation import Synchronisation
 
-_MODES: Mapping[str, type[DiLoCo | StreamingDiLoCo | DecoupledDiLoCo]] = {
+_MODES: Mapping[str, type] = {
     "diloco": DiLoCo,
     "streaming_diloco": StreamingDiLoCo,
     "decoupled_diloco": DecoupledDiLoCo,
@@ -89,7 +89,8 @@ def _mode_of(content: Mapping[str, object]) -> Synchronisation:
         return EVERY_STEP
     if kind in _MODES:
         form = _MODES[str(kind)]
-        return form(**dict(form_of(form).model_validate(fields)))
+        found: Synchronisation = form(**dict(form_of(form).model_validate(fields)))
+        return found
     raise ValueError(
         f"synchronisation: kind must be one of {', '.join(get_args(OuterExchange))}; got {kind!r}"
     )

@@ -25,7 +25,9 @@ class LearnerPaces(NamedTuple):
 
 def merging(plan: Plan) -> Plan:
     """The plan with the exchange of an outer step behind the steps: it has links to itself."""
-    return replace(plan, synchronisation=replace(plan.synchronisation, overlap_steps=1))
+    mode = plan.synchronisation
+    assert isinstance(mode, DecoupledDiLoCo)
+    return replace(plan, synchronisation=replace(mode, overlap_steps=1))
 
 
 def learner_paces(

@@ -10,9 +10,13 @@ from typing import NamedTuple
 
 import simpy
 
-from des.base.checks import require_non_negative, require_positive
+from des.base.checks import require_positive
 from des.clock import MEDIUM, WORKER, Clock
 from des.plan.learners import Learners, OuterStep
+
+
+_NEVER = math.inf, math.inf
+"""Outage that does not come. [s]"""
 
 
 class LearnerHistory(NamedTuple):
@@ -43,35 +47,48 @@ def useful_fraction(failures_per_s: float, restart_s: float, step_s: float) -> f
     return step / (math.exp(failures_per_s * restart_s) * math.expm1(step))
 
 
+def restarts(fails_s: Iterator[float], restart_s: float) -> Iterator[tuple[float, float]]:
+    """Outages of failures that each need a restart; one in a restart begins it again. [s]
+
+    Examples
+    --------
+    >>> outages_s = restarts(iter([2.5, 5.0, 12.0, 99.0]), 4.0)
+    >>> next(outages_s), next(outages_s)
+    ((2.5, 9.0), (12.0, 16.0))
+    """
+    fail_s = next(fails_s, math.inf)
+    while True:
+        back_s, later_s = fail_s + restart_s, next(fails_s, math.inf)
+        while later_s < back_s:
+            back_s, later_s = later_s + restart_s, next(fails_s, math.inf)
+        yield fail_s, back_s
+        fail_s = later_s
+
+
 def run_learners(
     learners: Learners,
     until_s: float,
     *,
-    fails_s: Sequence[Iterator[float]] = (),
-    restart_s: float = 0.0,
+    outages_s: Sequence[Iterator[tuple[float, float]]] = (),
 ) -> LearnerHistory:
     """Let learners train until a time.
 
     Parameters
     ----------
-    fails_s
-        Times of failures of each learner, ascending, without end; none: none fails. A failure ends
-        the step under way without result, or begins the restart under way again. [s]
-    restart_s
-        From a failure until the learner begins a step again. [s]
+    outages_s
+        When each learner fails and when it can begin a step again, one after the other, see `restarts`; none: none fails. The step under way then is lost. [s]
 
     Raises
     ------
     ValueError
-        If a time is out of range, or failures are of other learners.
+        If a time is out of range or an outage before another, or outages are of other learners.
     """
     require_positive("learners", "until_s", until_s)
-    require_non_negative("learners", "restart_s", restart_s)
-    if fails_s and len(fails_s) != len(learners.step_s):
+    if outages_s and len(outages_s) != len(learners.step_s):
         raise ValueError(
-            f"learners: fails_s must be of each of {len(learners.step_s)}, got {len(fails_s)}"
+            f"learners: outages_s must be of each of {len(learners.step_s)}, got {len(outages_s)}"
         )
-    run = _Run(learners, fails_s, restart_s)
+    run = _Run(learners, outages_s)
     run.clock.run(until=run.clock.at(until_s))
     return LearnerHistory(tuple(run.outer_steps), tuple(run.num_steps))
 
@@ -80,11 +97,11 @@ class _Run:
     """Processes of the learners and of their syncers, and what they leave behind."""
 
     def __init__(
-        self, learners: Learners, fails_s: Sequence[Iterator[float]], restart_s: float
+        self, learners: Learners, outages_s: Sequence[Iterator[tuple[float, float]]]
     ) -> None:
         self.clock, self._learners, self._mode = Clock(), learners, learners.mode
-        self._fails, self._restart_s, count = fails_s, restart_s, len(learners.step_s)
-        self._fail_s = [next(one) for one in fails_s] or [math.inf] * count
+        self._outages, count = outages_s, len(learners.step_s)
+        self._outage_s = [next(one, _NEVER) for one in outages_s] or [_NEVER] * count
         self.num_steps = [0] * count
         self.outer_steps: list[OuterStep] = []
         self._reports: list[tuple[float, int, simpy.Event]] = []
@@ -136,16 +153,19 @@ class _Run:
         clock, step_s, left = self.clock, self._learners.step_s[learner], count
         while left > 0:
             end_s, whole = clock.now, 0
-            while whole < left and end_s + step_s <= self._fail_s[learner]:
+            while whole < left and end_s + step_s <= self._outage_s[learner][0]:
                 end_s, whole = end_s + step_s, whole + 1
-            yield clock.at(end_s if whole else self._restarted_s(learner), WORKER + learner)
+            yield clock.at(end_s if whole else self._back_s(learner), WORKER + learner)
             self.num_steps[learner] += whole
             left -= whole
 
-    def _restarted_s(self, learner: int) -> float:
-        """End of a restart, which failures begin again. [s]"""
-        while True:
-            ready_s = self._fail_s[learner] + self._restart_s
-            self._fail_s[learner] = next(self._fails[learner])
-            if self._fail_s[learner] >= ready_s:
-                return max(ready_s, self.clock.now)
+    def _back_s(self, learner: int) -> float:
+        """End of the next outage, or now where it is over. [s]"""
+        _, back_s = self._outage_s[learner]
+        self._outage_s[learner] = fail_s, until_s = next(self._outages[learner], _NEVER)
+        if not back_s <= fail_s <= until_s:
+            raise ValueError(
+                f"learners: outages_s must follow each other, got one from {fail_s!r} to "
+                f"{until_s!r} s after one until {back_s!r} s"
+            )
+        return max(back_s, self.clock.now)

@@ -21,7 +21,7 @@ from pydantic import Field
 
 from des.plan.decoupled import DecoupledDiLoCo
 from des.plan.learners import Learners
-from des.training.learners import run_learners, useful_fraction
+from des.training.learners import restarts, run_learners, useful_fraction
 from scenarios.reproduce.bound import Bound
 from scenarios.reproduce.cases import CaseFile, Count, PositiveNumber, read_form
 from scenarios.reproduce.report import Reproduction
@@ -78,9 +78,8 @@ class GoodputRow(RangedForm):
         for seed in range(_NUM_RUNS):
             rngs = np.random.default_rng(seed).spawn(num_learners)
             fails_s = [_failures(rng, rate) for rng in rngs]
-            history = run_learners(
-                learners, until_s, fails_s=fails_s, restart_s=figures["restart_s"]
-            )
+            outages_s = [restarts(one, figures["restart_s"]) for one in fails_s]
+            history = run_learners(learners, until_s, outages_s=outages_s)
             most = num_learners * until_s / figures["step_s"]
             shares.append(learners.merged_tokens(history.outer_steps) / most)
         return 100.0 * math.fsum(shares) / len(shares)

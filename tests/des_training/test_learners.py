@@ -1,7 +1,7 @@
 """Learners as processes: merges equal to the recursion, tokens that add up, and failures."""
 
 import math
-from itertools import accumulate, count, pairwise, repeat
+from itertools import accumulate, count, pairwise
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from des import DecoupledDiLoCo
 from des.plan.learners import Learners, outer_steps
-from des.training.learners import run_learners, useful_fraction
+from des.training.learners import restarts, run_learners, useful_fraction
 
 TIMES_S = st.sampled_from([0.5, 1.0, 1.5, 3.0]) | st.floats(0.1, 5.0)
 """Simple ones, so that learners report at the same moment."""
@@ -43,7 +43,7 @@ def alike(quorum, num_learners=3, steps_between=2):
 
 
 def never():
-    return repeat(math.inf)
+    return iter(())
 
 
 @settings(max_examples=examples(100), deadline=None)
@@ -87,7 +87,9 @@ def test_merges_follow_each_other_and_have_their_quorum(one):
 def test_a_failure_costs_its_step_and_a_restart_by_hand():
     """A fails at 2.5 s, and at 5 s in the restart of 4 s: from 9 s on it does steps again."""
     history = run_learners(
-        alike(1, num_learners=2), 12.5, fails_s=[iter([2.5, 5.0, math.inf]), never()], restart_s=4.0
+        alike(1, num_learners=2),
+        12.5,
+        outages_s=[restarts(iter([2.5, 5.0]), 4.0), never()],
     )
     reports_s = [one.reports_s[0] for one in history.outer_steps if one.members[0]]
 
@@ -99,8 +101,8 @@ def test_a_failing_learner_stops_those_alone_that_wait_for_it():
     """A fails after 3 s for 100 s: the others go on unless the quorum is all of them."""
     steps = []
     for quorum in (1, 2, 3):
-        fails_s = [iter([3.0, math.inf]), never(), never()]
-        history = run_learners(alike(quorum), 40.5, fails_s=fails_s, restart_s=100.0)
+        outages_s = [iter([(3.0, 103.0)]), never(), never()]
+        history = run_learners(alike(quorum), 40.5, outages_s=outages_s)
         steps.append(history.num_steps)
 
     assert steps == [(3, 40, 40), (3, 40, 40), (3, 4, 4)]
@@ -117,8 +119,8 @@ def test_the_useful_fraction_is_that_of_processes(rate_per_s, restart_s):
     """About 6,000 failures; a standard deviation is 0.7 % or less."""
     one = alike(1, 20, steps_between=100)
     until_s = 300.0 / rate_per_s
-    fails_s = [failures(seed, rate_per_s) for seed in range(20)]
-    history = run_learners(one, until_s, fails_s=fails_s, restart_s=restart_s)
+    outages_s = [restarts(failures(seed, rate_per_s), restart_s) for seed in range(20)]
+    history = run_learners(one, until_s, outages_s=outages_s)
     found = sum(history.num_steps) / (20 * until_s)
 
     assert found == pytest.approx(useful_fraction(rate_per_s, restart_s, 1.0), rel=0.03)
@@ -134,8 +136,11 @@ def test_without_restarts_and_with_short_steps_little_is_lost():
     [
         ({"until_s": 0.0}, "until_s must be positive and finite, got 0.0"),
         ({"until_s": math.inf}, "until_s must be positive and finite"),
-        ({"restart_s": -1.0}, "restart_s must be finite and not negative, got -1.0"),
-        ({"fails_s": [never()]}, "fails_s must be of each of 3, got 1"),
+        ({"outages_s": [never()]}, "outages_s must be of each of 3, got 1"),
+        (
+            {"outages_s": [iter([(1.0, 4.0), (3.0, 5.0)]), never(), never()]},
+            "outages_s must follow each other, got one from 3.0 to 5.0 s after one until 4.0 s",
+        ),
     ],
 )
 def test_bad_input_is_refused(changes, message):
