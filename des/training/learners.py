@@ -14,7 +14,6 @@ from des.base.checks import require_positive
 from des.clock import MEDIUM, WORKER, Clock
 from des.plan.learners import Learners, OuterStep
 
-
 _NEVER = math.inf, math.inf
 """Outage that does not come. [s]"""
 
@@ -76,7 +75,8 @@ def run_learners(
     Parameters
     ----------
     outages_s
-        When each learner fails and when it can begin a step again, one after the other, see `restarts`; none: none fails. The step under way then is lost. [s]
+        When each learner fails and when it can begin a step again, one after the other, see
+        `restarts`; none: none fails. The step under way then is lost. [s]
 
     Raises
     ------

@@ -129,6 +129,19 @@ def test_learners_that_do_not_wait_are_named_apart_and_an_answer_at_a_given_pric
     assert given_price.best.bound.step_s == free.conditional[0].bound.step_s
 
 
+def test_learners_with_shares_that_cannot_be_level_are_quicker_than_copies_that_wait():
+    """Of three sequences one site does two: with own clocks the other does as many steps more."""
+    job, topology = (
+        TrainingJob(model="llama2_7b", num_sequences=3),
+        joined((site("A"), site("B")), 1e11),
+    )
+    rows = by_kind(searched(topology, "reference", job, token_factor=1.01).rows)
+    own, waiting = rows["decoupled_diloco"], rows["diloco"]
+
+    assert own.bound.plan.shares == waiting.bound.plan.shares == (2, 1)
+    assert own.figures.step_s < 0.9 * waiting.figures.step_s
+
+
 def test_rows_are_ranked_by_the_time_to_equal_loss():
     """Four copies of a small model need more tokens, which counts against them."""
     topology = joined(tuple(site(name, 8) for name in "ABCD"), 1e9)
