@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from des.job.models import build_workload
     from des.job.workload import Layer, Workload
     from des.plan.corrections import NO_CORRECTIONS, Corrections
+    from des.plan.decoupled import DecoupledDiLoCo
     from des.plan.gradient_exchange import GradientExchange
     from des.plan.parallelism import Parallelism
     from des.plan.placement import Placement, Stage, cross_domain_bytes
@@ -65,6 +66,7 @@ __all__ = [
     "ConcurrentJob",
     "Corrections",
     "DeadlockError",
+    "DecoupledDiLoCo",
     "DiLoCo",
     "Domain",
     "DomainMemory",
@@ -142,6 +144,7 @@ __getattr__, __dir__ = lazy_names(
         "des.job.models": "build_workload",
         "des.job.workload": "Layer Workload",
         "des.plan.corrections": "NO_CORRECTIONS Corrections",
+        "des.plan.decoupled": "DecoupledDiLoCo",
         "des.plan.placement": "Placement Stage cross_domain_bytes",
         "des.plan.parallelism": "Parallelism",
         "des.plan.gradient_exchange": "GradientExchange",

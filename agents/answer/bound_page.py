@@ -13,6 +13,7 @@ from agents.decision.token_prices import SOURCE_OF_PRICES, changes_training
 from agents.search.bound_rows import KIND_TITLES, BoundRow
 from agents.trainers.plan_checks import domains_in_use
 from agents.trainers.table import trainer_named
+from des.plan.decoupled import DecoupledDiLoCo
 from des.plan.parallelism import UNSHARED
 from des.plan.placement import Stage
 from des.plan.plan import Plan
@@ -184,6 +185,13 @@ def _exchange_text(plan: Plan) -> str:
         return f"gradients are {kind} over the replicas after every step"
     steps = f"{mode.overlap_steps} step{'s' * (mode.overlap_steps > 1)}"
     hidden = f", a part at a time, hidden by {steps}" if mode.overlap_steps else ""
+    if isinstance(mode, DecoupledDiLoCo):
+        return (
+            f"learners report every {mode.steps_between} steps, each by its own clock, and go on "
+            f"for {steps}; {mode.quorum} of {len(plan.placements)} merge, after up to "
+            f"{mode.grace_steps:g} steps of grace, weighed by tokens, in {mode.bits_per_value:g} "
+            "bits; s a step is the mean time of the tokens of a step"
+        )
     return (
         f"parameters are exchanged every {mode.steps_between} steps in {mode.bits_per_value:g} "
         f"bits{hidden}; s a step is the mean over them"

@@ -7,6 +7,7 @@ from typing import Any, get_args
 from agents.trainers.trainer import OuterExchange, outer_exchange_of
 from des import (
     EVERY_STEP,
+    DecoupledDiLoCo,
     DiLoCo,
     GradientExchange,
     Parallelism,
@@ -18,6 +19,13 @@ from des import (
 from des.base.strict_forms import StrictForm, form_of
 from des.plan.plan_texts import placement_text
 from des.plan.synchronisation import Synchronisation
+
+_MODES: Mapping[str, type] = {
+    "diloco": DiLoCo,
+    "streaming_diloco": StreamingDiLoCo,
+    "decoupled_diloco": DecoupledDiLoCo,
+}
+"""Ways to exchange seldom, by `OuterExchange`."""
 
 
 class PlanForm(StrictForm):
@@ -69,9 +77,9 @@ def _fields_of(mode: Synchronisation) -> dict[str, object]:
     """Fields of a way to keep replicas in step; none of that in every step."""
     if mode == EVERY_STEP:
         return {}
-    if not isinstance(mode, DiLoCo | StreamingDiLoCo):
+    if not isinstance(mode, tuple(_MODES.values())):
         raise ValueError(f"plan document: synchronisation must be one of des, got {mode!r}")
-    return asdict(mode)
+    return asdict(mode)  # type: ignore[call-overload, no-any-return]  # it is one of them
 
 
 def _mode_of(content: Mapping[str, object]) -> Synchronisation:
@@ -79,10 +87,10 @@ def _mode_of(content: Mapping[str, object]) -> Synchronisation:
     kind = fields.pop("kind", None)
     if kind == "every_step" and not fields:
         return EVERY_STEP
-    if kind == "diloco":
-        return DiLoCo(**dict(form_of(DiLoCo).model_validate(fields)))
-    if kind == "streaming_diloco":
-        return StreamingDiLoCo(**dict(form_of(StreamingDiLoCo).model_validate(fields)))
+    if kind in _MODES:
+        form = _MODES[str(kind)]
+        found: Synchronisation = form(**dict(form_of(form).model_validate(fields)))
+        return found
     raise ValueError(
         f"synchronisation: kind must be one of {', '.join(get_args(OuterExchange))}; got {kind!r}"
     )

@@ -3,14 +3,16 @@
 import math
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agents.decision.whole_plan import JudgedPlan
+from agents.judge.learner_steps import learner_paces, merging
 from des import Corrections, IterationResult, Topology
 from des.compiled.simulate import simulate_compiled
 from des.costs.memory import DomainMemory
 from des.plan.buckets import buckets_behind
 from des.plan.exchange_steps import exchange_steps, num_parts
+from des.plan.learners import has_own_clocks, learners_of
 from des.plan.synchronisation import fragments_due
 from des.views.prices import BYTES_PER_GB, SECONDS_PER_HOUR, counted_prices, require_price
 
@@ -47,6 +49,8 @@ class MeanUse:
 
 def mean_use(topology: Topology, judged: JudgedPlan, corrections: Corrections) -> MeanUse:
     """Simulate the steps of a period that differ, and take the mean of what they use."""
+    if has_own_clocks(judged.plan):
+        return _use_of_learners(topology, judged, corrections)
     counts: Counter[tuple[int, ...]] = Counter()
     first_step: dict[tuple[int, ...], int] = {}
     period = judged.plan.synchronisation.steps_between if judged.plan.replicas else 1
@@ -71,6 +75,30 @@ def mean_use(topology: Topology, judged: JudgedPlan, corrections: Corrections) -
         for link, use in enumerate(result.links):
             num_bytes[link] += share * (use.num_bytes + behind[link])
     return MeanUse(link_bytes=tuple(num_bytes), busy_s=busy_s, memory=memory)
+
+
+def _use_of_learners(topology: Topology, judged: JudgedPlan, corrections: Corrections) -> MeanUse:
+    """Use by the steps that each learner does in a mean step, and by its outer steps."""
+    workload, plan = judged.workload, judged.plan
+    paces = learner_paces([topology], workload, plan, corrections)[0]
+    joint = simulate_compiled(topology, workload, plan, corrections)
+    merged = replace(judged, plan=merging(plan))
+    merged_bytes = _bytes_behind(topology, merged, plan.synchronisation.steps_between - 1)
+    num_bytes = [paces.num_merges * each for each in merged_bytes]
+    busy_s = dict[str, float]()
+    nothing = [0.0] * len(num_bytes)
+    for (own, alone), count in zip(learners_of(workload, plan), paces.learner_steps, strict=True):
+        result = simulate_compiled(topology, own, alone, corrections)
+        for name, used_s in _busy_s(result, topology, nothing).items():
+            busy_s[name] = busy_s.get(name, 0.0) + count * used_s
+        num_bytes = [
+            sent + count * use.num_bytes for sent, use in zip(num_bytes, result.links, strict=True)
+        ]
+    for link, each in zip(topology.links, merged_bytes, strict=True):
+        busy_s[f"{link.source}->{link.target}"] += (
+            paces.num_merges * each / link.bandwidth_bytes_per_s
+        )
+    return MeanUse(link_bytes=tuple(num_bytes), busy_s=busy_s, memory=joint.memory)
 
 
 def step_usd(topology: Topology, judged: JudgedPlan, use: MeanUse) -> float | None:

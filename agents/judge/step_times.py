@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from agents.decision.simulator import Simulator
+from agents.judge.learner_steps import learner_paces
 from des import NO_CORRECTIONS, Corrections, Plan, Topology, Workload, simulate, simulate_epoch
 from des.base.jit import kernel
 from des.compiled.many.each import NetworkFigures, simulate_each
@@ -21,6 +22,7 @@ from des.compiled.many.simulation import exchanges_behind_s, simulate_many
 from des.compiled.simulate import simulate_compiled
 from des.job.transformer import WEIGHT_BYTES
 from des.plan.buckets import bits_on_wire
+from des.plan.learners import has_own_clocks, require_one_clock
 from des.plan.synchronisation import Synchronisation, agree_every_step
 
 
@@ -96,6 +98,12 @@ def step_times_on(
         times_s[row, plain.plans] = own_s[row, : len(plain.plans)]
         _close(plans, times_s[row], waited, own_s[row, len(plain.plans) :])
         _close(plans, times_s[row], behind, behind_s)
+    for column, plan in enumerate(plans):
+        if has_own_clocks(plan):
+            if simulator not in (simulate, simulate_compiled):
+                require_one_clock("step times of another simulator", plan)
+            paces = learner_paces(topologies, workload, plan, corrections)
+            times_s[:, column] = [one.step_s for one in paces]
     return times_s
 
 
@@ -111,8 +119,11 @@ def step_times_each(
     Raises
     ------
     ValueError
-        If `des.compiled.many.each.simulate_each` cannot take a plan.
+        If `des.compiled.many.each.simulate_each` cannot take a plan, or learners of one do not
+        wait for all.
     """
+    for plan in plans:
+        require_one_clock("step times", plan)
     plain, waited, behind = _sorted_steps(workload, plans)
     both = _Steps(plain.plans + waited.plans, plain.steps + waited.steps)
     own_s, behind_s = (
@@ -141,6 +152,11 @@ def mean_step(
 
     It is a `agents.decision.run_epochs.MeanStep`.
     """
+    if has_own_clocks(plan):
+        paces = learner_paces([topology], workload, plan, corrections)[0]
+        crossings, message_bytes, exchange_bytes = _sent(workload, plan)
+        own_bytes = float(crossings @ paces.learner_steps) * message_bytes
+        return paces.step_s, own_bytes + exchange_bytes * paces.num_merges
     step_s = step_times_s(topology, workload, [plan], corrections, simulator=simulate_compiled)
     return float(step_s[0]), float(step_wan_bytes(workload, [plan])[0])
 
@@ -151,6 +167,8 @@ def _sorted_steps(workload: Workload, plans: Sequence[Plan]) -> tuple[_Steps, _S
     due_steps: dict[int, tuple[int, ...]] = {}
     for number, plan in enumerate(plans):
         mode = plan.synchronisation
+        if has_own_clocks(plan):
+            continue
         if not plan.replicas or agree_every_step(mode):
             plain.add(number, 0)
             continue
@@ -171,27 +189,33 @@ def step_wan_bytes(workload: Workload, plans: Sequence[Plan]) -> Real:
     Activations, their gradients, and the exchanges of the replicas. Each counts once, however many
     links its route has.
     """
-    parameters = np.array(workload.num_parameters)
     found = np.zeros(len(plans))
     for row, plan in enumerate(plans):
-        domains = np.array([one.domain_of_layer for one in plan.placements])
-        num_replicas = len(domains)
-        shares = np.array(plan.microbatches_of_replicas(workload.num_microbatches))
-        borders = (domains[:, 1:] != domains[:, :-1]).sum(axis=1)
-        message_bytes = workload.message_bytes / plan.activation_compression
-        found[row] = 2.0 * float(borders @ shares) * message_bytes
-        if num_replicas > 1:
-            mode = plan.synchronisation
-            others, factor = np.roll(domains, 1, axis=0), 2.0 * (num_replicas - 1) / num_replicas
-            if plan.exchange.tree:
-                others, factor = domains[[0, *plan.exchange.tree]], 2.0
-            num_hops = (domains != others).sum(axis=0)
-            bits = bits_on_wire(workload, mode)
-            if plan.exchange.sharded:
-                bits = (bits + 8.0 * WEIGHT_BYTES) / 2.0  # gradients there, new weights back
-            whole_bytes = float(num_hops @ parameters) * bits / 8.0
-            found[row] += factor * whole_bytes / mode.steps_between
+        crossings, message_bytes, exchange_bytes = _sent(workload, plan)
+        found[row] = float(crossings.sum()) * message_bytes
+        found[row] += exchange_bytes / plan.synchronisation.steps_between
     return found
+
+
+def _sent(workload: Workload, plan: Plan) -> tuple[Real, float, float]:
+    """Messages of each pipeline between domains in a step, (R,), their bytes, and an exchange's."""
+    domains = np.array([one.domain_of_layer for one in plan.placements])
+    num_replicas = len(domains)
+    shares = np.array(plan.microbatches_of_replicas(workload.num_microbatches))
+    borders = (domains[:, 1:] != domains[:, :-1]).sum(axis=1)
+    crossings = 2.0 * (borders * shares)
+    message_bytes = workload.message_bytes / plan.activation_compression
+    if num_replicas == 1:
+        return crossings, message_bytes, 0.0
+    others, factor = np.roll(domains, 1, axis=0), 2.0 * (num_replicas - 1) / num_replicas
+    if plan.exchange.tree:
+        others, factor = domains[[0, *plan.exchange.tree]], 2.0
+    num_hops = (domains != others).sum(axis=0)
+    bits = bits_on_wire(workload, plan.synchronisation)
+    if plan.exchange.sharded:
+        bits = (bits + 8.0 * WEIGHT_BYTES) / 2.0  # gradients there, new weights back
+    whole_bytes = float(num_hops @ np.array(workload.num_parameters)) * bits / 8.0
+    return crossings, message_bytes, factor * whole_bytes
 
 
 def _due_steps(mode: Synchronisation, num_layers: int) -> tuple[int, ...]:

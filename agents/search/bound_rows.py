@@ -21,7 +21,7 @@ from agents.search.objective import ComparedFigures
 from agents.search.search import PlanRequest
 from agents.search.settings import INTERLEAVED
 from agents.trainers.plan_checks import check_plan
-from des import Plan, Workload, check_memory
+from des import DecoupledDiLoCo, Plan, Workload, check_memory
 from des.compiled.simulate import simulate_compiled
 from des.costs.memory import DomainMemory
 from des.plan.synchronisation import Synchronisation, agree_every_step
@@ -34,6 +34,7 @@ KIND_TITLES: dict[Family, str] = {
     "hybrid": "replicas of pipelines",
     "diloco": "DiLoCo*",
     "streaming_diloco": "Streaming DiLoCo*",
+    "decoupled_diloco": "Decoupled DiLoCo*",
 }
 """Names of the kinds for people; a star marks those that change the training."""
 
@@ -72,6 +73,8 @@ def kind_of_mode(mode: Synchronisation) -> Family | None:
     """Kind of copies that seldom synchronise; None of those in step."""
     if agree_every_step(mode):
         return None
+    if isinstance(mode, DecoupledDiLoCo):
+        return "decoupled_diloco"
     return "streaming_diloco" if mode.overlap_steps else "diloco"
 
 

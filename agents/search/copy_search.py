@@ -22,7 +22,7 @@ from agents.search.kernels.records import SurveyLimits
 from agents.search.setting_table import SettingTable
 from agents.search.settings import BoundSetting, together_of
 from agents.trainers.trainer import Trainer
-from des import Workload
+from des import DecoupledDiLoCo, Workload
 from des.plan.buckets import bits_on_wire
 from des.plan.plan import split_evenly
 from des.plan.synchronisation import Synchronisation, agree_every_step
@@ -235,6 +235,9 @@ class CopySetSearch:
     def _finished(self, copies: Sequence[Candidate], mode: Synchronisation) -> Iterator[CopySet]:
         """The copies in the order of their quickest ring, where they keep the limit."""
         slowest_s = max(one.estimate_s for one in copies)
+        if isinstance(mode, DecoupledDiLoCo):  # none waits: the pace is that of all sequences
+            own = [(one.setting.own_sequences, one.estimate_s) for one in copies]
+            slowest_s = sum(count for count, _ in own) / sum(count / one_s for count, one_s in own)
         setting, workload = copies[0].setting, copies[0].setting.workload(self.desk.job)
         num_bytes = _exchanged_bytes(workload, mode)
         orders = permutations(copies[1:]) if len(copies) <= _MOST_RINGS else [tuple(copies[1:])]

@@ -1,8 +1,10 @@
 """Ways of a trainer to synchronise seldom that a search tries."""
 
+from dataclasses import replace
+
 from agents.decision.token_prices import PUBLISHED_STEPS
 from agents.trainers.trainer import Trainer
-from des import DiLoCo, StreamingDiLoCo
+from des import DecoupledDiLoCo, DiLoCo, StreamingDiLoCo
 from des.plan.synchronisation import Synchronisation
 
 _RARE_STEPS = 100
@@ -22,6 +24,9 @@ def outer_modes(trainer: Trainer) -> tuple[Synchronisation, ...]:
             behind = trainer.exchanges_behind_backward
             mode = DiLoCo(steps_between=steps, bits_per_value=bits, behind_backward=behind)
             found.append(mode)
+        if "decoupled_diloco" in trainer.synchronisations and steps == _RARE_STEPS:
+            free = DecoupledDiLoCo(quorum=1, grace_steps=1.0, overlap_steps=1)
+            found.append(replace(free, steps_between=steps, bits_per_value=bits))
         if "streaming_diloco" in trainer.synchronisations:
             found.append(StreamingDiLoCo(steps_between=steps, bits_per_value=bits))
     return tuple(found)

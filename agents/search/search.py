@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from agents.decision.families import FAMILIES, Family
+from agents.decision.families import EVERY_FAMILY, Family
 from agents.decision.token_prices import require_token_factor
 from agents.decision.training_job import TrainingJob
 from agents.search.candidates import Candidate
@@ -85,7 +85,7 @@ class PlanRequest:
     microbatch_sizes: tuple[int, ...] = MICROBATCH_SIZES
     token_factor: float | None = None
     recomputations: tuple[Recomputation, ...] = ()
-    families: tuple[Family, ...] = FAMILIES
+    families: tuple[Family, ...] = EVERY_FAMILY
     every_family: bool = False
     outer_modes: tuple[Synchronisation, ...] | None = None
     settings: SettingTable | None = None

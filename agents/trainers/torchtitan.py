@@ -19,6 +19,7 @@ TORCHTITAN = Trainer(
     equal_shares=True,
     host_orders=("stage",),
     replicas_apart=True,
+    synchronisations=("every_step", "diloco", "streaming_diloco"),
     bits=(8.0, 16.0, 32.0),
     exchanges_behind_backward=False,
     precisions=("bf16", "fp8", "mxfp8"),

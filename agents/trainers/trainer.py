@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from des import SCHEDULES, StreamingDiLoCo
+from des import SCHEDULES, DecoupledDiLoCo, StreamingDiLoCo
 from des.job.precision import Precision
 from des.job.transformer import GradientPrecision, Recomputation
 from des.plan.parallelism import Sharding
@@ -15,9 +15,9 @@ from des.schedules.registry import schedule_named
 HostOrder = Literal["stage", "replica"]
 """Part of a job that hosts with consecutive ranks form: a stage of all replicas, or a replica."""
 
-OuterExchange = Literal["every_step", "diloco", "streaming_diloco"]
+OuterExchange = Literal["every_step", "diloco", "streaming_diloco", "decoupled_diloco"]
 """Exchange between replicas: of gradients in every step, or of changes every few steps, of all
-layers at once or a fragment at a time."""
+layers at once, a fragment at a time, or of those that have reported."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +83,7 @@ class Trainer:
     equal_shares: bool = False
     host_orders: tuple[HostOrder, ...] = ()
     replicas_apart: bool = False
-    synchronisations: tuple[OuterExchange, ...] = ("every_step", "diloco", "streaming_diloco")
+    synchronisations: tuple[OuterExchange, ...] = get_args(OuterExchange)
     bits: tuple[float, ...] = ()
     exchanges_behind_backward: bool = True
     precisions: tuple[Precision, ...] = get_args(Precision)
@@ -175,4 +175,6 @@ def outer_exchange_of(mode: Synchronisation) -> OuterExchange:
     """
     if agree_every_step(mode):
         return "every_step"
+    if isinstance(mode, DecoupledDiLoCo):
+        return "decoupled_diloco"
     return "streaming_diloco" if isinstance(mode, StreamingDiLoCo) else "diloco"

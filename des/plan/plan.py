@@ -8,6 +8,7 @@ from typing import Literal, get_args
 from des.base.arithmetic import even_share
 from des.base.checks import require_one_of
 from des.job.workload import Workload
+from des.plan.decoupled import check_learners
 from des.plan.gradient_exchange import DEFAULT_EXCHANGE, GradientExchange
 from des.plan.parallelism import UNSHARED, Parallelism
 from des.plan.placement import Placement, Stage
@@ -90,6 +91,7 @@ class Plan:
             )
         self._check_sharded()
         self._check_sharing()
+        check_learners(self.synchronisation, 1 + len(self.replicas), self.shares_domains)
 
     def _check_sharded(self) -> None:
         """Refuse an optimiser sharded over replicas that there are not, or that it parts."""

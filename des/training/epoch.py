@@ -8,6 +8,7 @@ from des.base.checks import MOST_ITEMS, require_count
 from des.engine.result import IterationResult
 from des.job.workload import Workload
 from des.plan.corrections import NO_CORRECTIONS, Corrections
+from des.plan.learners import require_one_clock
 from des.plan.plan import Plan
 from des.plan.replacement import RESTART_S
 from des.plan.synchronisation import EVERY_STEP
@@ -129,6 +130,7 @@ def simulate_epoch(
     53.9
     """
     require_count("epoch", "num_iterations", num_iterations, MOST_ITEMS)
+    require_one_clock("epoch", plan)
     if isinstance(first_step, bool) or not isinstance(first_step, int) or first_step < 0:
         raise ValueError(
             f"epoch: first_step must be a whole number of at least 0, got {first_step!r}"

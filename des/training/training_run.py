@@ -20,6 +20,7 @@ from des.costs.feasibility import check_memory
 from des.costs.memory import InfeasiblePlacementError
 from des.job.workload import Workload
 from des.plan.corrections import NO_CORRECTIONS, Corrections
+from des.plan.learners import require_one_clock
 from des.plan.plan import Plan
 from des.program.moves import moved_bytes
 from des.simulation.migration import migration_s
@@ -171,6 +172,7 @@ class _Training:
         epoch = _Epoch(number, now_s, plan)
         if plan != old:
             plan.check_against(self._topology, self._workload)
+            require_one_clock("training run", plan)
             check_memory(self._topology, self._workload, plan)
         self._epochs.append(epoch)
         if old is not None and plan != old:

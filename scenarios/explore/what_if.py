@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from agents.decision.families import FAMILIES
+from agents.decision.families import EVERY_FAMILY
 from agents.search.bound_search import search_bound
 from agents.search.search import PlanRequest
 from agents.search.shared_parts import SharedParts
@@ -114,7 +114,7 @@ def family_map(
     Of families that leave the training unchanged and of those that do not; no price in tokens is
     charged.
     """
-    names: list[str] = list(FAMILIES)
+    names: list[str] = list(EVERY_FAMILY)
     places: list[tuple[float | None, ...]] = []
     texts: list[tuple[str, ...]] = []
     gbits: list[float] = []

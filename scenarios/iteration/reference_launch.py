@@ -8,6 +8,7 @@ from agents.decision.bound_plan import BoundPlan
 from agents.trainers.plan_checks import domains_in_use
 from des import DiLoCo, GradientExchange, Placement
 from des.plan.buckets import buckets_of
+from des.plan.learners import require_one_clock
 from des.plan.synchronisation import Synchronisation
 from des.program.actions import REDUCE
 from des.program.lowering import lower
@@ -41,7 +42,13 @@ def as_run(bound: BoundPlan) -> BoundPlan:
 
     Replicas exchange in rings, after the last pass over a bucket or, every few steps, after the
     step; nothing is sharded over them, and no fragments are on their way during later steps.
+
+    Raises
+    ------
+    ValueError
+        If learners do not wait for all others.
     """
+    require_one_clock("reference runtime", bound.plan)
     mode, exchange = bound.plan.synchronisation, bound.plan.exchange
     own = _exchange_mode(mode, mode.steps_between, mode.bits_per_value)
     plan = replace(

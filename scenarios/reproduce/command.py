@@ -116,6 +116,12 @@ torchtitan or intellect1; a file without setup takes that of the shipped file of
         kind="file of measured runs",
         notes="A figure that is a pair is assumed to lie between both, for a reason in assumed.",
     ),
+    "decoupled": PublishedTable(
+        about="goodput with failing chips, with and without decoupling (Decoupled DiLoCo)",
+        cases=PUBLISHED / "decoupled.json",
+        kind="file of measured goodputs",
+        notes="A figure that is a pair is assumed to lie between both, for a reason in assumed.",
+    ),
     "rivals": PublishedTable(
         about="plans of published programs (Sailor, DT-FM, CrossPipe) against ours of their names",
         cases=PUBLISHED / "rivals",

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterator
 from itertools import product
 from pathlib import Path
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 import pandas as pd
@@ -59,14 +59,58 @@ _FIGURES = (
 """Figures that may be ranges."""
 _BYTES_PER_GBIT = 1e9 / 8.0
 _GRID_GBIT_PER_S = np.geomspace(1e-3, 1e5, 4001)
+IN_SIGHT = "Ranges were chosen with the measured figures in sight."
+"""Note on all ranges."""
+
 _SHOWN = ("name", "measured", "predicted", "low", "high", "implied_gbit_per_s")
 
 
-class SiteRow(CaseForm):
-    """A run: its job and sites, and the time of a step over that of one site, or a needed rate."""
+class RangedForm(CaseForm):
+    """A row some of whose figures, those of ``ranged``, may be ranges, each with its reason."""
 
+    ranged: ClassVar[tuple[str, ...]]
     name: str
     source: str
+    assumed: dict[str, str]
+
+    @model_validator(mode="after")
+    def _ranges_have_reasons(self) -> Self:
+        for name in self.ranged:
+            value = getattr(self, name)
+            if isinstance(value, tuple) and (name not in self.assumed or value[0] > value[1]):
+                raise ValueError(
+                    f"{name} must be a rising range with its reason in assumed, got {value}"
+                )
+        return self
+
+    def ends(self) -> Iterator[dict[str, float]]:
+        """Yield all combinations of the ends of the ranges."""
+        choices = [
+            value if isinstance(value, tuple) else (value,)
+            for value in (getattr(self, name) for name in self.ranged)
+        ]
+        for values in product(*choices):
+            yield dict(zip(self.ranged, values, strict=True))
+
+    def middle(self) -> dict[str, float]:
+        """Geometric mean of each range."""
+        values = {name: getattr(self, name) for name in self.ranged}
+        return {
+            name: math.sqrt(value[0] * value[1]) if isinstance(value, tuple) else value
+            for name, value in values.items()
+        }
+
+    @property
+    def sentence(self) -> str:
+        """Source of the row, and what is assumed."""
+        reasons = "; ".join(f"{name}, {reason}" for name, reason in self.assumed.items())
+        return f"{self.name}: {self.source}. Assumed: {reasons}."
+
+
+class SiteRow(RangedForm):
+    """A run: its job and sites, and the time of a step over that of one site, or a needed rate."""
+
+    ranged: ClassVar = _FIGURES
     quantity: Literal["relative_time", "needed_gbit_per_s"]
     measured: PositiveNumber
     mode: Literal["every_step", "diloco", "streaming_diloco"]
@@ -79,37 +123,13 @@ class SiteRow(CaseForm):
     utilisation: Known | None = None
     round_trip_ms: Known
     bits_per_value: Known
-    assumed: dict[str, str]
 
     @model_validator(mode="after")
-    def _ranges_have_reasons(self) -> Self:
+    def _needed_figure_is_given(self) -> Self:
         needed = "gbit_per_s" if self.quantity == "relative_time" else "utilisation"
         if getattr(self, needed) is None:
             raise ValueError(f"{needed} must be given for {self.quantity}, got none")
-        for name in _FIGURES:
-            value = getattr(self, name)
-            if isinstance(value, tuple) and (name not in self.assumed or value[0] > value[1]):
-                raise ValueError(
-                    f"{name} must be a rising range with its reason in assumed, got {value}"
-                )
         return self
-
-    def ends(self) -> Iterator[dict[str, float]]:
-        """Yield all combinations of the ends of the ranges."""
-        choices = [
-            value if isinstance(value, tuple) else (value,)
-            for value in (getattr(self, name) for name in _FIGURES)
-        ]
-        for values in product(*choices):
-            yield dict(zip(_FIGURES, values, strict=True))
-
-    def middle(self) -> dict[str, float]:
-        """Geometric mean of each range."""
-        values = {name: getattr(self, name) for name in _FIGURES}
-        return {
-            name: math.sqrt(value[0] * value[1]) if isinstance(value, tuple) else value
-            for name, value in values.items()
-        }
 
     def predicted(self, figures: dict[str, float]) -> float:
         """Predict the measured quantity."""
@@ -152,21 +172,11 @@ def reproduce_cases(path: Path) -> Reproduction:
 def reproduce(rows: tuple[SiteRow, ...]) -> Reproduction:
     """Hold every measured figure against its range."""
     frame = compare(rows)
-    num_within = int(
-        ((frame["low"] <= frame["measured"]) & (frame["measured"] <= frame["high"])).sum()
-    )
     factors = np.abs(np.log(frame["predicted"] / frame["measured"]))
     return Reproduction(
         title="Measured runs over several real sites",
         frame=frame,
-        bounds=(
-            Bound.at_least(
-                f"measured figures within the range of what is assumed, of {len(frame)}",
-                num_within,
-                len(frame),
-                shown="d",
-            ),
-        ),
+        bounds=(range_bound(frame),),
         unjudged=(
             "middle of what is assumed over the measured figure, mean factor: "
             f"{math.exp(factors.mean()):.2f}",
@@ -174,14 +184,20 @@ def reproduce(rows: tuple[SiteRow, ...]) -> Reproduction:
         figure=draw(frame),
         shown=_SHOWN,
         notes=(
-            "Ranges were chosen with the measured figures in sight.",
-            *(
-                f"{row.name}: {row.source}. Assumed: "
-                + "; ".join(f"{name}, {reason}" for name, reason in row.assumed.items())
-                + "."
-                for row in rows
-            ),
+            IN_SIGHT,
+            *(row.sentence for row in rows),
         ),
+    )
+
+
+def range_bound(frame: pd.DataFrame) -> Bound:
+    """Bound that every measured figure lies in its range."""
+    is_in = (frame["low"] <= frame["measured"]) & (frame["measured"] <= frame["high"])
+    return Bound.at_least(
+        f"measured figures within the range of what is assumed, of {len(frame)}",
+        int(is_in.sum()),
+        len(frame),
+        shown="d",
     )
 
 

@@ -14,7 +14,7 @@ from agents.decision.training_job import TrainingJob
 from agents.search.objective import PlanObjective
 from agents.search.search import PlanRequest
 from agents.trainers.table import TRAINERS, trainer_named
-from des import Domain, InfeasiblePlacementError, Placement, Topology, simulate
+from des import DecoupledDiLoCo, Domain, InfeasiblePlacementError, Placement, Topology, simulate
 from des.plan.replacement import Replacement
 
 JOB = TrainingJob(model="llama2_7b", num_sequences=16)
@@ -55,6 +55,24 @@ def test_a_job_for_one_gpu_runs_there_as_reckoned_by_hand(small):
     assert text.startswith("Answer: single domain\n  ")
     assert "\n  A     0/0-0/0          1 x 1       1    0-31             32 " in text
     assert "servers of A are not given: each counts as one server of all its GPUs" in text
+
+
+def test_a_page_of_learners_says_how_they_merge_and_that_their_price_is_given():
+    request = PlanRequest(
+        topology=TWO,
+        job=JOB,
+        trainer=trainer_named("reference"),
+        families=("decoupled_diloco",),
+        token_factor=1.1,
+    )
+    answer = answer_bound(request, PlanObjective(), is_alone=True)
+    text, mode = str(answer), answer.best.bound.plan.synchronisation
+
+    assert text.startswith("Answer: Decoupled DiLoCo*\n  ")
+    assert "learners report every 100 steps, each by its own clock" in text
+    assert "1 of 2 merge, after up to 1 steps of grace, weighed by tokens, in 4 bits" in text
+    assert "x 1.100" in text
+    assert isinstance(mode, DecoupledDiLoCo)
 
 
 @pytest.mark.parametrize("trainer", BINDING)

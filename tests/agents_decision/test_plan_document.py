@@ -15,6 +15,7 @@ from agents.decision.bound_plan import BoundPlan
 from agents.decision.plan_document import read_document, write_document
 from des import (
     Corrections,
+    DecoupledDiLoCo,
     DiLoCo,
     GradientExchange,
     Parallelism,
@@ -61,6 +62,14 @@ PLANS = {
     "apart": bound(
         bound_plan("0*32", replicas=TWO, synchronisation=StreamingDiLoCo(bits_per_value=8.0)),
         trainer="torchtitan",
+    ),
+    "learners": bound(
+        bound_plan(
+            "0*32",
+            replicas=TWO,
+            synchronisation=DecoupledDiLoCo(quorum=2, grace_steps=0.5, overlap_steps=3),
+        ),
+        trainer="reference",
     ),
     "without limits": bound(
         bound_plan(

@@ -8,13 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agents.decision.token_prices import (
+    NOT_WAITED_FOR,
     UNCHANGED,
     beyond_published,
     changes_training,
     is_never_published,
     price_of,
 )
-from des import DiLoCo, Layer, Placement, Plan, StreamingDiLoCo, Workload
+from des import DecoupledDiLoCo, DiLoCo, Layer, Placement, Plan, StreamingDiLoCo, Workload
 
 
 def job(num_parameters: float) -> Workload:
@@ -104,10 +105,22 @@ def test_streaming_costs_as_diloco_and_unchanged_training_nothing():
     assert not changes_training(copies(4, DiLoCo(steps_between=1)))
 
 
+@pytest.mark.parametrize("quorum", [1, 4])
+def test_decoupled_costs_as_diloco_or_more_and_is_never_published(quorum):
+    """No losses by learners and parameters are published, whatever the quorum."""
+    mode = DecoupledDiLoCo(steps_between=30, quorum=quorum)
+    price = price_of(copies(4, mode), job(1e9))
+
+    assert price.factor == price_of(copies(4), job(1e9)).factor
+    assert price.note == beyond_published(copies(4, mode), job(1e9)) == NOT_WAITED_FOR
+    assert is_never_published(mode, job(1e9))
+    assert price_of(copies(9, mode), job(1e9)).factor is None
+
+
 @pytest.mark.parametrize("num_parameters", [1e6, 35e6, 3e9, 10e9, 7e10])
 @pytest.mark.parametrize("steps", [10, 30, 31])
 @pytest.mark.parametrize("bits", [4.0, 16.0, 32.0])
-@pytest.mark.parametrize("kind", [DiLoCo, StreamingDiLoCo])
+@pytest.mark.parametrize("kind", [DiLoCo, StreamingDiLoCo, DecoupledDiLoCo])
 def test_what_is_never_published_is_beyond_it_for_any_number_of_copies(
     num_parameters, steps, bits, kind
 ):

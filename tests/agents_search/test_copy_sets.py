@@ -8,14 +8,14 @@ from bound_cases import site, sites
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.decision.token_prices import beyond_published, price_of
+from agents.decision.token_prices import NOT_WAITED_FOR, beyond_published, price_of
 from agents.decision.training_job import TrainingJob
 from agents.search.bound_search import search_bound
 from agents.search.copy_sets import MOST_COPIES, partitions
 from agents.search.outer_modes import outer_modes
 from agents.search.search import PlanRequest
 from agents.trainers.table import trainer_named
-from des import DiLoCo, Link, StreamingDiLoCo, Topology, check_memory
+from des import DecoupledDiLoCo, DiLoCo, Link, StreamingDiLoCo, Topology, check_memory
 
 JOB = TrainingJob(model="llama2_7b", num_sequences=32)
 LARGE = TrainingJob(model="llama2_7b", num_sequences=256)
@@ -76,7 +76,11 @@ def test_modes_are_those_of_the_trainer():
         DiLoCo(steps_between=100, bits_per_value=8.0, behind_backward=False),
         StreamingDiLoCo(steps_between=100, bits_per_value=8.0),
     )
-    assert outer_modes(trainer_named("reference"))[-1] == StreamingDiLoCo(bits_per_value=4.0)
+    *_, decoupled, last = outer_modes(trainer_named("reference"))
+    assert last == StreamingDiLoCo(bits_per_value=4.0)
+    how = {"quorum": 1, "grace_steps": 1.0, "overlap_steps": 1}
+    assert decoupled == DecoupledDiLoCo(bits_per_value=4.0, **how)
+    assert decoupled in outer_modes(trainer_named("ideal"))
 
 
 def test_equal_copies_that_exchange_every_30_steps_take_half_a_step_and_their_part():
@@ -109,6 +113,33 @@ def test_a_price_beyond_its_table_makes_the_answer_conditional():
     assert given_price.best.price.factor == 1.01
     least_s = min(row.figures.step_s for row in found.conditional)
     assert given_price.best.figures.loss_s == 1.01 * least_s
+
+
+def test_learners_that_do_not_wait_are_named_apart_and_an_answer_at_a_given_price_alone():
+    topology = joined((site("A"), site("B")), 1e9)
+    free = searched(topology, "reference", families=("single", "decoupled_diloco"))
+    given_price = searched(
+        topology, "reference", families=("single", "decoupled_diloco"), token_factor=1.01
+    )
+
+    assert [row.kind for row in free.rows] == ["single"]
+    assert [row.kind for row in free.conditional] == ["decoupled_diloco"]
+    assert NOT_WAITED_FOR in free.conditional[0].condition
+    assert given_price.best.kind == "decoupled_diloco"
+    assert given_price.best.bound.step_s == free.conditional[0].bound.step_s
+
+
+def test_learners_with_shares_that_cannot_be_level_are_quicker_than_copies_that_wait():
+    """Of three sequences one site does two: with own clocks the other does as many steps more."""
+    job, topology = (
+        TrainingJob(model="llama2_7b", num_sequences=3),
+        joined((site("A"), site("B")), 1e11),
+    )
+    rows = by_kind(searched(topology, "reference", job, token_factor=1.01).rows)
+    own, waiting = rows["decoupled_diloco"], rows["diloco"]
+
+    assert own.bound.plan.shares == waiting.bound.plan.shares == (2, 1)
+    assert own.figures.step_s < 0.9 * waiting.figures.step_s
 
 
 def test_rows_are_ranked_by_the_time_to_equal_loss():

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 
 import pytest
 from bound_cases import bound_plan, job, sites
@@ -15,9 +16,19 @@ from plan_files import (
     write_train,
 )
 
+from agents.decision.plan_document import write_document
+from agents.judge.step_times import mean_step
 from agents.trainers.plan_checks import check_plan
 from agents.trainers.table import trainer_named
-from des import Parallelism, Placement, Plan, build_workload, simulate
+from des import (
+    NO_CORRECTIONS,
+    DecoupledDiLoCo,
+    Parallelism,
+    Placement,
+    Plan,
+    build_workload,
+    simulate,
+)
 from scenarios.iteration.command import main
 
 
@@ -44,6 +55,61 @@ def test_a_complete_plan_is_repeated_to_the_last_bit(tmp_path, capsys):
     assert said == (
         f"complete plan for trainer megatron: {step_s!r} s a step, as the file says, to the last "
         "bit"
+    )
+
+
+def write_learners(folder, trainer="reference", **mode):
+    """A complete plan of two learners, as `eastwest decide --json` writes it."""
+    fields = {"steps_between": 30, "grace_steps": 0.5, "overlap_steps": 1} | mode
+    plan = bound_plan(
+        "0*32",
+        replicas=(Placement.parse("1*32"),),
+        shares=(20, 12),
+        synchronisation=DecoupledDiLoCo(**fields),
+    )
+    step_s = mean_step(sites(), job(), plan, NO_CORRECTIONS)[0]
+    bound = replace(bound_case(), plan=plan, step_s=step_s, trainer="reference")
+    path = folder / "learners.json"
+    path.write_text(json.dumps(write_document(bound) | {"trainer": trainer}), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("quorum", [1, 2])
+def test_learners_with_clocks_of_their_own_are_repeated_to_the_last_bit(tmp_path, capsys, quorum):
+    path = write_learners(tmp_path, quorum=quorum)
+    found, said = simulated(tmp_path, capsys, "--plan", path)
+
+    assert found["plan"]["document"] == json.loads(path.read_text("utf-8"))
+    assert found["plan"]["step_s"] == found["plan"]["said_step_s"]
+    assert said.endswith("s a step, as the file says, to the last bit")
+
+
+@pytest.mark.parametrize("trainer", ["megatron", "torchtitan", "deepspeed"])
+def test_a_trainer_without_such_learners_refuses_them_by_name(trainer):
+    plan = bound_plan(
+        "0*32", replicas=(Placement.parse("1*32"),), synchronisation=DecoupledDiLoCo()
+    )
+    own = trainer_named(trainer)
+    workload = job(gradient_precision=own.gradient_precision)
+    with pytest.raises(
+        ValueError,
+        match=rf"trainer {trainer}: synchronisation must be one of .*; got decoupled_diloco",
+    ):
+        check_plan(own, sites(), workload, plan)
+
+
+def test_a_document_with_too_large_a_quorum_is_refused(tmp_path, capsys):
+    path = write_learners(tmp_path)
+    content = json.loads(path.read_text("utf-8"))
+    content["plan"]["synchronisation"]["quorum"] = 3
+    path.write_text(json.dumps(content), encoding="utf-8")
+    out = tmp_path / "out"
+    assert_refused(
+        main,
+        ["--plan", str(path), "--out", str(out)],
+        "quorum must be at most the 2 learners.*got 3",
+        capsys,
+        unwritten=out,
     )
 
 

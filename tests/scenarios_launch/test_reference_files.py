@@ -7,7 +7,7 @@ from bound_cases import bound_plan, job
 from launch_cases import bound_of, drawn_bound
 
 from agents.judge.step_times import mean_step
-from des import DiLoCo, GradientExchange, Placement
+from des import DecoupledDiLoCo, DiLoCo, GradientExchange, Placement
 from scenarios.iteration.launch_folder import HOSTS, read_hosts
 from scenarios.iteration.plan_file import launch_plan
 from scenarios.iteration.reference_launch import as_run
@@ -108,6 +108,17 @@ def test_what_the_runtime_cannot_do_is_refused_where_it_takes_time():
     )
     with pytest.raises(ValueError, match=r"they cannot say exchange .*tree"):
         launched(plan, job(num_microbatches=3))
+
+
+def test_learners_that_do_not_wait_are_refused_and_those_that_do_are_launched():
+    copies = {"replicas": (Placement.parse("1*32"),), "shares": (20, 12)}
+    mode = DecoupledDiLoCo(steps_between=4, quorum=2)
+    waiting = bound_plan("0*32", "8x1x2", **copies, synchronisation=mode)
+    bound, launch = launched(waiting)
+
+    assert launch.step_s == bound.step_s
+    with pytest.raises(ValueError, match=r"reference runtime: quorum .* be all 2 learners"):
+        launched(replace(waiting, synchronisation=replace(mode, quorum=1)))
 
 
 def test_cells_of_other_forms_are_refused_with_their_row():
