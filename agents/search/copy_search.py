@@ -196,7 +196,7 @@ class CopySetSearch:
         found = survey_families(
             *(desk, times, (order, bounds_s[order]), SiteChains.of(self._orders(group))),
             best_s=_NEAR * self.limit_s / _SLACK,
-            limits=SurveyLimits(slack=_SLACK, near=_SLACK, kept=1.0),
+            limits=SurveyLimits(bound=_SLACK, slack=_SLACK, near=_SLACK, kept=1.0),
             own_sequences=sequences,
         )
         return sorted(found, key=lambda one: one.estimate_s)

@@ -31,7 +31,7 @@ def survey_alone(
 ) -> list[Candidate]:
     """Quick splits of chains under one setting, each below a limit and the quickest before it."""
     ranked = np.zeros(1, np.int64), np.zeros(1)
-    limits = SurveyLimits(slack=1.0, near=1.0, kept=1.0)
+    limits = SurveyLimits(bound=1.0, slack=1.0, near=1.0, kept=1.0)
     times = desk.alone(setting)
     return survey_families(desk, times, ranked, chains, best_s=limit_s, limits=limits)
 

@@ -15,6 +15,9 @@ from agents.search.kernels.records import SurveyLimits
 from agents.search.ranking import ranked_families, reaches_of
 from agents.search.setting_table import SettingTable
 
+_BOUND = 1.08
+"""Settings are looked at whose bounds are up to this multiple of the best estimate."""
+
 _SLACK = 1.2
 """Estimates up to this multiple of the best are improved: moving layers gains up to a sixth."""
 
@@ -43,7 +46,7 @@ def surveyed(desk: SearchDesk, table: SettingTable, all_of: Sequence[Chain]) -> 
     return survey_families(
         *(desk, desk.foreseen(table, table.families), ranked, SiteChains.of(all_of)),
         best_s=np.inf,
-        limits=SurveyLimits(slack=_SLACK, near=_NEAR, kept=np.inf),
+        limits=SurveyLimits(bound=_BOUND, slack=_SLACK, near=_NEAR, kept=np.inf),
     )
 
 

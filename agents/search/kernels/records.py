@@ -102,10 +102,12 @@ class SettingFamilies(NamedTuple):
 class SurveyLimits(NamedTuple):
     """Multiples of the quickest time of a survey up to which others count.
 
-    ``slack``: settings, and what is found; ``near``: of the smallest groups of a family, so that
-    larger ones are tried; ``kept``: splits of a setting, at most, over the quickest of them.
+    ``bound``: settings and chains, by their bounds; ``slack``: what is found; ``near``: of the
+    smallest groups of a family, so that larger ones are tried; ``kept``: splits of a setting, at
+    most, over the quickest of them.
     """
 
+    bound: float
     slack: float
     near: float
     kept: float

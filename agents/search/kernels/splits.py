@@ -215,7 +215,7 @@ def survey(
     num_found = 0
     while place.next[0] < len(order):
         family = order[place.next[0]]
-        if place.next[1] == 0 and bounds_s[place.next[0]] >= limits.slack * place.best_s[0]:
+        if place.next[1] == 0 and bounds_s[place.next[0]] >= limits.bound * place.best_s[0]:
             place.next[0] = len(order)
             break
         outer_s, num_layers = families.outer_s[families.outer_at[family]], found.counts.shape[1]
@@ -226,7 +226,7 @@ def survey(
         )
         while place.next[1] < families.num_sizes[family]:
             best_s, known_s = place.best_s[0], place.best_s[1]
-            if least_s >= limits.slack * best_s or known_s > limits.near * best_s:
+            if least_s >= limits.bound * best_s or known_s > limits.near * best_s:
                 break
             is_full = len(found.times_s) - num_found < len(chains)
             if is_full or not families.is_there[families.figures_at[family]]:
@@ -261,12 +261,14 @@ def _survey_setting(
     """
     num_found, turn, own_s = before, place.next[1], np.inf
     best_s, known_s = place.best_s[0], place.best_s[1]
-    ratio = limits.near if rules.num_chunks > 1 and np.isnan(known_s) else limits.slack
+    ratio, share = limits.slack, limits.bound / limits.slack
+    if rules.num_chunks > 1 and np.isnan(known_s):
+        ratio, share = limits.near, 1.0
     limit_s, quickest_s = ratio * best_s, ratio * best_s
     for each in range(len(chains)):
         kept_s = min(limit_s, min(ratio, limits.kept) * quickest_s)
-        is_near = place.least_s[each, 0] < quickest_s
-        if not is_near or not place.least_s[each, 1] < kept_s:
+        is_near = place.least_s[each, 0] < share * quickest_s
+        if not is_near or not place.least_s[each, 1] < share * kept_s:
             continue
         chain, scratch = chains[each, : lengths[each]], place.scratch[: lengths[each]]
         split, counts = found.splits[num_found, : lengths[each]], found.counts[num_found]
