@@ -60,6 +60,7 @@ class SearchDesk:
     num_judged: list[int] = field(default_factory=lambda: [0])
     seen_s: dict[BoundSetting, float] = field(default_factory=dict)
     _tools: dict[tuple[BoundSetting, bool], _Tools] = field(default_factory=dict)
+    _before: dict[Candidate, Candidate] = field(default_factory=dict)
 
     def figures(self, setting: BoundSetting) -> SiteFigures:
         """Figures of all sites under a setting."""
@@ -156,23 +157,33 @@ class SearchDesk:
     def settled(self, candidate: Candidate, *, is_whole: bool = False) -> Candidate:
         """The candidate improved, and then levelled where stages may differ."""
         better = self.improved(candidate, is_whole=is_whole)
-        is_done = candidate.setting.is_even or candidate.counts
-        return better if is_done else self.levelled(better, is_whole=is_whole)
+        if candidate.setting.is_even or candidate.counts:
+            return better
+        found = self.levelled(better, is_whole=is_whole)
+        if found.counts:
+            self._before[found] = better
+        return found
 
     def polished(self, candidate: Candidate) -> Candidate:
-        """The candidate improved by times of whole iterations, where these are short enough."""
+        """The candidate improved by times of whole iterations, where these are short enough.
+
+        It begins before it was levelled where that is quicker, as a part of an iteration may
+        mislead.
+        """
         setting = candidate.setting
         passes = 2 * candidate.num_workers * setting.num_chunks * self.num_microbatches(setting)
         if len(candidate.chains) > 1 or passes > _MOST_PASSES:
             return candidate
-        return self.settled(candidate, is_whole=True)
+        starts = [candidate]
+        if candidate in self._before:
+            starts.append(self._before[candidate])
+        return self.settled(min(starts, key=self._whole_s), is_whole=True)
 
     def levelled(self, candidate: Candidate, *, is_whole: bool) -> Candidate:
         """The candidate with layers moved between stages of a site, and of sites side by side."""
         setting = candidate.setting
         figures, rules, room = self._tools_of(setting, is_whole=is_whole)
-        chain, split = np.array(candidate.chains[0]), np.array(candidate.splits[0], np.int64)
-        counts = np.array(candidate.stage_layers, np.int64)
+        chain, split, counts = _arrays_of(candidate)
         start_s = float(staged_pipeline_s(figures, rules, chain, split, counts, room, np.inf))
         found_s = better_counts(figures, rules, chain, split, room, counts, start_s, _MOST_ROUNDS)
         self.num_judged[0] += 1
@@ -182,12 +193,16 @@ class SearchDesk:
 
     def staged_s(self, candidate: Candidate, own_sequences: int) -> float:
         """Time of a pipeline with its layers of each stage that does some sequences. [s]"""
-        setting, split = candidate.setting, np.array(candidate.splits[0], np.int64)
-        figures, count = self.figures(setting), own_sequences // together_of(setting)
+        figures, setting = self.figures(candidate.setting), candidate.setting
+        count = own_sequences // together_of(setting)
         rules = self.rules(setting)._replace(num_microbatches=count)
-        room, counts = self._room(figures, rules), np.array(candidate.stage_layers, np.int64)
-        chain = np.array(candidate.chains[0])
-        return float(staged_pipeline_s(figures, rules, chain, split, counts, room, np.inf))
+        room = self._room(figures, rules)
+        return float(staged_pipeline_s(figures, rules, *_arrays_of(candidate), room, np.inf))
+
+    def _whole_s(self, candidate: Candidate) -> float:
+        """Time of a pipeline with its layers of each stage, all microbatches simulated. [s]"""
+        figures, rules, room = self._tools_of(candidate.setting, is_whole=True)
+        return float(staged_pipeline_s(figures, rules, *_arrays_of(candidate), room, np.inf))
 
     def time_s(
         self, setting: BoundSetting, chain: Chain, split: Sequence[tuple[int, int]]
@@ -225,6 +240,12 @@ class SearchDesk:
             ("room", most, own, paces, is_whole),
             lambda: self.shared.room(room_sizes(*most, own, paces, is_whole=is_whole)),
         )
+
+
+def _arrays_of(candidate: Candidate) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Sites, devices and layers of each, and layers of each stage of a candidate's pipeline."""
+    split, counts = candidate.splits[0], candidate.stage_layers
+    return np.array(candidate.chains[0]), np.array(split, np.int64), np.array(counts, np.int64)
 
 
 def candidate_of(

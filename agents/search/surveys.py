@@ -27,7 +27,7 @@ _NEAR = 1.3
 _MOST_TURNED = 4
 """Most candidates whose chain is tried the other way round."""
 
-_MOST_ALIKE = 2
+_MOST_ALIKE = 4
 """Most candidates that are alike but for the size of groups and the order of sites."""
 
 _MOST_IMPROVED = 16

@@ -261,14 +261,15 @@ def _survey_setting(
     """
     num_found, turn, own_s = before, place.next[1], np.inf
     best_s, known_s = place.best_s[0], place.best_s[1]
-    ratio, share = limits.slack, limits.bound / limits.slack
+    ratio, bound = limits.slack, limits.bound
     if rules.num_chunks > 1 and np.isnan(known_s):
-        ratio, share = limits.near, 1.0
-    limit_s, quickest_s = ratio * best_s, ratio * best_s
+        ratio = bound = limits.near
+    limit_s, quickest_s = ratio * best_s, bound * best_s
     for each in range(len(chains)):
         kept_s = min(limit_s, min(ratio, limits.kept) * quickest_s)
-        is_near = place.least_s[each, 0] < share * quickest_s
-        if not is_near or not place.least_s[each, 1] < share * kept_s:
+        most_sent_s = min(kept_s, bound * min(best_s, quickest_s))
+        is_near = place.least_s[each, 0] < quickest_s
+        if not is_near or not place.least_s[each, 1] < most_sent_s:
             continue
         chain, scratch = chains[each, : lengths[each]], place.scratch[: lengths[each]]
         split, counts = found.splits[num_found, : lengths[each]], found.counts[num_found]
