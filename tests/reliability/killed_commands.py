@@ -8,12 +8,13 @@ import time
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 
 from forked import forked, running_descendants
 from processes import wait_until
 from training_runs import assert_same_results
+
+from scenarios.entry.command import main
 
 ORPHANS_LIMIT_S = 10.0
 """After which nothing of a killed command may run. [s]"""
@@ -25,7 +26,7 @@ _TICK = threading.Event()
 class Command:
     """A command with a folder for results; the same call, or its resuming one, continues."""
 
-    module: str
+    name: str
     flags: tuple[str, ...]
     resumes: bool
     assert_same: Callable[[Path, Path], None]
@@ -77,13 +78,13 @@ _SMALL = (
 )
 COMMANDS = {
     "training": Command(
-        module="scenarios.east_west_train",
+        name="train",
         flags=("--policy", "flat", *_FLAT, "--no-kpi"),
         resumes=True,
         assert_same=assert_same_results,
     ),
     "hi_ppo": Command(
-        module="scenarios.east_west_train",
+        name="train",
         flags=(
             *("moves", "--seed", "7", "--updates", "12", "--worlds", "2", "--samples", "2"),
             *("--rounds", "1"),
@@ -104,7 +105,7 @@ COMMANDS = {
         ),
     ),
     "rehearse": Command(
-        module="scenarios.rehearse",
+        name="rehearse",
         flags=(
             *("--planners", "dtfm", "--worlds", "1", "--iterations", "1", "--seconds", "0.2"),
             *("--link-gbit", "5"),
@@ -114,19 +115,19 @@ COMMANDS = {
         codes=(0, 1),  # a target is missed in so short a time
     ),
     "sweep": Command(
-        module="scenarios.sweep",
+        name="sweep",
         flags=("--quick", "--base", "BASE", "--seeds", "0,1", "--processes", "2"),
         resumes=False,
         assert_same=_same_sweep,
     ),
     "calibration": Command(
-        module="calibration",
+        name="calibrate",
         flags=("run", *_SMALL, "--samples", "24"),
         resumes=False,
         assert_same=_same_files("corrections.json", "samples.csv", "report.md"),
     ),
     "kpi": Command(
-        module="scenarios.kpi",
+        name="kpi",
         flags=(
             *("--short", "--num-epochs", "1", "--world", "east_central_west"),
             *("--method", "search_once,search_h1", "--targets", "communication"),
@@ -135,7 +136,7 @@ COMMANDS = {
         assert_same=_same_files("kpi.csv"),
     ),
     "compare": Command(
-        module="scenarios.compare",
+        name="compare",
         flags=(
             *("--suite", "eval_static", "--num-worlds", "2", "--num-draws", "2"),
             *("--num-domains", "4", "--planners", "search,uniform,single_domain", "--workers", "2"),
@@ -149,7 +150,7 @@ COMMANDS = {
 def load(command: Command, out: Path) -> None:
     """Run a command in this process: copies of it have its modules and its compiled code."""
     with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
-        assert import_module(command.module).main(command.arguments(out)) in command.codes
+        assert main([command.name, *command.arguments(out)]) in command.codes
 
 
 def run_whole(command: Command, out: Path) -> float:
@@ -169,6 +170,7 @@ def kill_after(command: Command, out: Path, wait_s: float, *, group: bool) -> fl
     float or None
         Time until nothing of it ran any more; None if it had ended by itself. [s]
     """
+    before = running_descendants()
     number, errors = _begun(command, out)
     ends_s, code = time.monotonic() + wait_s, None
     while code is None and time.monotonic() < ends_s:
@@ -180,15 +182,14 @@ def kill_after(command: Command, out: Path, wait_s: float, *, group: bool) -> fl
     killed_s = time.monotonic()
     (os.killpg if group else os.kill)(number, signal.SIGKILL)
     os.waitpid(number, 0)
-    wait_until(lambda: not running_descendants())
+    wait_until(lambda: running_descendants() <= before)
     return time.monotonic() - killed_s
 
 
 def _begun(command: Command, out: Path) -> tuple[int, Path]:
     """Number of a copy of this process that runs a command, and the file of its errors."""
-    words, errors = command.arguments(out), out.with_suffix(".err")
-    run = import_module(command.module).main
-    return forked(lambda: run(words), out.parent, errors), errors
+    words, errors = [command.name, *command.arguments(out)], out.with_suffix(".err")
+    return forked(lambda: main(words), out.parent, errors), errors
 
 
 def _code_of(number: int) -> int | None:
