@@ -32,10 +32,10 @@ from des import IterationResult, Plan, Topology, Workload, simulate
 from des.compiled.simulate import simulate_compiled
 
 NUM_CASES = 60
-RUNS_PER_COPY = 20
+RUNS_PER_COPY = 50
 """Runs of a copy, all under its limit; making copies is what takes time."""
 
-MOST_ROOM_BYTES = 8 << 20
+MOST_ROOM_BYTES = 4 << 20
 """Memory of a copy for its runs, at most."""
 
 _BLOCK_BYTES, _SMALL_BYTES = 1 << 14, 400
@@ -70,13 +70,13 @@ def outcome(simulator, case: Case) -> Outcome:
 def filled_memory(room_bytes: int) -> tuple[list[bytes], list[bytes]]:
     """Let this process get no more memory, and fill what it has but for some room in one piece."""
     used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-    resource.setrlimit(resource.RLIMIT_AS, (used + MOST_ROOM_BYTES, resource.RLIM_INFINITY))
-    large, small = list[bytes](), list[bytes]()
+    resource.setrlimit(resource.RLIMIT_AS, (used + 2 * MOST_ROOM_BYTES, resource.RLIM_INFINITY))
+    room, large, small = bytes(room_bytes), list[bytes](), list[bytes]()
     for held, num_bytes in ((large, _BLOCK_BYTES), (small, _SMALL_BYTES)):
         with suppress(MemoryError):
             while True:
                 held.append(bytes(num_bytes))
-    del large[len(large) - room_bytes // _BLOCK_BYTES :]
+    del room
     return large, small
 
 
@@ -89,7 +89,11 @@ def run_in_copy(
 
     def work() -> int:
         faulthandler.enable(sys.stderr)
-        held = filled_memory(room_bytes)
+        try:
+            held = filled_memory(room_bytes)
+        except MemoryError:  # not even for this
+            counts[_NO_MEMORY] += 1
+            return 0
         for case, wanted in picked:
             try:
                 if outcome(simulate_compiled, case) != wanted:

@@ -18,7 +18,7 @@ from des.dynamics.correlation import share_common_factor
 NUM_RUNS = int(os.environ.get("RUNS", "100000"))
 """Runs of a soak, over all caches and processes."""
 
-NUM_CACHES = 4
+NUM_CACHES = 3
 
 
 @pytest.mark.attack
@@ -69,5 +69,5 @@ def test_a_hundred_thousand_runs_under_limits_do_not_crash(tmp_path, capsys):
     with capsys.disabled():
         print(f"limited runs: {dict(total)}, {len(faults)} faults")  # noqa: T201
 
-    assert faults == []
+    assert Counter(faults) == {}
     assert total["without memory"] > 0
