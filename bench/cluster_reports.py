@@ -11,7 +11,7 @@ Example: ``python -m bench.cluster_reports --nodes 1000 --jobs 5000 --hours 1``.
 import argparse
 import asyncio
 import contextlib
-import io
+import os
 import sys
 import tempfile
 import time
@@ -35,6 +35,8 @@ from scenarios.cluster.store import SqliteStore
 GPUS_PER_NODE = 8
 LEASE_S, ROUND_S = 60.0, 30.0
 JOB_SIZES = (1, 1, 2, 4, 8)
+_PER_WAKING = 10
+"""Reports between two looks of the scheduler at its clock."""
 
 
 class ClockedService(ClusterService):
@@ -108,7 +110,8 @@ async def run(num_nodes: int, num_jobs: int, hours: float, policy: str, folder: 
     took_s: list[float] = []
     for turn in range(num_turns):
         for at, node in enumerate(nodes):
-            service.pass_time((turn + at / num_nodes) * every_s)
+            if at % _PER_WAKING == 0:
+                service.pass_time((turn + at / num_nodes) * every_s)
             body = node.report()
             begun_s = time.process_time()
             reply = await service.report(read_message(NodeReport, body, "Report"))
@@ -141,7 +144,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--hours", type=float, default=1.0, help="(default: %(default)s)")
     parser.add_argument("--policy", default="las", help="(default: %(default)s)")
     flags = parser.parse_args(argv)
-    with tempfile.TemporaryDirectory() as name, contextlib.redirect_stdout(io.StringIO()):
+    with (
+        tempfile.TemporaryDirectory() as name,
+        open(os.devnull, "w") as news,
+        contextlib.redirect_stdout(news),
+    ):
         asyncio.run(run(flags.nodes, flags.jobs, flags.hours, flags.policy, Path(name)))
     return 0
 

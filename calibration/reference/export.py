@@ -1,6 +1,5 @@
 """Folders that ASTRA-sim runs as they are: traces, configurations, and how to run them."""
 
-import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -26,6 +25,7 @@ from calibration.reference.ns3_folder import (
     network_flags,
     require_safe,
 )
+from des.base.whole_folder import whole_folder
 
 PROGRAMS: Mapping[str, str] = MappingProxyType(
     {
@@ -109,12 +109,8 @@ def _write_whole(folder: Path, fill: Callable[[Path], None]) -> None:
     try:
         if folder.exists() and any(folder.iterdir()):
             raise ValueError(f"folder {folder}: must be empty or new, but already holds files")
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as scratch:
-            whole = Path(scratch) / folder.name
-            whole.mkdir()
-            fill(whole)
-            whole.replace(folder)
+        with whole_folder(folder) as growing:
+            fill(growing)
     except OSError as error:
         raise ValueError(f"folder {folder}: cannot be written: {error.strerror}") from error
 

@@ -21,6 +21,9 @@ from des.program.moves import LayerMove, lower_moves
 from des.program.program import Program
 from des.world.topology import Topology
 
+_SPARE_BYTES = 1 << 16
+"""More than Numba 0.68 takes unchecked to find the types of arguments (`_typeof.cpp`)."""
+
 
 def simulate_compiled(
     topology: Topology,
@@ -106,6 +109,7 @@ def _run_from(
     while True:
         if before is not None:
             state.links[:] = before
+        bytes(_SPARE_BYTES)  # a MemoryError here, where Numba would end the process
         status = simulate(program, state)
         if status not in (BEYOND, FULL):
             return state if status == OK else None

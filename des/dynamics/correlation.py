@@ -21,5 +21,6 @@ def share_common_factor(
     own = rng.standard_normal(shape)
     if correlation == 0:
         return own
-    common = rng.standard_normal((*shape[:-1], 1))
-    return math.sqrt(correlation) * common + math.sqrt(1.0 - correlation) * own
+    common = math.sqrt(correlation) * rng.standard_normal((*shape[:-1], 1))
+    # Of one shape: a broadcast that finds no memory for its buffers ends the process (NumPy 2.4).
+    return np.repeat(common, shape[-1], axis=-1) + math.sqrt(1.0 - correlation) * own

@@ -105,8 +105,9 @@ class ClusterService:
     def _plan_tick(self) -> None:
         """Plan the next tick if there is something to decide."""
         cluster, tick_s = self._cluster, self._tick_s
-        wants = cluster.can_preempt() or (self._round_s and cluster.wants_decision)
-        if tick_s and wants and self._tick_due_s is None:
+        if not tick_s or self._tick_due_s is not None:
+            return
+        if cluster.can_preempt() or (self._round_s and cluster.wants_decision):  # asks all jobs
             self._tick_due_s = (self.now_s() // tick_s + 1) * tick_s
 
     def _pass_time(self) -> None:

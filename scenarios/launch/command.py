@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from des.base.atomic_write import write_together
 from des.base.command import EXIT_CODES, UsageError
@@ -14,6 +13,7 @@ from des.base.document import DOCUMENT
 from des.base.flags import JsonFlag, option, required
 from des.base.lazy import lazy_imports
 from des.base.text_files import read_json
+from des.base.whole_folder import whole_folder
 
 with lazy_imports(__name__):
     from agents.decision import plan_document
@@ -102,16 +102,13 @@ def write_launch(bound: BoundPlan, hosts: Path | None, folder: Path) -> str:
     """
     launch = launch_files.launch_files(bound, hosts)
     try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as beside:
-            growing = Path(beside) / folder.name
+        with whole_folder(folder) as growing:
             contents = {growing / name: text.encode() for name, text in launch.files.items()}
             for path in contents:
                 path.parent.mkdir(parents=True, exist_ok=True)
             write_together(contents)
             for name in launch.executables:
                 (growing / name).chmod(0o755)
-            growing.rename(folder)
     except OSError as error:
         raise ValueError(f"{folder}: cannot be written: {error.strerror}") from error
     is_equal = launch.step_s == bound.step_s

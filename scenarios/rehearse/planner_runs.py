@@ -6,7 +6,6 @@ import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import pandas as pd
@@ -15,6 +14,7 @@ from des.base.checks import require_count, require_positive
 from des.base.command import UsageError
 from des.base.speaking import SPEAKER
 from des.base.text_files import read_json, read_text
+from des.base.whole_folder import whole_folder
 from scenarios.frame.files import write_json
 from scenarios.frame.run_lock import lock_folder
 from scenarios.iteration.reference_launch import ranked_devices
@@ -110,13 +110,9 @@ def measured_frame(
 
 def _predict(study: PlannerStudy, folder: Path, settings: Mapping[str, object]) -> None:
     """Write all launches and predictions, or nothing."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as beside:
-        growing = Path(beside) / folder.name
-        growing.mkdir()
+    with whole_folder(folder) as growing:
         predictions = list(study.predicted(growing))
         write_json(growing / _PREDICTIONS, {"settings": dict(settings), "predictions": predictions})
-        growing.rename(folder)
 
 
 def _rows(study: PlannerStudy, folder: Path, predictions: list[Prediction]) -> Iterator[Prediction]:

@@ -6,12 +6,12 @@ import random
 import re
 import resource
 import signal
-import sys
-import traceback
 from collections.abc import Iterable, Sequence
 from contextlib import redirect_stderr, suppress
 from dataclasses import dataclass
 from pathlib import Path
+
+from forked import forked
 
 from scenarios.entry.command import main
 
@@ -94,9 +94,7 @@ def ending_of(words: Sequence[str], folder: Path) -> Ending:
     """Run ``eastwest`` with these words in a copy of this process, in a new folder."""
     folder.mkdir()
     errors = folder.with_suffix(".err")
-    number = os.fork()
-    if number == 0:
-        _run_and_leave(words, folder, errors)
+    number = forked(lambda: _limited(words), folder, errors)
     status = os.waitpid(number, 0)[1]
     with suppress(ProcessLookupError):  # nothing that it has started is left
         os.killpg(number, signal.SIGKILL)
@@ -107,26 +105,8 @@ def ending_of(words: Sequence[str], folder: Path) -> Ending:
     )
 
 
-def _run_and_leave(words: Sequence[str], folder: Path, errors: Path) -> None:
-    """Be the command: nothing of it comes back to the caller."""
-    code = 1
-    try:
-        os.setsid()
-        os.chdir(folder)
-        for stream, path in enumerate((os.devnull, os.devnull, str(errors))):
-            opened = os.open(path, (os.O_WRONLY if stream else os.O_RDONLY) | os.O_CREAT)
-            os.dup2(opened, stream)
-        sys.stdin, sys.stdout = open(0, closefd=False), open(1, "w", closefd=False)  # noqa: SIM115
-        sys.stderr = open(2, "w", errors="backslashreplace", closefd=False)  # noqa: SIM115
-        resource.setrlimit(resource.RLIMIT_CPU, (CPU_LIMIT_S, CPU_LIMIT_S))
-        resource.setrlimit(resource.RLIMIT_AS, (MEMORY_LIMIT_BYTES, MEMORY_LIMIT_BYTES))
-        signal.alarm(WALL_LIMIT_S)
-        code = main(list(words))
-    except SystemExit as end:
-        code = end.code if isinstance(end.code, int) else int(end.code is not None)
-    except BaseException:  # noqa: BLE001 what no command may raise is shown
-        traceback.print_exc()
-    finally:
-        with suppress(Exception):
-            sys.stderr.flush()
-        os._exit(code)
+def _limited(words: Sequence[str]) -> int:
+    resource.setrlimit(resource.RLIMIT_CPU, (CPU_LIMIT_S, CPU_LIMIT_S))
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_LIMIT_BYTES, MEMORY_LIMIT_BYTES))
+    signal.alarm(WALL_LIMIT_S)
+    return main(list(words))

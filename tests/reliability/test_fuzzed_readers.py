@@ -42,6 +42,7 @@ def _is_cut_short() -> Iterator[None]:
     signal.signal(signal.SIGVTALRM, before)
 
 
+@pytest.mark.attack
 @pytest.mark.parametrize("name", [name for name in READERS if name not in LARGE])
 def test_damaged_files_are_refused_in_one_line(name, tmp_path):
     lines = list(fuzzed.read_all(READERS[name], 0, 4, tmp_path, with_bombs=False))
@@ -49,6 +50,7 @@ def test_damaged_files_are_refused_in_one_line(name, tmp_path):
     assert lines == [{"reader": name, "read": 4, "bombs": 0}]
 
 
+@pytest.mark.attack
 @pytest.mark.parametrize("name", WITH_BOMBS)
 def test_bombs_are_refused_before_they_go_off(name, tmp_path):
     *faults, numbers = fuzzed.read_all(READERS[name], 0, 0, tmp_path, with_bombs=True)

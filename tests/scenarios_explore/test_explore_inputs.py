@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import pytest
 from examples import examples
+from explorer_calls import GOOD, SMALL, callbacks, sent
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -19,11 +20,8 @@ from scenarios.explore.app import Explorer, explorer_app
 from scenarios.explore.calls import TimeLimit
 from scenarios.explore.controls import CONTROLS, ControlError, Controls
 from scenarios.explore.exports import names_with_report, read_report
-from scenarios.explore.scene import Settings
 
 pytestmark = pytest.mark.attack
-SMALL = Settings(model="llama2_7b", num_sequences=4)
-GOOD = ("east_central_west", "llama2_7b", "pipeline", "1f1b", 0, 0.0, 8, 4)
 odd_values = (
     st.none()
     | st.booleans()
@@ -48,30 +46,6 @@ def client(tmp_path_factory):
 @pytest.fixture(scope="module")
 def calls(client):
     return callbacks(client)
-
-
-def callbacks(client) -> list[dict]:
-    """Calls of the page, each with good values and a click."""
-    found = []
-    for row in client.get("/_dash-dependencies").get_json():
-        if row["clientside_function"]:
-            continue
-        parts = [one.rsplit(".", 1) for one in row["output"].strip(".").split("...")]
-        outputs = [{"id": name, "property": value} for name, value in parts]
-        value_of = dict(zip(CONTROLS, GOOD, strict=True))
-        call = {"output": row["output"], "changedPropIds": []}
-        call["outputs"] = outputs if row["output"].startswith("..") else outputs[0]
-        for part in ("inputs", "state"):
-            call[part] = [one | {"value": value_of.get(one["id"], 1)} for one in row[part]]
-        found.append(call)
-    return found
-
-
-def sent(client, call: object) -> tuple[int, str]:
-    headers = {"host": "127.0.0.1:8050", "content-type": "application/json"}
-    body = call if isinstance(call, bytes) else json.dumps(call).encode()
-    answer = client.post("/_dash-update-component", headers=headers, data=body)
-    return answer.status_code, answer.get_data(as_text=True)
 
 
 @settings(max_examples=examples(200))
