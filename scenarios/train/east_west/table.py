@@ -127,7 +127,7 @@ def value_sections(rows: pd.DataFrame, objective: str) -> tuple[Section, ...]:
         cells = []
         for method in (FOR_TIME, THIS_RUN, SHIPPED_ROW):
             more = mean_and_interval((values[method] - values[FOR_TIME]).to_numpy())
-            time_s, use, sent = means.loc[method]
+            time_s, use, sent = map(float, means.loc[method].to_numpy())
             cells.append(
                 (
                     method,
