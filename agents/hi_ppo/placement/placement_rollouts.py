@@ -73,10 +73,7 @@ class PlacementRollout(NamedTuple):
 
 
 class Worlds:
-    """Makes situations of networks: judges are kept, loads and last plans drawn.
-
-    So are preferences, unless there is but one.
-    """
+    """Makes situations of networks: judges are kept; loads, last plans, preferences drawn."""
 
     def __init__(
         self, source: WorldSource, rng: np.random.Generator, preference: Preference | None = None
