@@ -99,7 +99,7 @@ class PlanObjective:
 
     @property
     def preference(self) -> Preference:
-        """What policies see: the weights, which they have with a sum of 1; time for a cost."""
+        """Weights that policies see, with a sum of 1; time alone for a cost."""
         if self.kind != "weights":
             return TIME_ONLY
         time, utilisation, communication = (one / sum(self.weights) for one in self.weights)

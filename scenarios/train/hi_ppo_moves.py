@@ -220,7 +220,7 @@ def _games_of(stage: MoveStage, numbered: tuple[int, Path]) -> list[MoveGame]:
 def _some_preference(
     stage: MoveStage, tables: EpisodeTables, rng: np.random.Generator
 ) -> Preference:
-    """That of the stage, unless bytes count otherwise this time."""
+    """Preference of the stage, unless bytes count otherwise this time."""
     share, weight = rng.random(2)
     if share >= stage.communication_share:
         return _where_sent(stage.preference, tables)

@@ -88,11 +88,11 @@ class Config(LayerFlags, NetworkFlag):
     )
     replan_threshold: float | None = option(
         None,
-        "search anew where the step is longer, or a rate higher, by more than this share; below it "
+        "search where the step is longer, or a rate higher, by more than this share; below it "
         "plans are re-bound inside sites",
         default_text="0.05 for the step, 0.25 for rates",
     )
-    replan_every: int | None = option(None, "iterations after which to search anew; none: never")
+    replan_every: int | None = option(None, "iterations after which to search; none: never")
     stale: str = option("15min", "age beyond which a link's measurements are called stale")
     once: bool = option(False, "end after one round")
     dry_run: bool = option(False, "replay what the folder holds by its times, and change nothing")

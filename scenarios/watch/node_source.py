@@ -42,7 +42,7 @@ class NodeSource:
 
     @property
     def known(self) -> dict[str, str | int]:
-        """What the other source remembers, and sites that have had nodes in this cluster."""
+        """Memory of the other source, and sites that have had nodes in this cluster."""
         return self.beside.known | {f"{_SEEN}{site}": 1 for site in sorted(self._seen)}
 
     @known.setter

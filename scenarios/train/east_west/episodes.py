@@ -98,10 +98,10 @@ def total_rows(contenders: Sequence[Contender], case: Case) -> list[dict[str, ob
     courses = [_course(contender, case) for contender in contenders]
     if case.preference == TIME_ONLY:
         return [{"cost": course.total_s} for course in courses]
-    return [{"cost": math.exp(-value_of(course, case))} for course in courses]
+    return [{"cost": math.exp(-episode_value(course, case))} for course in courses]
 
 
-def value_of(course: CourseResult, case: Case) -> float:
+def episode_value(course: CourseResult, case: Case) -> float:
     """Worth of an episode under the preference: R, see `Preference.value`.
 
     The reference is the work that counts as that of its epochs, done by the even pipeline.
@@ -170,7 +170,7 @@ def _row(case: Case, name: str, total_s: float, course: CourseResult | None) -> 
         row["num_moves"] = sum(epoch.level != "nothing" for epoch in course.rows[1:])
         row["decision_time_s"] = float(np.mean([epoch.decision_s for epoch in course.rows]))
         row["utilisation"], row["bytes_per_token"] = course.utilisation, course.bytes_per_token
-        row["value"] = value_of(course, case)
+        row["value"] = episode_value(course, case)
     return row
 
 
