@@ -107,7 +107,7 @@ class Replanning:
 
 
 @dataclass(kw_only=True)
-class TwoLevels:
+class TwoTimeScales:
     """A planner of a run on two time scales: whole plans now and then, GPUs inside sites always.
 
     The planner is asked for the first plan, where a figure in use has changed by more than a

@@ -247,7 +247,7 @@ def show_training_run(
         soft_wrap=True,
     )
     planner = scenario.planner
-    if isinstance(planner, training_planner.TwoLevels):
+    if isinstance(planner, training_planner.TwoTimeScales):
         SPEAKER.note(
             (
                 f"two levels: the planner was asked {planner.num_asked} times; sites were re-bound "
