@@ -7,7 +7,7 @@ from pathlib import Path
 from agents.answer.config import PROG, Config
 from agents.decision.job_files import read_job
 from agents.decision.plan_space import SPACE_MICROBATCH_SIZES
-from agents.decision.situation import Preference, Situation
+from agents.decision.situation import Situation
 from agents.decision.training_job import TrainingJob
 from agents.replanning.stay_or_move import PayoffRule
 from agents.search.objective import PlanObjective
@@ -77,7 +77,6 @@ def situation_of(config: Config, given: Set[str] = frozenset()) -> Situation:
     bare, base = read_networks(config)
     loads, (job, _, _) = loads_of(config, bare), job_of(config)
     workload = job.workload(1)
-    time, utilisation, communication = objective_of(config).weights
     left = beside_jobs(bare, loads)
     domains = tuple(
         replace(one, attainable_fraction=beside.attainable_fraction)
@@ -95,7 +94,7 @@ def situation_of(config: Config, given: Set[str] = frozenset()) -> Situation:
         replacement=Replacement(restart_s=config.restart_s, pays_bytes=not config.restart_only),
         last_plan=last_plan,
         loads=loads,
-        preference=Preference(time=time, utilisation=utilisation, communication=communication),
+        preference=objective_of(config).preference,
     )
 
 

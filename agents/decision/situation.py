@@ -2,14 +2,18 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from agents.decision.levels import MoveLevel
 from agents.decision.problem import require_planned_domains
 from des import NO_CORRECTIONS, Corrections, Plan, Topology, Workload
 from des.base.checks import require_non_negative
+from des.compiled.many.layout import Real
 from des.plan.replacement import Replacement
 from des.world.domain_load import DomainLoad
+
+Amount = TypeVar("Amount", float, Real)
+"""A number, or an array of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +30,25 @@ class Preference:
             require_non_negative("preference", name, weight)
         if abs(sum(weights) - 1.0) > 1e-9:
             raise ValueError(f"preference: weights must add up to 1, got {weights!r}")
+
+    def value(self, speed: Amount, utilisation: Amount, sent: Amount) -> Amount:
+        """``R = w1 R_eff + w2 U - w3 C``, of numbers or arrays without units.
+
+        Parameters
+        ----------
+        speed
+            Iterations over those of a reference plan in the same time.
+        utilisation
+            Useful FLOPs over the peak of the GPUs that are counted.
+        sent
+            Bytes over links as a part of those of a reference plan.
+
+        Examples
+        --------
+        >>> Preference(time=0.4, utilisation=0.3, communication=0.3).value(1.0, 0.5, 1.0)
+        0.25
+        """
+        return self.time * speed + self.utilisation * utilisation - self.communication * sent
 
 
 TIME_ONLY = Preference()

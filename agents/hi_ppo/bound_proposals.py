@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from agents.decision.bound_plan import BoundPlan
-from agents.decision.situation import TIME_ONLY, Preference, Situation
+from agents.decision.situation import Preference, Situation
 from agents.hi_ppo.plan_source import ProposesPlans
 from agents.hi_ppo.proposing import SWEEP, first_situation
 from agents.judge.look_ahead import LookAhead
@@ -45,7 +45,7 @@ def search_proposed(
         If there are more domains than the policies take, or as `search_bound`.
     """
     aim = objective or PlanObjective()
-    sketches = _sketches(request, sketch, _preference_of(aim))
+    sketches = _sketches(request, sketch, aim.preference)
     found = search_bound(request, aim, in_force=in_force, among=sketched_orders(sketches))
     binder = PlanBinder(
         topology=request.topology,
@@ -113,14 +113,6 @@ def _sketches(request: PlanRequest, sketch: Sketch, preference: Preference) -> t
     if not ranked:
         raise refusals[0]
     return tuple(sorted(ranked, key=ranked.__getitem__))
-
-
-def _preference_of(aim: PlanObjective) -> Preference:
-    """Preference that policies see for an objective; for cost that for time."""
-    if aim.kind != "weights":
-        return TIME_ONLY
-    time, utilisation, communication = (one / sum(aim.weights) for one in aim.weights)
-    return Preference(time=time, utilisation=utilisation, communication=communication)
 
 
 def sketched_orders(sketches: Sequence[Plan]) -> tuple[Chain, ...]:

@@ -84,6 +84,10 @@ class Judge:
         """One of the plans."""
         return self._judge.plan(plans, row)
 
+    def plans_of(self, plans: Sequence[Plan]) -> Plans:
+        """Write down plans as rows, see `PlanSimulation.plans_of`."""
+        return self._judge.plans_of(plans)
+
     def walk(self, order: Sequence[int], schedule: int) -> Walk:
         """Begin a walk through the splits of an order of domains under a schedule."""
         name, count = self.schedules[schedule], self.workload.num_microbatches

@@ -12,7 +12,7 @@ from agents.search.bind import PlanBinder
 from agents.search.bound_search import search_bound
 from agents.search.search import PlanRequest
 from agents.search.shared_parts import SharedParts
-from agents.search.sketches import sketch_of
+from agents.search.sketches import rebound_plan
 from des import Topology
 
 _FIRST_LASTING_S = 3600.0
@@ -173,9 +173,7 @@ class OtherPlans:
             corrections=bound.corrections,
             model=self.request.job.model,
         )
-        with suppress(ValueError):
-            return binder.bind(sketch_of(plan))
-        return None
+        return rebound_plan(binder, plan)
 
 
 def is_same_plan(one: BoundPlan, other: BoundPlan) -> bool:

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from des import Topology
-from des.base.checks import require_non_negative
+from des.base.checks import require_count, require_non_negative
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,13 +51,18 @@ class SearchTriggers:
         Share by which a rate of any site or link is higher; one that is new counts.
     every_s
         Time between searches at least, where something is quicker. [s]
+    every_iterations
+        Steps of the plan in force after which to search anyway; None: never.
     """
 
     slower: float = 0.05
     quicker: float = 0.25
     every_s: float = 600.0
+    every_iterations: int | None = None
 
     def __post_init__(self) -> None:
+        if self.every_iterations is not None:
+            require_count("search triggers", "every_iterations", self.every_iterations)
         for name in ("slower", "quicker", "every_s"):
             require_non_negative("search triggers", name, getattr(self, name))
 
@@ -75,6 +80,9 @@ class SearchTriggers:
             return "the first search"
         if present_s > (1.0 + self.slower) * last.present_s:
             return f"the plan in force is {present_s / last.present_s - 1.0:.0%} slower"
+        every = self.every_iterations
+        if every is not None and time_s >= last.time_s + every * present_s:
+            return f"{every} iterations have passed"
         if time_s < last.time_s + self.every_s:
             return ""
         for name, rate in _rates(topology):

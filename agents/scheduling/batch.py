@@ -84,10 +84,11 @@ class SchedulingBatch:
         changes = self._costs(choices, networks, plans)
         epoch_s = self.task.setting.world.epoch_s
         iterations = (epoch_s - changes[0]) / times
-        rewards = iterations * (self.task.reference_s / epoch_s)
-        rewards -= self.task.penalty * (fallback > 0)
         metrics = {"iteration_s": times, "num_iterations": iterations}
         metrics |= self._metrics(plans, iterations, changes, fallback)
+        sent_bytes = metrics["moved_bytes"] + metrics["wan_bytes"]
+        rewards = self.task.value(iterations, sent_bytes, epoch_s)
+        rewards -= self.task.penalty * (fallback > 0)
         self.plans = plans
         self._epoch += 1
         ended = self._epoch >= self.task.setting.world.num_epochs

@@ -14,6 +14,7 @@ from agents.scheduling.job_world import JobWorld
 from agents.scheduling.setting import Setting
 from agents.scheduling.task import NUM_KNOWN, PENALTY, Actions, SchedulingTask
 from agents.search.ideal_plans import ideal_plans
+from agents.search.objective import preference_of
 from agents.search.sketches import quickest_bound
 from agents.trainers.ideal import IDEAL
 from agents.trainers.table import DEFAULT_TRAINER, trainer_named
@@ -53,6 +54,7 @@ def make_scheduling_task(
     num_draws: int | None = None,
     corrections: Corrections = NO_CORRECTIONS,
     trainer: str | None = None,
+    objective: str = "time",
     **of_world: Any,
 ) -> SchedulingTask:
     """Put a scheduling task together from the arguments of the environment.
@@ -75,6 +77,8 @@ def make_scheduling_task(
         domain counts as one perfect device, which no trainer has. A trainer needs families that
         exchange after every step. None: the default one, and ``ideal`` for a world that is given,
         whose job has the gradients that it has.
+    objective
+        ``time``, or weights ``w1,w2,w3`` of speed, utilisation and bytes in the reward.
 
     Raises
     ------
@@ -100,6 +104,7 @@ def make_scheduling_task(
         actions=actions,
         penalty=penalty,
         num_draws=num_draws,
+        preference=preference_of("environment", objective),
     )
 
 

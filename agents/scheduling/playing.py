@@ -17,10 +17,15 @@ Act = Callable[[Observations], Actions]
 
 
 class Played(NamedTuple):
-    """Whole episodes: time of the work, and epochs after the first with a change, (N,)."""
+    """Whole episodes, (N,): time of the work, epochs after the first with a change, and bytes sent.
+
+    Iterations are those in the time of the episode by the clock; bytes are theirs and of changes.
+    """
 
     total_s: Real
     num_moves: Real
+    num_iterations: Real
+    sent_bytes: Real
 
 
 def play(task: SchedulingTask, act: Act, draw_seeds: Sequence[int]) -> Played:
@@ -36,16 +41,20 @@ def play(task: SchedulingTask, act: Act, draw_seeds: Sequence[int]) -> Played:
     """
     batch = SchedulingBatch(task, [np.random.default_rng(seed) for seed in draw_seeds])
     observations = batch.reset(draw_seeds)
-    done, num_moves = np.zeros((2, len(draw_seeds)))
+    done, num_moves, sent_bytes = np.zeros((3, len(draw_seeds)))
     for _ in range(task.setting.world.num_epochs):
         step = batch.step(act(observations), resets=False)
         observations = step.observations
         done += step.metrics["num_iterations"]
         num_moves += step.metrics["change_s"] > 0.0
+        sent_bytes += step.metrics["moved_bytes"] + step.metrics["wan_bytes"]
     world = task.setting.world
     clock_s, work = (world.num_epochs * one for one in (world.epoch_s, world.iterations_per_epoch))
     return Played(
-        np.array([equal_work_s(clock_s, work, each) for each in done.tolist()]), num_moves
+        total_s=np.array([equal_work_s(clock_s, work, each) for each in done.tolist()]),
+        num_moves=num_moves,
+        num_iterations=done,
+        sent_bytes=sent_bytes,
     )
 
 

@@ -6,6 +6,7 @@ from typing import Literal, Self, get_args
 
 import numpy as np
 
+from agents.decision.situation import TIME_ONLY, Preference
 from agents.scheduling.draws import DrawnCourses
 from agents.scheduling.known_plan import KnownPlan
 from agents.scheduling.known_plans import SCOUT_SEED, known_plans
@@ -13,7 +14,9 @@ from agents.scheduling.observation import Observing
 from agents.scheduling.plan_action import PlanAction
 from agents.scheduling.setting import Setting
 from agents.scheduling.step_times import steps_s
+from des import Placement, Plan
 from des.base.checks import require_count, require_non_negative
+from des.compiled.many.layout import Real
 
 Actions = Literal["all", "known"]
 """Kinds of actions: plans described or named, or named alone."""
@@ -32,7 +35,9 @@ class SchedulingTask:
     Epochs pass by the clock. The reward of one is its iterations, in what a change leaves of it,
     over those of the start plan at base figures: an episode of E epochs returns about E where
     nothing moves. An action whose plan cannot be taken leaves the plan in force and costs
-    ``penalty``.
+    ``penalty``. Under a ``preference`` other than time alone the reward is its
+    `agents.decision.situation.Preference.value` of that speed, the utilisation of all GPUs over the
+    epoch, and bytes over those of the even pipeline over all domains, changes included.
 
     Copies of the model that exchange after every step are simulated; of those that exchange rarely
     an iteration takes the mean over a period, see `agents.judge.step_times`.
@@ -52,6 +57,7 @@ class SchedulingTask:
     actions: Actions = "all"
     penalty: float = PENALTY
     num_draws: int | None = None
+    preference: Preference = TIME_ONLY
 
     def __post_init__(self) -> None:
         owner = "scheduling task"
@@ -71,9 +77,9 @@ class SchedulingTask:
         """Return the task itself: it is frozen, and what is known of its draws is to be shared."""
         return self
 
-    def with_actions(self, actions: Actions) -> Self:
-        """Return the task with actions of a kind; plans and draws that are known are shared."""
-        task = replace(self, actions=actions)
+    def variant(self, actions: Actions, preference: Preference) -> Self:
+        """Return the task with other actions and rewards; plans and draws known are shared."""
+        task = replace(self, actions=actions, preference=preference)
         vars(task).update(known=self.known, draws=self.draws, reference_s=self.reference_s)
         return task
 
@@ -115,6 +121,32 @@ class SchedulingTask:
         """Iteration of the start plan at base figures. [s]"""
         base = [self.setting.world.topology.at_start()]
         return float(steps_s(self.setting, self.setting.networks(base), [self.start], base)[0])
+
+    def value(self, num_iterations: Real, sent_bytes: Real, time_s: float) -> Real:
+        """Worth of some iterations in a time, see above, (N,).
+
+        Parameters
+        ----------
+        sent_bytes
+            By these iterations, and by changes of plan.
+        """
+        speed: Real = num_iterations * (self.reference_s / time_s)
+        if self.preference == TIME_ONLY:
+            return speed
+        world = self.setting.world
+        flops_per_s = num_iterations * (world.workload.flops_per_iteration / time_s)
+        utilisation = flops_per_s / world.topology.peak_flops_per_s
+        even_bytes = self._even_bytes_per_s * time_s
+        part = sent_bytes / even_bytes if even_bytes > 0.0 else np.zeros_like(sent_bytes)
+        return self.preference.value(speed, utilisation, part)
+
+    @cached_property
+    def _even_bytes_per_s(self) -> float:
+        """Bytes over links a second of the even pipeline at the pace of the start plan."""
+        setting = self.setting
+        num_layers = setting.workload.num_layers
+        even = Placement.even(min(setting.num_domains, num_layers), num_layers)
+        return setting.book.of(Plan(placement=even)).wan_bytes / self.reference_s
 
     def draw_seed(self, rng: np.random.Generator) -> int:
         """Draw the seed of an episode's draw."""

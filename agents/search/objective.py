@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from agents.decision.situation import TIME_ONLY, Preference
 from des import Topology
 
 Kind = Literal["time", "cost", "weights"]
@@ -96,6 +97,14 @@ class PlanObjective:
         """Whether the shortest step wins, whatever else."""
         return self.kind == "time" and self.most_usd == math.inf
 
+    @property
+    def preference(self) -> Preference:
+        """Weights that policies see, with a sum of 1; time alone for a cost."""
+        if self.kind != "weights":
+            return TIME_ONLY
+        time, utilisation, communication = (one / sum(self.weights) for one in self.weights)
+        return Preference(time=time, utilisation=utilisation, communication=communication)
+
     def require_prices(self, topology: Topology) -> None:
         """Refuse a world that does not price what the objective or its limit counts.
 
@@ -122,6 +131,7 @@ class PlanObjective:
         """Positions of the plans, the best first; of equal ones least memory, then fewest sites."""
         quickest_s = min((one.loss_s for one in plans), default=1.0)
         most_bytes = max((one.wan_bytes for one in plans), default=0.0) or 1.0
+        preference = self.preference
 
         def key(position: int) -> tuple[float, ...]:
             one = plans[position]
@@ -129,12 +139,25 @@ class PlanObjective:
             if self.kind == "cost":
                 first = one.token_factor * one.usd if one.usd is not None else math.inf
             elif self.kind == "weights":
-                speed, use, sent = self.weights
                 rate, part = quickest_s / one.loss_s, one.wan_bytes / most_bytes
-                first = -(speed * rate + use * one.utilisation - sent * part)
+                first = -preference.value(rate, one.utilisation, part)
             return first, one.loss_s, one.memory_fraction, one.num_sites
 
         return sorted(range(len(plans)), key=key)
+
+
+def preference_of(owner: str, text: str) -> Preference:
+    """Read the objective of what learns or decides by policies: ``time``, or three weights.
+
+    Raises
+    ------
+    ValueError
+        If it is none of these.
+    """
+    found = PlanObjective.parse(text)
+    if found.kind == "cost":
+        raise ValueError(f"{owner}: objective must be time or three weights, got {text!r}")
+    return found.preference
 
 
 def _limit(text: str | None) -> tuple[float, float]:

@@ -42,6 +42,17 @@ def sketch_of(plan: Plan) -> Plan:
     )
 
 
+def rebound_plan(binder: PlanBinder, plan: Plan) -> BoundPlan | None:
+    """Bind a plan again inside its sites, whose layers stay, under its schedule if that can run.
+
+    None where nothing can. What the binder knows of other schedules is left aside, for speed.
+    """
+    for schedules in ((plan.schedule,), binder.schedules):
+        with suppress(ValueError):
+            return replace(binder, schedules=schedules).bind(sketch_of(plan))
+    return None
+
+
 def quickest_bound(
     topology: Topology,
     workload: Workload,

@@ -12,7 +12,7 @@ from des.compiled.fleet import CompiledFleet
 from des.serving.engines import engine_named
 from des.serving.fleet_scaling import ScaledFleet
 from des.serving.fleet_settings import ScalingLimits, Slo, StartDelay
-from des.serving.fleet_world import ScalingPolicy, View, World
+from des.serving.fleet_world import History, ScalingPolicy, View, World
 from des.serving.request_streams import TokenLengths, modulated_requests
 from des.serving.requests import Request
 
@@ -178,6 +178,16 @@ class TraceRLSimulator:
         if self.view is None:
             raise ValueError(f"episode {seed}: requests must go on to the first decision")
         return self._observed(self.view)
+
+    def run(
+        self, act: Callable[[npt.NDArray[np.float32]], npt.ArrayLike], seed: int = 0
+    ) -> History:
+        """Run the episode of a seed by actions for observations (D,), see `reset` and `step`."""
+        observation, is_over = self.reset(seed), False
+        while not is_over:
+            observation, _, is_over = self.step(act(observation))
+        assert self.fleet is not None
+        return self.fleet.history()
 
     def _observed(self, view: View) -> npt.NDArray[np.float32]:
         """Observe the fleet and the counts that the guide wants."""

@@ -16,7 +16,8 @@ from agents.serving.autoscale_batch import AutoscaleBatch
 from agents.serving.forecast_policies import Predictive
 from agents.serving.rl_state import RLActionExecutor, RLStateCollector
 from des.base.checks import MOST_ITEMS
-from des.compiled.fleet import CompiledFleet
+from des.compiled.fleet import CompiledFleet, is_compiled
+from des.serving.fleet_engine import Fleet
 from des.serving.fleet_scaling import ScaledFleet
 from des.serving.fleet_world import Decision, History, View, World
 
@@ -99,7 +100,7 @@ def learn_in_the_loop(world: World, seed: int, checkpoint: Path) -> History:
     begun: list[ScaledFleet] = []
 
     def make_fleet(served: World, _: int) -> ScaledFleet:
-        begun.append(CompiledFleet(served, seed))
+        begun.append(CompiledFleet(served, seed) if is_compiled(served) else Fleet(served, seed))
         return begun[-1]
 
     batch = AutoscaleBatch(1, seed, lambda _: world, executor)

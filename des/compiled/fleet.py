@@ -91,16 +91,26 @@ def require_compiled(world: World) -> None:
     ValueError
         Naming the rule.
     """
-    for name, value, allowed in (
+    for name, value, allowed in _rules(world):
+        if value != allowed:
+            raise ValueError(f"compiled fleet: {name} must be {allowed!r}, got {value!r}")
+
+
+def is_compiled(world: World) -> bool:
+    """Whether compiled code knows all rules of a world."""
+    return all(value == allowed for _, value, allowed in _rules(world))
+
+
+def _rules(world: World) -> tuple[tuple[str, object, object], ...]:
+    """Rules that compiled code knows one value of: names, values, and that value."""
+    return (
         ("router", world.router, "least_work"),
         ("prefix_block_tokens", world.engine.prefix_block_tokens, 0),
         ("sites", world.sites, None),
         ("engines", world.engines, {}),
         ("swap_bytes_per_s", world.engine.swap_bytes_per_s, 0),
         ("drain_moves_out", world.limits.drain_moves_out, False),
-    ):
-        if value != allowed:
-            raise ValueError(f"compiled fleet: {name} must be {allowed!r}, got {value!r}")
+    )
 
 
 class ArrayLog:

@@ -166,6 +166,7 @@ class _Training:
             loads=self._background.loads,
             load_changes=tuple(samples[self._num_samples_seen :]),
             plan=old,
+            num_iterations=len(self._iterations),
         )
         self._num_samples_seen = len(samples)
         plan = self._planner(view)

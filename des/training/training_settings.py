@@ -89,6 +89,8 @@ class EpochView:
         Changes of the loads since the last decision, in order of time.
     plan
         Plan in force; None before the first one.
+    num_iterations
+        Iterations done; 0 in a forecast.
     """
 
     epoch: int
@@ -97,6 +99,7 @@ class EpochView:
     loads: tuple[DomainLoad, ...]
     load_changes: tuple[LoadSample, ...]
     plan: Plan | None
+    num_iterations: int = 0
 
 
 Planner = Callable[[EpochView], Plan]

@@ -3,6 +3,7 @@
 import shutil
 import subprocess
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 from des.devices.files.server_files import ReadServer, read_files
@@ -41,7 +42,8 @@ def read_here(*, strict: bool) -> ReadServer:
         if not any(path.name.split()[1].endswith("-smi") for path in paths):
             raise ValueError("this machine: nvidia-smi or rocm-smi must be installed, got neither")
         try:
-            return read_files(paths, strict=strict)
+            found = read_files(paths, strict=strict)
+            return replace(found, server=replace(found.server, name="this machine"))
         except ValueError as error:
             raise ValueError(f"this machine: {str(error).replace(f'{folder}/', '')}") from None
 

@@ -33,12 +33,13 @@ with lazy_imports(__name__):
     from rich import progress as rich_progress
     from rich.progress import Progress
 
+    from agents.replanning import training_planner
     from des.views import plan_views
     from scenarios.frame import report
     from scenarios.run import training_run_figure
 
 
-OF_A_PLANNER = ("horizon_epochs", "restart_s", "pays_bytes", "replan_threshold")
+OF_A_PLANNER = (*("horizon_epochs", "restart_s", "pays_bytes", "replan_threshold", "replan_every"),)
 """Flags that say nothing where the placement stays."""
 OF_OTHER_JOBS = ("mean_duration_s", "gpu_fraction", "memory_fraction", "most_jobs")
 """Flags without effect where no background jobs arrive."""
@@ -58,6 +59,8 @@ def idle_fields(config: Config) -> tuple[str, ...]:
     of_a_planner: tuple[str, ...] = OF_A_PLANNER if config.planner is None else ()
     if config.planner in DECIDERS and config.planner not in PLANNER_NAMES:
         of_a_planner = OF_A_PROPOSAL
+        if config.is_two_levels:
+            of_a_planner = ("schedule",)
     return of_a_plan + of_a_planner + (OF_OTHER_JOBS if config.arrivals_per_s == 0 else ())
 
 
@@ -243,6 +246,14 @@ def show_training_run(
         f"{history.migration_s:.1f} s; {history.idle_s:.1f} s idle",
         soft_wrap=True,
     )
+    planner = scenario.planner
+    if isinstance(planner, training_planner.TwoTimeScales):
+        SPEAKER.note(
+            (
+                f"two levels: the planner was asked {planner.num_asked} times; sites were re-bound "
+                f"{planner.num_rebound} times, found within {1e3 * planner.longest_s:.0f} ms",
+            )
+        )
     console.print(f"layer times: {layer_times_text(scenario.topology.domains)}", soft_wrap=True)
     if not history.epochs[-1].plan.parallelism:
         console.print(PERFECT_DEVICES, soft_wrap=True)

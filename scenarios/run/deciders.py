@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from agents.planners.names import PLANNER_NAMES, POLICY, RULE_NAMES, SEARCH_BOUND
-from des import Corrections, Topology, Workload
+from des import Corrections, Plan, Topology, Workload
 from des.base.command import UsageError
 from des.base.lazy import lazy_imports
 from des.training.training_settings import Planner, TrainingRun
@@ -19,6 +19,7 @@ with lazy_imports(__name__):
     from agents.planners import table
     from agents.replanning import bound_schedulers, training_planner, training_schedulers
     from agents.replanning import table as replanning_table
+    from agents.search import bind, sketches
     from agents.trainers.trainer import Trainer
 
 
@@ -35,25 +36,47 @@ class Decided:
     trainer: Trainer
 
 
-def planner_of(name: str, decided: Decided, replan_threshold: float | None) -> Planner:
-    """Return what decides in a run, by its name; with a threshold it decides on changes only.
+def in_two_levels(
+    planner: Planner,
+    decided: Decided,
+    share: float | None,
+    every_iterations: int | None,
+) -> training_planner.TwoTimeScales:
+    """Return a planner of whole plans that is asked now and then, see `TwoTimeScales`.
+
+    Raises
+    ------
+    ValueError
+        If the share of change, the iterations or the horizon are out of range.
+    """
+    trainer, workload, corrections = decided.trainer, decided.workload, decided.corrections
+
+    def rebound(plan: Plan, topology: Topology) -> Plan | None:
+        binder = bind.PlanBinder(
+            topology=topology, workload=workload, trainer=trainer, corrections=corrections
+        )
+        found = sketches.rebound_plan(binder, plan)
+        return None if found is None else found.plan
+
+    return training_planner.TwoTimeScales(
+        planner=planner,
+        payoff=_payoff(decided),
+        threshold=None if share is None else threshold.ReplanThreshold(share=share),
+        every_iterations=every_iterations,
+        rebound=None if trainer.is_ideal else rebound,
+    )
+
+
+def planner_of(name: str, decided: Decided) -> Planner:
+    """Return what decides in a run, by its name.
 
     Raises
     ------
     UsageError
         If the name is that of the policies and none are shipped.
     ValueError
-        If the threshold or the horizon is out of range, or no plan of a rule fits.
+        If the horizon is out of range, or no plan of a rule fits.
     """
-    planner = _asked_always(name, decided)
-    if replan_threshold is None:
-        return planner
-    return training_planner.asked_on_change(
-        planner, threshold.ReplanThreshold(share=replan_threshold), decided.workload
-    )
-
-
-def _asked_always(name: str, decided: Decided) -> Planner:
     if name in RULE_NAMES:
         episode = training_schedulers.TrainingEpisode(
             topology=decided.topology,
@@ -63,9 +86,9 @@ def _asked_always(name: str, decided: Decided) -> Planner:
             corrections=decided.corrections,
         )
         rule, trainer = replanning_table.RULES[name], decided.trainer
-        bind = None if trainer.is_ideal else bound_schedulers.pool_binder(episode, trainer)
+        bound = None if trainer.is_ideal else bound_schedulers.pool_binder(episode, trainer)
         return training_schedulers.planned_ahead(
-            training_schedulers.plans_of_rule(rule, episode, bind)
+            training_schedulers.plans_of_rule(rule, episode, bound)
         )
     if name not in PLANNER_NAMES:
         scheduled = training_schedulers.ScheduledRun(
@@ -78,13 +101,19 @@ def _asked_always(name: str, decided: Decided) -> Planner:
         return scheduled.decide()
     replanning = training_planner.Replanning(
         planner=bound_schedulers.bound_planner(table.PLANNERS[name], decided.trainer),
+        payoff=_payoff(decided),
+    )
+    return replanning.decide(np.random.default_rng(decided.run.seed))
+
+
+def _payoff(decided: Decided) -> training_planner.ChangePayoff:
+    return training_planner.ChangePayoff(
         workload=decided.workload,
         schedule=decided.schedule,
         run=decided.run,
         horizon_epochs=decided.horizon_epochs,
         corrections=decided.corrections,
     )
-    return replanning.decide(np.random.default_rng(decided.run.seed))
 
 
 def _scheduler(name: str, decided: Decided) -> Scheduler:

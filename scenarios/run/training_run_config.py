@@ -69,8 +69,17 @@ class Config(PlacedFlags):
     replan_threshold: float | None = option(
         None,
         "ask the planner only where a link or a domain in use has changed by more than this share "
-        "since it was asked, such as 0.2; none: in every epoch",
+        "since it was asked, such as 0.2, and re-bind the plan inside its sites in between; none: "
+        "in every epoch",
+    )
+    replan_every: int | None = option(
+        None, "ask the planner again after this many iterations; none: see --replan-threshold"
     )
     restart_s: float = option(RESTART_S, "seconds that any change of plan takes")
     pays_bytes: bool = option(True, "whether a change of plan has to move the model state")
     out: Path = option(Path("runs/training_run"), "folder for the files")
+
+    @property
+    def is_two_levels(self) -> bool:
+        """Whether the planner is asked now and then, and plans are re-bound in between."""
+        return self.replan_threshold is not None or self.replan_every is not None

@@ -31,7 +31,7 @@ from des.training.background import BackgroundLoad, beside_jobs
 from des.training.replayed_load import ReplayedLoad
 from des.training.training_settings import Planner, TrainingRun
 from scenarios.iteration import iteration_config
-from scenarios.run.deciders import Decided, planner_of
+from scenarios.run.deciders import Decided, in_two_levels, planner_of
 from scenarios.run.queue_loads import read_replayed_loads
 from scenarios.run.training_run_config import DECIDERS, PROG, Config
 
@@ -200,9 +200,10 @@ def _decider(config: Config, topology: Topology, given: _Given, settings: Traini
             raise UsageError(f"{PROG}: {field} must be left out where planner is given")
     name = str(config.planner)
     require_one_of(PROG, "planner", name, DECIDERS)
-    if config.replan_threshold is not None and name in RULE_NAMES:
+    if config.is_two_levels and name in RULE_NAMES:
         raise UsageError(
-            f"{PROG}: replan_threshold must be left out with {name}, a rule of all epochs at once"
+            f"{PROG}: replan_threshold and replan_every must be left out with {name}, a rule of "
+            "all epochs at once"
         )
     decided = Decided(
         topology=topology,
@@ -213,4 +214,7 @@ def _decider(config: Config, topology: Topology, given: _Given, settings: Traini
         corrections=given.corrections,
         trainer=trainer_named(config.trainer),
     )
-    return planner_of(name, decided, config.replan_threshold)
+    planner = planner_of(name, decided)
+    if not config.is_two_levels:
+        return planner
+    return in_two_levels(planner, decided, config.replan_threshold, config.replan_every)

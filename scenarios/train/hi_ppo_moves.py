@@ -71,6 +71,8 @@ class MoveStage:
         Gives the worlds; another than `training_world` is told from others by its ``repr``.
     corrections
         Factors that plans and moves are judged with.
+    preference
+        That of draws, and of variants but for the share above.
     """
 
     seed: int = 0
@@ -82,6 +84,7 @@ class MoveStage:
     training: MoveTrainingConfig = field(default_factory=_many_episodes_an_update)
     world_of: WorldOf = training_world
     corrections: Corrections = NO_CORRECTIONS
+    preference: Preference = TIME_ONLY
 
     @property
     def made_of(self) -> str:
@@ -204,7 +207,7 @@ def _games_of(stage: MoveStage, numbered: tuple[int, Path]) -> list[MoveGame]:
     rng = np.random.default_rng([stage.seed, index, _VARIANTS])
     draws = read_tables(path)
     games = [
-        game_of(MoveCosts.of(with_plans(draw, working)))
+        game_of(MoveCosts.of(own := with_plans(draw, working), _where_sent(stage.preference, own)))
         for draw in draws
         if len(working := working_plans(draw))
     ]
@@ -217,13 +220,18 @@ def _games_of(stage: MoveStage, numbered: tuple[int, Path]) -> list[MoveGame]:
 def _some_preference(
     stage: MoveStage, tables: EpisodeTables, rng: np.random.Generator
 ) -> Preference:
-    """Time only, unless bytes count this time and the quickest plan sends some."""
+    """Preference of the stage, unless bytes count otherwise this time."""
     share, weight = rng.random(2)
-    if share >= stage.communication_share or not tables.cost_bytes[tables.static] > 0:
-        return TIME_ONLY
+    if share >= stage.communication_share:
+        return _where_sent(stage.preference, tables)
     least, most = _COMMUNICATION
     communication = least + (most - least) * float(weight)
-    return Preference(time=1.0 - communication, communication=communication)
+    return _where_sent(Preference(time=1.0 - communication, communication=communication), tables)
+
+
+def _where_sent(preference: Preference, tables: EpisodeTables) -> Preference:
+    """The preference; time alone where the quickest plan sends nothing, which is the unit."""
+    return preference if tables.cost_bytes[tables.static] > 0 else TIME_ONLY
 
 
 def _progress(console: Console) -> Progress:

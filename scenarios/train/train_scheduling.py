@@ -11,6 +11,8 @@ from typing import Literal
 
 import numpy as np
 
+from agents.decision.situation import TIME_ONLY
+from agents.search.objective import preference_of
 from agents.trainers.ideal import IDEAL
 from agents.trainers.table import trainer_named
 from des.base.checks import require_count, require_seed
@@ -89,6 +91,9 @@ class Config(OutputFlags):
     draws: int = option(128, "draws of links and loads to train on")
     held_out: int = option(64, "draws to judge on")
     trainer: str = option(IDEAL.name, "ideal, or a trainer whose bound plans are learnt and judged")
+    objective: str = option(
+        "time", "what policies are rewarded for: time, or weights w1,w2,w3 as of eastwest decide"
+    )
     search: bool = option(True, "whether a search in every epoch is judged too, which takes long")
 
     def __post_init__(self) -> None:
@@ -97,6 +102,7 @@ class Config(OutputFlags):
         for name in ("epochs", "steps", "num_envs", "draws", "held_out"):
             require_count(PROG, name, getattr(self, name))
         trainer_named(self.trainer)
+        preference_of(PROG, self.objective)
         require_extra(PROG, "stable_baselines3")
 
 
@@ -105,7 +111,8 @@ class PolicyRow:
     """Worth of a policy: change of time against never moving, in percent of it.
 
     ``half_width_percent`` is half of the 95 % interval over draws, ``moves`` are the epochs of an
-    episode that begin with a change, ``training_cpu_s`` is of the training alone.
+    episode that begin with a change, ``training_cpu_s`` is of the training alone. ``sent_tb``
+    are terabytes sent in an episode, ``value`` is `SchedulingTask.value` less that of never moving.
     """
 
     policy: str
@@ -113,6 +120,9 @@ class PolicyRow:
     half_width_percent: float
     moves: float
     training_cpu_s: float
+    sent_tb: float
+    value: float
+    value_half_width: float
 
 
 def run(arguments: Sequence[str], prog: str) -> int:
@@ -122,12 +132,16 @@ def run(arguments: Sequence[str], prog: str) -> int:
     devices.use_torch_threads(1)
     with RunFolder.created(config.out, {**to_dict(config), "out": str(config.out)}) as folder:
         rows = []
-        sys.stdout.write(f"{'policy':22}{'time %':>10}{'± %':>8}{'moves':>8}{'CPU s':>12}\n")
+        heads = {"policy": -28, "time %": 9, "± %": 6, "moves": 7, "TB": 7, "R": 8, "± R": 7}
+        for head, width in (heads | {"CPU s": 8}).items():
+            sys.stdout.write(head.rjust(width) if width > 0 else head.ljust(-width))
+        sys.stdout.write("\n")
         for row in _rows(config):
             rows.append(row)
             sys.stdout.write(
-                f"{row.policy:22}{row.time_percent:+10.1f}{row.half_width_percent:8.1f}"
-                f"{row.moves:8.1f}{row.training_cpu_s:12.0f}\n"
+                f"{row.policy:28}{row.time_percent:+9.1f}{row.half_width_percent:6.1f}"
+                f"{row.moves:7.1f}{row.sent_tb:7.1f}{row.value:+8.3f}"
+                f"{row.value_half_width:7.3f}{row.training_cpu_s:8.0f}\n"
             )
             sys.stdout.flush()
         frame = pd.DataFrame(list(map(asdict, rows)))
@@ -178,50 +192,73 @@ def _report(config: Config, frame: pd.DataFrame) -> Report:
 def _rows(config: Config) -> Iterator[PolicyRow]:
     """Judge rules, then train and judge policies, on the same draws."""
     task = make_task.make_scheduling_task(
-        trainer=config.trainer, num_epochs=config.epochs, num_draws=config.draws
+        trainer=config.trainer,
+        num_epochs=config.epochs,
+        num_draws=config.draws,
+        objective=config.objective,
     )
     seeds = range(HELD_OUT_SEED, HELD_OUT_SEED + config.held_out)
     kept = playing.play(task, playing.keeping(task), seeds)
-    yield _row("never move", kept, kept)
+    yield _row(task, "never move", kept, kept)
     fixed = [
         playing.play(task, playing.holding(task, one), seeds) for one in range(len(task.known))
     ]
-    yield _row("best fixed", min(fixed, key=lambda one: one.total_s.mean()), kept)
-    yield _row("random", playing.play(task, playing.at_random(task, 0), seeds), kept)
+    yield _row(task, "best fixed", min(fixed, key=lambda one: one.total_s.mean()), kept)
+    yield _row(task, "random", playing.play(task, playing.at_random(task, 0), seeds), kept)
     for horizon in HORIZONS:
         own = playing.play(task, playing.over_horizon(task, horizon), seeds)
-        yield _row(f"known plans, h{horizon:g}", own, kept)
+        yield _row(task, f"known plans, h{horizon:g}", own, kept)
     if config.search:
-        yield _row(f"search, h{SEARCH_HORIZON:g}", _searched(task, seeds), kept)
+        yield _row(task, f"search, h{SEARCH_HORIZON:g}", _searched(task, seeds), kept)
     for actions in config.actions:
-        yield from _trained(task.with_actions(actions), config, seeds, kept)
+        for preference in dict.fromkeys((task.preference, TIME_ONLY)):
+            learnt = task.variant(actions, preference)
+            yield from _trained(task, learnt, config, seeds, kept)
 
 
 def _trained(
-    task: SchedulingTask, config: Config, seeds: Sequence[int], kept: Played
+    task: SchedulingTask,
+    learnt: SchedulingTask,
+    config: Config,
+    seeds: Sequence[int],
+    kept: Played,
 ) -> Iterator[PolicyRow]:
-    """Train and judge a policy of each seed; then judge the mean over them, draw by draw."""
+    """Train on a task and judge by another, each seed; then the mean over them, draw by draw."""
+    name = f"PPO, {learnt.actions}"
+    if learnt.preference != task.preference:
+        name += ", for time"
     trained, took_s = [], []
     for seed in config.seeds:
         begin_s = time.process_time()
         act = sb3_policy.trained_policy(
-            task, seed=seed, steps=config.steps, num_envs=config.num_envs
+            learnt, seed=seed, steps=config.steps, num_envs=config.num_envs
         )
         took_s.append(time.process_time() - begin_s)
-        trained.append(playing.play(task, act, seeds))
-        yield _row(f"PPO, {task.actions}, seed {seed}", trained[-1], kept, took_s[-1])
+        trained.append(playing.play(learnt, act, seeds))
+        yield _row(task, f"{name}, seed {seed}", trained[-1], kept, took_s[-1])
     means = playing.Played(*np.mean(trained, axis=0))
-    yield _row(f"PPO, {task.actions}, mean", means, kept, float(np.mean(took_s)))
+    yield _row(task, f"{name}, mean", means, kept, float(np.mean(took_s)))
 
 
-def _row(policy: str, own: Played, kept: Played, cpu_s: float = 0.0) -> PolicyRow:
+def _row(
+    task: SchedulingTask, policy: str, own: Played, kept: Played, cpu_s: float = 0.0
+) -> PolicyRow:
     change = statistics.paired_difference(own.total_s, kept.total_s)
+    world = task.setting.world
+    clock_s = world.num_epochs * world.epoch_s
+    values, kept_values = (
+        task.value(one.num_iterations, one.sent_bytes, clock_s) for one in (own, kept)
+    )
+    more = statistics.mean_and_interval(values - kept_values)
     return PolicyRow(
         policy=policy,
         time_percent=1e2 * change.mean,
         half_width_percent=1e2 * change.half_width,
         moves=float(own.num_moves.mean()),
         training_cpu_s=cpu_s,
+        sent_tb=float(own.sent_bytes.mean()) / 1e12,
+        value=more.mean,
+        value_half_width=more.half_width,
     )
 
 
@@ -239,6 +276,13 @@ def _searched(task: SchedulingTask, seeds: Sequence[int]) -> Played:
     if not setting.trainer.is_ideal:
         scheduler = bound_schedulers.search_bound_scheduler(setting.trainer, SEARCH_HORIZON)
     found = [run_epochs.run_course(setting.world, seed, scheduler) for seed in seeds]
-    total_s = np.array([one.total_s for one in found])
-    moves = [sum(row.change_s > 0.0 for row in one.rows) for one in found]
-    return playing.Played(total_s, np.array(moves, dtype=np.float64))
+    sums = [
+        (
+            one.total_s,
+            float(sum(row.change_s > 0.0 for row in one.rows)),
+            one.num_iterations,
+            sum(row.moved_bytes + row.num_iterations * row.cost_bytes for row in one.rows),
+        )
+        for one in found
+    ]
+    return playing.Played(*np.array(sums).T)

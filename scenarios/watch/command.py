@@ -27,14 +27,15 @@ from scenarios.launch.command import HOSTS_HELP
 
 with lazy_imports(__name__):
     from agents.answer import bound_reading
-    from agents.replanning import observed_world, other_plans, stay_or_move
+    from agents.replanning import observed_world, other_plans, search_triggers, stay_or_move
     from agents.replanning import watch as watches
     from des.figures import paper
-    from scenarios.k8s import http_server
+    from scenarios.k8s import api_server, http_server
     from scenarios.launch import launch_files
-    from scenarios.watch import folder_source, replay, url_source, watch_state, watcher
+    from scenarios.watch import folder_source, node_source, replay, url_source, watch_state, watcher
 
 PROG = "python -m scenarios.watch"
+_API_TIMEOUT_S = 10.0
 _EPILOG = f"""\\
 examples:
   {PROG} --network world.yaml --job job.json --state state.json --from measured
@@ -71,6 +72,10 @@ class Config(LayerFlags, NetworkFlag):
     sites: Path | None = option(
         None, "hosts of sites: YAML such as 'East: [10.1.0.0/16, east-*]'", is_file=True
     )
+    kubeconfig: Path | None = option(
+        None, "cluster whose nodes say which GPUs sites have; sites are named by --sites or labels"
+    )
+    in_cluster: bool = option(False, "the same by this pod's service account")
     state: Path | None = option(None, "file of what the watch knows; made if it is not there")
     trainer: str = option(DEFAULT_TRAINER, f"one of {', '.join(TRAINERS)}")
     last: str | None = option(None, "plan in force when the watch begins, of decide --json")
@@ -81,6 +86,13 @@ class Config(LayerFlags, NetworkFlag):
     restart: str | None = option(
         None, "time of a restart with its checkpoint", default_text="assumed, until measured"
     )
+    replan_threshold: float | None = option(
+        None,
+        "search where the step is longer, or a rate higher, by more than this share; below it "
+        "plans are re-bound inside sites",
+        default_text="0.05 for the step, 0.25 for rates",
+    )
+    replan_every: int | None = option(None, "iterations after which to search; none: never")
     stale: str = option("15min", "age beyond which a link's measurements are called stale")
     once: bool = option(False, "end after one round")
     dry_run: bool = option(False, "replay what the folder holds by its times, and change nothing")
@@ -93,6 +105,10 @@ class Config(LayerFlags, NetworkFlag):
     def __post_init__(self) -> None:
         if self.state is None and not self.dry_run:
             raise UsageError(f"{PROG}: --state must be given without --dry-run, got none")
+        if self.dry_run and (self.kubeconfig is not None or self.in_cluster):
+            raise UsageError(f"{PROG}: --kubeconfig and --in-cluster must be left out of --dry-run")
+        if self.kubeconfig is not None and self.in_cluster:
+            raise UsageError(f"{PROG}: --kubeconfig and --in-cluster cannot both be given")
         if self.picture is not None and not self.dry_run:
             raise UsageError(f"{PROG}: --picture must be given with --dry-run, got it alone")
         if self.picture is not None:
@@ -111,7 +127,8 @@ class Config(LayerFlags, NetworkFlag):
 @command_given(Config, PROG, __doc__, _EPILOG)
 def main(config: Config, given: frozenset[str]) -> int:
     """Run the command on its settings."""
-    watch, source = watch_of(config, given), _source(config)
+    watch = watch_of(config, given)
+    source = _source(config, watch)
     if config.dry_run:
         return _replay(config, watch, source)
     assert config.state is not None
@@ -140,11 +157,16 @@ def watch_of(config: Config, given: frozenset[str]) -> watches.Watch:
     own = {name: getattr(config, name) for name in names - {"horizon"}}
     asked = bound_reading.bound_question_of(Question(**own), given & names)
     restart_s = None if config.restart is None else config.seconds("restart")
+    share = config.replan_threshold
     return watches.Watch(
         world=observed_world.ObservedWorld(
             base=asked.request.topology, time_constant_s=config.seconds("smoothing")
         ),
         others=other_plans.OtherPlans(request=asked.request),
+        triggers=search_triggers.SearchTriggers(
+            every_iterations=config.replan_every,
+            **({} if share is None else {"slower": share, "quicker": share}),
+        ),
         rule=stay_or_move.PayoffRule(
             horizon_s=config.seconds("horizon"),
             confidence=config.confidence,
@@ -156,22 +178,38 @@ def watch_of(config: Config, given: frozenset[str]) -> watches.Watch:
     )
 
 
-def _source(config: Config) -> folder_source.FolderSource | url_source.UrlSource:
+def _source(
+    config: Config, watch: watches.Watch
+) -> folder_source.FolderSource | url_source.UrlSource | node_source.NodeSource:
     sites = Sites(patterns={}) if config.sites is None else read_sites(config.sites)
     if config.from_.startswith(("http://", "https://")):
         if config.dry_run:
             raise UsageError(f"{PROG}: --from must be a folder with --dry-run, got {config.from_}")
-        return url_source.UrlSource(url=config.from_, sites=sites)
-    folder = Path(config.from_)
-    if not folder.is_dir():
+        source: folder_source.FolderSource | url_source.UrlSource = url_source.UrlSource(
+            url=config.from_, sites=sites
+        )
+    elif Path(config.from_).is_dir():
+        source = folder_source.FolderSource(folder=Path(config.from_), sites=sites)
+    else:
         raise UsageError(f"{PROG}: --from must be a folder or an address, got {config.from_!r}")
-    return folder_source.FolderSource(folder=folder, sites=sites)
+    api = api_server.reach(config.kubeconfig, config.in_cluster, _API_TIMEOUT_S)
+    if api is None:
+        return source
+    return node_source.NodeSource(
+        api=api,
+        beside=source,
+        sites=sites,
+        per_server={
+            one.name: 1 if one.nodes is None else one.nodes.gpus_per_node
+            for one in watch.world.base.domains
+        },
+    )
 
 
 def _replay(
     config: Config,
     watch: watches.Watch,
-    source: folder_source.FolderSource | url_source.UrlSource,
+    source: folder_source.FolderSource | url_source.UrlSource | node_source.NodeSource,
 ) -> int:
     arrivals = source.arrivals()
     for problem in arrivals.problems:

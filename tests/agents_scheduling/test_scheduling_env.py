@@ -11,6 +11,7 @@ from stable_baselines3.common.env_checker import check_env as check_env_sb3
 
 from agents.decision.families import FAMILIES
 from agents.decision.load import LoadLaw
+from agents.decision.situation import TIME_ONLY
 from agents.scheduling.env import SchedulingEnv
 from agents.scheduling.plan_action import FIRST_KNOWN
 from agents.scheduling.plan_maker import REASONS
@@ -28,7 +29,7 @@ ID = "EastWest/Scheduling-v0"
     [
         lambda: {"task": few()},
         lambda: {"task": rare()},
-        lambda: {"task": few().with_actions("known")},
+        lambda: {"task": few().variant("known", TIME_ONLY)},
         lambda: PAIR,
         lambda: {"world": suite("eval_held").world(1), "num_known": 0},
     ],
@@ -43,7 +44,7 @@ def test_both_checkers_are_content(arguments):
 
 def test_a_choice_alone_is_discrete_in_every_form_of_the_environment():
     """Plan by plan as with arrays of one number; Stable-Baselines3's DQN learns by it."""
-    task = few().with_actions("known")
+    task = few().variant("known", TIME_ONLY)
     size = 1 + task.num_known
     env, vector = gymnasium.make(ID, task=task), SchedulingVectorEnv(2, task=task)
     assert env.action_space == vector.single_action_space == gymnasium.spaces.Discrete(size)

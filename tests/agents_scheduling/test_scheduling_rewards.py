@@ -5,8 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from small_tasks import PAIR, few
-from strategies import unit_workload
+from strategies import plan, unit_workload
 
+from agents.judge.step_times import step_wan_bytes
 from agents.scheduling.batch import SchedulingBatch
 from agents.scheduling.make_task import make_scheduling_task
 from agents.scheduling.plan_action import DESCRIBED, FIRST_KNOWN, KEEP, Described
@@ -36,6 +37,28 @@ def test_an_epoch_at_half_speed_does_half_of_base():
     assert task.reference_s == ITERATION_S / 2
     assert step.metrics["num_iterations"][0] == 48.0 / ITERATION_S
     assert step.rewards[0] == 0.5
+
+
+def test_weights_count_speed_utilisation_and_bytes_of_changes_too():
+    """Half of base speed with half of two GPUs idle is a quarter of the peak; a move sends 4 b.
+
+    The even pipeline sends ``even`` bytes an iteration, two of which base has time for.
+    """
+    task, batch = begun(families=("single",), objective="4,3,3")
+    workload = task.setting.workload
+    keep = np.zeros((1, len(task.action.sizes)), dtype=np.int64)
+
+    assert batch.step(keep).rewards[0] == pytest.approx(0.4 * 0.5 + 0.3 * 0.25)
+    moved = batch.step(describing(task, (1,)))
+    speed = moved.metrics["num_iterations"][0] / 2.0
+    even = step_wan_bytes(workload, [plan(0, 0, 1, 1)])[0]
+    part = 4 * workload.state_bytes / (2.0 * even)
+    assert moved.rewards[0] == pytest.approx(0.4 * speed + 0.3 * speed / 2.0 - 0.3 * part)
+
+
+def test_an_objective_of_an_environment_has_no_cost():
+    with pytest.raises(ValueError, match="objective must be time or three weights, got 'cost'"):
+        make_scheduling_task(**PAIR, objective="cost")
 
 
 def test_a_move_sends_the_model_state_and_restarts():

@@ -202,3 +202,14 @@ def test_training_updates_and_its_policy_decides(tmp_path):
 
     history = run(small_world(5), scaling_policy("rl", tmp_path / "policy.safetensors"))
     assert all(decision.why.startswith("action") for _, decision in history.decisions)
+
+
+def test_an_episode_that_is_run_is_the_one_that_is_stepped():
+    seen, stepped = [], simulator()
+    ran = simulator().run(lambda observation: seen.append(observation) or KEEP, 3)
+    stepped.reset(3)
+    while not stepped.step(KEEP)[2]:
+        pass
+
+    assert ran.requests == stepped.fleet.history().requests
+    assert len(seen) == len(ran.decisions) > 1

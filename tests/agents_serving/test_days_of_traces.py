@@ -1,5 +1,7 @@
 """Days that are cut out of a trace, and a network that keeps learning while it serves."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -50,3 +52,11 @@ def test_a_network_learns_in_the_loop_and_the_same_seed_gives_the_same_run():
     assert len(first.requests) == len(frozen.requests)
     assert np.isfinite(first.end_s)
     assert [one for _, one in first.decisions] != [one for _, one in frozen.decisions]
+
+
+def test_a_network_learns_on_a_fleet_whose_pools_have_engines_of_their_own():
+    world = day_world(drawn_day(5).requests[:300])
+    smaller = replace(world.engine, num_gpus=4)
+    history = learn_in_the_loop(replace(world, engines={"token": smaller}), 3, SHIPPED)
+
+    assert len(history.requests) == 300

@@ -121,6 +121,14 @@ def test_a_high_threshold_leaves_the_first_plan_and_loads_slow_the_run(tmp_path)
     assert busy["mean_iteration_s"] > free["mean_iteration_s"]
 
 
+def test_between_two_questions_sites_are_re_bound_alone(tmp_path, capsys):
+    flags = ["--planner", "search_bound", "--replan-every", "9999", "--microbatch-size", "1"]
+    said = said_by(tmp_path, *flags, *JOBS, trainer="megatron")
+
+    assert said["moved_bytes"] == 0
+    assert "two levels: the planner was asked 1 times" in capsys.readouterr().err
+
+
 def test_moves_can_cost_the_restart_only(tmp_path):
     said = said_by(tmp_path, *MOVING, *JOBS, "--no-pays-bytes")
 

@@ -73,10 +73,12 @@ class PlacementRollout(NamedTuple):
 
 
 class Worlds:
-    """Makes situations of networks: judges are kept, preferences, loads and last plans drawn."""
+    """Makes situations of networks: judges are kept; loads, last plans, preferences drawn."""
 
-    def __init__(self, source: WorldSource, rng: np.random.Generator) -> None:
-        self._source, self._rng = source, rng
+    def __init__(
+        self, source: WorldSource, rng: np.random.Generator, preference: Preference | None = None
+    ) -> None:
+        self._source, self._rng, self._one = source, rng, preference
         self._num_taken = 0
         self._corrections = NO_CORRECTIONS
 
@@ -129,6 +131,8 @@ class Worlds:
 
     def _preference(self) -> Preference:
         """Half of all care for time alone; the others are uniform over all weights."""
+        if self._one is not None:
+            return self._one
         if self._rng.random() < 0.5:
             return TIME_ONLY
         time, utilisation, communication = self._rng.dirichlet((1.0, 1.0, 1.0)).tolist()

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from agents.decision.situation import Preference
 from agents.hi_ppo.placement.config import PlacementArchitecture, PlacementConfig
 from agents.hi_ppo.placement.group_loss import (
     group_loss,
@@ -85,7 +86,8 @@ class PlacementTrainer:
     from the drawn ones is made likelier too, where it is better than the drawn ones' mean.
 
     With ``start`` the training begins from the weights and has the architecture of that policy.
-    Plans are judged ``at_work``, which changes nothing but the time.
+    A ``preference`` is that of all situations; None: they are drawn. Plans are judged ``at_work``,
+    which changes nothing but the time.
     """
 
     def __init__(
@@ -96,13 +98,14 @@ class PlacementTrainer:
         architecture: PlacementArchitecture | None = None,
         config: PlacementConfig | None = None,
         start: PlacementNet | None = None,
+        preference: Preference | None = None,
         at_work: ParallelMap = map,
     ) -> None:
         require_seed("placement trainer", "seed", seed)
         self.seed, self._at_work = seed, at_work
         self.config = config or PlacementConfig()
         self._generator = torch.Generator().manual_seed(seed)
-        self._worlds = Worlds(source, np.random.default_rng(seed))
+        self._worlds = Worlds(source, np.random.default_rng(seed), preference)
         sizes = architecture or PlacementArchitecture()
         self.policy = PlacementPolicy(start.architecture if start else sizes, self._generator)
         if start is not None:

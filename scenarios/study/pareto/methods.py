@@ -30,6 +30,9 @@ from scenarios.study.pareto.worlds import PricedWorld
 NUM_REFINED = 8
 """Orders whose stages are refined and that are proposed, for each preference."""
 
+MOST_COMPLETED = 50_000
+"""Plans that complete a sweep, about."""
+
 _NUM_TOGETHER, _MOST_ROUNDS = 64, 2
 _NUM_WEIGHTS = 3
 _AUGMENTATION = 0.05
@@ -177,8 +180,8 @@ def methods_of(
         Of what draws.
     """
     sweeps: dict[str, Sweep] = {name: swept(one) for name, one in (policies or {}).items()}
-    if "activation_bytes" in objectives:
-        sweeps = {name: under_all_depths(sweep) for name, sweep in sweeps.items()}
+    if tuple(objectives) != TIME_COST_UTILISATION:
+        sweeps = {name: completed(sweep, objectives) for name, sweep in sweeps.items()}
 
     def nsga2_once(world: PricedWorld, preferences: Sequence[Preference]) -> Proposals:
         """Make one front, whatever the preferences."""
@@ -201,15 +204,23 @@ def methods_of(
     }
 
 
-def under_all_depths(sweep: Sweep) -> Sweep:
-    """Return the sweep that offers each plan of another under all depths, each plan once."""
+def completed(sweep: Sweep, objectives: Sequence[str]) -> Sweep:
+    """Return the sweep and the front of what a search finds from its plans on.
 
-    def deepened(world: PricedWorld, preferences: Sequence[Preference]) -> Proposals:
-        found = sweep(world, preferences)
-        plans = [replace(plan, schedule=depth) for plan in found.plans for depth in DEPTHS]
-        return replace(found, plans=tuple(dict.fromkeys([*found.plans, *plans])))
+    It moves layers, domains and depths, see `Archive.explore`: what no preference weighs, as the
+    GPUs in use and activations, decides there.
+    """
 
-    return deepened
+    def found(world: PricedWorld, preferences: Sequence[Preference]) -> Proposals:
+        proposals = sweep(world, preferences)
+        judge = steady_judge(world.topology, world.workload, NO_CORRECTIONS, DEPTHS)
+        archive = Archive(judge, objectives)
+        archive.add(judge.judge.plans_of(proposals.plans))
+        archive.explore(MOST_COMPLETED)
+        front = [one.plan for one in archive.front().figures]
+        return replace(proposals, plans=tuple(dict.fromkeys([*proposals.plans, *front])))
+
+    return found
 
 
 def planner_proposals(world: PricedWorld, seed: int) -> Proposals:

@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from agents.decision.situation import Preference
+from agents.search.objective import preference_of
 from agents.trainers.table import DEFAULT_TRAINER, TRAINERS, trainer_named
 from des.base.checks import (
     MOST_ITEMS,
@@ -41,6 +43,11 @@ class HiPpoConfig(TrainingFlags):
     )
     restart_s: float = option(RESTART_S, "seconds that any change of plan takes")
     pays_bytes: bool = option(True, "whether a change of plan has to move the model state")
+    objective: str = option(
+        "time",
+        "what policies learn and decide for: time, or weights w1,w2,w3 as of eastwest decide; "
+        "rules and tables of time stay by time",
+    )
     trainer: str = option(
         DEFAULT_TRAINER,
         f"program that the plan is bound for at the end, one of {', '.join(TRAINERS)}; policies "
@@ -84,6 +91,7 @@ class HiPpoConfig(TrainingFlags):
         if self.epoch_s is not None:
             require_positive(PROG, "epoch_s", self.epoch_s)
         trainer_named(self.trainer)
+        preference_of(PROG, self.objective)
         if self.samples < 2:
             raise UsageError(f"{PROG}: samples must be at least 2, got {self.samples}")
         allowed = {
@@ -97,6 +105,11 @@ class HiPpoConfig(TrainingFlags):
             if given not in words:
                 known = ", ".join(word or "none" for word in words)
                 raise UsageError(f"{PROG}: {name} must be one of {known}; got {given!r}")
+
+    @property
+    def preference(self) -> Preference:
+        """Weights of the objective."""
+        return preference_of(PROG, self.objective)
 
     @property
     def is_from_shipped(self) -> bool:

@@ -1,5 +1,6 @@
 """Episodes of the named world: under trained and untrained policies, and under every rule."""
 
+import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,16 +10,17 @@ import numpy as np
 
 from agents.decision.held import held_topology
 from agents.decision.run_epochs import CourseResult, run_course
-from agents.decision.situation import Scheduler
+from agents.decision.situation import TIME_ONLY, Preference, Scheduler
 from agents.hi_ppo.controls import Control, control_scheduler
 from agents.hi_ppo.coordinator import QUICK, Coordinator
 from agents.hi_ppo.placement.proposals import Proposer
 from agents.hi_ppo.policies import Policies
+from agents.judge.step_times import step_wan_bytes
 from agents.planners.search.search import MOST_DOMAINS_FOR_ALL_ORDERS, search
 from agents.replanning.pool import Pool, candidate_pool
 from agents.replanning.table import RULES
 from agents.replanning.tables import costs_of
-from des import Corrections, Plan
+from des import Corrections, Placement, Plan
 from scenarios.study.compare.dynamic_part import CLAIRVOYANT, MOST_PLANS, draw_of, walk
 from scenarios.suites import SuiteWorld
 
@@ -31,27 +33,32 @@ _NUM_TIMED = 4  # searches
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """One draw of a block, and the factors by which plans are judged in it."""
+    """One draw of a block, the factors by which plans are judged in it, and what policies weigh."""
 
     block: str
     world: SuiteWorld
     draw: int
     draw_seed: int
     corrections: Corrections
+    preference: Preference = TIME_ONLY
 
 
 @dataclass(frozen=True, kw_only=True)
 class Contender:
-    """Policies in a file, or a control of them, by the name of their row."""
+    """Policies in a file, or a control of them, by the name of their row.
+
+    One that ``is_for_time`` decides for time alone, whatever the episodes are judged by.
+    """
 
     name: str
     file: Path
     control: Control | None = None
+    is_for_time: bool = False
 
     def decides_by(self, world: SuiteWorld) -> object:
         """Control, weights and misfits: contenders of which they are equal decide alike."""
         ways = Policies.load(self.file).decides_by(world.topology, world.workload)
-        return self.control, ways
+        return self.control, ways, self.is_for_time
 
     def scheduler(self) -> Scheduler:
         """Make the scheduler."""
@@ -63,19 +70,53 @@ class Contender:
 
 
 def episode_cases(
-    worlds: Mapping[str, SuiteWorld], draw_seeds: Sequence[int], corrections: Corrections
+    worlds: Mapping[str, SuiteWorld],
+    draw_seeds: Sequence[int],
+    corrections: Corrections,
+    preference: Preference,
 ) -> list[Case]:
     """List all draws of all blocks."""
     return [
-        Case(block=block, world=world, draw=draw, draw_seed=seed, corrections=corrections)
+        Case(
+            block=block,
+            world=world,
+            draw=draw,
+            draw_seed=seed,
+            corrections=corrections,
+            preference=preference,
+        )
         for block, world in worlds.items()
         for draw, seed in enumerate(draw_seeds)
     ]
 
 
 def total_rows(contenders: Sequence[Contender], case: Case) -> list[dict[str, object]]:
-    """Rows of an episode under each contender with ``time_s``, moves included."""
-    return [{"time_s": _course(contender, case).total_s} for contender in contenders]
+    """Rows of an episode under each contender with ``cost``: its time, moves included. [s]
+
+    Where more counts the cost is ``exp(-R)``, whose relative differences are those of R.
+    """
+    courses = [_course(contender, case) for contender in contenders]
+    if case.preference == TIME_ONLY:
+        return [{"cost": course.total_s} for course in courses]
+    return [{"cost": math.exp(-episode_value(course, case))} for course in courses]
+
+
+def episode_value(course: CourseResult, case: Case) -> float:
+    """Worth of an episode under the preference: R, see `Preference.value`.
+
+    The reference is the work that counts as that of its epochs, done by the even pipeline.
+    """
+    world = case.world
+    work = world.num_epochs * world.iterations_per_epoch
+    num_layers = world.workload.num_layers
+    even = Placement.even(min(world.num_domains, num_layers), num_layers)
+    even_bytes = work * step_wan_bytes(world.workload, [Plan(placement=even)])[0]
+    sent_bytes = course.bytes_per_token * course.num_iterations * course.tokens_per_iteration
+    return case.preference.value(
+        course.num_iterations / work,
+        course.utilisation,
+        float(sent_bytes / even_bytes) if even_bytes else 0.0,
+    )
 
 
 def judged_rows(contenders: Sequence[Contender], case: Case) -> list[dict[str, object]]:
@@ -112,6 +153,7 @@ def _course(contender: Contender, case: Case) -> CourseResult:
         case.draw_seed,
         contender.scheduler(),
         corrections=case.corrections,
+        preference=TIME_ONLY if contender.is_for_time else case.preference,
         must_fit=False,
     )
 
@@ -127,6 +169,8 @@ def _row(case: Case, name: str, total_s: float, course: CourseResult | None) -> 
     if course is not None:
         row["num_moves"] = sum(epoch.level != "nothing" for epoch in course.rows[1:])
         row["decision_time_s"] = float(np.mean([epoch.decision_s for epoch in course.rows]))
+        row["utilisation"], row["bytes_per_token"] = course.utilisation, course.bytes_per_token
+        row["value"] = episode_value(course, case)
     return row
 
 

@@ -117,7 +117,7 @@ def _is_complete(run: _Run, at_work: ParallelMap) -> bool:
 
     def validation() -> list[Case]:
         seeds = draw_seeds("validation", config.seed, config.validation_draws)
-        return episode_cases(worlds, seeds, calibrated.in_force)
+        return episode_cases(worlds, seeds, calibrated.in_force, config.preference)
 
     with (
         compiling_ahead(
@@ -156,7 +156,7 @@ def _is_complete(run: _Run, at_work: ParallelMap) -> bool:
     seeds = draw_seeds("evaluation", config.evaluation_seed, config.evaluation_draws)
     outcome = RunOutcome(
         config=config,
-        cases=tuple(episode_cases(worlds, seeds, calibrated.in_force)),
+        cases=tuple(episode_cases(worlds, seeds, calibrated.in_force, config.preference)),
         kept=kept,
         fidelity=calibrated.lines(),
         choice=OutputChoice(figures=config.figures, parquet=config.parquet),

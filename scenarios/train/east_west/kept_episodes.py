@@ -54,5 +54,5 @@ def _path(kept: Path, case: Case) -> Path:
 def _digest(contenders: Sequence[Contender], cases: Sequence[Case]) -> str:
     """Digest of weights and factors, short enough for a name."""
     weights = [f"{one.name} {one.control} {digest_of(one.file)}" for one in contenders]
-    factors = sorted({repr(case.corrections) for case in cases})
+    factors = sorted({repr((case.corrections, case.preference)) for case in cases})
     return hashlib.sha256("\n".join([*weights, *factors]).encode()).hexdigest()[:16]

@@ -10,6 +10,7 @@ from rich.console import Console
 from agents.answer.figures import duration
 from agents.answer.sections import Section, as_text
 from agents.decision.run_epochs import epoch_situation
+from agents.decision.situation import TIME_ONLY
 from agents.decision.training_job import TrainingJob
 from agents.hi_ppo.policies import Policies, shipped
 from agents.trainers.table import trainer_named
@@ -39,12 +40,13 @@ from scenarios.train.east_west.curves import stage_curves
 from scenarios.train.east_west.episodes import Case, Contender, judged_rows
 from scenarios.train.east_west.kept_episodes import judged_once
 from scenarios.train.east_west.plan_sections import BoundOrNot, drawn_plan, plan_sections
-from scenarios.train.east_west.table import run_targets, table_sections
+from scenarios.train.east_west.table import run_targets, table_sections, value_sections
 from scenarios.train.east_west.trained_plans import PLAN_JSON, TrainedPlans, trained_plans
 from scenarios.train.east_west.weights import Kept
 from scenarios.train.east_west.worlds import CONGESTED, OWN
 from scenarios.train.east_west.worth import (
     CONTROL_ROWS,
+    FOR_TIME,
     SHIPPED_ROW,
     THIS_RUN,
     differences_of,
@@ -69,7 +71,9 @@ class RunOutcome:
     @property
     def contenders(self) -> tuple[Contender, ...]:
         """Policies of the table."""
+        for_time = Contender(name=FOR_TIME, file=self.kept.file, is_for_time=True)
         return (
+            *(() if self.config.preference == TIME_ONLY else (for_time,)),
             Contender(name=THIS_RUN, file=self.kept.file),
             Contender(name=SHIPPED_ROW, file=shipped()),
             *(
@@ -102,6 +106,7 @@ def judge_and_report(
         _question(outcome),
         *plan_sections(_own_case(outcome), plan, bound),
         *table_sections(rows, _described(outcome)),
+        *value_sections(rows, outcome.config.objective),
     )
     for line in ("", as_text(sections), "", *_notes(outcome)):
         console.print(line, soft_wrap=True, markup=False)
@@ -142,9 +147,14 @@ def _plan(outcome: RunOutcome) -> Plan:
     """The plan that the kept weights take at base figures."""
     case = _own_case(outcome)
     situation = epoch_situation(
-        case.world, case.world.topology, 0, None, corrections=case.corrections
+        case.world,
+        case.world.topology,
+        0,
+        None,
+        preference=case.preference,
+        corrections=case.corrections,
     )
-    scheduler = outcome.contenders[0].scheduler()
+    scheduler = Contender(name=THIS_RUN, file=outcome.kept.file).scheduler()
     scheduler.begin()
     return scheduler.decide(situation).plan
 

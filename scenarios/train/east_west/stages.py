@@ -10,6 +10,7 @@ from typing import Any, Generic, TypeVar
 
 from agents.decision.held import held_topology
 from agents.decision.run_epochs import epoch_situation
+from agents.decision.situation import TIME_ONLY
 from agents.hi_ppo.coordinator import QUICK
 from agents.hi_ppo.moves.move_checkpoint import move_network_payload
 from agents.hi_ppo.moves.move_env import MoveGame
@@ -165,6 +166,7 @@ def placement_stage(
             seed=config.seed,
             config=settings,
             start=start,
+            preference=None if config.preference == TIME_ONLY else config.preference,
             at_work=at_work,
         )
         trainer.recalibrate(corrections)
@@ -198,6 +200,7 @@ def moves_stage(
         num_worlds=config.move_worlds,
         num_draws=config.move_draws,
         world_of=around,
+        preference=config.preference,
     )
     training = replace(first.training, num_updates=config.move_updates)
 

@@ -8,10 +8,16 @@ import numpy as np
 import pandas as pd
 
 from agents.answer.sections import Section
-from scenarios.frame.statistics import MeanInterval, endless_or_mean, paired_difference
+from scenarios.frame.statistics import (
+    MeanInterval,
+    endless_or_mean,
+    mean_and_interval,
+    paired_difference,
+)
 from scenarios.study.compare.dynamic_part import CLAIRVOYANT
 from scenarios.study.targets.target import MILLISECONDS, Goal, Target, measured
 from scenarios.train.east_west.worth import (
+    FOR_TIME,
     METHODS,
     RULE_ROWS,
     SHIPPED_ROW,
@@ -104,6 +110,48 @@ def table_sections(rows: pd.DataFrame, named: dict[str, str]) -> tuple[Section, 
         cells = tuple(one.cells for one in block_rows(own))
         title = f"{str(block).capitalize()}: {named[str(block)]}; {num_draws} held-out episodes"
         found.append(Section(title=title, head=_HEAD, rows=cells))
+    return tuple(found)
+
+
+def value_sections(rows: pd.DataFrame, objective: str) -> tuple[Section, ...]:
+    """Return what policies come to by the objective of a run; nothing where that is time.
+
+    Differences of R are from the same weights deciding for time alone, in pairs.
+    """
+    if FOR_TIME not in set(rows["method"]):
+        return ()
+    found = []
+    for block, own in rows.groupby("block", sort=False):
+        values = own.pivot(index="draw", columns="method", values="value")
+        means = own.groupby("method")[["iteration_time_s", "utilisation", "bytes_per_token"]].mean()
+        cells = []
+        for method in (FOR_TIME, THIS_RUN, SHIPPED_ROW):
+            more = mean_and_interval((values[method] - values[FOR_TIME]).to_numpy())
+            time_s, use, sent = map(float, means.loc[method].to_numpy())
+            cells.append(
+                (
+                    method,
+                    f"{values[method].mean():.4f}",
+                    f"{more.mean:+.4f} ± {more.half_width:.4f}",
+                    f"{time_s:.2f}",
+                    f"{100 * use:.1f} %",
+                    f"{sent / 1e3:.2f}",
+                )
+            )
+        found.append(
+            Section(
+                title=f"{str(block).capitalize()}, by the objective {objective}",
+                head=(
+                    "method",
+                    "R",
+                    "more than for time",
+                    "iteration [s]",
+                    "utilisation",
+                    "kB/token",
+                ),
+                rows=tuple(cells),
+            )
+        )
     return tuple(found)
 
 

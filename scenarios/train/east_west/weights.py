@@ -195,7 +195,7 @@ class _Choice:
         contenders = (Contender(name=name, file=file),)
         judge = partial(total_rows, contenders)
         found = judged_once(judge, contenders, self.cases, self.folder, self.at_work)
-        return tuple(float(rows["time_s"].iloc[0]) for rows in found)
+        return tuple(float(rows["cost"].iloc[0]) for rows in found)
 
     def placement(self, start: Policies) -> tuple[_Judged, list[dict[str, object]], str]:
         """Choose the placement policy, see `best`."""

@@ -12,7 +12,7 @@ from agents.replanning.table import RULES
 from scenarios.frame.statistics import MeanInterval, paired_difference
 from scenarios.study.compare.dynamic_part import CLAIRVOYANT
 
-THIS_RUN, SHIPPED_ROW = "this run", "shipped"
+THIS_RUN, SHIPPED_ROW, FOR_TIME = "this run", "shipped", "its weights, for time"
 
 CONTROL_ROWS: Mapping[str, Control] = MappingProxyType(
     {
