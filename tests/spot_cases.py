@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from des.spot.course import Course
-from des.spot.offers import Offers, StateStore
+from des.spot.course import SiteCourse
+from des.spot.offers import Offers, StateSizes
 from des.spot.spot_law import SiteLaw, SpotLaw
 from des.spot.stay_law import StayLaw
 from des.spot.world import SpotView, SpotWorld
@@ -40,7 +40,7 @@ def set_offers(num_sites: int = 3, *, restart_s: float = 120.0) -> Offers:
     """Sets of equal sites, whose rate grows by less than their number."""
     needs = all_sets(num_sites)
     size = needs.sum(axis=1)
-    store = StateStore(
+    store = StateSizes(
         state_bytes=9.8e11,
         storage_bytes_per_s=np.full(num_sites, 4e9),
         link_bytes_per_s=np.full((num_sites, num_sites), 1.25e9),
@@ -64,10 +64,10 @@ def drawn_world(seed: int, num_ticks: int = 600, **settings: object) -> SpotWorl
     return SpotWorld(course=course, offers=set_offers(), **settings)  # type: ignore[arg-type]
 
 
-def course_of(rows: list[list[int]], tick_s: float = 60.0) -> Course:
-    """Course of given ticks, a row each."""
+def course_of(rows: list[list[int]], tick_s: float = 60.0) -> SiteCourse:
+    """SiteCourse of given ticks, a row each."""
     up = np.array(rows, np.bool_)
-    return Course(sites=tuple("abcdefgh"[: up.shape[1]]), tick_s=tick_s, up=up)
+    return SiteCourse(sites=tuple("abcdefgh"[: up.shape[1]]), tick_s=tick_s, up=up)
 
 
 class RandomChoice:

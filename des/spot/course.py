@@ -1,4 +1,4 @@
-"""Course of sites that come and go: whether each is up at each tick of a clock."""
+"""SiteCourse of sites that come and go: whether each is up at each tick of a clock."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -19,7 +19,7 @@ DAY_S = 86400.0
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Course:
+class SiteCourse:
     """Whether sites are up, tick by tick.
 
     Attributes
@@ -66,7 +66,7 @@ class Course:
         return replace(self, up=np.ascontiguousarray(self.up[first:last]))
 
     def of_sites(self, places: Sequence[int]) -> Self:
-        """Course of some sites, by their places."""
+        """SiteCourse of some sites, by their places."""
         names = tuple(self.sites[place] for place in places)
         return replace(self, sites=names, up=np.ascontiguousarray(self.up[:, list(places)]))
 
@@ -77,15 +77,15 @@ class Course:
         return replace(self, tick_s=tick_s, up=self.up[rows.astype(np.int64)])
 
     def stretched(self, factor: float) -> Self:
-        """Course all of whose stays are longer by a factor, on the same clock."""
+        """SiteCourse all of whose stays are longer by a factor, on the same clock."""
         return replace(self, tick_s=self.tick_s * factor).resampled(self.tick_s)
 
     def thinned(self, factor: float) -> Self:
-        """Course whose stays up end after 1 / ``factor`` of their time, rounded up to ticks.
+        """SiteCourse whose stays up end after 1 / ``factor`` of their time, rounded up to ticks.
 
         Examples
         --------
-        >>> full = Course(sites=("a",), tick_s=60.0, up=np.array([[1, 1, 1, 1, 0, 1]], bool).T)
+        >>> full = SiteCourse(sites=("a",), tick_s=60.0, up=np.array([[1, 1, 1, 1, 0, 1]], bool).T)
         >>> full.thinned(2.0).up[:, 0].astype(int).tolist()
         [1, 1, 0, 0, 0, 1]
         """

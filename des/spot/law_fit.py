@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from des.spot.course import DAY_S, Course
+from des.spot.course import DAY_S, SiteCourse
 from des.spot.spot_law import SiteLaw, SpotLaw
 from des.spot.stay_law import StayLaw
 
@@ -14,7 +14,7 @@ _HALVINGS = 7
 _MOST_SWING = 0.9
 
 
-def fit_spot_law(course: Course, *, pooled: bool = False) -> SpotLaw:
+def fit_spot_law(course: SiteCourse, *, pooled: bool = False) -> SpotLaw:
     """Fit stays of each site (pooled: of all together), their correlation and the daily term.
 
     Notes
@@ -43,7 +43,7 @@ def fit_spot_law(course: Course, *, pooled: bool = False) -> SpotLaw:
     return _correlated(bare, course)
 
 
-def mean_correlation(course: Course) -> float:
+def mean_correlation(course: SiteCourse) -> float:
     """Mean correlation of pairs of sites; 0 where no two of them both come and go."""
     moving = course.up[:, course.up.std(axis=0) > 0].astype(np.float64)
     if moving.shape[1] < 2:
@@ -52,7 +52,7 @@ def mean_correlation(course: Course) -> float:
     return float(matrix[np.triu_indices(len(matrix), 1)].mean())
 
 
-def _correlated(law: SpotLaw, course: Course) -> SpotLaw:
+def _correlated(law: SpotLaw, course: SiteCourse) -> SpotLaw:
     target = mean_correlation(course)
     low, high, found = 0.0, 1.0, law
     if target <= 0 or len(course.sites) < 2:
@@ -72,7 +72,7 @@ def _correlated(law: SpotLaw, course: Course) -> SpotLaw:
     return found
 
 
-def _daily(course: Course) -> tuple[float, float]:
+def _daily(course: SiteCourse) -> tuple[float, float]:
     """Swing and peak [h] of the share of sites up, by the first harmonic of a day."""
     share = course.up.mean(axis=1)
     mean = float(share.mean())

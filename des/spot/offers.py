@@ -25,7 +25,7 @@ NOTICE_S = {"aws": 120.0, "gcp": 30.0, "none": 0.0}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class StateStore:
+class StateSizes:
     """Sizes and rates behind the times of moves.
 
     Attributes
@@ -46,8 +46,8 @@ class StateStore:
     restart_s: float
 
     def __post_init__(self) -> None:
-        require_positive("state store", "state_bytes", self.state_bytes)
-        require_non_negative("state store", "restart_s", self.restart_s)
+        require_positive("state sizes", "state_bytes", self.state_bytes)
+        require_non_negative("state sizes", "restart_s", self.restart_s)
         shape = (len(self.storage_bytes_per_s),) * 2
         if self.link_bytes_per_s.shape != shape:
             raise ValueError(
@@ -186,7 +186,7 @@ class Offers:
         needs: Flags,
         tokens_per_s: Table,
         shares: Table,
-        store: StateStore,
+        store: StateSizes,
         *,
         gpus: npt.NDArray[np.int64],
         usd_per_gpu_s: Table,

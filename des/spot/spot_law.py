@@ -15,7 +15,7 @@ from des.base.checks import require_seed, require_swing
 from des.base.jit import kernel
 from des.base.random_numbers import philox, unit
 from des.dynamics.correlation import require_correlation
-from des.spot.course import DAY_S, Course
+from des.spot.course import DAY_S, SiteCourse
 from des.spot.stay_law import StayLaw, stay_length_s
 
 COMMON_S = 6 * 3600.0
@@ -68,14 +68,14 @@ class SpotLaw:
         """Figures of stays up and down, (S, 2, 5), as kernels take them."""
         return np.array([(site.up.figures, site.down.figures) for site in self.sites])
 
-    def course(self, seed: int, num_ticks: int, tick_s: float) -> Course:
+    def course(self, seed: int, num_ticks: int, tick_s: float) -> SiteCourse:
         """Draw the course of a seed."""
         require_seed("spot law", "seed", seed)
         up = np.zeros((num_ticks, len(self.sites)), np.bool_)
         shares = np.array([site.share_up for site in self.sites])
         common = (self.correlation, self.daily_swing, self.peak_h)
         _draw(seed, self.figures, shares, common, (tick_s, up))
-        return Course(sites=tuple(site.name for site in self.sites), tick_s=tick_s, up=up)
+        return SiteCourse(sites=tuple(site.name for site in self.sites), tick_s=tick_s, up=up)
 
 
 @kernel

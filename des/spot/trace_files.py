@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from des.base.command import UsageError
 from des.base.strict_forms import first_error
 from des.base.text_files import read_json
-from des.spot.course import Course
+from des.spot.course import SiteCourse
 
 _FORM = ConfigDict(extra="ignore", strict=True, allow_inf_nan=False, frozen=True)
 
@@ -30,7 +30,7 @@ class _Trace(BaseModel):
     data: Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1)]
 
 
-def read_spot_traces(folder: Path, *, least_servers: int = 1) -> Course:
+def read_spot_traces(folder: Path, *, least_servers: int = 1) -> SiteCourse:
     """Read the zones of a folder side by side, from their common begin to the shortest one's end.
 
     Parameters
@@ -63,7 +63,7 @@ def read_spot_traces(folder: Path, *, least_servers: int = 1) -> Course:
     num_ticks = min(len(trace.data) for trace in traces)
     counts = np.array([trace.data[:num_ticks] for trace in traces]).T
     names = tuple(path.stem for path in paths)
-    return Course(sites=names, tick_s=gap_s, up=counts >= least_servers)
+    return SiteCourse(sites=names, tick_s=gap_s, up=counts >= least_servers)
 
 
 def _read(path: Path) -> _Trace:

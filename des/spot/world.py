@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from des.base.checks import require_count, require_non_negative
-from des.spot.course import Course, Flags
+from des.spot.course import Flags, SiteCourse
 from des.spot.offers import Offers, Table
 
 Whole = npt.NDArray[np.int64]
@@ -34,7 +34,7 @@ class SpotWorld:
         Whether the policy sees all sites at every tick; else those that it holds or has asked for.
     """
 
-    course: Course
+    course: SiteCourse
     offers: Offers
     notice_s: float = 120.0
     ticks_per_decision: int = 4

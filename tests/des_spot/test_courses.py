@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from spot_cases import HOUR_S, course_of, stays, three_sites
 
 from des.base.command import UsageError
-from des.spot.course import Course
+from des.spot.course import SiteCourse
 from des.spot.law_fit import fit_spot_law, mean_correlation
 from des.spot.spot_law import SpotLaw
 from des.spot.stay_law import StayLaw, stay_length_s, stay_survival
@@ -172,4 +172,4 @@ def test_a_fitted_law_has_the_shares_and_correlation_of_its_course() -> None:
 def test_a_course_needs_ticks_and_sites() -> None:
     """An empty course is no course."""
     with pytest.raises(ValueError, match="course: up must be ticks x 1 sites"):
-        Course(sites=("a",), tick_s=60.0, up=np.zeros((0, 1), np.bool_))
+        SiteCourse(sites=("a",), tick_s=60.0, up=np.zeros((0, 1), np.bool_))

@@ -10,7 +10,7 @@ from spot_cases import RandomChoice, course_of, drawn_world, set_offers
 
 from des.spot.batch import SpotBatch, run_spot_batch
 from des.spot.engine import run_spot
-from des.spot.offers import FAILURES_PER_GPU_S, Offers, StateStore, checkpoint_period_s
+from des.spot.offers import FAILURES_PER_GPU_S, Offers, StateSizes, checkpoint_period_s
 from des.spot.world import NOTHING, SpotHistory, SpotView, SpotWorld
 
 
@@ -178,7 +178,7 @@ def test_moves_by_hand() -> None:
     From one site to both the other site lacks 50 GB (50 s over the link); both read halves (25 s).
     With a standby copy there, nothing is sent. In place and from outside it is reading alone.
     """
-    store = StateStore(
+    store = StateSizes(
         state_bytes=100e9,
         storage_bytes_per_s=np.full(2, 2e9),
         link_bytes_per_s=np.full((2, 2), 1e9),
