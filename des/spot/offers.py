@@ -1,7 +1,7 @@
 """Offers: sets of sites that a training job may hold, with their times as tables.
 
-Times come from bytes, storage and links; step times of each set come in as values, worked out by
-whoever searches for plans.
+Times come from bytes, storage and links; step times of each set are values from a
+search of plans.
 """
 
 import math

@@ -2,7 +2,7 @@
 
 Every course is a function of (law, seed, site): random numbers are by position. A stay that begins
 at a time has the quantile ``Phi(z)`` of its law, ``z = +-sqrt(c) common + sqrt(1 - c) own``, where
-``common`` is drawn anew every `COMMON_S` and the sign is minus for stays down: sites come and go
+``common`` is drawn again every `COMMON_S` and the sign is minus for stays down: sites come and go
 together by the correlation ``c``, and every stay keeps its law (a Gaussian copula).
 """
 

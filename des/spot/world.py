@@ -52,7 +52,7 @@ class SpotWorld:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SpotView:
-    """What is seen of N worlds at a decision; S sites each.
+    """View of N worlds at a decision; S sites each.
 
     Attributes
     ----------
@@ -99,7 +99,7 @@ class SpotPolicy(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpotHistory:
-    """What a run has come to.
+    """Result of a run.
 
     Attributes
     ----------

@@ -47,7 +47,7 @@ def reproduce_cases(
     traces
         Clone of the traces; empty: synthetic laws.
     draws
-        Sites to draw and search anew instead; 0: none.
+        Sites to draw and search instead; 0: none.
     partial
         Whether rules see only what they hold or ask for.
     readable

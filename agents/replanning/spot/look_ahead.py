@@ -29,7 +29,7 @@ STEP_S = 1560.0
 SEASON_STEPS = 64
 """Longest horizon of a forecast. [steps]"""
 _LONGEST_UNSEEN_S = 2 * DAY_S
-"""Of sites unseen for longer the state of then says nothing. [s]"""
+"""Longest time for which the last look at a site counts. [s]"""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
