@@ -1,6 +1,7 @@
 """Fit of a law of sites to a measured course."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -59,12 +60,7 @@ def _correlated(law: SpotLaw, course: SiteCourse) -> SpotLaw:
         return law
     for _ in range(_HALVINGS):
         middle = 0.5 * (low + high)
-        found = SpotLaw(
-            sites=law.sites,
-            correlation=middle,
-            daily_swing=law.daily_swing,
-            peak_h=law.peak_h,
-        )
+        found = replace(law, correlation=middle)
         if mean_correlation(found.course(0, course.num_ticks, course.tick_s)) < target:
             low = middle
         else:

@@ -7,6 +7,7 @@ together by the correlation ``c``, and every stay keeps its law (a Gaussian copu
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -76,6 +77,35 @@ class SpotLaw:
         common = (self.correlation, self.daily_swing, self.peak_h)
         _draw(seed, self.figures, shares, common, (tick_s, up))
         return SiteCourse(sites=tuple(site.name for site in self.sites), tick_s=tick_s, up=up)
+
+
+def _stays(scale: float, *, is_up: bool) -> StayLaw:
+    """Stays like those that were counted in the traces of 2023, some sites being up for longer."""
+    long_h = 2.0 * scale if is_up else 1.6 / scale
+    return StayLaw(
+        weight=0.55,
+        median_s=900.0,
+        sigma=0.6,
+        other_median_s=3600.0 * long_h,
+        other_sigma=1.4 if is_up else 1.1,
+    )
+
+
+def synthetic_law(scales: Sequence[float], correlation: float = 0.5) -> SpotLaw:
+    """Law of sites with heavy-tailed stays; those of a higher scale are up for longer."""
+    return SpotLaw(
+        sites=tuple(
+            SiteLaw(
+                name=f"zone{place}",
+                up=_stays(scale, is_up=True),
+                down=_stays(scale, is_up=False),
+            )
+            for place, scale in enumerate(scales)
+        ),
+        correlation=correlation,
+        daily_swing=0.15,
+        peak_h=5.0,
+    )
 
 
 @kernel

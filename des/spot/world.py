@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from des.base.checks import require_count, require_non_negative
 from des.spot.course import Flags, SiteCourse
-from des.spot.offers import Offers, Table
+from des.spot.offers import NOTICE_S, Offers, Table
 
 Whole = npt.NDArray[np.int64]
 
@@ -36,7 +36,7 @@ class SpotWorld:
 
     course: SiteCourse
     offers: Offers
-    notice_s: float = 120.0
+    notice_s: float = NOTICE_S["aws"]
     ticks_per_decision: int = 4
     sees_all: bool = True
 

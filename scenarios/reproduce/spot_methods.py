@@ -41,31 +41,26 @@ def _seasonal(cases: Sequence[SpotCase], horizon_s: float) -> SeasonalRule:
     return SeasonalRule(tables=_tables(cases), profile=profile, left=left, horizon_s=horizon_s)
 
 
+def _hysteresis(cases: Sequence[SpotCase], horizon_s: float) -> HysteresisRule:
+    return HysteresisRule(tables=_tables(cases), horizon_s=horizon_s)
+
+
+def _survival(cases: Sequence[SpotCase], horizon_s: float) -> SurvivalRule:
+    stays_up = _figures(cases)[:, :, 0]
+    return SurvivalRule(tables=_tables(cases), stays_up=stays_up, horizon_s=horizon_s)
+
+
+def _sampled(cases: Sequence[SpotCase], horizon_s: float) -> SampledRule:
+    return SampledRule(tables=_tables(cases), figures=_figures(cases), horizon_s=horizon_s)
+
+
 METHODS: Mapping[str, SpotMethod] = MappingProxyType(
     {
-        "greedy": SpotMethod(
-            make=lambda cases, horizon_s: HysteresisRule(
-                tables=_tables(cases), horizon_s=horizon_s
-            ),
-            horizons_h=(np.inf,),
-        ),
-        "hysteresis": SpotMethod(
-            make=lambda cases, horizon_s: HysteresisRule(tables=_tables(cases), horizon_s=horizon_s)
-        ),
-        "survival": SpotMethod(
-            make=lambda cases, horizon_s: SurvivalRule(
-                tables=_tables(cases),
-                stays_up=_figures(cases)[:, :, 0],
-                horizon_s=horizon_s,
-            )
-        ),
+        "greedy": SpotMethod(make=_hysteresis, horizons_h=(np.inf,)),
+        "hysteresis": SpotMethod(make=_hysteresis),
+        "survival": SpotMethod(make=_survival),
         "seasonal": SpotMethod(make=_seasonal),
-        "sampled": SpotMethod(
-            make=lambda cases, horizon_s: SampledRule(
-                tables=_tables(cases), figures=_figures(cases), horizon_s=horizon_s
-            ),
-            horizons_h=(2.0, 4.0, 8.0),
-        ),
+        "sampled": SpotMethod(make=_sampled, horizons_h=(2.0, 4.0, 8.0)),
     }
 )
 """All rules, in the order of tables."""

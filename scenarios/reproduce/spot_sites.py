@@ -54,16 +54,10 @@ class SiteSets(CaseForm):
     @model_validator(mode="after")
     def _sizes_agree(self) -> Self:
         count = len(self.gpus)
-        for field, wanted in (
-            ("gbit_per_s", count),
-            ("step_s", 2**count - 1),
-            ("shares", 2**count - 1),
-        ):
-            if len(getattr(self, field)) != wanted:
-                raise ValueError(
-                    f"{field} must have {wanted} entries for {count} sites, got "
-                    f"{len(getattr(self, field))}"
-                )
+        sizes = {"gbit_per_s": count, "step_s": 2**count - 1, "shares": 2**count - 1}
+        for field, size in sizes.items():
+            if (found := len(getattr(self, field))) != size:
+                raise ValueError(f"{field} must have {size} entries for {count} sites, got {found}")
         return self
 
     def offers(self, num_sites: int = NUM_SITES) -> Offers:

@@ -11,8 +11,7 @@ from des.base.command import UsageError
 from des.spot.course import SiteCourse
 from des.spot.law_fit import fit_spot_law
 from des.spot.offers import Table
-from des.spot.spot_law import SiteLaw, SpotLaw
-from des.spot.stay_law import StayLaw
+from des.spot.spot_law import SpotLaw, synthetic_law
 from des.spot.trace_files import read_spot_traces
 from des.spot.world import SpotWorld
 from scenarios.reproduce.spot_sites import NUM_SITES, SiteSets
@@ -41,8 +40,12 @@ class SpotCase:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SpotSuites:
-    """Cases to tune on, and cases to judge on by suite; sites of the later ones may be unknown."""
+    """Cases to tune on, and cases to judge on by suite; sites of the later ones may be unknown.
 
+    ``known`` is the course of all sites that the first ones are of.
+    """
+
+    known: SiteCourse
     training: tuple[SpotCase, ...]
     judged: dict[str, tuple[SpotCase, ...]]
 
@@ -77,83 +80,46 @@ def suites_of(traces: Path | None, rows: Sequence[SiteSets], *, sees_all: bool) 
     before, after = known.part(0.0, _HALF), known.part(_HALF, 1.0)
     law, season = fit_spot_law(before), fit_season(before)
     pooled = fit_spot_law(before, pooled=True)
-    usual = tuple(table.mean(axis=0, keepdims=True) for table in season)
-    training, judged = list[SpotCase](), list[SpotCase]()
-    for place, row in enumerate(rows):
-        sites = _drawn(place, len(known.sites))
-        own = replace(law, sites=tuple(law.sites[site] for site in sites))
-        table = (season[0][sites], season[1][sites])
-        for course, cases in ((before, training), (after, judged)):
-            world = _world(course.of_sites(sites), row, sees_all=sees_all)
-            case = SpotCase(name=row.name, model=row.model, world=world, law=own, season=table)
-            cases.append(case)
-    others = {}
+    judged = {"known": _cases(after, rows, law, season, sees_all=sees_all)}
     for name, course in unseen.items():
-        others[name] = tuple(
-            _unseen_case(course, place, row, pooled, usual, sees_all=sees_all)
-            for place, row in enumerate(rows)
-        )
-    return SpotSuites(training=tuple(training), judged={"known": tuple(judged), **others})
+        count = len(course.sites)
+        same = replace(pooled, sites=pooled.sites[:1] * count)
+        usual = [np.repeat(table.mean(axis=0, keepdims=True), count, axis=0) for table in season]
+        judged[name] = _cases(course, rows, same, usual, sees_all=sees_all)
+    training = _cases(before, rows, law, season, sees_all=sees_all)
+    return SpotSuites(known=before, training=training, judged=judged)
 
 
-def _unseen_case(
+def _cases(
     course: SiteCourse,
-    place: int,
-    row: SiteSets,
-    pooled: SpotLaw,
-    usual: tuple[Table, ...],
+    rows: Sequence[SiteSets],
+    law: SpotLaw,
+    season: Sequence[Table],
     *,
     sees_all: bool,
-) -> SpotCase:
-    sites = _drawn(place, len(course.sites))
-    law = replace(pooled, sites=pooled.sites[: len(sites)])
-    profile, left = (np.repeat(table, len(sites), axis=0) for table in usual)
-    world = _world(course.of_sites(sites), row, sees_all=sees_all)
-    return SpotCase(name=row.name, model=row.model, world=world, law=law, season=(profile, left))
+) -> tuple[SpotCase, ...]:
+    """Cases of the rows on sites drawn from a course."""
+    found = []
+    for place, row in enumerate(rows):
+        sites = _drawn(place, len(course.sites))
+        world = SpotWorld(
+            course=course.of_sites(sites),
+            offers=row.offers(len(sites)),
+            ticks_per_decision=max(round(DECISION_S / course.tick_s), 1),
+            sees_all=sees_all,
+        )
+        own = replace(law, sites=tuple(law.sites[site] for site in sites))
+        profile, left = (table[sites] for table in season)
+        found.append(
+            SpotCase(name=row.name, model=row.model, world=world, law=own, season=(profile, left))
+        )
+    return tuple(found)
 
 
 def _drawn(place: int, count: int) -> list[int]:
     """Draw the sites of a row: all where there are no more than are needed."""
     rng = np.random.default_rng(np.random.SeedSequence((place, 48)))
     return [int(place) for place in rng.permutation(count)[:NUM_SITES]]
-
-
-def _world(course: SiteCourse, row: SiteSets, *, sees_all: bool) -> SpotWorld:
-    return SpotWorld(
-        course=course,
-        offers=row.offers(len(course.sites)),
-        ticks_per_decision=max(round(DECISION_S / course.tick_s), 1),
-        sees_all=sees_all,
-    )
-
-
-def _stays(scale: float, *, is_up: bool) -> StayLaw:
-    """Stays like those that were counted in the traces of 2023, some sites being up for longer."""
-    long_h = 2.0 * scale if is_up else 1.6 / scale
-    return StayLaw(
-        weight=0.55,
-        median_s=900.0,
-        sigma=0.6,
-        other_median_s=3600.0 * long_h,
-        other_sigma=1.4 if is_up else 1.1,
-    )
-
-
-def synthetic_law(scales: Sequence[float], correlation: float = 0.5) -> SpotLaw:
-    """Law of sites with heavy-tailed stays; those of a higher scale are up for longer."""
-    return SpotLaw(
-        sites=tuple(
-            SiteLaw(
-                name=f"zone{place}",
-                up=_stays(scale, is_up=True),
-                down=_stays(scale, is_up=False),
-            )
-            for place, scale in enumerate(scales)
-        ),
-        correlation=correlation,
-        daily_swing=0.15,
-        peak_h=5.0,
-    )
 
 
 SYNTHETIC = synthetic_law(np.geomspace(0.3, 3.0, 9).tolist())

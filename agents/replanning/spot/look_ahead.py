@@ -53,13 +53,17 @@ class SampledRule:
 
     def choose(self, view: SpotView) -> Whole:
         """Return the offer to hold next, (N,)."""
+        return best_offers(self.values(view), self.tables.may_be_up(view, RETRY_S), view)
+
+    def values(self, view: SpotView) -> Table:
+        """Tokens of each offer within the horizon, its move first, on the mean, (N, C)."""
         num_steps = max(round(self.horizon_s / STEP_S), 1)
         shape = (len(view.held), self.num_futures, num_steps, view.up.shape[1])
         futures = np.zeros(shape)
         seen_s = np.minimum(view.seen_s, _LONGEST_UNSEEN_S)
         past = (view.up, view.age_s, seen_s, view.time_s)
         sample_futures(self._survival, past, STEP_S, futures)
-        return _first_offers(self.tables, view, futures)
+        return _first_values(self.tables, view, futures) / self.num_futures
 
     @cached_property
     def _survival(self) -> Table:
@@ -98,7 +102,8 @@ class SeasonalRule:
         deviates = view.up - usual[:, 0]
         forecast = usual + deviates[:, np.newaxis] * self.left[:, :, :num_steps].transpose(0, 2, 1)
         futures = np.clip(forecast, 0.0, 1.0)[:, np.newaxis]
-        return _first_offers(self.tables, view, np.ascontiguousarray(futures))
+        values = _first_values(self.tables, view, np.ascontiguousarray(futures))
+        return best_offers(values, self.tables.may_be_up(view, RETRY_S), view)
 
 
 def fit_season(course: SiteCourse) -> tuple[Table, Table]:
@@ -119,10 +124,10 @@ def fit_season(course: SiteCourse) -> tuple[Table, Table]:
     return profile, np.clip(left, 0.0, 1.0)
 
 
-def _first_offers(tables: OfferTables, view: SpotView, futures: Table) -> Whole:
-    """Offers with the highest mean value over futures, (N,)."""
+def _first_values(tables: OfferTables, view: SpotView, futures: Table) -> Table:
+    """Tokens of each first offer over all futures together, (N, C)."""
     rates = tables.tokens_per_s
     values = np.zeros(rates.shape)
     value_offers(tables.needs, (STEP_S * rates, *tables.move_tokens), futures, values)
     values -= futures.shape[1] * rates * tables.change_s(view)
-    return best_offers(values, tables.may_be_up(view, RETRY_S), view)
+    return values
