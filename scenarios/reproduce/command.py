@@ -133,6 +133,20 @@ torchtitan or intellect1; a file without setup takes that of the shipped file of
         cases=PUBLISHED,
         kind="folder of the rows",
     ),
+    "spot": PublishedTable(
+        about="rules on sites that come and go against a clairvoyant, on the public spot traces",
+        cases=PUBLISHED / "spot.json",
+        kind="file of sites with the step time of each set of them",
+        notes="""\
+Without --traces the courses are of synthetic laws. The traces have no licence: clone
+github.com/skypilot-org/spot-traces yourself. About five minutes; --draws 12 searches five more.""",
+        flags={
+            "traces": option("", "clone of the public traces", default_text="synthetic laws"),
+            "draws": option(0, "sites to draw, with searched step times, in place of --cases"),
+            "partial": option(False, "rules see only what they hold or ask for"),
+            "readable": option(False, "judge in the engine to read: the same table, slowly"),
+        },
+    ),
     "blox": PublishedTable(
         about="job times and rounds of a queue of jobs (Blox)",
         cases=PUBLISHED / "blox",

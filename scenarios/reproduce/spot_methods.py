@@ -1,0 +1,107 @@
+"""Table of rules on sites that come and go: one row makes and tunes a rule."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import numpy as np
+
+from agents.replanning.spot.clairvoyant import most_tokens
+from agents.replanning.spot.look_ahead import SampledRule, SeasonalRule
+from agents.replanning.spot.rules import HysteresisRule, SurvivalRule
+from agents.replanning.spot.tables import OfferTables
+from des.spot.batch import run_spot_batch
+from des.spot.engine import run_spot
+from des.spot.offers import Table
+from des.spot.world import SpotHistory, SpotPolicy
+from scenarios.reproduce.spot_suites import SpotCase
+
+_HOUR_S = 3600.0
+_HORIZONS_H = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpotMethod:
+    """A rule: what makes it for some cases with a horizon [s], and the horizons to choose from."""
+
+    make: Callable[[Sequence[SpotCase], float], SpotPolicy]
+    horizons_h: tuple[float, ...] = _HORIZONS_H
+
+
+def _tables(cases: Sequence[SpotCase]) -> OfferTables:
+    return OfferTables.of([case.world for case in cases])
+
+
+def _seasonal(cases: Sequence[SpotCase], horizon_s: float) -> SeasonalRule:
+    profile, left = (np.stack([case.season[side] for case in cases]) for side in (0, 1))
+    return SeasonalRule(tables=_tables(cases), profile=profile, left=left, horizon_s=horizon_s)
+
+
+def _hysteresis(cases: Sequence[SpotCase], horizon_s: float) -> HysteresisRule:
+    return HysteresisRule(tables=_tables(cases), horizon_s=horizon_s)
+
+
+def _survival(cases: Sequence[SpotCase], horizon_s: float) -> SurvivalRule:
+    stays_up = np.stack([case.law.figures[:, 0] for case in cases])
+    return SurvivalRule(tables=_tables(cases), stays_up=stays_up, horizon_s=horizon_s)
+
+
+def _sampled(cases: Sequence[SpotCase], horizon_s: float) -> SampledRule:
+    figures = np.stack([case.law.figures for case in cases])
+    return SampledRule(tables=_tables(cases), figures=figures, horizon_s=horizon_s)
+
+
+METHODS: Mapping[str, SpotMethod] = MappingProxyType(
+    {
+        "greedy": SpotMethod(make=_hysteresis, horizons_h=(np.inf,)),
+        "hysteresis": SpotMethod(make=_hysteresis),
+        "survival": SpotMethod(make=_survival),
+        "seasonal": SpotMethod(make=_seasonal),
+        "sampled": SpotMethod(make=_sampled, horizons_h=(2.0, 4.0, 8.0)),
+    }
+)
+"""All rules, in the order of tables."""
+
+
+def clairvoyant_tokens(cases: Sequence[SpotCase]) -> Table:
+    """Most tokens of each case, (N,)."""
+    return np.array([most_tokens(case.world) for case in cases])
+
+
+def shares_of(policy: SpotPolicy, cases: Sequence[SpotCase], most: Table) -> Table:
+    """Tokens of a policy over those of the clairvoyant, (N,); server failures of seed 0."""
+    histories = run_spot_batch([case.world for case in cases], policy, [0] * len(cases))
+    return _shares(histories, most)
+
+
+def shares_by_reading(
+    method: SpotMethod, horizon_h: float, cases: Sequence[SpotCase], most: Table
+) -> Table:
+    """`shares_of` a rule, case by case in the engine to read: equal, and slow."""
+    policies = [method.make([case], horizon_h * _HOUR_S) for case in cases]
+    pairs = zip(cases, policies, strict=True)
+    return _shares([run_spot(case.world, policy, 0) for case, policy in pairs], most)
+
+
+def _shares(histories: Sequence[SpotHistory], most: Table) -> Table:
+    shares: Table = np.array([history.tokens for history in histories]) / most
+    return shares
+
+
+def tuned_horizon_h(method: SpotMethod, cases: Sequence[SpotCase], most: Table) -> float:
+    """Horizon with the highest mean share on the cases for tuning. [h]"""
+    if len(method.horizons_h) == 1:
+        return method.horizons_h[0]
+    means = [
+        float(shares_of(method.make(cases, horizon_h * _HOUR_S), cases, most).mean())
+        for horizon_h in method.horizons_h
+    ]
+    return method.horizons_h[int(np.argmax(means))]
+
+
+def half_width(values: Table, seed: int = 0, num_draws: int = 2000) -> float:
+    """Half of the 95 % interval of the mean, by bootstrap over instances."""
+    rng = np.random.default_rng(seed)
+    means = values[rng.integers(0, len(values), (num_draws, len(values)))].mean(axis=1)
+    low, high = np.percentile(means, [2.5, 97.5])
+    return float(high - low) / 2
