@@ -58,7 +58,6 @@ class SpotBatch:
             uptimes=np.full((num_jobs, num_sites, 3), 0.5),
             losses=np.zeros((num_jobs, num_sites)),
         )
-        self._ticks_s = self._tables.scalars[places[:, WORLD], 0]
         begin_all(self._tables, self._jobs)
 
     @property
@@ -92,9 +91,9 @@ class SpotBatch:
     def view(self) -> SpotView:
         """Return what is seen of all jobs; of those that are over, what was last seen."""
         jobs, tick = self._jobs, self.ticks[:, np.newaxis]
-        tick_s = self._ticks_s[:, np.newaxis]
+        tick_s = self._tables.scalars[self.world_of, :1]
         return SpotView(
-            time_s=self.ticks * self._ticks_s,
+            time_s=(tick * tick_s)[:, 0],
             held=jobs.places[:, HELD].copy(),
             home=jobs.places[:, HOME].copy(),
             debt_s=jobs.sums[:, DEBT].copy(),

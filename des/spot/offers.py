@@ -159,8 +159,7 @@ class Offers:
         shapes = dict.fromkeys(columns, (count,)) | {"move_s": (count + 1, count)}
         for name, shape in shapes.items():
             table = getattr(self, name)
-            is_inner = np.isfinite(table).all() and (table >= 0).all()
-            if table.shape != shape or not is_inner:
+            if table.shape != shape or not (np.isfinite(table) & (table >= 0)).all():
                 raise ValueError(
                     f"offers: {name} must be {shape}, finite and not negative, got {table!r}"
                 )

@@ -132,9 +132,8 @@ def _draw(
             shared = _normal(seed, _COMMON, math.floor(now_s / COMMON_S) + 2**20, 0)
             sign = 1.0 if is_up else -1.0
             z = sign * math.sqrt(correlation) * shared + math.sqrt(1.0 - correlation) * own
-            stay_s = stay_length_s(
-                figures[site, 0 if is_up else 1], 0.5 * math.erfc(z * math.sqrt(0.5))
-            )
+            survival = 0.5 * math.erfc(z * math.sqrt(0.5))
+            stay_s = stay_length_s(figures[site, 0 if is_up else 1], survival)
             daily_factor = 1.0 + swing * math.cos(2.0 * math.pi * (now_s - 3600.0 * peak_h) / DAY_S)
             now_s += stay_s * daily_factor if is_up else stay_s / daily_factor
             while tick < num_ticks and tick * tick_s < now_s:

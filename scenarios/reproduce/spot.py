@@ -70,11 +70,12 @@ def reproduce_cases(
     for name, method in METHODS.items():
         horizon_h = tuned_horizon_h(method, suites.training, tuning)
         for suite, judged in suites.judged.items():
-            if readable:
-                shares = shares_by_reading(method, horizon_h, judged, most[suite])
-            else:
-                policy = method.make(judged, horizon_h * _HOUR_S)
-                shares = shares_of(policy, judged, most[suite])
+            policy = method.make(judged, horizon_h * _HOUR_S)
+            shares = (
+                shares_by_reading(method, horizon_h, judged, most[suite])
+                if readable
+                else shares_of(policy, judged, most[suite])
+            )
             found.append(_row(suite, name, horizon_h, judged, shares))
     order = list(suites.judged)
     found.sort(key=lambda row: order.index(str(row["suite"])))

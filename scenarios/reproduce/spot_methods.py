@@ -32,10 +32,6 @@ def _tables(cases: Sequence[SpotCase]) -> OfferTables:
     return OfferTables.of([case.world for case in cases])
 
 
-def _figures(cases: Sequence[SpotCase]) -> Table:
-    return np.stack([case.law.figures for case in cases])
-
-
 def _seasonal(cases: Sequence[SpotCase], horizon_s: float) -> SeasonalRule:
     profile, left = (np.stack([case.season[side] for case in cases]) for side in (0, 1))
     return SeasonalRule(tables=_tables(cases), profile=profile, left=left, horizon_s=horizon_s)
@@ -46,12 +42,13 @@ def _hysteresis(cases: Sequence[SpotCase], horizon_s: float) -> HysteresisRule:
 
 
 def _survival(cases: Sequence[SpotCase], horizon_s: float) -> SurvivalRule:
-    stays_up = _figures(cases)[:, :, 0]
+    stays_up = np.stack([case.law.figures[:, 0] for case in cases])
     return SurvivalRule(tables=_tables(cases), stays_up=stays_up, horizon_s=horizon_s)
 
 
 def _sampled(cases: Sequence[SpotCase], horizon_s: float) -> SampledRule:
-    return SampledRule(tables=_tables(cases), figures=_figures(cases), horizon_s=horizon_s)
+    figures = np.stack([case.law.figures for case in cases])
+    return SampledRule(tables=_tables(cases), figures=figures, horizon_s=horizon_s)
 
 
 METHODS: Mapping[str, SpotMethod] = MappingProxyType(

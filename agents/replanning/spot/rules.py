@@ -73,8 +73,9 @@ class SurvivalRule:
     @cached_property
     def _left(self) -> Table:
         """Rate of what is left without each site, (N, C, S). [tokens/s]"""
-        left = _at(self.tables.tokens_per_s, self.tables.without)
-        return np.where(self.tables.without < 0, 0.0, left)
+        without, rates = self.tables.without, self.tables.tokens_per_s
+        rows = np.arange(len(rates))[:, np.newaxis, np.newaxis]
+        return np.where(without < 0, 0.0, rates[rows, without])
 
     @cached_property
     def _less_per_s(self) -> Table:
@@ -90,12 +91,6 @@ class SurvivalRule:
         alone = np.broadcast_to(mean_s[:, :, np.newaxis], moves_s.shape)
         cost = np.where(tables.without < 0, alone, moves_s * self._left)
         return np.where(tables.needs, cost, 0.0)
-
-
-def _at(table: Table, places: Whole) -> Table:
-    """Entries of (N, C) at (N, C, S) places."""
-    found: Table = table[np.arange(len(table))[:, np.newaxis, np.newaxis], places]
-    return found
 
 
 def lasting(stays_up: Table, age_s: Table, horizon_s: float) -> tuple[Table, Table]:

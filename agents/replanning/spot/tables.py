@@ -74,8 +74,7 @@ class OfferTables:
     def may_be_up(self, view: SpotView, retry_s: float) -> Flags:
         """Offers, (N, C), all of whose sites were up when last seen, or not seen for a while."""
         site_up = view.up | (view.seen_s > retry_s)
-        up = np.asarray((~self.needs | site_up[:, np.newaxis]).all(axis=2))
-        return up
+        return np.asarray((~self.needs | site_up[:, np.newaxis]).all(axis=2))
 
 
 def _without(needs: Flags) -> Whole:
