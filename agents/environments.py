@@ -10,6 +10,7 @@ _ENVIRONMENTS = {
     ),
     "EastWest/Autoscale-v0": ("serving.autoscale_env:AutoscaleEnv", None),
     "EastWest/Queue-v0": ("cluster.queue_env:QueueEnv", None),
+    "EastWest/Spot-v0": ("hi_ppo.spot.batch:SpotEnv", None),
 }
 """Environment and vector environment by name, below `agents`."""
 

@@ -1,5 +1,8 @@
 """Small worlds of sites that come and go."""
 
+import json
+from pathlib import Path
+
 import numpy as np
 
 from des.spot.course import SiteCourse
@@ -81,3 +84,21 @@ class RandomChoice:
         mixed = (view.time_s / 195.0).astype(np.int64) * 7919 + self._salt
         offers = mixed * (mixed + 3) // 2 % (self._num_offers + 3) - 1
         return np.where(offers >= self._num_offers, view.held, offers)
+
+
+def write_clone(folder: Path) -> Path:
+    """Write a folder like that of the public traces, of a law, two days long."""
+    for place, (path, zones, gap_s, most) in enumerate(
+        (
+            ("1-node/aws-02-15-2023", 9, 195, 1),
+            ("1-node/aws-10-26-2022", 8, 600, 1),
+            ("16-node/aws-08-27-2023", 3, 300, 16),
+        )
+    ):
+        own = folder / "availability" / path
+        own.mkdir(parents=True)
+        for zone in range(zones):
+            up = three_sites().course(100 * place + zone, 172_800 // gap_s, gap_s).up[:, 0]
+            trace = {"metadata": {"gap_seconds": gap_s}, "data": (up * most).tolist()}
+            (own / f"zone-{zone}.json").write_text(json.dumps(trace), encoding="utf-8")
+    return folder

@@ -1,7 +1,7 @@
 """Actor and critic on one body, for vector observations and actions of several components."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import torch
 from torch import Tensor, nn
@@ -10,12 +10,13 @@ from agents.ppo.action_head import ActionHead, JointAction
 from agents.ppo.dense import layers_of, num_parameters, tanh_layers
 from agents.ppo.devices import PRECISIONS
 from agents.ppo.first_weights import FirstWeights, fill_first
-from agents.ppo.normaliser import RunningNormaliser
+from agents.ppo.normaliser import ObservationMoments, RunningNormaliser
 
 MOST_CHOICES = 1_000_000
 """Choices of all components of an action together."""
 
 _FIRST_OUTPUT_GAIN = 0.01
+_FORBIDDEN = -1e9  # a logit that float32 turns into a probability of exactly 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +27,8 @@ class NetworkArchitecture:
     None for plain categories; for ordered choices, of which neighbours have similar value, it is
     where the first policy looks, as a share of the range: 0 is the first choice, 1 the last.
     ``precision`` is that of the products within layers, one of `agents.ppo.devices.PRECISIONS`.
+    With a ``candidate_size`` the last entries of an observation are as many for each choice of the
+    one action component, see `PointerNetwork`.
     """
 
     observation_size: int
@@ -33,6 +36,7 @@ class NetworkArchitecture:
     ordinal_starts: tuple[float | None, ...]
     hidden_sizes: tuple[int, ...] = (64, 64)
     precision: str = "float32"
+    candidate_size: int = 0
 
     def __post_init__(self) -> None:
         checks = (
@@ -51,6 +55,17 @@ class NetworkArchitecture:
                 f"None or within [0, 1] for each of {len(self.action_sizes)} action components",
             ),
             ("hidden_sizes", all(size >= 1 for size in self.hidden_sizes), "all at least 1"),
+            (
+                "candidate_size",
+                self.candidate_size == 0
+                or (
+                    len(self.action_sizes) == 1
+                    and self.ordinal_starts == (None,)
+                    and self.candidate_size >= 2
+                    and self.num_shared >= 0
+                ),
+                "0, or at least 2 for each choice of one plain component",
+            ),
             ("precision", self.precision in PRECISIONS, f"one of {', '.join(PRECISIONS)}"),
         )
         for field, holds, allowed in checks:
@@ -60,8 +75,22 @@ class NetworkArchitecture:
                 )
 
     @property
+    def num_shared(self) -> int:
+        """Entries of an observation that are of no choice."""
+        return self.observation_size - self.candidate_size * self.action_sizes[0]
+
+    def plain(self) -> dict[str, object]:
+        """Fields as a file has them: without ``candidate_size`` where there is none."""
+        fields = asdict(self)
+        if not self.candidate_size:
+            del fields["candidate_size"]
+        return fields
+
+    @property
     def widths(self) -> tuple[int, ...]:
         """Inputs, hidden units, and outputs for the policy: at least those of plain categories."""
+        if self.candidate_size:
+            return (self.num_shared + self.candidate_size, *self.hidden_sizes, 1)
         pairs = zip(self.action_sizes, self.ordinal_starts, strict=True)
         nominal = [size for size, start in pairs if start is None]
         outputs = len(nominal) * max(nominal, default=0)
@@ -84,8 +113,8 @@ class ActorCritic(nn.Module):
         self.architecture = architecture
         self.normaliser = RunningNormaliser(architecture.observation_size)
         self.head = ActionHead(architecture.action_sizes, architecture.ordinal_starts)
-        num_outputs = self.head.num_outputs
-        self._sizes = (architecture.observation_size, *architecture.hidden_sizes, num_outputs + 1)
+        num_outputs = 1 if architecture.candidate_size else self.head.num_outputs
+        self._sizes = (architecture.widths[0], *architecture.hidden_sizes, num_outputs + 1)
         self.parameter = nn.Parameter(torch.zeros(num_parameters(self._sizes)))
         with torch.no_grad():
             *hidden_layers, last = layers_of(self.parameter, self._sizes)
@@ -93,7 +122,8 @@ class ActorCritic(nn.Module):
                 fill_first(layer.weight, math.sqrt(2), generator)
             for rows in torch.functional.split(last.weight, [num_outputs, 1]):
                 fill_first(rows, _FIRST_OUTPUT_GAIN, generator)
-            last.bias[:-1] = self.head.first_outputs()
+            if not architecture.candidate_size:
+                last.bias[:-1] = self.head.first_outputs()
 
     def forward(self, inputs: Tensor) -> tuple[JointAction, Tensor]:
         """Policy and values (B,) at standardised observations (B, D)."""
@@ -124,3 +154,49 @@ class ActorCritic(nn.Module):
         """Value (B,) of every observation."""
         values: Tensor = self(self.normaliser(observations))[1]
         return values
+
+
+class PointerNetwork(ActorCritic):
+    """One network that rates every choice by itself, with what is of no choice beside it.
+
+    Of the entries of a choice the first says whether it is allowed (1) or not (0), and the second
+    is its rating before anything was learnt: the network adds to it. The value is the mean of
+    second outputs. So the number of choices is not part of the weights, and observations are taken
+    as they are.
+    """
+
+    def __init__(self, architecture: NetworkArchitecture, generator: FirstWeights) -> None:
+        super().__init__(architecture, generator)
+        self.normaliser = _AsTheyAre(architecture.observation_size)
+
+    def forward(self, inputs: Tensor) -> tuple[JointAction, Tensor]:
+        """Policy and values (B,) at observations (B, D)."""
+        found = self.architecture
+        num_choices = found.action_sizes[0]
+        shared = inputs[:, : found.num_shared]
+        choices = inputs[:, found.num_shared :].reshape(len(inputs), num_choices, -1)
+        rows = torch.cat((shared.unsqueeze(1).expand(-1, num_choices, -1), choices), dim=2)
+        outputs = tanh_layers(
+            rows.flatten(0, 1), self.parameter, self._sizes, PRECISIONS[found.precision]
+        )
+        ratings, values = outputs.view(2, len(inputs), num_choices)
+        logits = torch.where(choices[:, :, 0] > 0.0, ratings + choices[:, :, 1], _FORBIDDEN)
+        empty = logits.new_zeros(0, len(inputs))
+        return self.head(logits.t(), empty, empty), values.mean(dim=1)
+
+
+class _AsTheyAre(RunningNormaliser):
+    """Leave observations as they are."""
+
+    def merge(self, moments: ObservationMoments) -> None:
+        """Learn nothing."""
+
+    def forward(self, observations: Tensor, out: Tensor | None = None) -> Tensor:
+        """Observations (B, D), written to ``out`` if there is one."""
+        return observations.clone() if out is None else out.copy_(observations)
+
+
+def network_of(architecture: NetworkArchitecture, generator: FirstWeights) -> ActorCritic:
+    """Return a new network, a pointer where the architecture has candidates."""
+    kind = PointerNetwork if architecture.candidate_size else ActorCritic
+    return kind(architecture, generator)

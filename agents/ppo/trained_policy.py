@@ -1,7 +1,7 @@
 """Networks of torch in checkpoints, and the greedy policy of one."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
@@ -10,7 +10,7 @@ import numpy.typing as npt
 import torch
 
 from agents.ppo.checkpoint import CheckpointError, require_held
-from agents.ppo.networks import ActorCritic, NetworkArchitecture
+from agents.ppo.networks import ActorCritic, NetworkArchitecture, network_of
 from agents.ppo.trained_net import Numbers
 
 
@@ -79,7 +79,7 @@ class TrainedPolicy:
 
 def network_payload(network: ActorCritic) -> dict[str, object]:
     """Plain content from which ``network_from_payload`` rebuilds the network."""
-    return {**asdict(network.architecture), "parameters": dict(network.state_dict())}
+    return {**network.architecture.plain(), "parameters": dict(network.state_dict())}
 
 
 def network_from_payload(policy: object, *, source: Path) -> ActorCritic:
@@ -92,7 +92,7 @@ def network_from_payload(policy: object, *, source: Path) -> ActorCritic:
     try:
         architecture = NetworkArchitecture(**sizes)
         require_held(policy["parameters"], architecture.widths)
-        network = ActorCritic(architecture, None)
+        network = network_of(architecture, None)
         network.load_state_dict(tensors_of(policy["parameters"]))
     except (KeyError, TypeError, ValueError, RuntimeError) as error:
         raise CheckpointError(

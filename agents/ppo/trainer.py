@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from agents.ppo.checkpoint import CheckpointError
-from agents.ppo.networks import ActorCritic, NetworkArchitecture
+from agents.ppo.networks import NetworkArchitecture, network_of
 from agents.ppo.policy_update import PolicyUpdate, ShuffledParts
 from agents.ppo.ppo_config import PPOConfig
 from agents.ppo.ppo_loss import FIGURES, Objective
@@ -56,7 +56,13 @@ class PPOTrainer:
     """
 
     def __init__(
-        self, rollouts: RolloutSource, config: PPOConfig, seed: int, total_steps: int
+        self,
+        rollouts: RolloutSource,
+        config: PPOConfig,
+        seed: int,
+        total_steps: int,
+        *,
+        candidate_size: int = 0,
     ) -> None:
         self.steps_per_update = rollouts.num_envs * config.num_steps
         if config.num_minibatches > self.steps_per_update:
@@ -72,13 +78,14 @@ class PPOTrainer:
         self._last_actions: list[Tensor] = []
         self._device = torch.device(config.device)
         initialisation, shuffling = np.random.SeedSequence(seed).generate_state(2, np.uint64)
-        self.network = ActorCritic(
+        self.network = network_of(
             NetworkArchitecture(
                 observation_size=rollouts.observation_size,
                 action_sizes=rollouts.action_sizes,
                 ordinal_starts=rollouts.ordinal_starts,
                 hidden_sizes=config.hidden_sizes,
                 precision=config.precision,
+                candidate_size=candidate_size,
             ),
             torch.Generator().manual_seed(int(initialisation)),
         ).to(self._device)
@@ -102,11 +109,17 @@ class PPOTrainer:
 
     @classmethod
     def local(
-        cls, environment: BatchedEnvironment, config: PPOConfig, seed: int, total_steps: int
+        cls,
+        environment: BatchedEnvironment,
+        config: PPOConfig,
+        seed: int,
+        total_steps: int,
+        *,
+        candidate_size: int = 0,
     ) -> Self:
         """Train on one environment in this process."""
         rollouts = LocalRollouts([environment], seed=seed, device=config.device)
-        return cls(rollouts, config, seed, total_steps)
+        return cls(rollouts, config, seed, total_steps, candidate_size=candidate_size)
 
     @property
     def finished(self) -> bool:
@@ -225,7 +238,7 @@ class PPOTrainer:
             "total_steps": self.total_steps,
             "num_workers": self.rollouts.num_workers,
             "num_envs": self.rollouts.num_envs,
-            "architecture": asdict(self.network.architecture),
+            "architecture": self.network.architecture.plain(),
         }
 
     def _loss(self, batch: Experience, entropy_coefficient: float) -> tuple[Tensor, Tensor]:

@@ -28,6 +28,7 @@ TASKS: Mapping[str, Task] = {
         ("local", "train.train_local", "the local agent inside domains"),
         ("autoscale", "autoscale.training", "a policy that scales an inference fleet"),
         ("queue", "job_queue.training", "a policy that orders a queue of jobs"),
+        ("spot", "train.train_spot", "a policy that holds sites that come and go"),
         ("scheduling", "train.train_scheduling", "PPO of Stable-Baselines3 that re-plans"),
     )
 }

@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from spot_cases import three_sites
+from spot_cases import write_clone
 
 from des.base.command import UsageError
 from des.worlds.generator import PlaneWorlds
@@ -33,22 +33,8 @@ def rows():
 
 @pytest.fixture(scope="module")
 def clone(tmp_path_factory):
-    """A folder like that of the public traces, of a law, two days long."""
-    folder = tmp_path_factory.mktemp("traces")
-    for place, (path, zones, gap_s, most) in enumerate(
-        (
-            ("1-node/aws-02-15-2023", 9, 195, 1),
-            ("1-node/aws-10-26-2022", 8, 600, 1),
-            ("16-node/aws-08-27-2023", 3, 300, 16),
-        )
-    ):
-        own = folder / "availability" / path
-        own.mkdir(parents=True)
-        for zone in range(zones):
-            up = three_sites().course(100 * place + zone, 172_800 // gap_s, gap_s).up[:, 0]
-            trace = {"metadata": {"gap_seconds": gap_s}, "data": (up * most).tolist()}
-            (own / f"zone-{zone}.json").write_text(json.dumps(trace), encoding="utf-8")
-    return folder
+    """A folder like that of the public traces, two days long."""
+    return write_clone(tmp_path_factory.mktemp("traces"))
 
 
 def test_rows_that_come_with_us_are_of_both_models(rows):

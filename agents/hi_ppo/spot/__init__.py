@@ -1,0 +1,1 @@
+"""Hi-PPO on sites that come and go: a pointer over sets of sites."""

@@ -1,0 +1,63 @@
+"""Jobs on sites that come and go stepped together, and one as a Gymnasium environment."""
+
+import gymnasium
+import numpy as np
+
+from agents.hi_ppo.spot.observer import MOST_OFFERS, OBSERVATION_SIZE
+from agents.hi_ppo.spot.task import MakeSpotWorld, SpotTask, drawn_spot_world
+from agents.ppo.episode_env import EpisodeEnv
+from agents.ppo.replayed_batch import ReplayedBatch
+
+
+class SpotTasks(ReplayedBatch[SpotTask]):
+    """N tasks; environment ``i`` goes through the worlds of ``seed`` and ``i``."""
+
+    has_time_limit = True
+
+    def __init__(
+        self, num_envs: int, seed: int, make_world: MakeSpotWorld = drawn_spot_world
+    ) -> None:
+        super().__init__("spot", num_envs, seed, lambda: SpotTask(make_world=make_world))
+
+    @property
+    def observation_size(self) -> int:
+        """Entries of one observation, D."""
+        return OBSERVATION_SIZE
+
+    @property
+    def action_sizes(self) -> tuple[int, ...]:
+        """One component: the offer to ask for."""
+        return (MOST_OFFERS,)
+
+    @property
+    def ordinal_starts(self) -> tuple[float | None, ...]:
+        """No order among offers."""
+        return (None,)
+
+
+class SpotEnv(EpisodeEnv):
+    """Hold sites that come and go, deciding every 780 s, ``EastWest/Spot-v0``.
+
+    The action is an offer; observation and reward are those of `agents.hi_ppo.spot`. An episode is
+    truncated when its course ends.
+
+    Parameters
+    ----------
+    make_world
+        World of an episode's seed; default: `agents.hi_ppo.spot.task.drawn_spot_world`.
+
+    Examples
+    --------
+    >>> env = gymnasium.make("EastWest/Spot-v0")
+    >>> observation, _ = env.reset(seed=0)
+    >>> env.observation_space.contains(observation), int(env.action_space.nvec[0])
+    (True, 31)
+    """
+
+    def __init__(
+        self, *, make_world: MakeSpotWorld = drawn_spot_world, render_mode: str | None = None
+    ) -> None:
+        task = SpotTask(make_world=make_world)
+        super().__init__(task, episode_name="course", has_time_limit=True, render_mode=render_mode)
+        self.observation_space = gymnasium.spaces.Box(-8.0, 8.0, (OBSERVATION_SIZE,), np.float32)
+        self.action_space = gymnasium.spaces.MultiDiscrete([MOST_OFFERS])
