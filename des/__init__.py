@@ -168,5 +168,5 @@ __getattr__, __dir__ = lazy_names(
         "des.worlds.reading": "read_topology",
     },
     rooms="base clock cluster compiled costs devices dynamics engine job plan program schedules "
-    "serving simulation training views world worlds",
+    "serving simulation spot training views world worlds",
 )
