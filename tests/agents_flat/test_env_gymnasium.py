@@ -152,6 +152,6 @@ def test_gymnasium_makes_an_environment_by_the_name_of_the_package_alone():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
-    names = ("Autoscale", "Placement", "Queue", "Scheduling")
+    names = ("Autoscale", "Placement", "Queue", "Scheduling", "Spot")
     known = [f"EastWest/{name}-v0" for name in names]
     assert done.stdout.split() == ["EastWest/Placement-v0", "False", *known]

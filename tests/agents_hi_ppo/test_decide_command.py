@@ -180,7 +180,7 @@ def test_a_base_tells_the_network_now_from_its_base_figures(asked, tmp_path):
         (["--last", "East*16,Mars*16"], "Mars"),
         (["--last", "East*16,West*16", "--last-schedule", "2f2b"], "2f2b"),
         (["--base", "four_uneven"], "--base must have the domains East, Central, West, got North"),
-        (["--objective", "0.5,0.5,0.5"], "weights must add up to 1"),
+        (["--objective", "0,0,0"], "three weights of at least 0 such as 0.6,0.2,0.2"),
         (["--objective", "1"], "objective: must be time, cost, or three weights"),
         (["--objective", "nan,0,1"], "three weights of at least 0 such as 0.6,0.2,0.2"),
         (["--restart-s", "-1"], "restart_s"),

@@ -5,6 +5,7 @@ import math
 import pytest
 from bound_cases import sites
 
+from agents.decision.situation import Preference
 from agents.search.objective import ComparedFigures, PlanObjective
 
 
@@ -77,3 +78,13 @@ def test_bad_objectives_and_limits_are_refused():
             PlanObjective.parse("time", text)
     with pytest.raises(ValueError, match="objective: prices of GPUs must be given in the network"):
         PlanObjective.parse("cost").require_prices(sites())
+
+
+def test_policies_see_weights_of_which_the_sum_is_one():
+    """Any scale says the same, as in the ranking of plans."""
+    half = Preference(time=0.5, utilisation=0.25, communication=0.25)
+
+    assert PlanObjective.parse("2,1,1").preference == half
+    assert PlanObjective.parse("0.5,0.25,0.25").preference == half
+    with pytest.raises(ValueError, match="three weights of at least 0"):
+        PlanObjective.parse("0,0,0")
