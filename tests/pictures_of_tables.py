@@ -29,6 +29,7 @@ from scenarios.reproduce import (
     rivals,
     sailor,
     sites,
+    spot,
     zero_bubble,
 )
 from scenarios.reproduce.cases import read_cases
@@ -101,6 +102,19 @@ def runs_over_sites():
         for name, low in (("one run over two sites", 0.1), ("another one", 0.5), ("third", 2.0))
     ]
     return [sites.draw(pd.DataFrame(rows))]
+
+
+def rules_on_sites():
+    """Two rules in two suites, with long names and wide intervals."""
+    frame = pd.DataFrame(
+        {
+            "suite": ["known", "known", "short_stays", "short_stays"],
+            "rule": ["hysteresis", "sampled"] * 2,
+            "share_percent": [60.0, 92.7, 5.0, 99.0],
+            "half_width": [8.0, 1.4, 4.0, 0.5],
+        }
+    )
+    return [spot.draw(frame)]
 
 
 def queues():
@@ -268,6 +282,7 @@ PICTURES = {
     "scenarios.reproduce.rivals:draw": planners_and_originals,
     "scenarios.reproduce.blox:draw": queues,
     "scenarios.reproduce.sites:draw": runs_over_sites,
+    "scenarios.reproduce.spot:draw": rules_on_sites,
     "scenarios.reproduce.diloco:draw": utilisations,
     "scenarios.reproduce.measured:draw": figures_of_runs,
     "scenarios.reproduce.zero_bubble:draw": bubble_rates,

@@ -43,7 +43,7 @@ def set_offers(num_sites: int = 3, *, restart_s: float = 120.0) -> Offers:
     """Sets of equal sites, whose rate grows by less than their number."""
     needs = all_sets(num_sites)
     size = needs.sum(axis=1)
-    store = StateSizes(
+    sizes = StateSizes(
         state_bytes=9.8e11,
         storage_bytes_per_s=np.full(num_sites, 4e9),
         link_bytes_per_s=np.full((num_sites, num_sites), 1.25e9),
@@ -54,7 +54,7 @@ def set_offers(num_sites: int = 3, *, restart_s: float = 120.0) -> Offers:
         needs,
         1e5 * size**0.8,
         needs / size[:, np.newaxis],
-        store,
+        sizes,
         gpus=np.full(num_sites, 64),
         usd_per_gpu_s=np.full(num_sites, 2.0 / HOUR_S),
         losses_per_s=0.5 / HOUR_S,

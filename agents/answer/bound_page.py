@@ -186,9 +186,10 @@ def _exchange_text(plan: Plan) -> str:
     steps = f"{mode.overlap_steps} step{'s' * (mode.overlap_steps > 1)}"
     hidden = f", a part at a time, hidden by {steps}" if mode.overlap_steps else ""
     if isinstance(mode, DecoupledDiLoCo):
+        goes_on = f"go on for {steps}" if mode.overlap_steps else "wait"
         return (
-            f"learners report every {mode.steps_between} steps, each by its own clock, and go on "
-            f"for {steps}; {mode.quorum} of {len(plan.placements)} merge, after up to "
+            f"learners report every {mode.steps_between} steps, each by its own clock, and "
+            f"{goes_on}; {mode.quorum} of {len(plan.placements)} merge, after up to "
             f"{mode.grace_steps:g} steps of grace, weighed by tokens, in {mode.bits_per_value:g} "
             "bits; s a step is the mean time of the tokens of a step"
         )

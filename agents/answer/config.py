@@ -4,12 +4,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from agents.answer.run_terms import CHECKPOINT_S, GPU_HOURS_PER_INTERRUPTION
+from agents.answer.run_terms import CHECKPOINT_S
 from agents.trainers.table import DEFAULT_TRAINER, TRAINERS, trainer_named
 from des.base.flags import option, required
 from des.job.models import ATTENTION_HELP
 from des.job.transformer import AttentionKernel
-from des.plan.replacement import RESTART_S
+from des.plan.replacement import GPU_HOURS_PER_INTERRUPTION, RESTART_S
 from des.world.domain_load import LOADS_HELP
 from des.worlds.world_flags import LayerFlags, NetworkFlag
 

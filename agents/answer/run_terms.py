@@ -3,14 +3,10 @@
 from dataclasses import dataclass
 
 from des.base.checks import require_count, require_non_negative, require_positive
+from des.plan.replacement import GPU_HOURS_PER_INTERRUPTION
 
 MOST_RUN_TOKENS = 10**18
 """Most tokens of a run accepted; more is taken for a typing error."""
-
-GPU_HOURS_PER_INTERRUPTION = 16_384 * 54 * 24 / 419
-"""GPU hours between interruptions that were not planned: 419 of them in 54 days on 16,384 H100 (The
-Llama 3 Herd of Models, arXiv 2407.21783, section 3.3.4)."""
-
 
 CHECKPOINT_S = 3600.0
 """Time between checkpoints unless given; a choice, not a measurement. [s]"""

@@ -45,8 +45,8 @@ class Preference:
 
         Examples
         --------
-        >>> Preference(time=0.4, utilisation=0.3, communication=0.3).value(1.0, 0.5, 1.0)
-        0.25
+        >>> Preference(time=0.5, utilisation=0.25, communication=0.25).value(1.0, 0.5, 1.0)
+        0.375
         """
         return self.time * speed + self.utilisation * utilisation - self.communication * sent
 

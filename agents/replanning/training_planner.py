@@ -107,8 +107,8 @@ class Replanning:
 
 
 @dataclass(kw_only=True)
-class TwoTimeScales:
-    """A planner of a run on two time scales: whole plans now and then, GPUs inside sites always.
+class TwoLevels:
+    """A planner of a run in two levels: whole plans now and then, GPUs inside sites always.
 
     The planner is asked for the first plan, where a figure in use has changed by more than a
     threshold since, after some iterations, and where no binding of the plan in force fits. In

@@ -67,7 +67,7 @@ class SpotBatch:
 
     @property
     def ticks(self) -> Whole:
-        """Tick that each job has come to, (N,)."""
+        """Tick of each job, (N,)."""
         return self._jobs.places[:, TICK]
 
     @property

@@ -1,4 +1,4 @@
-"""SiteCourse of sites that come and go: whether each is up at each tick of a clock."""
+"""Course of sites that come and go: whether each is up at each tick of a clock."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -61,12 +61,12 @@ class SiteCourse:
         return shares
 
     def part(self, begin: float, end: float) -> Self:
-        """Part from one share of the course to another, such as its second half."""
+        """Return the part from one share of the course to another, such as its second half."""
         first, last = round(begin * self.num_ticks), round(end * self.num_ticks)
         return replace(self, up=np.ascontiguousarray(self.up[first:last]))
 
     def of_sites(self, places: Sequence[int]) -> Self:
-        """SiteCourse of some sites, by their places."""
+        """Return the course of some sites, by their places."""
         names = tuple(self.sites[place] for place in places)
         return replace(self, sites=names, up=np.ascontiguousarray(self.up[:, list(places)]))
 
@@ -77,11 +77,11 @@ class SiteCourse:
         return replace(self, tick_s=tick_s, up=self.up[rows.astype(np.int64)])
 
     def stretched(self, factor: float) -> Self:
-        """SiteCourse all of whose stays are longer by a factor, on the same clock."""
+        """Return the course with all stays longer by a factor, on the same clock."""
         return replace(self, tick_s=self.tick_s * factor).resampled(self.tick_s)
 
     def thinned(self, factor: float) -> Self:
-        """SiteCourse whose stays up end after 1 / ``factor`` of their time, rounded up to ticks.
+        """Return the course whose stays up end after a part 1 / ``factor``, rounded up to ticks.
 
         Examples
         --------

@@ -12,13 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from des.base.checks import require_non_negative, require_positive
+from des.plan.replacement import GPU_HOURS_PER_INTERRUPTION
 from des.spot.course import Flags
 
 Table = npt.NDArray[np.float64]
 
-FAILURES_PER_GPU_S = 419 / (54 * 86400.0 * 16384)
-"""Unexpected interruptions of the training of Llama 3 405B: 419 in 54 days on 16,384 H100
-(arXiv:2407.21783, section 3.3.4). [1/s]"""
+FAILURES_PER_GPU_S = 1.0 / (3600.0 * GPU_HOURS_PER_INTERRUPTION)
+"""Failures of servers, as in the training of Llama 3 405B. [1/s]"""
 
 NOTICE_S = {"aws": 120.0, "gcp": 30.0, "none": 0.0}
 """Time between notice and loss of a spot instance, as the providers document it. [s]"""
@@ -51,7 +51,7 @@ class StateSizes:
         shape = (len(self.storage_bytes_per_s),) * 2
         if self.link_bytes_per_s.shape != shape:
             raise ValueError(
-                f"state store: link_bytes_per_s must be {shape}, got {self.link_bytes_per_s.shape}"
+                f"state sizes: link_bytes_per_s must be {shape}, got {self.link_bytes_per_s.shape}"
             )
 
     def checkpoint_s(self, shares: Table) -> Table:
@@ -185,7 +185,7 @@ class Offers:
         needs: Flags,
         tokens_per_s: Table,
         shares: Table,
-        store: StateSizes,
+        sizes: StateSizes,
         *,
         gpus: npt.NDArray[np.int64],
         usd_per_gpu_s: Table,
@@ -208,7 +208,7 @@ class Offers:
         """
         kept = shares if copies is None else np.maximum(shares, copies)
         held = np.vstack([kept, np.zeros((1, kept.shape[1]))])
-        checkpoint_s = store.checkpoint_s(shares)
+        checkpoint_s = sizes.checkpoint_s(shares)
         failures: Table = np.float64(failures_per_gpu_s) * (needs @ gpus)
         lost = failures + needs.sum(axis=1) * losses_per_s
         pairs = zip(checkpoint_s.tolist(), lost.tolist(), strict=True)
@@ -216,7 +216,7 @@ class Offers:
             names=tuple(names),
             needs=needs,
             tokens_per_s=tokens_per_s,
-            move_s=store.move_s(held, shares),
+            move_s=sizes.move_s(held, shares),
             checkpoint_s=checkpoint_s,
             period_s=np.array([checkpoint_period_s(*pair) for pair in pairs]),
             failures_per_s=failures,

@@ -31,7 +31,7 @@ class SpotWorld:
     ticks_per_decision
         Decisions fall on its multiples, and on every tick at which nothing is held.
     sees_all
-        Whether the policy sees all sites at every tick; else those that it holds or has asked for.
+        Whether the policy sees all sites at every tick; else those that it holds or has tried.
     """
 
     course: SiteCourse

@@ -85,7 +85,7 @@ def reproduce_cases(
         frame=frame,
         bounds=tuple(_bounds(frame, file.targets, file.recorded) if traces else ()),
         unjudged=() if traces else ("synthetic laws have no published figure",),
-        figure=_draw(frame),
+        figure=draw(frame),
         shown=("suite", "rule", "horizon_h", "share_percent", "half_width", "excess_percent"),
         notes=(
             "share_percent: mean over instances, with half of its 95 % interval by bootstrap.",
@@ -129,7 +129,7 @@ def _bounds(
     ]
 
 
-def _draw(frame: pd.DataFrame) -> Figure:
+def draw(frame: pd.DataFrame) -> Figure:
     """Return the share of each rule in each suite, with its interval."""
     rules = list(dict.fromkeys(map(str, frame["rule"])))
     series = [

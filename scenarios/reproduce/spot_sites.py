@@ -65,7 +65,7 @@ class SiteSets(CaseForm):
         sets = sets_of(num_sites)
         gpus = np.array(self.gpus[:num_sites])
         shares = np.array(self.shares[: len(sets)])[:, :num_sites]
-        store = StateSizes(
+        sizes = StateSizes(
             state_bytes=self.state_bytes,
             storage_bytes_per_s=gpus / _GPUS_PER_SERVER * STORAGE_BYTES_PER_S,
             link_bytes_per_s=np.array(self.gbit_per_s)[:num_sites, :num_sites] * 1e9 / 8,
@@ -76,7 +76,7 @@ class SiteSets(CaseForm):
             shares > 0,
             self.tokens_per_step / np.array(self.step_s[: len(sets)]),
             shares,
-            store,
+            sizes,
             gpus=gpus,
             usd_per_gpu_s=np.full(num_sites, USD_PER_GPU_HOUR / 3600),
             losses_per_s=LOSSES_PER_H / 3600,

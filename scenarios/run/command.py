@@ -39,7 +39,7 @@ with lazy_imports(__name__):
     from scenarios.run import training_run_figure
 
 
-OF_A_PLANNER = (*("horizon_epochs", "restart_s", "pays_bytes", "replan_threshold", "replan_every"),)
+OF_A_PLANNER = ("horizon_epochs", "restart_s", "pays_bytes", "replan_threshold", "replan_every")
 """Flags that say nothing where the placement stays."""
 OF_OTHER_JOBS = ("mean_duration_s", "gpu_fraction", "memory_fraction", "most_jobs")
 """Flags without effect where no background jobs arrive."""
@@ -247,7 +247,7 @@ def show_training_run(
         soft_wrap=True,
     )
     planner = scenario.planner
-    if isinstance(planner, training_planner.TwoTimeScales):
+    if isinstance(planner, training_planner.TwoLevels):
         SPEAKER.note(
             (
                 f"two levels: the planner was asked {planner.num_asked} times; sites were re-bound "

@@ -41,8 +41,8 @@ def in_two_levels(
     decided: Decided,
     share: float | None,
     every_iterations: int | None,
-) -> training_planner.TwoTimeScales:
-    """Return a planner of whole plans that is asked now and then, see `TwoTimeScales`.
+) -> training_planner.TwoLevels:
+    """Return a planner of whole plans that is asked now and then, see `TwoLevels`.
 
     Raises
     ------
@@ -58,7 +58,7 @@ def in_two_levels(
         found = sketches.rebound_plan(binder, plan)
         return None if found is None else found.plan
 
-    return training_planner.TwoTimeScales(
+    return training_planner.TwoLevels(
         planner=planner,
         payoff=_payoff(decided),
         threshold=None if share is None else threshold.ReplanThreshold(share=share),

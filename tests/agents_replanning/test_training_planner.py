@@ -8,7 +8,7 @@ from strategies import plan, unit_domain, unit_workload, world
 
 from agents.decision.threshold import ReplanThreshold
 from agents.planners.table import PLANNERS
-from agents.replanning.training_planner import ChangePayoff, Replanning, TwoTimeScales
+from agents.replanning.training_planner import ChangePayoff, Replanning, TwoLevels
 from des import STEADY, InfeasiblePlacementError, simulate
 from des.simulation.migration import migration_s
 from des.training.training_run import run_training
@@ -36,7 +36,7 @@ def payoff_of(run, horizon_epochs):
 
 def two_levels(planner, **levels):
     run = TrainingRun(num_epochs=9, epoch_s=40.0, restart_s=0.0)
-    return TwoTimeScales(planner=planner, payoff=payoff_of(run, 1.0), **levels)
+    return TwoLevels(planner=planner, payoff=payoff_of(run, 1.0), **levels)
 
 
 def decided(view, *, planner="single_domain", horizon_epochs=1.0, epoch_s=40.0, **costs):

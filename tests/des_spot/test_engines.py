@@ -178,7 +178,7 @@ def test_moves_by_hand() -> None:
     From one site to both the other site lacks 50 GB (50 s over the link); both read halves (25 s).
     With a standby copy there, nothing is sent. In place and from outside it is reading alone.
     """
-    store = StateSizes(
+    sizes = StateSizes(
         state_bytes=100e9,
         storage_bytes_per_s=np.full(2, 2e9),
         link_bytes_per_s=np.full((2, 2), 1e9),
@@ -188,9 +188,9 @@ def test_moves_by_hand() -> None:
 
     held = np.array([[1.0, 0.0], [0.5, 0.5], [1.0, 1.0], [0.0, 0.0]])
 
-    moves_s = store.move_s(held, shares).tolist()
+    moves_s = sizes.move_s(held, shares).tolist()
     assert moves_s == [[60.0, 85.0], [110.0, 35.0], [60.0, 35.0], [60.0, 35.0]]
-    assert store.checkpoint_s(shares).tolist() == [50.0, 25.0]
+    assert sizes.checkpoint_s(shares).tolist() == [50.0, 25.0]
 
 
 def test_a_run_is_worth_no_more_than_all_sites_all_the_time() -> None:

@@ -6,6 +6,7 @@ from threading import current_thread, main_thread
 import pandas as pd
 import pytest
 
+from agents.decision.situation import TIME_ONLY
 from agents.hi_ppo.policies import Policies, shipped
 from des import NO_CORRECTIONS, Corrections
 from scenarios.frame.run_folder import RunFolder
@@ -33,7 +34,7 @@ class Counting:
 
 def test_a_run_that_is_cut_off_judges_what_is_missing(tmp_path):
     folder, contenders = RunFolder.create(tmp_path / "run"), (Contender(name="a", file=shipped()),)
-    cases = episode_cases(WORLDS, (5, 9), NO_CORRECTIONS)
+    cases = episode_cases(WORLDS, (5, 9), NO_CORRECTIONS, TIME_ONLY)
     first, second, third = Counting(ends_at=3), Counting(), Counting()
 
     with pytest.raises(KeyboardInterrupt):
@@ -53,10 +54,12 @@ def test_other_factors_or_weights_are_other_episodes(tmp_path):
     contenders = (Contender(name="a", file=shipped()),)
     slow = Corrections(wan_bandwidth_factor=0.5)
 
-    judged_once(judge, contenders, episode_cases(WORLDS, (5,), NO_CORRECTIONS), folder, map)
-    judged_once(judge, contenders, episode_cases(WORLDS, (5,), slow), folder, map)
+    judged_once(
+        judge, contenders, episode_cases(WORLDS, (5,), NO_CORRECTIONS, TIME_ONLY), folder, map
+    )
+    judged_once(judge, contenders, episode_cases(WORLDS, (5,), slow, TIME_ONLY), folder, map)
     untrained = (Contender(name="a", file=shipped(), control="untrained"),)
-    judged_once(judge, untrained, episode_cases(WORLDS, (5,), slow), folder, map)
+    judged_once(judge, untrained, episode_cases(WORLDS, (5,), slow, TIME_ONLY), folder, map)
 
     assert judge.num_judged == 6
 
@@ -64,7 +67,9 @@ def test_other_factors_or_weights_are_other_episodes(tmp_path):
 def test_contenders_that_decide_alike_are_judged_once():
     """So even their decision times, which are wall times, are equal; other weights have others."""
     world = suite("eval_held").world(0)
-    case = episode_cases({"own law": replace(world, num_epochs=2)}, (5,), NO_CORRECTIONS)[0]
+    case = episode_cases(
+        {"own law": replace(world, num_epochs=2)}, (5,), NO_CORRECTIONS, TIME_ONLY
+    )[0]
     names = {"this run": shipped(), "hi_ppo-0": shipped(), "hi_ppo-1": shipped(1)}
     contenders = [Contender(name=name, file=file) for name, file in names.items()]
 
@@ -75,13 +80,13 @@ def test_contenders_that_decide_alike_are_judged_once():
 
 def test_placements_judged_meanwhile_are_not_judged_again(tmp_path):
     folder, start = RunFolder.create(tmp_path / "run"), Policies.load(shipped())
-    cases = episode_cases({"own law": suite("eval_held").world(0)}, (5,), NO_CORRECTIONS)
+    cases = episode_cases({"own law": suite("eval_held").world(0)}, (5,), NO_CORRECTIONS, TIME_ONLY)
     judged = []
 
     def at_work(function, items):
         for _ in items:
             judged.append(current_thread() is main_thread())
-            yield [{"time_s": 2.0}]
+            yield [{"cost": 2.0}]
 
     (folder.path / CANDIDATES).mkdir()
     with judged_meanwhile(start, folder, cases, at_work) as wait:

@@ -30,7 +30,7 @@ def drawn_spot_world(seed: int) -> tuple[SpotWorld, SpotLaw]:
     sets = np.arange(1, 2**_NUM_SITES)[:, np.newaxis] >> np.arange(_NUM_SITES) & 1
     size = sets.sum(axis=1)
     rate = rng.uniform(2e9, 10e9, (_NUM_SITES, _NUM_SITES)) / 8
-    store = StateSizes(
+    sizes = StateSizes(
         state_bytes=9.8e11,
         storage_bytes_per_s=np.full(_NUM_SITES, 8e9),
         link_bytes_per_s=np.minimum(rate, rate.T),
@@ -41,7 +41,7 @@ def drawn_spot_world(seed: int) -> tuple[SpotWorld, SpotLaw]:
         sets > 0,
         2e4 * size**0.8,
         sets / size[:, np.newaxis],
-        store,
+        sizes,
         gpus=np.full(_NUM_SITES, 64),
         usd_per_gpu_s=np.full(_NUM_SITES, 1.5 / 3600),
         losses_per_s=0.4 / 3600,
@@ -55,8 +55,9 @@ class SpotTask:
     """Episodes of a job, stepped by the offer to ask for.
 
     The reward of a step is the change of the tokens kept, less what the fastest offer that was up
-    would have trained, and less the price, over the tokens of an hour at the best
-    rate. What is subtracted for the fastest offer depends on no action.
+    would have trained, and less the price at ``tokens_per_usd`` (0: it does not count), over the
+    tokens of an hour at the best rate. What is subtracted for the fastest offer depends on no
+    action.
     """
 
     make_world: MakeSpotWorld = drawn_spot_world

@@ -13,8 +13,8 @@ from des.spot.stay_law import stay_survival
 from des.spot.world import SpotView, Whole
 
 RETRY_S = 1800.0
-"""A site that was down is asked for again after half an hour without a look: about the median of
-stays down. [s]"""
+"""A site that was down is tried again after half an hour without a look: about the median of stays
+down. [s]"""
 
 _POINTS = 8
 """Points at which survival is taken within a horizon."""

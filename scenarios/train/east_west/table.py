@@ -114,7 +114,7 @@ def table_sections(rows: pd.DataFrame, named: dict[str, str]) -> tuple[Section, 
 
 
 def value_sections(rows: pd.DataFrame, objective: str) -> tuple[Section, ...]:
-    """Return what policies come to by the objective of a run; nothing where that is time.
+    """Return the worth of policies by the objective of a run; nothing where that is time.
 
     Differences of R are from the same weights deciding for time alone, in pairs.
     """
