@@ -1,13 +1,18 @@
 """1F1B with as many forward passes at the start as hide the borders and fit into memory."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import accumulate
 
+import numpy as np
+
+from des.base.lazy import lazy_imports
 from des.schedules.flush import warm_up_then_alternate
 from des.schedules.operations import Orders
 from des.schedules.pipeline import Pipeline
-from des.schedules.recurrence import timing_of
+
+with lazy_imports(__name__):
+    from des.schedules.kernels import warm_ups
 
 _ROUNDING = 1e-9  # of sums of the same terms in another order
 
@@ -49,17 +54,28 @@ def deep_1f1b(pipeline: Pipeline) -> Orders:
         )
     limits = _deepest_that_fit(pipeline)
     candidates = {tuple(map(min, depths, limits)) for depths in _candidates(pipeline)}
-    best, shortest_s = None, math.inf
-    for depths in sorted(candidates, key=lambda depths: (sum(depths), depths)):
-        orders = tuple(
-            warm_up_then_alternate(stage, depth, pipeline.num_microbatches)
-            for stage, depth in enumerate(depths)
-        )
-        makespan_s = timing_of(orders, pipeline).makespan_s
+    in_turn = sorted(candidates, key=lambda depths: (sum(depths), depths))
+    best, shortest_s = in_turn[0], math.inf
+    for depths, makespan_s in zip(in_turn, makespans_of(in_turn, pipeline), strict=True):
         if makespan_s < shortest_s * (1.0 - _ROUNDING):
-            best, shortest_s = orders, makespan_s
-    assert best is not None, "there is a candidate"
-    return best
+            best, shortest_s = depths, makespan_s
+    return tuple(
+        warm_up_then_alternate(stage, depth, pipeline.num_microbatches)
+        for stage, depth in enumerate(best)
+    )
+
+
+def makespans_of(depths: Sequence[tuple[int, ...]], pipeline: Pipeline) -> list[float]:
+    """Time, as `timing_of` does, warm-ups of all stages, none with fewer than the next. [s]"""
+    stages, ways = range(pipeline.num_stages), (pipeline.down, pipeline.up)
+    found_s = warm_ups.makespans(
+        np.array(depths, np.int64),
+        pipeline.num_microbatches,
+        np.array([[pipeline.duration_s(kind, each) for each in stages] for kind in "FB"]),
+        np.array([[border.transfer_s for border in way] for way in ways]),
+        np.array([[border.latency_s for border in way] for way in ways]),
+    )
+    return list(map(float, found_s))
 
 
 def _deepest_that_fit(pipeline: Pipeline) -> list[int]:

@@ -15,7 +15,7 @@ from des.schedules import (
     check_orders,
     timing_of,
 )
-from des.schedules.deep_1f1b import deep_1f1b
+from des.schedules.deep_1f1b import deep_1f1b, makespans_of
 from des.schedules.flush import one_f_one_b, warm_up_then_alternate
 
 SLOW = Border(latency_s=4.0)
@@ -120,6 +120,30 @@ def test_orders_are_valid_and_no_slower_than_1f1b_where_that_fits(pipeline, fact
         assume(False)
     longest_s = timing_of(plain, pipeline).makespan_s
     assert timing_of(orders, pipeline).makespan_s <= longest_s * (1.0 + 1e-9)
+
+
+@settings(deadline=None)
+@given(pipeline=pipelines(max_chunks=1), data=st.data())
+def test_warm_ups_are_timed_as_their_orders_to_the_last_bit(pipeline, data):
+    num_stages, num_microbatches = pipeline.num_stages, pipeline.num_microbatches
+    counts = st.lists(st.integers(0, num_microbatches), min_size=num_stages, max_size=num_stages)
+    found = data.draw(st.lists(counts.map(lambda own: sorted(own, reverse=True)), min_size=1))
+    by_orders = [
+        timing_of(
+            [
+                warm_up_then_alternate(stage, depth, num_microbatches)
+                for stage, depth in enumerate(depths)
+            ],
+            pipeline,
+        ).makespan_s
+        for depths in found
+    ]
+    assert makespans_of(found, pipeline) == by_orders
+
+
+def test_stages_that_wait_for_each_other_for_ever_never_end():
+    """The second stage wants two forwards before its first gradient, the first one gives one."""
+    assert makespans_of([(0, 1)], Pipeline.uniform(2, 4)) == [float("inf")]
 
 
 @pytest.mark.parametrize(
