@@ -1,7 +1,7 @@
 """Chains: sites in the order in which a pipeline passes them."""
 
 from collections.abc import Iterable, Sequence
-from itertools import combinations, pairwise, permutations
+from itertools import combinations, permutations
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -34,9 +34,7 @@ def all_chains(sites: Sequence[int]) -> list[Chain]:
 
 def near_chains(sites: Sequence[int], away_s: np.ndarray, most: int) -> list[Chain]:
     """The few shortest of each length of `chains_from_all`, whose parameters these are."""
-    found = chains_from_all(sites, away_s, most)
-    ways_s = [sum(float(away_s[hop]) for hop in pairwise(chain)) for chain in found]
-    return few_of_each_length(found, ways_s)
+    return few_of_each_length(*_grown(sites, away_s, most))
 
 
 def chains_from_all(sites: Sequence[int], away_s: np.ndarray, most: int) -> list[Chain]:
@@ -49,19 +47,31 @@ def chains_from_all(sites: Sequence[int], away_s: np.ndarray, most: int) -> list
     most
         Most sites of a chain.
     """
-    found: dict[Chain, None] = {}
-    for start in sites:
-        chain: Chain = (start,)
-        left = [site for site in sites if site != start]
-        found[chain] = None
-        while left and len(chain) < most:
-            nearest = min(left, key=lambda site: (away_s[chain[-1], site], site))
-            if not np.isfinite(away_s[chain[-1], nearest]):
-                break
-            chain = (*chain, nearest)
-            left.remove(nearest)
-            found[chain] = None
-    return list(found)
+    return _grown(sites, away_s, most)[0]
+
+
+def _grown(sites: Sequence[int], away_s: np.ndarray, most: int) -> tuple[list[Chain], list[float]]:
+    """`chains_from_all`, and the sums of their ways; all starts go on at once."""
+    among, starts = np.sort(sites), np.arange(len(sites))
+    here = np.searchsorted(among, sites)
+    is_left, is_over = np.ones((len(sites), len(sites)), np.bool_), np.zeros(len(sites), np.bool_)
+    way_s, passed, ways_s = np.zeros(len(sites)), [among[here]], [np.zeros(len(sites))]
+    lengths = np.ones(len(sites), np.int64)
+    for _ in range(1, min(most, len(sites))):
+        is_left[starts, here] = False
+        next_s = np.where(is_left, away_s[np.ix_(among[here], among)], np.inf)
+        here = next_s.argmin(axis=1)
+        way_s = way_s + next_s[starts, here]
+        is_over |= ~np.isfinite(way_s)
+        lengths += ~is_over
+        passed.append(among[here])
+        ways_s.append(way_s)
+    rows, costs_s = np.transpose(passed).tolist(), np.transpose(ways_s).tolist()
+    every = [(at, size) for at, most in enumerate(lengths.tolist()) for size in range(1, most + 1)]
+    return (
+        [tuple(rows[at][:size]) for at, size in every],
+        [costs_s[at][size - 1] for at, size in every],
+    )
 
 
 def few_of_each_length(chains: Sequence[Chain], costs: Sequence[float]) -> list[Chain]:

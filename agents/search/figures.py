@@ -10,7 +10,7 @@ from des import Corrections, Parallelism, Topology, UnreachableError, Workload
 from des.costs.copy_waits import copy_waits_s
 from des.costs.local_borders import local_message_s
 from des.costs.memory import bytes_per_parameter
-from des.costs.message_times import corrected, corrected_inside, hop_goodput_bytes_per_s
+from des.costs.message_times import corrected_inside, direct_links
 from des.costs.node_collectives import group_ring_all_reduce_s, group_tree_all_reduce_s
 from des.costs.node_groups import data_group, expert_data_group
 from des.costs.outer_state import OUTER_STATE_BYTES
@@ -209,24 +209,23 @@ def hops_between(topology: Topology, corrections: Corrections) -> tuple[np.ndarr
 
     A rate of 0 stands for no way. [bytes/s, s]
     """
-    size = topology.num_domains
+    direct, latencies_s = direct_links(topology, corrections)
+    way_s, size = latencies_s.copy(), topology.num_domains
     found: dict[tuple[int, int], list[float]] = {}
-    latencies_s = np.zeros((size, size))
     for source, target in product(range(size), repeat=2):
-        if source == target:
+        if source == target or (source, target) in topology.link_index:
             continue
         try:
-            route = topology.route(source, target)
+            path = topology.path(source, target)
         except UnreachableError:
             found[source, target] = [0.0]
             continue
-        found[source, target] = sorted(
-            hop_goodput_bytes_per_s(topology, hop, corrections) for hop in route
-        )
-        latencies_s[source, target] = sum(
-            corrected(topology.links[hop], corrections).latency_s for hop in route
-        )
+        found[source, target] = sorted(float(direct[hop]) for hop in path)
+        way_s[source, target] = sum(float(latencies_s[hop]) for hop in path)
     rates = np.full((size, size, max(map(len, found.values()), default=1) + 1), np.inf)
+    is_link = ~np.eye(size, dtype=np.bool_)
     for ends, own in found.items():
+        is_link[ends] = False
         rates[ends][: len(own)] = own
-    return rates, latencies_s
+    rates[is_link, 0] = direct[is_link]
+    return rates, way_s

@@ -34,26 +34,19 @@ def link_records(topology: Topology, corrections: Corrections) -> tuple[np.ndarr
 
     Where fair rates depend on gates all links are one medium, which has no list of them.
     """
-    media: dict[tuple[str, ...], tuple[list[int], int]] = {}
     links = np.zeros(len(topology.links), LINK)
-    own, medium_of = [], []
-    is_shared = topology.transport.half_duplex
-    is_whole = topology.transport.sharing == "fair" and bool(topology.gates)
-    for index, link in enumerate(topology.links):
-        ends = (link.source, link.target)
-        key = () if is_whole else tuple(sorted(ends)) if is_shared else ends
-        users, medium = media.setdefault(key, ([], len(media)))
-        users.append(index)
-        own.append((link.bandwidth_bytes_per_s, link.latency_s, topology.round_trip_s(index)))
-        medium_of.append(medium)
-    links["medium"] = medium_of
-    figures = np.array(own).reshape(-1, 3)
-    links["bandwidth_bytes_per_s"] = figures[:, 0] * corrections.wan_bandwidth_factor
-    links["latency_s"] = figures[:, 1] * corrections.wan_latency_factor
-    links["round_trip_s"] = figures[:, 2] * corrections.wan_latency_factor
-    caps = np.array(topology.message_caps_bytes_per_s)
-    links["cap_bytes_per_s"] = caps * corrections.wan_bandwidth_factor
-    for index in range(len(links)):
+    media = _media_of(topology)
+    for medium, own in enumerate(media):
+        links["medium"][own] = medium
+    bandwidth, latency = corrections.wan_bandwidth_factor, corrections.wan_latency_factor
+    links["bandwidth_bytes_per_s"] = [link.bandwidth_bytes_per_s for link in topology.links]
+    links["latency_s"] = [link.latency_s for link in topology.links]
+    links["round_trip_s"] = topology.round_trips_s
+    links["cap_bytes_per_s"] = topology.message_caps_bytes_per_s
+    for name, factor in (("bandwidth_bytes_per_s", bandwidth), ("cap_bytes_per_s", bandwidth),
+                         ("latency_s", latency), ("round_trip_s", latency)):  # fmt: skip
+        links[name] *= factor
+    for index in range(len(links) if topology.transport.hosts is not None else 0):
         window = hop_window(topology, index, corrections)
         for name, figure in () if window is None else window._asdict().items():
             links[name][index] = figure
@@ -62,8 +55,20 @@ def link_records(topology: Topology, corrections: Corrections) -> tuple[np.ndarr
         counts[list(gate.links)] += 1
     links["end_gate"] = np.cumsum(counts)
     links["first_gate"] = links["end_gate"] - counts
-    found = [(*users, -1)[:2] for users, _ in media.values()]
-    return links, np.array(found, MEDIUM)
+    return links, np.array([(*users, -1)[:2] for users in media], MEDIUM)
+
+
+def _media_of(topology: Topology) -> list[list[int]]:
+    """Links of each medium, in the order of the first of them."""
+    transport, every = topology.transport, range(len(topology.links))
+    if transport.sharing == "fair" and topology.gates:
+        return [list(every)] if every else []
+    if not transport.half_duplex:
+        return [[link] for link in every]
+    found: dict[tuple[int, ...], list[int]] = {}
+    for ends, link in topology.link_index.items():
+        found.setdefault(tuple(sorted(ends)), []).append(link)
+    return list(found.values())
 
 
 def gate_records(topology: Topology, corrections: Corrections) -> tuple[np.ndarray, np.ndarray]:

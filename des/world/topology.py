@@ -181,10 +181,16 @@ class Topology:
 
     def round_trip_s(self, link: int) -> float:
         """Latency of a link there and back; where none leads back, as long as there. [s]"""
-        there = self.links[link]
-        source, target = self._position(there)
-        back = self.link_index.get((target, source))
-        return there.latency_s + (there if back is None else self.links[back]).latency_s
+        return self.round_trips_s[link]
+
+    @cached_property
+    def round_trips_s(self) -> tuple[float, ...]:
+        """`round_trip_s` of all links. [s]"""
+        own_s = {(link.source, link.target): link.latency_s for link in self.links}
+        return tuple(
+            link.latency_s + own_s.get((link.target, link.source), link.latency_s)
+            for link in self.links
+        )
 
     def route(self, source: int, target: int) -> tuple[int, ...]:
         """Positions in ``links`` of the hops from one domain to another.
@@ -200,12 +206,22 @@ class Topology:
         direct = self.link_index.get((source, target))
         if direct is not None:
             return (direct,)
+        return tuple(self.link_index[hop] for hop in self.path(source, target))
+
+    def path(self, source: int, target: int) -> list[tuple[int, int]]:
+        """Hops of `route` between two domains without a direct link, as pairs of positions.
+
+        Raises
+        ------
+        UnreachableError
+            If no path joins the two domains.
+        """
         latencies_s = self.routing_latencies_s or tuple(link.latency_s for link in self.links)
-        path = lowest_latency_path(tuple(self.link_index), latencies_s, source, target)
-        if path is None:
+        found = lowest_latency_path(tuple(self.link_index), latencies_s, source, target)
+        if found is None:
             pair = f"{self.domains[source].name} -> {self.domains[target].name}"
             raise UnreachableError(f"topology: no path of links joins {pair}, which the plan needs")
-        return tuple(self.link_index[hop] for hop in pairwise(path))
+        return list(pairwise(found))
 
     def to_networkx(self) -> "nx.DiGraph[str]":
         """Return domains and links at base figures as a directed graph, in SI units."""
