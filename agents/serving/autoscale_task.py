@@ -144,6 +144,10 @@ def _any_of(starts: npt.NDArray[np.int64], seed: int) -> int:
     return int(np.random.default_rng([seed, 28]).choice(starts))
 
 
+LOGGED_STEPS = 100
+"""Steps between lines of a fleet's log with the reward and the number of active instances."""
+
+
 @dataclass(slots=True, kw_only=True)
 class TraceRLSimulator:
     """Episodes of a fleet on drawn or given worlds, stepped by actions in [-1, 1]^3.
@@ -214,8 +218,13 @@ class TraceRLSimulator:
             observation = self.collector.collect(self.view, self.wanted)
             self.view = None
             return observation, 0.0, True
-        self.view = view
-        return self._observed(view), self.calculator.reward(view, decision), False
+        self.view, reward = view, self.calculator.reward(view, decision)
+        if len(self.fleet.decisions) % LOGGED_STEPS == 0:
+            active = sum(pool.active for pool in view.pools.values())
+            self.fleet.manager.say(
+                f"[Step {len(self.fleet.decisions)}] reward {reward:.4f}, active instances {active}"
+            )
+        return self._observed(view), reward, False
 
     @property
     def first_choices(self) -> tuple[int, ...]:

@@ -63,6 +63,21 @@ def test_a_full_cycle_decides_to_the_end_of_the_day():
         found.step(KEEP)
 
 
+def test_every_hundredth_step_is_logged_with_its_reward_and_the_active_instances():
+    requests = [request(number, 2.0 * number, 20, 4) for number in range(110)]
+    world = fleet_world(requests, {"prompt": 2, "token": 1}, horizon_s=230.0)
+    found = TraceRLSimulator(make_world=lambda _: world)
+    found.reset(0)
+    rewards = [found.step(KEEP)[1] for _ in range(201)]
+
+    assert found.fleet is not None
+    lines = [one for one in found.fleet.history().log if "[Step" in one]
+    assert [one.partition(" ")[2] for one in lines] == [
+        f"[Step {number}] reward {rewards[number - 1]:.4f}, active instances 3"
+        for number in (100, 200)
+    ]
+
+
 def test_high_load_is_punished_more_and_low_load_costs_less_with_fewer_instances():
     rewards = {}
     for name, requests in {
