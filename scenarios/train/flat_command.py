@@ -9,9 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import calibration
-from calibration import FittedFor
+from calibration import FittedFor, ReferenceRunError
 from des import NO_CORRECTIONS, check_job_fits, read_topology
-from des.base.command import EXIT_CODES
+from des.base.command import EXIT_CODES, UsageError
 from des.base.flags import parse_given, quickened
 from des.base.interruption import INTERRUPTED
 from des.base.lazy import lazy_imports
@@ -71,8 +71,21 @@ def resolve(arguments: Sequence[str], prog: str = PROG) -> tuple[Config, frozens
 
 
 def run(arguments: Sequence[str], prog: str) -> int:
-    """Train by the flags of the task and return the exit code; bad input is a ``ValueError``."""
+    """Train by the flags of the task and return the exit code; bad input is a ``ValueError``.
+
+    Raises
+    ------
+    UsageError
+        Also if a backend other than ``des`` is not installed, or gives no result.
+    """
     config, given = resolve(arguments, prog)
+    try:
+        return _run_config(config, given)
+    except ReferenceRunError as error:
+        raise UsageError(f"{prog}: --backend {config.backend}: {error}") from error
+
+
+def _run_config(config: Config, given: frozenset[str]) -> int:
     if config.resume:
         with RunFolder.opened(config.out or newest_run(PROG)) as folder:
             config = begun_config(config, given, folder, recorded)

@@ -2,6 +2,7 @@
 
 import json
 import re
+from importlib.util import find_spec
 
 import pandas as pd
 import pytest
@@ -229,3 +230,11 @@ def test_a_backend_alone_trains_the_flat_policy_on_what_it_measures(tmp_path, ca
     rows = pd.read_csv(tmp_path / "run" / "evaluation.csv")
     assert (rows["communication_cost_cycles"] >= 0).all()
     assert (pd.read_csv(tmp_path / "run" / "metrics.csv")["step"] == [16]).all()
+
+
+@pytest.mark.skipif(find_spec("cppyy") is not None, reason="the extra ns3 is installed")
+def test_a_backend_that_is_not_installed_is_one_line(tmp_path, capsys):
+    assert main(["--backend", "ns3", "--out", str(tmp_path / "run"), *NO_PICTURES]) == 2
+    error = capsys.readouterr().err.splitlines()[-1]
+    assert "--backend ns3: network of packets: needs the extra [ns3]" in error
+    assert not (tmp_path / "run").exists()
