@@ -49,9 +49,11 @@ class Config(PlacedFlags):
     plan: Path | None = option(
         None,
         "file of a plan, with its world and job: of `eastwest decide --json`; of Sailor, or a "
-        "command line of Megatron-LM, laid over the sites of --network",
+        "command line of Megatron-LM, laid over the sites of --network; a folder of `eastwest "
+        "launch`, whose files are read back",
         is_file=True,
     )
+    launch: Path | None = option(None, "that folder: the same as --plan FOLDER", is_file=True)
     sites: str | None = option(
         None,
         "sites of a plan of Sailor or Megatron-LM, in order, with commas; none: all of the "

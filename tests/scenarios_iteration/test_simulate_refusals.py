@@ -80,6 +80,8 @@ def test_priorities_on_links_that_are_shared_fairly_are_refused(tmp_path, capsys
         (["--num-layers", "0"], "num_layers must be a whole number .*, got 0"),
         (["--network", "none.yaml"], "none.yaml: topology file cannot be read"),
         (["--corrections", "none.json"], "none.json: corrections file cannot be read"),
+        (["--launch", "absent"], "--launch must be a folder of eastwest launch, got absent"),
+        (["--launch", ".", "--plan", "a"], "--launch must come without --plan, got --plan a too"),
     ],
 )
 def test_what_cannot_be_simulated_is_refused_in_one_line_and_nothing_is_written(

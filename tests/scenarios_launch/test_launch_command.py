@@ -38,9 +38,9 @@ def written(tmp_path, *flags):
     return out
 
 
-def simulated(folder, tmp_path, capsys):
+def simulated(folder, tmp_path, capsys, flag="--plan"):
     """Document of the simulator on a folder, and its last line."""
-    argv = ["--plan", str(folder), "--out", str(tmp_path / "out"), "--figures", "", "--json"]
+    argv = [flag, str(folder), "--out", str(tmp_path / "out"), "--figures", "", "--json"]
     assert simulate_main(argv) == 0
     shown = capsys.readouterr()
     return json.loads(shown.out), shown.err.splitlines()[-1]
@@ -58,6 +58,7 @@ def test_a_folder_is_written_and_simulated_to_the_last_bit(tmp_path, capsys):
     assert found["makespan_s"] == bound_case().step_s
     assert found["plan"]["form"] == "launch of Megatron-LM"
     assert line.endswith("s a step, as the file says, to the last bit")
+    assert simulated(folder, tmp_path, capsys, "--launch") == (found, line)
 
 
 def test_a_flag_that_is_changed_by_hand_changes_the_simulated_time(tmp_path, capsys):
