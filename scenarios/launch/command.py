@@ -34,7 +34,7 @@ examples:
       on the hosts of the file
   python -m scenarios.launch plan.json --trainer torchtitan --out launch
       for another trainer, where it can run the plan
-  python -m scenarios.simulate --plan launch
+  python -m scenarios.simulate --launch launch
       the time of a step of what the files say
 
 files written to --out:
