@@ -124,7 +124,7 @@ def search_bound(
             is_time_alone=is_time_alone,
             is_short=is_short,
         )
-        rows = _refined(request, desk, rows)
+        rows = _refined(request, desk, rows, is_time_alone=is_time_alone)
         rows += [] if kept is None else [kept]
         quickest_s = min((row.figures.step_s for row in rows), default=math.inf)
         if found.alone_s == math.inf or found.alone_s > quickest_s:
@@ -186,29 +186,40 @@ def _allowed(aim: PlanObjective, rows: Sequence[BoundRow]) -> list[BoundRow]:
     return found
 
 
-def _refined(request: PlanRequest, desk: SearchDesk, rows: list[BoundRow]) -> list[BoundRow]:
+def _refined(
+    request: PlanRequest, desk: SearchDesk, rows: list[BoundRow], *, is_time_alone: bool
+) -> list[BoundRow]:
     """The rows, and the best ones under schedules that are made for a plan each.
 
-    Where all schedules of the request are of that kind, the rows of others are left out.
+    Where all schedules of the request are of that kind, the rows of others are left out. Where time
+    alone counts, no schedule is made for a plan of which a device computes for longer than the best
+    of its kind takes.
     """
     names = unpaced_schedules(request.trainer, request.schedules)
     is_asked = bool(request.schedules) and set(request.schedules) <= set(names)
     found = [] if is_asked else list(rows)
-    kinds: set[Family] = set()
-    tried = set[tuple[object, ...]]()
+    tried: dict[Family, set[tuple[object, ...]]] = {}
     for row in sorted(rows, key=lambda one: one.figures.step_s):
         own = row.candidate
         assert isinstance(own, Candidate), "copies that differ come later"
         setting, layers = own.setting, layers_key(own)
-        if layers in tried or (len(tried) >= MOST_REFINED and row.kind in kinds):
+        known = tried.setdefault(row.kind, set())
+        if layers in known or len(known) >= MOST_REFINED:
             continue
-        kinds.add(row.kind)
-        tried.add(layers)
+        known.add(layers)
         passes = own.num_workers * desk.num_microbatches(setting)
-        if setting.num_chunks == 1 and (is_asked or passes <= _MOST_PASSES):
-            others = (_under(request, own, name) for name in names)
-            better = (row_of_candidate(request, one) for one in others)
-            found += [one for one in better if isinstance(one, BoundRow)]
+        if setting.num_chunks > 1 or not (is_asked or passes <= _MOST_PASSES):
+            continue
+        best_s = min(
+            (one.figures.step_s for one in found if one.kind == row.kind), default=math.inf
+        )
+        is_bounded = is_time_alone and setting.pace.behind is None  # halves may take longer
+        sites = request.topology.index_of.keys() & row.busy_s
+        if is_bounded and not max(row.busy_s[name] for name in sites) < best_s:
+            continue
+        others = (_under(request, own, name) for name in names)
+        better = (row_of_candidate(request, one) for one in others)
+        found += [one for one in better if isinstance(one, BoundRow)]
     return found
 
 

@@ -25,7 +25,7 @@ _ROUNDING = 1e-9
 """Share by which times that are equal but for rounding may differ."""
 
 MOST_REFINED = 8
-"""Best plans that are tried with schedules made for each of them."""
+"""Best plans of a kind that are tried with schedules made for each of them."""
 
 
 def rows_of_groups(
