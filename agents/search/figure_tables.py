@@ -11,6 +11,7 @@ from functools import cached_property
 import numpy as np
 
 from agents.decision.training_job import TrainingJob
+from agents.search.chains import Chain
 from agents.search.figures import (
     hops_between,
     message_ways,
@@ -187,6 +188,10 @@ class FigureTables:
         """The first of some sites of each kind."""
         kind_of = self._kinds[1].tolist()
         return list({kind_of[site]: site for site in sorted(sites, reverse=True)}.values())
+
+    def kinds_of(self, chain: Chain) -> tuple[int, ...]:
+        """Kinds of the sites of a chain."""
+        return tuple(self._kinds[1][list(chain)].tolist())
 
     def figures(self, setting: BoundSetting) -> SiteFigures:
         """Return the figures of every site for stages of a setting.

@@ -50,13 +50,21 @@ def surveyed(desk: SearchDesk, table: SettingTable, all_of: Sequence[Chain]) -> 
     )
 
 
-def _distinct(candidates: Sequence[Candidate]) -> Iterator[Candidate]:
-    """The first few of those that are alike but for the size of groups and the order of sites."""
+def _distinct(desk: SearchDesk, candidates: Sequence[Candidate]) -> Iterator[Candidate]:
+    """The first few of those that are alike but for the size of groups and the order of sites.
+
+    Of candidates of one time on other sites of the same kinds the first one is kept, where sites
+    share no uplinks.
+    """
     counts: Counter[tuple[object, ...]] = Counter()
+    is_open = desk.topology.first_limit is None
     for one in candidates:
         key = replace(one.setting, group_factor=1.0), one.sites
+        kinds = tuple(map(desk.tables.kinds_of, one.chains)) if is_open else one.chains
+        twins = one.setting, kinds, one.splits, one.counts, one.estimate_s
         counts[key] += 1
-        if counts[key] <= _MOST_ALIKE:
+        counts[twins] += 1
+        if counts[key] <= _MOST_ALIKE and counts[twins] == 1:
             yield one
 
 
@@ -65,7 +73,7 @@ def improved(
 ) -> tuple[Candidate, ...]:
     """The best candidates with better splits, the quickest first; some turned round too."""
     few = list(
-        islice(_distinct(sorted(candidates, key=lambda one: one.estimate_s)), _MOST_IMPROVED)
+        islice(_distinct(desk, sorted(candidates, key=lambda one: one.estimate_s)), _MOST_IMPROVED)
     )
     for one in few[: _MOST_TURNED if turns else 0]:
         if len(one.chains[0]) > 1:
