@@ -45,9 +45,11 @@ def gang_nodes(
         if promise is not None:
             book.promise(gang, promise)
         return frozenset(), f"gang {gang[1]}: {_demand(members)} do not fit on the candidates"
-    promise = Promise(deadline_s=deadline_s, slots=slots)
-    book.promise(gang, promise)
-    return promise.nodes_for(ask), _elsewhere(gang[1], promise.nodes_for(ask))
+    new = Promise(deadline_s=deadline_s, slots=slots)
+    book.promise(gang, new)
+    if promise is not None:
+        book.note_given_up(promise)
+    return new.nodes_for(ask), _elsewhere(gang[1], new.nodes_for(ask))
 
 
 def gang_fits(
