@@ -138,6 +138,30 @@ def test_a_promise_goes_with_the_last_known_pod_of_its_gang(size, events):
     assert all(len(decider.book.free(node)) == 8 for node in nodes)
 
 
+@pytest.mark.attack
+@settings(max_examples=examples(200))
+@given(per_pod=st.sampled_from([8, 16]), num_nodes=st.integers(2, 4), data=st.data())
+def test_a_gang_whose_room_was_made_by_evictions_gets_it(per_pod, num_nodes, data):
+    """kube-scheduler sends each pod its own node alone: others are nominated to the rest."""
+    nodes = [f"n{place}" for place in range(num_nodes)]
+    decider = Decider(book=book_of(whole_nodes(nodes, SERVERS[16])))
+    each = 16 // per_pod
+    node_of = {rank: nodes[rank // each] for rank in range(each * num_nodes)}
+    pods = {rank: member(rank, per_pod, len(node_of)) for rank in node_of}
+    for rank in data.draw(st.permutations(sorted(pods))):
+        pods[rank]["status"] = {"nominatedNodeName": node_of[rank]}
+        filter_answer(decider, args(pods[rank], [node_of[rank]]), 0.0)
+    assert decider.book.news_on in nodes
+    for rank in data.draw(st.permutations(sorted(pods))):
+        found = filter_answer(decider, args(pods[rank], [node_of[rank]]), 1.0)
+        assert found["NodeNames"] == [node_of[rank]]
+        binding = begin_binding(decider, bind_args(f"g-{rank}", node_of[rank]), 1.0)
+        end_binding(decider, binding, "", 1.0)
+
+    assert not decider.book.promises
+    assert not any(decider.book.free(node) for node in nodes)
+
+
 EVENTS = st.tuples(
     st.sampled_from(["see", "see", "bind", "fail", "delete", "wait", "lose", "take"]),
     st.integers(0, 3),
@@ -157,7 +181,7 @@ def test_pods_hear_of_all_that_is_promised_no_more(size, events):
     for event, rank, places, num_nodes in events:
         uid, few = f"g-{rank}", [nodes[place] for place in places[:num_nodes]]
         before = {slot.node for each in book.promises.values() for slot in each.slots}
-        book.given_up_on = None
+        book.news_on = None
         if event == "see":
             filter_answer(decider, args(member(rank, 8, size), few), now_s)
         elif event == "delete":
@@ -178,4 +202,4 @@ def test_pods_hear_of_all_that_is_promised_no_more(size, events):
                 end_binding(decider, binding, "conflict" if event == "fail" else "", now_s)
         free = {node for node in before if node in book.nodes and len(book.free(node)) == 8}
         if event != "fail":  # kube-scheduler hears of those by itself
-            assert bool(free) <= (book.given_up_on in book.nodes)
+            assert bool(free) <= (book.news_on in book.nodes)
