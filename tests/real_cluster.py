@@ -268,8 +268,8 @@ def written(capsys: pytest.CaptureFixture[str], *argv: str) -> list[dict[str, An
 @contextmanager
 def scheduled(
     cluster: RealCluster, config: Mapping[str, Any], *extender_flags: str
-) -> Iterator[None]:
-    """Run our extender, and a kube-scheduler by our configuration that asks it."""
+) -> Iterator[str]:
+    """Run our extender, whose URL is given, and a kube-scheduler by our configuration."""
     access = ("--kubeconfig", str(cluster.kubeconfig("extender")))
     words = ("-m", "scenarios.k8s", "extender", *access, "--port", "0", *extender_flags)
     with (
@@ -278,13 +278,13 @@ def scheduled(
     ):
         line = extender.stdout.readline()
         assert line.startswith("listening at "), (cluster.folder / "extender.log").read_text()
-        path = cluster.folder / "scheduler.json"
-        path.write_text(json.dumps(_local(cluster, config, line.split()[-1])), "utf-8")
+        path, url = cluster.folder / "scheduler.json", line.split()[-1]
+        path.write_text(json.dumps(_local(cluster, config, url)), "utf-8")
         flags = (f"--config={path}", "--bind-address=127.0.0.1", f"--secure-port={free_port()}")
         flags = (*flags, f"--cert-dir={cluster.folder}")
         with program(cluster.folder, "kube-scheduler", *flags) as scheduler:
             cluster.programs.append(scheduler)
-            yield
+            yield url
 
 
 def _local(cluster: RealCluster, config: Mapping[str, Any], url: str) -> dict[str, Any]:
