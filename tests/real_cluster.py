@@ -14,7 +14,7 @@ import ssl
 import subprocess
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -227,33 +227,22 @@ def api_cluster(folder: Path) -> Iterator[RealCluster]:
     subprocess.run(openssl, check=True, capture_output=True)
     rows = [f"{token},{name},{name},{group}" for token, (name, group) in ACCOUNTS.items()]
     (folder / "tokens.csv").write_text("\n".join(rows), "utf-8")
-    store, peers, port = (free_port() for _ in range(3))
-    with ExitStack() as running:
-        running.enter_context(
-            program(
-                folder,
-                "etcd",
-                *(f"--data-dir={folder / 'etcd'}", "--name=one"),
-                f"--listen-client-urls=http://127.0.0.1:{store}",
-                f"--advertise-client-urls=http://127.0.0.1:{store}",
-                f"--listen-peer-urls=http://127.0.0.1:{peers}",
-                f"--initial-advertise-peer-urls=http://127.0.0.1:{peers}",
-                f"--initial-cluster=one=http://127.0.0.1:{peers}",
-            )
-        )
-        server = running.enter_context(
-            program(
-                folder,
-                "kube-apiserver",
-                *(f"--etcd-servers=http://127.0.0.1:{store}", f"--secure-port={port}"),
-                *("--bind-address=127.0.0.1", f"--cert-dir={folder}"),
-                *("--endpoint-reconciler-type=none", "--service-cluster-ip-range=10.0.0.0/24"),
-                *(f"--token-auth-file={folder / 'tokens.csv'}", "--authorization-mode=RBAC"),
-                *(f"--service-account-key-file={key}", "--service-account-issuer=https://test"),
-                f"--service-account-signing-key-file={key}",
-                "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition",
-            )
-        )
+    port = free_port()
+    store, peers = (f"http://127.0.0.1:{free_port()}" for _ in range(2))
+    etcd = (
+        *(f"--data-dir={folder / 'etcd'}", "--name=one", f"--initial-cluster=one={peers}"),
+        *(f"--listen-client-urls={store}", f"--advertise-client-urls={store}"),
+        *(f"--listen-peer-urls={peers}", f"--initial-advertise-peer-urls={peers}"),
+    )
+    api = (
+        *(f"--etcd-servers={store}", "--bind-address=127.0.0.1", f"--secure-port={port}"),
+        *(f"--cert-dir={folder}", "--endpoint-reconciler-type=none"),
+        *(f"--token-auth-file={folder / 'tokens.csv'}", "--authorization-mode=RBAC"),
+        *(f"--service-account-key-file={key}", "--service-account-issuer=https://test"),
+        *(f"--service-account-signing-key-file={key}", "--service-cluster-ip-range=10.0.0.0/24"),
+        "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition",
+    )
+    with program(folder, "etcd", *etcd), program(folder, "kube-apiserver", *api) as server:
         cluster = RealCluster(folder=folder, port=port, version=version, programs=[server])
         cluster.wait_until(lambda: is_up(cluster))
         yield cluster
