@@ -75,12 +75,12 @@ def set_all_reduces_s(
             for mask in alike[firsts].tolist()
         ]
         times_s[alike] = np.array(of_kind)[kind]
-    time_s: dict[object, float] = {}
-    for mask in chosen[several].tolist():
-        members = _members(places, mask)
-        key = _kind(server, members)
+    time_s: dict[bytes, float] = {}
+    rows = _members_of_sets(places, chosen[several], size)
+    for mask, members, code in zip(chosen[several], rows, _codes(server, rows), strict=True):
+        key = code.tobytes()
         if key not in time_s:
-            time_s[key] = places_all_reduce_s(server, members, payload_bytes)
+            time_s[key] = places_all_reduce_s(server, tuple(members.tolist()), payload_bytes)
         times_s[mask] = time_s[key]
     return times_s
 
@@ -101,12 +101,20 @@ def _members(places: Sequence[int], mask: int) -> tuple[int, ...]:
     return tuple(place for bit, place in enumerate(places) if mask >> last - bit & 1)
 
 
-def _kind(server: Server, members: tuple[int, ...]) -> tuple[object, ...]:
-    """Tokens and models of some GPUs: all that their time depends on."""
-    return (
-        tuple(server.tokens[one][other] for one in members for other in members),
-        tuple(server.gpus[one].model for one in members),
+def _members_of_sets(places: Sequence[int], masks: Whole, size: int) -> Whole:
+    """Places of the GPUs of sets of one size, (sets, size)."""
+    bits = masks[:, None] >> np.arange(len(places))[::-1] & 1
+    return np.array(places)[np.nonzero(bits)[1].reshape(-1, size)]
+
+
+def _codes(server: Server, members: Whole) -> Whole:
+    """Numbers for tokens and models of sets: all that their times depend on, (sets, n (n + 1))."""
+    tokens = np.unique(server.tokens, return_inverse=True)[1].reshape(2 * [len(server.tokens)])
+    models = np.unique([str(gpu.model) for gpu in server.gpus], return_inverse=True)[1]
+    rows = tokens[members[:, :, None], members[:, None, :]].reshape(
+        len(members), members.shape[1] ** 2
     )
+    return np.hstack((rows, models[members]))
 
 
 def _may_have_several_rings(

@@ -191,7 +191,10 @@ class ApiState:
             self.decider.forget(pod.uid)
             return
         if not pod.node and pod.asks:
+            before = self.decider.waiting.ask(pod.uid)
             self.decider.waiting.enter_listed(pod)
+            if pod.nominated and pod.gang and (before is None or before.nominated != pod.nominated):
+                book.news_on = pod.nominated
             return
         self.decider.waiting.settle(pod.uid)
         if pod.node not in book.nodes or not pod.asks:

@@ -34,20 +34,20 @@ Patcher = Callable[[str, Mapping[str, Any]], Awaitable[str]]
 async def follow_promises(
     service: ExtenderService, patch: Patcher, *, period_s: float = PERIOD_S
 ) -> None:
-    """End promises at their deadlines; when one was given up, change an annotation of its node."""
+    """End promises at their deadlines; where there are news, change an annotation of the node."""
     failure = ""
     while True:
         await asyncio.sleep(period_s)
         book = service.decider.book
         book.expire(service.clock())
-        node, book.given_up_on = book.given_up_on, None
-        if node is None or node not in book.nodes:
+        node, book.news_on = book.news_on, None
+        if node is None or node not in book.nodes or not service.decider.has_waiting():
             continue
         key = service.decider.keys.annotation("promises-ended")
         content = {"metadata": {"annotations": {key: f"{service.clock():.3f}"}}}
         error = await patch(f"/api/v1/nodes/{quote(node, safe='')}", content)
         if error:
-            book.given_up_on = book.given_up_on or node  # again in a while
+            book.news_on = book.news_on or node  # again in a while
         if error and error != failure:
             LOG.warning("node %s: %s; waiting pods are not told that GPUs are free", node, error)
         failure = error

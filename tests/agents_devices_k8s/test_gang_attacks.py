@@ -4,7 +4,7 @@ import pytest
 from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from k8s_cases import args, bind_args, book_of, grant_of, pod, whole_nodes
+from k8s_cases import args, bind_args, book_of, flat_cluster, grant_of, pod, whole_nodes
 
 from agents.devices.k8s.decider import Decider
 from agents.devices.k8s.verbs import (
@@ -136,3 +136,70 @@ def test_a_promise_goes_with_the_last_known_pod_of_its_gang(size, events):
     for rank in known:
         decider.forget(f"g-{rank}")
     assert all(len(decider.book.free(node)) == 8 for node in nodes)
+
+
+@pytest.mark.attack
+@settings(max_examples=examples(200))
+@given(per_pod=st.sampled_from([8, 16]), num_nodes=st.integers(2, 4), data=st.data())
+def test_a_gang_whose_room_was_made_by_evictions_gets_it(per_pod, num_nodes, data):
+    """kube-scheduler sends each pod its own node alone: others are nominated to the rest."""
+    nodes = [f"n{place}" for place in range(num_nodes)]
+    decider = Decider(book=book_of(whole_nodes(nodes, SERVERS[16])))
+    each = 16 // per_pod
+    node_of = {rank: nodes[rank // each] for rank in range(each * num_nodes)}
+    pods = {rank: member(rank, per_pod, len(node_of)) for rank in node_of}
+    for rank in data.draw(st.permutations(sorted(pods))):
+        pods[rank]["status"] = {"nominatedNodeName": node_of[rank]}
+        filter_answer(decider, args(pods[rank], [node_of[rank]]), 0.0)
+    assert decider.book.news_on in nodes
+    for rank in data.draw(st.permutations(sorted(pods))):
+        found = filter_answer(decider, args(pods[rank], [node_of[rank]]), 1.0)
+        assert found["NodeNames"] == [node_of[rank]]
+        binding = begin_binding(decider, bind_args(f"g-{rank}", node_of[rank]), 1.0)
+        end_binding(decider, binding, "", 1.0)
+
+    assert not decider.book.promises
+    assert not any(decider.book.free(node) for node in nodes)
+
+
+EVENTS = st.tuples(
+    st.sampled_from(["see", "see", "bind", "fail", "delete", "wait", "lose", "take"]),
+    st.integers(0, 3),
+    st.permutations(range(5)),
+    st.integers(2, 3),
+)
+
+
+@pytest.mark.attack
+@settings(max_examples=examples(400))
+@given(size=st.integers(2, 3), events=st.lists(EVENTS, min_size=2, max_size=12))
+def test_pods_hear_of_all_that_is_promised_no_more(size, events):
+    """However a promise ends or gives way to another one: else they wait for minutes."""
+    nodes = [f"n{place}" for place in range(5)]
+    decider = Decider(book=book_of(whole_nodes(nodes)), gang_timeout_s=10.0)
+    book, now_s = decider.book, 0.0
+    for event, rank, places, num_nodes in events:
+        uid, few = f"g-{rank}", [nodes[place] for place in places[:num_nodes]]
+        before = {slot.node for each in book.promises.values() for slot in each.slots}
+        book.news_on = None
+        if event == "see":
+            filter_answer(decider, args(member(rank, 8, size), few), now_s)
+        elif event == "delete":
+            decider.forget(uid)
+        elif event == "wait":
+            now_s += 6.0
+            book.expire(now_s)
+        elif event == "lose":
+            left = [node for node in nodes if node != few[0]]
+            book.replace_nodes(whole_nodes(left), flat_cluster(left))
+        elif event == "take":
+            book.enter_outside(grant_of(f"other-{rank}", few[0], range(8)))
+        else:
+            promise = book.promises.get(GANG)
+            node = promise.slots[0].node if promise else "n0"
+            binding = begin_binding(decider, bind_args(uid, node), now_s)
+            if isinstance(binding, Binding):
+                end_binding(decider, binding, "conflict" if event == "fail" else "", now_s)
+        free = {node for node in before if node in book.nodes and len(book.free(node)) == 8}
+        if event != "fail":  # kube-scheduler hears of those by itself
+            assert bool(free) <= (book.news_on in book.nodes)

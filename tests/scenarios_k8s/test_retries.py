@@ -75,12 +75,33 @@ def test_the_promise_of_deleted_pods_is_one_too():
         state = ApiState(decider=service.decider)
         of_pod = promise_to(service, "g")
         state.change_pod("ADDED", of_pod)
+        state.change_pod("ADDED", pod("waits", 8))
         state.change_pod("DELETED", of_pod)
         assert wait_until(lambda: len(cluster.patched) == 1)
         state.change_pod("ADDED", promise_to(service, "h"))
-        state.replace_pods([], service.clock())
+        state.replace_pods([pod("waits", 8)], service.clock())
         assert wait_until(lambda: len(cluster.patched) == 2)
         assert not service.decider.book.promises
+
+
+@pytest.mark.attack
+def test_held_gpus_that_get_free_are_one_where_pods_wait():
+    """kube-scheduler hears of a deleted pod too, and may have asked again before the extender."""
+    with followed(timeout_s=600.0) as (service, cluster):
+        state = ApiState(decider=service.decider)
+        held = [
+            {**pod(name, 8), "spec": {**pod(name, 8)["spec"], "nodeName": "a"}} for name in "xy"
+        ]
+        state.change_pod("ADDED", held[0])
+        state.change_pod("DELETED", held[0])
+        assert wait_until(lambda: service.decider.book.news_on is None)
+        assert cluster.patched == []
+        state.change_pod("ADDED", held[1])
+        state.change_pod("ADDED", pod("waits", 8))
+        state.change_pod("DELETED", held[1])
+        assert wait_until(lambda: len(cluster.patched) == 1)
+
+    assert told(cluster) == [A_PATCH]
 
 
 @pytest.mark.attack
@@ -91,7 +112,7 @@ def test_a_refused_event_is_tried_again(caplog):
         promise_to(service, "g")
         assert wait_until(lambda: len(cluster.patched) >= 3)
         cluster.refusal = None
-        assert wait_until(lambda: service.decider.book.given_up_on is None)
+        assert wait_until(lambda: service.decider.book.news_on is None)
 
     warnings = [record.message for record in caplog.records if "not told" in record.message]
     assert warnings == [

@@ -105,8 +105,9 @@ class GpuBook:
         Nodes with their places in the network.
     num_expired
         Promises that ended at their deadline.
-    given_up_on
-        A node on which a promise was given up, until someone has told the pods that wait.
+    news_on
+        A node with GPUs that are held or promised no more, or that a pod of a gang is nominated to,
+        until someone has told the pods that wait.
     """
 
     nodes: Mapping[str, NodeGpus] = field(default_factory=dict)
@@ -114,7 +115,7 @@ class GpuBook:
     version: int = 0
     nodes_version: int = 0
     num_expired: int = 0
-    given_up_on: str | None = None
+    news_on: str | None = None
     grants: dict[str, Grant] = field(default_factory=dict)
     promises: dict[GangKey, Promise] = field(default_factory=dict)
     _free: dict[str, tuple[int, ...]] = field(default_factory=dict)
@@ -195,9 +196,15 @@ class GpuBook:
 
     def give_up(self, gang: GangKey) -> None:
         """Give up what is promised to a gang, for others."""
-        nodes = (slot.node for slot in self.promises[gang].slots if slot.node in self.nodes)
-        self.given_up_on = next(nodes, self.given_up_on)
+        old = self.promises[gang]
         self.withdraw(gang)
+        self.note_given_up(old)
+
+    def note_given_up(self, old: Promise) -> None:
+        """Note a node with GPUs of a former promise that are free now."""
+        known = (slot for slot in old.slots if slot.node in self.nodes)
+        nodes = (slot.node for slot in known if set(slot.fit.gpus) & {*self.free(slot.node)})
+        self.news_on = next(nodes, self.news_on)
 
     def claim(self, ask: PodAsk, node: str, now_s: float) -> Grant | None:
         """Give a pod of a gang a slot on a node; None if there is none for it."""

@@ -67,8 +67,15 @@ class Decider:
     def forget(self, uid: str) -> None:
         """Drop a pod that is gone: its request, what it holds, with the last its gang's promise."""
         self.waiting.forget(uid)
-        self.book.release(uid)
+        held = self.book.grants.get(uid)
+        if held is not None:
+            self.book.release(uid)
+            self.book.news_on = held.node  # kube-scheduler may have asked before this was known
         self.give_up_without_pods()
+
+    def has_waiting(self) -> bool:
+        """Tell whether any pod that was seen holds no GPUs."""
+        return any(uid not in self.book.grants for uid in self.waiting)
 
     def give_up_without_pods(self) -> None:
         """Give up promises to gangs of which no pod is known."""

@@ -17,7 +17,8 @@ def gang_nodes(
     The first pod of a gang has slots promised for all pods that are not bound yet, or none at all:
     a gang that does not fit as a whole is not begun. If no slot is for the pod, slots are added, or
     all are promised again; so they are if none of its nodes is among the candidates any more. The
-    deadline stays the same.
+    deadline stays the same. Siblings may have the nodes that they are nominated to as well, which
+    kube-scheduler does not send: to this pod they count as taken.
 
     Returns
     -------
@@ -34,6 +35,8 @@ def gang_nodes(
     members = _members(decider, ask, now_s)
     if members is None:
         return None
+    nominated = [each.nominated for each in members if each.nominated and each is not ask]
+    nodes = [*nodes, *nominated]
     deadline_s = now_s + decider.gang_timeout_s if promise is None else promise.deadline_s
     slots = None
     if promise is not None and not own:  # siblings that were seen keep their slots
@@ -45,9 +48,13 @@ def gang_nodes(
         if promise is not None:
             book.promise(gang, promise)
         return frozenset(), f"gang {gang[1]}: {_demand(members)} do not fit on the candidates"
-    promise = Promise(deadline_s=deadline_s, slots=slots)
-    book.promise(gang, promise)
-    return promise.nodes_for(ask), _elsewhere(gang[1], promise.nodes_for(ask))
+    new = Promise(deadline_s=deadline_s, slots=slots)
+    book.promise(gang, new)
+    if promise is not None:
+        book.note_given_up(promise)
+    elif nominated:
+        book.news_on = nominated[0]  # siblings were refused before
+    return new.nodes_for(ask), _elsewhere(gang[1], new.nodes_for(ask))
 
 
 def gang_fits(

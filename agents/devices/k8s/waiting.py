@@ -2,7 +2,7 @@
 
 import math
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from des.devices.k8s.pods import GangKey, PodAsk
@@ -33,6 +33,9 @@ class WaitingPods:
 
     def __len__(self) -> int:
         return len(self._asks)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._asks)
 
     def ask(self, uid: str) -> PodAsk | None:
         """Demand of a pod; None of one that was not seen."""

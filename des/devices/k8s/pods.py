@@ -90,6 +90,8 @@ class PodAsk:
         Whether its anti-affinity keeps pods like it off its node.
     gpus
         Numbers of the devices that a bound pod was given; None where no annotation says.
+    nominated
+        Node that kube-scheduler has evicted pods from for it; empty without one.
     """
 
     uid: str
@@ -105,6 +107,7 @@ class PodAsk:
     node: str = ""
     phase: str = ""
     gpus: tuple[int, ...] | None = None
+    nominated: str = ""
 
     @property
     def resource(self) -> str | None:
@@ -139,6 +142,7 @@ def read_pod(pod: object, keys: PodKeys) -> PodAsk:
     metadata = wire_object(pod, "metadata", "Pod")
     spec = wire_object(pod, "spec", "Pod")
     annotations = wire_texts(metadata, "annotations", "Pod.metadata")
+    status = wire_object(pod, "status", "Pod")
     gang_gpus = _gang_gpus(annotations, keys.annotation("gang-gpus"))
     preferred = annotations.get(keys.annotation("preferred-nodes"), "")
     return PodAsk(
@@ -153,8 +157,9 @@ def read_pod(pod: object, keys: PodKeys) -> PodAsk:
         preferred_nodes=tuple(name.strip() for name in preferred.split(",") if name.strip()),
         is_apart=_is_apart(spec, wire_texts(metadata, "labels", "Pod.metadata")),
         node=wire_text(spec, "nodeName", "Pod.spec"),
-        phase=wire_text(wire_object(pod, "status", "Pod"), "phase", "Pod.status"),
+        phase=wire_text(status, "phase", "Pod.status"),
         gpus=_numbers(annotations.get(keys.annotation("gpus"))),
+        nominated=wire_text(status, "nominatedNodeName", "Pod.status"),
     )
 
 
