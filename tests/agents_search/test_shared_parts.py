@@ -36,7 +36,7 @@ def outcome(request, objective=None, shared=None):
     objective=st.sampled_from([None, PlanObjective(kind="weights", weights=(0.5, 0.3, 0.2))]),
 )
 def test_a_search_that_shares_finds_what_it_finds_by_itself(topology, trainer, objective):
-    """Two sites have parts of all kinds: of each site alone, of both, and of what other cases lose."""
+    """Two sites have parts of all kinds: of each alone, of both, and of what other cases lose."""
     shared, asked = SharedParts(), PlanRequest(topology=topology, job=JOB, trainer=trainer)
     first = outcome(asked, objective, shared)
 

@@ -95,7 +95,7 @@ def test_what_does_not_follow_the_simulator_gets_factors_and_errors_before_and_a
 def test_the_same_seed_gives_the_same_bytes_with_any_number_of_workers():
     """At one NPU per GPU, where there is something to fit, on the least jobs that have it.
 
-    Another seed draws other cases: they are compared where nothing is fitted, in a tenth of the time.
+    Another seed draws other cases: they are compared where nothing is fitted, which is quick.
     """
     flags = ("--granularity", "gpu", "--microbatches", "2", "--num-layers", "6", "--store", "none")
     sevenths = (*flags, "--backend", "unaware", "--seed", "7")
