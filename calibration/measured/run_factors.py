@@ -5,11 +5,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import optimize, stats
 
 from calibration.measured.logged_runs import LoggedRun
+from des.base.lazy import lazy_imports
 from des.plan.corrections import Corrections
 from des.world.topology import Topology
+
+with lazy_imports(__name__):
+    from scipy import optimize, stats
 
 FACTORS = ("compute", "intra", "wan")
 """Names of the factors on times that are fitted."""

@@ -266,7 +266,7 @@ def device_orders(name: str, device_of_stage: tuple[int, ...], num_microbatches:
     return check_schedule(name, orders, device_of_stage, num_microbatches)
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=1024)
 def schedule_orders(name: str, pipeline: Pipeline) -> Orders:
     """Orders of all workers of a pipeline, remembered for the next call.
 

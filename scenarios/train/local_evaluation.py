@@ -49,7 +49,7 @@ def time_decisions(agent: LocalAgent, count: int) -> pd.DataFrame:
     """
     rows = []
     for kind in KINDS:
-        for case in held_out_cases(kind, _WARM_UP):
+        for case in held_out_cases(kind, min(_WARM_UP, count)):
             agent.decide(case)
             _all_bound(case, options_of(case))
         both = zip(held_out_cases(kind, count), held_out_cases(kind, count), strict=True)

@@ -134,7 +134,7 @@ def _judge(
 ) -> dict[str, dict[str, object]]:
     """Judge the policy and write the rows; returns what `summarise_local` does."""
     agent = decide.LocalAgent(policy=trained, num_proposals=config.num_proposals)
-    num_evaluated = 32 if config.quick else config.num_evaluated
+    num_evaluated = min(32, config.num_evaluated) if config.quick else config.num_evaluated
     timings = local_evaluation.time_decisions(agent, num_evaluated)
     evaluation = local_evaluation.evaluate_local(agent, num_evaluated)
     summary = local_evaluation.summarise_local(evaluation, timings)

@@ -17,7 +17,7 @@ from agents.trainers.table import TRAINERS
 from des import InfeasiblePlacementError
 
 BOUND = [trainer for trainer in TRAINERS.values() if not trainer.is_ideal]
-JOB = TrainingJob(model="llama2_7b", num_sequences=16, sequence_length=2048)
+JOB = TrainingJob(model="llama2_7b", num_sequences=8, sequence_length=2048)
 
 
 def outcome(request, objective=None, shared=None):
@@ -31,11 +31,12 @@ def outcome(request, objective=None, shared=None):
 
 @settings(max_examples=examples(20))
 @given(
-    topology=sites_of_servers(),
+    topology=sites_of_servers(max_sites=2),
     trainer=st.sampled_from(BOUND),
     objective=st.sampled_from([None, PlanObjective(kind="weights", weights=(0.5, 0.3, 0.2))]),
 )
 def test_a_search_that_shares_finds_what_it_finds_by_itself(topology, trainer, objective):
+    """Two sites have parts of all kinds: of each alone, of both, and of what other cases lose."""
     shared, asked = SharedParts(), PlanRequest(topology=topology, job=JOB, trainer=trainer)
     first = outcome(asked, objective, shared)
 

@@ -72,7 +72,8 @@ COMMANDS = [
 ]
 _HELPS = """
 import contextlib, io, json, os, runpy, sys
-import numpy, pydantic, yaml
+import numpy.random, pydantic.main, tyro, yaml
+import des.base.commands, des.base.flags, des.world.topology
 for command in sys.argv[1:]:
     if (child := os.fork()) == 0:
         module, *sys.argv[1:] = *command.split(), "--help"
@@ -86,7 +87,10 @@ for command in sys.argv[1:]:
         os._exit(0)
     assert os.waitpid(child, 0)[1] == 0, command
 """
-"""One process for each command, from one that has loaded the libraries that every help may load."""
+"""One process for each command, from one that has loaded what most helps load anyway.
+
+A slow library that it loaded would be found with every command.
+"""
 
 _SHOW = "; import json, sys; print(json.dumps(sorted(sys.modules)))"
 

@@ -11,8 +11,12 @@ TEST = "from des.room.doubling import double\n\n\ndef test():\n    assert double
 
 
 @pytest.fixture
-def project(tmp_path):
-    """A room of a module with three mutations, and a test that two of them fail."""
+def project(tmp_path, monkeypatch):
+    """A room of a module with three mutations, and a test that two of them fail.
+
+    It needs no plugin; those that are installed take longer to load than all else here.
+    """
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     files = {
         "des/__init__.py": "",
         "des/room/__init__.py": "",

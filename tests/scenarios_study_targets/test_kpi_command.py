@@ -23,7 +23,7 @@ from des import read_topology, write_topology
 from scenarios.study.targets.command import main
 from scenarios.study.targets.fluctuation import LATENCY_JITTER
 from scenarios.study.targets.headroom import against_rules, worlds_of
-from scenarios.study.targets.local_level import TwoLevels, local_decisions_s
+from scenarios.study.targets.local_level import CompletePlanScheduler, local_decisions_s
 from scenarios.study.targets.measurement_size import (
     LARGE,
     SchedulerColumn,
@@ -226,7 +226,7 @@ def test_both_levels_are_timed_together():
     agent = LocalAgent(policy=LocalPolicy(LocalArchitecture(), torch.Generator().manual_seed(3)))
     column = tiny_column("search_once", num_decisions=3, timing_budget_s=60.0)
     (world,) = column.scope.worlds("hard", domains=(4,))
-    both = TwoLevels(column.make(), agent, seed=0)
+    both = CompletePlanScheduler(column.make(), agent, seed=0)
 
     episode = run_course(world, 0, both, num_epochs=2, must_fit=False)
     seconds = local_decisions_s(agent, num_decisions=3, num_warm_up=1, budget_s=60.0, seed=0)

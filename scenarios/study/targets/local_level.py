@@ -21,7 +21,7 @@ INTRA, VALIDATION = "intra_domain", "complete_validation"
 validation of the complete plan."""
 
 
-class TwoLevels:
+class CompletePlanScheduler:
     """Decides complete plans, and hands on the part across domains as a scheduler does.
 
     Where no complete plan can be used, the level across domains decides once more alone.

@@ -16,7 +16,7 @@ from agents.ppo.devices import use_torch_threads
 from agents.replanning.bound_schedulers import BINDING
 from des import Plan
 from scenarios.frame.statistics import mean_and_interval
-from scenarios.study.targets.local_level import TwoLevels, local_decisions_s
+from scenarios.study.targets.local_level import CompletePlanScheduler, local_decisions_s
 from scenarios.study.targets.measurement_size import LARGE, SchedulerColumn, Scope
 from scenarios.study.targets.target import MILLISECONDS, Goal, Target
 from scenarios.suites import SuiteWorld
@@ -54,7 +54,7 @@ def measure(column: SchedulerColumn) -> list[Target]:
     if not column.scope.trainer.is_ideal:
         whole, levels = across, (f"complete plans of trainer {column.scope.trainer.name}",)
     elif agent is not None:
-        both = TwoLevels(column.make(), agent, column.scope.seed)
+        both = CompletePlanScheduler(column.make(), agent, column.scope.seed)
         whole = timed_decisions(column, worlds, both)
         levels = (
             f"{both.num_misfits} decisions without a complete plan that fits and agrees; "
