@@ -106,7 +106,7 @@ def half_widths(jacobian: np.ndarray, residuals: np.ndarray) -> np.ndarray:
     )
     left = _ALONE * np.eye(2) - curved_blocks @ inverse @ np.swapaxes(blocks, 1, 2)
     scores = (np.swapaxes(blocks, 1, 2) @ np.linalg.solve(left, pulls))[:, :, 0]
-    covariance = inverse @ (scores.T @ scores) @ inverse * (num_cases - 1) / num_cases
+    variances = ((scores @ inverse) ** 2).sum(axis=0) * (num_cases - 1) / num_cases
     quantile = float(stdtrit(num_cases - num_factors, 0.5 + CONFIDENCE / 2.0))
-    widths: np.ndarray = quantile * np.sqrt(np.diagonal(covariance))
+    widths: np.ndarray = quantile * np.sqrt(variances)
     return widths
