@@ -145,7 +145,8 @@ class Tab:
         self.run(resources.files("axe_core_python").joinpath("axe.min.js").read_text("utf-8"))
         found = self.run(
             "axe.run({resultTypes: ['violations'], preload: false})"
-            ".then(r => r.violations.map(v => v.id + ': ' + v.nodes.slice(0, 3).map(n => n.html.slice(0, 120)).join(' | ')))"
+            ".then(r => r.violations.map(v => v.id + ': ' + "
+            "v.nodes.slice(0, 3).map(n => n.html.slice(0, 120)).join(' | ')))"
         )
         return list(found)
 

@@ -15,6 +15,7 @@ from des.base.arithmetic import held_bytes
 from des.engine.result import IterationResult, Span, columns_of
 from des.program.program import Program, StageEntry
 
+
 class MemoryChange(NamedTuple):
     """Activations on a GPU of a device from a time on, and the stage that changed them."""
 

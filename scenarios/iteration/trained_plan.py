@@ -70,7 +70,9 @@ def _quickest(config: Config, scenario: IterationScenario, trainer: Trainer) -> 
     workloads: tuple[Workload, ...] = (scenario.workload,)
     if not (is_sized or config.parallelism or config.shares):
         copies = range(1, 1 + max(one.num_gpus for one in scenario.topology.domains))
-        sizes = sorted({each * data for each in plan_space.SPACE_MICROBATCH_SIZES for data in copies})
+        sizes = sorted(
+            {each * data for each in plan_space.SPACE_MICROBATCH_SIZES for data in copies}
+        )
         workloads = training_job.regrouped(scenario.workload, tuple(sizes))
     found: list[BoundPlan] = []
     refusals: list[ValueError] = []
@@ -95,7 +97,10 @@ def _quickest(config: Config, scenario: IterationScenario, trainer: Trainer) -> 
 def _changes(scenario: IterationScenario, bound: BoundPlan) -> str:
     """Degrees of each domain, and all layers where some moved."""
     topology, plan = scenario.topology, bound.plan
-    count, size = bound.workload.num_microbatches, trained_workload.whole_shape(bound.workload).batch_size
+    count, size = (
+        bound.workload.num_microbatches,
+        trained_workload.whole_shape(bound.workload).batch_size,
+    )
     each = f"{plan.schedule}, {count} microbatches of {size:g}; " + "; ".join(
         f"{topology.domains[domain].name} {plan.parallelism[domain]}"
         for domain in plan_checks.domains_in_use(plan)
