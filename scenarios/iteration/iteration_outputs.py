@@ -14,7 +14,7 @@ from des.views.exposure import exposed_communication_s
 from des.views.memory_timeline import MemoryTimeline
 from des.views.plan_views import views_of_result
 from des.views.prices import TrainingCost, cost_of, counted_prices
-from scenarios.frame.outputs import OutputChoice
+from scenarios.frame.outputs import Columns, OutputChoice
 from scenarios.frame.repeat import Repetition
 from scenarios.frame.report import PageTable, Report
 from scenarios.iteration.iteration_scenario import IterationScenario
@@ -113,7 +113,7 @@ def iteration_files(
     repeat: Repetition,
 ) -> dict[str, bytes]:
     """Make the content of all files; it depends on the scenario alone, not on where it was."""
-    tables = {
+    tables: dict[str, Columns] = {
         "spans": result.columns("spans"),
         "stages": {"stage": range(len(result.stages)), **result.columns("stages")},
         "links": result.columns("links"),
