@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
+from des.base.extras import require_extra
 from des.base.frames import frame_to_xarray
 from des.base.lazy import lazy_imports
 from des.costs.memory import DomainMemory
@@ -239,7 +240,13 @@ class IterationResult:
 
         Nodes have ``busy_s`` and ``num_layers`` of their stages, edges ``num_bytes``,
         ``num_messages`` and ``busy_s`` of the link.
+
+        Raises
+        ------
+        ValueError
+            If the extra ``networkx`` is not installed.
         """
+        require_extra("to_networkx", "networkx")
         graph: nx.DiGraph[str] = nx.DiGraph()
         for stage in self.stages:
             node = graph.nodes.get(stage.domain, {"busy_s": 0.0, "num_layers": 0})
