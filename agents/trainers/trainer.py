@@ -9,10 +9,10 @@ from typing import Literal, get_args
 from des.base.lazy import lazy_imports
 from des.job.precision import Precision
 from des.job.transformer import GradientPrecision, Recomputation
+from des.plan.parallelism import Sharding
 
 with lazy_imports(__name__):
     from des.plan import decoupled, synchronisation
-    from des.plan.parallelism import Sharding
     from des.plan.plan import Sends
     from des.plan.synchronisation import Synchronisation
     from des.schedules import registry
