@@ -18,6 +18,8 @@ _FLAGS = (
     "--disable-extensions --disable-background-networking --disable-component-update "
     "--disable-dev-shm-usage --remote-debugging-pipe"
 )
+_KEYS = {"ArrowLeft": (37, ""), "Enter": (13, "\r"), "Space": (32, " "), "Tab": (9, "")}
+"""Number and text of keys by their codes."""
 _ENDS = "file:", "data:", "blob:", "about:"
 
 
@@ -29,6 +31,7 @@ class Tab:
         self._session: str | None = None
         self.complaints: list[str] = []
         self.requests: list[str] = []
+        self.num_saved = 0
         self._events: list[str] = []
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         attached = self.call("Target.attachToTarget", targetId=target, flatten=True)
@@ -72,6 +75,8 @@ class Tab:
             url = params["request"]["url"]
             if not url.startswith(_ENDS):
                 self.requests.append(url)
+        elif event == "Page.downloadProgress" and params["state"] == "completed":
+            self.num_saved += 1
 
     def show(self, *, width: int = 1280, height: int = 900, scheme: str = "light") -> None:
         """Set the size of the window and the colour scheme."""
@@ -108,6 +113,24 @@ class Tab:
         assert "exceptionDetails" not in answer, json.dumps(answer["exceptionDetails"])[:800]
         return answer["result"].get("value")
 
+    def press(self, key: str, times: int = 1) -> None:
+        """Press and release a key, in the element that has the focus."""
+        code, text = _KEYS[key]
+        names = {"key": text or key, "code": key, "windowsVirtualKeyCode": code}
+        for _ in range(times):
+            down = names | ({"text": text} if text else {})
+            self.call("Input.dispatchKeyEvent", type="keyDown", **down)
+            self.call("Input.dispatchKeyEvent", type="keyUp", **names)
+
+    def save_into(self, folder: Path) -> None:
+        """Put what the page saves into a folder; ``num_saved`` counts files that are whole."""
+        self.call("Page.setDownloadBehavior", behavior="allow", downloadPath=str(folder))
+
+    def wait_for_saved(self, num: int) -> None:
+        """Wait until as many files are saved."""
+        while self.num_saved < num:
+            self._receive()
+
     def picture(self, path: Path) -> None:
         """Take a picture of what the window shows."""
         found = self.call("Page.captureScreenshot", format="png")
@@ -121,8 +144,9 @@ class Tab:
         """Rules of accessibility that axe finds broken, with what breaks them."""
         self.run(resources.files("axe_core_python").joinpath("axe.min.js").read_text("utf-8"))
         found = self.run(
-            "axe.run({resultTypes: ['violations']}).then(r => r.violations.map(v => "
-            "v.id + ': ' + v.nodes.slice(0, 3).map(n => n.html.slice(0, 120)).join(' | ')))"
+            "axe.run({resultTypes: ['violations'], preload: false})"
+            ".then(r => r.violations.map(v => v.id + ': ' + "
+            "v.nodes.slice(0, 3).map(n => n.html.slice(0, 120)).join(' | ')))"
         )
         return list(found)
 

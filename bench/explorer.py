@@ -106,7 +106,5 @@ def _served(size: Size) -> Iterator[Served]:
 def move(tab: Tab) -> float:
     """Move the slider by one step, by a key; returns the time until the new picture. [ms]"""
     tab.run(f"{_MEASURE}; null")
-    key = {"key": "ArrowLeft", "code": "ArrowLeft", "windowsVirtualKeyCode": 37}
-    tab.call("Input.dispatchKeyEvent", type="keyDown", **key)
-    tab.call("Input.dispatchKeyEvent", type="keyUp", **key)
+    tab.press("ArrowLeft")
     return float(str(tab.run("window.moved")))

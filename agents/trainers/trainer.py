@@ -1,16 +1,21 @@
 """Limits of a trainer: schedules, degrees, layers, replicas and precisions, as one value."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from des import SCHEDULES, DecoupledDiLoCo, StreamingDiLoCo
+from des.base.lazy import lazy_imports
 from des.job.precision import Precision
 from des.job.transformer import GradientPrecision, Recomputation
 from des.plan.parallelism import Sharding
-from des.plan.plan import Sends
-from des.plan.synchronisation import Synchronisation, agree_every_step
-from des.schedules.registry import schedule_named
+
+with lazy_imports(__name__):
+    from des.plan import decoupled, synchronisation
+    from des.plan.plan import Sends
+    from des.plan.synchronisation import Synchronisation
+    from des.schedules import registry
 
 HostOrder = Literal["stage", "replica"]
 """Part of a job that hosts with consecutive ranks form: a stage of all replicas, or a replica."""
@@ -107,7 +112,7 @@ class Trainer:
         ValueError
             If there is no such schedule at all.
         """
-        factor = schedule_named(name)[1]
+        factor = registry.schedule_named(name)[1]
         if not self.schedules:
             return True
         base = base_schedule(name)
@@ -127,7 +132,7 @@ class Trainer:
             except ValueError:
                 runs = False
             if not runs:
-                known = self.schedules or tuple(SCHEDULES)
+                known = self.schedules or tuple(registry.SCHEDULES)
                 raise ValueError(
                     f"--trainer {self.name}: schedules must be some of {', '.join(known)}; "
                     f"got {name!r}"
@@ -160,7 +165,7 @@ def base_schedule(name: str) -> str:
     >>> base_schedule("interleaved_1f1b_1.5x"), base_schedule("zb_h1")
     ('interleaved_1f1b', 'zb_h1')
     """
-    factor = schedule_named(name)[1]
+    factor = registry.schedule_named(name)[1]
     return name if factor is None else name.rpartition("_")[0]
 
 
@@ -173,8 +178,8 @@ def outer_exchange_of(mode: Synchronisation) -> OuterExchange:
     >>> outer_exchange_of(EVERY_STEP), outer_exchange_of(StreamingDiLoCo())
     ('every_step', 'streaming_diloco')
     """
-    if agree_every_step(mode):
+    if synchronisation.agree_every_step(mode):
         return "every_step"
-    if isinstance(mode, DecoupledDiLoCo):
+    if isinstance(mode, decoupled.DecoupledDiLoCo):
         return "decoupled_diloco"
-    return "streaming_diloco" if isinstance(mode, StreamingDiLoCo) else "diloco"
+    return "streaming_diloco" if isinstance(mode, synchronisation.StreamingDiLoCo) else "diloco"

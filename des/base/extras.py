@@ -10,6 +10,7 @@ EXTRA_OF: Mapping[str, str] = {
     "grpc": "cluster",
     "kubernetes_validate": "k8s",
     "mlflow": "mlflow",
+    "networkx": "networkx",
     "ns3": "ns3",
     "ortools": "exact",
     "plotly": "explore",

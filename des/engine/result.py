@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
+from des.base.extras import require_extra
 from des.base.frames import frame_to_xarray
 from des.base.lazy import lazy_imports
 from des.costs.memory import DomainMemory
@@ -24,6 +25,11 @@ _AXES = {
     "spans": ["stage", "kind", "microbatch"],
 }
 """Columns of tables that name a row, so that they can be axes of arrays."""
+
+
+def columns_of(rows: Sequence[object], names: Sequence[str]) -> dict[str, list[Any]]:
+    """Return attributes of rows, each as a column."""
+    return {name: [getattr(row, name) for row in rows] for name in names}
 
 
 class Span(NamedTuple):
@@ -184,7 +190,11 @@ class IterationResult:
         return all(memory.fits for memory in self.memory)
 
     def to_frame(self, table: Table = "spans") -> "pd.DataFrame":
-        """Return one of the tables as a data frame, one row per item.
+        """Return one of the tables as a data frame, one row per item; see `columns`."""
+        return pd.DataFrame(self.columns(table))
+
+    def columns(self, table: Table = "spans") -> dict[str, list[Any]]:
+        """Return one of the tables as its columns.
 
         Raises
         ------
@@ -192,23 +202,20 @@ class IterationResult:
             If there is no such table.
         """
         if table == "spans":
-            frame = pd.DataFrame(self.spans, columns=list(Span._fields))
-            domains = [self.stages[stage].domain for stage in frame["stage"]]
-            frame.insert(1, "domain", domains)
-            return frame
+            found = columns_of(self.spans, Span._fields)
+            domains = [self.stages[stage].domain for stage in found["stage"]]
+            return {"stage": found.pop("stage"), "domain": domains, **found}
         if table == "transfers":
-            frame = pd.DataFrame(self.transfers, columns=list(Transfer._fields))
-            links = [self.links[link] for link in frame.pop("link")]
-            frame.insert(0, "source", [link.source for link in links])
-            frame.insert(1, "target", [link.target for link in links])
-            return frame
+            found = columns_of(self.transfers, Transfer._fields)
+            links = [self.links[link] for link in found.pop("link")]
+            ends = {name: [getattr(link, name) for link in links] for name in ("source", "target")}
+            return ends | found
         if table not in ("stages", "links", "memory"):
             raise ValueError(
-                f"to_frame: table must be stages, links, memory, spans or transfers; got {table!r}"
+                f"columns: table must be stages, links, memory, spans or transfers; got {table!r}"
             )
         row_types = {"stages": StageUse, "links": LinkUse, "memory": DomainMemory}
-        columns = [field.name for field in fields(row_types[table])]
-        return pd.DataFrame([asdict(row) for row in getattr(self, table)], columns=columns)
+        return columns_of(getattr(self, table), [field.name for field in fields(row_types[table])])
 
     def to_xarray(self, table: Literal["stages", "links", "memory", "spans"] = "spans") -> Any:
         """Return one of the tables as an `xarray.Dataset` over what names its rows.
@@ -233,7 +240,13 @@ class IterationResult:
 
         Nodes have ``busy_s`` and ``num_layers`` of their stages, edges ``num_bytes``,
         ``num_messages`` and ``busy_s`` of the link.
+
+        Raises
+        ------
+        ValueError
+            If the extra ``networkx`` is not installed.
         """
+        require_extra("to_networkx", "networkx")
         graph: nx.DiGraph[str] = nx.DiGraph()
         for stage in self.stages:
             node = graph.nodes.get(stage.domain, {"busy_s": 0.0, "num_layers": 0})

@@ -1,5 +1,7 @@
 """Models by name or from a file, and the workloads made of them."""
 
+from __future__ import annotations
+
 import os
 from dataclasses import fields
 from os import sep
@@ -27,10 +29,11 @@ from des.job.transformer import (
     layer_replicated_bytes,
     layer_weight_input_bytes,
 )
-from des.job.workload import Layer, ModelShape, Workload
 
 with lazy_imports(__name__):
     from des.job import architecture_files
+    from des.job import workload as job_workload
+    from des.job.workload import Layer, Workload
 
 MODEL_HELP = (
     f"one of {', '.join([*ARCHITECTURES, *ALIASES])}; or a folder with a config.json of Hugging "
@@ -144,7 +147,7 @@ def architecture_workload(
     if num_layers is not None and num_layers != architecture.num_layers:
         require_count("workload", "num_layers", num_layers, MOST_ITEMS)
         layers = _equal_layers(layers, num_layers)
-    return Workload(
+    return job_workload.Workload(
         name=architecture.name,
         layers=layers,
         num_microbatches=num_microbatches,
@@ -154,7 +157,7 @@ def architecture_workload(
             sequence=sequence_length,
             hidden_size=architecture.hidden_size,
         ),
-        shape=ModelShape(
+        shape=job_workload.ModelShape(
             architecture=architecture,
             num_layers=len(layers),
             batch_size=microbatch_size,
@@ -260,7 +263,7 @@ def _own_layer(
     replicated = layer_replicated_bytes(
         architecture, **sizes, recomputation=recomputation, layer=index
     )
-    return Layer(
+    return job_workload.Layer(
         forward_flops=flops.forward,
         input_gradient_flops=flops.input_gradient,
         weight_gradient_flops=flops.weight_gradient,
@@ -279,6 +282,6 @@ def _equal_layers(layers: tuple[Layer, ...], num_layers: int) -> tuple[Layer, ..
     """Divide the sums of all fields over ``num_layers`` layers."""
     shares = {
         field.name: sum(getattr(layer, field.name) for layer in layers) / num_layers
-        for field in fields(Layer)
+        for field in fields(job_workload.Layer)
     }
-    return (Layer(**shares),) * num_layers
+    return (job_workload.Layer(**shares),) * num_layers

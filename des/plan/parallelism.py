@@ -6,7 +6,10 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from des.base.checks import MOST_ITEMS, require_count, require_one_of, require_positive
-from des.schedules.interleaved import loop_devices, wave_devices
+from des.base.lazy import lazy_imports
+
+with lazy_imports(__name__):
+    from des.schedules import interleaved
 
 ChunkOrder = Literal["loop", "wave"]
 """Way of the model through the devices of a pipeline: round and round, or there and back."""
@@ -171,7 +174,8 @@ class Parallelism:
     @property
     def device_of_chunk(self) -> tuple[int, ...]:
         """Device of each chunk, in the order of the model."""
-        devices_of = wave_devices if self.chunk_order == "wave" else loop_devices
+        one = interleaved
+        devices_of = one.wave_devices if self.chunk_order == "wave" else one.loop_devices
         return devices_of(self.pipeline, self.chunks)
 
     def shards(self, state: Sharding) -> bool:

@@ -9,15 +9,11 @@ do the buffers of layers that are whole for a while, see `des.costs.whole_layers
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from des.base.arithmetic import held_bytes
-from des.base.lazy import lazy_imports
-from des.engine.result import IterationResult, Span
+from des.engine.result import IterationResult, Span, columns_of
 from des.program.program import Program, StageEntry
-
-with lazy_imports(__name__):
-    import pandas as pd
 
 
 class MemoryChange(NamedTuple):
@@ -76,26 +72,18 @@ class MemoryTimeline:
         """Device whose peak is the largest share of its capacity."""
         return max(self.devices, key=lambda device: device.peak_bytes / device.capacity_bytes)
 
-    def to_frame(self) -> "pd.DataFrame":
-        """Return one row per change; all bytes are those of one GPU of the device."""
-        rows = [
-            {
-                "domain": device.domain,
-                "device": device.device,
-                "stage": change.stage,
-                "time_s": change.time_s,
-                "weight_bytes": device.weight_bytes,
-                "gradient_bytes": device.gradient_bytes,
-                "optimiser_bytes": device.optimiser_bytes,
-                "stage_activation_bytes": change.stage_activation_bytes,
-                "activation_bytes": change.activation_bytes,
-                "total_bytes": device.model_state_bytes + change.activation_bytes,
-                "capacity_bytes": device.capacity_bytes,
-            }
-            for device in self.devices
-            for change in device.changes
-        ]
-        return pd.DataFrame(rows)
+    def columns(self) -> dict[str, list[Any]]:
+        """Return one row per change, as columns; all bytes are those of one GPU of the device."""
+        pairs = [(device, change) for device in self.devices for change in device.changes]
+        devices, changes = [one for one, _ in pairs], [one for _, one in pairs]
+        return {
+            **columns_of(devices, ("domain", "device")),
+            **columns_of(changes, ("stage", "time_s")),
+            **columns_of(devices, ("weight_bytes", "gradient_bytes", "optimiser_bytes")),
+            **columns_of(changes, ("stage_activation_bytes", "activation_bytes")),
+            "total_bytes": [one.model_state_bytes + two.activation_bytes for one, two in pairs],
+            **columns_of(devices, ("capacity_bytes",)),
+        }
 
 
 def memory_timeline(program: Program, result: IterationResult) -> MemoryTimeline:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from des.compiled.simulate import simulate_program
+from des.base.lazy import lazy_imports
 from des.engine.result import IterationResult
 from des.figures.figure import Figure
 from des.plan.corrections import NO_CORRECTIONS, Corrections
@@ -15,6 +15,9 @@ from des.views.memory_timeline import memory_timeline
 from des.views.site_map import site_map
 from des.world.topology import Topology
 from des.worlds.presets import AWS_REGIONS, EAST_WEST_CLUSTERS
+
+with lazy_imports(__name__):
+    from des.compiled import simulate as compiled_simulate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +37,7 @@ def plan_views(
     title: str = "The chosen plan",
 ) -> PlanViews:
     """Run the program of an iteration and return its figures."""
-    result = simulate_program(topology, program, corrections)
+    result = compiled_simulate.simulate_program(topology, program, corrections)
     return views_of_result(topology, program, result, title=title)
 
 

@@ -10,6 +10,7 @@ from itertools import pairwise
 import numpy as np
 
 from des.base.checks import require_non_negative, require_positive, require_seed
+from des.base.extras import require_extra
 from des.base.lazy import lazy_imports
 from des.dynamics import STEADY, Law, Movement, UniformLaw
 from des.dynamics.link_course import Weather
@@ -224,21 +225,22 @@ class Topology:
         return list(pairwise(found))
 
     def to_networkx(self) -> "nx.DiGraph[str]":
-        """Return domains and links at base figures as a directed graph, in SI units."""
+        """Return domains and links at base figures as a directed graph, in SI units.
+
+        Raises
+        ------
+        ValueError
+            If the extra ``networkx`` is not installed.
+        """
+        require_extra("to_networkx", "networkx")
         graph: nx.DiGraph[str] = nx.DiGraph()
+        figures = ("num_gpus", "attainable_flops_per_s", "memory_bytes")
         for domain in self.domains:
-            graph.add_node(
-                domain.name,
-                num_gpus=domain.num_gpus,
-                attainable_flops_per_s=domain.attainable_flops_per_s,
-                memory_bytes=domain.memory_bytes,
-            )
+            graph.add_node(domain.name, **{name: getattr(domain, name) for name in figures})
         for link in self.links:
-            figures = {
-                "bandwidth_bytes_per_s": link.bandwidth_bytes_per_s,
-                "latency_s": link.latency_s,
-            }
-            graph.add_edge(link.source, link.target, **figures)
+            of_link = ("bandwidth_bytes_per_s", "latency_s")
+            ends = link.source, link.target
+            graph.add_edge(*ends, **{name: getattr(link, name) for name in of_link})
         return graph
 
     def scaled(self, bandwidth_factors: np.ndarray, latency_factors: np.ndarray) -> "Topology":

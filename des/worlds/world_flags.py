@@ -1,18 +1,23 @@
 """Flags of a model and of the times of its layers, and the world that they are for."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from des.base.command import UsageError
 from des.base.flags import option
-from des.devices.gpu_kinds import GPU_KINDS
+from des.base.lazy import lazy_imports
 from des.job.models import MODEL_HELP, PRECISION_HELP, build_workload
-from des.job.workload import Workload
-from des.world.domain import Domain
-from des.world.files.profile_files import read_layer_profile
-from des.world.kernel_figures import FITTED_KERNELS
-from des.world.topology import Topology
-from des.worlds.reading import read_topology
+
+with lazy_imports(__name__):
+    from des.devices import gpu_kinds
+    from des.job.workload import Workload
+    from des.world import kernel_figures
+    from des.world.domain import Domain
+    from des.world.files import profile_files
+    from des.world.topology import Topology
+    from des.worlds import reading
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,7 +105,7 @@ def read_world(
     ValueError
         If a file is no world or no profile, or lacks the GPU.
     """
-    topology = read_topology(network)
+    topology = reading.read_topology(network)
     if not entries:
         for name, value in (("profile_gpu", gpu), ("extrapolate", extrapolates)):
             if value:
@@ -135,12 +140,16 @@ def _files(topology: Topology, entries: Sequence[str]) -> dict[str, str]:
 
 def _profiled(domain: Domain, path: str, gpu: str | None, extrapolates: bool) -> Domain:
     try:
-        profile = read_layer_profile(path, gpu=gpu or _model_of(domain), extrapolates=extrapolates)
+        profile = profile_files.read_layer_profile(
+            path, gpu=gpu or _model_of(domain), extrapolates=extrapolates
+        )
     except ValueError as error:
         raise ValueError(f"domain {domain.name}: profile: {error}") from error
     if domain.kernels is not None:
         return replace(domain, profile=profile)
-    return replace(domain, profile=profile, kernels=FITTED_KERNELS, attainable_fraction=1.0)
+    return replace(
+        domain, profile=profile, kernels=kernel_figures.FITTED_KERNELS, attainable_fraction=1.0
+    )
 
 
 def _model_of(domain: Domain) -> str:
@@ -148,7 +157,7 @@ def _model_of(domain: Domain) -> str:
     if domain.gpu_kind is not None:
         return domain.gpu_kind
     own = domain.gpu_peak_flops_per_s, domain.gpu_memory_bandwidth_bytes_per_s
-    for name, model in GPU_KINDS.items():
+    for name, model in gpu_kinds.GPU_KINDS.items():
         if own == (model.peak_flops_per_s, model.memory_bandwidth_bytes_per_s):
             return name
     raise ValueError(

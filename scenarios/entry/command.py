@@ -6,9 +6,12 @@ from collections.abc import Sequence
 from des.base.checks import nearest
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
 from des.base.help_text import fitted_text, terminal_width
+from des.base.lazy import lazy_imports
 from des.base.spelling import SPELLING
-from des.base.version import version_line
 from scenarios.entry.table import COMMANDS, Command
+
+with lazy_imports(__name__):
+    from des.base import version
 
 PROG = "eastwest"
 MODULE_PROG = "python -m scenarios"
@@ -31,7 +34,7 @@ def _run(argv: Sequence[str] | None, prog: str) -> int:
         sys.stdout.write(f"{fitted_text(help_of(prog), terminal_width())}\n")
         return 0
     if name == "--version":
-        sys.stdout.write(f"{version_line()}\n")
+        sys.stdout.write(f"{version.version_line()}\n")
         return 0
     command = command_named(name)
     typed = f"{prog} {command.name}"

@@ -36,20 +36,22 @@ _STYLE = """
   grid-auto-flow: dense; }
 .figures > table, .figures > figure:nth-of-type(2n) { grid-column: 1 / -1; }
 .controls > * { display: block; margin-bottom: 0.8rem; }
-.wrong { color: #b00020; }
+.wrong { color: var(--bad); }
 .controls input { width: 100%; font: inherit; color: var(--ink); background: var(--paper); }
 button { font: inherit; padding: 0.3rem 0.8rem; margin: 0 0.5rem 0.5rem 0; }
-#planners td:last-child { white-space: normal; overflow-wrap: anywhere; text-align: left; }
+#planners td:last-child { white-space: normal; min-width: 16rem; overflow-wrap: anywhere;
+  text-align: left; }
 @media (max-width: 900px) { .explorer, .figures { grid-template-columns: minmax(0, 1fr); } }
 """
 
 
 _RESTED = """async function() {
   const mine = window.pictures = (window.pictures || 0) + 1;
+  window.dash_clientside.set_props('fact-bound', {children: ''});
   await new Promise(done => setTimeout(done, 300));
   return mine === window.pictures ? mine : window.dash_clientside.no_update;
 }"""
-"""Number of the picture after which the controls have rested for 0.3 s."""
+"""Number of the picture after which the controls have rested for 0.3 s; bounds before are old."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

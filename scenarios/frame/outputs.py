@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from des.base.atomic_write import write_together
 from des.base.command import UsageError
-from des.base.csv_text import frame_csv
+from des.base.csv_text import csv_text, frame_csv
 from des.base.extras import require_extra
 from des.base.flags import JsonFlag, option
 from des.base.lazy import lazy_imports
@@ -24,11 +24,14 @@ with lazy_imports(__name__):
     from scenarios.frame.report import Report
 
 REPORT = "report.html"
+Columns = Mapping[str, Sequence[object]]
+"""Table as its columns, by name."""
 
 
-def figures_option() -> tuple[str, ...]:
-    """Make the flag ``--figures`` of a command."""
-    return option(("png",), "formats of figures in files, some of png, pdf, svg; none: no files")
+def figures_option(default: tuple[str, ...] = ("png",)) -> tuple[str, ...]:
+    """Make the flag ``--figures`` of a command; drawing them takes longer than most commands."""
+    said = "formats of figures in files, some of png, pdf, svg; none: no files"
+    return option(default, said, default_text=" ".join(default) or "none")
 
 
 def parquet_option() -> bool:
@@ -55,7 +58,9 @@ class OutputChoice:
     parquet: bool = False
 
     def __post_init__(self) -> None:
-        if self.figures != ("png",):
+        if self.figures == ("none",):
+            object.__setattr__(self, "figures", ())
+        elif self.figures not in ((), ("png",)):
             try:
                 chosen = paper.chosen_formats("--figures", self.figures)
             except ValueError as error:
@@ -72,14 +77,18 @@ class OutputChoice:
             for one in self.figures
         }
 
-    def row_files(self, frames: Mapping[str, pd.DataFrame]) -> dict[str, bytes]:
+    def row_files(self, tables: Mapping[str, pd.DataFrame | Columns]) -> dict[str, bytes]:
         """Return the files of tables, by stem, as CSV and, if chosen, as Parquet."""
         files = {}
-        for stem, frame in frames.items():
-            files[f"{stem}.csv"] = frame_csv(frame).encode()
+        for stem, table in tables.items():
+            if isinstance(table, Mapping):
+                rows = zip(*table.values(), strict=True)
+                files[f"{stem}.csv"] = csv_text([table, *rows]).encode()
+            else:
+                files[f"{stem}.csv"] = frame_csv(table).encode()
             if self.parquet:
                 content = io.BytesIO()
-                frame.to_parquet(content, index=False)
+                pd.DataFrame(table).to_parquet(content, index=False)
                 files[f"{stem}.parquet"] = content.getvalue()
         return files
 

@@ -76,7 +76,7 @@ device.
 files written to --out:
   trace.json   timeline for chrome://tracing and https://ui.perfetto.dev
   report.html  question and answer, map of the sites, the timeline as a figure, links and memory
-  map.png, gantt.png, links.png, memory.png   the same figures, in the formats of --figures
+  map.png, gantt.png, links.png, memory.png   the same figures, with --figures png
   spans.csv, stages.csv, links.csv, memory_over_time.csv (--parquet: also as Parquet), result.json
 
 exit codes: 0 done; 2 a flag, a file or the plan is wrong, or the files cannot be written;

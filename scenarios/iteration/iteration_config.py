@@ -46,6 +46,7 @@ class PlacedFlags(LayerFlags, NetworkFlag, JsonFlag):
 class Config(PlacedFlags):
     """Settings of a simulated iteration; the fields are the flags."""
 
+    figures: tuple[str, ...] = figures_option(())
     plan: Path | None = option(
         None,
         "file of a plan, with its world and job: of `eastwest decide --json`; of Sailor, or a "

@@ -14,7 +14,7 @@ from des.views.exposure import exposed_communication_s
 from des.views.memory_timeline import MemoryTimeline
 from des.views.plan_views import views_of_result
 from des.views.prices import TrainingCost, cost_of, counted_prices
-from scenarios.frame.outputs import OutputChoice
+from scenarios.frame.outputs import Columns, OutputChoice
 from scenarios.frame.repeat import Repetition
 from scenarios.frame.report import PageTable, Report
 from scenarios.iteration.iteration_scenario import IterationScenario
@@ -113,17 +113,15 @@ def iteration_files(
     repeat: Repetition,
 ) -> dict[str, bytes]:
     """Make the content of all files; it depends on the scenario alone, not on where it was."""
-    stages = result.to_frame("stages")
-    stages.insert(0, "stage", range(len(stages)))
-    frames = {
-        "spans": result.to_frame("spans"),
-        "stages": stages,
-        "links": result.to_frame("links"),
-        "memory_over_time": memory.to_frame(),
+    tables: dict[str, Columns] = {
+        "spans": result.columns("spans"),
+        "stages": {"stage": range(len(result.stages)), **result.columns("stages")},
+        "links": result.columns("links"),
+        "memory_over_time": memory.columns(),
     }
     return {
         "trace.json": chrome_trace_json(result),
-        **choice.row_files(frames),
+        **choice.row_files(tables),
         "result.json": (json.dumps(said, indent=2, allow_nan=False) + "\n").encode(),
         **choice.report_files(_report(scenario, result, said, repeat)),
     }

@@ -1,15 +1,20 @@
 """Job of a simulated iteration from a file, or from its tokens a step."""
 
+from __future__ import annotations
+
 from collections.abc import Set
 from dataclasses import fields, replace
 from typing import Any
 
-from agents.decision.job_files import read_job
-from agents.decision.training_job import TrainingJob
 from des.base.command import UsageError
+from des.base.lazy import lazy_imports
 from des.base.quantities import parse_tokens
 from des.job.precision import precision_named
 from scenarios.iteration.iteration_config import PROG, Config
+
+with lazy_imports(__name__):
+    from agents.decision import job_files, training_job
+    from agents.decision.training_job import TrainingJob
 
 _IN_FILE = ("model", "num_layers", "microbatches", "microbatch_size", "sequence_length")
 
@@ -26,7 +31,7 @@ def with_job(config: Config, given: Set[str]) -> tuple[Config, str]:
     """
     if config.job is not None:
         _refuse_given("job", _IN_FILE, given)
-        job, size = read_job(config.job)
+        job, size = job_files.read_job(config.job)
         config = _filled(config, job.in_precision(config.precision), size)
     if config.tokens_per_step is None:
         return config, ""
@@ -37,7 +42,7 @@ def with_job(config: Config, given: Set[str]) -> tuple[Config, str]:
         tokens = parse_tokens(config.tokens_per_step)
     except ValueError as error:
         raise UsageError(f"tokens-per-step {error}") from error
-    job = TrainingJob.of_tokens(
+    job = training_job.TrainingJob.of_tokens(
         config.model,
         tokens,
         config.sequence_length,

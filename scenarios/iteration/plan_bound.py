@@ -1,13 +1,16 @@
 """Distance of an iteration from what no plan can be below."""
 
-from agents.decision.plan_space import PlanSpace
-from agents.decision.training_job import TrainingJob
-from agents.decision.whole_plan import WholeProblem
-from agents.planners.bounds.step_bound import step_lower_bound_s
+from __future__ import annotations
+
 from des import IterationResult
 from des.base.command import UsageError
+from des.base.lazy import lazy_imports
 from scenarios.iteration.iteration_config import Config
 from scenarios.iteration.iteration_scenario import IterationScenario
+
+with lazy_imports(__name__):
+    from agents.decision import plan_space, training_job, whole_plan
+    from agents.planners.bounds import step_bound
 
 
 def bound_line(config: Config, scenario: IterationScenario, result: IterationResult) -> str:
@@ -32,13 +35,15 @@ def bound_line(config: Config, scenario: IterationScenario, result: IterationRes
         if is_other:
             raise UsageError(f"{flag} must be the default with --bound, got another")
     size = config.microbatch_size or 1
-    problem = WholeProblem(
+    problem = whole_plan.WholeProblem(
         topology=scenario.topology,
-        job=TrainingJob.of(scenario.workload, microbatch_size=size),
-        space=PlanSpace(microbatch_sizes=tuple(sorted({size, *PlanSpace().microbatch_sizes}))),
+        job=training_job.TrainingJob.of(scenario.workload, microbatch_size=size),
+        space=plan_space.PlanSpace(
+            microbatch_sizes=tuple(sorted({size, *plan_space.PlanSpace().microbatch_sizes}))
+        ),
         corrections=scenario.corrections,
     )
-    bound = step_lower_bound_s(problem)
+    bound = step_bound.step_lower_bound_s(problem)
     above = result.makespan_s / bound.step_s - 1.0
     return (
         f"no plan is below {bound.step_s:.4g} s, which {bound.binds} binds (all GPUs at work and "

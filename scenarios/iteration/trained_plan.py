@@ -1,21 +1,25 @@
 """Placements given by hand, completed to what a trainer runs."""
 
+from __future__ import annotations
+
 from collections.abc import Set
 from dataclasses import replace
 
-from agents.decision.bound_plan import BoundPlan
-from agents.decision.plan_space import SPACE_MICROBATCH_SIZES
-from agents.decision.trained_workload import whole_shape
-from agents.decision.training_job import regrouped
-from agents.search.bind import PlanBinder
-from agents.trainers.plan_checks import check_plan, domains_in_use
 from agents.trainers.table import trainer_named
 from agents.trainers.trainer import Trainer
 from des import Workload
+from des.base.lazy import lazy_imports
 from des.plan.plan_texts import pipelines_text
 from scenarios.iteration.iteration_config import Config
 from scenarios.iteration.iteration_scenario import IterationScenario, given_iteration
-from scenarios.iteration.plan_file import FilePlan
+
+with lazy_imports(__name__):
+    from agents.decision import plan_space, trained_workload, training_job
+    from agents.decision.bound_plan import BoundPlan
+    from agents.search import bind
+    from agents.trainers import plan_checks
+    from scenarios.iteration import plan_file
+    from scenarios.iteration.plan_file import FilePlan
 
 FORM = "placement by hand"
 
@@ -50,10 +54,10 @@ def trained_plan(config: Config) -> FilePlan:
     scenario = given_iteration(config)
     trainer = trainer_named(str(config.trainer))
     if trainer.is_ideal:
-        check_plan(trainer, scenario.topology, scenario.workload, scenario.plan)
-        return FilePlan(scenario=scenario, form=FORM, trainer=trainer.name)
+        plan_checks.check_plan(trainer, scenario.topology, scenario.workload, scenario.plan)
+        return plan_file.FilePlan(scenario=scenario, form=FORM, trainer=trainer.name)
     bound = _quickest(config, scenario, trainer)
-    return FilePlan(
+    return plan_file.FilePlan(
         scenario=replace(scenario, workload=bound.workload, plan=bound.plan),
         form=FORM + _changes(scenario, bound),
         trainer=trainer.name,
@@ -66,12 +70,14 @@ def _quickest(config: Config, scenario: IterationScenario, trainer: Trainer) -> 
     workloads: tuple[Workload, ...] = (scenario.workload,)
     if not (is_sized or config.parallelism or config.shares):
         copies = range(1, 1 + max(one.num_gpus for one in scenario.topology.domains))
-        sizes = sorted({each * data for each in SPACE_MICROBATCH_SIZES for data in copies})
-        workloads = regrouped(scenario.workload, tuple(sizes))
+        sizes = sorted(
+            {each * data for each in plan_space.SPACE_MICROBATCH_SIZES for data in copies}
+        )
+        workloads = training_job.regrouped(scenario.workload, tuple(sizes))
     found: list[BoundPlan] = []
     refusals: list[ValueError] = []
     for workload in workloads:
-        binder = PlanBinder(
+        binder = bind.PlanBinder(
             topology=scenario.topology.at_start(),
             workload=workload,
             trainer=trainer,
@@ -91,10 +97,13 @@ def _quickest(config: Config, scenario: IterationScenario, trainer: Trainer) -> 
 def _changes(scenario: IterationScenario, bound: BoundPlan) -> str:
     """Degrees of each domain, and all layers where some moved."""
     topology, plan = scenario.topology, bound.plan
-    count, size = bound.workload.num_microbatches, whole_shape(bound.workload).batch_size
+    count, size = (
+        bound.workload.num_microbatches,
+        trained_workload.whole_shape(bound.workload).batch_size,
+    )
     each = f"{plan.schedule}, {count} microbatches of {size:g}; " + "; ".join(
         f"{topology.domains[domain].name} {plan.parallelism[domain]}"
-        for domain in domains_in_use(plan)
+        for domain in plan_checks.domains_in_use(plan)
     )
     names = tuple(topology.index_of)
     kept = [one.domain_of_layer for one in plan.placements]

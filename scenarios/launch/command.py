@@ -12,12 +12,12 @@ from des.base.commands import command
 from des.base.document import DOCUMENT
 from des.base.flags import JsonFlag, option, required
 from des.base.lazy import lazy_imports
-from des.base.text_files import read_json
 from des.base.whole_folder import whole_folder
 
 with lazy_imports(__name__):
     from agents.decision import plan_document
     from agents.decision.bound_plan import BoundPlan
+    from des.base import text_files
     from scenarios.launch import launch_files, launch_page
 
 PROG = "python -m scenarios.launch"
@@ -70,7 +70,7 @@ class Config(JsonFlag):
 def main(config: Config) -> None:
     """Run the command on its settings."""
     require_new(config.out)
-    content = read_json(config.plan)
+    content = text_files.read_json(config.plan)
     try:
         bound = plan_document.read_document(content)
     except ValueError as error:

@@ -2,6 +2,7 @@
 
 import dataclasses
 
+import pandas as pd
 import pytest
 from examples import examples
 from hypothesis import given, settings
@@ -122,7 +123,7 @@ def test_the_fullest_device_is_the_one_with_least_room_left():
 
 def test_the_table_has_a_row_for_every_change():
     found = timeline(free_world(2), kept(2, 2), plan(0, 1))
-    frame = found.to_frame()
+    frame = pd.DataFrame(found.columns())
 
     assert len(frame) == sum(len(device.changes) for device in found.devices) == 10
     assert list(frame.columns) == [

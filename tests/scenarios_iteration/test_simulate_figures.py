@@ -4,7 +4,7 @@ import json
 
 import pandas as pd
 import pytest
-from simulated_files import FILES, SMALL, figures, run
+from simulated_files import FILES, PICTURES, SMALL, figures, run
 
 from des import build_workload
 from des.worlds import WORLDS
@@ -73,7 +73,7 @@ def test_a_missing_price_of_links_is_a_note_that_names_them(tmp_path, capsys):
 
 
 def test_the_terminal_shows_figures_tables_and_files(tmp_path, capsys):
-    files = run(tmp_path, *SMALL, "--placement", "East*16,Central*16")
+    files = run(tmp_path, *SMALL, "--placement", "East*16,Central*16", "--figures", "png")
     said = json.loads(files["result.json"])
 
     shown = capsys.readouterr().out
@@ -81,7 +81,8 @@ def test_the_terminal_shows_figures_tables_and_files(tmp_path, capsys):
     for text in ("East->Central", "Central->East", "16-31", "640.0", "bubble fraction"):
         assert text in shown
     assert "West" not in shown
-    for name in FILES:
+    assert sorted(files) == sorted([*FILES, *PICTURES])
+    for name in files:
         assert f"written: {tmp_path / name}\n" in shown
 
 
