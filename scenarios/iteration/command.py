@@ -88,7 +88,7 @@ exit codes: 0 done; 2 a flag, a file or the plan is wrong, or the files cannot b
 def main(config: Config, given: Set[str]) -> None:
     """Run the command on its settings."""
     choice = OutputChoice(figures=config.figures, parquet=config.parquet)
-    config, given = plan_file.with_launch(config, given)
+    config, given = job_choice.with_launch(config, given)
     config, rounding = job_choice.with_job(config, given)
     config = trained_plan.with_trainer(config, given)
     read = _plan_read(config, given)

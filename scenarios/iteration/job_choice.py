@@ -19,6 +19,23 @@ with lazy_imports(__name__):
 _IN_FILE = ("model", "num_layers", "microbatches", "microbatch_size", "sequence_length")
 
 
+def with_launch(config: Config, given: Set[str]) -> tuple[Config, Set[str]]:
+    """Take the folder of --launch as the plan.
+
+    Raises
+    ------
+    UsageError
+        If --plan is given too, or there is no such folder.
+    """
+    if config.launch is None:
+        return config, given
+    if config.plan is not None:
+        raise UsageError(f"--launch must come without --plan, got --plan {config.plan} too")
+    if not config.launch.is_dir():
+        raise UsageError(f"--launch must be a folder of eastwest launch, got {config.launch}")
+    return replace(config, plan=config.launch, launch=None), {*given - {"launch"}, "plan"}
+
+
 def with_job(config: Config, given: Set[str]) -> tuple[Config, str]:
     """Return the configuration with the fields of its job filled in, and a sentence on rounding.
 

@@ -116,23 +116,6 @@ class FilePlan:
         return f"{read}, {step_s / said_s - 1.0:+.3%} of the {said_s!r} s that the file says"
 
 
-def with_launch(config: Config, given: Set[str]) -> tuple[Config, Set[str]]:
-    """Take the folder of --launch as the plan.
-
-    Raises
-    ------
-    UsageError
-        If --plan is given too, or there is no such folder.
-    """
-    if config.launch is None:
-        return config, given
-    if config.plan is not None:
-        raise UsageError(f"--launch must come without --plan, got --plan {config.plan} too")
-    if not config.launch.is_dir():
-        raise UsageError(f"--launch must be a folder of eastwest launch, got {config.launch}")
-    return replace(config, plan=config.launch, launch=None), {*given - {"launch"}, "plan"}
-
-
 def read_plan_file(path: Path, config: Config, given: Set[str]) -> FilePlan:
     """Read a plan with all that the file and the flags say of its world and job.
 
