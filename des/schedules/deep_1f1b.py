@@ -68,7 +68,7 @@ def deep_1f1b(pipeline: Pipeline) -> Orders:
 def makespans_of(depths: Sequence[tuple[int, ...]], pipeline: Pipeline) -> list[float]:
     """Time, as `timing_of` does, warm-ups of all stages, none with fewer than the next. [s]"""
     stages, ways = range(pipeline.num_stages), (pipeline.down, pipeline.up)
-    found_s = warm_ups.makespans(
+    found_s = warm_ups.warm_up_makespans(
         np.array(depths, np.int64),
         pipeline.num_microbatches,
         np.array([[pipeline.duration_s(kind, each) for each in stages] for kind in "FB"]),

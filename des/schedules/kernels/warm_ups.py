@@ -9,7 +9,7 @@ BACKWARD = 1
 
 
 @kernel
-def makespans(
+def warm_up_makespans(
     depths: Whole, num_microbatches: int, work_s: Real, transfer_s: Real, latency_s: Real
 ) -> Real:
     """Time candidates of `warm_up_then_alternate`, each as `timing_of` does, to the last bit.
