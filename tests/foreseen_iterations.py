@@ -102,7 +102,7 @@ def _wires(
             link, window = corrected(topology.links[index], corrections), topology.transport
             rate = link.bandwidth_bytes_per_s
             if window.message_window_bytes is not None:
-                round_trip_s = topology.round_trip_s(index) * corrections.wan_latency_factor
+                round_trip_s = topology.round_trips_s[index] * corrections.wan_latency_factor
                 rate = goodput(rate, round_trip_s, window.message_window_bytes)
             num_bytes = workload.message_bytes / plan.activation_compression
             overhead_s = corrections.message_overhead_s

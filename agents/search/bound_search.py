@@ -21,19 +21,16 @@ from agents.search.chains import Chain
 from agents.search.copy_search import CopySetSearch
 from agents.search.copy_sets import CopySet
 from agents.search.desk import SearchDesk
-from agents.search.exact_rows import FAR, MOST_REFINED, layers_key, rows_of_groups
+from agents.search.exact_rows import FAR, refined_rows, rows_of_groups
 from agents.search.exchanges import other_exchanges
 from agents.search.misfits import least_shortfall
 from agents.search.objective import PlanObjective
 from agents.search.outer_modes import outer_modes
 from agents.search.search import PlanRequest, bound_settings, candidates_of, settings_of
 from agents.search.setting_table import SettingTable
-from agents.search.settings import BoundSetting, unpaced_schedules
+from agents.search.settings import BoundSetting
 from agents.search.shared_parts import SharedParts
 from des import EVERY_STEP, InfeasiblePlacementError
-
-_MOST_PASSES = 4000
-"""Most microbatches times stages of plans for which such schedules are made unasked."""
 
 _SEEN = 1.3
 """Settings count as seen up to this multiple of the best step."""
@@ -124,7 +121,7 @@ def search_bound(
             is_time_alone=is_time_alone,
             is_short=is_short,
         )
-        rows = _refined(request, desk, rows, is_time_alone=is_time_alone)
+        rows = refined_rows(request, desk, rows, is_time_alone=is_time_alone)
         rows += [] if kept is None else [kept]
         quickest_s = min((row.figures.step_s for row in rows), default=math.inf)
         if found.alone_s == math.inf or found.alone_s > quickest_s:
@@ -184,50 +181,6 @@ def _allowed(aim: PlanObjective, rows: Sequence[BoundRow]) -> list[BoundRow]:
             "USD, the cheapest one; no plan found keeps it"
         )
     return found
-
-
-def _refined(
-    request: PlanRequest, desk: SearchDesk, rows: list[BoundRow], *, is_time_alone: bool
-) -> list[BoundRow]:
-    """The rows, and the best ones under schedules that are made for a plan each.
-
-    Where all schedules of the request are of that kind, the rows of others are left out. Where time
-    alone counts, no schedule is made for a plan of which a device computes for longer than the best
-    of its kind takes.
-    """
-    names = unpaced_schedules(request.trainer, request.schedules)
-    is_asked = bool(request.schedules) and set(request.schedules) <= set(names)
-    found = [] if is_asked else list(rows)
-    tried: dict[Family, set[tuple[object, ...]]] = {}
-    for row in sorted(rows, key=lambda one: one.figures.step_s):
-        own = row.candidate
-        assert isinstance(own, Candidate), "copies that differ come later"
-        setting, layers = own.setting, layers_key(own)
-        known = tried.setdefault(row.kind, set())
-        if layers in known or len(known) >= MOST_REFINED:
-            continue
-        known.add(layers)
-        passes = own.num_workers * desk.num_microbatches(setting)
-        if setting.num_chunks > 1 or not (is_asked or passes <= _MOST_PASSES):
-            continue
-        best_s = min(
-            (one.figures.step_s for one in found if one.kind == row.kind), default=math.inf
-        )
-        is_bounded = is_time_alone and setting.pace.behind is None  # halves may take longer
-        sites = request.topology.index_of.keys() & row.busy_s
-        if is_bounded and not max(row.busy_s[name] for name in sites) < best_s:
-            continue
-        others = (_under(request, own, name) for name in names)
-        better = (row_of_candidate(request, one) for one in others)
-        found += [one for one in better if isinstance(one, BoundRow)]
-    return found
-
-
-def _under(request: PlanRequest, candidate: Candidate, schedule: str) -> Candidate:
-    """The candidate under another schedule."""
-    is_blocking = request.trainer.sends_under(schedule) == "blocking"
-    setting = replace(candidate.setting, schedule=schedule, is_blocking=is_blocking)
-    return replace(candidate, setting=setting)
 
 
 def proven_bound_s(request: PlanRequest, shared: SharedParts | None = None) -> float:

@@ -24,8 +24,12 @@ FAR = 1.1
 _ROUNDING = 1e-9
 """Share by which times that are equal but for rounding may differ."""
 
-MOST_REFINED = 8
+_MOST_REFINED = 8
 """Best plans of a kind that are tried with schedules made for each of them."""
+
+
+_MOST_PASSES = 4000
+"""Most microbatches times stages of plans for which such schedules are made unasked."""
 
 
 def rows_of_groups(
@@ -58,6 +62,50 @@ def rows_of_groups(
     return [row for at in range(len(groups)) for row in rows[at]]
 
 
+def refined_rows(
+    request: PlanRequest, desk: SearchDesk, rows: list[BoundRow], *, is_time_alone: bool
+) -> list[BoundRow]:
+    """The rows, and the best ones under schedules that are made for a plan each.
+
+    Where all schedules of the request are of that kind, the rows of others are left out. Where time
+    alone counts, no schedule is made for a plan of which a device computes for longer than the best
+    of its kind takes.
+    """
+    names = unpaced_schedules(request.trainer, request.schedules)
+    is_asked = bool(request.schedules) and set(request.schedules) <= set(names)
+    found = [] if is_asked else list(rows)
+    tried: dict[Family, set[tuple[object, ...]]] = {}
+    for row in sorted(rows, key=lambda one: one.figures.step_s):
+        own = row.candidate
+        assert isinstance(own, Candidate), "copies that differ come later"
+        setting, layers = own.setting, _layers_key(own)
+        known = tried.setdefault(row.kind, set())
+        if layers in known or len(known) >= _MOST_REFINED:
+            continue
+        known.add(layers)
+        passes = own.num_workers * desk.num_microbatches(setting)
+        if setting.num_chunks > 1 or not (is_asked or passes <= _MOST_PASSES):
+            continue
+        best_s = min(
+            (one.figures.step_s for one in found if one.kind == row.kind), default=math.inf
+        )
+        is_bounded = is_time_alone and setting.pace.behind is None  # halves may take longer
+        sites = request.topology.index_of.keys() & row.busy_s
+        if is_bounded and not max(row.busy_s[name] for name in sites) < best_s:
+            continue
+        others = (_under(request, own, name) for name in names)
+        better = (row_of_candidate(request, one) for one in others)
+        found += [one for one in better if isinstance(one, BoundRow)]
+    return found
+
+
+def _under(request: PlanRequest, candidate: Candidate, schedule: str) -> Candidate:
+    """The candidate under another schedule."""
+    is_blocking = request.trainer.sends_under(schedule) == "blocking"
+    setting = replace(candidate.setting, schedule=schedule, is_blocking=is_blocking)
+    return replace(candidate, setting=setting)
+
+
 def _first_s(candidates: Sequence[Candidate]) -> float:
     return candidates[0].estimate_s if candidates else math.inf
 
@@ -79,7 +127,7 @@ def _exact_rows(
     schedules made for one plan each are tried with.
     """
     rows: list[BoundRow] = []
-    least = MOST_REFINED if unpaced_schedules(request.trainer, request.schedules) else 0
+    least = _MOST_REFINED if unpaced_schedules(request.trainer, request.schedules) else 0
     candidates = list({_key_of(one): one for one in reversed(candidates)}.values())[::-1]
     polished = [
         desk.polished(one) if at < _MOST_POLISHED else one for at, one in enumerate(candidates)
@@ -113,7 +161,7 @@ def _known_row(
     return replace(kept, candidate=candidate) if is_same else None
 
 
-def layers_key(candidate: Candidate) -> tuple[object, ...]:
+def _layers_key(candidate: Candidate) -> tuple[object, ...]:
     """All of a candidate that tells its plan but the schedule."""
     setting = candidate.setting
     sizes = setting.degrees, setting.microbatch_size, setting.recomputation
@@ -124,4 +172,4 @@ def _key_of(candidate: Candidate) -> tuple[object, ...]:
     """All of a candidate that tells its plan; a pipeline of one stage is alike in any order."""
     setting = candidate.setting
     order = (setting.schedule, setting.group_factor) if candidate.num_workers > 1 else ()
-    return *layers_key(candidate), order
+    return *_layers_key(candidate), order

@@ -4,14 +4,13 @@ Sites that are alike share them, and settings share what does not depend on thei
 do searches of several worlds, such as a world and the same without one of its links.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 
 from agents.decision.training_job import TrainingJob
-from agents.search.chains import Chain
 from agents.search.figures import (
     hops_between,
     message_ways,
@@ -184,14 +183,9 @@ class FigureTables:
         memory = SiteMemory(room_bytes, np.array(least))
         return num_devices, np.where(num_devices > 0, most, 0), memory
 
-    def representatives(self, sites: Iterable[int]) -> list[int]:
-        """The first of some sites of each kind."""
-        kind_of = self._kinds[1].tolist()
-        return list({kind_of[site]: site for site in sorted(sites, reverse=True)}.values())
-
-    def kinds_of(self, chain: Chain) -> tuple[int, ...]:
-        """Kinds of the sites of a chain."""
-        return tuple(self._kinds[1][list(chain)].tolist())
+    def kinds_of(self, sites: Sequence[int]) -> tuple[int, ...]:
+        """Number of the kind of each of some sites."""
+        return tuple(self._kinds[1][list(sites)].tolist())
 
     def figures(self, setting: BoundSetting) -> SiteFigures:
         """Return the figures of every site for stages of a setting.

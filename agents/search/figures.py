@@ -210,22 +210,23 @@ def hops_between(topology: Topology, corrections: Corrections) -> tuple[np.ndarr
     A rate of 0 stands for no way. [bytes/s, s]
     """
     direct, latencies_s = direct_links(topology, corrections)
-    way_s, size = latencies_s.copy(), topology.num_domains
+    way_s, size, ends = latencies_s.copy(), topology.num_domains, list(topology.link_index)
     found: dict[tuple[int, int], list[float]] = {}
     for source, target in product(range(size), repeat=2):
         if source == target or (source, target) in topology.link_index:
             continue
         try:
-            path = topology.path(source, target)
+            route = topology.route(source, target)
         except UnreachableError:
             found[source, target] = [0.0]
             continue
-        found[source, target] = sorted(float(direct[hop]) for hop in path)
-        way_s[source, target] = sum(float(latencies_s[hop]) for hop in path)
+        hops = [ends[hop] for hop in route]
+        found[source, target] = sorted(float(direct[hop]) for hop in hops)
+        way_s[source, target] = sum(float(latencies_s[hop]) for hop in hops)
     rates = np.full((size, size, max(map(len, found.values()), default=1) + 1), np.inf)
     is_link = ~np.eye(size, dtype=np.bool_)
-    for ends, own in found.items():
-        is_link[ends] = False
-        rates[ends][: len(own)] = own
+    for pair, own in found.items():
+        is_link[pair] = False
+        rates[pair][: len(own)] = own
     rates[is_link, 0] = direct[is_link]
     return rates, way_s

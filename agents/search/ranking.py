@@ -25,6 +25,7 @@ def ranked_families(desk: SearchDesk, table: SettingTable, reaches: Sequence[Cha
 def reaches_of(desk: SearchDesk, chains: Sequence[Chain]) -> list[Chain]:
     """Sets of sites that chains are within: one site of each kind, or all of them together."""
     if all(len(chain) == 1 for chain in chains):
-        alone = {site for (site,) in chains}
-        return [(site,) for site in desk.tables.representatives(alone)]
+        alone = sorted({site for (site,) in chains}, reverse=True)
+        first = dict(zip(desk.tables.kinds_of(alone), alone, strict=True))
+        return [(site,) for site in first.values()]
     return [tuple(sorted({site for chain in chains for site in chain}))]

@@ -162,7 +162,7 @@ def _joints(
         else:
             back = link
         rates = [rate_bits_per_s(str(each), each.bandwidth_bytes_per_s) for each in (link, back)]
-        product_bytes = max(rates) / BITS_PER_BYTE * topology.round_trip_s(index)
+        product_bytes = max(rates) / BITS_PER_BYTE * topology.round_trips_s[index]
         joints.append(
             JointNumbers(
                 first=source,
@@ -229,7 +229,7 @@ def _windows(topology: Topology, packets: PacketTransport) -> tuple[WindowNumber
         except UnreachableError:
             continue
         least = min(topology.links[link].bandwidth_bytes_per_s for link in route)
-        round_trip_s = sum(topology.round_trip_s(link) for link in route) + 4 * HOST_LATENCY_S
+        round_trip_s = sum(topology.round_trips_s[link] for link in route) + 4 * HOST_LATENCY_S
         window_bytes = min(packets.window_bytes(least * round_trip_s), MOST_QUEUE_BYTES)
         segments = packets.first_window_segments(window_bytes)
         windows.append(WindowNumbers(source, target, segments, int(window_bytes)))

@@ -33,7 +33,7 @@ def quickest_message_s(
         base = topology.links[hop]
         link = corrected(base, corrections)
         bandwidth, latency_s = link.bandwidth_bytes_per_s, link.latency_s
-        round_trip_s = topology.round_trip_s(hop) * corrections.wan_latency_factor
+        round_trip_s = topology.round_trips_s[hop] * corrections.wan_latency_factor
         if movement is not None:
             extremes = movement.law.extremes(base)
             bandwidth *= extremes.most_bandwidth_factor
@@ -96,7 +96,7 @@ def hop_goodput_bytes_per_s(
     """Rate of a message alone on a link that stands still, under TCP window and caps. [bytes/s]"""
     goodput = goodput_bytes_per_s(
         corrected(topology.links[hop], corrections).bandwidth_bytes_per_s,
-        topology.round_trip_s(hop) * corrections.wan_latency_factor,
+        topology.round_trips_s[hop] * corrections.wan_latency_factor,
         topology.transport.message_window_bytes,
     )
     return min(goodput, _cap_bytes_per_s(topology, hop, corrections))
@@ -112,7 +112,7 @@ def hop_start_up(
 ) -> StartUp:
     """Figures of a law of the transport on a link at base figures, corrected."""
     rate_bytes_per_s = hop_goodput_bytes_per_s(topology, hop, corrections)
-    round_trip_s = topology.round_trip_s(hop) * corrections.wan_latency_factor
+    round_trip_s = topology.round_trips_s[hop] * corrections.wan_latency_factor
     return start_up_on(law, rate_bytes_per_s, round_trip_s)
 
 
@@ -121,7 +121,7 @@ def hop_window(topology: Topology, hop: int, corrections: Corrections) -> Window
     hosts = topology.transport.hosts
     if hosts is None:
         return None
-    round_trip_s = topology.round_trip_s(hop) * corrections.wan_latency_factor
+    round_trip_s = topology.round_trips_s[hop] * corrections.wan_latency_factor
     return window_figures(hosts, hop_goodput_bytes_per_s(topology, hop, corrections), round_trip_s)
 
 

@@ -86,7 +86,7 @@ class Media:
             topology.transport,
             corrections,
             self._weather,
-            round_trip_s=topology.round_trip_s(link),
+            round_trip_s=topology.round_trips_s[link],
             cap_bytes_per_s=topology.message_caps_bytes_per_s[link],
         )
 

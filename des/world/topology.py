@@ -180,13 +180,9 @@ class Topology:
         """Return the direct link between two domains, given by position."""
         return self.links[self.link_index[source, target]]
 
-    def round_trip_s(self, link: int) -> float:
-        """Latency of a link there and back; where none leads back, as long as there. [s]"""
-        return self.round_trips_s[link]
-
     @cached_property
     def round_trips_s(self) -> tuple[float, ...]:
-        """`round_trip_s` of all links. [s]"""
+        """Latency of each link there and back; where none leads back, as long as there. [s]"""
         own_s = {(link.source, link.target): link.latency_s for link in self.links}
         return tuple(
             link.latency_s + own_s.get((link.target, link.source), link.latency_s)
@@ -207,22 +203,12 @@ class Topology:
         direct = self.link_index.get((source, target))
         if direct is not None:
             return (direct,)
-        return tuple(self.link_index[hop] for hop in self.path(source, target))
-
-    def path(self, source: int, target: int) -> list[tuple[int, int]]:
-        """Hops of `route` between two domains without a direct link, as pairs of positions.
-
-        Raises
-        ------
-        UnreachableError
-            If no path joins the two domains.
-        """
         latencies_s = self.routing_latencies_s or tuple(link.latency_s for link in self.links)
-        found = lowest_latency_path(tuple(self.link_index), latencies_s, source, target)
-        if found is None:
+        path = lowest_latency_path(tuple(self.link_index), latencies_s, source, target)
+        if path is None:
             pair = f"{self.domains[source].name} -> {self.domains[target].name}"
             raise UnreachableError(f"topology: no path of links joins {pair}, which the plan needs")
-        return list(pairwise(found))
+        return tuple(self.link_index[hop] for hop in pairwise(path))
 
     def to_networkx(self) -> "nx.DiGraph[str]":
         """Return domains and links at base figures as a directed graph, in SI units.

@@ -37,7 +37,7 @@ def fluid_ends_s(topology: Topology, messages: Sequence[Sent]) -> list[float]:
             (link,) = messages[index].route
             factors = (1.0, 1.0, math.inf) if weather is None else weather.piece(link, now_s)
             bandwidth[index] = topology.links[link].bandwidth_bytes_per_s * factors[0]
-            round_trip_s = topology.round_trip_s(link) * factors[1]
+            round_trip_s = topology.round_trips_s[link] * factors[1]
             limit = windows / round_trip_s if windows else math.inf
             largest[index] = min(1.0, limit / bandwidth[index]) if bandwidth[index] else 0.0
             until_s = min(until_s, factors[2])

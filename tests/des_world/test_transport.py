@@ -189,7 +189,7 @@ def test_the_round_trip_is_there_and_back_by_hand():
     )
     one_way = dataclasses.replace(world("AB", {"AB": (100.0, 1.0)}), transport=rules)
 
-    assert [both.round_trip_s(link) for link in (0, 1)] == [1.0, 1.0]
-    assert one_way.round_trip_s(0) == 2.0
+    assert [both.round_trips_s[link] for link in (0, 1)] == [1.0, 1.0]
+    assert one_way.round_trips_s[0] == 2.0
     forth, back = deliver(both, [Sent(0.0, 3.0, route=(0,)), Sent(0.0, 3.0, route=(1,))]).arrivals_s
     assert (forth, back) == (3.0, 4.0)

@@ -217,7 +217,7 @@ def _reference(suite: str, group: pd.DataFrame) -> str:
     """Reference of a gap in words; one that is proven has the schedule of the world."""
     if suite in SITES or group["num_best_family"].notna().any():
         return "gap to the best plan of all methods"
-    return "gap to the proven optimum of the world's schedule, a stage a domain"
+    return "gap to the proven optimum of the world's schedule, one stage in each domain"
 
 
 def _by_suite(rows: pd.DataFrame) -> pd.DataFrame:
