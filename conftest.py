@@ -25,7 +25,7 @@ NEEDS = {
         "scenarios/train/sweep_ray.py",
     ),
     "mlflow": ("scenarios/train/mlflow_runs.py",),
-    "networkx": ("des/engine/result.py", "des/world/topology.py"),
+    "networkx": ("des/devices/cluster.py", "des/engine/result.py", "des/world/topology.py"),
     "redis": ("scenarios/cluster/redis_store.py",),
     "stable_baselines3": (
         "agents/flat/sb3_vec_env.py",

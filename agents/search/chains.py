@@ -67,7 +67,7 @@ def _grown(sites: Sequence[int], away_s: np.ndarray, most: int) -> tuple[list[Ch
         passed.append(among[here])
         ways_s.append(way_s)
     rows, costs_s = np.transpose(passed).tolist(), np.transpose(ways_s).tolist()
-    every = [(at, size) for at, most in enumerate(lengths.tolist()) for size in range(1, most + 1)]
+    every = [(at, size) for at, end in enumerate(lengths.tolist()) for size in range(1, end + 1)]
     return (
         [tuple(rows[at][:size]) for at, size in every],
         [costs_s[at][size - 1] for at, size in every],

@@ -27,7 +27,6 @@ _ROUNDING = 1e-9
 _MOST_REFINED = 8
 """Best plans of a kind that are tried with schedules made for each of them."""
 
-
 _MOST_PASSES = 4000
 """Most microbatches times stages of plans for which such schedules are made unasked."""
 

@@ -57,15 +57,15 @@ def _distinct(desk: SearchDesk, candidates: Sequence[Candidate]) -> Iterator[Can
     share no uplinks.
     """
     counts: Counter[tuple[object, ...]] = Counter()
-    is_open = desk.topology.first_limit is None
+    seen, is_open = set[tuple[object, ...]](), desk.topology.first_limit is None
     for one in candidates:
         key = replace(one.setting, group_factor=1.0), one.sites
         kinds = tuple(map(desk.tables.kinds_of, one.chains)) if is_open else one.chains
         twins = one.setting, kinds, one.splits, one.counts, one.estimate_s
         counts[key] += 1
-        counts[twins] += 1
-        if counts[key] <= _MOST_ALIKE and counts[twins] == 1:
+        if counts[key] <= _MOST_ALIKE and twins not in seen:
             yield one
+        seen.add(twins)
 
 
 def improved(

@@ -144,7 +144,7 @@ def _any_of(starts: npt.NDArray[np.int64], seed: int) -> int:
     return int(np.random.default_rng([seed, 28]).choice(starts))
 
 
-LOGGED_STEPS = 100
+_LOGGED_STEPS = 100
 """Steps between lines of a fleet's log with the reward and the number of active instances."""
 
 
@@ -219,7 +219,7 @@ class TraceRLSimulator:
             self.view = None
             return observation, 0.0, True
         self.view, reward = view, self.calculator.reward(view, decision)
-        if len(self.fleet.decisions) % LOGGED_STEPS == 0:
+        if len(self.fleet.decisions) % _LOGGED_STEPS == 0:
             active = sum(pool.active for pool in view.pools.values())
             self.fleet.manager.say(
                 f"[Step {len(self.fleet.decisions)}] reward {reward:.4f}, active instances {active}"

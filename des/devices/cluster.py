@@ -7,9 +7,14 @@ from functools import cached_property
 import numpy as np
 
 from des.base.checks import require_count, require_non_negative, require_positive
+from des.base.extras import require_extra
+from des.base.lazy import lazy_imports
 from des.base.names import require_name
 from des.devices.cluster_levels import ANY, NVLINK, Level, tree_levels
 from des.devices.server import Server
+
+with lazy_imports(__name__):
+    import networkx as nx
 
 Labels = tuple[tuple[str, str], ...]
 """Keys and values that a file gives, in its order."""
@@ -231,10 +236,50 @@ class Cluster:
                 return up + 1 + there.index(switch) + 1
         return None
 
+    def graph(self) -> "nx.Graph[tuple[str, str]]":
+        """Nodes, switches and NVLink domains as a graph; edges are links.
+
+        Vertices are pairs of kind (``node``, ``switch``, ``block``) and name; an edge has
+        ``bandwidth_bytes_per_s`` where it is known.
+
+        Raises
+        ------
+        ValueError
+            If the extra ``networkx`` is not installed.
+        """
+        require_extra("graph", "networkx")
+        graph: nx.Graph[tuple[str, str]] = nx.Graph()
+        for switch in self.switches:
+            graph.add_node(("switch", switch.name), level=switch.level)
+            if switch.parent is not None:
+                _join(graph, ("switch", switch.name), switch.parent, switch.uplink_bytes_per_s)
+        width = {block.name: block.bandwidth_bytes_per_s for block in self.blocks}
+        graph.add_nodes_from(("block", name) for name in width)
+        for node in self.nodes:
+            graph.add_node(("node", node.name))
+            if node.switch is not None:
+                _join(graph, ("node", node.name), node.switch, node.uplink_bytes_per_s)
+            if node.block is not None:
+                _join(graph, ("node", node.name), node.block, width[node.block], kind="block")
+        return graph
+
     def _node(self, name: str) -> ClusterNode:
         if name not in self.node_named:
             raise ValueError(f"cluster: unknown node {name!r}")
         return self.node_named[name]
+
+
+def _join(
+    graph: "nx.Graph[tuple[str, str]]",
+    lower: tuple[str, str],
+    upper: str,
+    bandwidth_bytes_per_s: float | None,
+    kind: str = "switch",
+) -> None:
+    known = (
+        {} if bandwidth_bytes_per_s is None else {"bandwidth_bytes_per_s": bandwidth_bytes_per_s}
+    )
+    graph.add_edge(lower, (kind, upper), **known)
 
 
 def _require_name(kind: str, name: str) -> None:

@@ -212,7 +212,7 @@ class IterationResult:
             return ends | found
         if table not in ("stages", "links", "memory"):
             raise ValueError(
-                f"columns: table must be stages, links, memory, spans or transfers; got {table!r}"
+                f"to_frame: table must be stages, links, memory, spans or transfers; got {table!r}"
             )
         row_types = {"stages": StageUse, "links": LinkUse, "memory": DomainMemory}
         return columns_of(getattr(self, table), [field.name for field in fields(row_types[table])])

@@ -174,9 +174,9 @@ class Parallelism:
     @property
     def device_of_chunk(self) -> tuple[int, ...]:
         """Device of each chunk, in the order of the model."""
-        one = interleaved
-        devices_of = one.wave_devices if self.chunk_order == "wave" else one.loop_devices
-        return devices_of(self.pipeline, self.chunks)
+        if self.chunk_order == "wave":
+            return interleaved.wave_devices(self.pipeline, self.chunks)
+        return interleaved.loop_devices(self.pipeline, self.chunks)
 
     def shards(self, state: Sharding) -> bool:
         """Whether replicas spread some state over themselves.

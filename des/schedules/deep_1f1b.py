@@ -66,7 +66,10 @@ def deep_1f1b(pipeline: Pipeline) -> Orders:
 
 
 def makespans_of(depths: Sequence[tuple[int, ...]], pipeline: Pipeline) -> list[float]:
-    """Time, as `timing_of` does, warm-ups of all stages, none with fewer than the next. [s]"""
+    """Return the makespans of warm-ups of all stages, none fewer than the next, by `timing_of`.
+
+    They are equal to the last bit, and infinite where stages wait for each other for ever. [s]
+    """
     stages, ways = range(pipeline.num_stages), (pipeline.down, pipeline.up)
     found_s = warm_ups.warm_up_makespans(
         np.array(depths, np.int64),

@@ -29,7 +29,7 @@ Columns = Mapping[str, Sequence[object]]
 
 
 def figures_option(default: tuple[str, ...] = ("png",)) -> tuple[str, ...]:
-    """Make the flag ``--figures`` of a command; drawing them takes longer than most commands."""
+    """Make the flag ``--figures`` of a command; none by default where drawing takes the longest."""
     said = "formats of figures in files, some of png, pdf, svg; none: no files"
     return option(default, said, default_text=" ".join(default) or "none")
 

@@ -97,10 +97,8 @@ def _quickest(config: Config, scenario: IterationScenario, trainer: Trainer) -> 
 def _changes(scenario: IterationScenario, bound: BoundPlan) -> str:
     """Degrees of each domain, and all layers where some moved."""
     topology, plan = scenario.topology, bound.plan
-    count, size = (
-        bound.workload.num_microbatches,
-        trained_workload.whole_shape(bound.workload).batch_size,
-    )
+    count = bound.workload.num_microbatches
+    size = trained_workload.whole_shape(bound.workload).batch_size
     each = f"{plan.schedule}, {count} microbatches of {size:g}; " + "; ".join(
         f"{topology.domains[domain].name} {plan.parallelism[domain]}"
         for domain in plan_checks.domains_in_use(plan)

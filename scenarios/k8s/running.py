@@ -34,7 +34,7 @@ Patcher = Callable[[str, Mapping[str, Any]], Awaitable[str]]
 async def follow_promises(
     service: ExtenderService, patch: Patcher, *, period_s: float = PERIOD_S
 ) -> None:
-    """End promises at their deadlines; where there are news, change an annotation of the node."""
+    """End promises at their deadlines; where there is news, change an annotation of the node."""
     failure = ""
     while True:
         await asyncio.sleep(period_s)

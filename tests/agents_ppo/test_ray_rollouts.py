@@ -109,13 +109,10 @@ def test_results_of_one_actor_are_those_of_this_process(begun, tmp_path):
     )
 
 
-def test_an_actor_that_is_killed_costs_nothing_but_its_rollout(tmp_path):
-    """One of two dies in the middle of a rollout.
-
-    All of them die between two rollouts in `test_recalibrated_actors_train_as_this_process_does`.
-    """
+def test_actors_that_are_killed_cost_nothing_but_their_rollout(tmp_path):
+    """Of two, one dies in the middle of a rollout, then both between two rollouts."""
     walks = Walks(folder=tmp_path)
-    expected = bytes_after(here(walks), tmp_path / "here.safetensors", num_updates=2)
+    expected = bytes_after(here(walks), tmp_path / "here.safetensors")
     trouble = tmp_path / f"1-kill-{NUM_STEPS + 3}"
     trouble.touch()
 
@@ -125,6 +122,10 @@ def test_an_actor_that_is_killed_costs_nothing_but_its_rollout(tmp_path):
         assert trouble.exists()
         trainer.update()
         assert not trouble.exists()
+        for process in actor_processes(tmp_path):
+            os.kill(process, signal.SIGKILL)
+        trainer.update()
+        trainer.update()
         save_checkpoint(tmp_path / "ray.safetensors", trainer.state())
 
     assert (tmp_path / "ray.safetensors").read_bytes() == expected
@@ -247,16 +248,11 @@ def test_environments_must_be_of_one_kind(tmp_path):
 
 
 def recalibrated_bytes(rollouts: RolloutSource, folder: Path, *, is_lost: bool = False) -> bytes:
-    """Checkpoint of a training under other factors from the third update on.
+    """Checkpoint of a training under other factors from the second update on.
 
-    With ``is_lost``, the factors in force are set once more before the second one, and all actors
-    are killed after the factors have changed.
+    With ``is_lost``, all actors are killed after the factors have changed.
     """
     trainer = PPOTrainer(rollouts, PPO, SEED, total_steps=10_000)
-    trainer.update()
-    if is_lost:
-        recalibrate(rollouts, NO_CORRECTIONS)
-    assert corrections_of(rollouts) == NO_CORRECTIONS
     trainer.update()
     recalibrate(rollouts, FACTORS)
     for process in actor_processes(folder) if is_lost else []:
@@ -269,7 +265,7 @@ def recalibrated_bytes(rollouts: RolloutSource, folder: Path, *, is_lost: bool =
 
 
 def test_recalibrated_actors_train_as_this_process_does(tmp_path):
-    """Also where actors are lost afterwards; factors that are in force already change nothing.
+    """Also where actors are lost afterwards.
 
     New actors make environments of the task as built, and have the factors from the state.
     """
@@ -278,9 +274,22 @@ def test_recalibrated_actors_train_as_this_process_does(tmp_path):
         folder.mkdir()
     local, never, remote = (Placing(folder=folder) for folder in folders)
     expected = recalibrated_bytes(here(local), local.folder)
-    assert expected != bytes_after(here(never), never.folder / "run.safetensors", num_updates=4)
+    assert expected != bytes_after(here(never), never.folder / "run.safetensors", num_updates=3)
 
     with closing(on_ray(remote, num_actors=2)) as rollouts:
         assert recalibrated_bytes(rollouts, remote.folder, is_lost=True) == expected
         assert 1 <= len(actor_processes(remote.folder)) <= 2  # one may start too late
     assert len([*remote.folder.glob("pid-*")]) > 1
+
+
+def test_recalibration_on_ray_with_the_factors_in_force_changes_nothing(tmp_path):
+    placing = Placing(folder=tmp_path)
+    with closing(on_ray(placing, num_actors=2)) as rollouts:
+        local = here(placing)
+        for one in (rollouts, local):
+            PPOTrainer(one, PPO, SEED, total_steps=10_000).update()
+        recalibrate(rollouts, NO_CORRECTIONS)
+        assert corrections_of(rollouts) == NO_CORRECTIONS
+        trainers = [PPOTrainer(one, PPO, SEED, total_steps=10_000) for one in (rollouts, local)]
+        assert trainers[0].update() == trainers[1].update()
+        assert str(rollouts.state()) == str(local.state())

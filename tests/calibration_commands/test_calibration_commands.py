@@ -93,21 +93,16 @@ def test_what_does_not_follow_the_simulator_gets_factors_and_errors_before_and_a
 
 
 def test_the_same_seed_gives_the_same_bytes_with_any_number_of_workers():
-    """At one NPU per GPU, where there is something to fit, on the least jobs that have it.
-
-    Another seed draws other cases: they are compared where nothing is fitted, which is quick.
-    """
-    flags = ("--granularity", "gpu", "--microbatches", "2", "--num-layers", "6", "--store", "none")
-    sevenths = (*flags, "--backend", "unaware", "--seed", "7")
+    """At one NPU per GPU, where there is something to fit."""
+    flags = ("--granularity", "gpu", "--backend", "unaware")
+    sevenths = (*flags, "--seed", "7", "--store", "none")
     assert fit(*sevenths, out="one", samples=9) == 0
     assert fit(*sevenths, "--workers", "2", out="two", samples=9) == 0
+    assert fit(*flags, "--seed", "8", out="other", samples=9) == 0
 
     assert read_corrections("one/corrections.json") != NO_CORRECTIONS
     assert content_of("one") == content_of("two")
-    for seed in ("7", "8"):
-        compared = ["compare", *SMALL, *flags, "--backends", "unaware", "--samples", "2"]
-        assert main([*compared, "--seed", seed, "--out", f"{seed}.csv"]) == 0
-    assert Path("7.csv").read_bytes() != Path("8.csv").read_bytes()
+    assert content_of("one")["samples.csv"] != content_of("other")["samples.csv"]
 
 
 def test_a_check_is_within_its_bounds_without_an_error(capsys):

@@ -5,6 +5,7 @@ of hundreds.
 """
 
 import math
+import resource
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -40,6 +41,8 @@ from des.program.moves import layer_moves
 LEAST_TIME_S = 0.05
 """CPU time below which no engine is expensive: of conversions, and of other work of the machine."""
 MOST_RUNS = 5
+MOST_MEMORY_GIB = 1.0
+"""Resident memory of the process of these tests at its most, over some thousand worlds."""
 MOST_MEMORY_KIB = 2**19
 """Resident memory that a simulation may add, with the code that is compiled for it."""
 
@@ -245,6 +248,7 @@ def test_no_world_is_expensive_for_the_compiled_engine(
     assert found == expected
     assert least_s <= max(10.0 * readable_s, LEAST_TIME_S)
     assert memory_kib("VmHWM") - before_kib <= MOST_MEMORY_KIB
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024**2 <= MOST_MEMORY_GIB
 
 
 def require_equal_moves(

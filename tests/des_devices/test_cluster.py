@@ -68,6 +68,16 @@ def test_nodes_below_no_common_switch_are_not_joined():
     assert cluster.level_names == ()
 
 
+def test_the_graph_has_links_with_bandwidths_where_they_are_known():
+    graph = nvl72_pair().graph()
+
+    assert graph.number_of_nodes() == 36 + 3 + 2
+    assert graph.number_of_edges() == 36 + 36 + 2
+    assert graph.edges[("switch", "rack0"), ("switch", "spine")] == {"bandwidth_bytes_per_s": 1e12}
+    assert graph.edges[("switch", "rack1"), ("switch", "spine")] == {}
+    assert graph.edges[("node", "t0"), ("block", "nvl0")] == {"bandwidth_bytes_per_s": 900e9}
+
+
 def test_units_of_mixed_depth_leave_gaps():
     """A node straight below the spine is in no leaf."""
     cluster = Cluster(

@@ -90,7 +90,7 @@ def test_tables_without_rows_keep_their_columns():
 def test_an_unknown_table_is_refused():
     result = simulate(free_world(1), unit_workload([(1, 2)], num_microbatches=1), plan(0))
 
-    with pytest.raises(ValueError, match=r"columns: table must be stages, links, .*; got 'gantt'"):
+    with pytest.raises(ValueError, match=r"to_frame: table must be stages, links, .*; got 'gantt'"):
         result.to_frame("gantt")
 
 

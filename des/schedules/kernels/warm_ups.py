@@ -5,7 +5,7 @@ import numpy as np
 from des.base.jit import inner_kernel, kernel
 from des.schedules.kernels.board import FORWARD, Real, Whole
 
-BACKWARD = 1
+_BACKWARD = 1
 
 
 @kernel
@@ -35,7 +35,7 @@ def warm_up_makespans(
     num_done, found_s = np.empty(num_stages, np.int64), np.empty(len(depths))
     for candidate in range(len(depths)):
         num_arrived[:] = 0
-        num_arrived[FORWARD, 0] = num_arrived[BACKWARD, -1] = num_microbatches
+        num_arrived[FORWARD, 0] = num_arrived[_BACKWARD, -1] = num_microbatches
         num_done[:], free_s[:], wire_free_s[:] = 0, 0.0, 0.0
         num_left = 2 * num_stages * num_microbatches
         while num_left:
@@ -72,6 +72,6 @@ def _pass_at(position: int, depth: int, num_microbatches: int) -> tuple[int, int
     if position < depth:
         return FORWARD, position
     if position >= 2 * num_microbatches - depth:
-        return BACKWARD, position - num_microbatches
+        return _BACKWARD, position - num_microbatches
     pair, kind = divmod(position - depth, 2)
     return kind, pair + (depth if kind == FORWARD else 0)
