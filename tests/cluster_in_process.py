@@ -2,17 +2,25 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import grpc.aio
 
 from agents.cluster.table import policy_named
 from scenarios.cluster.access import AccessFlags
+from scenarios.cluster.gate import Gate
 from scenarios.cluster.live_cluster import LiveCluster
 from scenarios.cluster.messages import Status, StatusRequest
-from scenarios.cluster.rpc import SchedulerLink, answers_of, bind, make_server
+from scenarios.cluster.rpc import (
+    SchedulerLink,
+    answers_of,
+    make_server,
+    serving_at_port,
+    serving_at_socket,
+)
 from scenarios.cluster.service import ClusterService
 from scenarios.cluster.store import SqliteStore
 
@@ -20,23 +28,31 @@ from scenarios.cluster.store import SqliteStore
 @asynccontextmanager
 async def served(
     folder: Path, token: str = "", tls: tuple[bytes, bytes] | None = None, lease_s: float = 60.0
-) -> AsyncIterator[tuple[grpc.aio.Server, AccessFlags]]:
-    """A scheduler that decides at every event, first come first served, and the way to it."""
+) -> AsyncIterator[tuple[grpc.aio.Server, AccessFlags, Gate]]:
+    """A scheduler that decides at every event, first come first served, and the way to it.
+
+    The gate stands before a port alone; it gives strangers a minute.
+    """
     failed: list[BaseException] = []
     cluster = LiveCluster(policy=policy_named("fifo"), lease_s=lease_s)
     store = SqliteStore(folder / "state.db")
     service = ClusterService(cluster, store, name="fifo", round_s=0.0)
-    server = make_server(answers_of(service), token, failed.append)
-    address = bind(server, folder / "s" if tls is None else "127.0.0.1", 0, tls)
-    await server.start()
-    keeper = asyncio.create_task(service.keep_time())
-    try:
-        port = {} if tls is None else {"port": int(address.rpartition(":")[2])}
-        yield server, AccessFlags(socket=folder / "s", **port)
-    finally:
-        keeper.cancel()
-        await server.stop(None)
-        store.close()
+    with TemporaryDirectory() as own:
+        gate = Gate(Path(own), 60.0)
+        server = make_server(answers_of(service), token, failed.append, gate.let_in)
+        at = (
+            serving_at_socket(server, folder / "s")
+            if tls is None
+            else serving_at_port(server, gate, "127.0.0.1", 0, tls)
+        )
+        with closing(store):
+            async with at as address:
+                keeper = asyncio.create_task(service.keep_time())
+                try:
+                    port = {} if tls is None else {"port": int(address.rpartition(":")[2])}
+                    yield server, AccessFlags(socket=folder / "s", **port), gate
+                finally:
+                    keeper.cancel()
     assert failed == []
 
 

@@ -4,15 +4,17 @@ import asyncio
 import hmac
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeAlias
 
 import grpc
 import grpc.aio
 
 from des.base.names import one_line
 from scenarios.cluster.access import AccessFlags, own_socket, require_port, require_proof, token_of
+from scenarios.cluster.gate import Gate
 from scenarios.cluster.messages import (
     MOST_MESSAGE_BYTES,
     ClusterMessage,
@@ -54,7 +56,7 @@ _SERVER_OPTIONS = (
 _CLIENT_OPTIONS = (
     ("grpc.max_receive_message_length", -1),  # of a scheduler that has proved itself
     ("grpc.initial_reconnect_backoff_ms", 100),
-    ("grpc.min_reconnect_backoff_ms", 100),
+    ("grpc.min_reconnect_backoff_ms", 10_000),  # for a handshake, not between attempts
     ("grpc.max_reconnect_backoff_ms", 2000),
     ("grpc.enable_http_proxy", 0),
 )
@@ -67,6 +69,7 @@ _REFUSALS = (
 LOG = logging.getLogger("scenarios.cluster")
 
 Answer = Callable[[Any], Awaitable[ClusterMessage]]
+Server: TypeAlias = grpc.aio.Server
 
 
 class NoAnswerError(ValueError):
@@ -74,12 +77,19 @@ class NoAnswerError(ValueError):
 
 
 def make_server(
-    answers: Mapping[str, Answer], token: str, failed: Callable[[BaseException], None]
-) -> grpc.aio.Server:
-    """Make a server of the methods; an error that is no bad input is handed to ``failed``."""
+    answers: Mapping[str, Answer],
+    token: str,
+    failed: Callable[[BaseException], None],
+    let_in: Callable[[str], None],
+) -> Server:
+    """Make a server of the methods.
+
+    An error that is no bad input is handed to ``failed``, a peer that has had the token to
+    ``let_in``, before its request is read.
+    """
     server = grpc.aio.server(options=_SERVER_OPTIONS)
     handlers = {
-        name: grpc.stream_unary_rpc_method_handler(_behaviour(name, answer, token, failed))
+        name: grpc.stream_unary_rpc_method_handler(_behaviour(name, answer, token, failed, let_in))
         for name, answer in answers.items()
     }
     generic = grpc.method_handlers_generic_handler(SERVICE, handlers)
@@ -88,7 +98,11 @@ def make_server(
 
 
 def _behaviour(
-    name: str, answer: Answer, token: str, failed: Callable[[BaseException], None]
+    name: str,
+    answer: Answer,
+    token: str,
+    failed: Callable[[BaseException], None],
+    let_in: Callable[[str], None],
 ) -> Callable[[AsyncIterator[bytes], Any], Awaitable[bytes]]:
     """Answer of a method; its request is a stream of one, not read before the token is."""
 
@@ -96,6 +110,7 @@ def _behaviour(
         given = dict(context.invocation_metadata() or ()).get("authorization", "")
         if token and not hmac.compare_digest(str(given).encode(), f"Bearer {token}".encode()):
             await context.abort(grpc.StatusCode.UNAUTHENTICATED, "the token is missing or wrong")
+        let_in(context.peer())
         body = await anext(requests, b"")
         try:
             reply = await answer(read_message(REQUESTS[name], body, name))
@@ -110,30 +125,47 @@ def _behaviour(
     return behave
 
 
-def bind(
-    server: grpc.aio.Server, where: Path | str, port: int, tls: tuple[bytes, bytes] | None
-) -> str:
-    """Bind a server to a socket, or to a port with a key and a certificate; returns its address.
+@asynccontextmanager
+async def serving_at_socket(server: Server, path: Path) -> AsyncIterator[str]:
+    """Serve at a socket for a block; gives its address.
+
+    Raises
+    ------
+    ValueError
+        If it cannot be had.
+    """
+    address = f"unix:{path}"
+    try:
+        server.add_insecure_port(address)
+    except RuntimeError as error:
+        raise ValueError(f"--socket {path}: cannot listen") from error
+    await server.start()
+    try:
+        yield address
+    finally:
+        await server.stop(None)
+
+
+@asynccontextmanager
+async def serving_at_port(
+    server: Server, gate: Gate, host: str, port: int, tls: tuple[bytes, bytes]
+) -> AsyncIterator[str]:
+    """Serve at a port behind a gate, with a key and a certificate, for a block; gives its address.
 
     Raises
     ------
     ValueError
         If it cannot be had, or the certificate is wrong.
     """
-    flags = f"--socket {where}" if tls is None else f"--host {where} --port {port}"
-    try:
-        if tls is None:
-            address = f"unix:{where}"
-            bound = server.add_insecure_port(address)
-        else:
-            host = _host_text(str(where))
-            bound = server.add_secure_port(f"{host}:{port}", grpc.ssl_server_credentials([tls]))
-            address = f"{host}:{bound}"
-    except RuntimeError as error:
-        raise ValueError(f"{flags}: cannot listen") from error
-    if not bound:
-        raise ValueError(f"{flags}: cannot listen")
-    return address
+    async with AsyncExitStack() as stack:
+        stack.push_async_callback(server.stop, None)
+        try:
+            server.add_secure_port(f"unix:{gate.server_socket}", grpc.ssl_server_credentials([tls]))
+            await server.start()
+            bound = await stack.enter_async_context(gate.open(host, port))
+        except (RuntimeError, OSError) as error:
+            raise ValueError(f"--host {host} --port {port}: cannot listen") from error
+        yield f"{_host_text(host)}:{bound}"
 
 
 def _host_text(host: str) -> str:

@@ -3,8 +3,10 @@
 import asyncio
 import logging
 import sys
-from contextlib import nullcontext
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from agents.cluster.table import PolicySetting, policy_named
 from des.base.extras import require_extra
@@ -12,8 +14,16 @@ from des.base.interruption import heard_handlers
 from des.base.lazy import lazy_imports
 from des.base.speaking import SPEAKER
 from scenarios.cluster.access import held_socket, token_of
+from scenarios.cluster.gate import Gate
 from scenarios.cluster.live_cluster import LiveCluster
-from scenarios.cluster.rpc import answers_of, bind, make_server, pem
+from scenarios.cluster.rpc import (
+    Server,
+    answers_of,
+    make_server,
+    pem,
+    serving_at_port,
+    serving_at_socket,
+)
 from scenarios.cluster.scheduler_config import Config
 from scenarios.cluster.service import ClusterService
 from scenarios.cluster.store import SqliteStore, StateStore
@@ -87,22 +97,31 @@ async def _serve(config: Config, cluster: LiveCluster, store: StateStore) -> int
         round_s=config.round_duration,
         tracked=config.tracked(),
     )
-    server = make_server(answers_of(service), token_of(config.token_file), end)
-    tls = None
+    with TemporaryDirectory(prefix="eastwest-cluster-") as folder:
+        gate = Gate(Path(folder))
+        server = make_server(answers_of(service), token_of(config.token_file), end, gate.let_in)
+        async with _served(server, gate, config) as address:
+            sys.stdout.write(f"listening at {address}\n")
+            sys.stdout.flush()
+            time_keeper = asyncio.create_task(service.keep_time())
+            try:
+                await asyncio.wait((ended, time_keeper), return_when=asyncio.FIRST_COMPLETED)
+                if time_keeper.done():
+                    time_keeper.result()
+                ended.result()
+            finally:
+                time_keeper.cancel()
+    return 0
+
+
+@asynccontextmanager
+async def _served(server: Server, gate: Gate, config: Config) -> AsyncIterator[str]:
+    """Serve for a block where the flags say; gives the address."""
     if config.tls_cert is not None and config.tls_key is not None:
         tls = pem(config.tls_key), pem(config.tls_cert)
-    with nullcontext(config.host) if tls else held_socket(config.socket) as where:
-        address = bind(server, where, config.port, tls)
-        await server.start()
-        sys.stdout.write(f"listening at {address}\n")
-        sys.stdout.flush()
-        time_keeper = asyncio.create_task(service.keep_time())
-        try:
-            await asyncio.wait((ended, time_keeper), return_when=asyncio.FIRST_COMPLETED)
-            if time_keeper.done():
-                time_keeper.result()
-            ended.result()
-        finally:
-            time_keeper.cancel()
-            await server.stop(None)
-    return 0
+        async with serving_at_port(server, gate, config.host, config.port, tls) as address:
+            yield address
+        return
+    with held_socket(config.socket) as path:
+        async with serving_at_socket(server, path) as address:
+            yield address

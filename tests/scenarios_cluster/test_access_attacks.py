@@ -3,24 +3,20 @@
 import asyncio
 import json
 import os
-import resource
 import stat
 import subprocess
 import sys
 from contextlib import redirect_stderr
 from dataclasses import replace
 from io import StringIO
-from pathlib import Path
 
 import grpc.aio
 import pytest
-import strangers
 from certificates import certificate_in
 from cluster_in_process import served, status_when
 from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strangers import KINDS
 
 from des.base.command import UsageError, exit_code_of
 from des.base.names import one_line
@@ -95,7 +91,7 @@ def test_who_takes_the_port_of_a_dead_scheduler_learns_and_orders_nothing(folder
     key, crt = certificate_in(theirs)
 
     async def play() -> str:
-        async with served(folder, TOKEN, (key.read_bytes(), crt.read_bytes())) as (_, found):
+        async with served(folder, TOKEN, (key.read_bytes(), crt.read_bytes())) as (_, found, _):
             flags = replace(found, ipaddr="127.0.0.1", tls_ca=known, token_file=token)
             link = SchedulerLink(flags)
             with pytest.raises(NoAnswerError) as refused:
@@ -119,7 +115,7 @@ def test_the_token_is_asked_for_before_anything_is_read(folder, given_token, met
             yield b""
 
         async with (
-            served(folder, TOKEN) as (_, flags),
+            served(folder, TOKEN) as (_, flags, _),
             grpc.aio.insecure_channel(f"unix:{flags.socket}") as way,
         ):
             metadata = (("authorization", f"Bearer {given_token}"),)
@@ -135,7 +131,7 @@ def test_the_token_is_asked_for_before_anything_is_read(folder, given_token, met
 def test_messages_that_are_too_long_are_refused_and_others_answered(folder, size):
     async def play() -> tuple[grpc.StatusCode, str]:
         async with (
-            served(folder) as (_, flags),
+            served(folder) as (_, flags, _),
             grpc.aio.insecure_channel(f"unix:{flags.socket}") as way,
         ):
             with pytest.raises(grpc.aio.AioRpcError) as refused:
@@ -146,50 +142,6 @@ def test_messages_that_are_too_long_are_refused_and_others_answered(folder, size
             return refused.value.code(), found.policy
 
     assert asyncio.run(play()) == (grpc.StatusCode.RESOURCE_EXHAUSTED, "fifo")
-
-
-@pytest.fixture(scope="module")
-def certificate(tmp_path_factory):
-    """Certificate of a scheduler, its path, and its key."""
-    key, crt = certificate_in(tmp_path_factory.mktemp("certificate"))
-    return crt, (key.read_bytes(), crt.read_bytes())
-
-
-def resident_bytes() -> int:
-    return int(Path("/proc/self/statm").read_text("utf-8").split()[1]) * resource.getpagesize()
-
-
-CROWDS = (
-    *((kind, 20, 2**17 if kind == "headers" else 2**22) for kind in KINDS),
-    pytest.param(("body", 55, 60_000_000), marks=pytest.mark.soak),
-)
-
-
-@pytest.mark.parametrize("crowd", CROWDS, ids=str)
-def test_strangers_together_take_little_memory(folder, token, certificate, crowd):
-    """At most 1 MiB a connection, however much it sends; a user is answered meanwhile."""
-    crt, tls = certificate
-
-    async def play() -> int:
-        async with served(folder, TOKEN, tls) as (_, found):
-            flags = replace(found, ipaddr="127.0.0.1", tls_ca=crt, token_file=token)
-            link = SchedulerLink(flags)
-            await status_when(link, lambda _: True)
-            before = most = resident_bytes()
-            words = (strangers.__file__, str(found.port), *map(str, crowd))
-            pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-            others = await asyncio.create_subprocess_exec(sys.executable, *words, **pipes)
-            done = asyncio.create_task(others.stdout.readline())
-            while not done.done():
-                await status_when(link, lambda _: True)
-                most = max(most, resident_bytes())
-                await asyncio.sleep(0.01)
-            assert int(await done) <= crowd[1]
-            await others.communicate(b"\n")
-            await link.close()
-        return most - before
-
-    assert asyncio.run(play()) <= crowd[1] * 2**20
 
 
 @given(mask=st.sampled_from([0, 0o22, 0o77]), mode=st.sampled_from([0o600, 0o644, 0o666, None]))

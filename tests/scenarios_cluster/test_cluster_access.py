@@ -157,7 +157,7 @@ def test_with_tls_only_those_with_the_certificate_and_the_token_get_answers(tmp_
 
     async def play():
         tls = key.read_bytes(), crt.read_bytes()
-        async with served(tmp_path, TOKEN, tls) as (_, plain):
+        async with served(tmp_path, TOKEN, tls) as (_, plain, _):
             full = replace(plain, ipaddr="127.0.0.1", tls_ca=crt, token_file=known)
             return [
                 await said(full),

@@ -24,7 +24,7 @@ def agent_of(flags, folder: Path, num_gpus: int = 1) -> NodeAgent:
 
 def test_a_node_leaves_once_its_job_has_left_at_the_end_of_an_iteration(tmp_path):
     async def play():
-        async with served(tmp_path) as (_, flags):
+        async with served(tmp_path) as (_, flags, _):
             agent, link = agent_of(flags, tmp_path), SchedulerLink(flags)
             working = asyncio.create_task(agent.run(lambda _: None))
             job = JobForm(
@@ -57,7 +57,7 @@ def test_a_node_without_contact_ends_its_jobs_before_others_get_them(tmp_path):
         return False
 
     async def play() -> bool:
-        async with served(tmp_path, lease_s=2.0) as (server, flags):
+        async with served(tmp_path, lease_s=2.0) as (server, flags, _):
             agent, link = agent_of(flags, tmp_path), SchedulerLink(flags)
             working = asyncio.create_task(agent.run(lambda _: None))
             job = JobForm(launch_command="cat", launch_params=[str(pipe)], uses_lease=False)
@@ -91,7 +91,7 @@ def test_the_environment_is_kept_and_what_cannot_be_started_is_told(tmp_path, mo
     ]
 
     async def play():
-        async with served(tmp_path) as (_, flags):
+        async with served(tmp_path) as (_, flags, _):
             agent, link = agent_of(flags, tmp_path, num_gpus=2), SchedulerLink(flags)
             working = asyncio.create_task(agent.run(lambda _: None))
             for form in forms:

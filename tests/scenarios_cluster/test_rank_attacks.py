@@ -13,7 +13,7 @@ from scenarios.cluster.access import AccessFlags
 from scenarios.cluster.messages import NodeOrders, NodeReport, RankOrder, ReportReply
 from scenarios.cluster.node_agent import NodeAgent, NodeIdentity
 from scenarios.cluster.rank_process import RankProcess
-from scenarios.cluster.rpc import SchedulerLink, bind, make_server
+from scenarios.cluster.rpc import SchedulerLink, make_server, serving_at_socket
 from scenarios.cluster.service import orders_digest
 
 pytestmark = pytest.mark.attack
@@ -68,13 +68,13 @@ def test_what_a_rank_raises_fails_that_rank_alone(folder, bad):
 
     async def play() -> None:
         failed: list[BaseException] = []
-        server = make_server({"Report": report, "Follow": follow}, "", failed.append)
-        bind(server, folder / "n", 0, None)
-        await server.start()
-        identity = NodeIdentity(name="a", address="127.0.0.1", num_gpus=8)
-        agent = NodeAgent(identity, SchedulerLink(AccessFlags(socket=folder / "n")), folder)
-        await agent.run(lambda _: None)
-        await server.stop(None)
+        server = make_server(
+            {"Report": report, "Follow": follow}, "", failed.append, lambda _: None
+        )
+        async with serving_at_socket(server, folder / "n"):
+            identity = NodeIdentity(name="a", address="127.0.0.1", num_gpus=8)
+            agent = NodeAgent(identity, SchedulerLink(AccessFlags(socket=folder / "n")), folder)
+            await agent.run(lambda _: None)
         assert failed == []
 
     asyncio.run(play())
