@@ -65,7 +65,7 @@ def test_strangers_together_take_little_memory(folder, token, certificate, crowd
             flags = replace(found, ipaddr="127.0.0.1", tls_ca=crt, token_file=token)
             link = SchedulerLink(flags)
             await status_when(link, lambda _: True)
-            gate.stranger_s = 0.5
+            gate.stranger_s = 0.2
             before = most = resident_bytes()
             words = (strangers.__file__, str(found.port), *map(str, crowd))
             pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
