@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise
+from operator import ge
 from typing import NamedTuple, cast, get_args
 
 from des.schedules.operations import MESSAGE_OF, Operation, Order, Orders, Pass
@@ -226,15 +227,13 @@ def _moments(order: Order) -> dict[tuple[Held, ...], None]:
 
 
 def _undominated(moments: Iterable[tuple[Held, ...]]) -> tuple[tuple[Held, ...], ...]:
-    def covers(more: tuple[Held, ...], less: tuple[Held, ...]) -> bool:
-        pairs = zip(more, less, strict=True)
-        return all(a.num_whole >= b.num_whole and a.num_halved >= b.num_halved for a, b in pairs)
-
-    kept: list[tuple[Held, ...]] = []
+    kept: dict[tuple[int, ...], tuple[Held, ...]] = {}
     for moment in moments:
-        if not any(covers(other, moment) for other in kept):
-            kept = [other for other in kept if not covers(moment, other)] + [moment]
-    return tuple(kept)
+        counts = tuple(num for held in moment for num in held[1:])
+        if not any(all(map(ge, other, counts)) for other in kept):
+            kept = {other: of for other, of in kept.items() if not all(map(ge, counts, other))}
+            kept[counts] = moment
+    return tuple(kept.values())
 
 
 def peak_bytes(order: Order, pipeline: Pipeline) -> tuple[float, Operation]:
