@@ -1,23 +1,11 @@
-"""Runs with and without shortcuts are the same: all times, the order of lines, the events.
-
-Four shortcuts leave events out: phases foreseen from equal ones before, one event for rings in
-step, steps of rings apart that only turn the state, and those whose times are worked out ahead.
-None is taken on a network whose bandwidth changes, here after the end of the run, so that such a
-network is the oracle.
-"""
-
-from math import prod
+"""Runs with and without shortcuts are the same: all times, the order of lines, the events."""
 
 import pytest
 from astra_hand_figures import ONE_BYTE_PER_NS
-from astra_runs import run
+from astra_skewed_runs import KINDS, cases, event_by_event, outcome, rank_nodes, starts_us
 from astra_traces import (
-    ALL_GATHER,
     ALL_REDUCE,
-    ALL_TO_ALL,
-    REDUCE_SCATTER,
     Case,
-    Node,
     collective,
     compute,
     network_file,
@@ -33,140 +21,30 @@ from astra_sim import RunOptions
 from astra_sim.system import ring_courses
 from astra_sim.system.ring_turns import RingTurns
 
-KINDS = (ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER, ALL_TO_ALL)
-ALGORITHMS = ("ring", "ring", "ring", "direct", "direct1", "direct2", "oneRing")
-FOR_POWERS_OF_TWO = ("halvingDoubling", "doubleBinaryTree")
-TOPOLOGIES = ("Ring", "FullyConnected", "Switch")
-
-
-def outcome(case: Case, backend: str, options: RunOptions | None = None) -> tuple[object, ...]:
-    """All that a run tells, also one that does not end."""
-    result = run(case, backend, strict=False, options=options)
-    return result.ranks, result.spans, result.lines, result.diagnosis, result.num_events
-
-
-def event_by_event(case: Case) -> Case:
-    """The case on a network on which no shortcut is taken."""
-    changes = [
-        {"time_ns": 10**15, "bandwidth": 123.0, "dimension": number}
-        for number in range(len(case.network["npus_count"]))
-    ]
-    return case.changed(network={**case.network, "bandwidth_changes": changes})
-
-
-@st.composite
-def networks(draw: st.DrawFn, backend: str) -> dict[str, object]:
-    """One dimension or, where messages never meet, two."""
-    counts = [draw(st.sampled_from([3, 4, 5, 6, 8, 8, 12]))]
-    if backend == "unaware" and draw(st.integers(0, 3)) == 0:
-        counts = draw(st.lists(st.integers(2, 4), min_size=2, max_size=2))
-    each = {
-        "topology": st.sampled_from(TOPOLOGIES),
-        "bandwidth": st.sampled_from([0.25, ONE_BYTE_PER_NS, 50.0]),
-        "latency": st.sampled_from([0.0, 1.0, 500.0, 1000.0, 40_000.0]),
-    }
-    lists = {key: [draw(values) for _ in counts] for key, values in each.items()}
-    return network_file(lists["topology"], counts, lists["bandwidth"], lists["latency"])
-
-
-@st.composite
-def systems(draw: st.DrawFn, counts: list[int]) -> dict[str, object]:
-    """An algorithm for each dimension that can run it, and what decides on chunks and moves."""
-    algorithms = [
-        draw(st.sampled_from(ALGORITHMS + (() if n & (n - 1) else FOR_POWERS_OF_TWO)))
-        for n in counts
-    ]
-    if algorithms[0] == "oneRing":
-        algorithms = algorithms[:1]
-    return system_file(
-        algorithms,
-        scheduling_policy=draw(st.sampled_from(["LIFO", "FIFO"])),
-        collective_optimization=draw(st.sampled_from(["baseline", "localBWAware"])),
-        preferred_dataset_splits=draw(st.integers(1, 4)),
-        active_chunks_per_dimension=draw(st.sampled_from([1, 1, 2, 3])),
-        local_mem_bw=draw(st.sampled_from([0, 0.5, 50, 1600])),
-        endpoint_delay=draw(st.sampled_from([0, 1, 10, 333, 1000])),
-    )
-
-
-@st.composite
-def starts_us(draw: st.DrawFn, num_npus: int) -> list[int]:
-    """Starts at once, in steps round the ring, in few or many groups, or with one far behind."""
-    step, many = draw(st.sampled_from([1, 7])), draw(st.sampled_from([5, 40, 400, 5000]))
-    starts = draw(
-        st.sampled_from(
-            [
-                [3] * num_npus,
-                [1 + 3 * (npu % 2) for npu in range(num_npus)],
-                [1 + step * npu for npu in range(num_npus)],
-                [1] * (num_npus - 1) + [many],
-            ]
-        )
-        | st.lists(st.integers(1, many), min_size=num_npus, max_size=num_npus)
-    )
-    return draw(st.permutations(starts)) if draw(st.booleans()) else starts
-
-
-@st.composite
-def cases(draw: st.DrawFn, backend: str) -> Case:
-    """Collectives of mixed sizes after skewed starts, also of groups, with other work besides."""
-    network = draw(networks(backend))
-    num_npus = prod(network["npus_count"])
-    system = draw(systems(network["npus_count"]))
-    algorithms = system["all-reduce-implementation"]
-    kinds = KINDS[:3] if "halvingDoubling" in algorithms else KINDS
-    sizes = st.sampled_from([4096, 100_000, 777_777, 2**20, 2**22])
-    steps = draw(st.lists(st.tuples(st.sampled_from(kinds), sizes), min_size=1, max_size=3))
-    half = num_npus // 2
-    order = draw(st.permutations(range(num_npus)))
-    groups = {}
-    if half > 1 and draw(st.integers(0, 3)) == 0 and not {*algorithms} & {*FOR_POWERS_OF_TWO}:
-        groups = {1: order[:half], 2: order[half:]}
-    starts, pause_us = draw(starts_us(num_npus)), draw(st.sampled_from([0, 1, 50]))
-    besides_us = draw(st.lists(st.integers(1, 60), max_size=4)) if draw(st.booleans()) else []
-    ranks = [
-        _rank_nodes(
-            starts[npu],
-            [(kind, size, 2 - (npu in order[:half]) if groups else None) for kind, size in steps],
-            pause_us * (1 + order[npu] % 2),
-            besides_us,
-        )
-        for npu in range(num_npus)
-    ]
-    if draw(st.integers(0, 3)) == 0:
-        ranks[order[0]].append(receive(300, order[1], 3000, 7))
-        ranks[order[1]].append(send(300, order[0], 3000, 7, [ranks[order[1]][0].id]))
-    return Case(ranks=ranks, network=network, system=system, groups=groups)
-
-
-def _rank_nodes(
-    start_us: int,
-    steps: list[tuple[int, int, int | None]],
-    pause_us: int,
-    besides_us: list[int],
-) -> list[Node]:
-    """A start, collectives in turn with pauses between, and computations besides them."""
-    nodes = [compute(0, start_us)]
-    for number, (kind, size, group) in enumerate(steps):
-        nodes.append(collective(2 * number + 1, kind, size, [nodes[-1].id], group=group))
-        if pause_us:
-            nodes.append(compute(2 * number + 2, pause_us, [nodes[-1].id]))
-    for number, duration_us in enumerate(besides_us, start=100):
-        nodes.append(compute(number, duration_us, [number - 1 if number > 100 else 0]))
-    return nodes
-
 
 @settings(max_examples=examples(300))
-@given(data=st.data(), backend=st.sampled_from(["unaware", "aware"]), num_queues=st.integers(1, 3))
-def test_any_run_is_the_same_without_shortcuts(data, backend, num_queues):
+@given(
+    data=st.data(),
+    backend=st.sampled_from(["unaware", "aware"]),
+    num_queues=st.integers(1, 3),
+    rendezvous=st.sampled_from([False, False, False, True]),
+)
+def test_any_run_is_the_same_without_shortcuts(data, backend, num_queues, rendezvous):
+    """Collectives, algorithms, skews, sizes, LIFO and FIFO, groups, one dimension or two."""
     case = data.draw(cases(backend))
-    options = RunOptions(num_queues_per_dimension=num_queues)
+    options = RunOptions(
+        num_queues_per_dimension=num_queues,
+        rendezvous=rendezvous,
+        multi_dimensional=len(case.network["npus_count"]) > 1,
+    )
 
     assert outcome(case, backend, options) == outcome(event_by_event(case), backend, options)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(("backend", "topology"), [("unaware", "Switch"), ("aware", "Ring")])
+@pytest.mark.parametrize(
+    ("backend", "topology"), [("unaware", "Switch"), ("aware", "Ring"), ("aware", "Switch")]
+)
 @pytest.mark.parametrize("latest_us", [0, 3, 40])
 def test_most_steps_of_a_ring_apart_are_left_out(kind, backend, topology, latest_us, monkeypatch):
     """32 NPUs that start at different times need few of their steps one by one."""
@@ -195,7 +73,9 @@ def test_most_steps_of_a_ring_apart_are_left_out(kind, backend, topology, latest
 @settings(max_examples=examples(100))
 @given(
     data=st.data(),
-    where=st.sampled_from([("unaware", "Switch"), ("aware", "Ring"), ("aware", "FullyConnected")]),
+    where=st.sampled_from(
+        [("unaware", "Switch"), *(("aware", name) for name in ("Ring", "FullyConnected", "Switch"))]
+    ),
     starts=st.integers(3, 16).flatmap(starts_us),
 )
 def test_rings_apart_run_as_without_shortcuts(data, where, starts):
@@ -207,15 +87,19 @@ def test_rings_apart_run_as_without_shortcuts(data, where, starts):
         endpoint_delay=data.draw(st.sampled_from([1, 10, 1000])),
     )
     backend, topology = where
-    ranks = [_rank_nodes(start, [(kind, 2**18, None)] * 2, pause_us, []) for start in starts]
+    ranks = [rank_nodes(start, [(kind, 2**18, None)] * 2, pause_us, []) for start in starts]
     network = network_file(topology, len(starts), ONE_BYTE_PER_NS, latency_ns)
     case = Case(ranks=ranks, network=network, system=system)
 
     assert outcome(case, backend) == outcome(event_by_event(case), backend)
 
 
-@pytest.mark.parametrize("step_us", [1, 100])
-def test_most_events_of_members_that_wait_for_links_are_left_out(step_us, monkeypatch):
+@pytest.mark.parametrize(
+    ("topology", "step_us", "order"), [("Ring", 1, 1), ("Ring", 100, 1), ("Switch", 100, 7)]
+)
+def test_most_events_of_members_that_wait_for_links_are_left_out(
+    topology, step_us, order, monkeypatch
+):
     """In the second round messages wait in turn, so that no state is that of the step before."""
     left_out = []
     whole = ring_courses.leap
@@ -228,11 +112,44 @@ def test_most_events_of_members_that_wait_for_links_are_left_out(step_us, monkey
 
     monkeypatch.setattr(ring_courses, "leap", counted)
     ranks = [
-        [compute(0, 1 + step_us * npu), collective(1, ALL_REDUCE, 2**30, [0])] for npu in range(48)
+        [compute(0, 1 + step_us * (order * npu % 48)), collective(1, ALL_REDUCE, 2**30, [0])]
+        for npu in range(48)
     ]
     system = system_file(preferred_dataset_splits=1, local_mem_bw=1600)
-    case = Case(ranks=ranks, network=network_file("Ring", 48, 50.0, 500.0), system=system)
+    case = Case(ranks=ranks, network=network_file(topology, 48, 50.0, 500.0), system=system)
 
     once = outcome(case, "aware")
     assert sum(left_out) > 0.3 * once[-1]
     assert once == outcome(event_by_event(case), "aware")
+
+
+@settings(max_examples=examples(100))
+@given(
+    data=st.data(),
+    topology=st.sampled_from(["Switch", "Switch", "Ring"]),
+    latency_ns=st.sampled_from([0.0, 1.0, 500.0, 40_000.0]),
+    starts=st.integers(3, 8).flatmap(starts_us),
+)
+def test_ways_of_two_links_that_others_cross_run_as_without_shortcuts(
+    data, topology, latency_ns, starts
+):
+    """Every second NPU is in a ring; the others send to its members, over their last links."""
+    kind, sizes = data.draw(st.sampled_from(KINDS)), st.sampled_from([1000, 2**15, 2**18, 2**20])
+    steps = [(kind, data.draw(sizes), 1)] * data.draw(st.integers(1, 2))
+    ranks = [[compute(0, 1)] for _ in range(2 * len(starts))]
+    ranks[::2] = [rank_nodes(start, steps, 0, []) for start in starts]
+    for npu in data.draw(st.sets(st.sampled_from(range(len(starts))), max_size=3)):
+        target = 2 * data.draw(st.sampled_from(range(len(starts))))
+        at_us, size = data.draw(st.integers(1, 3000)), data.draw(sizes)
+        ranks[2 * npu + 1] = [compute(0, at_us), send(1, target, size, npu, [0])]
+        ranks[target].append(receive(200 + npu, 2 * npu + 1, size, npu))
+    system = system_file(
+        local_mem_bw=data.draw(st.sampled_from([0, 0.5, 1600])),
+        active_chunks_per_dimension=data.draw(st.integers(1, 2)),
+        preferred_dataset_splits=data.draw(st.integers(1, 2)),
+    )
+    network = network_file(topology, len(ranks), ONE_BYTE_PER_NS, latency_ns)
+    groups = {1: list(range(0, len(ranks), 2))}
+    case = Case(ranks=ranks, network=network, system=system, groups=groups)
+
+    assert outcome(case, "aware") == outcome(event_by_event(case), "aware")

@@ -12,36 +12,8 @@ from astra_sim.core.events import Event, EventQueue
 from astra_sim.files.errors import AbortError, AstraSimUsageError
 from astra_sim.files.network_config import NetworkConfig
 from astra_sim.network.bandwidth import LinkRates
-from astra_sim.network.links import NetworkLink
+from astra_sim.network.links import NetworkLink, crossing
 from astra_sim.network.routes import LinkPlace, check_npu, differing_dimensions, links_within
-
-
-class _Transit:
-    """A message on the first of several links, or further."""
-
-    __slots__ = ("arrival", "links", "num_bytes", "num_crossed")
-
-    def __init__(
-        self,
-        links: tuple[NetworkLink, ...],
-        num_bytes: int,
-        arrival: Event,
-    ) -> None:
-        self.links = links
-        self.num_bytes = num_bytes
-        self.arrival = arrival
-        self.num_crossed = 1
-
-
-def _forward(transit: _Transit) -> None:
-    """Offer a message to the next link of its route."""
-    number = transit.num_crossed
-    transit.num_crossed = number + 1
-    link = transit.links[number]
-    if transit.num_crossed == len(transit.links):
-        link.carry(transit.num_bytes, transit.arrival)
-    else:
-        link.carry(transit.num_bytes, (_forward, transit))
 
 
 class AwareNetwork:
@@ -74,10 +46,9 @@ class AwareNetwork:
         """None: a message may have to queue."""
         return None
 
-    def link(self, source: int, target: int) -> NetworkLink | None:
-        """Link from one NPU to another, if it is all of the way."""
-        links = self._routes[source].get(target) or self._route(source, target)
-        return links[0] if len(links) == 1 else None
+    def links(self, source: int, target: int) -> tuple[NetworkLink, ...]:
+        """Links from one NPU to another."""
+        return self._routes[source].get(target) or self._route(source, target)
 
     def send(
         self,
@@ -88,10 +59,7 @@ class AwareNetwork:
     ) -> None:
         """Put a message on the first link of its route."""
         links = self._routes[source].get(target) or self._route(source, target)
-        if len(links) == 1:
-            links[0].carry(num_bytes, arrival)
-        else:
-            links[0].carry(num_bytes, (_forward, _Transit(links, num_bytes, arrival)))
+        links[0].carry(num_bytes, crossing(links, 1, num_bytes, arrival))
 
     def _route(self, source: int, target: int) -> tuple[NetworkLink, ...]:
         """Links from one NPU to another, remembered."""

@@ -13,8 +13,8 @@ class AnalyticalNetwork(Protocol):
         """Time that such a message takes whenever it starts; None if that depends."""
         ...
 
-    def link(self, source: int, target: int) -> NetworkLink | None:
-        """Link on which messages between two NPUs queue, if there is one and no other."""
+    def links(self, source: int, target: int) -> tuple[NetworkLink, ...]:
+        """Links on which messages between two NPUs queue, in the order of their way."""
         ...
 
     def send(

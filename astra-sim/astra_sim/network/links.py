@@ -1,6 +1,7 @@
 """A directed link of the congestion-aware network and its queue."""
 
 from collections import deque
+from collections.abc import Sequence
 from heapq import heappush
 
 from astra_sim.core.events import Event, EventQueue
@@ -78,3 +79,31 @@ class NetworkLink:
             self._start(*self.waiting.popleft())
         else:
             self.is_busy = False
+
+
+class Transit:
+    """A message on a link that is not the last of its way."""
+
+    __slots__ = ("arrival", "links", "num_bytes", "number")
+
+    def __init__(
+        self, links: Sequence[NetworkLink], number: int, num_bytes: int, arrival: Event
+    ) -> None:
+        self.links = links
+        self.number = number
+        self.num_bytes = num_bytes
+        self.arrival = arrival
+
+    def forward(self, _: None) -> None:
+        """Offer the message to the next link."""
+        self.number += 1
+        is_last = self.number == len(self.links)
+        event: Event = self.arrival if is_last else (self.forward, None)
+        self.links[self.number - 1].carry(self.num_bytes, event)
+
+
+def crossing(links: Sequence[NetworkLink], number: int, num_bytes: int, arrival: Event) -> Event:
+    """Event of a message at the end of a link, the first of its way having number 1."""
+    if number == len(links):
+        return arrival
+    return Transit(links, number, num_bytes, arrival).forward, None

@@ -44,9 +44,9 @@ class UnawareNetwork:
         )
         return int(latency_ns + num_bytes / bytes_per_ns) if changing is None else None
 
-    def link(self, source: int, target: int) -> None:
+    def links(self, source: int, target: int) -> tuple[()]:
         """None: messages never queue."""
-        return
+        return ()
 
     def send(
         self,

@@ -130,9 +130,9 @@ class Messages:
         """Time from posting a send to its delivery, if that is always the same."""
         return self._network.steady_delay_ns(source, target, num_bytes)
 
-    def link(self, source: int, target: int) -> NetworkLink | None:
-        """Link on which messages between two NPUs queue, if that is all they wait for."""
-        return self._network.link(source, target)
+    def links(self, source: int, target: int) -> tuple[NetworkLink, ...]:
+        """Links on which messages between two NPUs queue, if that is all they wait for."""
+        return self._network.links(source, target)
 
     def hold(self, key: Key, messages: Sequence[Message], receives: Sequence[Receive]) -> None:
         """Have these posted under a key, and nothing else."""
@@ -207,9 +207,9 @@ class RendezvousMessages(Messages):
         """None: a send waits for its receiver."""
         return None
 
-    def link(self, source: int, target: int) -> None:
+    def links(self, source: int, target: int) -> tuple[()]:
         """None: a send waits for its receiver."""
-        return
+        return ()
 
     def exchange(self, outgoing: Key, incoming: Key, received: Done) -> None:
         """Post the send, then the receive, both for when the other side is ready."""

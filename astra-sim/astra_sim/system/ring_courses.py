@@ -9,6 +9,7 @@ from functools import cmp_to_key
 from heapq import heapify
 
 from astra_sim.core.events import Event
+from astra_sim.network.links import crossing
 from astra_sim.system.messages import Key, unreceived
 from astra_sim.system.phases import Turns
 from astra_sim.system.ring_order import StepOrder
@@ -17,7 +18,7 @@ from astra_sim.system.ring_times import (
     MOVE,
     REDUCTION,
     RELEASE,
-    MixedTimersError,
+    MixedError,
     RingTimes,
     Step,
 )
@@ -29,7 +30,7 @@ def leap(times: RingTimes) -> bool:
         quiet_ns = times.read()
         times.work_out(quiet_ns)
         cut = _Cut(times, min(quiet_ns, *times.posts[-1]))
-    except (MixedTimersError, RecursionError):
+    except (MixedError, RecursionError):
         return False
     if cut.sent != times.sent and cut.is_free():
         cut.take()
@@ -46,10 +47,13 @@ class _Cut:
         self.sent: list[int] = []
         self._holds: list[bool] = []
         self._started: list[int] = []
-        self._arrived: list[int] = []
         self._steps = list[Step]()
         for place in range(len(course.members)):
             self._cut_at(place)
+        self._offered = self.sent.copy()
+        """Messages offered to each link, and those that have crossed the last ones."""
+        for place in range(course.last + len(course.members)):
+            self._cut_link(place, self._offered[place])
         self._num_events = self._count()
         self._due: dict[int, list[Step]] = {}
         for step in self._steps:
@@ -63,24 +67,28 @@ class _Cut:
         sent = course.sent[place]
         while course.post_ns(place, sent) < until_ns:
             sent += 1
-        started = course.started[place]
-        while started < sent and course.start_ns(place, started) < until_ns:
-            started += 1
-        arrived = started
-        while course.time_ns((ARRIVAL, place, arrived - 1)) >= until_ns:
-            arrived -= 1
-            self._steps.append((ARRIVAL, place, arrived))
-        release = RELEASE, place, started - 1
-        if course.links and course.time_ns(release) >= until_ns:
-            self._steps.append(release)
         moved_ns = course.time_ns((MOVE, place, sent))
         holds = moved_ns - course.shape.move_ns < until_ns
         if holds:
             self._steps.append(((MOVE if moved_ns >= until_ns else REDUCTION), place, sent))
         self.sent.append(sent)
         self._holds.append(holds)
+
+    def _cut_link(self, place: int, offered: int) -> None:
+        """Find how many of the messages offered to a link have started, and have crossed it."""
+        course, until_ns = self._course, self._until_ns
+        started = course.started[place]
+        while started < offered and course.start_ns(place, started) < until_ns:
+            started += 1
+        crossed = started
+        while course.time_ns((ARRIVAL, place, crossed - 1)) >= until_ns:
+            crossed -= 1
+            self._steps.append((ARRIVAL, place, crossed))
+        release = RELEASE, place, started - 1
+        if course.links and course.time_ns(release) >= until_ns:
+            self._steps.append(release)
         self._started.append(started)
-        self._arrived.append(arrived)
+        self._offered.append(crossed)
 
     def _count(self) -> int:
         """Number of events from the beginning of the course on."""
@@ -90,9 +98,8 @@ class _Cut:
         for place, sent in enumerate(self.sent):
             before = course.sent[place]
             total += sent - before + sum(reductions[before:sent])
-            total += self._started[place] - course.started[place]
-            if course.links:
-                total += self._started[place] - course.started[place]
+        num_started = sum(self._started) - sum(course.started)
+        total += 2 * num_started if course.links else num_started
         for steps, sign in ((course.order, 1), (self._steps, -1)):
             total += sign * sum(kind in (ARRIVAL, RELEASE) for kind, _, _ in steps) - sign * sum(
                 kind is REDUCTION for kind, _, _ in steps
@@ -103,9 +110,9 @@ class _Cut:
         """Whether no timer of anything else is due with one of the ring on one NPU."""
         for time_ns, steps in self._due.items():
             for step in steps:
-                timers = self._course.members[step[1]].run.npu.timers
-                is_timer = step[0] in (MOVE, REDUCTION) and step not in self._course.order
-                if is_timer and timers.has_timers_at(time_ns):
+                if step[0] not in (MOVE, REDUCTION) or step in self._course.order:
+                    continue
+                if self._course.members[step[1]].run.npu.timers.has_timers_at(time_ns):
                     return False
         return True
 
@@ -146,7 +153,7 @@ class _Cut:
         for place, key in enumerate(course.keys):
             self._post(place, key, under_way)
         for place, link in enumerate(course.links):
-            waiting = range(self._started[place], self.sent[place])
+            waiting = range(self._started[place], self._offered[place])
             queued = [(course.shape.message_bytes, under_way[ARRIVAL, place, n]) for n in waiting]
             link.waiting = deque(queued) if queued else None
             link.is_busy = course.time_ns((RELEASE, place, self._started[place] - 1)) >= until_ns
@@ -165,14 +172,18 @@ class _Cut:
 
     def _post(self, place: int, key: Key, under_way: dict[Step, Event]) -> None:
         """Hold messages and receives of one key, and note events of messages that will arrive."""
-        n, sent, arrived = len(self.sent), self.sent[place], self._arrived[place]
+        n, sent, num_bytes = len(self.sent), self.sent[place], self._course.shape.message_bytes
+        way, arrived = range(place, self._course.last + n, n), self._offered[place - n]
+        links = [self._course.links[link] for link in way if self._course.links]
         target = (place + 1) % n
         received, posted = self._course.members[target].received, self.sent[target]
         messages = [unreceived() for _ in range(posted, sent)]
         for number in range(arrived, sent):
             is_matched = number < posted
             event: Event = (received, None) if is_matched else messages[number - posted]
-            under_way[ARRIVAL, place, number] = event
+            for hop, link in enumerate(way, start=1):
+                on_link = crossing(links, hop, num_bytes, event) if links else event
+                under_way[ARRIVAL, link, number] = on_link
         for message in messages[: max(0, arrived - posted)]:
             message[:] = None, None
         is_awaited = not self._holds[target] and posted > sent

@@ -59,8 +59,10 @@ class StepOrder:
         if kind is MOVE:
             if self._is_late(place, number - 1):
                 return (LATE, place, number - 1), 0
-            return (ARRIVAL, (place - 1) % len(self._times.members), number - 1), 0
+            return (ARRIVAL, self._times.before(place), number - 1), 0
         posting, release = self._posting(place, number), (RELEASE, place, number - 1)
+        if (before := place - len(self._times.members)) >= 0:
+            posting = ARRIVAL, before, number
         waits = bool(self._times.links) and self.compare(posting, release) < 0
         return (release if waits else posting), kind is RELEASE
 
@@ -69,16 +71,16 @@ class StepOrder:
 
     def _is_late(self, place: int, number: int) -> bool:
         """Whether a place posts the receive of a message when it is there already."""
-        arrival = ARRIVAL, (place - 1) % len(self._times.members), number
+        arrival = ARRIVAL, self._times.before(place), number
         return self.compare(arrival, self._posting(place, number)) < 0
 
     def num_late(self, until_ns: int) -> int:
         """Receives that are posted before a time with their messages there already."""
-        total, delay_ns = 0, self._times.delay_ns
+        total, delay_ns, last = 0, self._times.delay_ns, self._times.last
         for number, (posts, starts) in enumerate(
             zip(self._times.posts, self._times.starts, strict=True), start=self._times.first
         ):
-            arrivals = [start + delay_ns for start in (starts[-1], *starts[:-1])]
+            arrivals = [start + delay_ns for start in (starts[-1], *starts[last:-1])]
             total += sum(a < post < until_ns for a, post in zip(arrivals, posts, strict=True))
             if any(map(eq, arrivals, posts)):
                 total += sum(

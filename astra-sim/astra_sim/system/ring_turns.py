@@ -8,12 +8,12 @@ before turned by one place, it turns on until something else is due or a round e
 
 from collections.abc import Iterable, Iterator, Mapping
 from heapq import heapify
-from itertools import pairwise
+from itertools import chain, pairwise
 from operator import itemgetter
 from typing import Any, Protocol
 
 from astra_sim.core.events import Event, Timers
-from astra_sim.network.links import NetworkLink
+from astra_sim.network.links import NetworkLink, Transit
 from astra_sim.system import ring_courses
 from astra_sim.system.messages import Key
 from astra_sim.system.phases import PhaseRun, RingShape
@@ -50,8 +50,9 @@ class RingTurns:
         self._places = {rank: place for place, rank in enumerate(self._ranks)}
         self._delay_ns = 0
         self._step_ns = shape.move_ns + reduces * shape.reduction_ns
+        self._ways: list[tuple[NetworkLink, ...]] = []
         self._links: dict[NetworkLink, int] = {}
-        """Links from each place to the next, where messages queue on them."""
+        """Links of the ways from each place to the next, the first of all ways first."""
         self._found: dict[Place, Turning] = {}
         self._quiet_until_ns: float = 0
         self._turned = self._num_events = 0
@@ -61,16 +62,18 @@ class RingTurns:
         """Look when a message that is sent now arrives, if all take the same time."""
         queue, delay_ns = self._queue, self._shape.delay_ns
         if delay_ns is None and len(self._places) == len(self._ranks):
-            ways = pairwise((*self._ranks, self._ranks[0]))
-            links = [link for way in ways if (link := self._messages.link(*way))]
+            ends = pairwise((*self._ranks, self._ranks[0]))
+            self._ways = [self._messages.links(*each) for each in ends]
+            links = chain.from_iterable(zip(*self._ways, strict=False))
             self._links = {link: place for place, link in enumerate(links)}
             times = {link.times_ns(self._shape.message_bytes) for link in self._links}
-            if len(times) == 1 and len(self._links) == len(self._ranks):
+            if len(times) == 1 and len(self._links) == sum(map(len, self._ways)):
                 ((delay_ns, _),) = times
         if delay_ns:
             self._delay_ns = delay_ns
-            self._step_ns += delay_ns
-            queue.gather(queue.now + delay_ns, self._look, None)
+            way_ns = delay_ns * max(1, len(self._links) // len(self._ranks))
+            self._step_ns += way_ns
+            queue.gather(queue.now + way_ns, self._look, None)
 
     def _look(self, _: list[None]) -> None:
         queue = self._queue
@@ -160,21 +163,29 @@ class RingTurns:
         return place[0], self._ranks[target - 1], self._ranks[target], self._shape.message_bytes
 
     def _back(self, place: Place) -> Place:
-        return place[0], (place[1] - self._turned) % len(self._ranks)
+        return place[0], self._on(place[1], -self._turned)
+
+    def _on(self, place: int, num_steps: int) -> int:
+        """Place, or link, some steps further on."""
+        n = len(self._ranks)
+        return place // n * n + (place + num_steps) % n
 
     def _shown(self, event: Event, landing: Mapping[int, object]) -> object:
         """Identity of an event among those of the rings; None if it is another's."""
         if id(event) in landing:
             return landing[id(event)]
-        owner = getattr(event[0], "__self__", None)
+        owner: Any = getattr(event[0], "__self__", None)
         if isinstance(owner, Timers):
             timers = [self._shown(each, landing) for each in event[1]]
             return None if None in timers else timers
         if owner in self._links:
             return self._back((0, self._links[owner]))
-        if owner.__class__ is not self._kind or owner.shape != self._shape:
-            return None
-        if owner.run.phase.plan.members != self._members:
+        if isinstance(owner, Transit):
+            arrival, link = self._shown(owner.arrival, landing), owner.links[owner.number - 1]
+            is_ours = arrival is not None and link in self._links
+            return (arrival, self._back((0, self._links[link]))) if is_ours else None
+        is_kind = owner.__class__ is self._kind and owner.shape == self._shape
+        if not is_kind or owner.run.phase.plan.members != self._members:
             return None
         place = owner.run.tag, self._places[owner.run.npu.rank]
         self._found[place] = owner
@@ -195,8 +206,9 @@ class RingTurns:
                     place = (self._places[owner.rank] + num_steps) % n
                     turned.append(timers[place].event_of(time_ns + shift_ns, event[1]))
                 elif owner in self._links:
-                    turned.append(links[(self._links[owner] + num_steps) % n].freed)
+                    turned.append(links[self._on(self._links[owner], num_steps)].freed)
                 else:
+                    self._turn_transit(event, num_steps)
                     turned.append(event)
             events.clear()  # those of now are being run
             if time_ns > queue.now:
@@ -213,8 +225,17 @@ class RingTurns:
         self._messages.rename({self._key(each): self._key(each, num_steps) for each in self._found})
         states = [(link.is_busy, link.waiting) for link in links]
         for place, state in enumerate(states):
-            turned = links[(place + num_steps) % n]
+            turned = links[self._on(place, num_steps)]
             turned.is_busy, turned.waiting = state
+            for _, event in turned.waiting or ():
+                self._turn_transit(event, num_steps)
         runs = {place: one.run for place, one in self._found.items()}
         for (tag, place), one in self._found.items():
             one.turn(runs[tag, (place + num_steps) % n], num_steps)
+
+    def _turn_transit(self, event: Event, num_steps: int) -> None:
+        """Put a message that has further links to cross on the links of another place."""
+        transit = getattr(event[0], "__self__", None)
+        if isinstance(transit, Transit):
+            place = self._links[transit.links[0]]
+            transit.links = self._ways[self._on(place, num_steps)]
