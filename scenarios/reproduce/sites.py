@@ -8,6 +8,7 @@ Times are the formulas of ``des.plan.synchronisation``, with latencies once roun
 """
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from itertools import product
 from pathlib import Path
@@ -144,9 +145,11 @@ class SiteRow(RangedForm):
         return self._least_gbit_per_s(self.middle(), 1.0 / self.measured)
 
     def _least_gbit_per_s(self, figures: dict[str, float], utilisation: float) -> float:
-        reached = [self._utilisation(figures, rate) for rate in _GRID_GBIT_PER_S]
-        place = int(np.searchsorted(reached, utilisation))
-        return float(_GRID_GBIT_PER_S[place]) if place < len(reached) else math.inf
+        """Least rate of the grid; utilisation never falls as the rate rises."""
+        place = bisect_left(
+            _GRID_GBIT_PER_S, utilisation, key=lambda rate: self._utilisation(figures, rate)
+        )
+        return float(_GRID_GBIT_PER_S[place]) if place < len(_GRID_GBIT_PER_S) else math.inf
 
     def _utilisation(self, figures: dict[str, float], gbit_per_s: float) -> float:
         num_sites = round(figures["num_sites"])

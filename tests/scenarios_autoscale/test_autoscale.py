@@ -47,6 +47,7 @@ def test_every_policy_of_the_list_is_started_by_the_command(capsys):
 def test_equal_seeds_write_equal_bytes(tmp_path):
     for name in ("one", "two"):
         flags = ["--thin", "0.5", "--start-variation", "0.4", "--policy", "load"]
+        flags += ["--figures", ""]
         assert main([*SMALL, *flags, "--out", str(tmp_path / name)]) == 0
     for path in (tmp_path / "one").iterdir():
         assert path.read_bytes() == (tmp_path / "two" / path.name).read_bytes()

@@ -4,7 +4,10 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
 
 import torch
 from bound_cases import job, sites
@@ -35,27 +38,70 @@ def launched(folder, plan, num_microbatches=6):
     return len(json.loads(files["runtime.json"])["stages_of_rank"])
 
 
-def train(folder, num_ranks, *flags, steps=3):
-    """Train with a process a rank; the records of each rank."""
-    common = [str(folder), "--store", f"file://{folder}/store", "--steps", str(steps), *flags]
-    pipes = [os.pipe() for _ in range(num_ranks)]
-    nothing = [os.open(os.devnull, os.O_RDONLY) for _ in range(num_ranks)]
-    seats = [
-        Seat("", stdin, stdout, [*common, "--rank", str(rank)])
-        for rank, (stdin, (_, stdout)) in enumerate(zip(nothing, pipes, strict=True))
-    ]
-    theirs = [*nothing, *(stdout for _, stdout in pipes)]
-    command = [sys.executable, "-m", "scenarios.rehearse.forked_ranks", json.dumps(seats)]
+class Training(NamedTuple):
+    """A training with a process a rank, of the launch in a folder."""
+
+    folder: Path
+    num_ranks: int
+    flags: Sequence[str] = ()
+    steps: int = 3
+
+
+def train(trainings):
+    """Train one after the other, ranks forked from one process; records of each one's ranks."""
+    pipes = [[os.pipe() for _ in range(one.num_ranks)] for one in trainings]
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    theirs, seats = [nothing], []
+    for one, own in zip(trainings, pipes, strict=True):
+        store = f"file://{one.folder}/store"
+        common = [str(one.folder), "--store", store, "--steps", str(one.steps), *one.flags]
+        stdins = [os.dup(nothing) for _ in own]
+        seats.append(
+            [
+                Seat("", stdin, stdout, [*common, "--rank", str(rank)])
+                for rank, (stdin, (_, stdout)) in enumerate(zip(stdins, own, strict=True))
+            ]
+        )
+        theirs += [*stdins, *(stdout for _, stdout in own)]
+    command = [sys.executable, "-c", _FORK, *map(json.dumps, seats)]
     with subprocess.Popen(command, pass_fds=theirs) as running:
-        for one in theirs:
-            os.close(one)
-        texts = []
-        for said, _ in pipes:
-            with os.fdopen(said) as stream:
-                texts.append(stream.read())
+        for each in theirs:
+            os.close(each)
+        texts = [[_read(said) for said, _ in own] for own in pipes]
     assert running.returncode == 0, texts
-    lines = [[line for line in text.splitlines() if line[:1] == "{"] for text in texts]
-    return [[json.loads(line) for line in own] for own in lines]
+    return [[_records(text) for text in own] for own in texts]
+
+
+_FORK = """
+import json, os, sys
+import torch.fx.experimental.symbolic_shapes
+from scenarios.rehearse.forked_ranks import main
+
+for seats in sys.argv[1:]:
+    if (child := os.fork()) == 0:
+        os._exit(main([seats]))
+    for _, stdin, stdout, _ in json.loads(seats):
+        os.close(stdin)
+        os.close(stdout)
+    if os.waitpid(child, 0)[1]:
+        raise SystemExit(1)
+"""
+"""Program that loads what ranks need once, and forks what `scenarios.rehearse` starts.
+
+`torch.autograd.grad` loads the symbolic shapes where gradients are given; ranks leave without
+freeing all of that.
+"""
+
+
+def _read(place):
+    """All that is said in a pipe."""
+    with os.fdopen(place) as stream:
+        return stream.read()
+
+
+def _records(text):
+    """Records among the lines of a rank."""
+    return [json.loads(line) for line in text.splitlines() if line[:1] == "{"]
 
 
 def losses_of(records, steps=3):
