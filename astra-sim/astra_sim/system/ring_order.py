@@ -17,7 +17,8 @@ from astra_sim.system.ring_times import (
 )
 
 MOST_COMPARED = 5_000
-"""Pairs of events of one time that are looked at; where there are more, events go on."""
+"""Pairs of events of one time that are looked at in a small ring; where there are more, events go
+on. In a large ring it is one for two messages."""
 
 
 class TooManyTiesError(RecursionError):
@@ -29,25 +30,27 @@ class StepOrder:
 
     def __init__(self, times: RingTimes) -> None:
         self._times = times
-        self._num_compared = 0
+        self._found: dict[tuple[Step, Step], int] = {}
+        self._most_compared = max(MOST_COMPARED, sum(map(len, times.posts)) // 2)
 
     def compare(self, one: Step, other: Step) -> int:
         """Negative if an event runs before another: at one time, if what has set it has."""
-        turn, other_turn = 0, 0
-        while one != other:
-            sooner = (
+        turn, other_turn, order = 0, 0, self._times.order
+        pairs, sooner = list[tuple[Step, Step]](), 0
+        while not sooner and one != other:
+            sooner = self._found.get((one, other), 0) or (
                 self._times.time_ns(one) - self._times.time_ns(other)
-                or self._times.order.get(one, len(self._times.order))
-                - self._times.order.get(other, len(self._times.order))
+                or order.get(one, len(order)) - order.get(other, len(order))
                 or self._times.set_ns(one) - self._times.set_ns(other)
             )
-            if sooner:
-                return sooner
-            self._num_compared += 1
-            if self._num_compared > MOST_COMPARED:
-                raise TooManyTiesError
-            (one, turn), (other, other_turn) = self._cause(one), self._cause(other)
-        return turn - other_turn
+            if not sooner:
+                pairs.append((one, other))
+                if len(self._found) + len(pairs) > self._most_compared:
+                    raise TooManyTiesError
+                (one, turn), (other, other_turn) = self._cause(one), self._cause(other)
+        sooner = sooner or turn - other_turn
+        self._found.update(dict.fromkeys(pairs, sooner))  # what sets them decides for each
+        return sooner
 
     def _cause(self, step: Step) -> tuple[Step, int]:
         """Event that sets another, and the turn of that among all that it sets."""
@@ -76,15 +79,17 @@ class StepOrder:
 
     def num_late(self, until_ns: int) -> int:
         """Receives that are posted before a time with their messages there already."""
-        total, delay_ns, last = 0, self._times.delay_ns, self._times.last
+        times, total = self._times, 0
         for number, (posts, starts) in enumerate(
-            zip(self._times.posts, self._times.starts, strict=True), start=self._times.first
+            zip(times.posts, times.starts, strict=True), start=times.first
         ):
-            arrivals = [start + delay_ns for start in (starts[-1], *starts[last:-1])]
+            arrivals = [start + times.delay_ns for start in (starts[-1], *starts[times.last : -1])]
             total += sum(a < post < until_ns for a, post in zip(arrivals, posts, strict=True))
             if any(map(eq, arrivals, posts)):
-                total += sum(
-                    arrivals[place] == post < until_ns and self._is_late(place, number)
-                    for place, post in enumerate(posts)
-                )
+                lag_ns = times.reduction_ns(number) or times.shape.move_ns
+                for place, (arrival, post) in enumerate(zip(arrivals, posts, strict=True)):
+                    if arrival == post < until_ns:
+                        steps = (ARRIVAL, times.before(place), number), self._posting(place, number)
+                        is_plain = times.delay_ns > lag_ns and times.order.keys().isdisjoint(steps)
+                        total += is_plain or self._is_late(place, number)
         return total
