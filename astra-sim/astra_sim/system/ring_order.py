@@ -16,9 +16,8 @@ from astra_sim.system.ring_times import (
     Step,
 )
 
-MOST_COMPARED = 5_000
-"""Pairs of events of one time that are looked at in a small ring; where there are more, events go
-on. In a large ring it is one for two messages."""
+MOST_COMPARED = 20_000
+"""Pairs of events of one time that are looked at; where there are more, events go on."""
 
 
 class TooManyTiesError(RecursionError):
@@ -31,7 +30,6 @@ class StepOrder:
     def __init__(self, times: RingTimes) -> None:
         self._times = times
         self._found: dict[tuple[Step, Step], int] = {}
-        self._most_compared = max(MOST_COMPARED, sum(map(len, times.posts)) // 2)
 
     def compare(self, one: Step, other: Step) -> int:
         """Negative if an event runs before another: at one time, if what has set it has."""
@@ -45,7 +43,7 @@ class StepOrder:
             )
             if not sooner:
                 pairs.append((one, other))
-                if len(self._found) + len(pairs) > self._most_compared:
+                if len(self._found) + len(pairs) > MOST_COMPARED:
                     raise TooManyTiesError
                 (one, turn), (other, other_turn) = self._cause(one), self._cause(other)
         sooner = sooner or turn - other_turn
