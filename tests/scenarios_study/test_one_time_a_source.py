@@ -12,7 +12,7 @@ from scenarios.run.command import main as run
 from scenarios.study.compare.command import main as compare
 from scenarios.study.targets.command import main as kpi
 
-SEQUENCES = 16
+SEQUENCES = 8
 SITE = """\
     - {{name: {name}, num_gpus: 8, gpu: h100, layer_times: {source}, intra_bandwidth: 450GB/s,
        intra_latency: 3us}}
