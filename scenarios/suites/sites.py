@@ -149,9 +149,15 @@ def _job(rng: np.random.Generator, model: str) -> Workload:
 
 @lru_cache(maxsize=1024)
 def _workload(model: str, num_microbatches: int, microbatch_size: int) -> Workload:
+    return replace(_microbatch(model, microbatch_size), num_microbatches=num_microbatches)
+
+
+@lru_cache(maxsize=64)
+def _microbatch(model: str, microbatch_size: int) -> Workload:
+    """One microbatch: jobs of any number of them have the same layers."""
     return build_workload(
         model,
-        num_microbatches=num_microbatches,
+        num_microbatches=1,
         microbatch_size=microbatch_size,
         sequence_length=SEQUENCE_LENGTH,
     )
