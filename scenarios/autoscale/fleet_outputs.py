@@ -172,9 +172,7 @@ def _show(rows: Sequence[Row]) -> None:
         shown.add_column(name, justify="left" if name == "policy" else "right", no_wrap=True)
     for row in rows:
         shown.add_row(*(cell_text(row[name]) for name in SHOWN))
-    console = plain_console(sys.stdout)
-    console.width = 160
-    console.print(shown)
+    plain_console(sys.stdout).print(shown)
 
 
 def sizes_figure(histories: Mapping[str, History]) -> Figure:
