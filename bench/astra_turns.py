@@ -26,7 +26,8 @@ def runs() -> list[Run]:
     ring, direct = all_reduce("ring"), all_reduce("direct")
     wide = replace(all_reduce("ring", 256), name="the same, 256 NPUs, splits 1", num_splits=1)
     two = dimensions(("Ring", 8, 50.0, 500.0), ("Switch", 8, 25.0, 5000.0))
-    under_switch = dimensions(("Switch", 64, 50.0, 500.0))
+    aware = replace(wide, backend="aware")
+    under_switch = replace(aware, network=dimensions(("Switch", 256, 50.0, 500.0)))
     return [
         replace(all_reduce("ring", 4), name="start, 4 NPUs"),
         pipeline(32),
@@ -35,11 +36,20 @@ def runs() -> list[Run]:
         replace(ring, name=f"{ring.name}, aware", backend="aware"),
         wide,
         apart(wide, "starts 1 us apart"),
-        apart(replace(wide, backend="aware"), "starts 1 us apart, aware"),
+        apart(aware, "starts 1 us apart, aware"),
+        apart(under_switch, "starts 1 us apart, aware switch"),
         apart(replace(wide, num_splits=4), "starts 1 us apart, splits 4"),
+        apart(wide, "starts 100 us apart", 100),
+        apart(aware, "starts 100 us apart, aware", 100),
+        apart(under_switch, "starts 100 us apart, aware switch", 100),
         replace(ring, name="rings of 8, switches of 8, splits 16", network=two, num_splits=16),
         direct,
-        replace(direct, name=f"{direct.name}, switch", network=under_switch, backend="aware"),
+        replace(
+            direct,
+            name=f"{direct.name}, switch",
+            network=dimensions(("Switch", 64, 50.0, 500.0)),
+            backend="aware",
+        ),
         domains(32, 1),
         domains(32, 4),
     ]
