@@ -1,8 +1,10 @@
 """Manifests in a cluster that has nothing yet: who runs as whom, and what it has to serve first."""
 
+import io
 import json
 import re
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -22,10 +24,13 @@ FLAGS = {
 }
 
 
-def written(capsys, *argv: str) -> list[dict]:
+@cache
+def written(*argv: str) -> list[dict]:
     """Documents that the command prints."""
-    assert main(["manifests", "--simulate", "dgx-a100", *argv]) == 0
-    return list(yaml.safe_load_all(capsys.readouterr().out))
+    shown = io.StringIO()
+    with redirect_stdout(shown):
+        assert main(["manifests", "--simulate", "dgx-a100", *argv]) == 0
+    return list(yaml.load_all(shown.getvalue(), yaml.CSafeLoader))
 
 
 def pod_specs(document: dict) -> list[dict]:
@@ -59,14 +64,14 @@ def fresh(tmp_path: Path, documents: list[dict], without: set[str] = frozenset()
 
 @pytest.mark.attack
 @pytest.mark.parametrize("version", GANG_APIS)
-def test_a_kubelet_can_tell_that_nobody_is_root(version, capsys):
+def test_a_kubelet_can_tell_that_nobody_is_root(version):
     """By numbers: it does not know names in images. The image has the numbers of the manifests."""
     dockerfile = Path("Dockerfile").read_text("utf-8")
     (user,) = re.findall(r"^USER (.*)$", dockerfile, re.MULTILINE)
     assert re.fullmatch(r"[1-9]\d*:[1-9]\d*", user)
     contexts = [
         container.get("securityContext", {})
-        for document in written(capsys, "--kubernetes", version)
+        for document in written("--kubernetes", version)
         for spec in pod_specs(document)
         for container in spec["containers"]
     ]
@@ -81,7 +86,7 @@ def test_a_kubelet_can_tell_that_nobody_is_root(version, capsys):
 def test_a_namespace_is_there_before_what_is_in_it(only, tmp_path, capsys):
     """The first document makes it; manifests without it are refused until the cluster has it."""
     chosen = ("--only", *only) if only else ()
-    documents = written(capsys, *chosen)
+    documents = written(*chosen)
     inside = {each.get("metadata", {}).get("namespace") for each in documents} - {None}
     with fresh(tmp_path, documents) as (cluster, check):
         argv = ["manifests", "--simulate", "dgx-a100", *chosen, *check]
@@ -109,7 +114,7 @@ def test_a_namespace_is_there_before_what_is_in_it(only, tmp_path, capsys):
 )
 def test_kinds_that_a_cluster_lacks_are_named_with_what_it_needs(version, kind, tmp_path, capsys):
     """Before anything is applied, in one line."""
-    documents = written(capsys, "--kubernetes", version)
+    documents = written("--kubernetes", version)
     out = tmp_path / "out"
     with fresh(tmp_path, documents, without={kind}) as (cluster, check):
         cluster.documents["/api/v1/namespaces/kube-system"] = {"kind": "Namespace"}

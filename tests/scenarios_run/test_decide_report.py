@@ -5,7 +5,8 @@ import pytest
 from agents.decide import main as decide_main
 from scenarios.decide import main
 
-FLAGS = ("--network", "east_central_west", "--model", "llama2_7b", "--microbatches", "8")
+FLAGS = ("--network", "east_central_west", "--model", "llama2_7b", "--microbatches", "4")
+FLAGS += ("--num-layers", "8")
 QUICK = (*FLAGS, "--trainer", "ideal")
 
 

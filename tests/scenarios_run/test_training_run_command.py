@@ -150,12 +150,12 @@ def test_a_run_repeated_gives_the_same_bytes_over_its_old_files(tmp_path):
 
 
 def test_the_terminal_shows_sums_and_files(tmp_path, capsys):
-    said = json.loads(run(tmp_path, *MOVING, *JOBS)["result.json"])
+    said = said_by(tmp_path, *MOVING, *JOBS)
 
     shown = capsys.readouterr().out
     assert f"{said['num_iterations']} iterations of {said['mean_iteration_s']:.3f} s" in shown
     assert f"{said['num_plan_changes']} changes of plan" in shown
-    for name in FILES:
+    for name in ROWS:
         assert f"written: {tmp_path / name}\n" in shown
 
 

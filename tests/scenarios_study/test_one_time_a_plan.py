@@ -18,7 +18,7 @@ from scenarios.study.compare.command import main as compare
 from scenarios.study.targets.bound import bound_figures
 from scenarios.suites.examples import example_world
 
-WORLDS = ("four_domains_0", "four_domains_1", "four_domains_2")
+WORLDS = ("four_domains_0", "four_domains_1")
 TRAINERS = ("megatron", "torchtitan")
 
 
@@ -80,7 +80,7 @@ def step_of_environment(bound):
 
 def test_a_comparison_takes_the_times_of_the_decisions(decided, tmp_path):
     trainer, folder = decided
-    flags = ["--suite", "examples", "--num-worlds", "3", "--num-draws", "1"]
+    flags = ["--suite", "examples", "--num-worlds", "2", "--num-draws", "1"]
     flags += ["--planners", "decide,uniform", "--trainer", trainer, "--figures", ""]
 
     assert compare([*flags, "--out", str(tmp_path / "out")]) == 0

@@ -46,7 +46,7 @@ def test_sites_are_compared_and_planners_that_cannot_are_said_to_be_left_out(tmp
         "--seed",
         "22",
         "--num-domains",
-        "24",
+        "16",
         "--planners",
         "single_domain,data_parallel,sailor,exact",
     ]
