@@ -95,6 +95,7 @@ def test_texts_of_no_format_are_refused():
         (f"kind: Topology\nspec: {{}}\n---\n{NODE % ''}", "kind: Topology, an object of Kueue"),
         ("switches: {s: {nodes: [n1]}}", "a model of topograph"),
         ('{"instances": [{"id": "n1"}]}', "instances, a graph of topograph"),
+        ("NodeName=n[1-2] Gres=gpu:4", "nodes of slurm.conf, whose switches are in topology.conf"),
     ],
 )
 def test_known_forms_that_are_not_read_are_named(text, form, tmp_path):

@@ -96,6 +96,7 @@ _NOT_READ: Mapping[str, str] = MappingProxyType(
         r"""(?m)["']?kind["']?\s*:\s*["']?Topology\b""": "kind: Topology, an object of Kueue",
         r"(?m)^(switches|nodes|capacity_blocks|blocks)\s*:": "a model of topograph",
         r'^\s*\{\s*"instances"\s*:': "instances, a graph of topograph",
+        r"(?im)^\s*NodeName\s*=": "nodes of slurm.conf, whose switches are in topology.conf",
     }
 )
 """Texts that are known and not read, by their signs."""
