@@ -23,10 +23,10 @@ LEAST_TICK_PIXELS = 10.0
 def faults_of(figure: Figure | Paper) -> list[str]:
     """All that is wrong with a picture, on paper and, if it is drawn there, on pages."""
     if isinstance(figure, Paper):
-        figure.canvas.draw()
+        figure.draw_without_rendering()
         return [*label_faults(figure), *line_faults(figure)]
     paper = draw(figure)
-    paper.canvas.draw()
+    paper.draw_without_rendering()
     found = [*label_faults(paper)]
     for axes, panel in zip(paper.axes, figure.panels, strict=False):
         found += [f"paper: {panel.title}: {one}" for one in outside(panel, axes)]

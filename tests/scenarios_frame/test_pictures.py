@@ -1,6 +1,7 @@
 """Every picture has a row; all its data are inside its axes, and no label is on another."""
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import pandas as pd
@@ -31,8 +32,10 @@ PICTURES = (
 )
 
 
+@cache
 def figure_calls():
     """Calls of ``Figure`` by the function that makes them, as MODULE:FUNCTION."""
+    calls = []
     for package in PACKAGES:
         for path in sorted((ROOT / package).rglob("*.py")):
             text = path.read_text("utf-8")
@@ -41,8 +44,9 @@ def figure_calls():
             module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
             for node in ast.walk(ast.parse(text)):
                 if isinstance(node, ast.FunctionDef):
-                    for call in filter(makes_a_figure, ast.walk(node)):
-                        yield f"{module}:{node.name}", call
+                    made = filter(makes_a_figure, ast.walk(node))
+                    calls += [(f"{module}:{node.name}", call) for call in made]
+    return calls
 
 
 def makes_a_figure(node):
