@@ -2,11 +2,14 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given
-from search_candidates import candidates, fits
+from hypothesis import strategies as st
+from search_candidates import PACED, candidates, fits
 
-from agents.search.kernels.pipeline_times import MISFIT
+from agents.search.kernels.pipeline_times import MISFIT, staged_pipeline_s
+from agents.search.kernels.records import new_room
 from agents.search.settings import INTERLEAVED
 from des.compiled.simulate import makespan_compiled_s
 from des.program.lowering import lower
@@ -48,3 +51,45 @@ def test_a_last_group_smaller_than_the_pipeline_has_no_time_where_groups_are_who
         assert time_s(desk, strict) == float("inf")
     else:
         assert time_s(desk, strict) == time_s(desk, candidate)
+
+
+def kernel_of(desk, candidate):
+    """Time of a candidate by rules, below a limit. [s]"""
+    setting, figures = candidate.setting, desk.figures(candidate.setting)
+    chain, split = np.array(candidate.chains[0]), np.array(candidate.splits[0], np.int64)
+
+    def timed_s(rules, limit_s=np.inf):
+        count, chunks = rules.num_microbatches, setting.num_chunks
+        room = new_room(candidate.num_workers, chunks, 2 * chunks * count, count)
+        return staged_pipeline_s(figures, rules, chain, split, room.no_counts, room, limit_s)
+
+    return timed_s
+
+
+@given(case=candidates(), share=st.floats(0.5, 1.5))
+def test_a_limit_stops_only_what_takes_longer(case, share):
+    desk, candidate = case
+    timed_s, rules = kernel_of(desk, candidate), desk.rules(candidate.setting, is_whole=True)
+    own_s = timed_s(rules)
+
+    for limit_s in (share * own_s, own_s * (1.0 - 1e-9), own_s * (1.0 + 1e-9)):
+        found_s = timed_s(rules, limit_s)
+        assert found_s == own_s or (found_s == np.inf and own_s >= limit_s)
+
+
+@given(case=candidates(schedules=PACED), more=st.integers(0, 40))
+def test_times_of_many_microbatches_are_carried_on_from_those_of_few(case, more):
+    """By the pace of a round, as long as the pipeline, after three rounds at least."""
+    desk, candidate = case
+    timed_s, step = kernel_of(desk, candidate), candidate.num_workers
+    rules = desk.rules(candidate.setting, is_whole=True)
+    warm_up = int(rules.pace[0] * (step - 1)) + rules.pace[2]
+    most = max(3, (2 * warm_up + step - 1) // step + 1) * step
+    count = most + step + more
+    few = most - (most - count) % step
+    rules = rules._replace(num_microbatches=count)
+    at_s, before_s = (timed_s(rules._replace(num_microbatches=each)) for each in (few, few - step))
+
+    found_s = timed_s(rules._replace(most_microbatches=1))
+    if found_s < MISFIT:
+        assert found_s == pytest.approx(at_s + (count - few) / step * (at_s - before_s), rel=1e-9)

@@ -7,7 +7,7 @@ from des.base.jit import inner_kernel
 
 @inner_kernel
 def least_s(rules: TimingRules, num_workers: int, room: Room) -> float:
-    """Time that all microbatches take at least, without sums and updates behind them. [s]
+    """Time that all microbatches and the sums over copies take at least, without updates. [s]
 
     Of every worker: until the first message comes, then what it does or sends, then the way back of
     the last gradient. With one chunk also the rounds of a microbatch to the last worker and back,
@@ -26,7 +26,13 @@ def least_s(rules: TimingRules, num_workers: int, room: Room) -> float:
         if rules.is_blocking and worker > 0:  # the last send is part of the way back
             hold_s = room.borders_s[worker - 1, 2] + room.borders_s[worker - 1, 3]
         around_s = head_s + tail_s
-        longest_s = max(longest_s, around_s - hold_s + count * own_s, head_s + count * sent_s)
+        busy_s = count * own_s - hold_s
+        longest_s = max(
+            longest_s,
+            around_s + room.sums_s[0] + busy_s,
+            head_s + room.sums_s[worker] + busy_s,
+            head_s + count * sent_s,
+        )
         if rules.num_chunks == 1:
             held = num_held(rules, num_workers, worker)
             rounds = (count - 1) // held + 1
@@ -42,6 +48,29 @@ def least_s(rules: TimingRules, num_workers: int, room: Room) -> float:
         if worker < num_workers - 1:
             head_s += room.passes_s[worker, 0]
             head_s += room.borders_s[worker, 0] + room.borders_s[worker, 1]
+            tail_s += room.passes_s[worker, back]
+            tail_s += room.borders_s[worker, 2] + room.borders_s[worker, 3]
+    return longest_s
+
+
+@inner_kernel
+def rest_s(rules: TimingRules, num_workers: int, num_done: int, room: Room) -> float:
+    """Least time of a pipeline of single chunks that has begun, as `least_s`. [s]
+
+    So many microbatches are through backward, ``room.done`` through forward passes of each worker,
+    and workers are free when ``room.free_s`` says.
+    """
+    count = rules.num_microbatches
+    back = 2 if rules.pace[1] >= 0.0 else 1
+    longest_s = tail_s = 0.0
+    for worker in range(num_workers):
+        forward_s, back_s, _, _ = _work_of(rules, num_workers, worker, back, room)
+        own_s = room.free_s[worker] + tail_s
+        own_s += (count - room.done[worker]) * forward_s + (count - num_done) * back_s
+        if rules.is_blocking and worker > 0:  # the last send is part of the way back
+            own_s -= room.borders_s[worker - 1, 2] + room.borders_s[worker - 1, 3]
+        longest_s = max(longest_s, own_s + room.sums_s[0], own_s - tail_s + room.sums_s[worker])
+        if worker < num_workers - 1:
             tail_s += room.passes_s[worker, back]
             tail_s += room.borders_s[worker, 2] + room.borders_s[worker, 3]
     return longest_s

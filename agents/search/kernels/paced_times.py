@@ -3,34 +3,85 @@
 Every wire carries the messages of one worker, so one order of all operations serves any times.
 """
 
+import numpy as np
+
+from agents.search.kernels.bounds import rest_s
 from agents.search.kernels.records import Room, TimingRules
 from des.base.jit import inner_kernel
 
+_LOOKED_AT = 8
+"""Every so many microbatches it is looked whether a limit can still be kept."""
+
 
 @inner_kernel
-def paced_s(rules: TimingRules, num_workers: int, num_microbatches: int, room: Room) -> float:
+def paced_s(
+    rules: TimingRules, num_workers: int, num_microbatches: int, room: Room, limit_s: float
+) -> float:
     """Time until the last gradients are summed up, see `des.schedules.registry.Pace`. [s]
 
     A worker does its warm-up, then a forward pass and a backward pass in turn. The weight gradients
-    of a pace that splits them stay behind by as much as it says.
+    of a pace that splits them stay behind by as much as it says. Infinite where it is seen on the
+    way that the limit cannot be kept.
     """
-    _, behind, _ = rules.pace
-    last = num_workers - 1
+    common = _begin(rules, num_workers, num_microbatches, room)
+    if not _go_on(rules, num_workers, num_microbatches, 0, common, room, limit_s):
+        return np.inf
+    return _end_s(rules, num_workers, num_microbatches, common, room)
+
+
+@inner_kernel
+def both_paced_s(
+    rules: TimingRules, num_workers: int, fewer: int, more: int, room: Room
+) -> tuple[float, float]:
+    """`paced_s` of two numbers of microbatches, which begin alike. [s]"""
+    common = _begin(rules, num_workers, fewer, room)
+    _go_on(rules, num_workers, fewer, 0, common, room, np.inf)
+    for worker in range(num_workers):
+        room.next_s[worker] = room.free_s[worker]
+        for way in range(2):
+            room.wire_free_s[num_workers + worker, way] = room.wire_free_s[worker, way]
+    fewer_s = _end_s(rules, num_workers, fewer, common, room)
+    for worker in range(num_workers):
+        room.free_s[worker] = room.next_s[worker]
+        for way in range(2):
+            room.wire_free_s[worker, way] = room.wire_free_s[num_workers + worker, way]
+        room.done[worker] = _num_warm_up(rules, num_workers, worker, fewer) + common
+    return fewer_s, _end_s(rules, num_workers, more, common, room)
+
+
+@inner_kernel
+def _begin(rules: TimingRules, num_workers: int, num_microbatches: int, room: Room) -> int:
+    """Do the warm-up; returns how many microbatches go on until the first worker has no more."""
     for worker in range(num_workers):
         warm_up = _num_warm_up(rules, num_workers, worker, num_microbatches)
         room.done[worker] = warm_up
         room.free_s[worker] = 0.0
         room.wire_free_s[worker, 0] = room.wire_free_s[worker, 1] = 0.0
         for microbatch in range(warm_up):
-            _forward(rules, room, worker, last, microbatch)
+            _forward(rules, room, worker, num_workers - 1, microbatch)
+    return num_microbatches - _num_warm_up(rules, num_workers, 0, num_microbatches)
+
+
+@inner_kernel
+def _go_on(
+    rules: TimingRules,
+    num_workers: int,
+    num_microbatches: int,
+    first: int,
+    end: int,
+    room: Room,
+    limit_s: float,
+) -> bool:
+    """Do the passes of some microbatches, forward ones of later ones; False beyond the limit."""
+    _, behind, _ = rules.pace
     back = 2 if behind >= 0.0 else 1
-    for microbatch in range(num_microbatches):
+    for microbatch in range(first, end):
         for worker in range(num_workers):
             if room.done[worker] < num_microbatches:
-                _forward(rules, room, worker, last, room.done[worker])
+                _forward(rules, room, worker, num_workers - 1, room.done[worker])
                 room.done[worker] += 1
         ready_s = 0.0
-        for worker in range(last, -1, -1):
+        for worker in range(num_workers - 1, -1, -1):
             end_s = max(room.free_s[worker], ready_s) + room.passes_s[worker, back]
             room.free_s[worker] = room.made_s[worker] = end_s
             if worker > 0:
@@ -42,6 +93,19 @@ def paced_s(rules: TimingRules, num_workers: int, num_microbatches: int, room: R
                     room.free_s[worker] = ready_s
             if behind >= 0.0 and microbatch >= int(behind * worker):
                 room.free_s[worker] += room.passes_s[worker, 3]
+        is_looked_at = limit_s < np.inf and microbatch % _LOOKED_AT == 0
+        if is_looked_at and not rest_s(rules, num_workers, microbatch + 1, room) < limit_s:
+            return False
+    return True
+
+
+@inner_kernel
+def _end_s(
+    rules: TimingRules, num_workers: int, num_microbatches: int, first: int, room: Room
+) -> float:
+    """Do what is left from a microbatch on; returns the end of the last sum over copies. [s]"""
+    _go_on(rules, num_workers, num_microbatches, first, num_microbatches, room, np.inf)
+    _, behind, _ = rules.pace
     longest_s = 0.0
     for worker in range(num_workers):
         if behind >= 0.0:

@@ -15,7 +15,7 @@ from agents.search.kernels.layouts import (
     num_held,
 )
 from agents.search.kernels.orders import B, F, write_interleaved
-from agents.search.kernels.paced_times import paced_s
+from agents.search.kernels.paced_times import both_paced_s, paced_s
 from agents.search.kernels.records import Room, SiteFigures, TimingRules
 from des.base.jit import inner_kernel, lean_kernel
 
@@ -65,6 +65,8 @@ def staged_iteration_s(
         return np.inf
     if not lay_stages(figures, rules, chain, split, counts, num_workers, room):
         return np.inf
+    update_s = _update_s(figures, rules, num_workers, room)
+    limit_s -= update_s
     if limit_s < np.inf and not least_s(rules, num_workers, room) < limit_s:
         return np.inf
     lack = lack_of(figures, rules, num_workers, room)
@@ -78,18 +80,14 @@ def staged_iteration_s(
     if most:
         warm_up = 0 if rules.num_chunks > 1 else num_held(rules, num_workers, 0)
         short = max(most // step, 3, 1 + (2 * warm_up - 1) // step + 1) * step
-    count, before_s = num_microbatches, np.inf
     if short < num_microbatches:
         short -= (short - num_microbatches) % step  # as full a last group as that of all
-        count = short - step
-    while True:
-        longest_s = _run(rules, num_workers, count, room, in_order)
-        if count >= min(short, num_microbatches):
-            break
-        count, before_s = short, longest_s
-    if short < num_microbatches:
+    if short >= num_microbatches:
+        longest_s = _run(rules, num_workers, num_microbatches, room, in_order, limit_s)
+    else:
+        before_s, longest_s = _run_both(rules, num_workers, short - step, short, room, in_order)
         longest_s += (num_microbatches - short) / step * (longest_s - before_s)
-    return longest_s + _update_s(figures, rules, num_workers, room)
+    return longest_s + update_s
 
 
 @inner_kernel
@@ -135,16 +133,21 @@ def _summed_s(rules: TimingRules, num_workers: int, room: Room) -> float:
 
 @inner_kernel
 def _run(
-    rules: TimingRules, num_workers: int, num_microbatches: int, room: Room, in_order: bool
+    rules: TimingRules,
+    num_workers: int,
+    num_microbatches: int,
+    room: Room,
+    in_order: bool,
+    limit_s: float,
 ) -> float:
     """Let all workers do their orders; returns the end of the last operation or sum. [s]
 
     ``in_order`` does operations in the order of time, as wires need that carry the messages of
-    several workers.
+    several workers. Infinite where the limit is passed, if that is seen before the end.
     """
     num_chunks = rules.num_chunks
     if num_chunks == 1:
-        return paced_s(rules, num_workers, num_microbatches, room)
+        return paced_s(rules, num_workers, num_microbatches, room, limit_s)
     size = group_size(rules, num_workers)
     num_rows = write_interleaved(room.orders, num_workers, num_chunks, num_microbatches, size)
     num_stages = num_workers * num_chunks
@@ -159,6 +162,22 @@ def _run(
     else:
         longest_s = _run_by_workers(rules, num_workers, num_rows, room)
     return max(longest_s, _summed_s(rules, num_workers, room))
+
+
+@inner_kernel
+def _run_both(
+    rules: TimingRules,
+    num_workers: int,
+    fewer: int,
+    more: int,
+    room: Room,
+    in_order: bool,
+) -> tuple[float, float]:
+    """`_run` of two numbers of microbatches, to their ends. [s]"""
+    if rules.num_chunks == 1:
+        return both_paced_s(rules, num_workers, fewer, more, room)
+    fewer_s = _run(rules, num_workers, fewer, room, in_order, np.inf)
+    return fewer_s, _run(rules, num_workers, more, room, in_order, np.inf)
 
 
 @inner_kernel

@@ -12,6 +12,9 @@ from agents.search.kernels.pipeline_times import staged_iteration_s
 from agents.search.kernels.records import Room, SiteFigures, TimingRules
 from des.base.jit import inner_kernel, lean_kernel
 
+_SHORT = 16
+"""A pipeline of so many workers is short."""
+
 
 @lean_kernel
 def better_counts(
@@ -45,7 +48,8 @@ def better_counts(
             for device in range(first, end):
                 is_over = is_over or last == (giver, device)
                 taker = giver - giver % num_workers + device
-                while not is_over and counts[giver] > 1 and taker != giver:
+                stands_out = _stands_out(split, counts, giver) and _stands_out(split, counts, taker)
+                while not is_over and stands_out and counts[giver] > 1 and taker != giver:
                     counts[giver] -= 1
                     counts[taker] += 1
                     found_s = staged_iteration_s(figures, rules, chain, split, counts, room, best_s)
@@ -59,6 +63,23 @@ def better_counts(
     if best_s < start_s and rules.num_chunks == 1:
         write_site_layers(split, counts)
     return best_s
+
+
+@inner_kernel
+def _stands_out(split: np.ndarray, counts: np.ndarray, stage: int) -> bool:
+    """Whether a stage has other layers than one beside it, or is among two at an end of its site.
+
+    Of equal stages side by side between those any does nearly as well in a long pipeline as the
+    first or last one; in a short one all stand out.
+    """
+    num_workers = num_devices_of(split)
+    if num_workers <= _SHORT:
+        return True
+    own, end = _reach_of(split, stage % num_workers, False)
+    worker = stage % num_workers
+    if worker < own + 2 or worker >= end - 2:
+        return True
+    return bool(counts[stage - 1] != counts[stage] or counts[stage + 1] != counts[stage])
 
 
 @inner_kernel
