@@ -40,12 +40,19 @@ class JobLayers:
 
     def _state_bytes(self, setting: BoundSetting) -> np.ndarray:
         """Model state of a device before each layer."""
-        parameters, parallelism = self.parameters(setting), setting.degrees.parallelism(1)
-        gradient_bytes = setting.workload(self.job).gradient_bytes
-        found = state_before_bytes(parameters, parallelism, gradient_bytes, setting.num_replicas)
-        if setting.has_outer_state:
-            found = found + outer_state_before_bytes(parameters, parallelism)
-        return found
+        degrees, num_replicas = setting.degrees, setting.num_replicas
+        precision, has_outer_state = setting.gradient_precision, setting.has_outer_state
+
+        def work_out() -> np.ndarray:
+            parameters, parallelism = self.parameters(setting), degrees.parallelism(1)
+            gradient_bytes = setting.workload(self.job).gradient_bytes
+            found = state_before_bytes(parameters, parallelism, gradient_bytes, num_replicas)
+            if has_outer_state:
+                found = found + outer_state_before_bytes(parameters, parallelism)
+            return found
+
+        key = "state", self.number, degrees, precision, num_replicas, has_outer_state
+        return self.shared.part(key, work_out)
 
     def parameters(self, setting: BoundSetting) -> np.ndarray:
         """Parameters before each layer, see `SiteFigures`."""

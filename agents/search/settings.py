@@ -67,7 +67,7 @@ class Degrees:
     @property
     def of_one_copy(self) -> "Degrees":
         """Degrees of a copy of the weights alone."""
-        return replace(self, data=1, sharding="none")
+        return _of_one_copy(self)
 
     def gpus_in(self, domain: Domain) -> int:
         """GPUs of a stage in a domain."""
@@ -80,6 +80,11 @@ class Degrees:
     def parallelism(self, num_devices: int, num_chunks: int = 1) -> Parallelism:
         """Return the division of a site among the GPUs of its stages."""
         return _parallelism(self, num_devices, num_chunks)
+
+
+@lru_cache(maxsize=4096)
+def _of_one_copy(degrees: Degrees) -> Degrees:
+    return replace(degrees, data=1, sharding="none")
 
 
 @lru_cache(maxsize=4096)
