@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pandas as pd
 import pytest
+from one_answer import write_answer
 
-from agents.decide import main as decide
 from agents.decision.load import LoadLaw
 from agents.decision.plan_document import read_document
 from agents.scheduling.env import SchedulingEnv
@@ -27,8 +27,8 @@ def decided(request, tmp_path_factory):
     """Files of the complete plans of a trainer on all worlds."""
     folder = tmp_path_factory.mktemp(request.param)
     for name in WORLDS:
-        flags = ["--network", name, "--job", name, "--trainer", request.param, "--json"]
-        assert decide([*flags, "--out", str(folder / f"{name}.json")]) == 0
+        flags = ["--network", name, "--job", name, "--trainer", request.param]
+        write_answer(folder / f"{name}.json", *flags)
     return request.param, folder
 
 
