@@ -1,14 +1,12 @@
 """Programs in ASTRA-sim's place that misbehave: an error that says how, and never a number."""
 
 import os
-import re
 import signal
-import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
+from full_disk import files_of_at_most
 from processes import FAILSAFE_S, is_running, wait_until, with_time_enough
 from reference_programs import fake_programs, gpu_case, small_case
 
@@ -157,33 +155,14 @@ def test_programs_that_cannot_be_started_are_named(tmp_path):
         measure_all([small_case()], "unaware", num_workers=1, binaries=binaries)
 
 
-def test_a_full_disk_on_our_side_is_an_error():
-    """Files of at most 100 bytes, in a process of their own: traces do not fit."""
-    code = """
-import resource, sys
-sys.path.insert(0, sys.argv[1])
-from pathlib import Path
-from reference_programs import fake_programs, small_case
-from calibration.measuring.measure import measure_case
-import tempfile
-with tempfile.TemporaryDirectory() as name:
-    binaries = fake_programs(Path(name) / "bin")
-    case = small_case()
+def test_a_full_disk_on_our_side_is_an_error(tmp_path):
+    """Files of at most 100 bytes: traces do not fit."""
+    binaries, case = fake_programs(tmp_path / "bin"), small_case()
     measure_case(case, "unaware", binaries=binaries)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
-    measure_case(case, "unaware", binaries=binaries)
-"""
-    done = subprocess.run(
-        [sys.executable, "-c", code, str(Path(__file__).parents[1])],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
 
-    assert done.returncode == 1
-    assert re.search(
-        r"ReferenceRunError: folder .*: inputs cannot be written: File too large", done.stderr
-    )
+    message = "folder .*: inputs cannot be written: File too large"
+    with files_of_at_most(100), pytest.raises(ReferenceRunError, match=message):
+        measure_case(case, "unaware", binaries=binaries)
 
 
 def test_finish_lines_are_found_among_others_in_any_order():

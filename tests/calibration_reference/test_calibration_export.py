@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from full_disk import files_of_at_most
 from reference_programs import fake_programs, gpu_case, small_case
 from said import without_compiling
 
@@ -152,23 +153,11 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path):
 
 
 def test_a_disk_that_is_full_leaves_nothing_behind(tmp_path):
-    """Files of at most 100 bytes, in a process of their own."""
-    code = """
-import resource, sys
-sys.path.insert(0, sys.argv[1])
-from reference_programs import small_case
-from calibration.reference.export import write_folder
-resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
-write_folder(small_case(), "aware", sys.argv[2])
-"""
-    done = subprocess.run(
-        [sys.executable, "-c", code, str(Path(__file__).parents[1]), str(tmp_path / "out")],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    """Files of at most 100 bytes."""
+    message = "folder .*out: cannot be written: File too large"
+    with files_of_at_most(100), pytest.raises(ValueError, match=message):
+        write_folder(small_case(), "aware", tmp_path / "out")
 
-    assert re.search(r"ValueError: folder .*out: cannot be written: File too large", done.stderr)
     assert list(tmp_path.iterdir()) == []
 
 
