@@ -28,6 +28,12 @@ def priced(*domains: Domain) -> Topology:
     return replace(world, links=tuple(replace(one, price_usd_per_gb=0.01) for one in world.links))
 
 
+def alone(world, objective="time", limit=None):
+    """An answer of Megatron-LM without what would change it."""
+    request = PlanRequest(topology=world, job=JOB, trainer=trainer_named("megatron"))
+    return answer_bound(request, PlanObjective.parse(objective, limit), is_alone=True)
+
+
 @pytest.fixture(scope="module")
 def answers():
     """An answer of each trainer."""
@@ -131,7 +137,7 @@ def test_the_page_has_its_sections_and_names_all_other_trainers(answers):
 def test_the_order_of_the_domains_in_the_file_changes_nothing():
     """Names and sizes differ, so what is best has one name."""
     domains = (site("A"), site("B", 8), site("C", 8))
-    found = [decide(sites(*order), JOB) for order in (domains, domains[::-1])]
+    found = [alone(sites(*order)) for order in (domains, domains[::-1])]
 
     first, second = (json.loads(json.dumps(one.as_dict())) for one in found)
     assert first["step_s"] == second["step_s"]
@@ -201,10 +207,7 @@ def test_a_plan_in_force_that_has_lost_its_server_cannot_run(answers):
 def test_objectives_choose_among_the_same_plans():
     """A GPU costs 1 USD in 1,000 s here, and a byte 1e-11 USD."""
     world = priced(site("A"), site("B", 8))
-    quick, cheap, few = (
-        decide(world, JOB, objective=PlanObjective.parse(text))
-        for text in ("time", "cost", "0,0,1")
-    )
+    quick, cheap, few = (alone(world, text) for text in ("time", "cost", "0,0,1"))
 
     assert quick.step_s <= min(cheap.step_s, few.step_s)
     assert cheap.best.figures.usd <= min(quick.best.figures.usd, few.best.figures.usd)
@@ -218,8 +221,8 @@ def test_objectives_choose_among_the_same_plans():
 
 def test_a_limit_is_kept_or_refused_with_what_can_be_had():
     world = priced(site("A"), site("B", 8))
-    quick = decide(world, JOB)
-    kept = decide(world, JOB, objective=PlanObjective.parse("cost", f"{1.001 * quick.step_s} s"))
+    quick = alone(world)
+    kept = alone(world, "cost", f"{1.001 * quick.step_s} s")
 
     assert kept.step_s <= 1.001 * quick.step_s
     with pytest.raises(ValueError, match=f"at_most: must be at least {quick.step_s:.4g} s"):
