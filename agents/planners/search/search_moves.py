@@ -65,16 +65,19 @@ def double_resplits(plans: Plans, row: int, num_schedules: int) -> Plans:
 def _moved(plans: Plans, row: int, moves: Small, schedules: Small) -> Plans:
     """Make all moves that leave every stage a layer, under all of some schedules."""
     num_stages = int(plans.num_stages[row])
-    counts = np.diff(plans.end_layer[row, :num_stages], prepend=0) + moves
-    counts = counts[(counts >= 1).all(axis=1)]
+    before = plans.end_layer[row, :num_stages]
+    own = before.copy()
+    own[1:] -= before[:-1]
+    counts = own + moves
+    counts = counts[counts.min(axis=1) >= 1]
     ends = np.zeros((len(counts), plans.domain.shape[1]), dtype=np.int32)
-    np.cumsum(counts, axis=1, out=ends[:, :num_stages])
+    counts.cumsum(axis=1, out=ends[:, :num_stages])
     total = len(counts) * len(schedules)
     return Plans(
         num_stages=np.full(total, num_stages, dtype=np.int32),
-        schedule=np.tile(schedules, len(counts)),
-        domain=np.repeat(plans.domain[row : row + 1], total, axis=0),
-        end_layer=np.repeat(ends, len(schedules), axis=0),
+        schedule=schedules[np.newaxis].repeat(len(counts), axis=0).ravel(),
+        domain=plans.domain[row : row + 1].repeat(total, axis=0),
+        end_layer=ends.repeat(len(schedules), axis=0),
     )
 
 
