@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
+from itertools import accumulate
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,9 +28,21 @@ class Section:
     num_texts: int = 1
 
 
-def as_text(sections: Sequence[Section]) -> str:
-    """Write sections below each other, tables in columns."""
-    return "\n\n".join("\n".join(_text_lines(section)) for section in sections)
+def as_text(sections: Sequence[Section], width: int | None = None) -> str:
+    """Write sections below each other, tables in columns.
+
+    Where a width is given, a table leaves its last columns out that go beyond it, and says so.
+
+    Examples
+    --------
+    >>> table = Section(title="Sites", head=("site", "GPUs", "peak"), rows=(("East", "28", "312"),))
+    >>> print(as_text([table], 16))
+    Sites
+      site  GPUs
+      East    28
+      left out at 16 columns: peak; COLUMNS=18 shows all
+    """
+    return "\n\n".join("\n".join(_text_lines(section, width)) for section in sections)
 
 
 def as_html(sections: Sequence[Section]) -> str:
@@ -37,12 +50,18 @@ def as_html(sections: Sequence[Section]) -> str:
     return "\n".join("\n".join(_html_lines(section)) for section in sections)
 
 
-def _text_lines(section: Section) -> list[str]:
+def _text_lines(section: Section, width: int | None) -> list[str]:
     found = [section.title, *(f"  {line}" for line in section.lines)]
     if section.rows:
         table = [section.head, *section.rows]
         widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-        found += [f"  {_aligned(row, widths, section.num_texts)}".rstrip() for row in table]
+        ends = list(accumulate(2 + each for each in widths))
+        num = max(section.num_texts, sum(end <= (width or ends[-1]) for end in ends))
+        shown = widths[:num]
+        found += [f"  {_aligned(row[:num], shown, section.num_texts)}".rstrip() for row in table]
+        if num < len(widths):
+            names = ", ".join(section.head[num:])
+            found.append(f"  left out at {width} columns: {names}; COLUMNS={ends[-1]} shows all")
     return found + [f"  {note}" for note in section.notes]
 
 

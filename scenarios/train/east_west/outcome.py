@@ -108,7 +108,7 @@ def judge_and_report(
         *table_sections(rows, _described(outcome)),
         *value_sections(rows, outcome.config.objective),
     )
-    for line in ("", as_text(sections), "", *_notes(outcome)):
+    for line in ("", as_text(sections, console.width), "", *_notes(outcome)):
         console.print(line, soft_wrap=True, markup=False)
     with console.status("measuring the targets; --no-kpi leaves those of the documents out"):
         targets = _targets(outcome, rows)
