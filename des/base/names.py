@@ -59,3 +59,14 @@ def require_name(owner: str, field: str, name: str) -> None:
             f"{owner}: {field} must be 1 to {MOST_NAME_CHARACTERS} printable characters, "
             f"got {one_line(repr(name), 100)}"
         )
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number of things in words.
+
+    Examples
+    --------
+    >>> counted(1, "seed"), counted(3, "seed")
+    ('1 seed', '3 seeds')
+    """
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

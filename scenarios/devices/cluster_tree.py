@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
+from des.base.names import counted
 from des.devices.cluster import Cluster, ClusterNode
 from des.devices.cluster_files.hostlist import compress_hosts
 from des.devices.server import Server
@@ -34,18 +35,14 @@ def cluster_text(cluster: Cluster, nodes: Iterable[str] | None = None) -> str:
 
 def _title(cluster: Cluster, nodes: Sequence[ClusterNode]) -> str:
     blocks = {node.block for node in nodes} - {None}
-    parts = [_counted(len(nodes), "node")]
+    parts = [counted(len(nodes), "node")]
     gpus = [gpus_of(node) for node in nodes]
     if None not in gpus:
-        parts.append(_counted(sum(count or 0 for count in gpus), "GPU"))
+        parts.append(counted(sum(count or 0 for count in gpus), "GPU"))
     if blocks:
-        parts.append(_counted(len(blocks), "NVLink domain"))
+        parts.append(counted(len(blocks), "NVLink domain"))
     levels = [level.name for level in cluster.levels]
     return ", ".join(parts) + (f"; levels {', '.join(levels)}" if levels else "")
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def gpus_of(node: ClusterNode) -> int | None:
@@ -68,7 +65,7 @@ def _branches(
             yield head + entry
             continue
         switch = cluster.switch_named[entry]
-        yield f"{head}{switch.level} {entry}: {_counted(counts[entry], 'node')}"
+        yield f"{head}{switch.level} {entry}: {counted(counts[entry], 'node')}"
         for line in _branches(cluster, entry, below, leaves, counts):
             yield stem + line
 

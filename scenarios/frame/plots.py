@@ -6,11 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 import pandas as pd
 
+from des.base.names import counted
 from des.figures.figure import Figure
 from des.figures.marks import GuideLine, Line, Points, Symbol
 from des.figures.palette import BLUE, COLOURS, INK, SKY
 from des.figures.panels import Axis, Panel, named_rows
-from scenarios.frame.statistics import mean_and_interval, seeds_text
+from scenarios.frame.statistics import mean_and_interval
 
 LOG_SCALE_FROM = 10.0  # a linear axis hides the small one of two times this far apart
 
@@ -96,7 +97,7 @@ def seed_curves(logs: Mapping[str, pd.DataFrame], *, title: str) -> Figure:
     return Figure(
         name="seed_curves",
         title=title,
-        seen=f"{seeds_text(len(logs))} over {steps[-1]:.0f} environment steps; at the end "
+        seen=f"{counted(len(logs), 'seed')} over {steps[-1]:.0f} environment steps; at the end "
         f"{' and '.join(ends)}.",
         panels=tuple(panels),
         shares_x=True,

@@ -37,16 +37,6 @@ class MeanInterval:
         return "" if math.isnan(self.half_width) else f" ± {self.half_width:.2g}"
 
 
-def seeds_text(number: int) -> str:
-    """Number of seeds in words.
-
-    Examples
-    --------
-    >>> seeds_text(1), seeds_text(3)
-    ('1 seed', '3 seeds')
-    """
-    return f"{number} seed" if number == 1 else f"{number} seeds"
-
 
 def mean_and_interval(values: Sequence[float] | np.ndarray) -> MeanInterval:
     """Return the mean of independent values with its 95 % Student-t interval.

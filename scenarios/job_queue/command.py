@@ -11,6 +11,7 @@ from des.base.commands import command_given
 from des.base.document import DOCUMENT
 from des.base.flags import to_dict
 from des.base.lazy import lazy_imports
+from des.base.names import counted
 from des.plan.replacement import Replacement
 from scenarios.frame.run_folder import RunFolder
 from scenarios.job_queue.settings import (
@@ -24,7 +25,6 @@ from scenarios.job_queue.settings import (
 from scenarios.job_queue.traces.forms import FORMS
 
 with lazy_imports(__name__):
-    from scenarios.frame import statistics
     from scenarios.job_queue import folder as output_folder
     from scenarios.job_queue import job_pricing, outputs, runs
     from scenarios.job_queue.runs import QueueRun
@@ -119,7 +119,7 @@ def _compared(
         spread = f" [{row['low']:+.1%}, {row['high']:+.1%}]" if several else ""
         sys.stdout.write(
             f"load {row['load']:g}: {row['scheduler']} against {row['reference']}: mean time "
-            f"{row['jct_difference']:+.1%}{spread}, {statistics.seeds_text(row['num_seeds'])}\n"
+            f"{row['jct_difference']:+.1%}{spread}, {counted(row['num_seeds'], 'seed')}\n"
         )
     if folder is not None:
         if not any(result.history.jobs for result in results):

@@ -12,6 +12,7 @@ import pandas as pd
 
 from des.base.checks import require_count, require_positive
 from des.base.command import UsageError
+from des.base.names import counted
 from des.base.speaking import SPEAKER
 from des.base.text_files import read_json, read_text
 from des.base.whole_folder import whole_folder
@@ -102,7 +103,9 @@ def measured_frame(
                     f"{_PREDICTIONS}, got {value!r}; choose another folder"
                 )
         sha = hashlib.sha256((folder / _PREDICTIONS).read_bytes()).hexdigest()
-        sys.stdout.write(f"predictions of {len(document['predictions'])} plans: sha256 {sha}\n")
+        sys.stdout.write(
+            f"predictions of {counted(len(document['predictions']), 'plan')}: sha256 {sha}\n"
+        )
         sys.stdout.flush()
         num_rows = study.num_worlds * len(study.planners)
         return pd.DataFrame(list(_rows(study, folder, document["predictions"][:num_rows])))

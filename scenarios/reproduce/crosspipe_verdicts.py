@@ -6,6 +6,7 @@ from itertools import permutations
 
 import pandas as pd
 
+from des.base.names import counted
 from scenarios.reproduce.bound import Bound
 from scenarios.reproduce.cases import CaseFile
 from scenarios.reproduce.crosspipe_assumptions import ERROR_COLUMNS, judged_columns
@@ -70,9 +71,8 @@ def error_bounds(compared: Sequence[Compared], cases: CaseFile[DelayRow]) -> lis
     for model, target in TARGETS.items():
         errors = [error for each in compared for error in each.errors[model]]
         if errors:
-            named = (
-                f"mean absolute error {model}, {_cells(len(errors))} of {', '.join(ERROR_COLUMNS)}"
-            )
+            cells = counted(len(errors), "cell")
+            named = f"mean absolute error {model}, {cells} of {', '.join(ERROR_COLUMNS)}"
             judged.append(Bound.at_most(named, _mean(errors), targets[target], shown=".2%"))
         if num_pairs:
             wrong = _num_misranked(compared, model, RANKED_COLUMNS)
@@ -84,7 +84,7 @@ def error_bounds(compared: Sequence[Compared], cases: CaseFile[DelayRow]) -> lis
     for group, columns in OTHER_GROUPS.items():
         errors = [error for each in compared for error in each.errors_of("with the stall", columns)]
         if errors:
-            named = f"mean absolute error with the stall, {_cells(len(errors))} of {group}"
+            named = f"mean absolute error with the stall, {counted(len(errors), 'cell')} of {group}"
             target = f"mean_error_{group}"
             judged.append(
                 Bound.at_most(
@@ -138,8 +138,9 @@ def delayed_notes(compared: Sequence[Compared]) -> list[str]:
     if not num_exact:
         return []
     notes = [
-        f"{_cells(num_exact)} of {' and '.join(_EXACT_COLUMNS)} without delay, judged as the "
-        "others, are exact by construction: D and W solve the public row without delay for them."
+        f"{counted(num_exact, 'cell')} of {' and '.join(_EXACT_COLUMNS)} without delay, judged as "
+        "the others, are exact by construction: D and W solve the public row without delay for "
+        "them."
     ]
     told = []
     for model in TARGETS:
@@ -147,7 +148,7 @@ def delayed_notes(compared: Sequence[Compared]) -> list[str]:
             error for each in compared if not each.row.delay.is_free for error in each.errors[model]
         ]
         if errors:
-            told.append(f"{model} {_mean(errors):.2%} of {_cells(len(errors))}")
+            told.append(f"{model} {_mean(errors):.2%} of {counted(len(errors), 'cell')}")
     if told:
         notes.append(f"Mean absolute error in the rows with a delay alone: {', '.join(told)}.")
     return notes
@@ -159,10 +160,6 @@ def _num_clear_pairs(compared: Sequence[Compared], columns: Sequence[str]) -> in
 
 def _num_misranked(compared: Sequence[Compared], model: str, columns: Sequence[str]) -> int:
     return sum(len(each.misranked(model, columns)) for each in compared)
-
-
-def _cells(count: int) -> str:
-    return "1 cell" if count == 1 else f"{count} cells"
 
 
 def _mean(values: Sequence[float]) -> float:

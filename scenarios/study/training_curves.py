@@ -14,6 +14,7 @@ from des.base.commands import command
 from des.base.document import DOCUMENT
 from des.base.flags import JsonFlag, option
 from des.base.lazy import lazy_imports
+from des.base.names import counted
 from des.figures.figure import Figure
 from des.figures.panels import Axis, Panel
 from scenarios.frame.files import read_csv, write_bytes
@@ -23,7 +24,7 @@ with lazy_imports(__name__):
 
     from agents.ppo import shipped_weights
     from des.figures import paper
-    from scenarios.frame import plots, statistics
+    from scenarios.frame import plots
 
 
 PROG = "python -m scenarios.training_curves"
@@ -126,8 +127,7 @@ def training_curves(logs: Mapping[str, pd.DataFrame]) -> Figure:
     last = float(np.mean([log["excess"].tail(SMOOTHED_UPDATES).mean() for log in logs.values()]))
     return Figure(
         name="training_curves",
-        title="Training of the placement policy: "
-        f"{statistics.seeds_text(len(logs))}, and their mean",
+        title=f"Training of the placement policy: {counted(len(logs), 'seed')}, and their mean",
         seen=f"Excess, regret of depth and entropy over {lengths.pop()} updates; at the end drawn "
         f"orders cost {100 * last:.2f} % more than the best found, on the mean over seeds.",
         panels=tuple(_panel(logs, column, label) for column, label in _PANELS),

@@ -16,6 +16,7 @@ from des.base.document import DOCUMENT
 from des.base.flags import JsonFlag, option, required
 from des.base.help_text import terminal_width
 from des.base.lazy import lazy_imports
+from des.base.names import counted
 from des.world.transfer_ratio import mean_bandwidth_bytes_per_s
 from scenarios.frame.writing import write_files
 from scenarios.suites.catalogue import NAMES, SUITES
@@ -68,7 +69,7 @@ def suite_summary(worlds: Sequence[SuiteWorld]) -> str:
     """Return one line: how many worlds, and the ranges of their figures."""
     frame = suite_index(worlds)
     return (
-        f"{len(frame)} {'world' if len(frame) == 1 else 'worlds'} of {frame['suite'][0]}: "
+        f"{counted(len(frame), 'world')} of {frame['suite'][0]}: "
         f"K {_range(frame['num_domains'])}, R {_range(frame['ratio'])}, "
         f"M {_range(frame['num_microbatches'])}, "
         f"{_range(frame['tokens_per_step'] / 1e6)} million tokens a step, "

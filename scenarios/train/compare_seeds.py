@@ -11,6 +11,7 @@ from des.base.commands import command
 from des.base.document import DOCUMENT
 from des.base.flags import option
 from des.base.lazy import lazy_imports
+from des.base.names import counted
 from des.base.speaking import SPEAKER
 from des.job.models import layers_note
 from des.worlds.world_flags import ModelFlags, NetworkFlag
@@ -106,7 +107,7 @@ def _report(config: Config, points: Mapping[int, TrainingPoint], table: pd.DataF
         for column, one in spread.items()
     )
     return report.Report(
-        title=f"The flat policy over {statistics.seeds_text(len(points))}",
+        title=f"The flat policy over {counted(len(points), 'seed')}",
         question="How far do trainings spread over seeds?",
         answer=f"Mean and half the 95 % interval: {said}.",
         repeat=repetition_of(PROG, config),
@@ -155,7 +156,7 @@ def _show(config: Config, table: pd.DataFrame) -> int:
     met = bool((gap <= config.largest_gap).all())
     console.print(
         f"{'Met' if met else 'MISSED'}: the policy takes {100 * gap.min():+.2f} to "
-        f"{100 * gap.max():+.2f} % longer than exact over {statistics.seeds_text(len(gap))}; "
+        f"{100 * gap.max():+.2f} % longer than exact over {counted(len(gap), 'seed')}; "
         f"allowed {100 * config.largest_gap:+.2f} % for every seed.",
         soft_wrap=True,
     )

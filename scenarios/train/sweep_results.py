@@ -7,6 +7,7 @@ import pandas as pd
 from rich import box
 from rich.table import Table
 
+from des.base.names import counted
 from des.figures.figure import Figure
 from des.figures.marks import Points
 from des.figures.palette import BLUE, INK
@@ -16,7 +17,7 @@ from scenarios.frame.metrics_log import read_metrics
 from scenarios.frame.plots import seed_curves
 from scenarios.frame.repeat import Repetition
 from scenarios.frame.report import PageTable, Report
-from scenarios.frame.statistics import mean_and_interval, seeds_text
+from scenarios.frame.statistics import mean_and_interval
 from scenarios.train.outcome import POLICY
 from scenarios.train.sweep_grid import Trial
 from scenarios.train.training_points import policy_figures
@@ -123,7 +124,7 @@ def sweep_report(trials: Sequence[Trial], table: pd.DataFrame, repeat: Repetitio
         title="Sweep over settings and seeds",
         question="Which settings have the best mean reward?",
         answer=f"{named}: reward {_cell(best.to_dict(), 'reward')} over "
-        f"{seeds_text(best['num_seeds'])}.",
+        f"{counted(best['num_seeds'], 'seed')}.",
         repeat=repeat,
         tables=(
             PageTable(

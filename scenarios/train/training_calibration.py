@@ -25,6 +25,7 @@ from calibration.loop import (
 )
 from calibration.measuring.environment import BINARIES_VARIABLE
 from des import Corrections
+from des.base.names import counted
 from scenarios.frame.run_folder import RunFolder
 from scenarios.train.calibration_log import CalibrationLog
 
@@ -194,14 +195,10 @@ def fidelity_line(entries: list[Entry], reference: str) -> str:
         f"Fidelity to {reference}: mean error of iteration times "
         f"{percent_text(first.error_before)} before the first calibration, "
         f"{percent_text(last.error_after)} after the last, at most "
-        f"{percent_text(worst.error_after)} after any of {_counted(len(fits), 'calibration')} and "
-        f"{_counted(len(entries) - len(fits), 'probe')}; {_counted(changes, 'change')} of factors, "
+        f"{percent_text(worst.error_after)} after any of {counted(len(fits), 'calibration')} and "
+        f"{counted(len(entries) - len(fits), 'probe')}; {counted(changes, 'change')} of factors, "
         f"{factors_text(last.corrections)}."
     )
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 @contextmanager

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from des.base.names import counted
 from scenarios.frame.plots import seed_curves
 from scenarios.frame.statistics import (
     MeanInterval,
     mean_and_interval,
     paired_difference,
-    seeds_text,
     summarise,
 )
 
@@ -174,7 +174,7 @@ def test_a_summary_names_what_is_wrong():
 def test_one_seed_is_one_seed_and_has_no_spread_in_texts():
     one, two = mean_and_interval([2.0]), mean_and_interval([2.0, 3.0])
 
-    assert (seeds_text(1), seeds_text(2)) == ("1 seed", "2 seeds")
+    assert (counted(1, "seed"), counted(2, "seed")) == ("1 seed", "2 seeds")
     assert (one.spread_text, two.spread_text) == ("", " ± 6.4")
 
 

@@ -17,6 +17,7 @@ from des.base.document import DOCUMENT
 from des.base.flags import option, to_dict
 from des.base.help_text import terminal_width
 from des.base.lazy import lazy_imports
+from des.base.names import counted
 from scenarios.frame.outputs import OutputFlags, write_outputs
 from scenarios.frame.run_folder import RunFolder
 
@@ -193,7 +194,9 @@ def compared_preferences(
                     "timing_s": one.timing_s,
                 }
             )
-        sys.stdout.write(f"{world.name}: reference {len(comparison.reference.figures)} plans\n")
+        sys.stdout.write(
+            f"{world.name}: reference {counted(len(comparison.reference.figures), 'plan')}\n"
+        )
         sys.stdout.flush()
     return pd.DataFrame(rows)
 

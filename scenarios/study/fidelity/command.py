@@ -17,6 +17,7 @@ from des.base.commands import command
 from des.base.document import DOCUMENT
 from des.base.flags import option, to_dict
 from des.base.lazy import lazy_imports
+from des.base.names import counted
 from des.base.speaking import SPEAKER
 from des.job.models import MODEL_HELP, layers_note
 from des.world.packet_transport import Congestion, Connections
@@ -130,7 +131,7 @@ def _measured(found: Sequence[DetailLevel], cases: Sequence[PlacementCase]) -> R
     """Measure all placements level by level, a line on stderr for each."""
     results = {}
     for level in found:
-        sys.stderr.write(f"level {level.name}: {len(cases)} placements\n")
+        sys.stderr.write(f"level {level.name}: {counted(len(cases), 'placement')}\n")
         results[level.name] = [levels.measured_with_cpu_s(level, case) for case in cases]
     return results
 

@@ -14,6 +14,7 @@ from des.base.document import DOCUMENT
 from des.base.flags import option, to_dict
 from des.base.help_text import terminal_width
 from des.base.lazy import lazy_imports
+from des.base.names import counted
 from des.plan.plan_texts import PERFECT_DEVICES
 from scenarios.frame.files import write_json
 from scenarios.frame.outputs import OutputFlags, write_outputs
@@ -124,7 +125,7 @@ def _study(
     shown = metrics.groupby(["table", "method"], sort=False)
     columns = ["coverage", "hypervolume_ratio", "igd_plus", "num_points", "timing_s"]
     DOCUMENT.add(**summary, devices=PERFECT_DEVICES, out=config.out)
-    sys.stdout.write(f"\nmeans over {len(worlds)} worlds; {PERFECT_DEVICES}:\n")
+    sys.stdout.write(f"\nmeans over {counted(len(worlds), 'world')}; {PERFECT_DEVICES}:\n")
     sys.stdout.write(f"{shown[columns].mean().round(3).to_string(line_width=terminal_width())}\n")
     return metrics, summary, comparisons
 
