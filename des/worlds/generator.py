@@ -2,12 +2,14 @@
 
 import math
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import combinations
 
 import numpy as np
 
 from des.base.checks import require_count, require_non_negative, require_positive
 from des.dynamics import STEADY, UniformLaw
+from des.world.domain import Domain
 from des.world.topology import MOST_DOMAINS, Link, Topology
 from des.worlds import EAST_CENTRAL_WEST
 from des.worlds.reading import read_topology
@@ -64,7 +66,7 @@ class PlaneWorlds:
 
     def draw(self, rng: np.random.Generator) -> Topology:
         """Draw one world; its domains are called domain0, domain1 and so on."""
-        model = read_topology(EAST_CENTRAL_WEST).domains[0]
+        model = _model_domain()
         domains = [
             replace(
                 model,
@@ -106,6 +108,12 @@ class PlaneWorlds:
             factors = _draw_factors(rng, len(one), PRICE_LOG_DEVIATION)
             prices = (self.mean_price_usd_per_gb * factors).tolist()
         return bandwidths.tolist(), latencies_s.tolist(), prices
+
+
+@cache
+def _model_domain() -> Domain:
+    """A domain of East-Central-West, whose file takes longer to read than a world to draw."""
+    return read_topology(EAST_CENTRAL_WEST).domains[0]
 
 
 def _draw_factors(rng: np.random.Generator, count: int, log_deviation: float) -> np.ndarray:
