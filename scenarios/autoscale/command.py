@@ -16,6 +16,7 @@ from typing import Any
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
 from des.base.flags import parse
 from des.base.lazy import lazy_imports
+from des.base.names import counted
 from des.base.spelling import own_arguments
 from des.serving.fleet_settings import FROM_SHAPES
 from scenarios.autoscale.command_configs import (
@@ -111,7 +112,7 @@ def _run(config: Config) -> int:
     files: dict[str, bytes] = {}
     histories: dict[str, History] = {}
     for name, policy in policies.items():
-        sys.stderr.write(f"{name}: {len(world.requests)} requests\n")
+        sys.stderr.write(f"{name}: {counted(len(world.requests), 'request')}\n")
         watched = policy if advised is None else advisory.Advised(policy, advised)
         if config.learn and name == table.LEARNT:
             path = config.checkpoint or table.SHIPPED

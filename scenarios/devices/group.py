@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from des.base.flags import option, required
 from des.base.lazy import lazy_imports
+from des.base.names import counted
 from des.devices.gpus import MOST_GPUS
 from scenarios.devices.placement_flags import (
     PlacedServerFlags,
@@ -70,7 +71,7 @@ def run(config: Config) -> None:
     kind = "exact" if found.is_exact else "greedy"
     left = f"; left over: {comma_separated(found.left)}" if found.left else ""
     sys.stdout.write(
-        f"{len(found.groups)} groups of {config.size} GPUs of {found.server} ({kind}), "
-        f"{found.nvlinks} NVLinks inside, worst group {found.worst.nvlinks}{left}\n"
+        f"{counted(len(found.groups), 'group')} of {counted(config.size, 'GPU')} of {found.server} "
+        f"({kind}), {found.nvlinks} NVLinks inside, worst group {found.worst.nvlinks}{left}\n"
         f"{aligned([heads, *rows])}{note_on_times(server)}"
     )

@@ -14,6 +14,7 @@ from typing import Literal
 from des.base.atomic_write import write_atomically
 from des.base.command import UsageError
 from des.base.flags import option
+from des.base.names import counted
 from des.devices.cluster import Cluster
 from des.devices.cluster_files.features import FEATURES
 from des.devices.cluster_files.label_keys import level_of_key
@@ -88,7 +89,7 @@ def run(config: Config) -> int:
         text = _labels_text(cluster)
     else:
         text = write_cluster(cluster, config.to, config.leave_out)
-    return _written(config, text, f"{len(cluster.nodes)} nodes")
+    return _written(config, text, counted(len(cluster.nodes), "node"))
 
 
 def _written(config: Config, text: str, what: str) -> int:

@@ -8,6 +8,7 @@ from agents.devices.node_request import ChosenNodes, NodeRequest
 from agents.devices.node_sets import choose_nodes
 from des.base.command import UsageError
 from des.base.flags import option, required
+from des.base.names import counted
 from des.devices.cluster import Cluster
 from des.devices.cluster_files.hostlist import compress_hosts, expand_hosts
 from des.devices.cluster_files.label_keys import level_of_key
@@ -95,7 +96,7 @@ def _text(cluster: Cluster, found: ChosenNodes) -> str:
     units = ", ".join(f"{count} {level}" for level, count in found.num_units)
     lines = [
         compress_hosts(found.nodes),
-        f"{len(found.nodes)} nodes in {found.level} {found.unit}"
+        f"{counted(len(found.nodes), 'node')} in {found.level} {found.unit}"
         + (f" ({units})" if units else ""),
     ]
     if found.near_fraction is not None:

@@ -12,6 +12,7 @@ from typing import Literal
 from des.base.atomic_write import write_atomically
 from des.base.flags import option
 from des.base.lazy import lazy_imports
+from des.base.names import counted
 from des.devices.closeness import XGMI_TOKENS, relation
 from des.devices.files.link_matrix import LinkMatrix
 from des.devices.files.matrix_writer import matrix_text
@@ -211,7 +212,8 @@ def _title(server: Server) -> str:
     is_amd = any(token in XGMI_TOKENS for row in server.gpu_tokens for token in row)
     link = "XGMI" if is_amd else "NVLink"
     linked = f"; joined by {link}: GPUs {' and '.join(sets)}" if sets else f"; no {link}"
-    return f"{server.name}: {server.num_gpus} GPUs, {len(server.nics)} network cards{linked}"
+    cards = counted(len(server.nics), "network card")
+    return f"{server.name}: {counted(server.num_gpus, 'GPU')}, {cards}{linked}"
 
 
 def _node_line(nodes: tuple[int, ...], known: dict[int, NumaNode]) -> str:

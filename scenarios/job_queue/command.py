@@ -136,7 +136,8 @@ def _line(result: QueueRun) -> str:
     unfinished = len(history.unfinished)
     carried = sum(num_bytes for _, num_bytes in history.link_bytes)
     return (
-        f"{one.scheduler}, load {one.load:g}, seed {one.seed}: {len(history.jobs)} jobs, mean time "
+        f"{one.scheduler}, load {one.load:g}, seed {one.seed}: "
+        f"{counted(len(history.jobs), 'job')}, mean time "
         f"{history.mean_jct_s:.0f} s, utilisation {history.gpu_seconds.utilisation:.1%}, "
         f"{history.num_suspensions} suspensions, "
         + (f"{carried / 1e12:.3g} TB on links, " if result.links else "")

@@ -14,6 +14,7 @@ from des.base.checks import nearest, require_count, require_positive
 from des.base.command import UsageError
 from des.base.flags import option
 from des.base.lazy import lazy_imports
+from des.base.names import counted
 from scenarios.devices.sources import server_of
 from scenarios.k8s import (
     agent_manifests,
@@ -169,7 +170,7 @@ def run(config: Config) -> None:
     write_together({config.out / f"{name}.yaml": text.encode() for name, text in texts.items()})
     checked = "by their schemas" if config.validate else "configurations alone"
     checked += ", kinds by the API server" if config.check else ""
-    sys.stdout.write(f"{config.out}: {len(texts)} files, checked: {checked}\n")
+    sys.stdout.write(f"{config.out}: {counted(len(texts), 'file')}, checked: {checked}\n")
 
 
 def _settings(config: Config) -> ManifestSettings:
