@@ -51,7 +51,7 @@ def takers_of_three() -> list[str]:
         f"{path.relative_to(ROOT)}: {node.name}"
         for part in PRODUCT
         for path in sorted((ROOT / part).rglob("*.py"))
-        for node in ast.walk(_parsed(path))
+        for node in ast.walk(parsed(path))
         if isinstance(node, ast.FunctionDef) and set(_parameters(node)) >= THREE
     ]
 
@@ -200,12 +200,12 @@ def _defined(module: str, name: str) -> Place | None:
     file = path.with_suffix(".py") if path.with_suffix(".py").exists() else path / "__init__.py"
     if not file.exists():
         return None
-    for node in ast.walk(_parsed(file)):
+    for node in ast.walk(parsed(file)):
         if isinstance(node, ast.ImportFrom) and node.module:
             for alias in node.names:
                 if (alias.asname or alias.name) == name:
                     return _defined(node.module, alias.name)
-    for node in _parsed(file).body:
+    for node in parsed(file).body:
         if isinstance(node, ast.FunctionDef) and node.name == name:
             return Place(module, None, node)
         if isinstance(node, ast.ClassDef) and node.name == name:
@@ -214,7 +214,8 @@ def _defined(module: str, name: str) -> Place | None:
 
 
 @cache
-def _parsed(path: Path) -> ast.Module:
+def parsed(path: Path) -> ast.Module:
+    """Return the syntax tree of a file, which is read once."""
     return ast.parse(path.read_text(encoding="utf-8"))
 
 

@@ -63,8 +63,10 @@ def test_both_are_as_quick_as_the_quicker_one_and_name_it(asked, trainer):
 
 
 def test_the_search_is_the_default_and_says_so(asked):
-    assert asked() == asked("--deciders", "search")
-    assert asked()["answer"]["decided_by"] == "search"
+    found = asked()
+
+    assert found == asked("--deciders", "search")
+    assert found["answer"]["decided_by"] == "search"
 
 
 def test_the_page_names_both(capsys, folder):

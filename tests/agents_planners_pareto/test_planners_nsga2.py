@@ -195,7 +195,7 @@ def test_a_job_that_nothing_holds_is_refused():
     with pytest.raises(InfeasiblePlacementError, match="no plan was found"):
         exact_front(topology, workload)
     with pytest.raises(InfeasiblePlacementError, match="no plan was found"):
-        nsga2(judge_of(topology, workload))
+        nsga2(judge_of(topology, workload), num_evaluations=500)
 
 
 @settings(max_examples=examples(25), deadline=None)

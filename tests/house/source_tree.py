@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+from bench.passage import parsed
+
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = {
     "des": ROOT / "des",
@@ -30,12 +32,6 @@ def modules() -> dict[str, Path]:
     return {
         name_of(path): path for folder in PACKAGES.values() for path in sorted(folder.rglob("*.py"))
     }
-
-
-@cache
-def parsed(path: Path) -> ast.Module:
-    """Return the syntax tree of a file."""
-    return ast.parse(path.read_text(encoding="utf-8"))
 
 
 @cache

@@ -25,6 +25,7 @@ from scenarios.study.pareto.methods import methods_of
 from scenarios.study.pareto.worlds import MEDIAN_USD_PER_GB, priced, priced_worlds
 
 FLAGS = ("--worlds", "1", "--num-domains", "5", "--evaluations", "200", "--tables", "all_gpus")
+FLAGS += ("--preferences", "15")
 
 
 @pytest.fixture(scope="module")
