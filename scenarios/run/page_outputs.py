@@ -4,12 +4,13 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from des.base.atomic_write import write_atomically
-from des.base.command import EXIT_CODES, UsageError
+from des.base.command import BAD_INPUT, EXIT_CODES, UsageError
 from des.base.commands import command
 from des.base.flags import required
 
@@ -41,9 +42,10 @@ class Config:
 def main(config: Config) -> None:
     """Run the command on its settings."""
     text = config.page.read_text(encoding="utf-8")
-    if not shown_commands(text):
+    shown = shown_commands(text)
+    if not shown:
         raise UsageError(f"{config.page}: page must show a command, got none")
-    write_atomically(config.page, with_outputs(text, _output_of).encode())
+    write_atomically(config.page, with_outputs(text, partial(_output_of, shown)).encode())
 
 
 def shown_commands(text: str) -> dict[str, str]:
@@ -62,12 +64,16 @@ def with_outputs(text: str, run: Callable[[str], str]) -> str:
     return _SHOWN.sub(lambda match: f"```\n$ {match[1]}\n{run(match[1])}```", text)
 
 
-def _output_of(line: str) -> str:
+def _output_of(shown: Mapping[str, str], line: str) -> str:
+    """Return what a command prints, or its error where the page shows one."""
     words = shlex.split(line.removeprefix("python -m "))
     words[0] = "scenarios" if words[0] == "eastwest" else words[0]
     done = subprocess.run(
         [sys.executable, "-m", *words], capture_output=True, text=True, check=False
     )
+    error = done.stderr[done.stderr.find("error: ") :]
+    if done.returncode == BAD_INPUT and shown[line].startswith("error: "):
+        return error
     if done.returncode:
-        raise ValueError(f"{line}: must end with code 0, got {done.stderr.strip()}")
+        raise ValueError(f"{line}: must end with code 0, got {error.strip()}")
     return done.stdout
