@@ -265,9 +265,7 @@ def recalibrated_bytes(rollouts: RolloutSource, folder: Path, *, is_lost: bool =
 
 
 @pytest.fixture(scope="module")
-def placing_actor(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[tuple[Placing, RayRollouts]]:
+def placing_actor(tmp_path_factory) -> Iterator[tuple[Placing, RayRollouts]]:
     """Environments of a task by one actor."""
     placing = Placing(folder=tmp_path_factory.mktemp("placing"))
     with closing(on_ray(placing)) as rollouts:
@@ -287,14 +285,10 @@ def test_recalibration_on_ray_with_the_factors_in_force_changes_nothing(placing_
 
 
 def test_recalibrated_actors_train_as_this_process_does(placing_actor, tmp_path):
-    """Also where actors are lost afterwards.
-
-    New actors make environments of the task as built, and have the factors from the state.
-    """
-    folders = [tmp_path / name for name in ("here", "never")]
-    for folder in folders:
-        folder.mkdir()
-    local, never = (Placing(folder=folder) for folder in folders)
+    """Also where actors are lost afterwards: new ones have the factors from the state."""
+    local, never = (Placing(folder=tmp_path / name) for name in ("here", "never"))
+    for one in (local, never):
+        one.folder.mkdir()
     expected = recalibrated_bytes(here(local), local.folder)
     assert expected != bytes_after(here(never), never.folder / "run.safetensors", num_updates=3)
     placing, rollouts = placing_actor
