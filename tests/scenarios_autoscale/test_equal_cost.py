@@ -2,6 +2,7 @@
 
 import pytest
 
+from agents.serving import autoscale_task
 from agents.serving.forecast_policies import Predictive
 from agents.serving.learnt_policy import AUTOSCALER_PPO
 from agents.serving.table import SHIPPED
@@ -31,8 +32,9 @@ def test_the_cheapest_rule_with_an_attainment_is_found(attainment, found):
     assert tuned_margin(families, attainment) == pytest.approx(found)
 
 
-def test_a_policy_is_compared_with_the_rule_tuned_to_it():
-    """Rows of the tuned rule are those of its margin on the same days."""
+def test_a_policy_is_compared_with_the_rule_tuned_to_it(monkeypatch):
+    """Rows of the tuned rule are those of its margin on the same days, which are short here."""
+    monkeypatch.setattr(autoscale_task, "DAY_S", autoscale_task.DAY_S / 4)
     lines, rows = equal_cost_lines(
         [SHIPPED],
         1,
