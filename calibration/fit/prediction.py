@@ -73,11 +73,18 @@ class _Ends:
         self._end_s[rank] = max(self._end_s[rank], time_s)
 
     def _count_passes(self) -> None:
+        """Add up the passes of each device, whose NPUs compute together."""
         times_s = computing_times_s(self._case, self._corrections)
+        ends_s: defaultdict[tuple[int, ...], float] = defaultdict(float)
+        sums_s: defaultdict[tuple[int, ...], float] = defaultdict(float)
         for stage, kind, _, _, end_s in self._result.spans:
-            for rank in self._layout.ranks[stage]:
+            ranks = self._layout.ranks[stage]
+            ends_s[ranks] = max(ends_s[ranks], end_s)
+            sums_s[ranks] += times_s[stage][cast(Pass, kind)]
+        for ranks, end_s in ends_s.items():
+            for rank in ranks:
                 self._end(rank, end_s)
-                self._computing_s[rank] += times_s[stage][cast(Pass, kind)]
+                self._computing_s[rank] += sums_s[ranks]
 
     def _count_messages(self) -> None:
         """Let both ends of a link wait for a message, those of a ring for what they receive."""
