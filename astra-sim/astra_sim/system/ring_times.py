@@ -114,7 +114,6 @@ class RingTimes:
         """
         places: dict[object, int] = {one: place for place, one in enumerate(self.members)}
         places |= {link: place for place, link in enumerate(self.links)}
-        crossed = self._crossed.copy()
         n, sends, landing = len(self.members), self.messages.sends, dict[int, Step]()
         for place, key in enumerate(self.keys):
             for more, message in enumerate(sends.get(key, ())):
@@ -128,8 +127,8 @@ class RingTimes:
                 step = landing.get(id(arrival)) or self._step_of(arrival, places)
                 if step and isinstance(transit, Transit):
                     place = places[transit.links[transit.number - 1]]
-                    step = ARRIVAL, place, crossed[place]
-                    crossed[place] += 1
+                    step = ARRIVAL, place, self._crossed[place]
+                    self._crossed[place] += 1
                 if step is None:
                     quiet_ns = min(quiet_ns, time_ns)
                 else:
