@@ -1,4 +1,4 @@
-"""The command that measures robustness, and the notebook that shows it."""
+"""The command that measures robustness, its files and its curves."""
 
 import json
 
