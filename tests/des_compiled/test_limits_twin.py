@@ -2,7 +2,8 @@
 
 from dataclasses import replace
 
-from hypothesis import given
+from examples import examples
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from law_strategies import movements
 from limited_worlds import limited
@@ -21,6 +22,7 @@ from des.program.lowering import lower
 from des.world.access import Access
 
 
+@settings(max_examples=examples(50))
 @given(
     data=st.data(),
     topology=topologies(min_domains=2),
@@ -46,6 +48,7 @@ def test_ties_are_broken_alike(data, open_world, workload):
     require_equal(topology, workload, plan)
 
 
+@settings(max_examples=examples(50))
 @given(data=st.data(), topology=topologies(min_domains=2), workload=workloads())
 def test_changes_of_plan_pass_gates_alike(data, topology, workload):
     old, new = data.draw(any_plans(topology, workload)), data.draw(any_plans(topology, workload))

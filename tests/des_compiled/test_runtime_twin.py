@@ -2,7 +2,8 @@
 
 from dataclasses import replace
 
-from hypothesis import given
+from examples import examples
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from law_strategies import movements
 from sending import transports
@@ -75,6 +76,7 @@ def test_what_happens_at_the_same_time_happens_in_the_same_order(
     require_equal(replace(topology, transport=rules), workload, chosen, corrected, step)
 
 
+@settings(max_examples=examples(50))
 @given(
     data=st.data(),
     topology=topologies(min_domains=2),
@@ -89,6 +91,7 @@ def test_links_of_any_kind(data, topology, workload, corrected, movement):
     require_equal(moved, workload, chosen, corrected)
 
 
+@settings(max_examples=examples(50))
 @given(
     data=st.data(),
     topology=topologies(min_domains=2),

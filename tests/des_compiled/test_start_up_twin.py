@@ -31,6 +31,7 @@ def laws() -> st.SearchStrategy[TransportLaw]:
     )
 
 
+@settings(max_examples=examples(50))
 @given(
     data=st.data(),
     topology=topologies(min_domains=2),
