@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from calibration_command_runs import SMALL, check, content_of, fit
 from forked import forked
-from processes import python, wait_until
+from processes import is_running, python, wait_until
 from reference_programs import fake_programs
 
 from calibration.commands.main import main
@@ -147,7 +147,11 @@ def test_ctrl_c_ends_a_calibration_with_one_line():
             return main(words)
 
     number = forked(run, Path.cwd(), errors)
-    wait_until(lambda: shown.exists() and shown.read_text("utf-8").count("\n") >= 2)
+    wait_until(
+        lambda: (
+            not is_running(number) or (shown.exists() and shown.read_text("utf-8").count("\n") >= 2)
+        )
+    )
     os.killpg(number, signal.SIGINT)
     code = os.waitstatus_to_exitcode(os.waitpid(number, 0)[1])
 
