@@ -25,6 +25,7 @@ from agents.search.settings import (
     Degrees,
     differences,
     num_stages_of,
+    of_one_copy,
     together_of,
 )
 from agents.search.shared_parts import SharedParts
@@ -261,7 +262,7 @@ class FigureTables:
         """Times of passes; copies do the same, each with its own sequences, if they are alone."""
         degrees, size = setting.degrees, setting.microbatch_size
         if degrees.context == degrees.expert == 1:
-            count, degrees = 1, degrees.of_one_copy
+            count, degrees = 1, of_one_copy(degrees)
 
         def work_out() -> np.ndarray:
             workload = replace(setting, degrees=degrees).workload(self.job)

@@ -64,11 +64,6 @@ class Degrees:
         """Copies of the weights of a stage."""
         return self.data * self.context
 
-    @property
-    def of_one_copy(self) -> "Degrees":
-        """Degrees of a copy of the weights alone."""
-        return _of_one_copy(self)
-
     def gpus_in(self, domain: Domain) -> int:
         """GPUs of a stage in a domain."""
         return domain.num_gpus if self.is_perfect else self.tensor * self.copies
@@ -83,7 +78,8 @@ class Degrees:
 
 
 @lru_cache(maxsize=4096)
-def _of_one_copy(degrees: Degrees) -> Degrees:
+def of_one_copy(degrees: Degrees) -> Degrees:
+    """Degrees of a copy of the weights alone."""
     return replace(degrees, data=1, sharding="none")
 
 

@@ -1,6 +1,6 @@
 """Gate before a scheduler's port: strangers together hold little, however many they are.
 
-TLS and HTTP/2 keep buffers for whoever connects. So the server listens at a socket that it alone
+TLS and HTTP/2 keep buffers for all who connect. So the server listens at a socket that it alone
 can enter, and a connection from outside passes few bytes there until a call over it has had the
 token.
 """

@@ -57,8 +57,8 @@ def least_s(rules: TimingRules, num_workers: int, room: Room) -> float:
 def rest_s(rules: TimingRules, num_workers: int, num_done: int, room: Room) -> float:
     """Least time of a pipeline of single chunks that has begun, as `least_s`. [s]
 
-    So many microbatches are through backward, ``room.done`` through forward passes of each worker,
-    and workers are free when ``room.free_s`` says.
+    ``num_done`` microbatches are through backward passes, ``room.done`` of each worker through
+    forward ones, and workers are free when ``room.free_s`` says.
     """
     count = rules.num_microbatches
     back = 2 if rules.pace[1] >= 0.0 else 1

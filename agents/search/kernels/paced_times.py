@@ -10,7 +10,7 @@ from agents.search.kernels.records import Room, TimingRules
 from des.base.jit import inner_kernel
 
 _LOOKED_AT = 8
-"""Every so many microbatches it is looked whether a limit can still be kept."""
+"""Microbatches after which it is looked again whether a limit can still be kept."""
 
 
 @inner_kernel

@@ -13,7 +13,7 @@ from agents.search.kernels.records import Room, SiteFigures, TimingRules
 from des.base.jit import inner_kernel, lean_kernel
 
 _SHORT = 16
-"""A pipeline of so many workers is short."""
+"""Most workers of a short pipeline."""
 
 
 @lean_kernel
