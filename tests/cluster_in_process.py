@@ -11,7 +11,7 @@ import grpc.aio
 
 from agents.cluster.table import policy_named
 from scenarios.cluster.access import AccessFlags
-from scenarios.cluster.gate import Gate
+from scenarios.cluster.gate import StrangerGate
 from scenarios.cluster.live_cluster import LiveCluster
 from scenarios.cluster.messages import Status, StatusRequest
 from scenarios.cluster.rpc import (
@@ -28,7 +28,7 @@ from scenarios.cluster.store import SqliteStore
 @asynccontextmanager
 async def served(
     folder: Path, token: str = "", tls: tuple[bytes, bytes] | None = None, lease_s: float = 60.0
-) -> AsyncIterator[tuple[grpc.aio.Server, AccessFlags, Gate]]:
+) -> AsyncIterator[tuple[grpc.aio.Server, AccessFlags, StrangerGate]]:
     """A scheduler that decides at every event, first come first served, and the way to it.
 
     The gate stands before a port alone; it gives strangers a minute.
@@ -38,7 +38,7 @@ async def served(
     store = SqliteStore(folder / "state.db")
     service = ClusterService(cluster, store, name="fifo", round_s=0.0)
     with TemporaryDirectory() as own:
-        gate = Gate(Path(own), 60.0)
+        gate = StrangerGate(Path(own), 60.0)
         server = make_server(answers_of(service), token, failed.append, gate.let_in)
         at = (
             serving_at_socket(server, folder / "s")

@@ -5,13 +5,14 @@ from pathlib import Path
 
 from agents.serving.table import LEARNT, RULES
 from des.base.command import UsageError
+from des.base.names import counted
 from des.figures.figure import Figure
 from des.figures.marks import Line
 from des.figures.palette import COLOURS
 from des.figures.panels import Axis, Panel
 from scenarios.autoscale.comparison import cost_at_equal_attainment, summary_lines
 from scenarios.frame.files import read_csv
-from scenarios.frame.statistics import mean_and_interval, seeds_text
+from scenarios.frame.statistics import mean_and_interval
 
 Row = Mapping[str, object]
 
@@ -32,7 +33,7 @@ def summarised(folder: Path) -> tuple[list[str], Figure]:
         raise UsageError(f"--summary: {folder} must hold days-SEED.csv of a training, got none")
     days = {name: _rows(folder / f"days-{name}.csv") for name in names}
     every = [row for rows in days.values() for row in rows]
-    lines = [f"{seeds_text(len(names))}", *summary_lines(every)]
+    lines = [counted(len(names), "seed"), *summary_lines(every)]
     lines += [
         f"seed {name}: {line}"
         for name, rows in days.items()
@@ -104,7 +105,7 @@ def curves_figure(curves: Mapping[str, Sequence[Row]], levels: Mapping[str, floa
     return Figure(
         name="autoscale_curves",
         title="Training of the autoscaler",
-        seen=f"Mean reward of a decision over training, {seeds_text(len(curves))}, with "
+        seen=f"Mean reward of a decision over training, {counted(len(curves), 'seed')}, with "
         f"exploration; in broken lines the best rules on unseen days{rest}.",
         panels=(Panel(x=Axis(label="decisions"), y=Axis(label="mean reward"), marks=tuple(marks)),),
     )

@@ -18,7 +18,7 @@ _MOST_STRANGE_BYTES = 2**15  # a handshake and the headers of a call take less t
 _PART_BYTES = 2**14
 
 
-class Gate:
+class StrangerGate:
     """Way from a port to the server's own socket.
 
     Parameters

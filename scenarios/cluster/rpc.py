@@ -14,7 +14,7 @@ import grpc.aio
 
 from des.base.names import one_line
 from scenarios.cluster.access import AccessFlags, own_socket, require_port, require_proof, token_of
-from scenarios.cluster.gate import Gate
+from scenarios.cluster.gate import StrangerGate
 from scenarios.cluster.messages import (
     MOST_MESSAGE_BYTES,
     ClusterMessage,
@@ -148,7 +148,7 @@ async def serving_at_socket(server: Server, path: Path) -> AsyncIterator[str]:
 
 @asynccontextmanager
 async def serving_at_port(
-    server: Server, gate: Gate, host: str, port: int, tls: tuple[bytes, bytes]
+    server: Server, gate: StrangerGate, host: str, port: int, tls: tuple[bytes, bytes]
 ) -> AsyncIterator[str]:
     """Serve at a port behind a gate, with a key and a certificate, for a block; gives its address.
 

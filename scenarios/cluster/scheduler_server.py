@@ -14,7 +14,7 @@ from des.base.interruption import heard_handlers
 from des.base.lazy import lazy_imports
 from des.base.speaking import SPEAKER
 from scenarios.cluster.access import held_socket, token_of
-from scenarios.cluster.gate import Gate
+from scenarios.cluster.gate import StrangerGate
 from scenarios.cluster.live_cluster import LiveCluster
 from scenarios.cluster.rpc import (
     Server,
@@ -98,7 +98,7 @@ async def _serve(config: Config, cluster: LiveCluster, store: StateStore) -> int
         tracked=config.tracked(),
     )
     with TemporaryDirectory(prefix="eastwest-cluster-") as folder:
-        gate = Gate(Path(folder))
+        gate = StrangerGate(Path(folder))
         server = make_server(answers_of(service), token_of(config.token_file), end, gate.let_in)
         async with _served(server, gate, config) as address:
             sys.stdout.write(f"listening at {address}\n")
@@ -115,7 +115,7 @@ async def _serve(config: Config, cluster: LiveCluster, store: StateStore) -> int
 
 
 @asynccontextmanager
-async def _served(server: Server, gate: Gate, config: Config) -> AsyncIterator[str]:
+async def _served(server: Server, gate: StrangerGate, config: Config) -> AsyncIterator[str]:
     """Serve for a block where the flags say; gives the address."""
     if config.tls_cert is not None and config.tls_key is not None:
         tls = pem(config.tls_key), pem(config.tls_cert)

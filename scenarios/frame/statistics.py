@@ -37,7 +37,6 @@ class MeanInterval:
         return "" if math.isnan(self.half_width) else f" ± {self.half_width:.2g}"
 
 
-
 def mean_and_interval(values: Sequence[float] | np.ndarray) -> MeanInterval:
     """Return the mean of independent values with its 95 % Student-t interval.
 
