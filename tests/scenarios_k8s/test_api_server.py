@@ -74,6 +74,7 @@ def test_nodes_and_pods_are_listed(watched, cluster):
     assert wait_until(lambda: in_book(watched, "old"))
     assert book.free("a") == (0, 1, 2, 3, 4, 5)
     assert ("/api/v1/nodes", {"limit": "500", "continue": "2"}) in cluster.queries
+    assert wait_until(lambda: any(query.get("watch") for _, query in cluster.queries))
     watches = [query for _, query in cluster.queries if query.get("watch")]
     assert {query["allowWatchBookmarks"] for query in watches} == {"true"}
 
