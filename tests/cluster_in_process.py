@@ -24,6 +24,8 @@ from scenarios.cluster.rpc import (
 from scenarios.cluster.service import ClusterService
 from scenarios.cluster.store import SqliteStore
 
+TOKEN = "a token of the test"
+
 
 @asynccontextmanager
 async def served(

@@ -13,7 +13,7 @@ from io import StringIO
 import grpc.aio
 import pytest
 from certificates import certificate_in
-from cluster_in_process import served, status_when
+from cluster_in_process import TOKEN, served, status_when
 from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -28,20 +28,6 @@ from scenarios.cluster.scheduler_server import open_store
 from scenarios.cluster.store import SqliteStore
 
 pytestmark = pytest.mark.attack
-TOKEN = "a token of the test"
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("access")
-
-
-@pytest.fixture(scope="module")
-def token(folder):
-    path = folder / "token"
-    path.write_text(TOKEN, "utf-8")
-    path.chmod(0o600)
-    return path
 
 
 @given(mode=st.integers(0, 0o77), above=st.integers(0, 0o77))

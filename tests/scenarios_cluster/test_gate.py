@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import strangers
 from certificates import certificate_in
-from cluster_in_process import served, status_when
+from cluster_in_process import TOKEN, served, status_when
 from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -22,20 +22,6 @@ from scenarios.cluster.messages import JobForm, Submitted
 from scenarios.cluster.rpc import SchedulerLink
 
 pytestmark = pytest.mark.attack
-TOKEN = "a token of the test"
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("gate")
-
-
-@pytest.fixture(scope="module")
-def token(folder):
-    path = folder / "token"
-    path.write_text(TOKEN, "utf-8")
-    path.chmod(0o600)
-    return path
 
 
 @pytest.fixture(scope="module")
