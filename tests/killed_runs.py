@@ -1,48 +1,69 @@
 """Commands that are killed in the middle of their files, as by a power cut of the process alone.
 
-Their processes are copies of this one, which has loaded all that trainings need.
+Their processes are copies of one that has loaded all that trainings need, which takes seconds.
 """
 
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from importlib import import_module
+from multiprocessing import get_context
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 
-from forked import forked
 from processes import descendants, is_running, wait_until
 
+_SERVER = get_context("forkserver")
+_SERVER.set_forkserver_preload(
+    [
+        "torch._dynamo",
+        "scipy.stats",
+        "agents.flat.batched_env",
+        "agents.ppo.trainer",
+        "scenarios.east_west_train",
+        "scenarios.frame.metrics_log",
+        "scenarios.study.targets.after_training",
+        "scenarios.train.east_west.hi_ppo_run",
+        "scenarios.train.flat_calibration",
+        "scenarios.train.outcome",
+        "scenarios.train.rollouts",
+        "scenarios.train.training_calibration",
+        "scenarios.train.training_loop",
+    ]
+)
 _TOUCHING = ("open", "os.mkdir", "os.rename", "os.remove")
 
 
 @contextmanager
 def _started(
-    module: str, flags: Sequence[str], at_touch: Callable[[str], None] | None = None
-) -> Iterator[int]:
-    """Run a command in a silent process, which calls ``at_touch`` with paths; give its number.
+    module: str, flags: Sequence[str], watched: str, place: int
+) -> Iterator[ForkServerProcess]:
+    process = _SERVER.Process(target=_run, args=(module, list(flags), watched, place))
+    process.start()
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.join()
 
-    What it says on stderr is shown if it ends by itself, and not well.
-    """
+
+def _run(module: str, flags: list[str], watched: str, place: int) -> None:
+    """Run a command silently, up to the ``place``-th time that it touches what is watched."""
+    sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    left = place
 
     def hear(event: str, arguments: tuple[object, ...]) -> None:
-        if at_touch is not None and event in _TOUCHING:
-            at_touch(str(arguments[0]))
+        nonlocal left
+        if event in _TOUCHING and str(arguments[0]).startswith(watched):
+            left -= 1
+            if left == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
 
-    def run() -> int:
+    if place:
         sys.addaudithook(hear)
-        return int(import_module(module).main(list(flags)))
-
-    with NamedTemporaryFile("r", suffix=".err") as errors:
-        number = forked(run, Path.cwd(), Path(errors.name))
-        try:
-            yield number
-        finally:
-            os.kill(number, signal.SIGKILL)
-            code = os.waitstatus_to_exitcode(os.waitpid(number, 0)[1])
-        assert code in (0, -signal.SIGKILL), errors.read()
+    sys.exit(import_module(module).main(flags))
 
 
 def killed_at(place: int, module: str, flags: list[str], folder: Path) -> bool:
@@ -53,19 +74,10 @@ def killed_at(place: int, module: str, flags: list[str], folder: Path) -> bool:
     bool
         Whether it was killed; it has ended well before that if not.
     """
-    left = place
-
-    def count(path: str) -> None:
-        nonlocal left
-        if path.startswith(str(folder)):
-            left -= 1
-            if left == 0:
-                os.kill(os.getpid(), signal.SIGKILL)
-
-    with _started(module, flags, count) as number:
-        ended = os.waitid(os.P_PID, number, os.WEXITED | os.WNOWAIT)
-    assert ended is not None
-    return ended.si_code == os.CLD_KILLED
+    with _started(module, flags, str(folder), place) as process:
+        process.join()
+    assert process.exitcode in (0, -signal.SIGKILL)
+    return process.exitcode != 0
 
 
 def killed_after_rows(num_rows: int, log: Path, module: str, flags: list[str]) -> bool:
@@ -74,9 +86,12 @@ def killed_after_rows(num_rows: int, log: Path, module: str, flags: list[str]) -
     def has_rows() -> bool:
         return log.exists() and log.read_text().count("\n") > num_rows
 
-    with _started(module, flags) as number:
-        wait_until(lambda: not is_running(number) or has_rows())
-        os.kill(number, signal.SIGSTOP)  # nothing new begins while we look
-        begun = descendants(number)
-    wait_until(lambda: not any(map(is_running, begun)))
-    return has_rows()
+    with _started(module, flags, "", 0) as process:
+        wait_until(lambda: process.exitcode is not None or has_rows())
+        with suppress(ProcessLookupError):  # it has ended
+            os.kill(process.pid or 0, signal.SIGSTOP)  # nothing new begins while we look
+        started = descendants(process.pid or 0)
+        process.kill()
+        process.join()
+        wait_until(lambda: not any(map(is_running, started)))
+        return has_rows()

@@ -1,20 +1,23 @@
 """Run folders of the main command: compared, copied, and left by an interrupted process."""
 
-import os
 import shutil
 import signal
-from contextlib import redirect_stdout
+import subprocess
 from pathlib import Path
 
 import pandas as pd
-from forked import forked
-from processes import is_running, wait_until
+from processes import python, wait_until
 
 from calibration.loop import WALL_CLOCK_COLUMNS as WAITS
 from scenarios.frame.metrics_log import WALL_CLOCK_COLUMNS, read_metrics
-from scenarios.train.east_west.command import main
 
-REPEATED_FILES = ("config.json", "network.yaml", "checkpoint.safetensors", "trace.json")
+REPEATED_FILES = (
+    "config.json",
+    "network.yaml",
+    "checkpoint.safetensors",
+    "trace.json",
+    "learning_curve.png",
+)
 
 
 def calibrations(folder: Path) -> pd.DataFrame:
@@ -29,8 +32,7 @@ def judged(folder: Path) -> pd.DataFrame:
 
 def assert_same_results(one: Path, other: Path) -> None:
     """All files are equal byte for byte, wall-clock columns aside."""
-    curves = [path.name for run in (one, other) for path in run.glob("learning_curve.*")]
-    for name in (*REPEATED_FILES, *curves):
+    for name in REPEATED_FILES:
         assert (one / name).read_bytes() == (other / name).read_bytes(), name
     columns = list(WALL_CLOCK_COLUMNS)
     metrics = [read_metrics(run / "metrics.csv").drop(columns=columns) for run in (one, other)]
@@ -57,17 +59,11 @@ def copy_of_run(run: Path, folder: Path) -> Path:
 
 
 def interrupted(flags: list[str], folder: Path) -> tuple[int, str]:
-    """Train in a copy of this process that hears Ctrl-C after three updates; code and output."""
-    metrics, shown = folder / "metrics.csv", folder.with_suffix(".out")
-
-    def train() -> int:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        with shown.open("w") as file, redirect_stdout(file):
-            return main([*flags, "--out", str(folder)])
-
-    number = forked(train, folder.parent, folder.with_suffix(".err"))
-    wait_until(
-        lambda: not is_running(number) or (metrics.exists() and metrics.read_text().count("\n") > 3)
-    )
-    os.kill(number, signal.SIGINT)
-    return os.waitstatus_to_exitcode(os.waitpid(number, 0)[1]), shown.read_text()
+    """Train as a user would who presses Ctrl-C after three updates; exit code and output."""
+    words = ["-m", "scenarios.east_west_train", *flags, "--out", str(folder)]
+    metrics = folder / "metrics.csv"
+    with python(*words, stdout=subprocess.PIPE, text=True) as process:
+        wait_until(lambda: metrics.exists() and metrics.read_text().count("\n") > 3, process)
+        process.send_signal(signal.SIGINT)
+        shown, _ = process.communicate()
+        return process.returncode, shown

@@ -47,7 +47,7 @@ def test_a_job_on_one_gpu_takes_as_much_longer_as_its_layers_do():
     assert known.spread is None
 
 
-@settings(max_examples=3, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(
     bandwidths=st.lists(st.floats(min_value=0.3, max_value=8.0), min_size=6, max_size=6),
     gpus=st.lists(st.sampled_from([8, 16, 32]), min_size=3, max_size=3),

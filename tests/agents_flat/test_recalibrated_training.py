@@ -154,7 +154,8 @@ def saved(trainer: PPOTrainer, path: Path) -> bytes:
     return path.read_bytes()
 
 
-@pytest.mark.parametrize(("name", "num_after"), [("drawn", 0), ("drawn", 2), ("greedy", 2)])
+@pytest.mark.parametrize("name", ["drawn", "greedy"])
+@pytest.mark.parametrize("num_after", [0, 2])
 def test_interrupted_training_goes_on_under_the_factors_in_force(name, num_after, tmp_path):
     """The new trainer is one of the task as built, which its fingerprint stays that of."""
     task = TASKS[name]

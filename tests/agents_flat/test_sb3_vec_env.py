@@ -141,8 +141,7 @@ def test_ppo_of_stable_baselines3_learns_on_it():
         dynamics=UniformLaw(bandwidth_fluctuation=0.3, latency_jitter=0.2),
     )
     env = vector(num_envs=32, topology=slow, epochs_per_episode=8)
-    settings = {"n_steps": 16, "batch_size": 128, "n_epochs": 5, "gamma": 0.0}
-    model = PPO("MlpPolicy", env, 3e-3, **settings, device="cpu", seed=0)
+    model = PPO("MlpPolicy", env, 3e-3, n_steps=16, batch_size=128, gamma=0.0, device="cpu", seed=0)
     model.set_logger(Logger(folder=None, output_formats=[]))  # else it leaves a folder behind
     means = []
 

@@ -22,6 +22,7 @@ from scenarios.train.hi_ppo_moves import (
     train_move_stage,
     training_world,
 )
+from scenarios.train.workplace import workplace
 
 STAGE = MoveStage(
     seed=231,
@@ -50,12 +51,15 @@ def test_the_stage_leaves_a_policy_and_a_row_an_update(trained: RunFolder) -> No
     assert all(float(row["cost"]) >= 1.0 for row in rows)
 
 
-def test_episodes_that_are_there_change_nothing(trained: RunFolder, tmp_path: Path) -> None:
-    """One of two worlds was made before: all files have the same bytes."""
+def test_other_workers_and_episodes_that_are_there_change_nothing(
+    trained: RunFolder, tmp_path: Path
+) -> None:
+    """Two processes, one of two worlds made before: all files have the same bytes."""
     kept = tmp_path / TABLES
     kept.mkdir()
     (kept / "world-00001.npz").write_bytes((trained.path / TABLES / "world-00001.npz").read_bytes())
-    train_move_stage(STAGE, RunFolder(path=tmp_path), Console(quiet=True))
+    with workplace(2) as at_work:
+        train_move_stage(STAGE, RunFolder(path=tmp_path), Console(quiet=True), at_work)
     names = (MOVES_PT, MOVES_CSV, f"{TABLES}/world-00000.npz", f"{TABLES}/world-00001.npz")
     for name in names:
         assert (tmp_path / name).read_bytes() == (trained.path / name).read_bytes(), name

@@ -27,11 +27,11 @@ def persistent_or_not(seed: int) -> EpisodeTables:
 
 def test_what_is_learnt_beats_every_fixed_rule_where_persistence_decides() -> None:
     """Half of the worlds flicker and half hold; the policy can tell from what it has seen."""
-    train = [game_of(MoveCosts.of(persistent_or_not(seed))) for seed in range(24)]
+    train = [game_of(MoveCosts.of(persistent_or_not(seed))) for seed in range(80)]
     held_out = joined_games(
-        [game_of(MoveCosts.of(persistent_or_not(seed))) for seed in range(1000, 1016)]
+        [game_of(MoveCosts.of(persistent_or_not(seed))) for seed in range(1000, 1040)]
     )
-    config = MoveTrainingConfig(num_updates=15, episodes_per_update=24, minibatch_states=512)
+    config = MoveTrainingConfig(num_updates=30, episodes_per_update=40, minibatch_states=512)
 
     trainer = MoveTrainer(train, config=config, seed=0)
     rows, network = list(trainer.run()), trainer.network.eval()

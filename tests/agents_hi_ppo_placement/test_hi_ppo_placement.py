@@ -186,10 +186,10 @@ def test_the_last_plan_and_loads_are_seen() -> None:
 
 
 CONFIG = PlacementConfig(
-    num_updates=60,
-    worlds_per_update=1,
+    num_updates=100,
+    worlds_per_update=2,
     samples_per_world=16,
-    learning_rate=6e-3,
+    learning_rate=3e-3,
     imitation=0.0,
     look_ahead_budget=0,
     curriculum=((16, 0.0),),

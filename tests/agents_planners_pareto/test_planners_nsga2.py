@@ -72,7 +72,7 @@ def test_two_domains_on_free_links_make_a_front_of_two_by_hand():
 @pytest.mark.parametrize(
     "objectives", [TIME_COST_UTILISATION, TIME_COST_USED_UTILISATION, WITH_ACTIVATIONS]
 )
-@settings(max_examples=examples(3), deadline=None)
+@settings(max_examples=examples(6), deadline=None)
 @given(seed=st.integers(0, 500))
 def test_full_enumeration_finds_the_front_of_all_simulated_plans(objectives, seed):
     topology, workload = priced_case(seed, 3, 5)
@@ -195,7 +195,7 @@ def test_a_job_that_nothing_holds_is_refused():
     with pytest.raises(InfeasiblePlacementError, match="no plan was found"):
         exact_front(topology, workload)
     with pytest.raises(InfeasiblePlacementError, match="no plan was found"):
-        nsga2(judge_of(topology, workload), num_evaluations=500)
+        nsga2(judge_of(topology, workload))
 
 
 @settings(max_examples=examples(25), deadline=None)

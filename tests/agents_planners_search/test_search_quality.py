@@ -69,10 +69,10 @@ def test_a_search_finds_a_plan_wherever_one_fits(case):
     assert not result.is_proven
 
 
-@pytest.mark.parametrize("first_seed", range(0, 60, 20))
+@pytest.mark.parametrize("first_seed", range(0, 200, 50))
 def test_a_search_is_as_good_as_enumeration_over_four_domains(first_seed):
     """Eight layers, 7,160 plans a world; it has found the best in all of 300 worlds so far."""
-    for seed in range(first_seed, first_seed + 20):
+    for seed in range(first_seed, first_seed + 50):
         case = drawn_case(seed, 4, 8)
         best_s = least_of_all_s(*case)
 
@@ -84,17 +84,17 @@ def test_a_search_is_as_good_as_enumeration_over_four_domains(first_seed):
 
 def test_a_search_is_nearly_as_good_as_the_proven_best_on_larger_worlds():
     gaps = []
-    for seed in range(20):
-        case = drawn_case(seed, 5, 18)
+    for seed in range(40):
+        case = drawn_case(seed, 5, 24)
         proven = search(*case, is_exact=True)
         assert proven.is_proven
         gaps.append(search(*case).makespan_s / proven.makespan_s - 1.0)
     assert min(gaps) == 0.0
     assert max(gaps) <= 0.01
-    assert gaps.count(0.0) >= 19
+    assert gaps.count(0.0) >= 38
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(12))
 def test_a_search_from_a_few_orders_finds_what_is_best_of_all(seed):
     """As it is done over more than six domains, against the proven best over five."""
     topology, workload = drawn_case(seed, 5, 16)
@@ -107,7 +107,7 @@ def test_a_search_from_a_few_orders_finds_what_is_best_of_all(seed):
 
 def test_the_best_over_seven_domains_is_found_from_any_seed():
     """An exact search over seven is refused, but its enumeration is not."""
-    topology, workload = drawn_case(3, 7, 14)
+    topology, workload = drawn_case(3, 7, 21)
     results = [search(topology, workload, seed=seed) for seed in (0, 1)]
     judge = judge_of(topology, workload)
     every = Enumeration(judge, *search_some_orders(judge, np.random.default_rng(2)))

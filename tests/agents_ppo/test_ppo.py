@@ -123,15 +123,14 @@ def share_of_optimum(trainer: PPOTrainer, environment: Bandit) -> float:
     return float(np.mean(earned))
 
 
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 @pytest.mark.parametrize(
-    ("action_sizes", "ordinal", "precision"),
-    [((3, 5), False, "float32"), ((3, 81), True, "bfloat16")],
-    ids=["nominal-float32", "ordinal-bfloat16"],
+    ("action_sizes", "ordinal"), [((3, 5), False), ((3, 81), True)], ids=["nominal", "ordinal"]
 )
 def test_ppo_earns_95_percent_of_the_optimum_of_a_bandit(action_sizes, ordinal, precision):
     environment = Bandit(action_sizes, ordinal)
     settings = config(precision=precision)
-    trainer = PPOTrainer.local(environment, settings, seed=1, total_steps=22 * 512)
+    trainer = PPOTrainer.local(environment, settings, seed=1, total_steps=30 * 512)
 
     assert share_of_optimum(trainer, environment) >= 0.95
 
@@ -139,10 +138,10 @@ def test_ppo_earns_95_percent_of_the_optimum_of_a_bandit(action_sizes, ordinal, 
 def test_ppo_learns_from_several_workers():
     environments = [Bandit((3, 81), True, seed) for seed in range(3)]
     rollouts = LocalRollouts(environments, seed=1)
-    trainer = PPOTrainer(rollouts, config(num_steps=8), seed=1, total_steps=22 * 768)
+    trainer = PPOTrainer(rollouts, config(num_steps=8), seed=1, total_steps=30 * 768)
 
     assert share_of_optimum(trainer, environments[0]) >= 0.95
-    assert trainer.step_count == 22 * 768
+    assert trainer.step_count == 30 * 768
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device here")

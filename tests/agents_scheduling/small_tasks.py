@@ -26,7 +26,6 @@ FEW = {
 RARE = FEW | {
     "families": FAMILIES,
     "period_steps": 7,
-    "num_known": 1,
 }
 """The same with copies that exchange every 7 iterations, too."""
 

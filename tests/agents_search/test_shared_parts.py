@@ -29,7 +29,7 @@ def outcome(request, objective=None, shared=None):
     return found, proven_bound_s(request, shared)
 
 
-@settings(max_examples=examples(8))
+@settings(max_examples=examples(20))
 @given(
     topology=sites_of_servers(max_sites=2),
     trainer=st.sampled_from(BOUND),

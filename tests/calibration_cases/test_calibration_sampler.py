@@ -166,10 +166,10 @@ def test_moments_at_which_a_link_is_down_are_passed_over():
     """Each of six links is down half of the time, so at one moment of 64 none is."""
     states = (link_state("up", 10.0, down=1.0), link_state("down", 10.0, factor=0.0, up=1.0))
     topology = replace(SHIPPED, dynamics=MarkovModulated(states=states, starts_in="up"))
-    times_s = np.linspace(100.0, 200.0, 150)
+    times_s = np.linspace(100.0, 200.0, 300)
     found = [snapshot(topology, 0, start_s) for start_s in times_s]
 
-    assert 0 < sum(each is not None for each in found) < 50
+    assert 0 < sum(each is not None for each in found) < 100
     sampled = sample_cases(topology, SMALL, 5, seed=0, regime=Regime())
     assert all(link.bandwidth_bytes_per_s > 0 for case in sampled for link in case.topology.links)
 
@@ -186,7 +186,7 @@ def test_too_few_different_cases_for_a_purpose_are_an_error():
     """Two layers on two domains: there are two cases, which may both be of one purpose."""
     topology = world("AB", {"AB": (1e9, 0.03), "BA": (1e9, 0.03)})
     outcomes = Counter()
-    for sequence_length in range(128, 128 + 3):
+    for sequence_length in range(128, 128 + 6):
         family = replace(SMALL, num_layers=2, sequence_lengths=(sequence_length,))
         there_are = set()
         for walk in ((0, 1), (1, 0)):

@@ -3,13 +3,11 @@
 import os
 import signal
 import subprocess
-from contextlib import redirect_stdout
 from pathlib import Path
 
 import pytest
 from calibration_command_runs import SMALL, check, content_of, fit
-from forked import forked
-from processes import is_running, python, wait_until
+from processes import python
 from reference_programs import fake_programs
 
 from calibration.commands.main import main
@@ -52,15 +50,26 @@ def test_factors_for_something_else_are_refused(flags, field, fitted, capsys):
     assert errors.count("\n") == 1
 
 
-def test_a_program_that_misbehaves_ends_a_calibration_without_files(tmp_path, capsys):
-    programs = fake_programs(tmp_path / "bin", "crash")
+@pytest.mark.parametrize(
+    ("way", "reason", "last"),
+    [
+        ("hang", "it did not end within 2 s", "sys[0] finished"),
+        ("crash", "the first one missing is that of rank 0", "std::bad_alloc"),
+        ("partial", "got 2; the first one missing is that of rank 2", "sys[1] finished"),
+    ],
+)
+def test_a_program_that_misbehaves_ends_a_calibration_without_files(
+    way, reason, last, tmp_path, capsys
+):
+    programs = fake_programs(tmp_path / "bin", way)
+    flags = ("--astra-bin", str(programs), "--endpoints", "one_in_flight", "--time-limit", "2")
 
-    assert fit("--astra-bin", str(programs), "--endpoints", "one_in_flight") == 2
+    assert fit(*flags) == 2
 
     errors = capsys.readouterr().err
     assert errors.startswith("error: case ")
-    assert "the first one missing is that of rank 0" in errors
-    assert "std::bad_alloc" in errors
+    assert reason in errors
+    assert last in errors
     assert content_of("fit") == {}
 
 
@@ -136,37 +145,28 @@ def test_a_key_that_is_no_single_run_is_refused(capsys):
     assert "got '', which is that of 0 of 0" in capsys.readouterr().err
 
 
+def started(*flags):
+    """Start a command as a process; on a busy machine it would say how long it takes."""
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    return python("-m", "calibration", *flags, "--quiet", text=True, **streams)
+
+
 def test_ctrl_c_ends_a_calibration_with_one_line():
     """The signal goes to all processes of the command, as that of a terminal does."""
-    shown, errors = Path("shown.txt"), Path("errors.txt")
-    words = ("run", "--samples", "100", "--workers", "1", "--quiet")
+    with started("run", "--samples", "300", "--workers", "1", "--quiet") as process:
+        assert process.stdout.readline().startswith("300 placements of llama2_70b")
+        assert process.stdout.readline().startswith("reference: our ASTRA-sim engine")
+        os.killpg(process.pid, signal.SIGINT)
+        _, errors = process.communicate()
 
-    def run():
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        with shown.open("w") as file, redirect_stdout(file):
-            return main(words)
-
-    number = forked(run, Path.cwd(), errors)
-    wait_until(
-        lambda: (
-            not is_running(number) or (shown.exists() and shown.read_text("utf-8").count("\n") >= 2)
-        )
-    )
-    os.killpg(number, signal.SIGINT)
-    code = os.waitstatus_to_exitcode(os.waitpid(number, 0)[1])
-
-    placements, reference = shown.read_text("utf-8").splitlines()
-    assert placements.startswith("100 placements of llama2_70b")
-    assert reference.startswith("reference: our ASTRA-sim engine")
-    assert (code, errors.read_text("utf-8")) == (INTERRUPTED, "interrupted\n")
+    assert (process.returncode, errors) == (INTERRUPTED, "interrupted\n")
     assert content_of("runs/calibration") == {}
 
 
 def test_a_reader_that_goes_away_is_no_error():
     Store.open("runs.sqlite")
-    flags = ("list", "--store", "runs.sqlite", "--quiet")
-    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with python("-m", "calibration", *flags, text=True, **streams) as process:
+    flags = ("list", "--store", "runs.sqlite")
+    with started(*flags) as process:
         process.stdout.close()
         _, errors = process.communicate()
 

@@ -3,10 +3,8 @@
 import json
 import re
 import shlex
-import shutil
 import subprocess
 import sys
-from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 
 import pandas as pd
@@ -19,7 +17,6 @@ from calibration.commands.main import TABLE, main
 from calibration.measuring.environment import BINARIES_VARIABLE
 from calibration.runs.store import Store
 from des import NO_CORRECTIONS, Corrections
-from des.worlds import EAST_CENTRAL_WEST
 
 FILES = {"corrections.json", "samples.csv", "report.md", "predicted_versus_reference.png"}
 
@@ -38,13 +35,6 @@ def errors_of(text, title, figure="makespan"):
     return [float(number) for number in re.findall(r"[+-]?\d+(?:\.\d{3}|e-\d+)\b", line)]
 
 
-@contextmanager
-def printed_into(path):
-    """Keep what a command prints in a file."""
-    with path.open("w", encoding="utf-8") as shown, redirect_stdout(shown):
-        yield
-
-
 @pytest.mark.parametrize("command", TABLE.commands)
 def test_every_command_explains_itself(command, capsys):
     with pytest.raises(SystemExit, match=r"^0$"):
@@ -56,65 +46,32 @@ def test_every_command_explains_itself(command, capsys):
     assert "exit codes: 0 done" in text
 
 
-@pytest.fixture(scope="module")
-def fitted(tmp_path_factory):
-    """A calibration at one NPU per domain, and what it printed in a file beside it; read-only."""
-    folder = tmp_path_factory.mktemp("fitted") / "fit"
-    with printed_into(folder.with_name("shown.txt")):
-        assert fit("--backend", "pairwise", "--store", "none", out=str(folder)) == 0
-    return folder
-
-
-def test_a_calibration_prints_the_uncorrected_error_first_and_writes_its_files(fitted):
+def test_a_calibration_prints_the_uncorrected_error_first_and_writes_its_files(capsys):
     """At one NPU per domain the simulator is exact: nothing is fitted, all factors stay at 1."""
-    text = fitted.with_name("shown.txt").read_text("utf-8")
+    assert fit("--backend", "pairwise") == 0
 
+    text = capsys.readouterr().out
     assert errors_of(text, "Without factors") == pytest.approx([0.0] * 4, abs=1e-4)
     assert text.index("Without factors") < text.index("factors: not kept, des stays uncorrected")
-    assert set(content_of(fitted)) == FILES
-    assert read_corrections(fitted / "corrections.json") == NO_CORRECTIONS
-    samples = pd.read_csv(fitted / "samples.csv")
+    assert set(content_of("fit")) == FILES
+    assert read_corrections("fit/corrections.json") == NO_CORRECTIONS
+    samples = pd.read_csv("fit/samples.csv")
     assert samples["position"].tolist() == list(range(12))
     reference_s, uncorrected_s = samples["reference_makespan_s"], samples["uncorrected_makespan_s"]
     assert uncorrected_s.to_numpy() == pytest.approx(reference_s.to_numpy(), rel=1e-6)
     assert (reference_s > 0).all()
-    assert (fitted / "predicted_versus_reference.png").read_bytes().startswith(b"\x89PNG")
-    assert "needs no correction" in (fitted / "report.md").read_text("utf-8")
+    assert Path("fit/predicted_versus_reference.png").read_bytes().startswith(b"\x89PNG")
+    assert "needs no correction" in Path("fit/report.md").read_text("utf-8")
 
 
-GPUS = (
-    *("--granularity", "gpu", "--backend", "unaware", "--network-aggregation", "min"),
-    *("--store", "none", "--figures", "svg"),
-)
-
-
-@pytest.fixture(scope="module")
-def two_gpus(tmp_path_factory):
-    """East, Central and West with two GPUs each."""
-    path = tmp_path_factory.mktemp("world") / "two_gpus.yaml"
-    text = EAST_CENTRAL_WEST.read_text("utf-8").replace("num_gpus: 8", "num_gpus: 2")
-    path.write_text(text, encoding="utf-8")
-    return path
-
-
-@pytest.fixture(scope="module")
-def fitted_by_gpu(two_gpus, tmp_path_factory):
-    """A calibration at one NPU per GPU, where there is something to fit; as above."""
-    folder = tmp_path_factory.mktemp("fitted_by_gpu") / "fit"
-    with printed_into(folder.with_name("shown.txt")):
-        assert fit(*GPUS, "--network", str(two_gpus), out=str(folder)) == 0
-    return folder
-
-
-def test_what_does_not_follow_the_simulator_gets_factors_and_errors_before_and_after(
-    fitted_by_gpu,
-):
+def test_what_does_not_follow_the_simulator_gets_factors_and_errors_before_and_after(capsys):
     """Sums inside a domain cost time in the memory of the GPUs, which `des` leaves out."""
-    report = (fitted_by_gpu / "report.md").read_text("utf-8")
-    assert "](predicted_versus_reference.svg)" in report
-    assert "<svg" in (fitted_by_gpu / "predicted_versus_reference.svg").read_text("utf-8")
+    flags = ("--granularity", "gpu", "--backend", "unaware", "--network-aggregation", "min")
+    assert fit(*flags, "--figures", "svg", samples=24) == 0
+    assert "](predicted_versus_reference.svg)" in Path("fit/report.md").read_text("utf-8")
+    assert "<svg" in Path("fit/predicted_versus_reference.svg").read_text("utf-8")
 
-    text = fitted_by_gpu.with_name("shown.txt").read_text("utf-8")
+    text = capsys.readouterr().out
     assert "(no queues: des runs with transport.sharing none); it knows" in text
     assert "are made equal (network_aggregation min), and des runs the same" in text
     mean, p95, bias, worst = errors_of(text, "Without factors")
@@ -131,18 +88,27 @@ def test_what_does_not_follow_the_simulator_gets_factors_and_errors_before_and_a
     for regime in ("all", "gpipe", "1f1b", "interleaved_1f1b", "zb_h1"):
         assert f" {regime}: before " in text
         assert f" {regime}: after " in text
-    assert "| all: after | 12 | exposed communication |" in report
+    report = Path("fit/report.md").read_text("utf-8")
+    assert "| all: after | 24 | exposed communication |" in report
 
 
-def test_the_same_seed_gives_the_same_bytes_with_any_number_of_workers(fitted_by_gpu, two_gpus):
-    assert fit(*GPUS, "--network", str(two_gpus), "--workers", "2", out="two") == 0
+def test_the_same_seed_gives_the_same_bytes_with_any_number_of_workers():
+    """At one NPU per GPU, where there is something to fit."""
+    flags = ("--granularity", "gpu", "--backend", "unaware")
+    sevenths = (*flags, "--seed", "7", "--store", "none")
+    assert fit(*sevenths, out="one", samples=9) == 0
+    assert fit(*sevenths, "--workers", "2", out="two", samples=9) == 0
+    assert fit(*flags, "--seed", "8", out="other", samples=9) == 0
 
-    assert read_corrections("two/corrections.json") != NO_CORRECTIONS
-    assert content_of(fitted_by_gpu) == content_of("two")
+    assert read_corrections("one/corrections.json") != NO_CORRECTIONS
+    assert content_of("one") == content_of("two")
+    assert content_of("one")["samples.csv"] != content_of("other")["samples.csv"]
 
 
-def test_a_check_is_within_its_bounds_without_an_error(fitted, capsys):
-    assert check("--corrections", str(fitted / "corrections.json"), "--backend", "pairwise") == 0
+def test_a_check_is_within_its_bounds_without_an_error(capsys):
+    assert fit() == 0
+
+    assert check("--corrections", "fit/corrections.json") == 0
 
     assert "all errors are within their bounds" in capsys.readouterr().out
 
@@ -153,7 +119,7 @@ def test_a_check_of_wrong_factors_exceeds_its_bound(capsys):
         compute_time_factor=1.1, wan_bandwidth_factor=1 / 1.1, wan_latency_factor=1.1
     )
     write_corrections(slower, "slower.json")
-    flags = ("--corrections", "slower.json", "--backend", "pairwise", "--store", "runs.sqlite")
+    flags = ("--corrections", "slower.json", "--backend", "pairwise")
 
     assert check(*flags) == 1
     text = capsys.readouterr().out
@@ -165,23 +131,17 @@ def test_a_check_of_wrong_factors_exceeds_its_bound(capsys):
     assert check(*flags, "--bound", "0.2", "--p95-bound", "0.2") == 0
 
 
-@pytest.fixture(scope="module")
-def compared(tmp_path_factory):
-    """A folder in which all backends were compared: a store, rows, and what was printed."""
-    folder = tmp_path_factory.mktemp("compared")
-    flags = ("--samples", "3", "--store", str(folder / "runs.sqlite"), "--show", "2")
-    with printed_into(folder / "shown.txt"):
-        assert main(["compare", *SMALL, *flags, "--out", str(folder / "rows/compare.csv")]) == 0
-    return folder
+def test_backends_and_des_are_compared_side_by_side(capsys):
+    flags = ("--samples", "4", "--store", "none", "--out", "rows/compare.csv", "--show", "2")
 
+    assert main(["compare", *SMALL, *flags]) == 0
 
-def test_backends_and_des_are_compared_side_by_side(compared):
-    text = (compared / "shown.txt").read_text("utf-8")
+    text = capsys.readouterr().out
     assert "des for pairwise" in text
     assert "#1 " in text[text.index("Iteration time, s") : text.index("des against unaware")]
     assert "#2 " not in text[text.index("Iteration time, s") : text.index("des against unaware")]
     assert errors_of(text, "des against pairwise") == pytest.approx([0.0] * 4, abs=1e-4)
-    rows = pd.read_csv(compared / "rows/compare.csv")
+    rows = pd.read_csv("rows/compare.csv")
     for backend in ("unaware", "aware", "pairwise"):
         reference_s = rows[f"{backend}: makespan_s"].to_numpy()
         predicted_s = rows[f"des for {backend}: makespan_s"].to_numpy()
@@ -201,7 +161,7 @@ def test_worlds_of_several_sizes_are_compared_regime_by_regime(capsys):
 
 def test_the_original_s_programs_are_run_where_they_are_given(tmp_path, monkeypatch, capsys):
     """Programs that are our engine say what our engine says; the variable names their folder."""
-    flags = ("compare", *SMALL, "--samples", "1", "--endpoints", "one_in_flight", "--store", "none")
+    flags = ("compare", *SMALL, "--samples", "2", "--endpoints", "one_in_flight", "--store", "none")
     flags += ("--backends", "aware", "--show", "0", "--out")
     assert main([*flags, "ours.csv"]) == 0
     monkeypatch.setenv(BINARIES_VARIABLE, str(fake_programs(tmp_path / "bin")))
@@ -249,18 +209,18 @@ def test_an_exported_folder_of_an_epoch_has_other_links():
     assert Path("base/trace.0.et").read_bytes() == Path("epoch/trace.0.et").read_bytes()
 
 
-def test_runs_are_listed_shown_and_pruned_and_never_repeated(compared, capsys):
-    shutil.copyfile(compared / "runs.sqlite", "runs.sqlite")
-    rows = Store.open("runs.sqlite").rows()
+def test_runs_are_listed_shown_and_pruned_and_never_repeated(capsys):
     flags = ("compare", *SMALL, "--samples", "3", "--store", "runs.sqlite", "--show", "0")
+    assert main([*flags, "--backends", "aware,pairwise"]) == 0
+    rows = Store.open("runs.sqlite").rows()
     assert main([*flags, "--backends", "aware"]) == 0
     assert Store.open("runs.sqlite").rows().equals(rows)  # with the same times of creation
     capsys.readouterr()
 
     assert main(["list", "--store", "runs.sqlite", "--newest", "2"]) == 0
     text = capsys.readouterr().out
-    assert "2 of 9 runs" in text
-    assert [key[:16] in text for key in rows["key"]] == [False] * 7 + [True] * 2
+    assert "2 of 6 runs" in text
+    assert [key[:16] in text for key in rows["key"]] == [False] * 4 + [True] * 2
 
     assert main(["show", rows["key"][0][:12], "--store", "runs.sqlite"]) == 0
     shown = json.loads(capsys.readouterr().out)
@@ -275,4 +235,4 @@ def test_runs_are_listed_shown_and_pruned_and_never_repeated(compared, capsys):
     assert main(["prune", "--store", "runs.sqlite", "--backend", "aware"]) == 0
     assert capsys.readouterr().out == "removed 3 runs from runs.sqlite\n"
     left = Store.open("runs.sqlite").rows()
-    assert sorted(left["backend"]) == ["pairwise"] * 3 + ["unaware"] * 3
+    assert left["backend"].tolist() == ["pairwise"] * 3

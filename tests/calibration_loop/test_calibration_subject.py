@@ -2,13 +2,13 @@
 
 import os
 import signal
+import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from forked import forked
-from processes import is_running, wait_until
+from processes import is_running, python, wait_until
 from reference_programs import fake_programs
 
 from calibration import ReferenceRunError, WorkloadFamily
@@ -59,14 +59,14 @@ def test_factors_that_are_right_stay_and_wrong_ones_go():
 def test_a_network_of_half_the_bandwidth_is_found_out_by_its_program(tmp_path):
     """The program is a process that runs on half the bandwidth that it is told."""
     store = tmp_path / "runs.sqlite"
-    subject = a_subject(tmp_path, "congested", num_placements=10, store=store)
+    subject = a_subject(tmp_path, "congested", num_placements=16, store=store)
 
     first = calibrate(subject, FIRST)
 
     assert first.before.mean > 0.01
     assert first.after.mean < first.before.mean / 20
     assert first.corrections.wan_bandwidth_factor == pytest.approx(0.5, rel=0.01)
-    assert len(Store.open(store).rows()) == 10
+    assert len(Store.open(store).rows()) == 16
     assert calibrate(subject, FIRST) == first  # by the store: no run is repeated
 
 
@@ -108,7 +108,7 @@ def test_a_world_that_the_reference_cannot_express_is_refused_at_once():
         replace(a_subject(), topology=topology)
 
 
-def test_the_background_finds_what_is_found_here_and_ends_in_silence(capfd):
+def test_the_background_finds_what_is_found_here():
     subject = a_subject()
     second = Order(number=1, kind="probe", in_force=HALF, choices=CHOICES)
     calibrator = BackgroundCalibrator(subject)
@@ -123,7 +123,6 @@ def test_the_background_finds_what_is_found_here_and_ends_in_silence(capfd):
 
     assert results == [calibrate(subject, FIRST), calibrate(subject, second)]
     assert cpu_s > 0.0
-    assert capfd.readouterr() == ("", "")
 
 
 def test_a_process_that_dies_before_it_is_told_anything_is_an_error(monkeypatch, tmp_path):
@@ -141,12 +140,32 @@ def test_a_process_that_dies_before_it_is_told_anything_is_an_error(monkeypatch,
         calibrator.collect()
 
 
+def test_a_process_that_is_not_needed_any_more_ends_in_silence(capfd):
+    for _ in range(2):
+        calibrator = BackgroundCalibrator(a_subject())
+        calibrator.submit(FIRST)
+        calibrator.collect()
+        calibrator.close()
+
+    assert capfd.readouterr() == ("", "")
+
+
 def test_a_program_that_hangs_is_ended_with_the_caller_that_waited_too_long(tmp_path):
     calibrator = BackgroundCalibrator(a_subject(tmp_path, "hang"), time_limit_s=0.1)
     calibrator.submit(FIRST)
 
     with pytest.raises(ReferenceRunError, match=r"must end within 0\.1 s"):
         calibrator.collect()
+
+
+def test_a_program_that_crashes_is_an_error_with_its_last_output(tmp_path):
+    calibrator = BackgroundCalibrator(a_subject(tmp_path, "crash"))
+    calibrator.submit(FIRST)
+    try:
+        with pytest.raises(ReferenceRunError, match="std::bad_alloc"):
+            calibrator.collect()
+    finally:
+        calibrator.close()
 
 
 def test_the_death_of_the_process_is_an_error():
@@ -158,23 +177,23 @@ def test_the_death_of_the_process_is_an_error():
         calibrator.collect()
 
 
-def test_the_process_ends_with_its_parent(tmp_path):
+def test_the_process_ends_with_its_parent():
     """Its output closes, so it is gone, though its parent was killed in the middle."""
-    ours, theirs = os.pipe()
+    code = """
+import os, signal, sys
+sys.path[:0] = sys.argv[1:]
+from test_calibration_subject import FIRST, BackgroundCalibrator, a_subject
+calibrator = BackgroundCalibrator(a_subject(num_placements=100_000))
+calibrator.submit(FIRST)
+print(calibrator.pid, flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    here = Path(__file__).parent
+    words = ["-c", code, str(here), str(here.parent)]
+    with python(*words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+        shown = process.stdout.readline()
+        process.wait()
 
-    def be_killed():
-        os.dup2(theirs, 1)  # which the process has as well
-        calibrator = BackgroundCalibrator(a_subject(num_placements=100_000))
-        calibrator.submit(FIRST)
-        os.write(1, b"%d\n" % calibrator.pid)
-        os.close(theirs)
-        os.kill(os.getpid(), signal.SIGKILL)
-
-    parent = forked(be_killed, tmp_path, tmp_path / "errors.txt")
-    os.close(theirs)
-    with open(ours, "rb") as shown:
-        number = int(shown.readline())
-
-        assert os.waitstatus_to_exitcode(os.waitpid(parent, 0)[1]) == -signal.SIGKILL
-        assert wait_until(lambda: not is_running(number))
-        assert shown.read() == b""
+        assert process.returncode == -signal.SIGKILL
+        assert wait_until(lambda: not is_running(int(shown)))
+        assert process.stdout.read() == b""

@@ -74,6 +74,7 @@ def test_a_kernel_follows_changes_of_what_it_calls_in_other_modules(package, tmp
     """Numba alone looks at the file of the kernel only, and would keep what it took."""
     cache = {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
     assert run(package, **cache) == [40.0, 0, 1]
+    assert run(package, **cache) == [40.0, 1, 0]
     folders = {folder_of(package)}
 
     for old, new, expected in (("x + 1.0", "x + 2.0", 50.0), ("x * 10.0", "x * 20.0", 80.0)):

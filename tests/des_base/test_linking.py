@@ -5,8 +5,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 import des.base.jit
 
 ROOT = Path(des.base.jit.__file__).parents[2]
@@ -56,26 +54,19 @@ def run(folder: Path) -> list[str]:
     return done.stdout.split()
 
 
-@pytest.fixture(scope="module")
-def compiled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
-    """A folder of kernels and their cache, and what the run that filled it printed."""
-    folder = tmp_path_factory.mktemp("kernels")
-    (folder / "kernels.py").write_text(KERNELS)
-    return folder, run(folder)
-
-
-def test_inner_kernels_give_the_bits_of_python_compiled_and_from_the_cache(compiled):
-    folder, first = compiled
+def test_inner_kernels_give_the_bits_of_python_compiled_and_from_the_cache(tmp_path: Path):
+    (tmp_path / "kernels.py").write_text(KERNELS)
     halved = [0.5 * (x / 3.0) + (x / 3.0 + 1.0) for x in (0.1, 2.0, 7.7)]
     outer = 0.0 + halved[0] + halved[1] + halved[2]
     expected = [repr(outer), repr(outer + halved[0])]
 
-    assert first == [*expected, "0"]
-    assert run(folder) == [*expected, "1"]
+    assert run(tmp_path) == [*expected, "0"]
+    assert run(tmp_path) == [*expected, "1"]
 
 
-def test_only_kernels_that_python_calls_are_kept(compiled):
-    folder, _ = compiled
+def test_only_kernels_that_python_calls_are_kept(tmp_path: Path):
+    (tmp_path / "kernels.py").write_text(KERNELS)
+    run(tmp_path)
 
-    kept = {path.name.split("-")[0].split(".")[-1] for path in folder.glob("c/*/*/*.nbi")}
+    kept = {path.name.split("-")[0].split(".")[-1] for path in tmp_path.glob("c/*/*/*.nbi")}
     assert kept == {"outer", "twice"}

@@ -273,7 +273,6 @@ def test_changes_of_plan_at_whole_seconds(data, world, workload, corrections):
     require_equal_moves(world, workload, old, new, corrections=corrections)
 
 
-@settings(max_examples=examples(50))
 @given(
     data=st.data(),
     topology=topologies(min_domains=2),

@@ -6,8 +6,7 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
-from examples import examples
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sending import moving, transports
 from strategies import plan, topologies, unit_workload, workloads, world
@@ -105,7 +104,6 @@ def figures(state: State) -> tuple[float, list[float], list[float]]:
     )
 
 
-@settings(max_examples=examples(50))
 @given(data=st.data(), topology=topologies(min_domains=2), workload=workloads())
 def test_one_state_serves_programs_in_turn(data, topology, workload):
     """Nothing is left from the program before, and nothing changes where no record is kept."""

@@ -2,8 +2,7 @@
 
 from dataclasses import replace
 
-from examples import examples
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from law_strategies import movements
 from limited_worlds import limited
@@ -22,7 +21,6 @@ from des.program.lowering import lower
 from des.world.access import Access
 
 
-@settings(max_examples=examples(50))
 @given(
     data=st.data(),
     topology=topologies(min_domains=2),
@@ -48,7 +46,6 @@ def test_ties_are_broken_alike(data, open_world, workload):
     require_equal(topology, workload, plan)
 
 
-@settings(max_examples=examples(50))
 @given(data=st.data(), topology=topologies(min_domains=2), workload=workloads())
 def test_changes_of_plan_pass_gates_alike(data, topology, workload):
     old, new = data.draw(any_plans(topology, workload)), data.draw(any_plans(topology, workload))

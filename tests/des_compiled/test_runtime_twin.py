@@ -2,8 +2,7 @@
 
 from dataclasses import replace
 
-from examples import examples
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from law_strategies import movements
 from sending import transports
@@ -76,7 +75,6 @@ def test_what_happens_at_the_same_time_happens_in_the_same_order(
     require_equal(replace(topology, transport=rules), workload, chosen, corrected, step)
 
 
-@settings(max_examples=examples(50))
 @given(
     data=st.data(),
     topology=topologies(min_domains=2),
@@ -91,7 +89,6 @@ def test_links_of_any_kind(data, topology, workload, corrected, movement):
     require_equal(moved, workload, chosen, corrected)
 
 
-@settings(max_examples=examples(50))
 @given(
     data=st.data(),
     topology=topologies(min_domains=2),

@@ -31,7 +31,6 @@ def laws() -> st.SearchStrategy[TransportLaw]:
     )
 
 
-@settings(max_examples=examples(50))
 @given(
     data=st.data(),
     topology=topologies(min_domains=2),

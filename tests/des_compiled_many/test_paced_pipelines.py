@@ -5,8 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from examples import examples
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from search_cases import drawn_case
 
@@ -77,7 +76,6 @@ def judged(draw):
     return topology, workload, scored(topology, workload, orders, counts)
 
 
-@settings(max_examples=examples(50))
 @given(judged())
 def test_times_and_memory_are_those_of_the_simulator(drawn):
     topology, workload, found = drawn

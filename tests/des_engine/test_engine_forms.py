@@ -3,9 +3,8 @@
 from itertools import pairwise
 
 import pytest
-from examples import examples
 from hand_pipelines import ASYMMETRIC, times
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from strategies import STATIC_SCHEDULES, cases, free_world, plan, unit_workload, world
 
@@ -52,7 +51,6 @@ def test_equal_stages_on_free_links_match_the_closed_form(schedule, num_stages, 
     assert result.makespan_s == 3 * (num_microbatches + num_stages - 1)
 
 
-@settings(max_examples=examples(50))
 @given(case=cases(fully=True, single_visit=True))
 def test_gpipe_matches_the_closed_form_of_a_flow_shop(case):
     """Equal jobs on machines in a row: the sum of all times, plus m - 1 times the longest.
@@ -85,7 +83,6 @@ def test_one_domain_works_without_a_break():
         assert result.transfers == ()
 
 
-@settings(max_examples=examples(50))
 @given(case=cases())
 def test_a_schedule_by_its_orders_is_the_same_iteration(case):
     topology, workload, chosen = case

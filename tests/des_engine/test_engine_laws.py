@@ -30,7 +30,7 @@ from des.schedules import MESSAGE_OF, stage_orders
 # A certificate: each start is the latest of what it waits for, and nothing waits for longer.
 
 
-@settings(max_examples=examples(75), deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(case=cases(), movement=st.none() | movements(), found=corrections())
 def test_every_pass_starts_as_soon_as_its_input_its_stage_and_its_domain_allow(
     case, movement, found
@@ -67,7 +67,6 @@ def test_every_pass_starts_as_soon_as_its_input_its_stage_and_its_domain_allow(
     assert [tuple(done[stage]) for stage in range(len(stages))] == list(orders)
 
 
-@settings(max_examples=examples(50))
 @given(case=cases(), movement=st.none() | movements())
 def test_time_bytes_and_flops_are_conserved(case, movement):
     topology, workload, chosen = case
@@ -131,7 +130,6 @@ def test_no_stage_is_done_before_the_way_to_it_its_own_work_and_the_way_back(cas
             way_s += times_s["F"] + times_s["D"]
 
 
-@settings(max_examples=examples(50))
 @given(case=cases(min_domains=2, fully=True, single_visit=True), movement=movements(outages=False))
 def test_a_moving_network_is_no_better_than_its_best_and_no_worse_than_its_worst(case, movement):
     """Without shared domains more delay never helps."""
@@ -150,7 +148,6 @@ def test_a_moving_network_is_no_better_than_its_best_and_no_worse_than_its_worst
 # Invariances.
 
 
-@settings(max_examples=examples(50))
 @given(case=cases(), movement=st.none() | movements(), found=corrections())
 def test_the_same_inputs_give_the_same_result(case, movement, found):
     topology, workload, chosen = case
@@ -190,7 +187,7 @@ def test_names_and_order_of_domains_do_not_matter(case, draw):
 
 
 # No shrinking: the wire has the same test, which shows the smallest case.
-@settings(max_examples=examples(75), phases=(Phase.explicit, Phase.reuse, Phase.generate))
+@settings(max_examples=examples(150), phases=(Phase.explicit, Phase.reuse, Phase.generate))
 @given(case=cases(min_domains=2), seed=st.integers(0, 2**32), interval_s=st.floats(0.01, 10.0))
 def test_links_that_move_by_nothing_are_steady(case, seed, interval_s):
     """Exactly: where a sum is rounded otherwise, stages that share a domain may change turns."""
@@ -201,7 +198,6 @@ def test_links_that_move_by_nothing_are_steady(case, seed, interval_s):
     assert simulate(moving, workload, chosen).spans == simulate(topology, workload, chosen).spans
 
 
-@settings(max_examples=examples(50))
 @given(case=cases(min_domains=2), found=corrections())
 def test_correcting_links_equals_scaling_the_world(case, found):
     topology, workload, chosen = case
@@ -236,7 +232,6 @@ def test_no_corrections_correct_nothing(case):
     assert simulate(*case, Corrections()) == simulate(*case)
 
 
-@settings(max_examples=examples(50))
 @given(case=cases(min_domains=2, fully=True, single_visit=True), draw=st.data())
 def test_a_better_link_never_hurts_where_no_domain_is_shared(case, draw):
     topology, workload, chosen = case

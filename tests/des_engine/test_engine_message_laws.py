@@ -20,7 +20,7 @@ from des.schedules import MESSAGE_OF
 HALF_SECOND = UniformLaw(bandwidth_fluctuation=0.5, latency_jitter=0.9, update_interval_s=0.5)
 
 
-@settings(max_examples=examples(75), deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(
     case=cases(min_domains=3, fully=False), movement=st.none() | movements(), found=corrections()
 )
@@ -69,7 +69,6 @@ def assert_no_overtaking(result: IterationResult) -> None:
             assert earlier.arrival_s <= later.arrival_s
 
 
-@settings(max_examples=examples(50))
 @given(case=cases(min_domains=3, fully=False), movement=st.none() | movements())
 def test_messages_do_not_overtake_each_other(case, movement):
     topology, workload, chosen = case
@@ -100,7 +99,6 @@ def test_messages_that_arrive_together_go_on_in_order(seed):
         assert_no_overtaking(simulate(topology, workload, plan(0, 2, schedule="gpipe")))
 
 
-@settings(max_examples=examples(50))
 @given(
     case=cases(min_domains=3, fully=False), movement=st.none() | movements(), found=corrections()
 )

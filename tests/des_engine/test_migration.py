@@ -5,8 +5,7 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
-from examples import examples
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from strategies import corrections, placements, plan, topologies, unit_workload, workloads, world
 
@@ -80,7 +79,6 @@ def test_a_layer_that_a_domain_holds_for_another_replica_is_not_sent():
     assert moved_bytes(FOUR_LAYERS, old, new) == {}
 
 
-@settings(max_examples=examples(50))
 @given(case=changes())
 def test_every_domain_ends_up_with_what_the_new_plan_needs_and_nothing_is_sent_twice(case):
     topology, workload, old, new = case

@@ -1,8 +1,7 @@
 """Results: tables, sums and shares."""
 
 import pytest
-from examples import examples
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from strategies import cases, free_world, plan, unit_workload, world
 
@@ -135,7 +134,6 @@ def test_communication_cost_counts_every_hop_and_cross_domain_bytes_each_message
     assert cross_domain_bytes(workload, chosen.placement) == 2 * 3 * 8
 
 
-@settings(max_examples=examples(50))
 @given(case=cases(min_domains=2))
 def test_tables_sum_up_to_the_result(case):
     topology, workload, chosen = case

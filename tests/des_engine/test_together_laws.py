@@ -101,7 +101,7 @@ def test_no_message_takes_a_link_while_one_of_higher_priority_waits(meeting):
         assert overtaken == []
 
 
-@settings(max_examples=examples(2 * FEW), deadline=None)
+@settings(max_examples=examples(4 * FEW), deadline=None)
 @given(
     case=parallel_cases(min_domains=1),
     transport=transports(),
@@ -116,7 +116,7 @@ def test_one_job_is_as_if_alone(case, transport, movement, priority):
     assert simulate_together(topology, [job]) == (simulate(topology, workload, chosen),)
 
 
-@settings(max_examples=examples(2 * FEW), deadline=None)
+@settings(max_examples=examples(4 * FEW), deadline=None)
 @given(
     topology=topologies(min_domains=4, fully=True),
     pair=st.tuples(

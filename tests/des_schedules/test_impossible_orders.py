@@ -121,10 +121,10 @@ def several_stages(generator):
 
 
 @pytest.mark.parametrize("draw", [stage_each, several_stages])
-def test_of_2_000_mutations_of_valid_orders_all_impossible_ones_are_refused_and_no_others(draw):
+def test_of_10_000_mutations_of_valid_orders_all_impossible_ones_are_refused_and_no_others(draw):
     generator, counts = np.random.default_rng(0), Counter()
     messages = set()
-    for _ in range(2_000):
+    for _ in range(10_000):
         name, device_of_stage, num_microbatches, valid = draw(generator)
         orders = mutate(valid, generator, len(device_of_stage))
         try:
@@ -135,7 +135,7 @@ def test_of_2_000_mutations_of_valid_orders_all_impossible_ones_are_refused_and_
             messages.add(str(error).startswith(f"schedule {name}: "))
         assert accepted == can_be_executed(orders, device_of_stage, num_microbatches), orders
         counts[accepted] += 1
-    assert min(counts.values()) > 60
+    assert min(counts.values()) > 300
     assert messages == {True}
 
 

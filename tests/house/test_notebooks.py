@@ -11,7 +11,7 @@ import pytest
 nbformat = pytest.importorskip("nbformat", reason="no nbformat; pip install nbclient ipykernel")
 FOLDER = Path(__file__).resolve().parents[2] / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
-QUICK = ("first_steps",)
+QUICK = ("first_steps", "robustness")
 PICTURES = {
     "anatomy_of_a_bubble": 4,
     "autoscaling": 2,

@@ -34,7 +34,7 @@ def test_a_law_without_memory_says_so(tmp_path):
             return 3
         return 0 if held else 1
 
-    for room_bytes in range(100_000, 500_000, 40_000):
+    for room_bytes in range(100_000, 500_000, 20_000):
         number = forked(partial(draw, room_bytes), tmp_path, tmp_path / "errors")
         ended[os.waitstatus_to_exitcode(os.waitpid(number, 0)[1])] += 1
 

@@ -13,7 +13,7 @@ from scenarios.iteration.plan_file import launch_plan
 from scenarios.launch.launch_files import launch_files
 from scenarios.launch.rank_hosts import devices_of
 
-CASES = list(product(("megatron", "torchtitan"), range(12)))
+CASES = list(product(("megatron", "torchtitan"), range(24)))
 
 
 @cache

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pandas as pd
 import pytest
-from one_answer import write_answer
 
+from agents.decide import main as decide
 from agents.decision.load import LoadLaw
 from agents.decision.plan_document import read_document
 from agents.scheduling.env import SchedulingEnv
@@ -18,7 +18,7 @@ from scenarios.study.compare.command import main as compare
 from scenarios.study.targets.bound import bound_figures
 from scenarios.suites.examples import example_world
 
-WORLDS = ("four_domains_0", "four_domains_1")
+WORLDS = ("four_domains_0", "four_domains_1", "four_domains_2")
 TRAINERS = ("megatron", "torchtitan")
 
 
@@ -27,8 +27,8 @@ def decided(request, tmp_path_factory):
     """Files of the complete plans of a trainer on all worlds."""
     folder = tmp_path_factory.mktemp(request.param)
     for name in WORLDS:
-        flags = ["--network", name, "--job", name, "--trainer", request.param]
-        write_answer(folder / f"{name}.json", *flags)
+        flags = ["--network", name, "--job", name, "--trainer", request.param, "--json"]
+        assert decide([*flags, "--out", str(folder / f"{name}.json")]) == 0
     return request.param, folder
 
 
@@ -80,7 +80,7 @@ def step_of_environment(bound):
 
 def test_a_comparison_takes_the_times_of_the_decisions(decided, tmp_path):
     trainer, folder = decided
-    flags = ["--suite", "examples", "--num-worlds", "2", "--num-draws", "1"]
+    flags = ["--suite", "examples", "--num-worlds", "3", "--num-draws", "1"]
     flags += ["--planners", "decide,uniform", "--trainer", trainer, "--figures", ""]
 
     assert compare([*flags, "--out", str(tmp_path / "out")]) == 0

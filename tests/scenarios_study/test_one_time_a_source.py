@@ -4,15 +4,15 @@ import json
 
 import pandas as pd
 import pytest
-from one_answer import write_answer
 from profiled import SMALL_CSV
 
+from agents.decide import main as decide
 from scenarios.iteration.command import main as simulate
 from scenarios.run.command import main as run
 from scenarios.study.compare.command import main as compare
 from scenarios.study.targets.command import main as kpi
 
-SEQUENCES = 8
+SEQUENCES = 16
 SITE = """\
     - {{name: {name}, num_gpus: 8, gpu: h100, layer_times: {source}, intra_bandwidth: 450GB/s,
        intra_latency: 3us}}
@@ -76,7 +76,7 @@ def test_all_commands_take_the_time_of_the_decision(asked, tmp_path, capsys):
     bare, said = asked
     flags = [*bare, "--microbatches", str(SEQUENCES)]
     plan, quiet = str(tmp_path / "plan.json"), ["--figures", ""]
-    write_answer(tmp_path / "plan.json", *flags)
+    assert decide([*flags, "--json", "--out", plan]) == 0
     document = json.loads((tmp_path / "plan.json").read_text("utf-8"))
     step_s = document["step_s"]
     assert "," not in document["plan"]["pipelines"][0]  # the links are too slow for two sites
@@ -125,21 +125,20 @@ def test_a_model_from_a_file_has_one_time_in_studies(form, asked, tmp_path, monk
     monkeypatch.chdir(tmp_path)
     model = "model/config.json" if form == "config.json" else "model"
     flags = [*bare, "--model", model, "--microbatches", str(SEQUENCES)]
-    write_answer(tmp_path / "plan.json", *flags)
+    assert decide([*flags, "--json", "--out", "plan.json"]) == 0
     step_s = json.loads((tmp_path / "plan.json").read_text("utf-8"))["step_s"]
-    if form == ".":
-        assert_studies_agree(flags, step_s, tmp_path, capsys, said)
-    write_answer(tmp_path / "preset.json", *flags, "--model", "llama2_7b")
+    assert_studies_agree(flags, step_s, tmp_path, capsys, said)
+    assert decide([*flags, "--model", "llama2_7b", "--json", "--out", "preset.json"]) == 0
     assert json.loads((tmp_path / "preset.json").read_text("utf-8"))["step_s"] == step_s
 
 
 @pytest.mark.parametrize("asked", ["shapes"], indirect=True)
 def test_the_kernel_of_attention_is_a_flag_of_its_own(asked, tmp_path, monkeypatch):
-    flags = [*asked[0], "--microbatches", str(SEQUENCES)]
+    flags = [*asked[0], "--microbatches", str(SEQUENCES), "--json", "--out", "plan.json"]
     monkeypatch.chdir(tmp_path)
     steps_s = {}
     for kernel in ("none", "flash", "plain"):
-        write_answer(tmp_path / "plan.json", *flags, "--attention", kernel)
+        assert decide([*flags, "--attention", kernel]) == 0
         found = json.loads((tmp_path / "plan.json").read_text("utf-8"))
         steps_s[kernel] = found["step_s"]
         recomputation = found["job"]["recomputation"]

@@ -51,7 +51,6 @@ def untrained(rounds: int, *, seed: int = 0, sees_preference: bool = True) -> Pl
 def rows(checkpoint: Path, out: Path, *more: str) -> pd.DataFrame:
     """What the command writes for two networks of four domains."""
     flags = ["--num-domains", "4", "--num-worlds", "2", "--checkpoint", str(checkpoint)]
-    flags += ["--figures", ""]
     assert main([*flags, "--out", str(out), *more]) == 0
     return pd.read_csv(out / "ablations.csv")
 
@@ -86,10 +85,15 @@ def test_no_variant_beats_the_proven_optimum_and_knowing_the_links_never_hurts(
     assert "K = 4, learned placements against random: " in out
 
 
+def test_equal_runs_give_equal_gaps(checkpoint, tmp_path):
+    one, other = (rows(checkpoint, tmp_path / name) for name in ("one", "other"))
+
+    pd.testing.assert_frame_equal(one.drop(columns="response_s"), other.drop(columns="response_s"))
+
+
 def test_a_run_that_was_cut_off_continues_with_the_networks_that_are_missing(
     checkpoint, tmp_path, capsys
 ):
-    """The network that is measured again has equal gaps."""
     out = tmp_path / "run"
     whole = rows(checkpoint, out)
     first, second = sorted((out / "networks").iterdir())

@@ -121,7 +121,7 @@ def test_asking_for_all_preferences_covers_more_than_asking_for_time(tmp_path, c
     sizes = PlacementArchitecture(num_rounds=1, sees_preference=False)
     save_placement(path, PlacementPolicy(sizes, torch.Generator().manual_seed(0)))
 
-    flags = ["--worlds", "1", "--evaluations", "200", "--checkpoint", str(shipped())]
+    flags = ["--worlds", "1", "--evaluations", "500", "--checkpoint", str(shipped())]
     flags += ["--no-preference", str(path)]
     assert preference([*flags, "--out", str(out), *PAPER]) == 0
 

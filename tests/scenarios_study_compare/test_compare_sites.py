@@ -46,7 +46,7 @@ def test_sites_are_compared_and_planners_that_cannot_are_said_to_be_left_out(tmp
         "--seed",
         "22",
         "--num-domains",
-        "16",
+        "24",
         "--planners",
         "single_domain,data_parallel,sailor,exact",
     ]
@@ -82,7 +82,7 @@ def test_rules_and_the_search_over_families_are_compared_on_moving_sites(suite, 
 
 def test_answers_of_all_families_are_above_the_bound_of_all_families(tmp_path, capsys):
     methods = "decide,decide_best_schedule"
-    flags = ["--suite", "sites_static", "--num-worlds", "1", "--planners", methods]
+    flags = ["--suite", "sites_static", "--num-worlds", "2", "--planners", methods]
 
     outs = [
         compared(tmp_path / families, *flags, "--families", families)

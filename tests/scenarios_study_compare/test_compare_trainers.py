@@ -8,7 +8,7 @@ from command_output import assert_refused
 from des.plan.plan_texts import PERFECT_DEVICES
 from scenarios.study.compare.command import main
 
-MOVING = ["--suite", "hard", "--num-worlds", "1", "--num-draws", "1", "--num-epochs", "2"]
+MOVING = ["--suite", "hard", "--num-worlds", "1", "--num-draws", "1", "--num-epochs", "3"]
 MOVING += ["--planners", "greedy,static,search_bound,search_once", "--figures", ""]
 
 

@@ -45,10 +45,7 @@ def test_three_sites_have_all_arrangements_of_copies():
 
 def test_a_limit_leaves_out_nothing_that_is_below_it():
     """With no limit, and with one just over the best of all, the best is the same."""
-    world, job = (
-        sites(site("A", 4, None), site("B", 4, None)),
-        TrainingJob(model="llama2_7b", num_sequences=8),
-    )
+    world, job = sites(site("A", 8), site("B", 8)), TrainingJob(model="llama2_7b", num_sequences=8)
     megatron = trainer_named("megatron")
 
     best = enumerate_all(world, job, megatron, inf, lambda _: None)

@@ -1,4 +1,4 @@
-"""The command that measures robustness, its files and its curves."""
+"""The command that measures robustness, and the notebook that shows it."""
 
 import json
 
@@ -26,7 +26,7 @@ from scenarios.study.targets.fluctuation import LATENCY_JITTER
 from scenarios.study.targets.measurement_size import fluctuating
 from scenarios.suites import suite
 
-TINY = ("--num-worlds", "1", "--num-epochs", "1", "--fluctuations", "0,0.5", "--jitters", "0")
+TINY = ("--num-worlds", "1", "--num-epochs", "2", "--fluctuations", "0,0.5", "--jitters", "0,0.4")
 NUM_EPOCHS = 3
 WORLD = suite("eval_held").with_domains(4).world(3)
 """Llama 2 13B in 40 layers."""
@@ -55,10 +55,9 @@ def all_over(problem, rng) -> Plan:
 
 def test_the_same_flags_write_the_same_files(tmp_path, capsys):
     flags = [*TINY, "--planners", "search_once,atlas_h8,uniform", "--seed", "1"]
-    assert main([*flags, "--out", str(tmp_path / "one")]) == 0
-    assert main([*flags, "--figures", "", "--out", str(tmp_path / "other")]) == 0
-    assert (tmp_path / "one" / "robustness.png").stat().st_size > 10_000
-    for name in ("robustness.csv", "robustness.json", "report.html"):
+    for name in ("one", "other"):
+        assert main([*flags, "--out", str(tmp_path / name)]) == 0
+    for name in ("robustness.csv", "robustness.json", "robustness.png"):
         one, other = ((tmp_path / each / name).read_bytes() for each in ("one", "other"))
         assert one == other
 

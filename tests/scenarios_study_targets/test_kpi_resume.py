@@ -12,7 +12,6 @@ from kept_targets import FILES, TINY, error_of
 from scenarios.study.targets.command import main
 
 FLAGS = [*TINY, "--method", "search_once,search_h1", "--targets", "time,communication"]
-RESUME = ["--resume", "--figures", ""]
 RESULTS = FILES[1:]
 NAMES = [
     f"{column}-{group}.json"
@@ -78,7 +77,7 @@ def test_a_run_that_is_interrupted_and_resumed_is_the_same_as_a_whole_one(
     assert not any((out / name).exists() for name in RESULTS)
 
     with redirect_stderr(Terminal("")) as resumed:
-        assert main([*RESUME, "--out", str(out)]) == 0
+        assert main(["--resume", "--out", str(out)]) == 0
 
     assert all((out / name).read_bytes() == (whole / name).read_bytes() for name in FILES)
     begun = resumed.getvalue().splitlines()
@@ -93,21 +92,19 @@ def test_processes_measure_what_one_does(whole, tmp_path):
     kept = Path(shutil.copy(whole / "measured" / NAMES[0], out / "measured"))
     written = kept.stat().st_mtime_ns
 
-    assert main([*RESUME, "--workers", "2", "--parquet", "--out", str(out)]) == 0
+    assert main(["--resume", "--workers", "2", "--parquet", "--out", str(out)]) == 0
 
     assert all((out / name).read_bytes() == (whole / name).read_bytes() for name in FILES)
     assert kept.stat().st_mtime_ns == written
     assert (out / "kpi.parquet").exists()
 
 
-def test_a_process_that_finds_bad_input_ends_the_run_in_one_line(tmp_path, capsys):
-    """The file is looked at by the process of the column first."""
-    out = tmp_path / "run"
-    assert main([*TINY, "--method", "search_once", "--targets", "time", "--out", str(out)]) == 0
-    path = out / "measured" / NAMES[0]
+def test_a_process_that_finds_bad_input_ends_the_run_in_one_line(copy, capsys):
+    """The file is looked at by the processes first."""
+    path = copy / "measured" / NAMES[0]
     path.write_text("[]")
 
-    error = error_of(["--resume", "--workers", "2", "--out", str(out)], capsys)
+    error = error_of(["--resume", "--workers", "2", "--out", str(copy)], capsys)
 
     assert f"{path}: file: must be a mapping, got []" in error
 
@@ -120,7 +117,7 @@ def test_what_is_kept_is_not_measured_again(copy):
         content["targets"][0]["value"] = 0.123456789012345678
 
     edit(copy / "measured" / NAMES[1], change)
-    assert main([*RESUME, "--out", str(copy)]) == 1  # it is missed
+    assert main(["--resume", "--out", str(copy)]) == 1  # it is missed
 
     after = json.loads((copy / "kpi.json").read_text())
     row = after["columns"]["search_once"][-1]
@@ -142,7 +139,7 @@ def test_figures_of_several_source_revisions_are_told(copy):
         content["source_revision"] = "0123abc"
 
     edit(copy / "measured" / NAMES[2], change)
-    assert main([*RESUME, "--out", str(copy)]) == 0
+    assert main(["--resume", "--out", str(copy)]) == 0
 
     scope = json.loads((copy / "kpi.json").read_text())["scope"]
     assert "; measured at the source revisions " in scope

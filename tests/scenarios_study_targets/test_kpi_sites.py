@@ -12,7 +12,7 @@ from scenarios.study.targets.measurement_size import SITE_COUNTS, SchedulerColum
 from scenarios.study.targets.sizes import SHORT
 from scenarios.study.targets.time_and_utilisation import times_of
 
-TINY = ["--sites", "--short", "--num-worlds", "1", "--num-epochs", "1", "--trainer", "ideal"]
+TINY = ["--sites", "--short", "--num-worlds", "1", "--num-epochs", "2", "--trainer", "ideal"]
 TINY += ["--figures", ""]
 
 

@@ -13,10 +13,9 @@ from scenarios.study.targets.stability import measure
 
 
 def column(**changes: object) -> SchedulerColumn:
-    """A world of four domains of each suite, 4 epochs each."""
+    """A world of each suite, 4 epochs each."""
     sizes = replace(SHORT, num_worlds=1, num_epochs=4, num_load_epochs=8)
-    scope = Scope(sizes=sizes, num_domains=(4,))
-    given = {"name": "held", "make": SCHEDULERS["search_once"], "scope": scope}
+    given = {"name": "held", "make": SCHEDULERS["search_once"], "scope": Scope(sizes=sizes)}
     return SchedulerColumn(**{**given, **changes})
 
 

@@ -28,10 +28,10 @@ def test_timings_are_those_that_were_measured(tmp_path):
     """They would be others if they were measured again, to the last bit at least."""
     out = tmp_path / "out"
     flags = [*TINY, "--method", "search_once", "--targets", "response", "--out", str(out)]
-    assert main([*flags, "--num-worlds", "1"]) == 0
+    assert main(flags) == 0
     before = [(out / name).read_bytes() for name in FILES]
 
-    assert main(["--resume", "--figures", "", "--out", str(out)]) == 0
+    assert main(["--resume", "--out", str(out)]) == 0
 
     assert [(out / name).read_bytes() for name in FILES] == before
 
@@ -48,7 +48,6 @@ def test_files_that_have_changed_since_are_refused(tmp_path, capsys):
     named = ["--checkpoint", paths["seed.safetensors"], "--local", paths["local.safetensors"]]
     named += ["--world", paths["world.yaml"]]
     sizes = ["--short", "--num-epochs", "1", "--num-draws", "1", "--targets", "communication"]
-    sizes += ["--figures", ""]
     assert main([*sizes, *map(str, named), "--out", str(out)]) in (0, 1)
     results = [(out / name).read_bytes() for name in FILES]
     others = {
@@ -64,7 +63,7 @@ def test_files_that_have_changed_since_are_refused(tmp_path, capsys):
         assert f"seed-communication.json: sha256.{flag} must be that of {paths[name]}, " in error
         paths[name].write_bytes(before)
 
-    assert main(["--resume", "--figures", "", "--out", str(out)]) in (0, 1)
+    assert main(["--resume", "--out", str(out)]) in (0, 1)
     assert [(out / name).read_bytes() for name in FILES] == results
 
 

@@ -200,12 +200,12 @@ def test_a_block_of_the_training_suite_has_the_shares_of_the_table():
 
 @pytest.mark.parametrize("name", NAMES)
 def test_worlds_depend_on_name_seed_and_index_alone(name):
-    forwards = suite(name).worlds(2, seed=9)
-    backwards = [suite(name).world(index, 9) for index in reversed(range(2))]
+    forwards = suite(name).worlds(4, seed=9)
+    backwards = [suite(name).world(index, 9) for index in reversed(range(4))]
 
     assert list(forwards) == backwards[::-1]
-    assert suite(name).worlds(1, seed=9) == forwards[:1]
-    assert len({*digests(forwards), *digests(suite(name).worlds(2, seed=10))}) == 4
+    assert suite(name).worlds(2, seed=9) == forwards[:2]
+    assert len({*digests(forwards), *digests(suite(name).worlds(4, seed=10))}) == 8
 
 
 def test_worlds_and_their_epochs_are_the_same_in_another_process():

@@ -14,14 +14,12 @@ from agents.ppo.checkpoint import load_checkpoint, save_checkpoint
 from scenarios.frame.metrics_log import read_metrics
 from scenarios.train.east_west.command import main
 
-DRAWN = ("map", "gantt", "learning_curve", "comparison", "links", "memory")
-
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run that went through; read-only."""
     folder = tmp_path_factory.mktemp("runs") / "finished"
-    assert main([*SMALL, "--figures", "png", "--out", str(folder)]) == 0
+    assert main([*SMALL, "--out", str(folder)]) == 0
     return folder
 
 
@@ -30,7 +28,7 @@ def test_a_run_leaves_everything_that_it_promises(finished):
     assert names == {
         *REPEATED_FILES,
         *("metrics.csv", "evaluation.csv", "report.html", "tensorboard"),
-        *(f"{name}.png" for name in DRAWN),
+        *(f"{name}.png" for name in ("comparison", "map", "gantt", "links", "memory")),
     }
     judged = pd.read_csv(finished / "evaluation.csv")
     assert set(judged["planner"]) == {"policy", *reference_planners()}
@@ -39,7 +37,8 @@ def test_a_run_leaves_everything_that_it_promises(finished):
     assert json.loads((finished / "trace.json").read_text())["traceEvents"]
     assert list((finished / "tensorboard").iterdir())
     page = (finished / "report.html").read_text("utf-8")
-    assert sorted(re.findall(r'data-figure="(\w+)"', page)) == sorted(DRAWN)
+    drawn = ["map", "gantt", "learning_curve", "comparison", "links", "memory"]
+    assert sorted(re.findall(r'data-figure="(\w+)"', page)) == sorted(drawn)
 
 
 def test_no_planner_beats_exact_and_exact_fits_memory(finished):
@@ -71,7 +70,7 @@ def test_a_finished_run_can_be_judged_again(finished, tmp_path):
         if path.is_file() and path.name not in ("evaluation.csv", "report.html", "trace.json"):
             (copy / path.name).write_bytes(path.read_bytes())
 
-    assert main(["--resume", "--figures", "", "--out", str(copy)]) == 0
+    assert main(["--resume", "--out", str(copy)]) == 0
 
     assert_same_results(finished, copy)
 

@@ -24,7 +24,7 @@ from scenarios.train.hi_ppo_files import (
 TRAIN = [
     *("--policy", "flat", "--quick", "--steps", "2048", "--evaluation-draws", "2"),
     *SMALL_JOB,
-    *("--calibration", "none", "--workers", "1", "--figures", ""),
+    *("--calibration", "none", "--workers", "1"),
 ]
 """16 updates; checkpoints of the 10th and the last."""
 
@@ -60,7 +60,7 @@ def flags_for(folder: Path, flags: list[str], *, repeated: bool) -> list[str]:
     place = ["--out", str(folder)]
     if not (folder / "config.json").exists():
         return [*flags, *place]
-    return [*(flags if repeated else ["--figures", ""]), "--resume", *place]
+    return [*(flags if repeated else []), "--resume", *place]
 
 
 def test_a_training_that_is_killed_again_and_again_ends_with_the_same_bytes(
@@ -79,7 +79,7 @@ def test_a_training_that_is_killed_again_and_again_ends_with_the_same_bytes(
     num_rows = log.read_text().count("\n") - 1
     capsys.readouterr()
 
-    assert east_west_train.main(["--resume", "--figures", "", "--out", str(run)]) == 0
+    assert east_west_train.main(["--resume", "--out", str(run)]) == 0
 
     assert_same_results(undisturbed, run)
     if num_rows > update:
@@ -98,7 +98,7 @@ def test_ctrl_c_leaves_a_run_that_resumes_to_the_same_bytes(undisturbed, tmp_pat
     assert code == 130
     assert f"--resume --out {stopped}" in shown
     assert not (stopped / "evaluation.csv").exists()
-    assert east_west_train.main(["--resume", "--figures", "", "--out", str(stopped)]) == 0
+    assert east_west_train.main(["--resume", "--out", str(stopped)]) == 0
     assert_same_results(undisturbed, stopped)
 
 

@@ -10,22 +10,19 @@ from scenarios.train.east_west.command import main
 
 
 def test_a_quick_run_writes_all_files_and_repeats_itself(tmp_path, capsys):
-    """Also where the gap is above what is allowed, which shows in the exit code alone.
+    """Also where the gap is above what is allowed, which shows in the exit code alone."""
+    one, other = tmp_path / "one", tmp_path / "other"
+    flags = ["local", "--quick", "--seed", "3"]
+    assert main([*flags, "--out", str(one)]) in {0, 1}
+    assert main([*flags, "--largest-gap", "-1", *PAPER, "--out", str(other)]) == 1
 
-    Resumed at its end it trains nothing, and judges and writes all again.
-    """
-    one = tmp_path / "one"
-    flags = ["local", "--quick", "--seed", "3", "--num-evaluated", "4", "--largest-gap", "-1"]
-    assert main([*flags, *PAPER, "--out", str(one)]) == 1
-
-    assert_measurement_is_written(one, rows="evaluation", figure="local_gaps")
+    assert_measurement_is_written(other, rows="evaluation", figure="local_gaps")
+    for name in ("metrics.csv", "evaluation.csv", "policy.safetensors"):
+        assert (one / name).read_bytes() == (other / name).read_bytes()
     load_policy(one / "policy.safetensors")
-    repeated = ("metrics.csv", "evaluation.csv", "policy.safetensors")
-    before = [(one / name).read_bytes() for name in repeated]
-    for name in repeated[1:]:
-        (one / name).unlink()
-    assert main([*flags, "--resume", "--figures", "", "--out", str(one)]) == 1
-    assert [(one / name).read_bytes() for name in repeated] == before
+    (one / "policy.safetensors").unlink()
+    assert main([*flags, "--resume", "--out", str(one)]) in {0, 1}
+    assert (one / "policy.safetensors").read_bytes() == (other / "policy.safetensors").read_bytes()
     summary = json.loads((one / "summary.json").read_text())
     for figures in summary.values():
         assert figures["gaps"]["exhaustive"]["worst_gap"] == 0.0
@@ -34,7 +31,7 @@ def test_a_quick_run_writes_all_files_and_repeats_itself(tmp_path, capsys):
     assert len(pd.read_csv(one / "metrics.csv")) == 8
     evaluation = pd.read_csv(one / "evaluation.csv")
     assert (evaluation["gap"] >= -1e-12).all()
-    assert "decision over 4 cases" in capsys.readouterr().out
+    assert "decision over 32 cases" in capsys.readouterr().out
 
 
 def test_bad_flags_are_one_line(tmp_path, capsys):

@@ -173,13 +173,9 @@ def test_the_death_of_a_training_is_its_own(tmp_path):
     assert errors["steps=64, seed 0"].startswith("BrokenProcessPool: ")
 
 
-BASE = """{steps: 128, evaluation_draws: 2, num_envs: 8, calibration: none, figures: [],
-  model: llama2_7b, num_layers: 8, microbatches: 4}"""
-
-
 def base_file(folder: Path) -> list[str]:
     path = folder / "base.yaml"
-    path.write_text(BASE)
+    path.write_text("{steps: 128, evaluation_draws: 2, num_envs: 8, calibration: none}")
     return ["--quick", "--base", str(path)]
 
 
@@ -210,7 +206,9 @@ def test_finished_points_stay_and_a_failing_one_does_not_stop_the_others(tmp_pat
     assert table["reward"].notna().tolist() == [True, False, True]
     assert "must be an intact eastwest-checkpoint" in table.loc[1, "error"]
     assert (out / "sweep.png").read_bytes().startswith(b"\x89PNG")
-    (tmp_path / "base.yaml").write_text(BASE.replace("128", "64"))
+    (tmp_path / "base.yaml").write_text(
+        "{steps: 64, evaluation_draws: 2, num_envs: 8, calibration: none}"
+    )
     assert main([*flags, "--seeds", "0"]) == 2
     assert "must hold a run with steps 64, got one with 128" in capsys.readouterr().err
 

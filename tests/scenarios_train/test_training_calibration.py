@@ -1,7 +1,7 @@
 """The main command, calibrated: what it prints and keeps, what changes, and that it repeats."""
 
 import json
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import redirect_stdout
 from pathlib import Path
 
 import pandas as pd
@@ -31,12 +31,12 @@ SMALL = [
 """Four updates of 128 steps: calibrated before, probed at 128 for 256, calibrated then for 384."""
 
 
-@pytest.fixture(scope="module")
-def one_in_flight(tmp_path_factory: pytest.TempPathFactory) -> Path:
+@pytest.fixture
+def one_in_flight(tmp_path) -> Path:
     """East, Central and West with senders that have one message under way, as ASTRA-sim has."""
     content = yaml.safe_load(EAST_CENTRAL_WEST.read_text())
     content["transport"] = {"endpoints": "one_in_flight"}
-    path = tmp_path_factory.mktemp("worlds") / "one_in_flight.yaml"
+    path = tmp_path / "one_in_flight.yaml"
     path.write_text(yaml.safe_dump(content))
     return path
 
@@ -56,22 +56,6 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with folder.with_name("shown.txt").open("w") as shown, redirect_stdout(shown):
         assert main([*SMALL, "--out", str(folder)]) == 0
     return folder
-
-
-@pytest.fixture(scope="module")
-def mended(one_in_flight, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run whose program crashed, resumed by our engine; the error in a file beside it."""
-    folder = tmp_path_factory.mktemp("mended")
-    run, flags = folder / "run", ["--network", str(one_in_flight), "--calibration", "aware"]
-    with (
-        pytest.MonkeyPatch.context() as environment,
-        (folder / "shown.txt").open("w") as shown,
-        redirect_stderr(shown),
-    ):
-        environment.setenv(BINARIES_VARIABLE, str(fake_programs(folder / "bin", "crash")))
-        assert main([*SMALL, *flags, "--steps", "128", "--out", str(run)]) == 2
-    assert main(["--resume", "--figures", "", "--out", str(run)]) == 0
-    return run
 
 
 def test_a_training_is_calibrated_unless_told_otherwise(finished):
@@ -97,16 +81,15 @@ def test_a_training_is_calibrated_unless_told_otherwise(finished):
 def test_wrong_factors_are_found_out_before_the_first_step(wrong_factors, tmp_path, capsys):
     """Our engine agrees with `des` as it is, so what is left is the run that had none."""
     none, corrected = tmp_path / "none", tmp_path / "corrected"
-    short = [*SMALL, "--steps", "128"]
-    assert main([*short, "--calibration", "none", "--out", str(none)]) == 0
+    assert main([*SMALL, "--calibration", "none", "--out", str(none)]) == 0
     capsys.readouterr()
 
     flags = ["--calibration", "pairwise", "--corrections", str(wrong_factors)]
-    assert main([*short, *flags, "--out", str(corrected)]) == 0
+    assert main([*SMALL, *flags, "--out", str(corrected)]) == 0
 
     assert "all factors 1 from step 0" in capsys.readouterr().out
     log = calibrations(corrected)
-    assert log["is_changed"].tolist() == [True]
+    assert log["is_changed"].tolist() == [True, False, False]
     assert log["error_before"][0] > 0.01
     assert log["error_after"][0] < 1e-6
     pd.testing.assert_frame_equal(judged(none), judged(corrected))
@@ -202,25 +185,21 @@ def test_a_reference_that_is_asked_for_and_cannot_run_the_world_is_an_error(tmp_
     assert not (tmp_path / "run").exists()
 
 
-def test_a_program_that_crashes_ends_the_training_which_goes_on_once_it_is_mended(mended):
-    shown = mended.with_name("shown.txt").read_text()
-
-    assert shown.count("\n") == 1
-    assert "std::bad_alloc" in shown
-    assert calibrations(mended)["is_changed"].tolist() == [False]
-
-
-def test_a_run_is_resumed_by_the_reference_that_it_began_with(
-    mended, tmp_path, monkeypatch, capsys
+def test_a_program_that_crashes_ends_the_training_which_goes_on_once_it_is_mended(
+    one_in_flight, tmp_path, monkeypatch, capsys
 ):
-    run = copy_of_run(mended, tmp_path / "run")
-    monkeypatch.setenv(BINARIES_VARIABLE, str(fake_programs(tmp_path / "bin", "congested")))
+    monkeypatch.setenv(BINARIES_VARIABLE, str(fake_programs(tmp_path / "bin", "crash")))
+    run = tmp_path / "run"
+    flags = ["--network", str(one_in_flight), "--calibration", "aware"]
 
-    assert main(["--resume", "--out", str(run)]) == 2
+    assert main([*SMALL, *flags, "--out", str(run)]) == 2
 
     shown = capsys.readouterr().err
-    assert "calibration must be aware by AstraSim_Analytical_Congestion_Aware" in shown
-    assert "got aware by our engine" in shown
+    assert shown.count("\n") == 1
+    assert "std::bad_alloc" in shown
+    monkeypatch.delenv(BINARIES_VARIABLE)
+    assert main(["--resume", "--out", str(run)]) == 0
+    assert calibrations(run)["is_changed"].tolist() == [False] * 3
 
 
 def test_a_run_is_resumed_as_calibrated_as_it_was_begun(finished, tmp_path, capsys):
@@ -290,3 +269,18 @@ def test_a_missing_program_is_one_line_and_nothing_is_written(
     assert shown.startswith(f"error: {BINARIES_VARIABLE}: {folder}")
     assert shown.count("\n") == 1
     assert not (tmp_path / "run").exists()
+
+
+def test_a_run_is_resumed_by_the_reference_that_it_began_with(
+    one_in_flight, tmp_path, monkeypatch, capsys
+):
+    run = tmp_path / "run"
+    flags = ["--network", str(one_in_flight), "--calibration", "aware", "--steps", "128"]
+    assert main([*SMALL, *flags, "--out", str(run)]) == 0
+    monkeypatch.setenv(BINARIES_VARIABLE, str(fake_programs(tmp_path / "bin", "congested")))
+
+    assert main(["--resume", "--out", str(run)]) == 2
+
+    shown = capsys.readouterr().err
+    assert "calibration must be aware by AstraSim_Analytical_Congestion_Aware" in shown
+    assert "got aware by our engine" in shown

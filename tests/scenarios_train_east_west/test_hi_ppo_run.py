@@ -83,7 +83,7 @@ def test_a_run_that_was_killed_continues_to_the_same_bytes(finished, tmp_path):
     flags = [*TINY, "--out", str(run)]
     assert killed_after_rows(11, run / "placement.csv", "scenarios.east_west_train", flags)
 
-    assert main(["--resume", "--workers", "1", "--figures", "", "--out", str(run)]) == 0
+    assert main(["--resume", "--figures", "", "--out", str(run)]) == 0
     assert_same_run(finished, run)
 
 
@@ -108,7 +108,7 @@ def test_ctrl_c_among_workers_leaves_a_run_that_resumes_to_the_same_bytes(finish
 
 def test_a_run_from_scratch_keeps_what_it_has_trained_if_that_is_no_worse(tmp_path, capsys):
     run = tmp_path / "run"
-    flags = [*TINY, "--updates", "2", "--from", "scratch"]
+    flags = [*TINY, "--updates", "2", "--from", "scratch", "--figures", ""]
 
     assert main([*flags, "--out", str(run)]) == 0
 
