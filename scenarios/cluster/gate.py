@@ -1,8 +1,7 @@
 """Gate before a scheduler's port: strangers together hold little, however many they are.
 
-TLS and HTTP/2 keep buffers for all who connect. So the server listens at a socket that it alone
-can enter, and a connection from outside passes few bytes there until a call over it has had the
-token.
+TLS and HTTP/2 keep buffers for every connection. So the server listens at a private socket, and a
+connection from outside forwards at most 32 KiB to it until a call over it has given the token.
 """
 
 import asyncio

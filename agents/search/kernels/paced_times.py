@@ -9,8 +9,8 @@ from agents.search.kernels.bounds import rest_s
 from agents.search.kernels.records import Room, TimingRules
 from des.base.jit import inner_kernel
 
-_LOOKED_AT = 8
-"""Microbatches after which it is looked again whether a limit can still be kept."""
+_CHECKED_EVERY = 8
+"""Microbatches between two checks of the limit."""
 
 
 @inner_kernel
@@ -20,8 +20,8 @@ def paced_s(
     """Time until the last gradients are summed up, see `des.schedules.registry.Pace`. [s]
 
     A worker does its warm-up, then a forward pass and a backward pass in turn. The weight gradients
-    of a pace that splits them stay behind by as much as it says. Infinite where it is seen on the
-    way that the limit cannot be kept.
+    of a pace that splits them stay behind by as much as it says. Infinite as soon as the limit is
+    known to be exceeded.
     """
     common = _begin(rules, num_workers, num_microbatches, room)
     if not _go_on(rules, num_workers, num_microbatches, 0, common, room, limit_s):
@@ -93,8 +93,8 @@ def _go_on(
                     room.free_s[worker] = ready_s
             if behind >= 0.0 and microbatch >= int(behind * worker):
                 room.free_s[worker] += room.passes_s[worker, 3]
-        is_looked_at = limit_s < np.inf and microbatch % _LOOKED_AT == 0
-        if is_looked_at and not rest_s(rules, num_workers, microbatch + 1, room) < limit_s:
+        is_checked = limit_s < np.inf and microbatch % _CHECKED_EVERY == 0
+        if is_checked and not rest_s(rules, num_workers, microbatch + 1, room) < limit_s:
             return False
     return True
 

@@ -143,7 +143,7 @@ def _run(
     """Let all workers do their orders; returns the end of the last operation or sum. [s]
 
     ``in_order`` does operations in the order of time, as wires need that carry the messages of
-    several workers. Infinite where the limit is passed, if that is seen before the end.
+    several workers. Infinite as soon as the limit is known to be exceeded.
     """
     num_chunks = rules.num_chunks
     if num_chunks == 1:
