@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from agents.hi_ppo.spot.observer import MOST_OFFERS, SpotObserver
+from agents.replanning.spot.clairvoyant import CourseValues
 from des.spot.batch import SpotBatch
 from des.spot.offers import Offers, StateSizes
 from des.spot.spot_law import SpotLaw, synthetic_law
@@ -54,10 +55,11 @@ def drawn_spot_world(seed: int) -> tuple[SpotWorld, SpotLaw]:
 class SpotTask:
     """Episodes of a job, stepped by the offer to ask for.
 
-    The reward of a step is the change of the tokens kept, less what the fastest offer that was up
-    would have trained, and less the price at ``tokens_per_usd`` (0: it does not count), over the
-    tokens of an hour at the best rate. What is subtracted for the fastest offer depends on no
-    action.
+    The reward of a step is what it takes from the most that could be trained until the end of the
+    course if it were known, and the price at ``tokens_per_usd`` (0: it does not count), over the
+    tokens of an hour at the best rate. So of an episode rewards add up to the tokens less those of
+    a clairvoyant: potentials of states change no best policy (A. Ng, D. Harada, S. Russell, ICML
+    1999), and what is bad luck counts little.
     """
 
     make_world: MakeSpotWorld = drawn_spot_world
@@ -65,13 +67,14 @@ class SpotTask:
     _observer: SpotObserver | None = field(default=None, init=False)
     _batch: SpotBatch | None = field(default=None, init=False)
     _view: SpotView | None = field(default=None, init=False)
+    _values: CourseValues | None = field(default=None, init=False)
 
     def reset(self, seed: int) -> npt.NDArray[np.float32]:
         """Begin the episode of a seed and return its first observation."""
         world, law = self.make_world(seed)
         self._observer = SpotObserver.of([world], [law])
         self._batch = SpotBatch([world], [0], [seed])
-        self._view = self._batch.view()
+        self._view, self._values = self._batch.view(), CourseValues.of(world)
         first: npt.NDArray[np.float32] = self._observer.observe(self._view)[0]
         return first
 
@@ -85,20 +88,19 @@ class SpotTask:
         ValueError
             If the choice is none, or no episode is under way.
         """
-        observer, batch, view = self._observer, self._batch, self._view
-        if observer is None or batch is None or view is None:
+        observer, batch, view, values = self._observer, self._batch, self._view, self._values
+        if observer is None or batch is None or view is None or values is None:
             raise ValueError("spot task: reset must be called first")
         (offer,) = choices
         if not 0 <= offer < MOST_OFFERS:
             raise ValueError(f"spot task: offer must be from 0 to {MOST_OFFERS - 1}, got {offer!r}")
         allowed = observer.allowed(view)[0]
         is_allowed = offer < len(allowed) and bool(allowed[offer])
-        worth, best = self._worth(batch), float(observer.best_rate(view)[0])
+        before = self._worth(batch) + values.left(view)
         batch.advance(np.array([offer if is_allowed else NOTHING]))
         self._view = batch.view()
-        took_s = float(self._view.time_s[0] - view.time_s[0])
-        scale = float(observer.tables.tokens_per_s.max()) * 3600.0
-        reward = (self._worth(batch) - worth - best * took_s) / scale
+        after = self._worth(batch) + values.left(self._view)
+        reward = (after - before) / (float(observer.tables.tokens_per_s.max()) * 3600.0)
         is_over = bool(batch.is_over[0])
         if is_over:
             self._batch = None

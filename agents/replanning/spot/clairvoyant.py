@@ -1,11 +1,13 @@
 """Most that can be trained on a course that is known: dynamic program over ticks and offers."""
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
 from des.base.jit import kernel
-from des.spot.world import SpotWorld
+from des.spot.offers import Table
+from des.spot.world import NOTHING, SpotView, SpotWorld, Whole
 
 
 def most_tokens(world: SpotWorld) -> float:
@@ -18,36 +20,94 @@ def most_tokens(world: SpotWorld) -> float:
     moves take whole stretches of ticks, as in the engines. An upper bound for every policy: only
     failures and work lost at short notice are left out.
     """
-    offers, course = world.offers, world.course
-    up = np.asarray((~offers.needs | course.up[:, np.newaxis]).all(axis=2))
-    rates, tables = offers.kept_tokens_per_s, (offers.checkpoint_s, offers.move_s)
-    return float(_most(up, rates, tables[0], tables[1], course.tick_s))
+    return CourseValues.of(world).most
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CourseValues:
+    """Most tokens that can still be trained at every tick of a course that is known.
+
+    Attributes
+    ----------
+    runs
+        Where an offer is held whose sites have the state, (T + 1, C).
+    waits
+        Where nothing is held, by the offer whose sites have the state, the last for none,
+        (T + 1, C + 1).
+    lasts
+        Ticks for which an offer stays up, (T + 1, C).
+    rates
+        Tokens kept per second, (C,).
+    """
+
+    tick_s: float
+    runs: Table
+    waits: Table
+    lasts: Whole
+    rates: Table
+
+    @classmethod
+    def of(cls, world: SpotWorld) -> "CourseValues":
+        """Work the values out."""
+        offers, course = world.offers, world.course
+        up = np.asarray((~offers.needs | course.up[:, np.newaxis]).all(axis=2))
+        shape = course.num_ticks + 1, len(offers.needs)
+        found = cls(
+            tick_s=course.tick_s,
+            runs=np.zeros(shape),
+            waits=np.zeros((shape[0], shape[1] + 1)),
+            lasts=np.zeros(shape, np.int64),
+            rates=offers.kept_tokens_per_s,
+        )
+        tables = found.runs, found.waits, found.lasts
+        _fill(up, found.rates, (offers.checkpoint_s, offers.move_s), course.tick_s, tables)
+        return found
+
+    @property
+    def most(self) -> float:
+        """Tokens of the whole course."""
+        return float(self.waits[0, -1])
+
+    def left(self, view: SpotView, job: int = 0) -> float:
+        """Tokens that a job can still train from what is seen of it, and from the course."""
+        tick = round(float(view.time_s[job]) / self.tick_s)
+        held, home, debt_s = int(view.held[job]), int(view.home[job]), float(view.debt_s[job])
+        if held == NOTHING:
+            return float(self.waits[tick, home])
+        if debt_s == 0.0:
+            return float(self.runs[tick, held])
+        left, needed = float(self.waits[tick, home]), math.ceil(debt_s / self.tick_s)
+        if needed <= self.lasts[tick, held]:
+            gain = (needed * self.tick_s - debt_s) * self.rates[held]
+            left = max(left, float(gain + self.runs[tick + needed, held]))
+        return left
 
 
 @kernel
-def _most(
-    up: np.ndarray, rates: np.ndarray, checkpoint_s: np.ndarray, move_s: np.ndarray, tick_s: float
-) -> float:
+def _fill(
+    up: np.ndarray,
+    rates: np.ndarray,
+    times_s: tuple[np.ndarray, np.ndarray],
+    tick_s: float,
+    tables: tuple[np.ndarray, np.ndarray, np.ndarray],
+) -> None:
+    """Fill the tables of `CourseValues`, from the last tick on; times of checkpoints and moves."""
+    (checkpoint_s, move_s), (runs, waits, lasts) = times_s, tables
     num_ticks, num_offers = up.shape
-    none = num_offers
-    runs, waits = np.zeros((num_ticks + 1, num_offers)), np.zeros((num_ticks + 1, none + 1))
-    lasts = np.zeros(num_offers, np.int64)  # ticks for which an offer stays up from here on
     for tick in range(num_ticks - 1, -1, -1):
         for offer in range(num_offers):
-            lasts[offer] = lasts[offer] + 1 if up[tick, offer] else 0
-        for home in range(none + 1):
-            moved = _best_move(rates, move_s[home], lasts, runs[tick:], tick_s)
+            lasts[tick, offer] = lasts[tick + 1, offer] + 1 if up[tick, offer] else 0
+        for home in range(num_offers + 1):
+            moved = _best_move(rates, move_s[home], lasts[tick], runs[tick:], tick_s)
             waits[tick, home] = max(waits[tick + 1, home], moved)
         for home in range(num_offers):
             if up[tick, home]:
                 paid_s = move_s[home] + checkpoint_s[home]
-                moved = _best_move(rates, paid_s, lasts, runs[tick:], tick_s)
+                moved = _best_move(rates, paid_s, lasts[tick], runs[tick:], tick_s)
                 stays = tick_s * rates[home] + runs[tick + 1, home]
                 runs[tick, home] = max(stays, moved, waits[tick + 1, home])
             else:
                 runs[tick, home] = waits[tick, home]
-    most: float = waits[0, none]
-    return most
 
 
 @kernel
