@@ -29,12 +29,15 @@ class SpotTrainingWorlds:
     rows: Sequence[SiteSets]
     known: SiteCourse | None
     laws: tuple[SpotLaw, SpotLaw] | None
+    sees_all: bool
 
     @classmethod
-    def of(cls, rows: Sequence[SiteSets], known: SiteCourse | None) -> "SpotTrainingWorlds":
+    def of(
+        cls, rows: Sequence[SiteSets], known: SiteCourse | None, *, sees_all: bool = True
+    ) -> "SpotTrainingWorlds":
         """Fit the laws of a course."""
         laws = None if known is None else (fit_spot_law(known), fit_spot_law(known, pooled=True))
-        return cls(rows=rows, known=known, laws=laws)
+        return cls(rows=rows, known=known, laws=laws, sees_all=sees_all)
 
     def __call__(self, seed: int) -> tuple[SpotWorld, SpotLaw]:
         """Return the world, and the law that is known of its sites."""
@@ -54,5 +57,10 @@ class SpotTrainingWorlds:
             fitted = self.laws[int(rng.integers(2))]
             law = SpotLaw(sites=tuple(fitted.sites[place] for place in places))
         between = round(DECISION_S / course.tick_s)
-        world = SpotWorld(course=course, offers=row.offers(), ticks_per_decision=between)
+        world = SpotWorld(
+            course=course,
+            offers=row.offers(),
+            ticks_per_decision=between,
+            sees_all=self.sees_all,
+        )
         return world, law

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from spot_cases import HOUR_S, RandomChoice, course_of, drawn_world, set_offers, stays, three_sites
 
 from agents.replanning.spot.clairvoyant import most_tokens
+from agents.replanning.spot.futures import value_offers
 from agents.replanning.spot.look_ahead import SampledRule, SeasonalRule, fit_season
 from agents.replanning.spot.rules import HysteresisRule, SurvivalRule, lasting, site_survival
 from agents.replanning.spot.tables import OfferTables, best_offers
@@ -212,3 +213,39 @@ def test_a_site_that_was_down_is_asked_for_again_after_a_while() -> None:
 
     names = [name for name, each in zip(world.offers.names, allowed, strict=True) if each]
     assert names == ["a", "c", "ac"]
+
+
+@pytest.mark.parametrize(("held", "home", "refused"), [(0, 0, 200.0), (-1, 0, 90.0), (-1, -1, 0.0)])
+def test_an_offer_whose_site_is_down_is_refused_and_costs_nothing(held, home, refused):
+    """Two steps of 100 tokens with site a; site b is down, asked for alone or with a.
+
+    The one held goes on; a job that waits goes back to a in the second step, for 10 tokens.
+    """
+    needs = np.array([[[True, False], [False, True], [True, True]]])
+    gains, moves = np.array([[100.0, 100.0, 150.0]]), np.full((1, 3, 3), 10.0)
+    written = moves * (1.0 - np.eye(3))
+    asked = np.array([[0.0, 40.0, 40.0]]), np.array([held]), np.array([home])
+    futures = np.array([[[[1.0, 0.0], [1.0, 0.0]]]])
+    values = np.zeros((1, 3))
+
+    value_offers(needs, (gains, moves, written), asked, futures, values)
+
+    assert values.tolist() == [[200.0, refused, refused]]
+
+
+def test_what_is_not_seen_is_up_as_often_as_in_futures():
+    """Of sites that are seen the chance is 0 or 1."""
+    world = replace(drawn_world(0, 50), sees_all=False)
+    law = three_sites()
+    rule = SampledRule(
+        tables=OfferTables.of([world]), figures=law.figures[np.newaxis], horizon_s=HOUR_S
+    )
+    view = SpotBatch([world], [0], [0]).view()
+
+    _, chance = rule.outlook(view)
+    seen = replace(view, up=np.array([[True, False, True]]), seen_s=np.zeros((1, 3)))
+    _, known = rule.outlook(seen)
+
+    assert ((chance >= 0.0) & (chance <= 1.0)).all()
+    up = ~(world.offers.needs & ~seen.up[0]).any(axis=1)
+    assert known[0].tolist() == up.astype(float).tolist()

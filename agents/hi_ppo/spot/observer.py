@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from agents.replanning.spot.look_ahead import SampledRule
-from agents.replanning.spot.rules import RETRY_S, site_survival
+from agents.replanning.spot.rules import site_survival
 from agents.replanning.spot.tables import OfferTables
 from des.spot.course import DAY_S
 from des.spot.offers import Table
@@ -19,7 +19,7 @@ from des.spot.world import NOTHING, SpotView, SpotWorld
 MOST_OFFERS = 31
 """Sets of five sites; of fewer the others are never allowed."""
 NUM_SHARED = 7
-OFFER_SIZE = 16
+OFFER_SIZE = 18
 OBSERVATION_SIZE = NUM_SHARED + MOST_OFFERS * OFFER_SIZE
 
 _HOUR_S = 3600.0
@@ -50,7 +50,7 @@ class SpotObserver:
 
     def allowed(self, view: SpotView) -> npt.NDArray[np.bool_]:
         """Offers whose sites may be up, (N, C)."""
-        return self.tables.may_be_up(view, RETRY_S)
+        return self.tables.may_be_up(view, 0.0)
 
     def best_rate(self, view: SpotView) -> Table:
         """Tokens per second of the fastest offer that may be up, (N,)."""
@@ -89,7 +89,8 @@ class SpotObserver:
     def _offers(self, view: SpotView) -> Table:
         """Entries of each offer, (N, C, F): allowed, prior, and the rest."""
         tables, allowed = self.tables, self.allowed(view)
-        values = np.where(allowed, self.rule.values(view), -np.inf)
+        values, chance = self.rule.outlook(view)
+        values = np.where(allowed, values, -np.inf)
         best = values.max(axis=1, keepdims=True)
         behind = np.where(allowed, values - np.where(np.isfinite(best), best, 0.0), -np.inf)
         prior = np.maximum(behind / (self._most[:, np.newaxis] * _NAT_S), _LEAST_PRIOR)
@@ -99,6 +100,7 @@ class SpotObserver:
         logs = np.log(np.maximum(survival, 1e-6))
         age = np.where(tables.needs, np.log1p(view.age_s / _HOUR_S)[:, np.newaxis], np.inf)
         size = weights.sum(axis=2)
+        unseen_s = np.where(tables.needs, np.minimum(view.seen_s, DAY_S)[:, np.newaxis], 0.0)
         columns = (
             allowed,
             prior,
@@ -112,5 +114,7 @@ class SpotObserver:
             *np.moveaxis(weights @ view.uptimes / size[:, :, np.newaxis], 2, 0),
             np.minimum((weights @ view.losses[:, :, np.newaxis])[:, :, 0] / 10.0, 4.0),
             size / tables.needs.shape[2],
+            chance,
+            np.log1p(unseen_s.max(axis=2) / _HOUR_S),
         )
         return np.stack(np.broadcast_arrays(*columns), axis=2)

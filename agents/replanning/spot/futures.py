@@ -86,22 +86,27 @@ def sample_futures(
 def value_offers(
     needs: np.ndarray,
     tokens: tuple[np.ndarray, np.ndarray, np.ndarray],
+    asked: tuple[np.ndarray, np.ndarray, np.ndarray],
     futures: np.ndarray,
     values: np.ndarray,
 ) -> None:
     """Add up what the first offer and the best ones after it train over all futures, (N, C).
+
+    Where a site of the first offer is down it is refused: the one held goes on, or the job waits.
 
     Parameters
     ----------
     tokens
         Of each offer in a step, (N, C), and lost by moves, without and with a checkpoint, from row
         to column, (N, C, C).
+    asked
+        Tokens lost by the first move, (N, C), the offer held and that with the state, (N,).
     futures
         Chance that sites are up, (N, K, H, S).
     values
-        Where to add, (N, C); the first move is not counted.
+        Where to add, (N, C).
     """
-    gains, moves, written = tokens
+    (gains, moves, written), (first, held, homes) = tokens, asked
     num_rows, num_futures, num_steps, _ = futures.shape
     num_offers = gains.shape[1]
     ahead, reached = np.zeros(num_offers), np.zeros(num_offers)
@@ -129,8 +134,14 @@ def value_offers(
                 for home in range(num_offers):
                     resumes[home] = reached[home] > -np.inf
                 ahead[:] = gained
+            refused, home = 0.0, homes[row]
+            if home >= 0:  # waits; the restart is paid once
+                refused = ahead[home] - (moves[row, home, home] if resumes[home] else 0.0)
+            if held[row] >= 0:
+                refused = ahead[held[row]] + gained[held[row]] - first[row, held[row]]
             for offer in range(num_offers):
-                values[row, offer] += ahead[offer] + gained[offer]
+                found = ahead[offer] + gained[offer] - first[row, offer]
+                values[row, offer] += found if reached[offer] > -np.inf else refused
 
 
 @inner_kernel

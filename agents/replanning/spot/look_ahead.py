@@ -52,18 +52,24 @@ class SampledRule:
     num_futures: int = 8
 
     def choose(self, view: SpotView) -> Whole:
-        """Return the offer to hold next, (N,)."""
-        return best_offers(self.values(view), self.tables.may_be_up(view, RETRY_S), view)
+        """Return the offer to hold next, (N,); what is not seen may be up, as likely as it is."""
+        return best_offers(self.values(view), self.tables.may_be_up(view, 0.0), view)
 
     def values(self, view: SpotView) -> Table:
         """Tokens of each offer within the horizon, its move first, on the mean, (N, C)."""
+        return self.outlook(view)[0]
+
+    def outlook(self, view: SpotView) -> tuple[Table, Table]:
+        """`values`, and in what share of futures all sites of each offer are up now, (N, C)."""
         num_steps = max(round(self.horizon_s / STEP_S), 1)
         shape = (len(view.held), self.num_futures, num_steps, view.up.shape[1])
         futures = np.zeros(shape)
         seen_s = np.minimum(view.seen_s, _LONGEST_UNSEEN_S)
         past = (view.up, view.age_s, seen_s, view.time_s)
         sample_futures(self._survival, past, STEP_S, futures)
-        return _first_values(self.tables, view, futures) / self.num_futures
+        up = np.einsum("ncs,nks->nkc", self.tables.needs, 1.0 - futures[:, :, 0]) == 0.0
+        values = _first_values(self.tables, view, futures) / self.num_futures
+        return values, up.mean(axis=1)
 
     @cached_property
     def _survival(self) -> Table:
@@ -128,6 +134,6 @@ def _first_values(tables: OfferTables, view: SpotView, futures: Table) -> Table:
     """Tokens of each first offer over all futures together, (N, C)."""
     rates = tables.tokens_per_s
     values = np.zeros(rates.shape)
-    value_offers(tables.needs, (STEP_S * rates, *tables.move_tokens), futures, values)
-    values -= futures.shape[1] * rates * tables.change_s(view)
+    asked = rates * tables.change_s(view), view.held, view.home
+    value_offers(tables.needs, (STEP_S * rates, *tables.move_tokens), asked, futures, values)
     return values
