@@ -14,9 +14,12 @@ from des.base.checks import nearest
 from des.base.command import UsageError
 from des.base.fields import FieldKind, from_text
 from des.base.help_text import fitted_text, terminal_width
+from des.base.lazy import lazy_imports
 from des.base.speaking import SPEAKER
 from des.base.spelling import SPELLING, own_arguments
-from des.base.version import version_line
+
+with lazy_imports(__name__):
+    from des.base import version
 
 _ABSENT = object()
 """Value of a flag that the user did not give."""
@@ -135,7 +138,7 @@ def given_flags(
         sys.stdout.write("".join(_completed(each) for each in flags))
         raise SystemExit(0)
     if "--version" in arguments:
-        sys.stdout.write(f"{version_line()}\n")
+        sys.stdout.write(f"{version.version_line()}\n")
         raise SystemExit(0)
     values = _values(flags, arguments, SPELLING.of(prog), description, SPELLING.of(epilog))
     if values.pop("quiet", False):

@@ -5,8 +5,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
-from importlib import metadata
 from typing import TypeVar
+
+from des.base.lazy import lazy_imports
+
+with lazy_imports(__name__):
+    from importlib import metadata
 
 RowT = TypeVar("RowT")
 
