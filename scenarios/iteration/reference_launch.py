@@ -6,8 +6,8 @@ from itertools import groupby, takewhile
 
 from agents.decision.bound_plan import BoundPlan
 from agents.trainers.plan_checks import domains_in_use
-from des import DiLoCo, GradientExchange, Placement
-from des.plan.buckets import buckets_of
+from des import DiLoCo, GradientExchange, Placement, StreamingDiLoCo
+from des.plan.buckets import buckets_behind, buckets_of
 from des.plan.learners import require_one_clock
 from des.plan.synchronisation import Synchronisation
 from des.program.actions import REDUCE
@@ -41,12 +41,12 @@ def as_run(bound: BoundPlan) -> BoundPlan:
     """Return a plan as the reference runtime runs it.
 
     Replicas exchange in rings, after the last pass over a bucket or, every few steps, after the
-    step; nothing is sharded over them, and no fragments are on their way during later steps.
+    step; nothing is sharded over them. Fragments are on their way during one later step at least.
 
     Raises
     ------
     ValueError
-        If learners do not wait for all others.
+        If learners do not wait for all others, or a fragment is due while it is on its way.
     """
     require_one_clock("reference runtime", bound.plan)
     mode, exchange = bound.plan.synchronisation, bound.plan.exchange
@@ -60,7 +60,17 @@ def as_run(bound: BoundPlan) -> BoundPlan:
     return replace(bound, plan=plan)
 
 
-def _exchange_mode(said: Synchronisation, steps_between: int, bits: float) -> DiLoCo:
+def _exchange_mode(
+    said: Synchronisation, steps_between: int, bits: float
+) -> DiLoCo | StreamingDiLoCo:
+    if isinstance(said, StreamingDiLoCo):
+        later = max(1, said.overlap_steps)
+        if later >= steps_between:
+            raise ValueError(
+                f"reference runtime: steps_between must be above overlap_steps, {later}, so that a "
+                f"fragment is back when it is due again; got {steps_between}"
+            )
+        return replace(said, steps_between=steps_between, bits_per_value=bits, overlap_steps=later)
     return DiLoCo(
         steps_between=steps_between,
         bits_per_value=bits,
@@ -107,7 +117,10 @@ def runtime_files(bound: BoundPlan) -> dict[str, str]:
             "plan: a device must serve one pipeline in the reference runtime, got several"
         )
     workers = [worker_of[names[domain].name, device] for domain, device in ranked_devices(bound)]
-    found = {RUNTIME: _job(bound, program, workers).model_dump_json(indent=1) + "\n"}
+    found = {
+        RUNTIME: _job(bound, program, workers).model_dump_json(indent=1, exclude_defaults=True)
+        + "\n"
+    }
     for receives, name in OPERATIONS.items():
         found[name] = operations_text(operations_of(programs[receives], workers))
     return found
@@ -133,7 +146,8 @@ def _job(bound: BoundPlan, program: Program, workers: list[int]) -> RuntimeJob:
         message_bytes=bound.workload.message_bytes / plan.activation_compression,
         steps_between=plan.synchronisation.steps_between if plan.replicas else 1,
         bits_per_value=plan.synchronisation.bits_per_value,
-        buckets=list(_buckets(bound, program)),
+        overlap_steps=plan.synchronisation.overlap_steps if plan.replicas else 0,
+        buckets=[*_buckets(bound, program), *_fragments(bound)],
         update_s=program.update_s,
     )
 
@@ -153,6 +167,23 @@ def _buckets(bound: BoundPlan, program: Program) -> Iterator[RuntimeBucket]:
             inner_sums_s=list(map(_inner_sums_s, own, lists)),
             after_step=bucket.after_step,
         )
+
+
+def _fragments(bound: BoundPlan) -> Iterator[RuntimeBucket]:
+    """Buckets of fragments, which start after the step in which they are due."""
+    for step in range(bound.plan.synchronisation.steps_between):
+        for bucket in buckets_behind(bound.workload, bound.plan, step):
+            count = len(bucket.stages)
+            yield RuntimeBucket(
+                first_layer=bucket.first_layer,
+                num_layers=bucket.num_layers,
+                num_bytes=bucket.num_bytes,
+                stages=list(bucket.stages),
+                left_fractions=[0.0] * count,
+                inner_sums_s=[[0.0, 0.0]] * count,
+                after_step=True,
+                due_step=step + 1,
+            )
 
 
 def _inner_sums_s(member: ExchangeMember, actions: list[int]) -> list[float]:

@@ -28,7 +28,8 @@ class RuntimeBucket(StrictForm):
     """Layers that the stages of all replicas exchange, with figures of each stage.
 
     A stage's exchange begins when its last pass has ``left_fractions`` to go, or ``after_step``.
-    ``inner_sums_s`` are the times of sums inside the device, before and after it. [s]
+    ``inner_sums_s`` are the times of sums inside the device, before and after it. [s] With a
+    ``due_step``, from 1, it is exchanged after that step of each period, else after the last.
     """
 
     first_layer: int
@@ -38,13 +39,14 @@ class RuntimeBucket(StrictForm):
     left_fractions: list[float]
     inner_sums_s: list[list[float]]
     after_step: bool
+    due_step: int = 0
 
 
 class RuntimeJob(StrictForm):
     """Job of the reference runtime, but for the operations of its ranks.
 
     ``shares`` are the microbatches of each replica, whose tokens weigh its changes in an exchange
-    after every ``steps_between`` steps.
+    after every ``steps_between`` steps; those of fragments come back ``overlap_steps`` steps later.
     """
 
     format: str
@@ -54,6 +56,7 @@ class RuntimeJob(StrictForm):
     message_bytes: float
     steps_between: int
     bits_per_value: float
+    overlap_steps: int = 0
     buckets: list[RuntimeBucket]
     update_s: float
 

@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
 import torch
@@ -86,6 +87,10 @@ class RingSum:
 OUTER_RATE, OUTER_MOMENTUM = 0.7, 0.9
 """Outer optimiser of DiLoCo: SGD with Nesterov's momentum."""
 
+OWN_SHARE = 0.5
+"""Share of a replica's own parameters where what comes back is mixed with steps done meanwhile, as
+in Streaming DiLoCo (A. Douillard et al., arXiv 2501.18512, section 2.3)."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunScale:
@@ -109,10 +114,12 @@ class _Part:
         self.momenta = [torch.zeros_like(one) for one in self.parameters]
         self.released = threading.Event()
         self.ring: RingSum | None = None
+        self.under_way: tuple[int, Future[Tensor]] | None = None
+        """Step after which a sum of changes is taken in."""
 
 
 class BucketExchange:
-    """The exchanges of one rank, in the order of buckets, on its own thread."""
+    """The exchanges of one rank, in the order of buckets, on threads of its own."""
 
     def __init__(
         self,
@@ -123,7 +130,8 @@ class BucketExchange:
         period: int,
     ) -> None:
         self._job, self._scale, self._group, self._period = job, scale, group, period
-        self._is_due = False
+        self._step = 0
+        self._fragments = ThreadPoolExecutor(1)
         self._device = next(next(iter(models.values())).parameters()).device
         self._has_tags = dist.get_backend() == "gloo"
         self._rank_of = rank_of_stages(job)
@@ -137,14 +145,17 @@ class BucketExchange:
 
     def begin(self, step: int) -> None:
         """Post the receives of what is due in a step, and wait for its gradients."""
-        self._is_due = (step + 1) % self._period == 0
+        self._step = step
         for number, part in self._parts:
             part.released.clear()
-            if len(part.bucket.stages) > 1 and self._is_due:
+            if len(part.bucket.stages) > 1 and self._is_due(part):
                 part.ring = self._ring(number, part)
         self._is_summed = False
         self._thread = threading.Thread(target=self._sum_gradients, daemon=True)
         self._thread.start()  # a daemon, so that a rank that fails ends without it
+
+    def _is_due(self, part: _Part) -> bool:
+        return (self._step + 1 - part.bucket.due_step) % self._period == 0
 
     def _ring(self, number: int, part: _Part) -> RingSum:
         return RingSum(
@@ -177,7 +188,7 @@ class BucketExchange:
                 continue
             part.released.wait()
             self._sleep(part.inner_sums_s[0])
-            if part.ring is not None and self._is_due:
+            if part.ring is not None and self._is_due(part):
                 gradients = [one.grad for one in part.parameters]
                 assert all(one is not None for one in gradients)
                 total = part.ring.run(
@@ -201,26 +212,44 @@ class BucketExchange:
             raise RuntimeError("exchange: a sum of gradients failed, see above")
 
     def exchange_changes(self) -> None:
-        """Exchange changes of parameters where they are due; a replica counts by its tokens."""
-        if not self._is_due:
-            return
+        """Exchange changes of parameters where they are due; a replica counts by its tokens.
+
+        Those of fragments are under way during later steps.
+        """
         for _, part in self._parts:
-            if not part.bucket.after_step or part.ring is None:
+            if part.under_way is not None and part.under_way[0] == self._step:
+                self._take_in(part)
+            if not part.bucket.after_step or part.ring is None or not self._is_due(part):
                 continue
             self._sleep(part.inner_sums_s[0])
             share = self._job.shares[self._job.stages[part.stage].replica] / sum(self._job.shares)
             pairs = zip(part.outer, part.parameters, strict=True)
             changes = [(outer - own.detach()) * share for outer, own in pairs]
-            total = part.ring.run(_flat(changes, self._device))
-            for number, change in enumerate(_split(total, part)):
-                self._step_outer(part, number, change)
+            total = self._fragments.submit(part.ring.run, _flat(changes, self._device))
+            part.under_way = self._step + self._job.overlap_steps, total
+            if not self._job.overlap_steps:
+                self._take_in(part)
             self._sleep(part.inner_sums_s[1])
+
+    def take_in_rest(self) -> None:
+        """Wait for all that is under way when the last step is done."""
+        for _, part in self._parts:
+            if part.under_way is not None:
+                self._take_in(part)
+
+    def _take_in(self, part: _Part) -> None:
+        """Wait for a sum of changes, and step the outer optimiser by it."""
+        assert part.under_way is not None
+        total, part.under_way = part.under_way[1].result(), None
+        for number, change in enumerate(_split(total, part)):
+            self._step_outer(part, number, change)
 
     def _step_outer(self, part: _Part, number: int, change: Tensor) -> None:
         momentum = part.momenta[number].mul_(OUTER_MOMENTUM).add_(change)
         part.outer[number] -= OUTER_RATE * (change + OUTER_MOMENTUM * momentum)
+        own_share = OWN_SHARE if self._job.overlap_steps else 0.0
         with torch.no_grad():
-            part.parameters[number].copy_(part.outer[number])
+            part.parameters[number].lerp_(part.outer[number], 1.0 - own_share)
 
     def _sleep(self, duration_s: float) -> None:
         time.sleep(duration_s * self._scale.time)

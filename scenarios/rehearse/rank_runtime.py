@@ -251,5 +251,6 @@ class RankRuntime:
         time.sleep(max(0.0, moment_s - time.monotonic()))
 
     def parameters(self) -> Sequence[Tensor]:
-        """Parameters of all stages, in their order."""
+        """Parameters of all stages, in their order, after the last step."""
+        self._exchange.take_in_rest()
         return [one for own in self._stages.values() for one in own.model.parameters()]

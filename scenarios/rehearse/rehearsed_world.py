@@ -38,6 +38,11 @@ class RehearsedWorld:
     def __post_init__(self) -> None:
         require_positive("rehearse", "scale", self.scale)
         require_positive("rehearse", "link_gbit", self.link_gbit)
+        if self.bound.plan.synchronisation.overlap_steps and self.bound.plan.replicas:
+            raise ValueError(
+                "rehearse: the plan must exchange within a step; got Streaming DiLoCo, whose "
+                "fragments are on their way during later steps"
+            )
 
     @property
     def link_factor(self) -> float:

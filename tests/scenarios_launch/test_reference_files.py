@@ -7,13 +7,14 @@ from bound_cases import bound_plan, job
 from launch_cases import bound_of, drawn_bound
 
 from agents.judge.step_times import mean_step
-from des import DecoupledDiLoCo, DiLoCo, GradientExchange, Placement
+from des import DecoupledDiLoCo, DiLoCo, GradientExchange, Placement, StreamingDiLoCo
 from scenarios.iteration.launch_folder import HOSTS, read_hosts
 from scenarios.iteration.plan_file import launch_plan
 from scenarios.iteration.reference_launch import as_run
 from scenarios.iteration.reference_operations import read_operations
 from scenarios.iteration.runtime_job import RUNTIME, read_runtime_job
 from scenarios.launch.launch_files import launch_files
+from scenarios.rehearse.rehearsed_world import RehearsedWorld
 
 
 def launched(plan, workload=None):
@@ -26,7 +27,7 @@ def launched(plan, workload=None):
 
 @pytest.mark.parametrize("seed", range(10))
 def test_files_of_drawn_plans_take_their_time_to_the_last_bit(seed):
-    """Drawn for torchtitan: any schedule, replicas, DiLoCo; streamed changes come at once here."""
+    """Drawn for torchtitan: any schedule, replicas, DiLoCo, fragments on their way."""
     drawn = as_run(replace(drawn_bound("torchtitan", seed), trainer="reference"))
     parts = drawn.topology, drawn.workload, drawn.plan, drawn.corrections
     bound = replace(drawn, step_s=mean_step(*parts)[0])
@@ -69,6 +70,44 @@ def test_replicas_of_unequal_shares_with_diloco():
     assert (own.shares, own.steps_between, own.bits_per_value) == ([20, 12], 4, 8.0)
     assert [one.stages for one in own.buckets if one.after_step] == [[1, 3], [0, 2]]
     assert launch_plan(launch.files).scenario.plan == as_run(bound).plan
+
+
+def streaming(steps_between):
+    """Two replicas that exchange fragments of 16 layers."""
+    mode = StreamingDiLoCo(steps_between=steps_between, layers_per_fragment=16, bits_per_value=4.0)
+    shared = {"replicas": (Placement.parse("1*32"),), "shares": (20, 12)}
+    return bound_plan("0*32", "8x1x2", synchronisation=mode, **shared)
+
+
+def test_fragments_are_buckets_with_the_step_in_which_they_are_due():
+    """Layers 0, 2, 4, ... after the second step of four, the others after the last."""
+    bound, launch = launched(streaming(4))
+    own = read_runtime_job(launch.files[RUNTIME])
+
+    due = {one.first_layer: one.due_step for one in own.buckets if one.after_step}
+    assert due == {layer: (2, 4)[layer % 2] for layer in range(32)}
+    assert (own.steps_between, own.overlap_steps, own.bits_per_value) == (4, 1, 4.0)
+    assert launch_plan(launch.files).scenario.plan == as_run(bound).plan
+
+
+def test_a_fragment_that_is_due_before_it_is_back_is_refused():
+    with pytest.raises(ValueError, match=r"steps_between must be above overlap_steps, 1.*got 1"):
+        launched(streaming(1))
+
+
+def test_plans_whose_fragments_overlap_later_steps_are_not_rehearsed():
+    """A rehearsal is of one step."""
+    bound = as_run(launched(streaming(4))[0])
+
+    with pytest.raises(ValueError, match="must exchange within a step; got Streaming DiLoCo"):
+        RehearsedWorld(
+            bound=bound,
+            receives="first",
+            num_connections=2,
+            hosts="linux_tuned",
+            scale=0.1,
+            link_gbit=0.25,
+        )
 
 
 def test_ranks_are_processes_of_the_hosts_of_their_devices():

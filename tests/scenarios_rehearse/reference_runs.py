@@ -143,3 +143,59 @@ def alone(shares, steps=3):
                 parameter.sub_(RATE * total)
         losses.append(loss)
     return losses
+
+
+def streamed(shares, layers, *, steps, period, overlap):
+    """Losses of Streaming DiLoCo in one process: fragment 0 of even layers, and 1 of odd ones.
+
+    Fragment ``f`` is due after step ``(f + 1) * period / 2`` of each period, from 1, and comes back
+    ``overlap`` steps later, half mixed with what its replica has done meanwhile.
+    """
+    torch.set_num_threads(1)
+    models = [LlamaStage(0, layers, layers, layers) for _ in shares]
+    own = [
+        [list(model.parameters_of(range(first, layers, 2))) for first in (0, 1)] for model in models
+    ]
+    outer = [[one.detach().clone() for one in parts] for parts in own[0]]
+    momenta = [[torch.zeros_like(one) for one in parts] for parts in outer]
+    losses, coming = [], {}
+    for step in range(steps):
+        losses.append(_inner_step(models, shares, step))
+        for fragment, sums in coming.pop(step, ()):
+            for place, change in enumerate(sums):
+                momentum = momenta[fragment][place].mul_(0.9).add_(change)
+                outer[fragment][place] -= 0.7 * (change + 0.9 * momentum)
+                for parts in own:
+                    with torch.no_grad():
+                        parts[fragment][place].lerp_(outer[fragment][place], 0.5)
+        for fragment in (0, 1):
+            if (step + 1 - (fragment + 1) * period // 2) % period == 0:
+                changes = [
+                    [
+                        (before - after.detach()) * (share / sum(shares))
+                        for before, after in zip(outer[fragment], parts[fragment], strict=True)
+                    ]
+                    for parts, share in zip(own, shares, strict=True)
+                ]
+                sums = [one + other for one, other in zip(*changes, strict=True)]
+                coming.setdefault(step + overlap, []).append((fragment, sums))
+    return losses
+
+
+def _inner_step(models, shares, step):
+    """Let each replica do a step of its own; the sum of losses."""
+    total, microbatch = 0.0, 0
+    for model, share in zip(models, shares, strict=True):
+        parameters, sums, loss = list(model.parameters()), None, 0.0
+        for _ in range(share):
+            out = model(*text_batch(step, microbatch))
+            microbatch += 1
+            weight = 1.0 / (share * TOKENS)
+            loss += weight * out.item()
+            own = torch.autograd.grad(out * weight, parameters)
+            sums = own if sums is None else [a + b for a, b in zip(sums, own, strict=True)]
+        with torch.no_grad():
+            for parameter, own in zip(parameters, sums, strict=True):
+                parameter.sub_(RATE * own)
+        total += loss
+    return total

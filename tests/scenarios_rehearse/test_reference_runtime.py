@@ -2,9 +2,9 @@
 
 import pytest
 from bound_cases import bound_plan
-from reference_runs import Training, alone, launched, losses_of, train
+from reference_runs import Training, alone, launched, losses_of, streamed, train
 
-from des import DiLoCo, Placement
+from des import DiLoCo, Placement, StreamingDiLoCo
 from scenarios.iteration.runtime_job import RUNTIME, read_runtime_job
 
 PIPELINES = {
@@ -15,17 +15,23 @@ PIPELINES = {
 SHARED = {"replicas": (Placement.parse("1*32"),), "shares": (4, 2)}
 SLEPT = ("--connections", "1", "--passes", "slept", "--byte-scale", "0.001")
 DILOCO = DiLoCo(steps_between=2, bits_per_value=4.0, behind_backward=False)
+STREAMING = StreamingDiLoCo(
+    steps_between=4, layers_per_fragment=16, overlap_steps=1, bits_per_value=32.0
+)
 PLANS = {
     **PIPELINES,
     "replicas": bound_plan("0*32", "8x1x1", **SHARED),
     "diloco": bound_plan("0*32", "8x1x1", synchronisation=DILOCO, **SHARED),
+    "streaming": bound_plan("0*32", "8x1x1", synchronisation=STREAMING, **SHARED),
 }
 FLAGS = {
     **dict.fromkeys(PIPELINES, ("--receives", "first")),
     "interleaved": ("--receives", "stock"),
     "replicas": SLEPT,
     "diloco": ("--layers", "2"),
+    "streaming": ("--layers", "2"),
 }
+STEPS = {"diloco": 4, "streaming": 6}
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +44,7 @@ def folders(tmp_path_factory):
 def trained(folders):
     """Records of the ranks of each plan."""
     trainings = [
-        Training(folders[name], launched(folders[name], plan), FLAGS[name], 3 + (name == "diloco"))
+        Training(folders[name], launched(folders[name], plan), FLAGS[name], STEPS.get(name, 3))
         for name, plan in PLANS.items()
     ]
     return dict(zip(PLANS, train(trainings), strict=True))
@@ -76,3 +82,11 @@ def test_replicas_of_diloco_agree_after_an_exchange_in_4_bits(trained):
 
     assert first[-1] == other[-1]
     assert first[-2]["loss"] < first[1]["loss"]
+
+
+def test_fragments_of_streaming_diloco_come_back_a_step_later_as_in_one_process(trained):
+    """Layer 0 is due after step 2 of 4, layer 1 after step 4; losses are equal to the last bit."""
+    losses = losses_of(trained["streaming"], steps=6)
+
+    assert losses == streamed((4, 2), 2, steps=6, period=4, overlap=1)
+    assert losses != streamed((4, 2), 2, steps=6, period=4, overlap=2)
