@@ -101,6 +101,7 @@ COMMANDS: tuple[Command, ...] = (
         "scenarios.ablations.preference",
         "Compare policies with and without the preference",
     ),
+    _row("score", "scenarios.score", "Score a policy on the benchmark of sites that come and go"),
     _row("sweep", "scenarios.sweep", "Train over a grid of seeds and hyper-parameters"),
     _row("compare-seeds", "scenarios.compare_seeds", "Train several seeds and show their spread"),
     _row("curves", "scenarios.training_curves", "Draw the training curves of placement policies"),

@@ -1,0 +1,114 @@
+"""Scores of policies and rules on splits of the frozen benchmark."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from agents.hi_ppo.spot.observer import MOST_OFFERS, SpotObserver
+from agents.hi_ppo.spot.policy import LearntSpotPolicy, RandomOffers, spot_network
+from agents.replanning.spot.clairvoyant import most_tokens
+from agents.replanning.spot.look_ahead import SampledRule
+from agents.replanning.spot.rules import HysteresisRule, SurvivalRule
+from agents.replanning.spot.tables import OfferTables
+from des.base.command import UsageError
+from des.spot.batch import run_spot_batch
+from des.spot.spot_law import SpotLaw
+from des.spot.world import NOTHING, SpotPolicy, SpotView, SpotWorld, Whole
+from scenarios.reproduce.spot_methods import half_width
+from scenarios.study.spot_benchmark import Split, frozen_worlds
+
+Score = tuple[float, float]
+"""Percent of the clairvoyant's tokens, and half of its 95 % interval over worlds."""
+
+MakePolicy = Callable[[Sequence[SpotWorld], Sequence[SpotLaw]], SpotPolicy]
+"""Policy of some worlds, and the laws that are known of their sites."""
+
+_HOUR_S = 3600.0
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class GivenFunction:
+    """A user's function from observations to numbers of offers."""
+
+    name: str
+    function: Callable[[np.ndarray], Any]
+    observer: SpotObserver
+
+    def choose(self, view: SpotView) -> Whole:
+        """Return the offer to hold next, (N,); one that cannot be up changes nothing.
+
+        Raises
+        ------
+        ValueError
+            If the function returns other than a number of an offer for each job.
+        """
+        chosen = np.asarray(self.function(self.observer.observe(view)))
+        is_whole = np.issubdtype(chosen.dtype, np.integer)
+        if chosen.shape != view.held.shape or not is_whole or not _are_offers(chosen):
+            raise ValueError(
+                f"{self.name}: must return {len(view.held)} whole numbers from 0 to "
+                f"{MOST_OFFERS - 1}, got {chosen.dtype} of {chosen.shape}"
+            )
+        allowed = self.observer.allowed(view)
+        is_allowed = allowed[np.arange(len(chosen)), np.minimum(chosen, allowed.shape[1] - 1)]
+        found: Whole = np.where(is_allowed, chosen, NOTHING)
+        return found
+
+
+def _are_offers(chosen: np.ndarray) -> bool:
+    return bool(((chosen >= 0) & (chosen < MOST_OFFERS)).all())
+
+
+def score(make: MakePolicy, split: Split) -> Score:
+    """Score a policy; server failures are those of seed 0."""
+    found = frozen_worlds(split)
+    worlds = [world for world, _ in found]
+    policy = make(worlds, [law for _, law in found])
+    histories = run_spot_batch(worlds, policy, [0] * len(worlds))
+    most = np.array([most_tokens(world) for world in worlds])
+    shares = 100.0 * np.array([one.tokens for one in histories]) / most
+    return round(float(shares.mean()), 2), round(half_width(shares), 2)
+
+
+def rule(name: str, horizon_h: float | None) -> MakePolicy:
+    """Return what makes a rule."""
+    horizon_s = _HOUR_S * (horizon_h or 0.0)
+
+    def make(worlds: Sequence[SpotWorld], laws: Sequence[SpotLaw]) -> SpotPolicy:
+        tables, figures = OfferTables.of(worlds), np.stack([law.figures for law in laws])
+        if name == "random":
+            return RandomOffers(observer=SpotObserver.of(worlds, laws))
+        if name == "hysteresis":
+            return HysteresisRule(tables=tables, horizon_s=horizon_s)
+        if name == "survival":
+            return SurvivalRule(tables=tables, stays_up=figures[:, :, 0], horizon_s=horizon_s)
+        return SampledRule(tables=tables, figures=figures, horizon_s=horizon_s)
+
+    return make
+
+
+def policy_named(name: str) -> MakePolicy:
+    """Return what makes the policy of a checkpoint or of ``MODULE:FUNCTION``.
+
+    Raises
+    ------
+    UsageError
+        If there is no such module or function.
+    CheckpointError
+        If the file is no checkpoint of the task.
+    """
+    module, colon, function = name.partition(":")
+    if not colon:
+        network = spot_network(Path(name))
+        return lambda worlds, laws: LearntSpotPolicy.of(network, worlds, laws)
+    try:
+        found = getattr(import_module(module), function)
+    except (ImportError, AttributeError) as error:
+        raise UsageError(f"policy: must be a checkpoint or MODULE:FUNCTION; {error}") from error
+    return lambda worlds, laws: GivenFunction(
+        name=name, function=found, observer=SpotObserver.of(worlds, laws)
+    )
