@@ -5,36 +5,40 @@ are put into the state at the first end, or before whatever else is due first.
 """
 
 from collections import deque
-from functools import cmp_to_key
-from heapq import heapify
+from functools import cmp_to_key, partial
 
 from astra_sim.core.events import Event
 from astra_sim.network.links import crossing
 from astra_sim.system.messages import Key, unreceived
 from astra_sim.system.phases import Turns
+from astra_sim.system.ring_lives import RingLife
 from astra_sim.system.ring_order import StepOrder
+from astra_sim.system.ring_reading import MixedError
 from astra_sim.system.ring_times import (
     ARRIVAL,
     MOVE,
     REDUCTION,
     RELEASE,
-    MixedError,
     RingTimes,
     Step,
 )
 
 
-def leap(times: RingTimes) -> bool:
-    """Go to the first end of a member, or to what else is due; whether it is known how."""
+def leap(life: RingLife) -> bool:
+    """Go on without events as long as that is possible; whether it is known how."""
     try:
-        quiet_ns = times.read()
-        times.work_out(quiet_ns)
-        cut = _Cut(times, min(quiet_ns, *times.posts[-1]))
-    except (MixedError, RecursionError):
+        life.enter()
+    except MixedError:
         return False
-    if cut.sent != times.sent and cut.is_free():
-        cut.take()
+    life.live(partial(_leave, life.times))
     return True
+
+
+def _leave(times: RingTimes, until_ns: int, end: Step | None) -> int:
+    """Put a ring into its state; return how many events of the time come before an end."""
+    cut = _Cut(times, until_ns)
+    cut.take()
+    return cut.num_before(end) if end else 0
 
 
 class _Cut:
@@ -64,9 +68,11 @@ class _Cut:
     def _cut_at(self, place: int) -> None:
         """Find how far a member and its link are, and what they wait for."""
         course, until_ns = self._course, self._until_ns
-        sent = course.sent[place]
-        while course.post_ns(place, sent) < until_ns:
-            sent += 1
+        if place in course.ended:
+            self.sent.append(course.num_sends)
+            self._holds.append(False)
+            return
+        sent = course.num_posted(place, until_ns)
         moved_ns = course.time_ns((MOVE, place, sent))
         holds = moved_ns - course.shape.move_ns < until_ns
         if holds:
@@ -77,9 +83,7 @@ class _Cut:
     def _cut_link(self, place: int, offered: int) -> None:
         """Find how many of the messages offered to a link have started, and have crossed it."""
         course, until_ns = self._course, self._until_ns
-        started = course.started[place]
-        while started < offered and course.start_ns(place, started) < until_ns:
-            started += 1
+        started = course.num_started(place, until_ns, offered)
         crossed = started
         while course.time_ns((ARRIVAL, place, crossed - 1)) >= until_ns:
             crossed -= 1
@@ -93,10 +97,11 @@ class _Cut:
     def _count(self) -> int:
         """Number of events from the beginning of the course on."""
         course = self._course
-        reductions = [course.reduces(number) for number in range(max(self.sent))]
+        reductions = [course.reduces(number) for number in range(max(self.sent) + 1)]
         total = self._order.num_late(self._until_ns)
         for place, sent in enumerate(self.sent):
             before = course.sent[place]
+            sent += place in course.ended  # noqa: PLW2901
             total += sent - before + sum(reductions[before:sent])
         num_started = sum(self._started) - sum(course.started)
         total += 2 * num_started if course.links else num_started
@@ -106,44 +111,24 @@ class _Cut:
             )
         return total
 
-    def is_free(self) -> bool:
-        """Whether no timer of anything else is due with one of the ring on one NPU."""
-        for time_ns, steps in self._due.items():
-            for step in steps:
-                if step[0] not in (MOVE, REDUCTION) or step in self._course.order:
-                    continue
-                if self._course.members[step[1]].run.npu.timers.has_timers_at(time_ns):
-                    return False
-        return True
+    def num_before(self, end: Step) -> int:
+        """How many events of this time come before the end of a member."""
+        return sum(self._order.compare(s, end) < 0 for s in self._due.get(self._until_ns, ()))
 
     def take(self) -> None:
         """Put members, messages, links and what is due into this state."""
         course, queue = self._course, self._course.queue
-        for (kind, place, _), time_ns in course.due_ns.items():
-            if kind in (MOVE, REDUCTION):
-                course.members[place].run.npu.timers.forget(time_ns)
         for place, member in enumerate(course.members):
+            if not course.is_under_way(place):
+                continue
             num_tokens = self.sent[place] + self._holds[place]
             rounds, turn = divmod(num_tokens - 1, course.shape.num_members)
             sends_left = course.shape.turns.sends_left - self.sent[place]
             others_left = course.shape.turns.others_left - turn
             turns = Turns(sends_left, others_left, not rounds % 2)
             member.resume(turns, num_tokens=int(self._holds[place]))
-        events = self._events()
-        for time_ns in [time_ns for time_ns in queue.due if time_ns < self._until_ns]:
-            queue.due[time_ns].clear()  # those of now are being run
-            if time_ns > queue.now:
-                del queue.due[time_ns]
-        queue.times[:] = [time_ns for time_ns in queue.times if time_ns >= self._until_ns]
-        heapify(queue.times)
-        for due in queue.due.values():
-            steps = [course.steps.get(id(event)) for event in due]
-            due[:] = [
-                events[step] if step else event for step, event in zip(steps, due, strict=True)
-            ]
-        for step, event in events.items():
-            if step not in course.order:
-                queue.insert(course.time_ns(step), event)
+        for step, event in self._events().items():
+            queue.insert(course.time_ns(step), event)
         queue.num_events += self._num_events
 
     def _events(self) -> dict[Step, Event]:
@@ -166,8 +151,11 @@ class _Cut:
                 elif kind is RELEASE:
                     events[step] = course.links[place].freed
                 else:
-                    reduces = kind is MOVE and course.reduces(number)
-                    events[step] = course.members[place].timer_at(time_ns, reduces=reduces)
+                    member, reduces = course.members[place], kind is MOVE and course.reduces(number)
+                    if member.run.npu.timers.has_timers_at(time_ns):
+                        member.set_timer(time_ns - course.queue.now, reduces=reduces)
+                    else:
+                        events[step] = member.timer_at(time_ns, reduces=reduces)
         return events
 
     def _post(self, place: int, key: Key, under_way: dict[Step, Event]) -> None:
