@@ -51,7 +51,7 @@ def rings(draw: st.DrawFn, topology: str) -> Case:
             last = draw(st.sampled_from(ranks[spread * place][1:]))
             ranks[spread * place].append(collective(500, kind, size, [last.id], group=group))
     system = system_file(
-        preferred_dataset_splits=draw(st.sampled_from([1, 1, 1, 2])),
+        preferred_dataset_splits=draw(st.sampled_from([1, 1, 2, 3])),
         active_chunks_per_dimension=draw(st.integers(1, 2)),
         local_mem_bw=draw(st.sampled_from([0, 0.5, 50, 1600])),
         endpoint_delay=draw(st.sampled_from([1, 10, 1000])),

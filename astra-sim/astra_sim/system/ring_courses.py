@@ -68,13 +68,10 @@ class _Cut:
     def _cut_at(self, place: int) -> None:
         """Find how far a member and its link are, and what they wait for."""
         course, until_ns = self._course, self._until_ns
-        if place in course.ended:
-            self.sent.append(course.num_sends)
-            self._holds.append(False)
-            return
         sent = course.num_posted(place, until_ns)
         moved_ns = course.time_ns((MOVE, place, sent))
-        holds = moved_ns - course.shape.move_ns < until_ns
+        is_begun = course.is_under_way(place) and sent == course.ended[place] * course.num_steps
+        holds = is_begun or moved_ns - course.shape.move_ns < until_ns
         if holds:
             self._steps.append(((MOVE if moved_ns >= until_ns else REDUCTION), place, sent))
         self.sent.append(sent)
@@ -87,8 +84,9 @@ class _Cut:
         crossed = started
         while course.time_ns((ARRIVAL, place, crossed - 1)) >= until_ns:
             crossed -= 1
-            self._steps.append((ARRIVAL, place, crossed))
-        release = RELEASE, place, started - 1
+            if not course.is_end(crossed):
+                self._steps.append((ARRIVAL, place, crossed))
+        release = RELEASE, place, started - 1 - course.is_end(started - 1)
         if course.links and course.time_ns(release) >= until_ns:
             self._steps.append(release)
         self._started.append(started)
@@ -101,9 +99,11 @@ class _Cut:
         total = self._order.num_late(self._until_ns)
         for place, sent in enumerate(self.sent):
             before = course.sent[place]
-            sent += place in course.ended  # noqa: PLW2901
             total += sent - before + sum(reductions[before:sent])
-        num_started = sum(self._started) - sum(course.started)
+        num_started = sum(
+            now - before - now // course.num_steps
+            for now, before in zip(self._started, course.started, strict=True)
+        )
         total += 2 * num_started if course.links else num_started
         for steps, sign in ((course.order, 1), (self._steps, -1)):
             total += sign * sum(kind in (ARRIVAL, RELEASE) for kind, _, _ in steps) - sign * sum(
@@ -121,9 +121,10 @@ class _Cut:
         for place, member in enumerate(course.members):
             if not course.is_under_way(place):
                 continue
-            num_tokens = self.sent[place] + self._holds[place]
+            sent = self.sent[place] % course.num_steps
+            num_tokens = sent + self._holds[place]
             rounds, turn = divmod(num_tokens - 1, course.shape.num_members)
-            sends_left = course.shape.turns.sends_left - self.sent[place]
+            sends_left = course.shape.turns.sends_left - sent
             others_left = course.shape.turns.others_left - turn
             turns = Turns(sends_left, others_left, not rounds % 2)
             member.resume(turns, num_tokens=int(self._holds[place]))
@@ -135,11 +136,16 @@ class _Cut:
         """Make what is due, in its order; hold messages and receives, and set links."""
         course, until_ns = self._course, self._until_ns
         under_way = dict[Step, Event]()
-        for place, key in enumerate(course.keys):
-            self._post(place, key, under_way)
+        for ring, keys in enumerate(course.keys):
+            for place, key in enumerate(keys):
+                self._post(ring, place, key, under_way)
         for place, link in enumerate(course.links):
-            waiting = range(self._started[place], self._offered[place])
-            queued = [(course.shape.message_bytes, under_way[ARRIVAL, place, n]) for n in waiting]
+            waiting = [
+                under_way[ARRIVAL, place, number]
+                for number in range(self._started[place], self._offered[place])
+                if not course.is_end(number)
+            ]
+            queued = [(course.shape.message_bytes, event) for event in waiting]
             link.waiting = deque(queued) if queued else None
             link.is_busy = course.time_ns((RELEASE, place, self._started[place] - 1)) >= until_ns
         events = dict[Step, Event]()
@@ -158,13 +164,17 @@ class _Cut:
                         events[step] = member.timer_at(time_ns, reduces=reduces)
         return events
 
-    def _post(self, place: int, key: Key, under_way: dict[Step, Event]) -> None:
+    def _post(self, ring: int, place: int, key: Key, under_way: dict[Step, Event]) -> None:
         """Hold messages and receives of one key, and note events of messages that will arrive."""
-        n, sent, num_bytes = len(self.sent), self.sent[place], self._course.shape.message_bytes
-        way, arrived = range(place, self._course.last + n, n), self._offered[place - n]
-        links = [self._course.links[link] for link in way if self._course.links]
-        target = (place + 1) % n
-        received, posted = self._course.members[target].received, self.sent[target]
+        course, n, num_bytes = self._course, len(self.sent), self._course.shape.message_bytes
+        first = ring * course.num_steps
+        last = first + course.num_sends
+        way, arrived = range(place, course.last + n, n), self._offered[place - n]
+        links = [course.links[link] for link in way if course.links]
+        target, sent = (place + 1) % n, min(self.sent[place], last)
+        received, posted = course.members[target].received, self.sent[target]
+        awaits = not self._holds[target] and first < posted <= last and posted > sent
+        posted, arrived = max(posted, first), max(arrived, first)
         messages = [unreceived() for _ in range(posted, sent)]
         for number in range(arrived, sent):
             is_matched = number < posted
@@ -174,5 +184,4 @@ class _Cut:
                 under_way[ARRIVAL, link, number] = on_link
         for message in messages[: max(0, arrived - posted)]:
             message[:] = None, None
-        is_awaited = not self._holds[target] and posted > sent
-        self._course.messages.hold(key, messages, [(received, None)] if is_awaited else [])
+        course.messages.hold(key, messages, [(received, None)] if awaits else [])

@@ -2,8 +2,9 @@
 
 Nothing of the ring is in the queue. What else is due runs in between, above all what starts
 members, and so does what an end brings about. Should that insert anything but the first local move
-of a further member, use a link, or be due on an NPU that has a member under way, the ring is put
-into the state of that time and goes on by events.
+of a further member, of this ring or, after an end, of the next, should it use a link, or be due on
+an NPU that has a member under way, the ring is put into the state of that time and goes on by
+events.
 """
 
 import math
@@ -19,6 +20,9 @@ from astra_sim.system.phases import PhaseRun, RingShape
 from astra_sim.system.ring_order import StepOrder
 from astra_sim.system.ring_reading import MixedError, read
 from astra_sim.system.ring_times import PAST, RingMember, RingTimes, Step
+
+SPREAD = 4
+"""Ends are far apart if that is more than one of so many parts of a round."""
 
 
 class Start(Protocol):
@@ -41,11 +45,13 @@ class RingLife:
         self.queue = times.queue
         self._starts = starts
         self._begin_member = begin
-        self._places = {key[1]: place for place, key in enumerate(times.keys)}
+        self._places = {key[1]: place for place, key in enumerate(times.keys[0])}
         self.ending: Step | None = None
         """The last end."""
         self._ends: list[Step] = []
         """Ends that are still to come, the next last."""
+        self._is_spread = False
+        """Whether these are so far apart that a next ring is worked out from its first start on."""
         self._held: dict[int, int] = {}
         """Events that were due at each time before the present ones ran."""
         self._leave: Callable[[int, Step | None], int] | None = None
@@ -67,17 +73,14 @@ class RingLife:
             raise MixedError
         if not self._starts:
             read(times)
-        elif (
-            any(link.is_busy for link in times.links)
-            or (queue.times and not all(map(self._is_apart, queue.due[queue.times[0]])))
-            or not times.messages.sends.keys().isdisjoint(times.keys)
-            or not times.messages.receives.keys().isdisjoint(times.keys)
+        elif any(link.is_busy for link in times.links) or (
+            queue.times and not all(map(self._is_apart, queue.due[queue.times[0]]))
         ):
             raise MixedError
         else:
             queue.due[queue.now].clear()
             for start in self._starts:
-                self._begin(start, queue.now)
+                self._begin(start, queue.now, by_end=False)
         self._find_ends()
 
     def live(self, leave: Callable[[int, Step | None], int]) -> None:
@@ -111,18 +114,22 @@ class RingLife:
         for time_ns, event in inserted:
             queue.insert(time_ns, event)
 
-    def _begin(self, start: Start, time_ns: int) -> None:
+    def _begin(self, start: Start, time_ns: int, *, by_end: bool) -> None:
         assert self._begin_member is not None
         start.run.npu.timers.forget(time_ns)
         member = self._begin_member(start.run, start.shape)
-        self.times.begin(member, self._places[start.run.npu.rank], time_ns)
+        self.times.begin(member, self._places[start.run.npu.rank], time_ns, by_end=by_end)
 
     def _find_ends(self) -> None:
         """Order the ends of all members if they are known."""
         times = self.times
-        if all(len(posts) > times.num_sends for posts in times.posts):
-            steps = [times.posting(place, times.num_sends) for place in range(len(times.members))]
+        last = min(times.ended) * times.num_steps + times.num_sends
+        if not self._ends and all(len(posts) > last for posts in times.posts):
+            steps = [times.posting(place, last) for place in range(len(times.members))]
             order = StepOrder(times)
+            ends_ns = [times.post_ns(place, last) for place in range(len(times.members))]
+            spread_ns = max(ends_ns) - min(ends_ns)
+            self._is_spread = spread_ns * SPREAD > times.delay_ns * len(times.members)
             self._ends = sorted(steps, key=cmp_to_key(order.compare), reverse=True)
 
     def _go_on(self) -> None:
@@ -163,7 +170,8 @@ class RingLife:
             heappush(queue.times, now)
         self._held[now] = 0
         if self._leave is not None and (
-            queue.num_events != num_events + len(events) or not self._take(self._inserted())
+            queue.num_events != num_events + len(events)
+            or not self._take(self._inserted(), by_end=False)
         ):
             self.stop(now)
 
@@ -175,7 +183,7 @@ class RingLife:
         held = self._held
         return [t for t, due in self.queue.due.items() if len(due) != held.get(t, 0)]
 
-    def _take(self, times: list[int]) -> bool:
+    def _take(self, times: list[int], *, by_end: bool) -> bool:
         """Take the first local moves of members; whether nothing else is due at these times."""
         if not times:
             return True
@@ -190,7 +198,7 @@ class RingLife:
         heapify(queue.times)
         for start in starts:
             assert start is not None
-            self._begin(start, time_ns)
+            self._begin(start, time_ns, by_end=by_end)
         self._find_ends()
         return True
 
@@ -201,22 +209,33 @@ class RingLife:
         owner: Any = getattr(event[1][0][0], "__self__", None)
         if owner.__class__ is not self._starts[0].__class__ or owner.shape != self.times.shape:
             return None
-        one, other = owner.run, self._starts[0].run
-        is_ours = one.tag == other.tag and one.phase.plan.members == other.phase.plan.members
-        return owner if is_ours else None
+        run, all_keys = owner.run, self.times.keys
+        place = self._places.get(run.npu.rank)
+        if place is None or run.phase.plan.members != self._starts[0].run.phase.plan.members:
+            return None
+        ring = self.times.ended[place]
+        if ring == len(all_keys):
+            if not self._is_spread or self.times.messages.has_tag(run.tag):
+                return None
+            all_keys.append([(run.tag, *key[1:]) for key in all_keys[0]])
+        return owner if all_keys[ring][place][0] == run.tag else None
 
     def _end(self, step: Step) -> None:
         """End a member; stop if that inserts anything, or if it was the last."""
         queue, run = self.queue, self.times.members[step[1]].run
         now = queue.now = self.times.time_ns(step)
         self.ending = step
-        self.times.ended.add(step[1])
+        self.times.ended[step[1]] += 1
         self._hold()
         num_events = queue.num_events
         run.npu.timers.run_alone(run.end_now, None)
-        if self._leave is not None and (queue.num_events != num_events or self._inserted()):
+        if self._leave is not None and (
+            queue.num_events != num_events or not self._take(self._inserted(), by_end=True)
+        ):
             self.stop(now, step)
-        elif self._leave is not None and not self._ends:
+        elif self._leave is not None and not any(
+            map(self.times.is_under_way, range(len(self.times.members)))
+        ):
             self.stop(now + 1)
 
 

@@ -54,10 +54,13 @@ class StepOrder:
         if kind is LATE:
             return self._times.posting(place, number), 2
         if kind is MOVE:
+            if not number % self._times.num_steps:
+                return self._times.posting(place, number - 1), 0
             if self._is_late(place, number - 1):
                 return (LATE, place, number - 1), 0
             return (ARRIVAL, self._times.before(place), number - 1), 0
-        posting, release = self._times.posting(place, number), (RELEASE, place, number - 1)
+        before = number - 1 - self._times.is_end(number - 1)
+        posting, release = self._times.posting(place, number), (RELEASE, place, before)
         if (before := place - len(self._times.members)) >= 0:
             posting = ARRIVAL, before, number
         waits = bool(self._times.links) and self.compare(posting, release) < 0
@@ -73,7 +76,10 @@ class StepOrder:
         times, total = self._times, 0
         for place, posts in enumerate(times.posts):
             arrivals = [start + times.delay_ns for start in times.starts[times.before(place)]]
-            total += sum(map(le, arrivals, posts[: bisect_left(posts, until_ns)]))
+            past = posts[: bisect_left(posts, until_ns)]
+            total += sum(map(le, arrivals, past))
+            ends = slice(times.num_sends, None, times.num_steps)
+            total -= sum(map(le, arrivals[ends], past[ends]))
         for kind, place, number in times.order:
             arrival = ARRIVAL, times.before(place), number
             if (kind, place, number) == times.posting(place, number) and (

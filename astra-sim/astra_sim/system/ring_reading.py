@@ -53,7 +53,7 @@ class _Reading:
         n, sends = len(times.members), times.messages.sends
         self._landing = {
             id(message): (ARRIVAL, times.last + place, self.sent[(place + 1) % n] + more)
-            for place, key in enumerate(times.keys)
+            for place, key in enumerate(times.keys[0])
             for more, message in enumerate(sends.get(key, ()))
         }
 

@@ -75,10 +75,13 @@ class RingTimes:
     ) -> None:
         npu = members[0].run.npu
         self.queue, self.messages = npu.timers.queue, npu.messages
-        self.members, self.links, self.keys, self.shape = list(members), links, keys, shape
+        self.members, self.links, self.shape = list(members), links, shape
+        self.keys = [keys]
+        """Keys of the messages from each place, of each ring after the other."""
         self.delay_ns = delay_ns
         self.wire_ns = links[0].times_ns(shape.message_bytes)[1] if links else PAST  # never waits
         self.num_sends = shape.turns.sends_left
+        self.num_steps = self.num_sends + 1
         self.last = max(0, len(links) - len(members))
         """The first of the last links of all ways."""
         self.sent = [0 for _ in members]
@@ -98,10 +101,10 @@ class RingTimes:
         self.begins: dict[Step, int] = {}
         """First local moves of members that began since, in the order of these."""
         self._reductions_ns = [
-            self.reduces(number) * shape.reduction_ns for number in range(self.num_sends + 1)
+            self.reduces(number) * shape.reduction_ns for number in range(self.num_steps)
         ]
-        self.ended: set[int] = set()
-        """Places whose members have ended."""
+        self.ended = [0 for _ in members]
+        """How often the member of each place has ended."""
 
     def take_over(self, due_ns: Mapping[Step, int], *, sent: list[int], started: list[int]) -> None:
         """Take out of the queue what is due of members that are all there, with its times."""
@@ -141,17 +144,19 @@ class RingTimes:
 
     def reduces(self, number: int) -> bool:
         """Whether the local move before a message reduces."""
-        shape, (rounds, turn) = self.shape, divmod(number, self.shape.num_members)
+        shape, number = self.shape, number % self.num_steps
+        rounds, turn = divmod(number, shape.num_members)
         return turn > 0 and (shape.reduces_in_even if rounds % 2 else shape.reduces_in_odd)
 
     def reduction_ns(self, number: int) -> int:
         """Time of the reduction before a message."""
-        return self._reductions_ns[number]
+        return self._reductions_ns[number % self.num_steps]
 
-    def begin(self, member: RingMember, place: int, time_ns: int) -> None:
+    def begin(self, member: RingMember, place: int, time_ns: int, *, by_end: bool) -> None:
         """Have a member begin at a time; work out what follows from it."""
         self.members[place] = member
-        self.begins[MOVE, place, 0] = len(self.begins)
+        if not by_end:
+            self.begins[MOVE, place, len(self.posts[place])] = len(self.begins)
         self.posts[place].append(time_ns)
         self._passed[place].append(0)
         self._carry(place)
@@ -169,8 +174,9 @@ class RingTimes:
         posts, passed, waits = self.posts[place], self._passed[place], self._waits[place - 1]
         arrivals, before = self.starts[self.before(place)], self._passed[place - 1]
         first = len(posts)
-        until = min(len(arrivals), self.num_sends) + 1
-        if not first or first >= until:
+        num_steps = self.num_steps
+        until = min(len(arrivals) + 1, -(-first // num_steps) * num_steps)
+        if first >= until:
             return False
         post, delay_ns, move_ns = posts[-1], self.delay_ns, self.shape.move_ns
         reductions_ns = self._reductions_ns
@@ -181,7 +187,7 @@ class RingTimes:
                 passed.append(0 if number in waits else before[number] + 1)
             else:
                 passed.append(0)
-            post += move_ns + reductions_ns[number + 1]
+            post += move_ns + reductions_ns[(number + 1) % num_steps]
             posts.append(post)
         self._carry(place)
         return True
@@ -191,12 +197,15 @@ class RingTimes:
         offers, later_ns = self.posts[place], 0
         if not self.links:
             starts = self.starts[place]
-            starts += offers[len(starts) : self.num_sends]
+            starts += offers[len(starts) :]
             return
         for link in range(place, len(self.starts), len(self.members)):
             starts = self.starts[link]
             free = starts[-1] + self.wire_ns if starts else PAST
-            for number in range(len(starts), min(len(offers), self.num_sends)):
+            for number in range(len(starts), len(offers)):
+                if self.is_end(number):
+                    starts.append(starts[-1])
+                    continue
                 start = offers[number] + later_ns
                 if start <= free:
                     start = free
@@ -207,7 +216,11 @@ class RingTimes:
 
     def is_under_way(self, place: int) -> bool:
         """Whether a member has begun and not ended."""
-        return bool(self.posts[place]) and place not in self.ended
+        return len(self.posts[place]) > self.num_steps * self.ended[place]
+
+    def is_end(self, number: int) -> bool:
+        """Whether a number stands for an end instead of a message."""
+        return number % self.num_steps == self.num_sends
 
     def post_ns(self, place: int, number: int) -> int:
         """Time at which a message is posted."""
@@ -221,7 +234,7 @@ class RingTimes:
 
     def num_posted(self, place: int, until_ns: int) -> int:
         """Messages that a member has posted before a time."""
-        return bisect_left(self.posts[place], until_ns)
+        return max(bisect_left(self.posts[place], until_ns), self.ended[place] * self.num_steps)
 
     def num_started(self, place: int, until_ns: int, offered: int) -> int:
         """How many of the messages offered to a link have started before a time."""

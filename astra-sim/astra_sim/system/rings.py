@@ -217,7 +217,7 @@ def _start_together(starts: list[RingStart]) -> None:
         and one.run.phase.plan.members == run.phase.plan.members
         for one in starts
     ):
-        if queue.is_last_look(_start_together):
+        if queue.is_last_look(_start_together) and not run.npu.messages.has_tag(run.tag):
             ring_turns.RingTurns(RingExchange(run, shape), reduces=False).live(starts, RingExchange)
     elif None not in {one.shape.delay_ns for one in starts}:
         _start_in_step(starts, due)
