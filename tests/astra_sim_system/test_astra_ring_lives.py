@@ -21,6 +21,17 @@ PLACES = [("unaware", "Switch"), ("aware", "Ring"), ("aware", "Switch")]
 
 
 @st.composite
+def systems(draw: st.DrawFn) -> dict[str, object]:
+    """Chunks, and times of local moves and reductions."""
+    return system_file(
+        preferred_dataset_splits=draw(st.sampled_from([1, 1, 2, 3])),
+        active_chunks_per_dimension=draw(st.integers(1, 2)),
+        local_mem_bw=draw(st.sampled_from([0, 0.5, 50, 1600])),
+        endpoint_delay=draw(st.sampled_from([1, 10, 1000])),
+    )
+
+
+@st.composite
 def rings(draw: st.DrawFn, topology: str) -> Case:
     """One ring alone, of all NPUs or of every second, with little else.
 
@@ -50,18 +61,12 @@ def rings(draw: st.DrawFn, topology: str) -> Case:
         for place in range(len(starts)):
             last = draw(st.sampled_from(ranks[spread * place][1:]))
             ranks[spread * place].append(collective(500, kind, size, [last.id], group=group))
-    system = system_file(
-        preferred_dataset_splits=draw(st.sampled_from([1, 1, 2, 3])),
-        active_chunks_per_dimension=draw(st.integers(1, 2)),
-        local_mem_bw=draw(st.sampled_from([0, 0.5, 50, 1600])),
-        endpoint_delay=draw(st.sampled_from([1, 10, 1000])),
-    )
     latency_ns = draw(st.sampled_from([0.0, 1.0, 500.0, 40_000.0]))
     network = network_file(
         topology, len(ranks), draw(st.sampled_from([ONE_BYTE_PER_NS, 50.0])), latency_ns
     )
     groups = {1: list(range(0, len(ranks), 2))} if group else {}
-    return Case(ranks=ranks, network=network, system=system, groups=groups)
+    return Case(ranks=ranks, network=network, system=draw(systems()), groups=groups)
 
 
 @pytest.mark.parametrize(("backend", "topology"), PLACES)
