@@ -2,6 +2,7 @@
 
 import json
 import math
+import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -156,10 +157,25 @@ def all_reduce(algorithm: str, num_npus: int = 64, original_s: float | None = No
 
 
 def apart(run: Run, name: str, step_us: int = 1) -> Run:
-    """The all-reduce with every NPU starting some time after the one before it."""
+    """The all-reduce with every NPU starting some time after the one before it, or before it."""
+    first_us = 1 - min(0, step_us * (run.num_npus - 1))
+    return _started(run, name, [first_us + step_us * rank for rank in range(run.num_npus)])
 
+
+def at_random(run: Run, name: str, within_us: int) -> Run:
+    """The all-reduce with starts that are drawn."""
+    rng = random.Random(1)
+    return _started(run, name, [1 + rng.randrange(within_us) for _ in range(run.num_npus)])
+
+
+def one_late(run: Run, name: str, late_us: int) -> Run:
+    """The all-reduce with one NPU that starts later than the others."""
+    return _started(run, name, [1 + late_us * (rank == 100) for rank in range(run.num_npus)])
+
+
+def _started(run: Run, name: str, starts_us: Sequence[int]) -> Run:
     def ranks() -> list[list[Node]]:
-        starts = [compute(1, 1 + step_us * rank) for rank in range(run.num_npus)]
+        starts = [compute(1, start_us) for start_us in starts_us]
         return [[start, collective(2, ALL_REDUCE, 2**30, (1,))] for start in starts]
 
     return replace(run, name=name, ranks=ranks)

@@ -16,7 +16,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from bench.astra_inputs import Run, all_reduce, apart, dimensions, domains, pipeline
+from bench.astra_inputs import (
+    Run,
+    all_reduce,
+    apart,
+    at_random,
+    dimensions,
+    domains,
+    one_late,
+    pipeline,
+)
 
 HERE = Path(__file__).parents[1]
 
@@ -42,6 +51,14 @@ def runs() -> list[Run]:
         apart(wide, "starts 100 us apart", 100),
         apart(aware, "starts 100 us apart, aware", 100),
         apart(under_switch, "starts 100 us apart, aware switch", 100),
+        apart(wide, "starts 10 us apart, the last first", -10),
+        at_random(wide, "starts at random within 100 ms", 100_000),
+        at_random(aware, "starts at random within 100 ms, aware", 100_000),
+        at_random(under_switch, "starts at random within 100 ms, aware switch", 100_000),
+        at_random(wide, "starts at random within 1 ms", 1000),
+        at_random(aware, "starts at random within 1 ms, aware", 1000),
+        one_late(wide, "one start 1 ms late", 1000),
+        apart(replace(wide, num_splits=4), "starts 100 us apart, splits 4", 100),
         replace(ring, name="rings of 8, switches of 8, splits 16", network=two, num_splits=16),
         direct,
         replace(

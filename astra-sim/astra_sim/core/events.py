@@ -30,7 +30,7 @@ class EventQueue:
     An event inserted for the current time runs at the end of the current time's events.
     """
 
-    __slots__ = ("_gathered", "due", "last_ns", "merged", "now", "num_events", "times")
+    __slots__ = ("due", "gathered", "last_ns", "merged", "now", "num_events", "times")
 
     def __init__(self) -> None:
         self.now = 0
@@ -41,7 +41,8 @@ class EventQueue:
         """Events of each of these times, in the order in which they run."""
         self.merged: dict[int, list[Merged]] = {}
         """Events that stand for timers of several ranks, by time."""
-        self._gathered: dict[int, dict[Callable[[list[Any]], None], list[Any]]] = {}
+        self.gathered: dict[int, dict[Callable[[list[Any]], None], list[Any]]] = {}
+        """Functions that are called before the events of a time, and their items."""
         self.last_ns: float = math.inf
         """Time after which no event is run."""
 
@@ -63,7 +64,11 @@ class EventQueue:
 
         The call may change those events; functions are called in the order of their first items.
         """
-        self._gathered.setdefault(time_ns, {}).setdefault(look, []).append(item)
+        self.gathered.setdefault(time_ns, {}).setdefault(look, []).append(item)
+
+    def is_last_look(self, look: Callable[[list[Any]], None]) -> bool:
+        """Whether no other function is to be called after this, now or later."""
+        return len(self.gathered) == 1 and next(reversed(self.gathered[self.now])) == look
 
     def quiet_until_ns(self, action: Action) -> float:
         """Time before which no event is due, apart from those that the running event inserts.
@@ -87,7 +92,7 @@ class EventQueue:
         AbortError
             If an event is due at time 0, as the original insists that its first step advances.
         """
-        times, events, gathered = self.times, self.due, self._gathered
+        times, events, gathered = self.times, self.due, self.gathered
         self.last_ns = last_ns
         if times and times[0] == 0:
             raise AbortError(
@@ -98,8 +103,9 @@ class EventQueue:
             now = self.now = heappop(times)
             due = events[now]
             if now in gathered:
-                for look, items in gathered.pop(now).items():
+                for look, items in list(gathered[now].items()):
                     look(items)
+                del gathered[now]
             for action, argument in due:
                 action(argument)
             self.num_events += len(due)

@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from astra_sim.core.events import EventQueue
@@ -125,6 +126,10 @@ class Messages:
             _, sent, sent_argument = message[1]
             message[0] = _tell_both
             message[1] = sent, sent_argument, received, argument
+
+    def has_tag(self, tag: int) -> bool:
+        """Whether a message or a receive of a tag waits for the other."""
+        return any(key[0] == tag for key in chain(self._sends, self._receives))
 
     def steady_delay_ns(self, source: int, target: int, num_bytes: int) -> int | None:
         """Time from posting a send to its delivery, if that is always the same."""

@@ -60,6 +60,8 @@ class RingShape(NamedTuple):
     reduction_ns: int
     delay_ns: int | None
     """Time from a send to its arrival; None where that is not always the same."""
+    is_free: bool
+    """Whether local moves take time and wait for nothing."""
 
 
 class Phase:

@@ -5,36 +5,40 @@ are put into the state at the first end, or before whatever else is due first.
 """
 
 from collections import deque
-from functools import cmp_to_key
-from heapq import heapify
+from functools import cmp_to_key, partial
 
 from astra_sim.core.events import Event
 from astra_sim.network.links import crossing
 from astra_sim.system.messages import Key, unreceived
 from astra_sim.system.phases import Turns
+from astra_sim.system.ring_lives import RingLife
 from astra_sim.system.ring_order import StepOrder
+from astra_sim.system.ring_reading import MixedError
 from astra_sim.system.ring_times import (
     ARRIVAL,
     MOVE,
     REDUCTION,
     RELEASE,
-    MixedError,
     RingTimes,
     Step,
 )
 
 
-def leap(times: RingTimes) -> bool:
-    """Go to the first end of a member, or to what else is due; whether it is known how."""
+def leap(life: RingLife) -> bool:
+    """Go on without events as long as that is possible; whether it is known how."""
     try:
-        quiet_ns = times.read()
-        times.work_out(quiet_ns)
-        cut = _Cut(times, min(quiet_ns, *times.posts[-1]))
-    except (MixedError, RecursionError):
+        life.enter()
+    except MixedError:
         return False
-    if cut.sent != times.sent and cut.is_free():
-        cut.take()
+    life.live(partial(_leave, life.times))
     return True
+
+
+def _leave(times: RingTimes, until_ns: int, end: Step | None) -> int:
+    """Put a ring into its state; return how many events of the time come before an end."""
+    cut = _Cut(times, until_ns)
+    cut.take()
+    return cut.num_before(end) if end else 0
 
 
 class _Cut:
@@ -64,11 +68,10 @@ class _Cut:
     def _cut_at(self, place: int) -> None:
         """Find how far a member and its link are, and what they wait for."""
         course, until_ns = self._course, self._until_ns
-        sent = course.sent[place]
-        while course.post_ns(place, sent) < until_ns:
-            sent += 1
+        sent = course.num_posted(place, until_ns)
         moved_ns = course.time_ns((MOVE, place, sent))
-        holds = moved_ns - course.shape.move_ns < until_ns
+        is_begun = course.is_under_way(place) and sent == course.ended[place] * course.num_steps
+        holds = is_begun or moved_ns - course.shape.move_ns < until_ns
         if holds:
             self._steps.append(((MOVE if moved_ns >= until_ns else REDUCTION), place, sent))
         self.sent.append(sent)
@@ -77,14 +80,13 @@ class _Cut:
     def _cut_link(self, place: int, offered: int) -> None:
         """Find how many of the messages offered to a link have started, and have crossed it."""
         course, until_ns = self._course, self._until_ns
-        started = course.started[place]
-        while started < offered and course.start_ns(place, started) < until_ns:
-            started += 1
+        started = course.num_started(place, until_ns, offered)
         crossed = started
         while course.time_ns((ARRIVAL, place, crossed - 1)) >= until_ns:
             crossed -= 1
-            self._steps.append((ARRIVAL, place, crossed))
-        release = RELEASE, place, started - 1
+            if not course.is_end(crossed):
+                self._steps.append((ARRIVAL, place, crossed))
+        release = RELEASE, place, started - 1 - course.is_end(started - 1)
         if course.links and course.time_ns(release) >= until_ns:
             self._steps.append(release)
         self._started.append(started)
@@ -93,12 +95,15 @@ class _Cut:
     def _count(self) -> int:
         """Number of events from the beginning of the course on."""
         course = self._course
-        reductions = [course.reduces(number) for number in range(max(self.sent))]
+        reductions = [course.reduces(number) for number in range(max(self.sent) + 1)]
         total = self._order.num_late(self._until_ns)
         for place, sent in enumerate(self.sent):
             before = course.sent[place]
             total += sent - before + sum(reductions[before:sent])
-        num_started = sum(self._started) - sum(course.started)
+        num_started = sum(
+            now - before - now // course.num_steps
+            for now, before in zip(self._started, course.started, strict=True)
+        )
         total += 2 * num_started if course.links else num_started
         for steps, sign in ((course.order, 1), (self._steps, -1)):
             total += sign * sum(kind in (ARRIVAL, RELEASE) for kind, _, _ in steps) - sign * sum(
@@ -106,55 +111,41 @@ class _Cut:
             )
         return total
 
-    def is_free(self) -> bool:
-        """Whether no timer of anything else is due with one of the ring on one NPU."""
-        for time_ns, steps in self._due.items():
-            for step in steps:
-                if step[0] not in (MOVE, REDUCTION) or step in self._course.order:
-                    continue
-                if self._course.members[step[1]].run.npu.timers.has_timers_at(time_ns):
-                    return False
-        return True
+    def num_before(self, end: Step) -> int:
+        """How many events of this time come before the end of a member."""
+        return sum(self._order.compare(s, end) < 0 for s in self._due.get(self._until_ns, ()))
 
     def take(self) -> None:
         """Put members, messages, links and what is due into this state."""
         course, queue = self._course, self._course.queue
-        for (kind, place, _), time_ns in course.due_ns.items():
-            if kind in (MOVE, REDUCTION):
-                course.members[place].run.npu.timers.forget(time_ns)
         for place, member in enumerate(course.members):
-            num_tokens = self.sent[place] + self._holds[place]
+            if not course.is_under_way(place):
+                continue
+            sent = self.sent[place] % course.num_steps
+            num_tokens = sent + self._holds[place]
             rounds, turn = divmod(num_tokens - 1, course.shape.num_members)
-            sends_left = course.shape.turns.sends_left - self.sent[place]
+            sends_left = course.shape.turns.sends_left - sent
             others_left = course.shape.turns.others_left - turn
             turns = Turns(sends_left, others_left, not rounds % 2)
             member.resume(turns, num_tokens=int(self._holds[place]))
-        events = self._events()
-        for time_ns in [time_ns for time_ns in queue.due if time_ns < self._until_ns]:
-            queue.due[time_ns].clear()  # those of now are being run
-            if time_ns > queue.now:
-                del queue.due[time_ns]
-        queue.times[:] = [time_ns for time_ns in queue.times if time_ns >= self._until_ns]
-        heapify(queue.times)
-        for due in queue.due.values():
-            steps = [course.steps.get(id(event)) for event in due]
-            due[:] = [
-                events[step] if step else event for step, event in zip(steps, due, strict=True)
-            ]
-        for step, event in events.items():
-            if step not in course.order:
-                queue.insert(course.time_ns(step), event)
+        for step, event in self._events().items():
+            queue.insert(course.time_ns(step), event)
         queue.num_events += self._num_events
 
     def _events(self) -> dict[Step, Event]:
         """Make what is due, in its order; hold messages and receives, and set links."""
         course, until_ns = self._course, self._until_ns
         under_way = dict[Step, Event]()
-        for place, key in enumerate(course.keys):
-            self._post(place, key, under_way)
+        for ring, keys in enumerate(course.keys):
+            for place, key in enumerate(keys):
+                self._post(ring, place, key, under_way)
         for place, link in enumerate(course.links):
-            waiting = range(self._started[place], self._offered[place])
-            queued = [(course.shape.message_bytes, under_way[ARRIVAL, place, n]) for n in waiting]
+            waiting = [
+                under_way[ARRIVAL, place, number]
+                for number in range(self._started[place], self._offered[place])
+                if not course.is_end(number)
+            ]
+            queued = [(course.shape.message_bytes, event) for event in waiting]
             link.waiting = deque(queued) if queued else None
             link.is_busy = course.time_ns((RELEASE, place, self._started[place] - 1)) >= until_ns
         events = dict[Step, Event]()
@@ -166,17 +157,24 @@ class _Cut:
                 elif kind is RELEASE:
                     events[step] = course.links[place].freed
                 else:
-                    reduces = kind is MOVE and course.reduces(number)
-                    events[step] = course.members[place].timer_at(time_ns, reduces=reduces)
+                    member, reduces = course.members[place], kind is MOVE and course.reduces(number)
+                    if member.run.npu.timers.has_timers_at(time_ns):
+                        member.set_timer(time_ns - course.queue.now, reduces=reduces)
+                    else:
+                        events[step] = member.timer_at(time_ns, reduces=reduces)
         return events
 
-    def _post(self, place: int, key: Key, under_way: dict[Step, Event]) -> None:
+    def _post(self, ring: int, place: int, key: Key, under_way: dict[Step, Event]) -> None:
         """Hold messages and receives of one key, and note events of messages that will arrive."""
-        n, sent, num_bytes = len(self.sent), self.sent[place], self._course.shape.message_bytes
-        way, arrived = range(place, self._course.last + n, n), self._offered[place - n]
-        links = [self._course.links[link] for link in way if self._course.links]
-        target = (place + 1) % n
-        received, posted = self._course.members[target].received, self.sent[target]
+        course, n, num_bytes = self._course, len(self.sent), self._course.shape.message_bytes
+        first = ring * course.num_steps
+        last = first + course.num_sends
+        way, arrived = range(place, course.last + n, n), self._offered[place - n]
+        links = [course.links[link] for link in way if course.links]
+        target, sent = (place + 1) % n, min(self.sent[place], last)
+        received, posted = course.members[target].received, self.sent[target]
+        awaits = not self._holds[target] and first < posted <= last and posted > sent
+        posted, arrived = max(posted, first), max(arrived, first)
         messages = [unreceived() for _ in range(posted, sent)]
         for number in range(arrived, sent):
             is_matched = number < posted
@@ -186,5 +184,4 @@ class _Cut:
                 under_way[ARRIVAL, link, number] = on_link
         for message in messages[: max(0, arrived - posted)]:
             message[:] = None, None
-        is_awaited = not self._holds[target] and posted > sent
-        self._course.messages.hold(key, messages, [(received, None)] if is_awaited else [])
+        course.messages.hold(key, messages, [(received, None)] if awaits else [])

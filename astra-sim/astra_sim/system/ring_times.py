@@ -1,17 +1,19 @@
 """Rings whose members are apart: the times of all steps, without events.
 
 A member sends once it has sent before, has received what the one behind sent before, and has moved
-that; the message starts once the link is free. So the times of a step follow from those of the step
-before, whatever the order of events of one time. Where a way has several links, the second of all
-ways come after the first of all: place ``p`` of ``n`` sends over links ``p``, ``p + n`` and so on.
+that; the message starts once the link is free. So once a member begins, the times of all that
+follows from what has begun are known, whatever the order of events of one time. Where a way has
+several links, the second of all ways come after the first of all: place ``p`` of ``n`` sends over
+links ``p``, ``p + n`` and so on.
 """
 
-from collections import Counter
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from heapq import heapify
 from typing import Protocol
 
-from astra_sim.core.events import Event, Timers
-from astra_sim.network.links import NetworkLink, Transit
+from astra_sim.core.events import Event
+from astra_sim.network.links import NetworkLink
 from astra_sim.system.messages import Done, Key
 from astra_sim.system.phases import PhaseRun, RingShape, Turns
 
@@ -26,10 +28,6 @@ The place of an arrival or a release is that of a link. Moves and reductions com
 is sent. ``LATE`` is the receive of a place that is posted with its message of this number when the
 message to it was there already.
 """
-
-
-class MixedError(Exception):
-    """A timer of a ring is due in one batch with another, or a link carries something else."""
 
 
 class RingMember(Protocol):
@@ -47,6 +45,10 @@ class RingMember(Protocol):
         """Sends left, others left of the round, what else the next steps depend on; last tokens."""
         ...
 
+    def set_timer(self, delay_ns: int, *, reduces: bool) -> None:
+        """Set the timer of a local move, or of the reduction after it."""
+        ...
+
     def resume(self, turns: Turns, num_tokens: int = 1) -> None:
         """Continue with these counts."""
         ...
@@ -59,7 +61,7 @@ class RingMember(Protocol):
 class RingTimes:
     """All members of a ring by place, with the keys of what they send, and links that have queues.
 
-    Numbers count the messages that a member has sent in its phase.
+    Numbers count the messages that a member has sent in its phase; the last is that of its end.
     """
 
     def __init__(
@@ -73,160 +75,185 @@ class RingTimes:
     ) -> None:
         npu = members[0].run.npu
         self.queue, self.messages = npu.timers.queue, npu.messages
-        self.members, self.links, self.keys, self.shape = members, links, keys, shape
+        self.members, self.links, self.shape = list(members), links, shape
+        self.keys = [keys]
+        """Keys of the messages from each place, of each ring after the other."""
         self.delay_ns = delay_ns
         self.wire_ns = links[0].times_ns(shape.message_bytes)[1] if links else PAST  # never waits
         self.num_sends = shape.turns.sends_left
-        self.sent = [self.num_sends - one.counts[0] for one in members]
+        self.num_steps = self.num_sends + 1
         self.last = max(0, len(links) - len(members))
         """The first of the last links of all ways."""
-        self.started, self._crossed = self._count()
-        self.first = min(self.started) - 1
-        self.posts: list[list[int]] = []
-        self.starts: list[list[int]] = []
-        """Times at which members post messages, and at which these start, from the first number."""
-        self.due_ns: dict[Step, int] = {}
-        """Times of what is due at the beginning."""
-        self.steps: dict[int, Step] = {}
-        """The same by the identity of its events."""
+        self.sent = [0 for _ in members]
+        """Messages that each member had posted at the beginning."""
+        self.started = [0 for _ in links or members]
+        """Messages that each link had begun."""
+        self.posts = [list[int]() for _ in members]
+        """Times at which members post messages, and of their ends, as far as they are known."""
+        self.starts = [list[int]() for _ in links or members]
+        """Times at which messages start on each link."""
+        self._waits = [set[int]() for _ in members]
+        """Messages from each place that may wait for a link."""
+        self._passed = [list[int]() for _ in members]
+        """Through how many places each message has come without waiting."""
         self.order: dict[Step, int] = {}
-        """Its order."""
+        """What was due at the beginning, in its order."""
+        self.begins: dict[Step, int] = {}
+        """First local moves of members that began since, in the order of these."""
+        self._reductions_ns = [
+            self.reduces(number) * shape.reduction_ns for number in range(self.num_steps)
+        ]
+        self.ended = [0 for _ in members]
+        """How often the member of each place has ended."""
 
-    def _count(self) -> tuple[list[int], list[int]]:
-        """Messages that each link has begun, and those that it has forwarded to the next."""
-        due = (event for events in self.queue.due.values() for event in events)
-        owners = (getattr(action, "__self__", None) for action, _ in due)
-        crossing = Counter(one.links[one.number - 1] for one in owners if isinstance(one, Transit))
-        started, crossed, offered = list[int](), list[int](), self.sent.copy()
-        for link in self.links:
-            started.append(offered[len(started)] - len(link.waiting or ()))
-            crossed.append(started[-1] - crossing[link])
-            offered.append(crossed[-1])
-        return started or offered, crossed
-
-    def read(self) -> int:
-        """Note what is due; return the first time of anything else.
-
-        Raises
-        ------
-        MixedError
-            If a timer or a link has something else, too.
-        """
-        places: dict[object, int] = {one: place for place, one in enumerate(self.members)}
-        places |= {link: place for place, link in enumerate(self.links)}
-        n, sends, landing = len(self.members), self.messages.sends, dict[int, Step]()
-        for place, key in enumerate(self.keys):
-            for more, message in enumerate(sends.get(key, ())):
-                number = self.sent[(place + 1) % n] + more
-                landing[id(message)] = ARRIVAL, self.last + place, number
-        quiet_ns = self.queue.last_ns + 1
-        for time_ns in sorted(self.queue.due):
-            for event in self.queue.due[time_ns]:
-                transit = getattr(event[0], "__self__", None)
-                arrival = transit.arrival if isinstance(transit, Transit) else event
-                step = landing.get(id(arrival)) or self._step_of(arrival, places)
-                if step and isinstance(transit, Transit):
-                    place = places[transit.links[transit.number - 1]]
-                    step = ARRIVAL, place, self._crossed[place]
-                    self._crossed[place] += 1
-                if step is None:
-                    quiet_ns = min(quiet_ns, time_ns)
-                else:
-                    self.steps[id(event)] = step
-                    self.order[step] = len(self.order)
-                    self.due_ns[step] = time_ns
-        for (kind, place, number), time_ns in self.due_ns.items():
-            arrives_ns = self.due_ns.get((ARRIVAL, place, number), PAST)
-            if kind is RELEASE and arrives_ns - self.delay_ns != time_ns - self.wire_ns:
-                raise MixedError
-        return int(min(quiet_ns, -PAST))
-
-    def _step_of(self, event: Event, places: dict[object, int]) -> Step | None:
-        owner = getattr(event[0], "__self__", None)
-        if isinstance(owner, Timers):
-            owners = [getattr(action, "__self__", None) for action, _ in event[1]]
-            place = next((places[one] for one in owners if one in places), None)
-            if place is None:
-                return None
-            if len(owners) > 1:
-                raise MixedError
-            number = self.sent[place]
-            is_second = event[1][0][0].__name__ != "_reduce" and self.reduction_ns(number)
-            return (REDUCTION if is_second else MOVE), place, number
-        if owner not in places:
-            return None
-        place = places[owner]
-        if isinstance(owner, NetworkLink):
-            return RELEASE, place, self.started[place] - 1
-        return ARRIVAL, self.before(place), self.sent[place] - 1
+    def take_over(self, due_ns: Mapping[Step, int], *, sent: list[int], started: list[int]) -> None:
+        """Take out of the queue what is due of members that are all there, with its times."""
+        queue, self.sent, self.started = self.queue, sent, started
+        self.order = {step: number for number, step in enumerate(due_ns)}
+        self._waits = [set(range(num)) for num in sent]
+        self._passed = [[0] * num for num in sent]
+        self.posts = [[PAST] * num for num in sent]
+        self.starts = [[PAST] * num for num in started]
+        for (kind, place, number), time_ns in due_ns.items():
+            if kind is ARRIVAL:
+                self.starts[place][number] = time_ns - self.delay_ns
+            elif kind is RELEASE:
+                self.starts[place][number] = time_ns - self.wire_ns
+            else:
+                later_ns = self.reduction_ns(number) if kind is MOVE else 0
+                self.posts[place].append(time_ns + later_ns)
+                self._passed[place].append(0)
+                self.members[place].run.npu.timers.forget(time_ns)
+        for time_ns in set(due_ns.values()):
+            queue.due[time_ns].clear()  # those of now are being run
+            if time_ns > queue.now:
+                del queue.due[time_ns]
+        queue.times[:] = [time_ns for time_ns in queue.times if time_ns in queue.due]
+        heapify(queue.times)
+        for place in range(len(self.members)):
+            self._carry(place)
+        self._work_out(0, len(self.members))
 
     def before(self, place: int) -> int:
         """Link, or place, from which messages come to a place."""
         return self.last + (place - 1) % len(self.members)
 
+    def posting(self, place: int, number: int) -> Step:
+        """Event that posts a message, or ends a member after the last."""
+        return (REDUCTION if self.reduction_ns(number) else MOVE), place, number
+
     def reduces(self, number: int) -> bool:
         """Whether the local move before a message reduces."""
-        shape, (rounds, turn) = self.shape, divmod(number, self.shape.num_members)
+        shape, number = self.shape, number % self.num_steps
+        rounds, turn = divmod(number, shape.num_members)
         return turn > 0 and (shape.reduces_in_even if rounds % 2 else shape.reduces_in_odd)
 
     def reduction_ns(self, number: int) -> int:
         """Time of the reduction before a message."""
-        return self.reduces(number) * self.shape.reduction_ns
+        return self._reductions_ns[number % self.num_steps]
 
-    def work_out(self, quiet_ns: int) -> None:
-        """Times of all messages up to those that are posted in a later time."""
-        n, delay_ns, wire_ns = len(self.members), self.delay_ns, self.wire_ns
-        posts, starts, arrivals = [PAST] * n, [PAST] * (self.last + n), [PAST] * n
-        known_posts, known_starts = self._known()
-        for number in range(self.first, self.num_sends + 1):
-            took_ns = self.shape.move_ns + self.reduction_ns(number)
-            behind = [arrivals[-1], *arrivals[:-1]]
-            posts = [
-                (post if post > arrival else arrival) + took_ns
-                for post, arrival in zip(posts, behind, strict=True)
-            ]
-            for place in known_posts.get(number, ()):
-                posts[place] = known_posts[number][place]
-            before, starts, arrivals = starts, [], posts
-            for first in range(0, len(before), n):
-                starts += [
-                    offer if offer > start + wire_ns else start + wire_ns
-                    for offer, start in zip(arrivals, before[first : first + n], strict=True)
-                ]
-                for place, time_ns in known_starts.get(number, {}).items():
-                    if place < len(starts):
-                        starts[place] = time_ns
-                arrivals = [start + delay_ns for start in starts[first:]]
-            self.posts.append(posts)
-            self.starts.append(starts)
-            if min(posts) >= quiet_ns:
-                break
+    def begin(self, member: RingMember, place: int, time_ns: int, *, by_end: bool) -> None:
+        """Have a member begin at a time; work out what follows from it."""
+        self.members[place] = member
+        if not by_end:
+            self.begins[MOVE, place, len(self.posts[place])] = len(self.begins)
+        self.posts[place].append(time_ns)
+        self._passed[place].append(0)
+        self._carry(place)
+        self._work_out(place, 2)
 
-    def _known(self) -> tuple[dict[int, dict[int, int]], dict[int, dict[int, int]]]:
-        """Times of what is past or due: those of posts and of starts, by number and place."""
-        posts = dict[int, dict[int, int]]()
-        starts = dict[int, dict[int, int]]()
-        for nums, times in ((self.sent, posts), (self.started, starts)):
-            for place, num in enumerate(nums):
-                for number in range(self.first, num):
-                    times.setdefault(number, {})[place] = PAST
-        for (kind, place, number), time_ns in self.due_ns.items():
-            if kind is ARRIVAL:
-                starts[number][place] = time_ns - self.delay_ns
-            elif kind is RELEASE:
-                starts[number][place] = time_ns - self.wire_ns
+    def _work_out(self, place: int, most_idle: int) -> None:
+        """Work out all that follows at a place and those after it, until as many have no more."""
+        num_idle = 0
+        while num_idle < most_idle:
+            num_idle = 0 if self._extend(place) else num_idle + 1
+            place = (place + 1) % len(self.members)
+
+    def _extend(self, place: int) -> bool:
+        """Work out what a member posts upon messages whose times are known, if that is more."""
+        posts, passed, waits = self.posts[place], self._passed[place], self._waits[place - 1]
+        arrivals, before = self.starts[self.before(place)], self._passed[place - 1]
+        first = len(posts)
+        num_steps = self.num_steps
+        until = min(len(arrivals) + 1, -(-first // num_steps) * num_steps)
+        if first >= until:
+            return False
+        post, delay_ns, move_ns = posts[-1], self.delay_ns, self.shape.move_ns
+        reductions_ns = self._reductions_ns
+        for number in range(first - 1, until - 1):
+            arrival = arrivals[number] + delay_ns
+            if post < arrival:
+                post = arrival
+                passed.append(0 if number in waits else before[number] + 1)
             else:
-                later_ns = self.reduction_ns(number) if kind is MOVE else 0
-                posts.setdefault(number, {})[place] = time_ns + later_ns
-        return posts, starts
+                passed.append(0)
+            post += move_ns + reductions_ns[(number + 1) % num_steps]
+            posts.append(post)
+        self._carry(place)
+        return True
+
+    def _carry(self, place: int) -> None:
+        """Work out when messages from a place start on the links of their way."""
+        offers, later_ns = self.posts[place], 0
+        if not self.links:
+            starts = self.starts[place]
+            starts += offers[len(starts) :]
+            return
+        for link in range(place, len(self.starts), len(self.members)):
+            starts = self.starts[link]
+            free = starts[-1] + self.wire_ns if starts else PAST
+            for number in range(len(starts), len(offers)):
+                if self.is_end(number):
+                    starts.append(starts[-1])
+                    continue
+                start = offers[number] + later_ns
+                if start <= free:
+                    start = free
+                    self._waits[place].add(number)
+                starts.append(start)
+                free = start + self.wire_ns
+            offers, later_ns = starts, self.delay_ns
+
+    def is_under_way(self, place: int) -> bool:
+        """Whether a member has begun and not ended."""
+        return len(self.posts[place]) > self.num_steps * self.ended[place]
+
+    def is_end(self, number: int) -> bool:
+        """Whether a number stands for an end instead of a message."""
+        return number % self.num_steps == self.num_sends
 
     def post_ns(self, place: int, number: int) -> int:
         """Time at which a message is posted."""
-        return self.posts[number - self.first][place]
+        posts = self.posts[place]
+        return posts[number] if number < len(posts) else -PAST
 
     def start_ns(self, place: int, number: int) -> int:
         """Time at which a message is put on the wire."""
-        return PAST if number < self.first else self.starts[number - self.first][place]
+        starts = self.starts[place]
+        return PAST if number < 0 else starts[number] if number < len(starts) else -PAST
+
+    def num_posted(self, place: int, until_ns: int) -> int:
+        """Messages that a member has posted before a time."""
+        return max(bisect_left(self.posts[place], until_ns), self.ended[place] * self.num_steps)
+
+    def num_started(self, place: int, until_ns: int, offered: int) -> int:
+        """How many of the messages offered to a link have started before a time."""
+        return min(offered, bisect_left(self.starts[place], until_ns))
+
+    def num_passed(self, one: Step, other: Step) -> int:
+        """Number of places back for which two events of one time surely are in the same order.
+
+        Messages that wait nowhere keep theirs.
+        """
+        (kind, place, number), (other_kind, other_place, other_number) = one, other
+        if kind not in (MOVE, REDUCTION) or (kind, number) != (other_kind, other_number):
+            return 0
+        return min(self._passed[place][number], self._passed[other_place][number])
+
+    def behind(self, posting: Step, num_places: int) -> Step:
+        """Event that posts a message as many places, and messages, back."""
+        _, place, number = posting
+        return self.posting((place - num_places) % len(self.members), number - num_places)
 
     def time_ns(self, step: Step) -> int:
         """Time of an event."""

@@ -6,7 +6,7 @@ place, too. Where the state of all members, with all that is due and under way, 
 before turned by one place, it turns on until something else is due or a round ends.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from heapq import heapify
 from itertools import chain, pairwise
 from operator import itemgetter
@@ -17,6 +17,7 @@ from astra_sim.network.links import NetworkLink, Transit
 from astra_sim.system import ring_courses
 from astra_sim.system.messages import Key
 from astra_sim.system.phases import PhaseRun, RingShape
+from astra_sim.system.ring_lives import RingLife, Start
 from astra_sim.system.ring_times import RingMember, RingTimes
 
 Place = tuple[int, int]
@@ -60,7 +61,34 @@ class RingTurns:
 
     def look_ahead(self) -> None:
         """Look when a message that is sent now arrives, if all take the same time."""
-        queue, delay_ns = self._queue, self._shape.delay_ns
+        if delay_ns := self._way_ns():
+            self._delay_ns = delay_ns
+            way_ns = delay_ns * max(1, len(self._links) // len(self._ranks))
+            self._step_ns += way_ns
+            self._queue.gather(self._queue.now + way_ns, self._look, None)
+
+    def live(
+        self, starts: Sequence[Start], begin: Callable[[PhaseRun, RingShape], Turning]
+    ) -> None:
+        """Go on without events from the first starts on, if nothing else is there."""
+        if delay_ns := self._way_ns():
+            self._delay_ns, n = delay_ns, len(self._ranks)
+            tag = self._member.run.tag
+            times = self._times([self._member] * n, [(tag, place) for place in range(n)])
+            ring_courses.leap(RingLife(times, starts, begin))
+
+    def _times(self, members: Sequence[Turning], places: Sequence[Place]) -> RingTimes:
+        return RingTimes(
+            members,
+            list(self._links),
+            keys=[self._key(place, 1) for place in places],
+            shape=self._shape,
+            delay_ns=self._delay_ns,
+        )
+
+    def _way_ns(self) -> int | None:
+        """Time to cross a link, or the way if none is waited for, if all take the same time."""
+        delay_ns = self._shape.delay_ns
         if delay_ns is None and len(self._places) == len(self._ranks):
             ends = pairwise((*self._ranks, self._ranks[0]))
             self._ways = [self._messages.links(*each) for each in ends]
@@ -69,11 +97,7 @@ class RingTurns:
             times = {link.times_ns(self._shape.message_bytes) for link in self._links}
             if len(times) == 1 and len(self._links) == sum(map(len, self._ways)):
                 ((delay_ns, _),) = times
-        if delay_ns:
-            self._delay_ns = delay_ns
-            way_ns = delay_ns * max(1, len(self._links) // len(self._ranks))
-            self._step_ns += way_ns
-            queue.gather(queue.now + way_ns, self._look, None)
+        return delay_ns
 
     def _look(self, _: list[None]) -> None:
         queue = self._queue
@@ -97,18 +121,12 @@ class RingTurns:
             self._turn_members(num_steps)
 
     def _leap(self) -> None:
-        """Work out the times of all steps of a ring that is alone, once in vain at most."""
-        if self._member.may_leap and len(self._found) == len(self._ranks):
+        """Go on without events if the ring is alone; once in vain at most."""
+        is_last = self._queue.is_last_look(self._look_again)
+        if self._member.may_leap and len(self._found) == len(self._ranks) and is_last:
             by_place = sorted(self._found, key=itemgetter(1))
-            self._member.may_leap = ring_courses.leap(
-                RingTimes(
-                    [self._found[place] for place in by_place],
-                    list(self._links),
-                    keys=[self._key(place, 1) for place in by_place],
-                    shape=self._shape,
-                    delay_ns=self._delay_ns,
-                )
-            )
+            times = self._times([self._found[place] for place in by_place], by_place)
+            self._member.may_leap = ring_courses.leap(RingLife(times))
 
     def _state(self) -> object:
         """State of the rings, turned back; None if anything else is due within a step."""

@@ -140,12 +140,12 @@ class RingStart:
     def start(self) -> None:
         """Move; all that start at one tick are looked at together."""
         run, shape = self.run, self.shape
-        if shape.delay_ns is None:
+        if not shape.is_free:
             RingExchange(run, shape).start()
             return
         timers = run.npu.timers
         timers.after(shape.move_ns, self._begin)
-        timers.queue.gather(timers.queue.now + shape.move_ns, _start_in_step, self)
+        timers.queue.gather(timers.queue.now + shape.move_ns, _start_together, self)
 
     def _begin(self, _: None) -> None:
         RingExchange(self.run, self.shape).begin()
@@ -164,8 +164,9 @@ def _ring_shape(run: PhaseRun) -> RingShape:
         CollectiveType.ALL_TO_ALL: n * (n - 1) // 2,
     }
     move_ns = GROUP_MOVE_NS if plan.is_part else npu.settings.endpoint_delay_ns
+    is_free = move_ns > 0 and message_bytes > 0 and (plan.is_part or npu.bus is None)
     delay_ns = None
-    if move_ns and message_bytes > 0 and (plan.is_part or npu.bus is None):
+    if is_free:
         delay_ns = npu.messages.steady_delay_ns(npu.rank, _ends(run)[1], message_bytes)
     shape = RingShape(
         num_members=n,
@@ -177,6 +178,7 @@ def _ring_shape(run: PhaseRun) -> RingShape:
         move_ns=move_ns,
         reduction_ns=npu.settings.reduction_ns(message_bytes),
         delay_ns=delay_ns or None,
+        is_free=is_free,
     )
     run.phase.ring_shapes[run.num_bytes] = shape
     return shape
@@ -197,28 +199,45 @@ def _are_all_members(runs: Sequence[PhaseRun]) -> bool:
     return len({run.npu.rank for run in runs}) == len(runs) and set(sizes.values()) == {n}
 
 
-def _start_in_step(starts: list[RingStart]) -> None:
-    """Put one event for all members in place of the first local moves of rings.
-
-    Nothing else may be due. Of rings that differ either the messages take different times, or
-    each starts as a whole before the next: their order is that of their events then.
-    """
+def _start_together(starts: list[RingStart]) -> None:
+    """Leave out events of members whose first local moves end now, if nothing else is due."""
     queue = starts[0].run.npu.timers.queue
     due = queue.due[queue.now]
-    kinds: dict[RingShape, list[PhaseRun]] = {}
-    for one in starts:
-        kinds.setdefault(one.shape, []).append(one.run)
     num_moves = Counter([one.run.npu.rank for one in starts])
-    if len(due) != len(num_moves) or not all(map(_are_all_members, kinds.values())):
-        return
-    if len({shape.delay_ns for shape in kinds}) < len(kinds) < _num_changes(starts):
-        return
     timers = {one.run.npu.rank: one.run.npu.timers for one in starts}
-    if not all(
+    if len(due) != len(num_moves) or not all(
         timers[rank].has_alone(event, num_moves[rank])
         for rank, event in zip(num_moves, due, strict=True)
     ):
         return
+    shape, run = starts[0].shape, starts[0].run
+    if len(starts) == len(due) < shape.num_members and all(
+        one.shape == shape
+        and one.run.tag == run.tag
+        and one.run.phase.plan.members == run.phase.plan.members
+        for one in starts
+    ):
+        if queue.is_last_look(_start_together) and not run.npu.messages.has_tag(run.tag):
+            ring_turns.RingTurns(RingExchange(run, shape), reduces=False).live(starts, RingExchange)
+    elif None not in {one.shape.delay_ns for one in starts}:
+        _start_in_step(starts, due)
+
+
+def _start_in_step(starts: list[RingStart], due: list[Event]) -> None:
+    """Put one event for all members in place of the first local moves of rings.
+
+    Of rings that differ either the messages take different times, or each starts as a whole before
+    the next: their order is that of their events then.
+    """
+    queue = starts[0].run.npu.timers.queue
+    kinds: dict[RingShape, list[PhaseRun]] = {}
+    for one in starts:
+        kinds.setdefault(one.shape, []).append(one.run)
+    if not all(map(_are_all_members, kinds.values())):
+        return
+    if len({shape.delay_ns for shape in kinds}) < len(kinds) < _num_changes(starts):
+        return
+    timers = {one.run.npu.rank: one.run.npu.timers for one in starts}
     for each in timers.values():
         each.forget(queue.now)
     queue.num_events += len(due) - len(kinds)
