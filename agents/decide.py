@@ -27,6 +27,7 @@ from agents.trainers.table import DEFAULT_TRAINER, trainer_named
 from des.base.atomic_write import write_atomically
 from des.base.command import BAD_INPUT, EXIT_CODES, UsageError, exit_code_of
 from des.base.flags import from_dict, parse_given, to_dict
+from des.base.help_text import terminal_width
 from des.base.lazy import lazy_imports
 from des.base.strict_json import parse_json
 
@@ -135,7 +136,10 @@ def _answered(
     found = _bound_answer(config, given, trained)
     if watch is not None:
         watch(found)
-    return f"{_json(found.as_dict(), 2) if config.json else found}\n"
+    if config.json:
+        return f"{_json(found.as_dict(), 2)}\n"
+    is_seen = config.out is None and sys.stdout.isatty()
+    return f"{found.as_text(terminal_width() if is_seen else None)}\n"
 
 
 def _bound_answer(

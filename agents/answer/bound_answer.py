@@ -66,7 +66,11 @@ class BoundAnswer(BoundFacts):
         return document
 
     def __str__(self) -> str:
-        return as_text(bound_sections(self))
+        return self.as_text()
+
+    def as_text(self, width: int | None = None) -> str:
+        """The page; of tables the columns that fit where a width is given."""
+        return as_text(bound_sections(self), width)
 
     def _repr_html_(self) -> str:
         """The page as HTML, which notebooks show."""

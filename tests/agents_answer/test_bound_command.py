@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 from dataclasses import replace
 from itertools import pairwise
 
@@ -227,3 +228,24 @@ def test_a_plan_in_force_of_another_world_or_job_is_refused(asked, kept, flags, 
 
     assert (code, out) == (2, "")
     assert f"{kept.name}: {message}" in err
+
+
+@pytest.mark.parametrize("columns", [50, 70])
+def test_tables_fit_the_terminal_that_shows_them(network, monkeypatch, columns):
+    """A pipe and a file have them whole."""
+    monkeypatch.setenv("COLUMNS", str(columns))
+    pipe, terminal = io.StringIO(), io.StringIO()
+    monkeypatch.setattr(terminal, "isatty", lambda: True, raising=False)
+    for out in (pipe, terminal):
+        monkeypatch.setattr("sys.stdout", out)
+        assert main(list(network)) == 0
+
+    head = next(line for line in pipe.getvalue().splitlines() if line.startswith("  kind  "))
+    names = [each for each in re.split(r" {2,}", head.strip()) if each]
+    shown = terminal.getvalue().splitlines()
+    fitted = next(line for line in shown if line.startswith("  kind  "))
+    assert len(head) > columns >= len(fitted)
+    last = names[len(re.split(r" {2,}", fitted.strip())) :]
+    assert any(
+        f"left out at {columns} columns: {', '.join(last)}; COLUMNS=" in line for line in shown
+    )
