@@ -165,8 +165,8 @@ def _settings() -> ppo_config.PPOConfig:
     return ppo_config.PPOConfig(
         num_steps=128,
         discount=0.9,
-        learning_rate=1e-3,
-        entropy_coefficient=0.002,
+        learning_rate=3e-4,
+        entropy_coefficient=0.0,
         value_coefficient=0.25,
         max_gradient_norm=2.0,
     )

@@ -15,6 +15,7 @@ from spot_cases import drawn_world, three_sites
 import agents.environments  # noqa: F401 - registers the names
 from agents.hi_ppo.spot.batch import SpotTasks
 from agents.hi_ppo.spot.observer import (
+    LEAST_PRIOR,
     MOST_OFFERS,
     NUM_SHARED,
     OBSERVATION_SIZE,
@@ -111,7 +112,7 @@ def test_observations_show_what_is_allowed_and_held():
         == np.flatnonzero(observer.allowed(batch.view())[0]).tolist()
     )
     assert np.flatnonzero(offers[:, 7]).tolist() == up[:1].tolist()
-    assert np.abs(offers).max() <= 8.0
+    assert np.abs(offers).max() <= -LEAST_PRIOR
     assert (offers[:, 1] <= 0).all()
 
 

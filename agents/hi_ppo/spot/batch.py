@@ -3,7 +3,7 @@
 import gymnasium
 import numpy as np
 
-from agents.hi_ppo.spot.observer import MOST_OFFERS, OBSERVATION_SIZE
+from agents.hi_ppo.spot.observer import LEAST_PRIOR, MOST_OFFERS, OBSERVATION_SIZE
 from agents.hi_ppo.spot.task import MakeSpotWorld, SpotTask, drawn_spot_world
 from agents.ppo.episode_env import EpisodeEnv
 from agents.ppo.replayed_batch import ReplayedBatch
@@ -59,5 +59,7 @@ class SpotEnv(EpisodeEnv):
     ) -> None:
         task = SpotTask(make_world=make_world)
         super().__init__(task, episode_name="course", has_time_limit=True, render_mode=render_mode)
-        self.observation_space = gymnasium.spaces.Box(-8.0, 8.0, (OBSERVATION_SIZE,), np.float32)
+        self.observation_space = gymnasium.spaces.Box(
+            LEAST_PRIOR, -LEAST_PRIOR, (OBSERVATION_SIZE,), np.float32
+        )
         self.action_space = gymnasium.spaces.MultiDiscrete([MOST_OFFERS])

@@ -25,9 +25,10 @@ OBSERVATION_SIZE = NUM_SHARED + MOST_OFFERS * OFFER_SIZE
 _HOUR_S = 3600.0
 _HORIZON_S = 8 * _HOUR_S
 _SURVIVAL_S = np.array([0.4, 2.0, 8.0]) * _HOUR_S
-_NAT_S = 300.0
+_NAT_S = 60.0
 """Time at the best rate by which an offer has to be ahead to be e times as likely. [s]"""
-_LEAST_PRIOR = -8.0
+LEAST_PRIOR = -16.0
+"""Rating of an offer that is far behind; all other entries are nearer to 0."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -93,7 +94,7 @@ class SpotObserver:
         values = np.where(allowed, values, -np.inf)
         best = values.max(axis=1, keepdims=True)
         behind = np.where(allowed, values - np.where(np.isfinite(best), best, 0.0), -np.inf)
-        prior = np.maximum(behind / (self._most[:, np.newaxis] * _NAT_S), _LEAST_PRIOR)
+        prior = np.maximum(behind / (self._most[:, np.newaxis] * _NAT_S), LEAST_PRIOR)
         numbers = np.arange(tables.needs.shape[1])
         survival = site_survival(self.figures[:, :, 0], view.age_s, _SURVIVAL_S)
         weights = tables.needs.astype(np.float64)
