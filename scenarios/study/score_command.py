@@ -65,7 +65,7 @@ def main(config: Config) -> int:
     }
     scores = dict(recorded)
     if config.policy:
-        choose = spot_scores.policy_named(config.policy)
+        choose = spot_scores.policy_of_name(config.policy)
         scores[config.policy] = {
             name: spot_scores.score(choose, frozen.split(name)) for name in config.splits
         }

@@ -46,7 +46,7 @@ class Split(StrictForm):
         return replace(world, course=course, sees_all=False), law
 
 
-class Baseline(StrictForm):
+class RecordedScores(StrictForm):
     """Percent of the clairvoyant's tokens of a rule by split, with half of its 95 % interval.
 
     ``horizon_h`` is the best one on the split ``train``. [h]
@@ -66,7 +66,7 @@ class Benchmark(StrictForm):
 
     format: Literal["eastwest-spot-benchmark 1"] = "eastwest-spot-benchmark 1"
     splits: dict[str, Split]
-    baselines: dict[str, Baseline]
+    baselines: dict[str, RecordedScores]
 
     def split(self, name: str) -> Split:
         """Look a split up.

@@ -91,7 +91,7 @@ def rule(name: str, horizon_h: float | None) -> MakePolicy:
     return make
 
 
-def policy_named(name: str) -> MakePolicy:
+def policy_of_name(name: str) -> MakePolicy:
     """Return what makes the policy of a checkpoint or of ``MODULE:FUNCTION``.
 
     Raises

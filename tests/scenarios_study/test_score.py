@@ -12,7 +12,7 @@ from des.base.command import UsageError
 from des.spot.engine import run_spot
 from scenarios.score import main
 from scenarios.study.spot_benchmark import Split, benchmark, digest, frozen_worlds
-from scenarios.study.spot_scores import policy_named, rule, score
+from scenarios.study.spot_scores import policy_of_name, rule, score
 
 FEW = Split(first_seed=40, num_worlds=2, thinned=2.0, sha256="")
 FEW = FEW.model_copy(update={"sha256": digest([world for world, _ in FEW.worlds])})
@@ -73,7 +73,7 @@ def test_a_users_function_decides(monkeypatch):
     worlds = [world for world, _ in FEW.worlds]
     shares = [run_spot(one, AllSites(), 0).tokens / most_tokens(one) for one in worlds]
 
-    mean, _ = score(policy_named("my_policies:all_sites"), FEW)
+    mean, _ = score(policy_of_name("my_policies:all_sites"), FEW)
 
     assert mean == pytest.approx(100.0 * sum(shares) / len(shares), abs=0.006)
     assert 0.0 < mean < 100.0
@@ -82,13 +82,13 @@ def test_a_users_function_decides(monkeypatch):
 def test_an_answer_of_another_size_is_refused(monkeypatch):
     monkeypatch.setitem(sys.modules, "my_policies", sys.modules[__name__])
     with pytest.raises(ValueError, match="my_policies:too_few: must return 2 whole numbers"):
-        score(policy_named("my_policies:too_few"), FEW)
+        score(policy_of_name("my_policies:too_few"), FEW)
 
 
 @pytest.mark.parametrize("name", ["no_such_module:choose", "json:no_such_function"])
 def test_functions_that_are_not_there_are_refused(name):
     with pytest.raises(UsageError, match="must be a checkpoint or MODULE:FUNCTION"):
-        policy_named(name)
+        policy_of_name(name)
 
 
 def test_the_command_prints_what_is_on_record(capsys):
