@@ -62,7 +62,7 @@ class RecordedScores(StrictForm):
 
 
 class Benchmark(StrictForm):
-    """Splits and baselines; nobody may train on any but ``train``."""
+    """Splits and baselines; ``train`` alone is for training."""
 
     format: Literal["eastwest-spot-benchmark 1"] = "eastwest-spot-benchmark 1"
     splits: dict[str, Split]

@@ -112,7 +112,7 @@ class _Cut:
         return total
 
     def num_before(self, end: Step) -> int:
-        """How many events of this time come before the end of a member."""
+        """Number of events of this time that come before the end of a member."""
         return sum(self._order.compare(s, end) < 0 for s in self._due.get(self._until_ns, ()))
 
     def take(self) -> None:

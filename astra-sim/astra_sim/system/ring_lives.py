@@ -22,7 +22,7 @@ from astra_sim.system.ring_reading import MixedError, read
 from astra_sim.system.ring_times import PAST, RingMember, RingTimes, Step
 
 SPREAD = 4
-"""Ends are far apart if that is more than one of so many parts of a round."""
+"""Ends are far apart if that is more than a round over this."""
 
 
 class Start(Protocol):

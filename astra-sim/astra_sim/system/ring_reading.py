@@ -42,7 +42,7 @@ def read(times: RingTimes) -> None:
 
 
 class _Reading:
-    """What a ring has sent, and which of its steps events are."""
+    """Messages that a ring has sent, and the steps that its events are."""
 
     def __init__(self, times: RingTimes) -> None:
         self._times = times

@@ -97,14 +97,14 @@ class RingTimes:
         self._passed = [list[int]() for _ in members]
         """Through how many places each message has come without waiting."""
         self.order: dict[Step, int] = {}
-        """What was due at the beginning, in its order."""
+        """Steps due at the beginning, in their order."""
         self.begins: dict[Step, int] = {}
         """First local moves of members that began since, in the order of these."""
         self._reductions_ns = [
             self.reduces(number) * shape.reduction_ns for number in range(self.num_steps)
         ]
         self.ended = [0 for _ in members]
-        """How often the member of each place has ended."""
+        """Ends so far of the member of each place."""
 
     def take_over(self, due_ns: Mapping[Step, int], *, sent: list[int], started: list[int]) -> None:
         """Take out of the queue what is due of members that are all there, with its times."""
@@ -237,7 +237,7 @@ class RingTimes:
         return max(bisect_left(self.posts[place], until_ns), self.ended[place] * self.num_steps)
 
     def num_started(self, place: int, until_ns: int, offered: int) -> int:
-        """How many of the messages offered to a link have started before a time."""
+        """Number of messages offered to a link that have started before a time."""
         return min(offered, bisect_left(self.starts[place], until_ns))
 
     def num_passed(self, one: Step, other: Step) -> int:
