@@ -7,7 +7,7 @@ simulated as a whole plan, and of equal times the one that needs least memory is
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from agents.decision.families import EVERY_FAMILY, Family
@@ -191,7 +191,9 @@ def _group(
     if found and walks:
         found = walk_chains(desk, found, most_sites(desk))
     better = improved(desk, found, turns=turns, known_s=known_s)
-    return (*better, *several)  # what is known takes no place of what only a search can improve
+    own = {replace(one, estimate_s=0.0) for one in better}
+    left = (one for one in several if replace(one, estimate_s=0.0) not in own)
+    return (*better, *left)  # what is known takes no place of what only a search can improve
 
 
 def _apart(chains: Sequence[Chain], *, by_sites: bool) -> list[list[Chain]]:

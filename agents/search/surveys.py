@@ -25,9 +25,6 @@ _SLACK = 1.2
 _NEAR = 1.3
 """Estimates up to this multiple of the best let other sizes of groups be tried."""
 
-_ROUNDED = 1.02
-"""Times of whole iterations are up to about this multiple of those that are carried on."""
-
 _MOST_TURNED = 4
 """Most candidates whose chain is tried the other way round."""
 
@@ -86,11 +83,13 @@ def improved(
     for one in few[: _MOST_TURNED if turns else 0]:
         if len(one.chains[0]) > 1:
             few += survey_alone(desk, one.setting, SiteChains.of([one.chains[0][::-1]]), np.inf)
-    better, best_s = list[Candidate](), known_s
+    better, best_s, whole_s = list[Candidate](), known_s, known_s
     for one in few:
-        if one.estimate_s < _SLACK * best_s and desk.may_take_less(one, _ROUNDED * best_s):
+        if one.estimate_s < _SLACK * best_s and desk.may_take_less(one, whole_s):
             better.append(desk.settled(one))
             best_s = min(best_s, better[-1].estimate_s)
+            if better[-1].estimate_s < whole_s:
+                whole_s = min(whole_s, desk.whole_s(better[-1]))
         else:
             better.append(one)
     return tuple(sorted(better, key=lambda one: one.estimate_s))

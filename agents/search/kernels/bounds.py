@@ -116,25 +116,28 @@ def _work_of(
 def may_take_less(
     figures: SiteFigures, rules: TimingRules, chain: np.ndarray, limit_s: float
 ) -> bool:
-    """Whether a split of a chain may take less than a time, see `has_layers`.
+    """Whether a split of a chain may take less than a time, see `has_layers`."""
+    return has_layers(figures, rules, chain, limit_s / quickest_share(figures))
 
-    Where layers differ all count as the quickest one.
-    """
-    least, num_layers = 1.0, figures.passes_s.shape[2] - 1
-    for at in range(len(chain)):
-        sums = figures.passes_s[chain[at]]
-        for layer in range(num_layers):
+
+@inner_kernel
+def quickest_share(figures: SiteFigures) -> float:
+    """Least time of a layer over the mean one, of any site: as if all were as quick, at most 1."""
+    least = 1.0
+    for site in range(len(figures.num_devices)):
+        sums = figures.passes_s[site]
+        for layer in range(len(sums[0]) - 1 if figures.num_devices[site] > 0 else 0):
             own_s = sums[0, layer + 1] - sums[0, layer] + sums[1, layer + 1] - sums[1, layer]
-            least = min(least, own_s / figures.layer_s[chain[at]])
-    return least <= 0.0 or has_layers(figures, rules, chain, limit_s / least)
+            least = min(least, own_s / figures.layer_s[site])
+    return max(least, 1e-9)
 
 
 @inner_kernel
 def has_layers(figures: SiteFigures, rules: TimingRules, chain: np.ndarray, limit_s: float) -> bool:
     """Whether devices of a chain have time for all layers, each of the mean time, in a limit.
 
-    A device works from the first message on until the last gradient is on its way back; the layers
-    before it are at least those that it and the devices behind it have no time for.
+    A device works from the first message on until the last gradient is on its way back; with one
+    chunk the layers before it are at least those that it and the devices behind it have no time for.
     """
     num_layers = figures.passes_s.shape[2] - 1
     left, fill_s = 0.0, np.inf
@@ -145,8 +148,8 @@ def has_layers(figures: SiteFigures, rules: TimingRules, chain: np.ndarray, limi
             devices = figures.num_devices[site]
             for device in range(devices):
                 free_s = limit_s * _ROUNDING - links_s
-                if turn == 1:
-                    free_s -= fill_s * max(0.0, num_layers - left) if left < num_layers else 0.0
+                if turn == 1 and left < num_layers:
+                    free_s -= fill_s * (num_layers - left)
                 own = _most_layers(figures, rules, chain, at, device, free_s)
                 if own < 1.0 and (device == 0 or device == devices - 1):
                     return False
@@ -163,6 +166,8 @@ def has_layers(figures: SiteFigures, rules: TimingRules, chain: np.ndarray, limi
         left = total
         if total < num_layers:
             return False
+        if rules.num_chunks > 1:
+            break
     return True
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from agents.search.kernels.bounds import has_layers
+from agents.search.kernels.bounds import has_layers, quickest_share
 from agents.search.kernels.held_levels import write_held_counts
 from agents.search.kernels.layouts import num_devices_of
 from agents.search.kernels.levels import (
@@ -263,7 +263,7 @@ def _survey_setting(
 
     A chain is not simulated whose bounds are above the quickest time or the limit of splits.
     """
-    num_found, turn, own_s = before, place.next[1], np.inf
+    num_found, turn, own_s, share = before, place.next[1], np.inf, quickest_share(figures)
     best_s, known_s = place.best_s[0], place.best_s[1]
     ratio, bound = limits.slack, limits.bound
     if rules.num_chunks > 1 and np.isnan(known_s):
@@ -276,7 +276,7 @@ def _survey_setting(
         if not is_near or not place.least_s[each, 1] < most_sent_s:
             continue
         chain, scratch = chains[each, : lengths[each]], place.scratch[: lengths[each]]
-        if not has_layers(figures, rules, chain, min(kept_s, quickest_s)):
+        if not has_layers(figures, rules, chain, min(kept_s, quickest_s) / share):
             continue
         split, counts = found.splits[num_found, : lengths[each]], found.counts[num_found]
         split[:], counts[:] = 0, 0
