@@ -152,7 +152,7 @@ def answer_bound(
 
 
 def _near(found: BoundFound, objective: PlanObjective) -> NearBest | None:
-    """What is near the best by time; None where time is not all that counts."""
+    """Plans near the best by time; None where time is not all that counts."""
     is_time_alone = objective.is_time_alone and objective.most_s == math.inf
     return found.near if is_time_alone else None
 

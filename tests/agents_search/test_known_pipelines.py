@@ -1,4 +1,4 @@
-"""What a search has found, known to another one: times again, and never a slower answer."""
+"""Pipelines that another search has found: times again, and never a slower answer."""
 
 from dataclasses import replace
 
