@@ -17,9 +17,9 @@ from agents.judge.placed_plans import placed_on
 from agents.replanning.move_cost import reachable_move
 from agents.search.bound_rows import BoundRow
 from agents.search.bound_search import BoundFound, best_of_kinds, proven_bound_s, search_bound
+from agents.search.known_pipelines import NearBest
 from agents.search.objective import PlanObjective
 from agents.search.search import PlanRequest
-from agents.search.setting_table import SettingTable
 from agents.search.shared_parts import SharedParts
 from agents.trainers.table import TRAINERS
 from des.plan.replacement import Replacement
@@ -155,8 +155,8 @@ def answer_bound(
     )
 
 
-def _near(found: BoundFound, objective: PlanObjective) -> SettingTable | None:
-    """Settings near the best by time; None where time is not all that counts."""
+def _near(found: BoundFound, objective: PlanObjective) -> NearBest | None:
+    """Plans near the best by time; None where time is not all that counts."""
     is_time_alone = objective.is_time_alone and objective.most_s == math.inf
     return found.near if is_time_alone else None
 

@@ -12,9 +12,10 @@ from agents.decision.bound_plan import BoundPlan
 from agents.judge.step_times import mean_step
 from agents.search.bound_rows import BoundRow
 from agents.search.bound_search import BoundFound, search_bound
+from agents.search.chains import MOST_ENUMERATED
+from agents.search.known_pipelines import NearBest
 from agents.search.objective import PlanObjective
 from agents.search.search import PlanRequest
-from agents.search.setting_table import SettingTable
 from agents.search.shared_parts import SharedParts
 from des import Corrections, Topology, lower
 from des.compiled.simulate import makespan_compiled_s
@@ -105,7 +106,7 @@ def sureness_of(
     objective: PlanObjective,
     best: BoundRow,
     shared: SharedParts | None = None,
-    near: SettingTable | None = None,
+    near: NearBest | None = None,
 ) -> Sureness:
     """Search again with figures off and with each site and link in use lost.
 
@@ -114,8 +115,9 @@ def sureness_of(
     shared
         Parts that the search of the answer has worked out, see `search_bound`.
     near
-        Settings that are tried first: with figures off alone, and otherwise where the step that
-        they lead to is still near; None: all.
+        What is known of plans near the best, whose times bound what is looked at; None: nothing.
+        Where there are many sites its settings are tried first: with figures off alone, and
+        otherwise where the step that they lead to is still near.
 
     Raises
     ------
@@ -179,7 +181,7 @@ def _case(
     asked: PlanRequest,
     best: BoundRow,
     search: Callable[..., BoundFound],
-    near: SettingTable | None,
+    near: NearBest | None,
 ) -> OtherCase:
     """Search again; the plan chosen is a candidate where all its sites are there."""
     bound, present_s, misfit, reason = best.bound, None, "", ""
@@ -207,18 +209,24 @@ def _warm(
     search: Callable[..., BoundFound],
     asked: PlanRequest,
     best: BoundRow,
-    near: SettingTable | None,
+    near: NearBest | None,
 ) -> BoundFound | None:
-    """Search among near settings; None where others may be better, as all or much is lost.
+    """Search knowing what is near the best; None where all is to be searched as by itself.
 
-    No plan that is left takes less than with the part, so what lay far from the best is no quicker.
+    Of many sites among near settings, unless others may be better, as all or much is lost: no plan
+    that is left takes less than with the part, so what lay far from the best is no quicker.
     """
+    if near is None:
+        return None
     bound, sites = best.bound, best.candidate.sites
+    search = partial(search, near=near)
+    if asked.topology.num_domains <= MOST_ENUMERATED:
+        return search(asked)
     names = [one.name for one in asked.topology.domains]
-    if near is None or not any(bound.topology.domains[site].name in names for site in sites):
+    if not any(bound.topology.domains[site].name in names for site in sites):
         return None
     try:
-        found = search(replace(asked, settings=near))
+        found = search(replace(asked, settings=near.settings))
     except ValueError:
         return None
     is_lost = asked.topology is not bound.topology

@@ -21,8 +21,9 @@ from agents.search.chains import Chain
 from agents.search.copy_search import CopySetSearch
 from agents.search.copy_sets import CopySet
 from agents.search.desk import SearchDesk
-from agents.search.exact_rows import FAR, refined_rows, rows_of_groups
+from agents.search.exact_rows import FAR, refined_rows, rows_of_groups, unpaced_alone
 from agents.search.exchanges import other_exchanges
+from agents.search.known_pipelines import NearBest
 from agents.search.misfits import least_shortfall
 from agents.search.objective import PlanObjective
 from agents.search.outer_modes import outer_modes
@@ -48,7 +49,8 @@ class BoundFound:
 
     ``conditional`` are quicker plans whose price in tokens is beyond what is published;
     ``in_force`` is the row of the plan in force. ``table`` has all settings that were searched;
-    pipelines and copies at up to `_SEEN` times the best step were ``seen`` under some.
+    pipelines and copies at up to `_SEEN` times the best step were ``seen`` under some. The best
+    ``pipelines`` are in order, the quickest first.
     """
 
     rows: tuple[BoundRow, ...]
@@ -57,6 +59,7 @@ class BoundFound:
     in_force: BoundRow | None = None
     table: SettingTable = field(compare=False, repr=False)
     seen: tuple[BoundSetting, ...]
+    pipelines: tuple[Candidate, ...] = field(compare=False, repr=False)
 
     @property
     def best(self) -> BoundRow:
@@ -64,9 +67,13 @@ class BoundFound:
         return self.rows[0]
 
     @property
-    def near(self) -> SettingTable:
-        """Settings seen, and those that differ from one by the size of groups."""
-        return self.table.near(self.seen)
+    def near(self) -> NearBest:
+        """The pipelines, and settings seen and those that differ from one by the size of groups."""
+        return NearBest(
+            topology=self.best.bound.topology,
+            settings=self.table.near(self.seen),
+            pipelines=self.pipelines,
+        )
 
 
 def search_bound(
@@ -77,6 +84,7 @@ def search_bound(
     among: Sequence[Chain] | None = None,
     shared: SharedParts | None = None,
     is_best_alone: bool = False,
+    near: NearBest | None = None,
 ) -> BoundFound:
     """Search the plans that a trainer can run, and rank them.
 
@@ -91,6 +99,9 @@ def search_bound(
     is_best_alone
         Leave out what is never the best: plans whose price in tokens is beyond what is published,
         and, where time alone counts, single sites of which none is as quick as the best pipeline.
+    near
+        What another search has found where one thing was otherwise, see `candidates_of`. For time
+        alone.
 
     Raises
     ------
@@ -113,6 +124,7 @@ def search_bound(
             among=among,
             is_best_alone=is_short,
             leaves_single=leaves_single,
+            near=near,
         )
         refusals: list[str] = []
         rows = rows_of_groups(
@@ -121,7 +133,8 @@ def search_bound(
             is_time_alone=is_time_alone,
             is_short=is_short,
         )
-        rows = refined_rows(request, desk, rows, is_time_alone=is_time_alone)
+        if not is_short or unpaced_alone(request):
+            rows = refined_rows(request, desk, rows, is_time_alone=is_time_alone)
         rows += [] if kept is None else [kept]
         quickest_s = min((row.figures.step_s for row in rows), default=math.inf)
         if found.alone_s == math.inf or found.alone_s > quickest_s:
@@ -131,8 +144,8 @@ def search_bound(
         is_limited = min(aim.most_s, aim.most_usd) < math.inf  # a refusal names the quickest row
         is_priced = is_best_alone and not is_limited
         limit_s = math.inf if request.every_family else _limit_s(aim, rows)
-        near = FAR if is_short else _NEAR
-        rows += _rows_of_sets(request, desk, limit_s, near, is_priced=is_priced)
+        most = FAR if is_short else _NEAR
+        rows += _rows_of_sets(request, desk, limit_s, most, is_priced=is_priced)
     rows = [row for row in rows if row.kind in request.families]
     if not rows and request.settings is not None:
         raise InfeasiblePlacementError("no plan fits with the settings to choose from")
@@ -153,6 +166,7 @@ def search_bound(
         in_force=kept,
         table=settings_of(request, desk),
         seen=_seen(desk, found.groups, _SEEN * best[0].figures.step_s),
+        pipelines=_pipelines_of(desk, found.groups),
     )
 
 
@@ -163,6 +177,12 @@ def _seen(
     found = [setting for setting, time_s in desk.seen_s.items() if time_s <= most_s]
     copies = (one for group in groups for one in group if len(one.chains) > 1)
     return (*found, *(one.setting for one in copies if one.estimate_s <= most_s))
+
+
+def _pipelines_of(desk: SearchDesk, groups: Sequence[Sequence[Candidate]]) -> tuple[Candidate, ...]:
+    """Candidates of one pipeline, and those that are not improved, the quickest first."""
+    alone = (one for group in groups for one in group if len(one.chains) == 1)
+    return tuple(sorted((*alone, *desk.surveyed), key=lambda one: one.estimate_s))
 
 
 def _is_of_copies(request: PlanRequest) -> bool:

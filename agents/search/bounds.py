@@ -5,12 +5,15 @@ A device that works for all of a step of ``T`` does ``x_l`` microbatches of laye
 layers. All devices of all sites together do all sequences of all layers, whatever the sites,
 layers, shares, copies, schedule and exchanges. Memory, waits at both ends of a pipeline, messages,
 sums of gradients and updates only add to it.
+
+A candidate has a bound of its own by the order in which messages pass its devices.
 """
 
 from collections.abc import Sequence
 
 import numpy as np
 
+from agents.search.candidates import Candidate
 from agents.search.desk import SearchDesk
 from agents.search.settings import BoundSetting, together_of
 
@@ -43,3 +46,26 @@ def work_bound_s(desk: SearchDesk, settings: Sequence[BoundSetting], *, is_commo
         total = rates.sum(axis=1) if is_common else rates.max(axis=0).sum(keepdims=True)
         bounds_s.append(desk.job.num_sequences * weight.sum() / total)
     return float(np.max(bounds_s, axis=0).min()) * _ROUNDING
+
+
+def any_schedule_s(desk: SearchDesk, candidate: Candidate) -> float:
+    """Time that a candidate takes at least, whatever the order of its passes. [s]
+
+    Every device does all that it has to behind the way of the first microbatch to it, and, but for
+    weight gradients, before that of the last gradient back. The first copy stands for all.
+    """
+    setting, split = candidate.setting, zip(candidate.chains[0], candidate.splits[0], strict=True)
+    sites = [site for site, (count, _) in split for _ in range(count)]
+    places, counts = np.array(sites * setting.num_chunks), np.array(candidate.stage_layers)
+    figures, ends, size = desk.figures(setting), np.cumsum(counts), len(sites)
+    own_s = figures.passes_s[places, :, ends] - figures.passes_s[places, :, ends - counts]
+    forward_s, whole_s, input_s, weight_s = own_s.T
+    back_s, here, there = np.minimum(whole_s, input_s), places[: size - 1], places[1:size]
+    ways_s = figures.outer_s.sum(axis=-1)[[here, there], [there, here]]
+    down_s, up_s = np.where(here == there, 0.0, ways_s)
+    heads_s, tails_s = np.zeros((2, size))
+    heads_s[1:] = np.cumsum(forward_s[: size - 1] + down_s)
+    tails_s[1:] = np.cumsum(back_s[: size - 1] + up_s)
+    each_s = np.array([forward_s + np.minimum(whole_s, input_s + weight_s), forward_s + back_s])
+    work_s, sent_s = each_s.reshape(2, -1, size).sum(axis=1) * desk.num_microbatches(setting)
+    return float(np.maximum(heads_s + work_s, heads_s + sent_s + tails_s).max()) * _ROUNDING

@@ -135,6 +135,5 @@ class SiteChains(NamedTuple):
         kept = tuple(chains)
         lengths = np.array([len(chain) for chain in kept], np.int64)
         rows = np.zeros((len(kept), int(lengths.max(initial=1))), np.int64)
-        for row, chain in zip(rows, kept, strict=True):
-            row[: len(chain)] = chain
+        rows[np.arange(rows.shape[1]) < lengths[:, None]] = [site for own in kept for site in own]
         return cls(kept, rows, lengths)

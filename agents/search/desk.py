@@ -11,6 +11,7 @@ from agents.search.candidates import Candidate
 from agents.search.chains import Chain, SiteChains
 from agents.search.figure_tables import FigureTables
 from agents.search.foreseen import FORESEEN, Families, ForeseenTimes, Schedules, room_sizes
+from agents.search.kernels.bounds import may_take_less
 from agents.search.kernels.levels import write_least_s
 from agents.search.kernels.pipeline_times import staged_pipeline_s
 from agents.search.kernels.records import (
@@ -51,6 +52,8 @@ class SearchDesk:
         Pipelines simulated so far, a list of one number.
     seen_s
         Quickest time of a pipeline by its setting. [s]
+    surveyed
+        Pipelines by quick splits, as they were found.
     """
 
     topology: Topology
@@ -59,6 +62,7 @@ class SearchDesk:
     shared: SharedParts = field(default_factory=SharedParts)
     num_judged: list[int] = field(default_factory=lambda: [0])
     seen_s: dict[BoundSetting, float] = field(default_factory=dict)
+    surveyed: list[Candidate] = field(default_factory=list)
     _tools: dict[tuple[BoundSetting, bool], _Tools] = field(default_factory=dict)
     _before: dict[Candidate, Candidate] = field(default_factory=dict)
 
@@ -156,13 +160,26 @@ class SearchDesk:
 
     def settled(self, candidate: Candidate, *, is_whole: bool = False) -> Candidate:
         """The candidate improved, and then levelled where stages may differ."""
-        better = self.improved(candidate, is_whole=is_whole)
-        if candidate.setting.is_even or candidate.counts:
-            return better
-        found = self.levelled(better, is_whole=is_whole)
-        if found.counts:
+        chains, tables = candidate.chains, self.tables
+        inside = tuple(tables.numbers[kind][1] for kind in tables.kinds_of(chains[0]))
+        ways_s = tables.ways_s(candidate.setting.workload(self.job).message_bytes)
+        between = ways_s[np.ix_(chains[0], chains[0])].tobytes()
+        key = "settled", inside, between, is_whole, replace(candidate, chains=())
+        *both, count = self.shared.part(key, lambda: self._settled(candidate, is_whole=is_whole))
+        self.num_judged[0] += count
+        better, found = (replace(one, chains=chains) for one in both)
+        if found.counts and not (candidate.setting.is_even or candidate.counts):
             self._before[found] = better
         return found
+
+    def _settled(self, candidate: Candidate, *, is_whole: bool) -> tuple[Candidate, Candidate, int]:
+        """The candidate improved, that levelled where it may be, and how many were simulated."""
+        before = self.num_judged[0]
+        better = found = self.improved(candidate, is_whole=is_whole)
+        if not (candidate.setting.is_even or candidate.counts):
+            found = self.levelled(better, is_whole=is_whole)
+        count, self.num_judged[0] = self.num_judged[0] - before, before
+        return better, found, count
 
     def polished(self, candidate: Candidate) -> Candidate:
         """The candidate improved by times of whole iterations, where these are short enough.
@@ -177,7 +194,13 @@ class SearchDesk:
         starts = [candidate]
         if candidate in self._before:
             starts.append(self._before[candidate])
-        return self.settled(min(starts, key=self._whole_s), is_whole=True)
+        return self.settled(min(starts, key=self.whole_s), is_whole=True)
+
+    def may_take_less(self, candidate: Candidate, limit_s: float) -> bool:
+        """Whether any split of the chain of a candidate may take less than a time."""
+        figures, rules, _ = self._tools_of(candidate.setting)
+        chain = np.array(candidate.chains[0])
+        return bool(may_take_less(figures, rules, chain, limit_s))
 
     def levelled(self, candidate: Candidate, *, is_whole: bool) -> Candidate:
         """The candidate with layers moved between stages of a site, and of sites side by side."""
@@ -199,7 +222,7 @@ class SearchDesk:
         room = self._room(figures, rules)
         return float(staged_pipeline_s(figures, rules, *_arrays_of(candidate), room, np.inf))
 
-    def _whole_s(self, candidate: Candidate) -> float:
+    def whole_s(self, candidate: Candidate) -> float:
         """Time of a pipeline with its layers of each stage, all microbatches simulated. [s]"""
         figures, rules, room = self._tools_of(candidate.setting, is_whole=True)
         return float(staged_pipeline_s(figures, rules, *_arrays_of(candidate), room, np.inf))

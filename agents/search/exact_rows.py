@@ -1,11 +1,12 @@
 """Candidates as whole plans: the best of each kind with layers moved, then simulated."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from agents.decision.families import Family
 from agents.search.bound_rows import BoundRow, kind_of_chains, row_of_candidate
+from agents.search.bounds import any_schedule_s
 from agents.search.candidates import Candidate
 from agents.search.desk import SearchDesk
 from agents.search.search import PlanRequest
@@ -43,22 +44,27 @@ def rows_of_groups(
 ) -> list[BoundRow]:
     """Rows of the best candidates of each group that the trainer runs and that fit, in its order.
 
-    ``is_short``: those that may be the best of all; ``refusals`` are why others do not fit.
+    ``is_short``: those that may be the best of all, and behind them these under schedules that are
+    made for a plan each; ``refusals`` are why others do not fit.
     """
-    is_short = is_short and not unpaced_schedules(request.trainer, request.schedules)
-    known_s = kept.figures.step_s if is_short and kept is not None else math.inf
-    rows, said = dict[int, list[BoundRow]](), [list[str]() for _ in groups]
+    is_short = is_short and not unpaced_alone(request)
+    known_s = [kept.figures.step_s if is_short and kept is not None else math.inf]
+    rows, made, said = dict[int, list[BoundRow]](), list[BoundRow](), [list[str]() for _ in groups]
     for at in sorted(range(len(groups)), key=lambda at: _first_s(groups[at])):
-        rows[at] = _exact_rows(
+        rows[at], tried = [], set[tuple[object, ...]]()
+        for row in _exact_rows(
             *(request, desk, groups[at], said[at]),
             kept=kept,
             is_time_alone=is_time_alone,
             known_s=known_s,
-        )
-        if is_short:
-            known_s = min([known_s, *(row.figures.step_s for row in rows[at])])
+        ):
+            rows[at].append(row)
+            if is_short:
+                known_s[0] = min(known_s[0], row.figures.step_s)
+                made += _made_for(request, desk, row, tried, known_s[0])
+                known_s[0] = min([known_s[0], *(one.figures.step_s for one in made)])
     refusals += [text for own in said for text in own]
-    return [row for at in range(len(groups)) for row in rows[at]]
+    return [row for at in range(len(groups)) for row in rows[at]] + made
 
 
 def refined_rows(
@@ -67,35 +73,50 @@ def refined_rows(
     """The rows, and the best ones under schedules that are made for a plan each.
 
     Where all schedules of the request are of that kind, the rows of others are left out. Where time
-    alone counts, no schedule is made for a plan of which a device computes for longer than the best
-    of its kind takes.
+    alone counts, no schedule is made for a plan that takes longer under any than the best of its
+    kind.
     """
-    names = unpaced_schedules(request.trainer, request.schedules)
-    is_asked = bool(request.schedules) and set(request.schedules) <= set(names)
-    found = [] if is_asked else list(rows)
+    found = [] if unpaced_alone(request) else list(rows)
     tried: dict[Family, set[tuple[object, ...]]] = {}
     for row in sorted(rows, key=lambda one: one.figures.step_s):
-        own = row.candidate
-        assert isinstance(own, Candidate), "copies that differ come later"
-        setting, layers = own.setting, _layers_key(own)
-        known = tried.setdefault(row.kind, set())
-        if layers in known or len(known) >= _MOST_REFINED:
-            continue
-        known.add(layers)
-        passes = own.num_workers * desk.num_microbatches(setting)
-        if setting.num_chunks > 1 or not (is_asked or passes <= _MOST_PASSES):
-            continue
-        best_s = min(
-            (one.figures.step_s for one in found if one.kind == row.kind), default=math.inf
-        )
-        is_bounded = is_time_alone and setting.pace.behind is None  # halves may take longer
-        sites = request.topology.index_of.keys() & row.busy_s
-        if is_bounded and not max(row.busy_s[name] for name in sites) < best_s:
-            continue
-        others = (_under(request, own, name) for name in names)
-        better = (row_of_candidate(request, one) for one in others)
-        found += [one for one in better if isinstance(one, BoundRow)]
+        of_kind = (one.figures.step_s for one in found if one.kind == row.kind)
+        best_s = min(of_kind, default=math.inf) if is_time_alone else math.inf
+        found += _made_for(request, desk, row, tried.setdefault(row.kind, set()), best_s)
     return found
+
+
+def _made_for(
+    request: PlanRequest,
+    desk: SearchDesk,
+    row: BoundRow,
+    tried: set[tuple[object, ...]],
+    best_s: float,
+) -> list[BoundRow]:
+    """Rows under schedules that are made for the plan of a row, if one can be below a time."""
+    own = row.candidate
+    assert isinstance(own, Candidate), "copies that differ come later"
+    layers = _layers_key(own)
+    if layers in tried or len(tried) >= _MOST_REFINED:
+        return []
+    tried.add(layers)
+    if not (_has_made(request, desk, own) and any_schedule_s(desk, own) < best_s):
+        return []
+    names = unpaced_schedules(request.trainer, request.schedules)
+    better = (row_of_candidate(request, _under(request, own, name)) for name in names)
+    return [one for one in better if isinstance(one, BoundRow)]
+
+
+def _has_made(request: PlanRequest, desk: SearchDesk, candidate: Candidate) -> bool:
+    """Whether schedules are made for a plan: not for long ones unasked."""
+    passes = candidate.num_workers * desk.num_microbatches(candidate.setting)
+    is_short = unpaced_alone(request) or passes <= _MOST_PASSES
+    return candidate.setting.num_chunks == 1 and is_short
+
+
+def unpaced_alone(request: PlanRequest) -> bool:
+    """Whether all schedules of a request are made for one plan each."""
+    names = unpaced_schedules(request.trainer, request.schedules)
+    return bool(request.schedules) and set(request.schedules) <= set(names)
 
 
 def _under(request: PlanRequest, candidate: Candidate, schedule: str) -> Candidate:
@@ -117,15 +138,15 @@ def _exact_rows(
     *,
     kept: BoundRow | None,
     is_time_alone: bool,
-    known_s: float = math.inf,
-) -> list[BoundRow]:
+    known_s: Sequence[float],
+) -> Iterator[BoundRow]:
     """Rows of the best candidates that the trainer runs and that fit; notes why others do not.
 
-    ``known_s`` is the time of a plan of any kind, above which no plan is of use. Where time alone
-    counts, those that are estimated to take longer than a row are left out, but for the few that
-    schedules made for one plan each are tried with.
+    ``known_s`` is the time of a plan of any kind, above which no plan is of use, as it is by then.
+    Where time alone counts, those that are estimated to take longer than a row are left out, but
+    for the few that schedules made for one plan each are tried with and may be of use under.
     """
-    rows: list[BoundRow] = []
+    num_seen = 0
     least = _MOST_REFINED if unpaced_schedules(request.trainer, request.schedules) else 0
     candidates = list({_key_of(one): one for one in reversed(candidates)}.values())[::-1]
     polished = [
@@ -133,21 +154,34 @@ def _exact_rows(
     ]
     quickest_s: dict[Family, float] = {}
     for at in sorted(range(len(candidates)), key=lambda at: polished[at].estimate_s):
-        if len(rows) == _MOST_EXACT:
+        if num_seen == _MOST_EXACT:
             break
         kind = kind_of_chains(candidates[at].chains)
         slack = FAR if len(candidates[at].chains) > 1 else 1.0
-        limit_s = min(quickest_s.get(kind, math.inf), slack * known_s) * (1.0 + _ROUNDING)
-        if is_time_alone and len(rows) >= least and polished[at].estimate_s > limit_s:
-            continue
+        limit_s = min(quickest_s.get(kind, math.inf), slack * known_s[0]) * (1.0 + _ROUNDING)
+        if is_time_alone and polished[at].estimate_s > limit_s:
+            if num_seen >= least:
+                continue
+            if not _may_be_made(request, desk, (polished[at], candidates[at]), known_s[0]):
+                num_seen += 1
+                continue
         for one in dict.fromkeys((polished[at], candidates[at])):
             row = _known_row(request, one, kept) or row_of_candidate(request, one)
             if isinstance(row, BoundRow):
-                rows.append(row)
+                num_seen += 1
                 quickest_s[kind] = min(row.figures.step_s, quickest_s.get(kind, math.inf))
+                yield row
                 break
             refusals.append(row)
-    return rows
+
+
+def _may_be_made(
+    request: PlanRequest, desk: SearchDesk, candidates: Sequence[Candidate], known_s: float
+) -> bool:
+    """Whether one may be quicker than what is known under a schedule made for it."""
+    return known_s == math.inf or any(
+        _has_made(request, desk, one) and any_schedule_s(desk, one) < known_s for one in candidates
+    )
 
 
 def _known_row(

@@ -45,19 +45,22 @@ def survey_families(
     best_s: float,
     limits: SurveyLimits,
     own_sequences: int = 0,
+    is_known: bool = False,
 ) -> list[Candidate]:
     """Quick splits of chains that are near the quickest, see `splits.survey`.
 
     Parameters
     ----------
     best_s
-        Time that stands in for the quickest until there is one. [s]
+        Time that stands in for the quickest until there is one, or, with ``is_known``, that of a
+        pipeline that is known. [s]
     own_sequences
         Those of a pipeline beside others, of which all splits found on the way are returned; 0:
         those of the settings.
     """
     families, rows = times.schedules.families, _rows_of(desk, times, own_sequences)
-    place, found = _place_of(times, chains, best_s), _found_of(chains, desk.job.layer_count)
+    place = _place_of(times, chains, best_s, is_known=is_known)
+    found = _found_of(chains, desk.job.layer_count)
     room, parts = _room_of(desk, times), list[FoundSplits]()
     while (at := int(place.next[0])) < len(ranked[0]):
         stacked = times.schedules.figures_at[ranked[0][at]]
@@ -75,7 +78,9 @@ def survey_families(
         own_s, known = float(place.seen_s[family, size]), families[family][size]
         desk.seen_s[known] = min(own_s, desk.seen_s.get(known, np.inf))
     most_s = limits.slack * float(place.best_s[0])
-    return list(_candidates(families, chains, parts, most_s, own_sequences))
+    candidates = list(_candidates(families, chains, parts, most_s, own_sequences))
+    desk.surveyed.extend(candidates)
+    return candidates
 
 
 def _candidates(
@@ -118,11 +123,13 @@ def _rows_of(desk: SearchDesk, times: ForeseenTimes, own_sequences: int) -> Sett
     )
 
 
-def _place_of(times: ForeseenTimes, chains: SiteChains, best_s: float) -> SurveyPlace:
+def _place_of(
+    times: ForeseenTimes, chains: SiteChains, best_s: float, *, is_known: bool
+) -> SurveyPlace:
     """The beginning of a survey."""
     num_chains, size = chains.rows.shape
     return SurveyPlace(
-        next=np.zeros(4, np.int64),
+        next=np.array([0, 0, is_known, 0]),
         best_s=np.array([best_s, np.nan]),
         seen_s=np.full(times.schedules.factors.shape, np.inf),
         least_s=np.zeros((num_chains, 2)),

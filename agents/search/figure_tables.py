@@ -73,17 +73,16 @@ class FigureTables:
         return replace(self._inner_corrections, compute_time_factor=1.0)
 
     @cached_property
-    def _numbers(self) -> list[tuple[int, int, int]]:
+    def numbers(self) -> list[tuple[int, int, int]]:
         """Numbers of each kind of site with all that counts inside it.
 
         Of its GPUs and servers alone, of the whole site, and of that without times of layers.
         """
         number, kinds = self.shared.number, self._kinds[0]
-        servers = [one.resized(1) for one in kinds]
         inner, untimed = (self.job, self._inner_corrections), (self.job, self._untimed)
         return [
-            (number((inner, own)), number((inner, one)), number((untimed, one)))
-            for own, one in zip(servers, kinds, strict=True)
+            (number((inner, one.resized(1))), number((inner, one)), number((untimed, one)))
+            for one in kinds
         ]
 
     @cached_property
@@ -149,8 +148,7 @@ class FigureTables:
 
     def levels(self, setting: BoundSetting) -> tuple[SiteLevels, SiteMemory]:
         """Layers that devices of all sites can do in a time, and hold; their memory."""
-        key = "levels", self.sites_number, *differences(setting)
-        if key not in self.shared.parts:
+        if (key := ("levels", self.sites_number, *differences(setting))) not in self.shared.parts:
             self.all_levels(key, (setting,))
         found: tuple[SiteLevels, SiteMemory] = self.shared.parts[key]
         return found
@@ -269,7 +267,7 @@ class FigureTables:
             domain, parallelism = self._kinds[0][kind], degrees.division(count)
             return passes_before_s(workload, domain, parallelism, self.corrections)
 
-        number = self._numbers[kind][int(degrees.copies > 1 or degrees.is_perfect)]
+        number = self.numbers[kind][int(degrees.copies > 1 or degrees.is_perfect)]
         key = "passes", number, count, degrees, size, setting.recomputation
         return self.shared.part(key, work_out)
 
@@ -285,7 +283,7 @@ class FigureTables:
             return sums_and_updates_s(*own, num_devices=num_rows)
 
         own = degrees, setting.gradient_precision, num_replicas
-        return self.shared.part(("ends", self._numbers[kind][1], num_rows, *own), work_out)
+        return self.shared.part(("ends", self.numbers[kind][1], num_rows, *own), work_out)
 
     def _wires_s(self, setting: BoundSetting, kind: int, count: int) -> np.ndarray:
         degrees = setting.degrees
@@ -296,5 +294,5 @@ class FigureTables:
             return wires_s(workload, domain, parallelism, self.corrections)
 
         sizes = degrees.tensor, degrees.data, degrees.context, setting.microbatch_size
-        key = "wires", self._numbers[kind][2], count, *sizes
+        key = "wires", self.numbers[kind][2], count, *sizes
         return self.shared.part(key, work_out)

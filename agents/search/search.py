@@ -7,7 +7,7 @@ simulated as a whole plan, and of equal times the one that needs least memory is
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from agents.decision.families import EVERY_FAMILY, Family
@@ -21,6 +21,7 @@ from agents.search.chains import (
 )
 from agents.search.copies import copies_of
 from agents.search.desk import SearchDesk
+from agents.search.known_pipelines import NearBest
 from agents.search.setting_table import SettingTable
 from agents.search.settings import (
     GROUP_FACTORS,
@@ -34,8 +35,8 @@ from agents.search.settings import (
     most_context_of,
     surveyed_schedules,
 )
-from agents.search.surveys import improved, surveyed
-from agents.search.walks import walk_chains
+from agents.search.surveys import improved, single_sites, surveyed
+from agents.search.walks import walk_again, walk_chains
 from agents.trainers.trainer import Trainer
 from des import NO_CORRECTIONS, Corrections, Topology
 from des.job.transformer import Recomputation
@@ -116,6 +117,7 @@ def candidates_of(
     among: Sequence[Chain] | None = None,
     is_best_alone: bool = False,
     leaves_single: bool = False,
+    near: NearBest | None = None,
 ) -> FoundCandidates:
     """Return the best candidates of each kind by their estimates.
 
@@ -129,6 +131,9 @@ def candidates_of(
         Leave out copies that are unlikely to be the best.
     leaves_single
         Leave single sites out where none is as quick as the best pipeline of several.
+    near
+        What another search has found where one thing was otherwise: its pipelines are candidates,
+        beside which others count, and of many sites chains are those near its best.
     """
     table, alone_s = settings_of(request, desk), math.inf
     several = among
@@ -138,7 +143,7 @@ def candidates_of(
     parts = _apart(several, by_sites=by_sites)
     is_large = among is not None or request.topology.num_domains > MOST_ENUMERATED
     walks = is_large and among is None and not by_sites
-    groups = [_group(request, desk, own, walks=walks, turns=is_large) for own in parts]
+    groups = [_group(request, desk, own, near, walks=walks, turns=is_large) for own in parts]
     if among is not None:
         return FoundCandidates(groups=tuple(groups), num_judged=desk.num_judged[0])
     best_s = min((group[0].estimate_s for group in groups if group), default=math.inf)
@@ -146,14 +151,14 @@ def candidates_of(
         alone_s = desk.foreseen(table, table.families).alone_s
     if "single" in request.families and not best_s < alone_s < math.inf:
         alone_s, sites = math.inf, [(site,) for site in range(request.topology.num_domains)]
-        single = [_single(desk, table, own) for own in _apart(sites, by_sites=by_sites)]
+        single = [single_sites(desk, table, own) for own in _apart(sites, by_sites=by_sites)]
         groups = [*single, *groups]
         best_s = min((group[0].estimate_s for group in groups if group), default=math.inf)
     copies = list[Candidate]()
     if not {"replicas", "hybrid"}.isdisjoint(request.families):
         is_far = by_sites or request.every_family
-        near = _BEST if is_best_alone else _NEAR
-        copies = copies_of(desk, table, math.inf if is_far else near * best_s)
+        most = _BEST if is_best_alone else _NEAR
+        copies = copies_of(desk, table, math.inf if is_far else most * best_s)
     return FoundCandidates(
         groups=(*groups, tuple(copies)), num_judged=desk.num_judged[0], alone_s=alone_s
     )
@@ -163,6 +168,7 @@ def _group(
     request: PlanRequest,
     desk: SearchDesk,
     chains: Sequence[Chain],
+    near: NearBest | None,
     *,
     walks: bool,
     turns: bool,
@@ -170,11 +176,24 @@ def _group(
     """The best candidates of some chains, which may be changed or turned round."""
     table = settings_of(request, desk)
     if len(chains[0]) == 1:
-        return _single(desk, table, chains)
-    found = surveyed(desk, table, chains)
+        return single_sites(desk, table, chains)
+    known = () if near is None else near.timed_again(desk)
+    known_s = known[0].estimate_s if known else math.inf
+    several = tuple(one for one in known if len(one.chains[0]) > 1)
+    if walks and near is not None:
+        chains = [
+            *dict.fromkeys((*near.first_left(desk), *(one.chains[0] for one in several), *chains))
+        ]
+    found = surveyed(desk, table, chains, known_s)
+    if walks and near is not None:
+        found = walk_again(desk, (*several, *found), near.first_left(desk), most_sites(desk))
+        return improved(desk, found, turns=turns)
     if found and walks:
         found = walk_chains(desk, found, most_sites(desk))
-    return improved(desk, found, turns=turns)
+    better = improved(desk, found, turns=turns, known_s=known_s)
+    own = {replace(one, estimate_s=0.0) for one in better}
+    left = (one for one in several if replace(one, estimate_s=0.0) not in own)
+    return (*better, *left)  # what is known takes no place of what only a search can improve
 
 
 def _apart(chains: Sequence[Chain], *, by_sites: bool) -> list[list[Chain]]:
@@ -272,26 +291,3 @@ def _schedules(trainer: Trainer, asked: tuple[str, ...]) -> Iterator[tuple[str, 
                 yield from ((name, chunks, factor, is_blocking) for factor in GROUP_FACTORS)
         else:
             yield name, 1, 1.0, is_blocking
-
-
-def _single(
-    desk: SearchDesk, table: SettingTable, chains: Sequence[Chain]
-) -> tuple[Candidate, ...]:
-    """The best candidates of single sites, which are the same whatever the links."""
-
-    def work_out() -> tuple[tuple[Candidate, ...], int, dict[BoundSetting, float]]:
-        before, seen_s = desk.num_judged[0], dict(desk.seen_s)
-        desk.seen_s.clear()
-        found = improved(desk, surveyed(desk, table, chains), turns=False)
-        own_s = dict(desk.seen_s)
-        count, desk.num_judged[0] = desk.num_judged[0] - before, before
-        desk.seen_s.clear()
-        desk.seen_s.update(seen_s)
-        return found, count, own_s
-
-    key = "single", desk.tables.sites_number, table, tuple(chains)
-    found, num_judged, seen_s = desk.shared.part(key, work_out)
-    desk.num_judged[0] += num_judged
-    for setting, time_s in seen_s.items():
-        desk.seen_s[setting] = min(time_s, desk.seen_s.get(setting, math.inf))
-    return found

@@ -14,6 +14,7 @@ from agents.search.families import survey_alone, survey_families
 from agents.search.kernels.records import SurveyLimits
 from agents.search.ranking import ranked_families, reaches_of
 from agents.search.setting_table import SettingTable
+from agents.search.settings import BoundSetting
 
 _BOUND = 1.08
 """Settings are looked at whose bounds are up to this multiple of the best estimate."""
@@ -34,19 +35,23 @@ _MOST_IMPROVED = 16
 """Most candidates whose splits are improved."""
 
 
-def surveyed(desk: SearchDesk, table: SettingTable, all_of: Sequence[Chain]) -> list[Candidate]:
+def surveyed(
+    desk: SearchDesk, table: SettingTable, all_of: Sequence[Chain], known_s: float = np.inf
+) -> list[Candidate]:
     """Candidates by quick splits, settings of the quickest bounds first.
 
     Larger groups of microbatches are tried where groups of the pipeline's size come near, or where
-    these leave a last group that the trainer cannot run.
+    these leave a last group that the trainer cannot run. ``known_s`` is the time of a pipeline that
+    is known, beside which others count. [s]
     """
     if not table.settings:
         return []
     ranked = ranked_families(desk, table, reaches_of(desk, all_of))
     return survey_families(
         *(desk, desk.foreseen(table, table.families), ranked, SiteChains.of(all_of)),
-        best_s=np.inf,
+        best_s=known_s,
         limits=SurveyLimits(bound=_BOUND, slack=_SLACK, near=_NEAR, kept=np.inf),
+        is_known=known_s < np.inf,
     )
 
 
@@ -69,7 +74,7 @@ def _distinct(desk: SearchDesk, candidates: Sequence[Candidate]) -> Iterator[Can
 
 
 def improved(
-    desk: SearchDesk, candidates: Sequence[Candidate], *, turns: bool
+    desk: SearchDesk, candidates: Sequence[Candidate], *, turns: bool, known_s: float = np.inf
 ) -> tuple[Candidate, ...]:
     """The best candidates with better splits, the quickest first; some turned round too."""
     few = list(
@@ -78,11 +83,36 @@ def improved(
     for one in few[: _MOST_TURNED if turns else 0]:
         if len(one.chains[0]) > 1:
             few += survey_alone(desk, one.setting, SiteChains.of([one.chains[0][::-1]]), np.inf)
-    better, best_s = list[Candidate](), np.inf
+    better, best_s, whole_s = list[Candidate](), known_s, known_s
     for one in few:
-        if one.estimate_s < _SLACK * best_s:
+        if one.estimate_s < _SLACK * best_s and desk.may_take_less(one, whole_s):
             better.append(desk.settled(one))
             best_s = min(best_s, better[-1].estimate_s)
+            if better[-1].estimate_s < whole_s:
+                whole_s = min(whole_s, desk.whole_s(better[-1]))
         else:
             better.append(one)
     return tuple(sorted(better, key=lambda one: one.estimate_s))
+
+
+def single_sites(
+    desk: SearchDesk, table: SettingTable, chains: Sequence[Chain]
+) -> tuple[Candidate, ...]:
+    """The best candidates of single sites, which are the same whatever the links."""
+
+    def work_out() -> tuple[tuple[Candidate, ...], int, dict[BoundSetting, float]]:
+        before, seen_s = desk.num_judged[0], dict(desk.seen_s)
+        desk.seen_s.clear()
+        found = improved(desk, surveyed(desk, table, chains), turns=False)
+        own_s = dict(desk.seen_s)
+        count, desk.num_judged[0] = desk.num_judged[0] - before, before
+        desk.seen_s.clear()
+        desk.seen_s.update(seen_s)
+        return found, count, own_s
+
+    key = "single", desk.tables.sites_number, table, tuple(chains)
+    found, num_judged, seen_s = desk.shared.part(key, work_out)
+    desk.num_judged[0] += num_judged
+    for setting, time_s in seen_s.items():
+        desk.seen_s[setting] = min(time_s, desk.seen_s.get(setting, np.inf))
+    return found

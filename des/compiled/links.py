@@ -36,8 +36,8 @@ def link_records(topology: Topology, corrections: Corrections) -> tuple[np.ndarr
     """
     links = np.zeros(len(topology.links), LINK)
     media = _media_of(topology)
-    for medium, own in enumerate(media):
-        links["medium"][own] = medium
+    users = [link for own in media for link in own]
+    links["medium"][users] = np.repeat(np.arange(len(media)), list(map(len, media)))
     bandwidth, latency = corrections.wan_bandwidth_factor, corrections.wan_latency_factor
     links["bandwidth_bytes_per_s"] = [link.bandwidth_bytes_per_s for link in topology.links]
     links["latency_s"] = [link.latency_s for link in topology.links]
@@ -55,7 +55,7 @@ def link_records(topology: Topology, corrections: Corrections) -> tuple[np.ndarr
         counts[list(gate.links)] += 1
     links["end_gate"] = np.cumsum(counts)
     links["first_gate"] = links["end_gate"] - counts
-    return links, np.array([(*users, -1)[:2] for users in media], MEDIUM)
+    return links, np.array([(*own, -1)[:2] for own in media], MEDIUM)
 
 
 def _media_of(topology: Topology) -> list[list[int]]:

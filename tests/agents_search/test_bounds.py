@@ -10,10 +10,12 @@ from search_candidates import candidates, fits
 
 from agents.decision.training_job import TrainingJob
 from agents.search.bound_search import search_bound
-from agents.search.bounds import work_bound_s
+from agents.search.bounds import any_schedule_s, work_bound_s
+from agents.search.candidates import Candidate
 from agents.search.desk import SearchDesk
 from agents.search.search import PlanRequest, bound_settings
 from agents.search.setting_table import SettingTable
+from agents.search.settings import Degrees
 from agents.trainers.table import trainer_named
 from des import NO_CORRECTIONS, simulate
 
@@ -87,3 +89,42 @@ def test_no_plan_of_one_site_is_below_the_bound_of_single_sites(drawn):
     result = simulate(desk.topology, workload, candidate.plan(desk.topology))
 
     assert 0.0 < desk.foreseen(table, table.families).alone_s <= result.makespan_s
+
+
+@settings(max_examples=examples(60))
+@given(drawn=candidates(schedules=("gpipe", "1f1b", "zb_h2", "deep_1f1b", "greedy", "zb_auto")))
+def test_no_schedule_of_a_candidate_is_below_its_bound(drawn):
+    desk, candidate = drawn
+    assume(fits(desk, candidate))
+    workload = candidate.setting.workload(desk.job)
+
+    result = simulate(desk.topology, workload, candidate.plan(desk.topology))
+
+    assert 0.0 < any_schedule_s(desk, candidate) <= result.makespan_s
+
+
+def test_two_equal_stages_wait_for_a_message_of_each_kind_and_for_each_other():
+    """Two sites with 16 layers each: 4 microbatches of the second, and one of the first, and links.
+
+    A second stage begins behind a forward pass and a message, and ends before those back. It has
+    the last layer, which has more to do.
+    """
+    job = TrainingJob(model="llama2_7b", num_sequences=4)
+    world = sites(site("A", 8), site("B", 8))
+    desk = SearchDesk(topology=world, job=job, corrections=NO_CORRECTIONS)
+    setting = replace(
+        next(
+            bound_settings(PlanRequest(topology=world, job=job, trainer=trainer_named("megatron")))
+        ),
+        degrees=Degrees(tensor=8),
+        schedule="1f1b",
+        num_chunks=1,
+    )
+    halves = ((1, 16), (1, 16))
+    own = Candidate(setting=setting, chains=((0, 1),), splits=(halves,), estimate_s=1.0)
+    forward_s, whole_s, input_s, _ = desk.figures(setting).passes_s[0]
+    way_s = 2.0 * desk.figures(setting).outer_s[0, 1].sum()
+
+    first_s = forward_s[16] + min(whole_s[16], input_s[16])
+    last_s = forward_s[32] - forward_s[16] + input_s[32] - input_s[16]
+    assert any_schedule_s(desk, own) == pytest.approx(first_s + 4 * last_s + way_s)

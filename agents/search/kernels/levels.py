@@ -31,7 +31,7 @@ def level_s(levels: SiteLevels, num_layers: int, chain: np.ndarray, num_chunks: 
     least_s = np.inf
     for at in range(len(chain)):
         one_s = levels.layer_s[chain[at]]
-        if not one_s < np.inf:  # no device of the site has a stage
+        if not one_s < np.inf or _is_known(levels, chain, at):  # no device there has a stage
             continue
         low, high = num_chunks, num_layers
         if least_s < np.inf:
@@ -46,6 +46,15 @@ def level_s(levels: SiteLevels, num_layers: int, chain: np.ndarray, num_chunks: 
                 low = count + 1
         least_s = min(least_s, low * one_s)
     return least_s
+
+
+@inner_kernel
+def _is_known(levels: SiteLevels, chain: np.ndarray, at: int) -> bool:
+    """Whether a site before one of a chain takes as long for a layer."""
+    num_alike: int = 0
+    for before in range(at):
+        num_alike += levels.layer_s[chain[before]] == levels.layer_s[chain[at]]
+    return num_alike > 0
 
 
 @lean_kernel
@@ -96,9 +105,23 @@ def _least_sent_s(
             longest_s = max(longest_s, rules.num_chunks * max(down[0], up[0]))
             held_layers += (down[0] + down[1]) / one_s
             held_layers += (up[0] + up[1]) / levels.layer_s[chain[at + 1]]
+    if rules.num_chunks > 1 and size > 1:
+        first, last = chain[0], chain[size - 1]
+        longest_s = max(longest_s, _back_s(outer_s, first, last, size, rules.num_chunks))
     if rules.is_blocking and rules.num_chunks == 1:
         longest_s = max(longest_s, (num_layers + held_layers) / rate)
     return (rules.num_microbatches - 1) * longest_s
+
+
+@inner_kernel
+def _back_s(outer_s: np.ndarray, first: int, last: int, size: int, num_chunks: int) -> float:
+    """Transfer of the messages between the ends of a chain, from one chunk to the next. [s]
+
+    Of two sites the link also carries those of all chunks.
+    """
+    count = num_chunks - 1 if size > 2 else 2 * num_chunks - 1
+    slower_s: float = max(outer_s[last, first, 0], outer_s[first, last, 0])
+    return count * slower_s
 
 
 @lean_kernel

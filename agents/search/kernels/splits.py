@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from agents.search.kernels.bounds import has_layers, quickest_share
 from agents.search.kernels.held_levels import write_held_counts
 from agents.search.kernels.layouts import num_devices_of
 from agents.search.kernels.levels import (
@@ -78,6 +79,7 @@ def _write_next(
     split: np.ndarray,
     scratch: np.ndarray,
     most_workers: int,
+    pace_s: float,
     attempt: int,
 ) -> int:
     """Write a level split with all devices, then with few, then both with sends that block.
@@ -86,8 +88,6 @@ def _write_next(
     sends do not block one follows that is level within the memory of sites of one device each.
     """
     if attempt < 2:
-        num_layers = figures.passes_s.shape[2] - 1
-        pace_s = level_s(levels_of_sites(figures), num_layers, chain, rules.num_chunks)
         if not write_level(figures, chain, pace_s, rules.num_chunks, attempt == 1, scratch):
             return _NONE
         return _NONE if attempt == 1 and _has_same_devices(split, scratch) else _PLAIN
@@ -121,13 +121,17 @@ def _quick_split(
     limit_s: float,
 ) -> float:
     """Write the best split of those that are quick to find; its time, or the limit. [s]"""
-    best_s = limit_s
-    most_workers = min(figures.passes_s.shape[2] - 1, len(counts))
+    best_s, pace_s, num_layers = limit_s, 0.0, figures.passes_s.shape[2] - 1
+    most_workers = min(num_layers, len(counts))
+    if not rules.is_even:
+        pace_s = level_s(levels_of_sites(figures), num_layers, chain, rules.num_chunks)
     for attempt in range(_NO_END):
         if rules.is_even:
             found = _write_next_even(figures, rules, chain, scratch, attempt)
         else:
-            found = _write_next(figures, rules, chain, room, split, scratch, most_workers, attempt)
+            found = _write_next(
+                figures, rules, chain, room, split, scratch, most_workers, pace_s, attempt
+            )
         if found == _OVER:
             break
         if found == _NONE:
@@ -259,7 +263,7 @@ def _survey_setting(
 
     A chain is not simulated whose bounds are above the quickest time or the limit of splits.
     """
-    num_found, turn, own_s = before, place.next[1], np.inf
+    num_found, turn, own_s, share = before, place.next[1], np.inf, quickest_share(figures)
     best_s, known_s = place.best_s[0], place.best_s[1]
     ratio, bound = limits.slack, limits.bound
     if rules.num_chunks > 1 and np.isnan(known_s):
@@ -272,6 +276,8 @@ def _survey_setting(
         if not is_near or not place.least_s[each, 1] < most_sent_s:
             continue
         chain, scratch = chains[each, : lengths[each]], place.scratch[: lengths[each]]
+        if not has_layers(figures, rules, chain, min(kept_s, quickest_s) / share):
+            continue
         split, counts = found.splits[num_found, : lengths[each]], found.counts[num_found]
         split[:], counts[:] = 0, 0
         found_s = _quick_split(figures, rules, chain, room, split, scratch, counts, kept_s)
