@@ -3,8 +3,9 @@
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass
+from queue import Queue
 
 import torch
 from torch import Tensor, nn
@@ -131,7 +132,9 @@ class BucketExchange:
     ) -> None:
         self._job, self._scale, self._group, self._period = job, scale, group, period
         self._step = 0
-        self._fragments = ThreadPoolExecutor(1)
+        self._sums = Queue[tuple[Future[Tensor], RingSum, Tensor]]()
+        if job.overlap_steps:
+            threading.Thread(target=self._sum_in_turn, daemon=True).start()
         self._device = next(next(iter(models.values())).parameters()).device
         self._has_tags = dist.get_backend() == "gloo"
         self._rank_of = rank_of_stages(job)
@@ -225,11 +228,25 @@ class BucketExchange:
             share = self._job.shares[self._job.stages[part.stage].replica] / sum(self._job.shares)
             pairs = zip(part.outer, part.parameters, strict=True)
             changes = [(outer - own.detach()) * share for outer, own in pairs]
-            total = self._fragments.submit(part.ring.run, _flat(changes, self._device))
-            part.under_way = self._step + self._job.overlap_steps, total
-            if not self._job.overlap_steps:
-                self._take_in(part)
+            values = _flat(changes, self._device)
+            if self._job.overlap_steps:
+                total = Future[Tensor]()
+                part.under_way = self._step + self._job.overlap_steps, total
+                self._sums.put((total, part.ring, values))
+            else:
+                self._step_outer(part, part.ring.run(values))
             self._sleep(part.inner_sums_s[1])
+
+    def _sum_in_turn(self) -> None:
+        """Do sums of fragments one after the other; a failure ends this, and who waits for it."""
+        while True:
+            total, ring, values = self._sums.get()
+            try:
+                total.set_result(ring.run(values))
+            finally:
+                if not total.done():
+                    failed = "exchange: a sum of changes failed, see above"
+                    total.set_exception(RuntimeError(failed))
 
     def take_in_rest(self) -> None:
         """Wait for all that is under way when the last step is done."""
@@ -241,15 +258,15 @@ class BucketExchange:
         """Wait for a sum of changes, and step the outer optimiser by it."""
         assert part.under_way is not None
         total, part.under_way = part.under_way[1].result(), None
-        for number, change in enumerate(_split(total, part)):
-            self._step_outer(part, number, change)
+        self._step_outer(part, total)
 
-    def _step_outer(self, part: _Part, number: int, change: Tensor) -> None:
-        momentum = part.momenta[number].mul_(OUTER_MOMENTUM).add_(change)
-        part.outer[number] -= OUTER_RATE * (change + OUTER_MOMENTUM * momentum)
+    def _step_outer(self, part: _Part, total: Tensor) -> None:
         own_share = OWN_SHARE if self._job.overlap_steps else 0.0
-        with torch.no_grad():
-            part.parameters[number].lerp_(part.outer[number], 1.0 - own_share)
+        for number, change in enumerate(_split(total, part)):
+            momentum = part.momenta[number].mul_(OUTER_MOMENTUM).add_(change)
+            part.outer[number] -= OUTER_RATE * (change + OUTER_MOMENTUM * momentum)
+            with torch.no_grad():
+                part.parameters[number].lerp_(part.outer[number], 1.0 - own_share)
 
     def _sleep(self, duration_s: float) -> None:
         time.sleep(duration_s * self._scale.time)
