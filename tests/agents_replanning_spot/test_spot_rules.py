@@ -233,6 +233,42 @@ def test_an_offer_whose_site_is_down_is_refused_and_costs_nothing(held, home, re
     assert values.tolist() == [[200.0, refused, refused]]
 
 
+def test_an_offer_that_may_be_up_counts_by_its_chance():
+    """By hand: b is up now with chance 1/2, and then surely; both together train 150 a step.
+
+    Asked for together: 150 + 150 - 40 if it is up, else 100 with a alone and then 150 - 10.
+    """
+    needs = np.array([[[True, False], [False, True], [True, True]]])
+    gains, moves = np.array([[100.0, 100.0, 150.0]]), np.full((1, 3, 3), 10.0)
+    asked = np.array([[0.0, 40.0, 40.0]]), np.array([0]), np.array([0])
+    futures = np.array([[[[1.0, 0.5], [1.0, 1.0]]]])
+    values = np.zeros((1, 3))
+
+    value_offers(needs, (gains, moves, moves * (1.0 - np.eye(3))), asked, futures, values)
+
+    assert values[0, 2] == 0.5 * (150.0 + 150.0 - 40.0) + 0.5 * (100.0 + 150.0 - 10.0)
+
+
+def test_a_forecast_forgets_what_was_not_seen_for_long():
+    """A site that was down long ago is as usual again; one that is down now stays out."""
+    world = replace(drawn_world(0, 50), sees_all=False)
+    view = view_of(world, 0, [HOUR_S] * 3)
+    left = np.exp(-np.arange(64) / 4.0) * np.ones((1, 3, 1))
+    rule = SeasonalRule(
+        tables=OfferTables.of([world]),
+        profile=np.full((1, 3, 24), 0.9),
+        left=left,
+        horizon_s=HOUR_S,
+    )
+    down = replace(view, up=np.array([[True, False, False]]))
+
+    now = rule.choose(replace(down, seen_s=np.zeros((1, 3))))
+    later = rule.choose(replace(down, seen_s=np.array([[0.0, 1e6, 1e6]])))
+
+    assert now.tolist() == [0]
+    assert world.offers.needs[later[0]].sum() > 1
+
+
 def test_what_is_not_seen_is_up_as_often_as_in_futures():
     """Of sites that are seen the chance is 0 or 1."""
     world = replace(drawn_world(0, 50), sees_all=False)

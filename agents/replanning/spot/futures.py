@@ -140,8 +140,9 @@ def value_offers(
             if held[row] >= 0:
                 refused = ahead[held[row]] + gained[held[row]] - first[row, held[row]]
             for offer in range(num_offers):
-                found = ahead[offer] + gained[offer] - first[row, offer]
-                values[row, offer] += found if reached[offer] > -np.inf else refused
+                chance = _chance(needs[row, offer], futures[row, future, 0])
+                found = ahead[offer] + gains[row, offer] - first[row, offer]
+                values[row, offer] += chance * found + (1.0 - chance) * refused
 
 
 @inner_kernel

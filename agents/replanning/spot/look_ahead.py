@@ -106,7 +106,10 @@ class SeasonalRule:
         rows = np.arange(len(hours))[:, np.newaxis]
         usual = self.profile[rows, :, hours]
         deviates = view.up - usual[:, 0]
-        forecast = usual + deviates[:, np.newaxis] * self.left[:, :, :num_steps].transpose(0, 2, 1)
+        unseen = np.minimum(view.seen_s / STEP_S, SEASON_STEPS - 1.0).astype(np.int64)
+        steps = np.minimum(unseen[:, :, np.newaxis] + np.arange(num_steps), SEASON_STEPS - 1)
+        left = np.take_along_axis(self.left, steps, axis=2).transpose(0, 2, 1)
+        forecast = usual + deviates[:, np.newaxis] * left
         futures = np.clip(forecast, 0.0, 1.0)[:, np.newaxis]
         values = _first_values(self.tables, view, np.ascontiguousarray(futures))
         return best_offers(values, self.tables.may_be_up(view, RETRY_S), view)
