@@ -51,8 +51,8 @@ def work_bound_s(desk: SearchDesk, settings: Sequence[BoundSetting], *, is_commo
 def any_schedule_s(desk: SearchDesk, candidate: Candidate) -> float:
     """Time that a candidate takes at least, whatever the order of its passes. [s]
 
-    Every device does all that it has to behind the way of the first microbatch to it, and, but for
-    weight gradients, before that of the last gradient back. The first copy stands for all.
+    Every device does all its passes after the first microbatch has come to it, and, but for weight
+    gradients, before the last gradient has gone back. The first copy stands for all.
     """
     setting, split = candidate.setting, zip(candidate.chains[0], candidate.splits[0], strict=True)
     sites = [site for site, (count, _) in split for _ in range(count)]

@@ -44,7 +44,7 @@ def rows_of_groups(
 ) -> list[BoundRow]:
     """Rows of the best candidates of each group that the trainer runs and that fit, in its order.
 
-    ``is_short``: those that may be the best of all, and behind them these under schedules that are
+    ``is_short``: those that may be the best of all, and after them these under schedules that are
     made for a plan each; ``refusals`` are why others do not fit.
     """
     is_short = is_short and not unpaced_alone(request)

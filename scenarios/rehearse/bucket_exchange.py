@@ -238,7 +238,7 @@ class BucketExchange:
             self._sleep(part.inner_sums_s[1])
 
     def _sum_in_turn(self) -> None:
-        """Do sums of fragments one after the other; a failure ends this, and who waits for it."""
+        """Do sums of fragments in their order; taking one in that failed is an error."""
         while True:
             total, ring, values = self._sums.get()
             try:

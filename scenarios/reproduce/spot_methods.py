@@ -33,7 +33,10 @@ def _tables(cases: Sequence[SpotCase]) -> OfferTables:
 
 
 def _seasonal(cases: Sequence[SpotCase], horizon_s: float) -> SeasonalRule:
-    profile, left = (np.stack([case.season[side] for case in cases]) for side in (0, 1))
+    seasons = [case.season for case in cases if case.season is not None]
+    if len(seasons) < len(cases):
+        raise ValueError("seasonal: cases must have a season, got some without")
+    profile, left = (np.stack([season[side] for season in seasons]) for side in (0, 1))
     return SeasonalRule(tables=_tables(cases), profile=profile, left=left, horizon_s=horizon_s)
 
 

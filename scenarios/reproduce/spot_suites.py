@@ -28,14 +28,14 @@ _HALF = 0.5
 class SpotCase:
     """A world, and what was learnt beforehand about its sites.
 
-    ``law`` and ``season`` are fitted to what came before, or to other sites.
+    ``law`` and ``season`` are fitted to what came before, or to other sites; None: no season was.
     """
 
     name: str
     model: str
     world: SpotWorld
     law: SpotLaw
-    season: tuple[Table, Table]
+    season: tuple[Table, Table] | None = None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

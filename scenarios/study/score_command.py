@@ -24,8 +24,8 @@ with lazy_imports(__name__):
 PROG = "python -m scenarios.score"
 _JUDGED = ("validation", "test", "short_stays")
 _EPILOG = f"""\
-A function takes observations, float32 of (N, 565), of N jobs that decide together, and returns the
-number of an offer for each, (N,). `EastWest/Spot-v0` has the same observations and offers.
+A function takes observations of `EastWest/Spot-v0`, one row for each of N jobs that decide
+together, and returns the number of an offer for each, (N,).
 
 examples:
   {PROG}

@@ -18,8 +18,8 @@ from agents.hi_ppo.spot.task import drawn_spot_world
 from des.base.command import UsageError
 from des.base.strict_forms import StrictForm, first_error
 from des.base.strict_json import parse_json
-from des.spot.spot_law import SpotLaw
 from des.spot.world import SpotWorld
+from scenarios.reproduce.spot_suites import SpotCase
 
 DATA = files(__package__) / "data" / "spot_v1.json"
 
@@ -36,14 +36,15 @@ class Split(StrictForm):
     sha256: str
 
     @property
-    def worlds(self) -> list[tuple[SpotWorld, SpotLaw]]:
+    def cases(self) -> list[SpotCase]:
         """Worlds, and the law that is known of each."""
-        return [self._world(self.first_seed + place) for place in range(self.num_worlds)]
+        return [self._case(self.first_seed + place) for place in range(self.num_worlds)]
 
-    def _world(self, seed: int) -> tuple[SpotWorld, SpotLaw]:
+    def _case(self, seed: int) -> SpotCase:
         world, law = drawn_spot_world(seed)
         course = world.course.thinned(self.thinned)
-        return replace(world, course=course, sees_all=False), law
+        part = replace(world, course=course, sees_all=False)
+        return SpotCase(name=str(seed), model="drawn", world=part, law=law)
 
 
 class RecordedScores(StrictForm):
@@ -97,21 +98,21 @@ def benchmark() -> Benchmark:
         raise ValueError(f"{DATA}: {first_error(error)}") from error
 
 
-def frozen_worlds(split: Split) -> list[tuple[SpotWorld, SpotLaw]]:
-    """Return the worlds of a split.
+def frozen_cases(split: Split) -> list[SpotCase]:
+    """Return the cases of a split.
 
     Raises
     ------
     ValueError
-        If they are others than those of the benchmark, as another NumPy might draw them.
+        If worlds are others than those of the benchmark, as another NumPy might draw them.
     """
-    worlds = split.worlds
-    if (found := digest([world for world, _ in worlds])) != split.sha256:
+    cases = split.cases
+    if (found := digest([case.world for case in cases])) != split.sha256:
         raise ValueError(
             f"benchmark: the worlds from seed {split.first_seed} must have the digest "
             f"{split.sha256}, got {found}; scores could not be compared"
         )
-    return worlds
+    return cases
 
 
 def digest(worlds: Sequence[SpotWorld]) -> str:

@@ -10,22 +10,17 @@ import numpy as np
 
 from agents.hi_ppo.spot.observer import MOST_OFFERS, SpotObserver
 from agents.hi_ppo.spot.policy import LearntSpotPolicy, RandomOffers, spot_network
-from agents.replanning.spot.clairvoyant import most_tokens
-from agents.replanning.spot.look_ahead import SampledRule
-from agents.replanning.spot.rules import HysteresisRule, SurvivalRule
-from agents.replanning.spot.tables import OfferTables
 from des.base.command import UsageError
-from des.spot.batch import run_spot_batch
-from des.spot.spot_law import SpotLaw
-from des.spot.world import NOTHING, SpotPolicy, SpotView, SpotWorld, Whole
-from scenarios.reproduce.spot_methods import half_width
-from scenarios.study.spot_benchmark import Split, frozen_worlds
+from des.spot.world import NOTHING, SpotPolicy, SpotView, Whole
+from scenarios.reproduce.spot_methods import METHODS, clairvoyant_tokens, half_width, shares_of
+from scenarios.reproduce.spot_suites import SpotCase
+from scenarios.study.spot_benchmark import Split, frozen_cases
 
 Score = tuple[float, float]
 """Percent of the clairvoyant's tokens, and half of its 95 % interval over worlds."""
 
-MakePolicy = Callable[[Sequence[SpotWorld], Sequence[SpotLaw]], SpotPolicy]
-"""Policy of some worlds, and the laws that are known of their sites."""
+MakePolicy = Callable[[Sequence[SpotCase]], SpotPolicy]
+"""Policy that decides in some cases at once."""
 
 _HOUR_S = 3600.0
 
@@ -65,30 +60,16 @@ def _are_offers(chosen: np.ndarray) -> bool:
 
 def score(make: MakePolicy, split: Split) -> Score:
     """Score a policy; server failures are those of seed 0."""
-    found = frozen_worlds(split)
-    worlds = [world for world, _ in found]
-    policy = make(worlds, [law for _, law in found])
-    histories = run_spot_batch(worlds, policy, [0] * len(worlds))
-    most = np.array([most_tokens(world) for world in worlds])
-    shares = 100.0 * np.array([one.tokens for one in histories]) / most
+    cases = frozen_cases(split)
+    shares = 100.0 * shares_of(make(cases), cases, clairvoyant_tokens(cases))
     return round(float(shares.mean()), 2), round(half_width(shares), 2)
 
 
 def rule(name: str, horizon_h: float | None) -> MakePolicy:
-    """Return what makes a rule."""
-    horizon_s = _HOUR_S * (horizon_h or 0.0)
-
-    def make(worlds: Sequence[SpotWorld], laws: Sequence[SpotLaw]) -> SpotPolicy:
-        tables, figures = OfferTables.of(worlds), np.stack([law.figures for law in laws])
-        if name == "random":
-            return RandomOffers(observer=SpotObserver.of(worlds, laws))
-        if name == "hysteresis":
-            return HysteresisRule(tables=tables, horizon_s=horizon_s)
-        if name == "survival":
-            return SurvivalRule(tables=tables, stays_up=figures[:, :, 0], horizon_s=horizon_s)
-        return SampledRule(tables=tables, figures=figures, horizon_s=horizon_s)
-
-    return make
+    """Return what makes a rule of the benchmark, with a horizon if it has one."""
+    if horizon_h is None:
+        return lambda cases: RandomOffers(observer=_observer(cases))
+    return lambda cases: METHODS[name].make(cases, _HOUR_S * horizon_h)
 
 
 def policy_of_name(name: str) -> MakePolicy:
@@ -104,11 +85,13 @@ def policy_of_name(name: str) -> MakePolicy:
     module, colon, function = name.partition(":")
     if not colon:
         network = spot_network(Path(name))
-        return lambda worlds, laws: LearntSpotPolicy.of(network, worlds, laws)
+        return lambda cases: LearntSpotPolicy(network=network, observer=_observer(cases))
     try:
         found = getattr(import_module(module), function)
     except (ImportError, AttributeError) as error:
         raise UsageError(f"policy: must be a checkpoint or MODULE:FUNCTION; {error}") from error
-    return lambda worlds, laws: GivenFunction(
-        name=name, function=found, observer=SpotObserver.of(worlds, laws)
-    )
+    return lambda cases: GivenFunction(name=name, function=found, observer=_observer(cases))
+
+
+def _observer(cases: Sequence[SpotCase]) -> SpotObserver:
+    return SpotObserver.of([case.world for case in cases], [case.law for case in cases])

@@ -11,11 +11,11 @@ from agents.replanning.spot.clairvoyant import most_tokens
 from des.base.command import UsageError
 from des.spot.engine import run_spot
 from scenarios.score import main
-from scenarios.study.spot_benchmark import Split, benchmark, digest, frozen_worlds
+from scenarios.study.spot_benchmark import Split, benchmark, digest, frozen_cases
 from scenarios.study.spot_scores import policy_of_name, rule, score
 
 FEW = Split(first_seed=40, num_worlds=2, thinned=2.0, sha256="")
-FEW = FEW.model_copy(update={"sha256": digest([world for world, _ in FEW.worlds])})
+FEW = FEW.model_copy(update={"sha256": digest([case.world for case in FEW.cases])})
 
 
 class AllSites:
@@ -42,7 +42,7 @@ def test_worlds_are_those_on_record(name):
     splits = benchmark().splits
     own = splits[name]
 
-    assert len(frozen_worlds(own)) == own.num_worlds
+    assert len(frozen_cases(own)) == own.num_worlds
     others = [one for other, one in splits.items() if other != name]
     assert all(
         own.first_seed + own.num_worlds <= one.first_seed
@@ -53,7 +53,7 @@ def test_worlds_are_those_on_record(name):
 
 def test_other_worlds_are_refused():
     with pytest.raises(ValueError, match="must have the digest"):
-        frozen_worlds(FEW.model_copy(update={"sha256": "0" * 64}))
+        frozen_cases(FEW.model_copy(update={"sha256": "0" * 64}))
 
 
 @pytest.mark.parametrize("name", ["hysteresis", "survival"])
@@ -70,7 +70,7 @@ def test_rules_score_as_recorded(name):
 def test_a_users_function_decides(monkeypatch):
     """As in the engine to read, job by job."""
     monkeypatch.setitem(sys.modules, "my_policies", sys.modules[__name__])
-    worlds = [world for world, _ in FEW.worlds]
+    worlds = [case.world for case in FEW.cases]
     shares = [run_spot(one, AllSites(), 0).tokens / most_tokens(one) for one in worlds]
 
     mean, _ = score(policy_of_name("my_policies:all_sites"), FEW)

@@ -28,7 +28,7 @@ _SURVIVAL_S = np.array([0.4, 2.0, 8.0]) * _HOUR_S
 _NAT_S = 60.0
 """Time at the best rate by which an offer has to be ahead to be e times as likely. [s]"""
 LEAST_PRIOR = -16.0
-"""Rating of an offer that is far behind; all other entries are nearer to 0."""
+"""Rating of an offer that is far from the best; all other entries are nearer to 0."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -29,22 +29,22 @@ class CourseValues:
 
     Attributes
     ----------
-    runs
+    held_tokens
         Where an offer is held whose sites have the state, (T + 1, C).
-    waits
+    waiting_tokens
         Where nothing is held, by the offer whose sites have the state, the last for none,
         (T + 1, C + 1).
-    lasts
+    ticks_up
         Ticks for which an offer stays up, (T + 1, C).
-    rates
-        Tokens kept per second, (C,).
+    kept_tokens_per_s
+        Of each offer, checkpoints counted, (C,).
     """
 
     tick_s: float
-    runs: Table
-    waits: Table
-    lasts: Whole
-    rates: Table
+    held_tokens: Table
+    waiting_tokens: Table
+    ticks_up: Whole
+    kept_tokens_per_s: Table
 
     @classmethod
     def of(cls, world: SpotWorld) -> "CourseValues":
@@ -54,32 +54,34 @@ class CourseValues:
         shape = course.num_ticks + 1, len(offers.needs)
         found = cls(
             tick_s=course.tick_s,
-            runs=np.zeros(shape),
-            waits=np.zeros((shape[0], shape[1] + 1)),
-            lasts=np.zeros(shape, np.int64),
-            rates=offers.kept_tokens_per_s,
+            held_tokens=np.zeros(shape),
+            waiting_tokens=np.zeros((shape[0], shape[1] + 1)),
+            ticks_up=np.zeros(shape, np.int64),
+            kept_tokens_per_s=offers.kept_tokens_per_s,
         )
-        tables = found.runs, found.waits, found.lasts
-        _fill(up, found.rates, (offers.checkpoint_s, offers.move_s), course.tick_s, tables)
+        tables = found.held_tokens, found.waiting_tokens, found.ticks_up
+        _fill(
+            up, found.kept_tokens_per_s, (offers.checkpoint_s, offers.move_s), course.tick_s, tables
+        )
         return found
 
     @property
     def most(self) -> float:
         """Tokens of the whole course."""
-        return float(self.waits[0, -1])
+        return float(self.waiting_tokens[0, -1])
 
     def left(self, view: SpotView, job: int = 0) -> float:
         """Tokens that a job can still train from what is seen of it, and from the course."""
         tick = round(float(view.time_s[job]) / self.tick_s)
         held, home, debt_s = int(view.held[job]), int(view.home[job]), float(view.debt_s[job])
         if held == NOTHING:
-            return float(self.waits[tick, home])
+            return float(self.waiting_tokens[tick, home])
         if debt_s == 0.0:
-            return float(self.runs[tick, held])
-        left, needed = float(self.waits[tick, home]), math.ceil(debt_s / self.tick_s)
-        if needed <= self.lasts[tick, held]:
-            gain = (needed * self.tick_s - debt_s) * self.rates[held]
-            left = max(left, float(gain + self.runs[tick + needed, held]))
+            return float(self.held_tokens[tick, held])
+        left, needed = float(self.waiting_tokens[tick, home]), math.ceil(debt_s / self.tick_s)
+        if needed <= self.ticks_up[tick, held]:
+            gain = (needed * self.tick_s - debt_s) * self.kept_tokens_per_s[held]
+            left = max(left, float(gain + self.held_tokens[tick + needed, held]))
         return left
 
 

@@ -137,7 +137,7 @@ def has_layers(figures: SiteFigures, rules: TimingRules, chain: np.ndarray, limi
     """Whether devices of a chain have time for all layers, each of the mean time, in a limit.
 
     A device works from the first message on until the last gradient is on its way back; of one
-    chunk the layers before it are at least those that it and those behind it have no time for.
+    chunk the layers before it are at least those that it and those after it have no time for.
     """
     num_layers = figures.passes_s.shape[2] - 1
     left, fill_s = 0.0, np.inf

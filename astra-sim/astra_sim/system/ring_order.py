@@ -39,7 +39,7 @@ class StepOrder:
             if not sooner:
                 pairs.append((one, other))
                 if (passed := self._times.num_passed(one, other)) > 0:
-                    one, other = (self._times.behind(step, passed) for step in (one, other))
+                    one, other = (self._times.posting_back(step, passed) for step in (one, other))
                 else:
                     (one, turn), (other, other_turn) = self._cause(one), self._cause(other)
         sooner = sooner or turn - other_turn

@@ -250,7 +250,7 @@ class RingTimes:
             return 0
         return min(self._passed[place][number], self._passed[other_place][number])
 
-    def behind(self, posting: Step, num_places: int) -> Step:
+    def posting_back(self, posting: Step, num_places: int) -> Step:
         """Event that posts a message as many places, and messages, back."""
         _, place, number = posting
         return self.posting((place - num_places) % len(self.members), number - num_places)
