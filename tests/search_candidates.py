@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from agents.decision.training_job import TrainingJob
 from agents.search.candidates import Candidate
 from agents.search.desk import SearchDesk
-from agents.search.settings import GROUP_FACTORS, INTERLEAVED, BoundSetting, degrees_of
+from agents.search.schedule_choice import GROUP_FACTORS, INTERLEAVED
+from agents.search.settings import BoundSetting, degrees_of
 from des import NO_CORRECTIONS, InfeasiblePlacementError, Link, Topology, check_memory
 
 RACKED = replace(

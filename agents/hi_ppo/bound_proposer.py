@@ -8,12 +8,12 @@ import numpy as np
 from agents.decision.occupied import occupied
 from agents.decision.problem import PlanningProblem
 from agents.decision.situation import Situation
-from agents.hi_ppo.bound_proposals import bindings, sketched_orders
+from agents.hi_ppo.bound_proposals import bindings
 from agents.hi_ppo.plan_source import ProposesPlans
 from agents.judge.look_ahead import LookAhead, PlanJudge
 from agents.planners.choice.depth import with_best_schedule
 from agents.search.bind import PlanBinder
-from agents.search.settings import surveyed_schedules
+from agents.search.schedule_choice import surveyed_schedules
 from agents.search.sketches import quickest_bound, sketch_of
 from agents.trainers.trainer import Trainer
 from des import Corrections, Plan, Topology, Workload
@@ -102,11 +102,7 @@ def _given(plan: Plan, problem: PlanningProblem, rng: np.random.Generator) -> Pl
 
 @dataclass(frozen=True, kw_only=True)
 class BoundProposer(_PassesOn):
-    """Proposes what a trainer runs: another's proposals bound, the quickest first.
-
-    A first decision also searches their orders of domains, as `search_proposed` does, in the
-    microbatches of the job.
-    """
+    """Proposes what a trainer runs: another's proposals bound, the quickest first."""
 
     trainer: Trainer
 
@@ -118,27 +114,16 @@ class BoundProposer(_PassesOn):
         num_plans: int = 8,
         seed: int = 0,
     ) -> BoundPlans:
-        """Bind proposals for a situation; `InfeasiblePlacementError` where none can be bound."""
+        """Bind proposals for a situation; none where none can be bound."""
         last = situation.last_plan
         seen = replace(situation, last_plan=None if last is None else sketch_of(last))
         found = self.inner.propose(seen, look_ahead=look_ahead, num_plans=num_plans, seed=seed)
-        topology, corrections = occupied(situation), situation.corrections
         binder = PlanBinder(
-            topology=topology,
+            topology=occupied(situation),
             workload=situation.workload,
             trainer=self.trainer,
-            corrections=corrections,
+            corrections=situation.corrections,
             schedules=surveyed_schedules(self.trainer, ()),
         )
         bound = bindings(binder, found.plans[:num_plans])
-        if last is None or not bound:
-            own = quickest_bound(
-                topology,
-                situation.workload,
-                self.trainer,
-                corrections,
-                among=sketched_orders(found.plans),
-            )
-            others = (one for one in bound if one.plan != own.plan)
-            bound = tuple(sorted((own, *others), key=lambda one: one.step_s))
         return BoundPlans(plans=tuple(one.plan for one in bound))

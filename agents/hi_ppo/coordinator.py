@@ -119,7 +119,11 @@ class Coordinator:
         self.begin()
 
     def bound_for(self, trainer: Trainer) -> "Coordinator":
-        """Return the coordinator that proposes, weighs and takes plans as a trainer runs them."""
+        """Return the coordinator that proposes, weighs and takes plans as a trainer runs them.
+
+        Policies do not see the stages into which GPUs divide a domain, so it searches in every
+        decision.
+        """
         return Coordinator(
             BoundProposer(inner=self.proposer, trainer=trainer),
             self.moves,
@@ -129,7 +133,7 @@ class Coordinator:
             most_slowdown=self._chooser.most_slowdown,
             replan_threshold=self._threshold,
             planner=partial(planned_bound, trainer),
-            searches=self._searches,
+            searches=True,
         )
 
     def begin(self) -> None:

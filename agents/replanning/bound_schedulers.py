@@ -17,7 +17,7 @@ from agents.decision.world import DecisionWorld
 from agents.replanning.pool import Pool
 from agents.replanning.search_schedulers import PlanEveryEpoch
 from agents.search.bind import PlanBinder
-from agents.search.settings import surveyed_schedules, unpaced_schedules
+from agents.search.schedule_choice import surveyed_schedules, unpaced_schedules
 from agents.search.sketches import quickest_bound, sketch_of
 from agents.trainers.trainer import Trainer
 from des import (
@@ -149,14 +149,19 @@ class WeighsBound(Protocol):
         """Return the scheduler for a trainer."""
 
 
-def bound_scheduler(inner: Scheduler, trainer: Trainer) -> Scheduler:
-    """Return a scheduler of what the trainer runs; of perfect devices the one given."""
+def bound_scheduler(
+    inner: Scheduler, trainer: Trainer, bind: BindPlan = completed_plan
+) -> Scheduler:
+    """Return a scheduler of what the trainer runs; of perfect devices the one given.
+
+    Those that do not weigh bound plans themselves get theirs completed by ``bind``.
+    """
     if trainer.is_ideal:
         return inner
     return (
         inner.bound_for(trainer)
         if isinstance(inner, WeighsBound)
-        else BoundScheduler(inner, trainer)
+        else BoundScheduler(inner, trainer, bind)
     )
 
 

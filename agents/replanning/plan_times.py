@@ -8,7 +8,7 @@ import numpy as np
 from agents.decision.world import DecisionWorld
 from agents.judge.steady_judge import MISFIT, SteadyJudge
 from agents.judge.step_times import step_times_on, step_wan_bytes
-from agents.search.settings import INTERLEAVED
+from agents.search.schedule_choice import INTERLEAVED
 from agents.trainers.trainer import base_schedule
 from des import (
     Corrections,

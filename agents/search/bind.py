@@ -19,8 +19,9 @@ from agents.search.given_layers import (
     lack_bytes,
 )
 from agents.search.kernels.pipeline_times import MISFIT
+from agents.search.schedule_choice import INTERLEAVED
 from agents.search.search import PlanRequest, bound_settings
-from agents.search.settings import INTERLEAVED, BoundSetting, num_stages_of
+from agents.search.settings import BoundSetting, num_stages_of
 from agents.trainers.plan_checks import domains_in_use
 from agents.trainers.trainer import Trainer, base_schedule
 from des import NO_CORRECTIONS, Corrections, InfeasiblePlacementError, Plan, Topology, Workload
@@ -155,17 +156,12 @@ class PlanBinder:
 
     def _ranked(self, plan: Plan, given: list[GivenChain]) -> list[tuple[float, BoundSetting]]:
         """Settings that each domain in use has servers for, the quickest bound first."""
-        shape, found = whole_shape(self.workload), []
-        known: dict[tuple[object, ...], float] = {}
-        for each in bound_settings(self._request(plan), fits=False):
-            if each.recomputation != "full" or not self._has_servers(plan, each):
+        found, known = [], dict[tuple[object, ...], float]()
+        schedules = self.schedules or self._own_schedule(plan.schedule)
+        for each in bound_settings(replace(self.request, schedules=schedules), fits=False):
+            if not self._has_servers(plan, each):
                 continue
-            setting = replace(
-                each,
-                recomputation=shape.recomputation,
-                gradient_precision=self.workload.gradient_precision,
-                num_replicas=len(given),
-            )
+            setting = replace(each, num_replicas=len(given))
             family = setting.degrees, setting.schedule, setting.num_chunks
             if family not in known:  # the size of groups is no part of it
                 known[family] = max(self._desk.foreseen_s(setting, one.sites) for one in given)
@@ -173,21 +169,21 @@ class PlanBinder:
         return sorted(found, key=lambda each: (each[0], each[1].group_factor))
 
     def _has_servers(self, plan: Plan, setting: BoundSetting) -> bool:
-        """Whether a microbatch divides over data ranks, and each domain holds a stage."""
-        if setting.microbatch_size * setting.degrees.data != whole_shape(self.workload).batch_size:
-            return False
+        """Whether each domain in use holds a stage."""
         domains = [self.topology.domains[domain] for domain in domains_in_use(plan)]
         return all(num_stages_of(domain, setting.degrees) for domain in domains)
 
-    def _request(self, plan: Plan) -> PlanRequest:
+    @property
+    def request(self) -> PlanRequest:
+        """Request of all plans of the workload, under any schedule of the trainer."""
         size = int(whole_shape(self.workload).batch_size)
         return PlanRequest(
             topology=self.topology,
             job=self.job,
             trainer=self.trainer,
             corrections=self.corrections,
-            schedules=self.schedules or self._own_schedule(plan.schedule),
             microbatch_sizes=tuple(one for one in range(1, size + 1) if size % one == 0),
+            workload=self.workload,
         )
 
     def _own_schedule(self, name: str) -> tuple[str, ...]:

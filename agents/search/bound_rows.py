@@ -18,8 +18,8 @@ from agents.search.candidates import Candidate, PipelineSites
 from agents.search.chains import Chain
 from agents.search.copy_sets import CopySet
 from agents.search.objective import ComparedFigures
+from agents.search.schedule_choice import INTERLEAVED
 from agents.search.search import PlanRequest
-from agents.search.settings import INTERLEAVED
 from agents.trainers.plan_checks import check_plan
 from des import DecoupledDiLoCo, Plan, Workload, check_memory
 from des.compiled.simulate import simulate_compiled

@@ -9,8 +9,8 @@ from agents.search.bound_rows import BoundRow, kind_of_chains, row_of_candidate
 from agents.search.bounds import any_schedule_s
 from agents.search.candidates import Candidate
 from agents.search.desk import SearchDesk
+from agents.search.schedule_choice import unpaced_schedules
 from agents.search.search import PlanRequest
-from agents.search.settings import unpaced_schedules
 
 _MOST_POLISHED = 8
 """Candidates of a kind whose layers are moved by times of whole iterations: where sends block, that

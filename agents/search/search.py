@@ -12,6 +12,7 @@ from functools import lru_cache
 
 from agents.decision.families import EVERY_FAMILY, Family
 from agents.decision.token_prices import require_token_factor
+from agents.decision.trained_workload import whole_shape
 from agents.decision.training_job import TrainingJob
 from agents.search.candidates import Candidate
 from agents.search.chain_choice import chains_of, most_sites
@@ -22,24 +23,21 @@ from agents.search.chains import (
 from agents.search.copies import copies_of
 from agents.search.desk import SearchDesk
 from agents.search.known_pipelines import NearBest
+from agents.search.schedule_choice import schedules_of
 from agents.search.setting_table import SettingTable
 from agents.search.settings import (
-    GROUP_FACTORS,
-    INTERLEAVED,
-    MOST_CHUNKS,
     BoundSetting,
     Degrees,
     degrees_of,
     has_room,
     is_measured_everywhere,
     most_context_of,
-    surveyed_schedules,
 )
 from agents.search.surveys import improved, single_sites, surveyed
 from agents.search.walks import walk_again, walk_chains
 from agents.trainers.trainer import Trainer
-from des import NO_CORRECTIONS, Corrections, Topology
-from des.job.transformer import Recomputation
+from des import NO_CORRECTIONS, Corrections, Topology, Workload
+from des.job.transformer import GradientPrecision, Recomputation
 from des.plan.parallelism import Sharding
 from des.plan.synchronisation import Synchronisation
 
@@ -76,6 +74,9 @@ class PlanRequest:
         Ways to synchronise seldom to choose from; None: those of the trainer, see `outer_modes`.
     settings
         Degrees, microbatches and schedules to choose from; None: all of `bound_settings`.
+    workload
+        The job in the microbatches, recomputation and gradients that all plans have; None: those
+        are chosen.
     """
 
     topology: Topology
@@ -90,6 +91,7 @@ class PlanRequest:
     every_family: bool = False
     outer_modes: tuple[Synchronisation, ...] | None = None
     settings: SettingTable | None = None
+    workload: Workload | None = None
 
     def __post_init__(self) -> None:
         self.trainer.require_schedules(self.schedules)
@@ -208,7 +210,7 @@ def settings_of(request: PlanRequest, desk: SearchDesk) -> SettingTable:
     """Return the settings of `bound_settings` as a table that searches share."""
     if request.settings is not None:
         return request.settings
-    asked = request.trainer, request.schedules, request.microbatch_sizes
+    asked = request.trainer, request.schedules, request.microbatch_sizes, request.workload
     return desk.shared.part(
         ("settings", desk.tables.bare_number, asked),
         lambda: SettingTable(settings=tuple(bound_settings(request))),
@@ -217,11 +219,19 @@ def settings_of(request: PlanRequest, desk: SearchDesk) -> SettingTable:
 
 def bound_settings(request: PlanRequest, *, fits: bool = True) -> Iterator[BoundSetting]:
     """Settings of one pipeline that a trainer can run, those whose state fits into all sites."""
-    trainer, asked = request.trainer, request.schedules
+    trainer, asked, given = request.trainer, request.schedules, request.workload
     among = request.recomputations or request.job.recomputations
     recomputations = tuple(name for name in among if name in trainer.recomputations)
+    if given is not None:
+        recomputations = (whole_shape(given).recomputation,)
+    precision = _gradient_precision(request)
     for degrees, size in _degrees_and_sizes(request, fits=fits):
-        yield from _settings_with(trainer, asked, recomputations, degrees, size)
+        yield from _settings_with(trainer, asked, recomputations, (precision, degrees, size))
+
+
+def _gradient_precision(request: PlanRequest) -> GradientPrecision:
+    given = request.workload
+    return request.trainer.gradient_precision if given is None else given.gradient_precision
 
 
 @lru_cache(maxsize=4096)
@@ -229,16 +239,16 @@ def _settings_with(
     trainer: Trainer,
     asked: tuple[str, ...],
     recomputations: tuple[Recomputation, ...],
-    degrees: Degrees,
-    size: int,
+    sizes: tuple[GradientPrecision, Degrees, int],
 ) -> tuple[BoundSetting, ...]:
-    """Settings of some degrees and sequences of a microbatch."""
+    """Settings of some gradients, degrees and sequences of a microbatch."""
+    gradient_precision, degrees, size = sizes
     return tuple(
         BoundSetting(
             degrees=degrees,
             microbatch_size=size,
             recomputation=recomputation,
-            gradient_precision=trainer.gradient_precision,
+            gradient_precision=gradient_precision,
             schedule=schedule,
             num_chunks=chunks,
             group_factor=factor,
@@ -247,7 +257,7 @@ def _settings_with(
             whole_groups=trainer.whole_groups,
         )
         for recomputation in recomputations
-        for schedule, chunks, factor, is_blocking in _schedules(trainer, asked)
+        for schedule, chunks, factor, is_blocking in schedules_of(trainer, asked)
     )
 
 
@@ -259,16 +269,18 @@ def _degrees_and_sizes(request: PlanRequest, *, fits: bool) -> Iterator[tuple[De
     ValueError
         If profiles have times for nothing.
     """
-    trainer, job = request.trainer, request.job
+    trainer, job, given = request.trainer, request.job, request.workload
+    batch_size = None if given is None else whole_shape(given).batch_size
     sharding: Sharding = "optimiser" if "optimiser" in trainer.pipeline_sharding else "none"
     most = most_context_of(request.topology, job) if trainer.has_context else 1
     found, unmeasured = False, set()
     every = degrees_of(request.topology, job, sharding=sharding, most_context=most)
     for degrees in [Degrees(tensor=1, is_perfect=True)] if trainer.is_ideal else every:
-        if fits and not has_room(request.topology, job, trainer.gradient_precision, degrees):
+        if fits and not has_room(request.topology, job, _gradient_precision(request), degrees):
             continue
         for size in request.microbatch_sizes:
-            if job.num_sequences % (size * degrees.data):
+            together = size * degrees.data
+            if job.num_sequences % together or batch_size not in (None, together):
                 continue
             if is_measured_everywhere(request.topology, job, degrees, size):
                 found = True
@@ -280,14 +292,3 @@ def _degrees_and_sizes(request: PlanRequest, *, fits: bool) -> Iterator[tuple[De
             f"profiles: must have times at {job.sequence_length} tokens for one of these tensor "
             f"degrees x microbatch sizes: {', '.join(sorted(unmeasured))}; got none"
         )
-
-
-def _schedules(trainer: Trainer, asked: tuple[str, ...]) -> Iterator[tuple[str, int, float, bool]]:
-    """Schedules to choose from: chunks of a device, size of groups, and whether sends block."""
-    for name in surveyed_schedules(trainer, asked):
-        is_blocking = trainer.sends_under(name) == "blocking"
-        if name == INTERLEAVED:
-            for chunks in range(2, MOST_CHUNKS + 1):
-                yield from ((name, chunks, factor, is_blocking) for factor in GROUP_FACTORS)
-        else:
-            yield name, 1, 1.0, is_blocking

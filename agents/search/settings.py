@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from agents.decision.training_job import TrainingJob
-from agents.trainers.trainer import Trainer
 from des import Parallelism, Topology, Workload
 from des.costs.copy_collectives import shared_expert_parameters
 from des.costs.memory import model_state_bytes
@@ -20,29 +19,11 @@ from des.world.layer_profiles import PointPlace
 MOST_TENSOR = 8
 """Most GPUs that share a layer: those of one server with fast links among them."""
 
-MOST_CHUNKS = 4
-"""Most stages of a GPU under an interleaved schedule that the search tries."""
-
-GROUP_FACTORS = (1.0, 1.5, 2.0, 3.0)
-"""Microbatches of a group of the interleaved schedule, over the stages of the pipeline."""
-
 MOST_CONTEXT = 8
 """Most parts of a sequence that GPUs divide among them."""
 
 _CONTEXT_TOKENS = 8192
 """Tokens of a sequence that are left to each part, at least."""
-
-INTERLEAVED = "interleaved_1f1b"
-"""Schedule of several chunks a device."""
-
-_PERFECT = "1f1b_8x", "zb_h1_8x", "zb_h1_32x"
-"""Further schedules of perfect devices, whose memory holds many more microbatches."""
-
-_PACED = "1f1b", "1f1b_2x", "1f1b_4x", "zb_h1", "zb_h1_2x", "zb_h1_4x"
-"""Schedules of one chunk a device of a trainer that runs any."""
-
-_UNPACED = "deep_1f1b", "greedy", "zb_auto"
-"""Schedules of such a trainer that look at the times of a plan, the quick ones."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,26 +144,6 @@ def differences(setting: BoundSetting) -> tuple[Hashable, ...]:
 @lru_cache(maxsize=256)
 def _pace_named(schedule: str) -> Pace:
     return pace_of(schedule) if has_pace(schedule) else Pace(1.0)
-
-
-def unpaced_schedules(trainer: Trainer, asked: tuple[str, ...]) -> tuple[str, ...]:
-    """Schedules that are made for one plan each, for the last few plans of a search.
-
-    Parameters
-    ----------
-    asked
-        Those to choose from; empty: all of the trainer.
-    """
-    names = asked or (() if trainer.schedules else _UNPACED)
-    return tuple(one for one in names if one != INTERLEAVED and not has_pace(one))
-
-
-def surveyed_schedules(trainer: Trainer, asked: tuple[str, ...]) -> tuple[str, ...]:
-    """Schedules that pipelines are searched with; paced ones stand in for those without a pace."""
-    every = (*_PACED, *_PERFECT) if trainer.is_ideal else (*_PACED, INTERLEAVED)
-    names = asked or trainer.schedules or every
-    unpaced = unpaced_schedules(trainer, asked)
-    return tuple(one for one in names if one not in unpaced) or _PACED
 
 
 def together_of(setting: BoundSetting) -> int:

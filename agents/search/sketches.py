@@ -1,14 +1,11 @@
 """Plans without their GPUs, and the quickest bound plan of a job whose microbatches are given."""
 
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 
 from agents.decision.bound_plan import BoundPlan
 from agents.search.bind import PlanBinder
 from agents.search.bound_search import search_bound
-from agents.search.chains import Chain
-from agents.search.search import PlanRequest
 from agents.trainers.trainer import Trainer
 from des import (
     DEFAULT_SCHEDULE,
@@ -58,13 +55,10 @@ def quickest_bound(
     workload: Workload,
     trainer: Trainer,
     corrections: Corrections = NO_CORRECTIONS,
-    *,
-    among: Sequence[Chain] | None = None,
 ) -> BoundPlan:
     """Return the quickest plan that a trainer runs in the microbatches of a workload.
 
-    The best plans of each kind by the search of all microbatches are bound to those given; with
-    ``among`` those of pipelines of these chains alone.
+    Pipelines and copies that exchange in every step are searched.
 
     Raises
     ------
@@ -72,33 +66,10 @@ def quickest_bound(
         If none of them fits.
     """
     binder = PlanBinder(
-        topology=topology,
-        workload=workload,
-        trainer=trainer,
-        corrections=corrections,
-        schedules=trainer.schedules,
+        topology=topology, workload=workload, trainer=trainer, corrections=corrections
     )
-    request = PlanRequest(
-        topology=topology, job=binder.job, trainer=trainer, corrections=corrections
-    )
-    rows = [row.bound for row in search_bound(request, among=among).rows]
-    plans = [one.plan if one.workload == workload else sketch_of(one.plan) for one in rows]
-    return quickest_binding(binder, plans)
-
-
-def quickest_binding(binder: PlanBinder, plans: Sequence[Plan]) -> BoundPlan:
-    """Bind plans and return the quickest.
-
-    Raises
-    ------
-    ValueError
-        If none can be bound, the reason of the first.
-    """
-    bound: list[BoundPlan] = []
-    for plan in plans:
-        with suppress(ValueError):  # no room, or copies that seldom exchange
-            bound.append(binder.bind(plan))
-    return min(bound, key=lambda one: one.step_s) if bound else binder.bind(plans[0])
+    request = replace(binder.request, outer_modes=())
+    return search_bound(request).best.bound
 
 
 def _gathered(placement: Placement) -> Placement:

@@ -74,7 +74,7 @@ def _compiled(
     base = cache_base()
     before = config.CACHE_DIR  # type: ignore[attr-defined]
     if base is not None:
-        config.CACHE_DIR = str(base / source_digest(source))  # type: ignore[attr-defined]
+        config.CACHE_DIR = str(base / _digest_when_loaded(source))  # type: ignore[attr-defined]
     try:
         options: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
         options |= {"inline": inline, "_nrt": is_counted, "no_cfunc_wrapper": True}
@@ -103,6 +103,10 @@ def source_digest(source: Path) -> str:
     for path in sources_of(source):
         digest.update(path.name.encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:16]
+
+
+_digest_when_loaded = cache(source_digest)
+"""The same for all kernels of a module, whose sources are as they were for the first of them."""
 
 
 def sources_of(source: Path) -> list[Path]:

@@ -29,8 +29,7 @@ def proposer() -> Proposer:
     return Proposer(placement_policy(), look_ahead=LookAhead(budget=300))
 
 
-def test_a_proposer_gives_bindings_the_quickest_first_and_searches_at_first():
-    """The first decision is no slower than any binding; later ones are bindings alone."""
+def test_a_proposer_gives_bindings_the_quickest_first():
     bound = BoundProposer(inner=proposer(), trainer=MEGATRON)
     first = bound.propose(situation_on(TWO, JOB)).plans
     later = bound.propose(situation_on(TWO, JOB, last_plan=first[0])).plans
@@ -103,12 +102,13 @@ def test_a_rule_weighs_moves_by_bound_times():
     assert scheduler.decide(dear).plan == slow.plan
 
 
-def test_a_world_outside_the_range_of_training_is_searched_too():
+@pytest.mark.parametrize("trained_range", [None, policies().trained_range], ids=["in", "out"])
+def test_every_world_is_searched_too(trained_range):
     """Megatron-LM's best plan is among those known, as it is that of the search."""
-    inner = Coordinator(proposer(), None, trained_range=policies().trained_range)
+    inner = Coordinator(proposer(), None, trained_range=trained_range)
     scheduler = bound_scheduler(inner, MEGATRON)
     scheduler.begin()
     plan = scheduler.decide(situation_on(TWO, JOB)).plan
 
-    assert scheduler.misfits
+    assert bool(scheduler.misfits) == (trained_range is not None)
     assert simulate(TWO, JOB, plan).makespan_s <= quickest_bound(TWO, JOB, MEGATRON).step_s

@@ -6,16 +6,9 @@ from bound_cases import NODES, site, sites
 
 from agents.decision.training_job import TrainingJob
 from agents.search.chains import SiteChains, all_chains, changed_chains, near_chains
+from agents.search.schedule_choice import surveyed_schedules, unpaced_schedules
 from agents.search.search import PlanRequest, bound_settings
-from agents.search.settings import (
-    BoundSetting,
-    Degrees,
-    degrees_of,
-    most_context_of,
-    num_stages_of,
-    surveyed_schedules,
-    unpaced_schedules,
-)
+from agents.search.settings import BoundSetting, Degrees, degrees_of, most_context_of, num_stages_of
 from agents.trainers.table import trainer_named
 
 JOB = TrainingJob(model="llama2_7b", num_sequences=12)

@@ -10,7 +10,7 @@ from search_candidates import PACED, candidates, fits
 
 from agents.search.kernels.pipeline_times import MISFIT, staged_pipeline_s
 from agents.search.kernels.records import new_room
-from agents.search.settings import INTERLEAVED
+from agents.search.schedule_choice import INTERLEAVED
 from des.compiled.simulate import makespan_compiled_s
 from des.program.lowering import lower
 

@@ -11,8 +11,8 @@ from search_candidates import candidates
 
 from agents.decision.training_job import TrainingJob
 from agents.search.bound_search import search_bound
+from agents.search.schedule_choice import INTERLEAVED
 from agents.search.search import PlanRequest
-from agents.search.settings import INTERLEAVED
 from agents.trainers.table import trainer_named
 from scenarios.enumerate_plans import main
 from scenarios.study.enumeration.bounds import Least, interleaved_bound_s, plain_bound_s

@@ -7,8 +7,12 @@ from functools import partial
 import pytest
 from command_output import assert_refused
 
+from agents.decision.held import held_topology
 from agents.decision.problem import PlanningProblem
+from agents.hi_ppo.policies import shipped_files
+from agents.hi_ppo.schedulers import policy_scheduler
 from agents.replanning.search_schedulers import HoldPlan
+from agents.search.sketches import quickest_bound
 from agents.trainers.plan_checks import check_plan
 from agents.trainers.table import TRAINERS
 from des.plan.plan_texts import PERFECT_DEVICES
@@ -131,3 +135,15 @@ def test_groups_of_perfect_devices_say_so():
 def test_what_no_trainer_runs_is_refused(flags, message, tmp_path, capsys):
     out = tmp_path / "out"
     assert_refused(main, [*flags, "--out", str(out)], message, capsys, unwritten=out)
+
+
+def test_first_plans_of_policies_are_at_least_those_of_the_search():
+    """Policies weigh plans as the trainer runs them, and search beside their own proposals."""
+    given = scope()
+    make, _ = policy_scheduler(shipped_files()[0])
+    column = SchedulerColumn(name="hi_ppo", make=make, scope=given)
+    for index in range(2):
+        world = world_of(given, index)
+        topology = held_topology(world, 0, 0)
+        best = quickest_bound(topology, world.workload, MEGATRON)
+        assert gap_of(column, world, 0, best.step_s) == 0.0

@@ -9,15 +9,8 @@ import numpy as np
 from agents.decision.training_job import TrainingJob
 from agents.search.desk import SearchDesk
 from agents.search.kernels.records import new_room
-from agents.search.settings import (
-    GROUP_FACTORS,
-    INTERLEAVED,
-    MOST_CHUNKS,
-    MOST_TENSOR,
-    BoundSetting,
-    Degrees,
-    num_stages_of,
-)
+from agents.search.schedule_choice import GROUP_FACTORS, INTERLEAVED, MOST_CHUNKS
+from agents.search.settings import MOST_TENSOR, BoundSetting, Degrees, num_stages_of
 from agents.trainers.trainer import Trainer
 from des import NO_CORRECTIONS, Topology
 from des.job.models import architecture_named

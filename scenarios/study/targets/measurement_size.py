@@ -12,7 +12,7 @@ from agents.decision.run_epochs import CourseResult, epoch_situation, run_course
 from agents.decision.situation import MakeScheduler, Scheduler
 from agents.hi_ppo.local.decide import LocalAgent
 from agents.planners.pareto.proposals import Propose
-from agents.replanning.bound_schedulers import BoundScheduler, completed_plan, without_schedule
+from agents.replanning.bound_schedulers import bound_scheduler, completed_plan, without_schedule
 from agents.trainers.ideal import IDEAL
 from agents.trainers.trainer import Trainer
 from des import STEADY, Plan, Topology, UniformLaw
@@ -75,7 +75,7 @@ class Scope:
         """Make schedulers whose plans the trainer runs."""
         if self.trainer.is_ideal:
             return make
-        return lambda: BoundScheduler(make(), self.trainer, self.bind)
+        return lambda: bound_scheduler(make(), self.trainer, self.bind)
 
     def plan_as_run(self, problem: PlanningProblem, plan: Plan) -> Plan | None:
         """Complete a plan to what the trainer runs; None where it cannot."""
