@@ -9,8 +9,8 @@ from agents.search.bound_search import BoundFound
 from agents.trainers.table import TRAINERS
 from agents.trainers.trainer import Trainer
 from des import InfeasiblePlacementError
-from scenarios.study.targets.communication import SAVED
 from scenarios.study.targets.measurement_size import SchedulerColumn
+from scenarios.study.targets.preferred_bytes import SAVED
 from scenarios.study.targets.references import communication_of, data_parallel_plan
 from scenarios.study.targets.target import Goal, Target, measured
 from scenarios.study.targets.time_and_utilisation import SUITES, TIME_SAVED, UTILISATION_GAIN

@@ -10,13 +10,13 @@ from agents.decision.held import held_topology
 from agents.decision.problem import PlanningProblem
 from des import Plan, Topology, Workload
 from scenarios.study.compare.saved import EDGES
+from scenarios.study.targets import preferred_bytes
 from scenarios.study.targets.measurement_size import SchedulerColumn, Scope, by_world, misfits_of
+from scenarios.study.targets.preferred_bytes import SAVED
 from scenarios.study.targets.references import Communication, communication_of, data_parallel_plan
 from scenarios.study.targets.target import Goal, Target, measured
 from scenarios.study.targets.time_and_utilisation import SHARE_OF_BOUND, SUITES, even_split_plan
 from scenarios.suites import SuiteWorld
-
-SAVED = 0.30
 
 
 def measure(column: SchedulerColumn) -> list[Target]:
@@ -52,7 +52,12 @@ def measure(column: SchedulerColumn) -> list[Target]:
                 *(_by_tokens(worlds, savings) if scope.has_sites else ()),
                 *_beside(column, worlds),
             ),
-        )
+        ),
+        preferred_bytes.measure(
+            column,
+            [] if misfits else worlds,
+            lambda world, topology: _reference(scope, world, topology, even_split_plan),
+        ),
     ]
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from agents.decision.held import held_topology
 from agents.decision.problem import PlanningProblem
 from agents.decision.run_epochs import CourseResult, epoch_situation, run_course
-from agents.decision.situation import MakeScheduler, Scheduler
+from agents.decision.situation import TIME_ONLY, MakeScheduler, Preference, Scheduler
 from agents.hi_ppo.local.decide import LocalAgent
 from agents.planners.pareto.proposals import Propose
 from agents.replanning.bound_schedulers import bound_scheduler, completed_plan, without_schedule
@@ -182,7 +182,7 @@ class SchedulerColumn:
         """Return the column with perfect devices in place of the trainer."""
         return replace(self, scope=self.scope.on_perfect_devices(), _known={})
 
-    def still_plan(self, world: SuiteWorld, draw: int) -> Plan:
+    def still_plan(self, world: SuiteWorld, draw: int, preference: Preference = TIME_ONLY) -> Plan:
         """Decide on the first epoch of a draw, as if the world stayed like that.
 
         The figures of that epoch are the base figures too: of `SuiteWorld.topology` the load of
@@ -191,7 +191,7 @@ class SchedulerColumn:
         topology = held_topology(world, draw, 0)
         scheduler = self.scheduler()
         scheduler.begin()
-        situation = epoch_situation(world, topology, 0, None)
+        situation = epoch_situation(world, topology, 0, None, preference=preference)
         return scheduler.decide(replace(situation, base=topology)).plan
 
     def episode(self, world: SuiteWorld, draw: int, fixed_rule: str = "") -> CourseResult:
