@@ -198,7 +198,7 @@ def main() -> None:
     parser.add_argument("--trainer", default="megatron")
     parser.add_argument("--lines", action="store_true", help="print each change of plan")
     parser.add_argument("--law", default="markov_slow", choices=list(DYNAMICS))
-    parser.add_argument("--confidence", type=float, default=0.6)
+    parser.add_argument("--confidence", type=float, default=PayoffRule().confidence)
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--smoothing", type=float, default=300.0)
     parser.add_argument("--horizon", type=float, default=DAY_S)

@@ -1,5 +1,6 @@
 """Plans that a watch could move to: those it knows, those a search finds, the same one re-bound."""
 
+import math
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -18,8 +19,15 @@ from des import Topology
 _FIRST_LASTING_S = 3600.0
 """Time that advantages last on average, before any were seen; an assumption. [s]"""
 
+_LEARN_AFTER_S = 3600.0
+"""Time after which advantages are compared with those of before: in a shorter one errors of
+measurements look like advantages that fade. [s]"""
+
 _FIRST_AHEAD_S = 360.0
 """Squares of shares times time that it counts as much as: 10 % for ten hours. [s]"""
+
+_MOST_FADED = 0.95
+"""Share of advantages that has faded after that time at most."""
 
 _MOST_PLANS = 8
 """Plans that are remembered, and judged time and again."""
@@ -33,13 +41,20 @@ class RememberedPlan:
     ----------
     step_s
         Its step when it was judged last; None where it could not run. [s]
+    before_s
+        Its step when advantages were compared last; None where it was not known. [s]
     lost_s
         Time that staying has lost against it since it became the better one, at least 0. [s]
     """
 
     bound: BoundPlan
     step_s: float | None = None
+    before_s: float | None = None
     lost_s: float = 0.0
+
+    def figures(self) -> dict[str, float | None]:
+        """All but the plan."""
+        return {"step_s": self.step_s, "before_s": self.before_s, "lost_s": self.lost_s}
 
 
 @dataclass(kw_only=True)
@@ -57,13 +72,20 @@ class OtherPlans:
         Squares of the shares by which one remembered plan was quicker than another, times their
         time, and shares times that by which they have become smaller in it, means over the pairs: a
         regression of the later share on the former. [s, 1]
+    unlearnt_s
+        Time since advantages were compared last. [s]
     """
 
     request: PlanRequest
     plans: list[RememberedPlan] = field(default_factory=list)
     ahead_s: float = 0.0
     faded: float = 0.0
+    unlearnt_s: float = 0.0
     _shared: SharedParts = field(default_factory=SharedParts, repr=False, compare=False)
+
+    def learnt(self) -> dict[str, float]:
+        """What is known of advantages, by the names of the fields."""
+        return {"ahead_s": self.ahead_s, "faded": self.faded, "unlearnt_s": self.unlearnt_s}
 
     def remember(self, bound: BoundPlan) -> None:
         """Keep a plan as the last one."""
@@ -88,7 +110,7 @@ class OtherPlans:
         own_s = next((one.step_s for one in self.plans if is_same_plan(one.bound, present)), None)
         placed = [self._placed(one.bound, present) for one in self.plans]
         now = [None if one is None else one.step_s for one in placed]
-        self._learn([one.step_s for one in self.plans], now, passed_s)
+        self._learn(now, passed_s)
         shares = [1.0 - one.step_s / own_s if one.step_s and own_s else 0.0 for one in self.plans]
         self.plans = [
             replace(one, step_s=step_s, lost_s=max(0.0, one.lost_s + passed_s * share))
@@ -111,19 +133,28 @@ class OtherPlans:
                 return placed_on(bound, present.topology)
         return None
 
-    def _learn(
-        self, before: Sequence[float | None], now: Sequence[float | None], passed_s: float
-    ) -> None:
-        """Learn from each pair of plans how much of an advantage is left after some time."""
+    def _learn(self, now: Sequence[float | None], passed_s: float) -> None:
+        """Learn from each pair of plans how much of an advantage is left after some time.
+
+        Not from what was before a gap in which nothing was judged.
+        """
+        self.unlearnt_s += passed_s
+        if self.unlearnt_s < _LEARN_AFTER_S:
+            return
+        before = [one.before_s for one in self.plans]
         pairs = [
             (1.0 - quick / slow, 1.0 - later_quick / later_slow)
             for quick, later_quick in zip(before, now, strict=True)
             for slow, later_slow in zip(before, now, strict=True)
             if quick and slow and later_quick and later_slow and quick < slow
         ]
-        if pairs:
-            self.ahead_s += passed_s * fmean(share**2 for share, _ in pairs)
+        if pairs and self.unlearnt_s < 2.0 * _LEARN_AFTER_S:
+            self.ahead_s += self.unlearnt_s * fmean(share**2 for share, _ in pairs)
             self.faded += fmean(share * (share - later) for share, later in pairs)
+        self.plans = [
+            replace(one, before_s=step_s) for one, step_s in zip(self.plans, now, strict=True)
+        ]
+        self.unlearnt_s = 0.0
 
     @property
     def fades_per_s(self) -> float:
@@ -131,10 +162,12 @@ class OtherPlans:
 
         Notes
         -----
-        ``(faded + 0.1) / (ahead_s + 360 s)``: an hour before there were any.
+        An hour ``h`` leaves ``exp(-rate h)`` of an advantage: on average ``1 - h (faded + known) /
+        (ahead_s + 360 s)``, with what makes it one in an hour before any were seen.
         """
-        known = max(self.faded, 0.0) + _FIRST_AHEAD_S / _FIRST_LASTING_S
-        return known / (self.ahead_s + _FIRST_AHEAD_S)
+        known = -_FIRST_AHEAD_S / _LEARN_AFTER_S * math.expm1(-_LEARN_AFTER_S / _FIRST_LASTING_S)
+        lost = _LEARN_AFTER_S * (max(self.faded, 0.0) + known) / (self.ahead_s + _FIRST_AHEAD_S)
+        return -math.log1p(-min(lost, _MOST_FADED)) / _LEARN_AFTER_S
 
     def search(
         self, topology: Topology, present: BoundPlan | None, like: BoundPlan | None

@@ -22,7 +22,7 @@ class PayoffRule:
     """
 
     horizon_s: float = 86_400.0
-    confidence: float = 0.6
+    confidence: float = 0.4
 
     def __post_init__(self) -> None:
         require_positive("rule", "horizon_s", self.horizon_s)

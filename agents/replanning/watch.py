@@ -119,10 +119,9 @@ class Watch:
             "world": self.world.plain(),
             "in_force": None if self.in_force is None else self._document(self.in_force),
             "others": [
-                [self._document(one.bound), one.step_s, one.lost_s] for one in self.others.plans
+                {**one.figures(), "bound": self._document(one.bound)} for one in self.others.plans
             ],
-            "ahead_s": self.others.ahead_s,
-            "faded": self.others.faded,
+            "learnt": self.others.learnt(),
             "time_s": self.time_s,
             "judged_s": self.judged_s,
             "searched": None if self.searched is None else self.searched.plain(),
@@ -143,15 +142,13 @@ class Watch:
         """Return the watch with what `plain` returned."""
         own, searched = content["in_force"], content["searched"]
         plans = [
-            RememberedPlan(bound=read_document(one), step_s=step_s, lost_s=lost_s)
-            for one, step_s, lost_s in content["others"]
+            RememberedPlan(**{**one, "bound": read_document(one["bound"])})
+            for one in content["others"]
         ]
         return replace(
             self,
             world=self.world.with_plain(content["world"]),
-            others=replace(
-                self.others, plans=plans, ahead_s=content["ahead_s"], faded=content["faded"]
-            ),
+            others=replace(self.others, plans=plans, **content["learnt"]),
             in_force=None if own is None else read_document(own),
             time_s=content["time_s"],
             judged_s=content["judged_s"],

@@ -81,7 +81,7 @@ class Config(LayerFlags, NetworkFlag):
     last: str | None = option(None, "plan in force when the watch begins, of decide --json")
     every: str = option("60s", "time between rounds")
     horizon: str = option("24h", "time within which a move must pay")
-    confidence: float = option(0.6, "chance that a move pays, below which none is made")
+    confidence: float = option(0.4, "chance that a move pays, below which none is made")
     smoothing: str = option("5min", "age at which a measurement of a link counts 1/e")
     restart: str | None = option(
         None, "time of a restart with its checkpoint", default_text="assumed, until measured"

@@ -15,7 +15,7 @@ from des.base.strict_forms import StrictForm, first_error
 from des.base.text_files import read_json
 
 FORMAT = "eastwest-watch"
-VERSION = 1
+VERSION = 2
 
 
 class _StateForm(StrictForm):

@@ -1,9 +1,12 @@
 """A watch over a job: sites and GPUs that come and go, what it remembers, and what it refuses."""
 
 import json
+import math
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from watched_job import REQUEST, WORLD, after, seen, used_sites, watch
 
 from agents.judge.placed_plans import placed_on
@@ -93,18 +96,43 @@ def test_nothing_can_run_where_no_site_is_there_and_the_watch_goes_on():
 
 
 def test_advantages_that_have_faded_make_a_later_one_less_sure():
-    """A plan is quicker by 0.2 for 600 s, then by 0.1: 0.02 faded of 24 s, besides what is assumed.
+    """A plan is quicker by 0.2, an hour later by 0.1: 0.02 faded of 144 s, besides what is assumed.
 
-    The second pair of plans, which was as quick, tells nothing.
+    What is assumed of 360 s leaves 1/e after an hour. The second pair of plans, which was as quick,
+    and the time before an hour has passed tell nothing.
     """
     plan = after(watch(), 0).plan
     others = OtherPlans(request=REQUEST)
-    others.plans = [RememberedPlan(bound=plan, step_s=one) for one in (10.0, 8.0, 10.0)]
+    others.plans = [RememberedPlan(bound=plan, before_s=one) for one in (10.0, 8.0, 10.0)]
     assert others.fades_per_s == pytest.approx(1.0 / 3600.0)
 
-    others._learn([10.0, 8.0], [10.0, 9.0], 600.0)
-    others._learn([10.0, 10.0, None], [10.0, 9.0, 5.0], 600.0)
-    assert others.fades_per_s == pytest.approx((0.02 + 0.1) / (24.0 + 360.0))
+    others._learn([10.0, 10.0, None], 1800.0)
+    assert others.fades_per_s == pytest.approx(1.0 / 3600.0)
+    others._learn([10.0, 9.0, None], 1800.0)
+    assert [one.before_s for one in others.plans] == [10.0, 9.0, None]
+    assumed = (1.0 - math.exp(-1.0)) / 3600.0 * 360.0
+    left = 1.0 - 3600.0 * (0.02 + assumed) / (144.0 + 360.0)
+    assert others.fades_per_s == pytest.approx(-math.log(left) / 3600.0)
+
+
+def test_nothing_is_learnt_of_advantages_over_a_gap():
+    plan = after(watch(), 0).plan
+    others = OtherPlans(request=REQUEST)
+    others.plans = [RememberedPlan(bound=plan, before_s=one) for one in (10.0, 8.0)]
+
+    others._learn([10.0, 9.0], 7200.0)
+    assert others.fades_per_s == pytest.approx(1.0 / 3600.0)
+    assert [one.before_s for one in others.plans] == [10.0, 9.0]
+
+
+@given(steps=st.lists(st.floats(1.0, 100.0), min_size=6, max_size=6))
+def test_advantages_fade_at_a_positive_rate_whatever_was_seen(steps):
+    plan = after(watch(), 0).plan
+    others = OtherPlans(request=REQUEST)
+    others.plans = [RememberedPlan(bound=plan, before_s=one) for one in steps[:3]]
+    others._learn(steps[3:], 3600.0)
+
+    assert 0.0 < others.fades_per_s < math.inf
 
 
 def test_staying_loses_time_against_a_quicker_plan_until_that_is_in_force():
