@@ -8,6 +8,7 @@ from typing import Literal, cast, get_args
 from astra_sim.base.values import dataclass, field
 from astra_sim.files.algorithm import Algorithm
 from astra_sim.files.errors import AbortError, AstraSimError
+from astra_sim.files.execution_trace import CollectiveType
 from astra_sim.files.json_fields import (
     JsonFields,
     Warn,
@@ -139,6 +140,11 @@ class SystemConfig:
                     raise AstraSimError(
                         f"{self.source}: {key}: must be Algorithms, got {shown(algorithm)}"
                     )
+
+    @property
+    def algorithms(self) -> dict[CollectiveType, tuple[Algorithm, ...]]:
+        """Algorithms of each kind of collective."""
+        return {CollectiveType[name.upper()]: getattr(self, name) for name in IMPLEMENTATION_KEYS}
 
     def _require_one_of(self, key: str, value: str | None, allowed: object) -> None:
         if value is not None and value not in get_args(allowed):

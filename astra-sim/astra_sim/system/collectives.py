@@ -57,12 +57,7 @@ class Collectives:
         """Phases of every chunk of a plan, where nothing is chosen when it is made."""
         self._rings: dict[tuple[int, ...], tuple[int, ...]] = {}
         """Members of each ring: the same object for all of them."""
-        self._algorithms = {
-            ALL_REDUCE: system.all_reduce,
-            ALL_GATHER: system.all_gather,
-            REDUCE_SCATTER: system.reduce_scatter,
-            ALL_TO_ALL: system.all_to_all,
-        }
+        self._algorithms = system.algorithms
 
     def start(
         self, npu: Npu, collective: Collective, done: Callable[[Any], None], argument: Any

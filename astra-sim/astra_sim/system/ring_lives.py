@@ -16,10 +16,10 @@ from typing import Any, Protocol
 
 from astra_sim.core.events import Event, Timers
 from astra_sim.network.links import NetworkLink
-from astra_sim.system.phases import PhaseRun, RingShape
+from astra_sim.system.phases import PhaseRun, RingMember, RingShape
 from astra_sim.system.ring_order import StepOrder
 from astra_sim.system.ring_reading import MixedError, read
-from astra_sim.system.ring_times import PAST, RingMember, RingTimes, Step
+from astra_sim.system.ring_times import PAST, RingTimes, Step
 
 SPREAD = 4
 """Ends are far apart if that is more than a round over this."""

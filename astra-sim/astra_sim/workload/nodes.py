@@ -106,20 +106,17 @@ class NodeIssuer:
         self._npus[rank.rank].timers.after(duration_ns, rank.complete, node)
 
     def _send(self, rank: Rank, node: TraceNode) -> None:
-        if node.is_cpu:
-            _refuse_on_cpu(rank, node)
+        _require_off_cpu(rank, node)
         key = message_key(rank.rank, node)
         self._npus[rank.rank].messages.post_send(key, rank.complete, node)
 
     def _receive(self, rank: Rank, node: TraceNode) -> None:
-        if node.is_cpu:
-            _refuse_on_cpu(rank, node)
+        _require_off_cpu(rank, node)
         key = message_key(rank.rank, node)
         self._npus[rank.rank].messages.post_receive(key, rank.complete, node)
 
     def _join(self, rank: Rank, node: TraceNode) -> None:
-        if node.is_cpu:
-            _refuse_on_cpu(rank, node)
+        _require_off_cpu(rank, node)
         code = node.unsigned64("comm_type")
         num_bytes = node.unsigned64("comm_size")
         group = _group(rank, node)
@@ -167,10 +164,12 @@ def message_key(rank: int, node: TraceNode) -> tuple[int, int, int, int]:
     return (tag, rank, peer, num_bytes) if sends else (tag, peer, rank, num_bytes)
 
 
-def _refuse_on_cpu(rank: Rank, node: TraceNode) -> None:
-    raise NodeError(
-        f"rank {rank.rank}, node {node.id}: a message or collective must not be marked is_cpu_op"
-    )
+def _require_off_cpu(rank: Rank, node: TraceNode) -> None:
+    if node.is_cpu:
+        raise NodeError(
+            f"rank {rank.rank}, node {node.id}: a message or collective must not be marked "
+            "is_cpu_op"
+        )
 
 
 def _read_key(rank: int, node: TraceNode, *, sends: bool) -> tuple[int, int, int, int]:
