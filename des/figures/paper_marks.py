@@ -1,6 +1,7 @@
 """Marks on paper, each kind by a function of its own."""
 
 from functools import singledispatch
+from typing import Any, Literal
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -37,15 +38,7 @@ def draw_mark(mark: object, axes: Axes) -> None:
 @draw_mark.register
 def _(mark: Line, axes: Axes) -> None:
     if mark.low:
-        axes.fill_between(
-            mark.x,
-            mark.low,
-            mark.high,
-            step="post" if mark.is_step else None,
-            color=mark.colour,
-            alpha=0.18,
-            linewidth=0,
-        )
+        _fill(mark, axes, alpha=0.18)
     axes.plot(
         mark.x,
         mark.y,
@@ -59,17 +52,16 @@ def _(mark: Line, axes: Axes) -> None:
     )
 
 
+def _fill(mark: Line | Area, axes: Axes, **look: Any) -> None:
+    step: Literal["post"] | None = "post" if mark.is_step else None
+    axes.fill_between(
+        mark.x, mark.low, mark.high, step=step, color=mark.colour, linewidth=0, **look
+    )
+
+
 @draw_mark.register
 def _(mark: Area, axes: Axes) -> None:
-    axes.fill_between(
-        mark.x,
-        mark.low,
-        mark.high,
-        step="post" if mark.is_step else None,
-        color=mark.colour,
-        linewidth=0,
-        label=mark.label or "_",
-    )
+    _fill(mark, axes, label=mark.label or "_")
 
 
 @draw_mark.register
@@ -99,7 +91,7 @@ def _finite(half_widths: tuple[float, ...]) -> np.ndarray | None:
 def _(mark: Cells, axes: Axes) -> None:
     values = np.array([[np.nan if one is None else one for one in row] for row in mark.values])
     known = values[np.isfinite(values)]
-    most = mark.most or (float(known.max()) if known.size else 1.0) or 1.0
+    most = (float(known.max()) if known.size else 1.0) or 1.0
     if mark.kinds:
         kinds = ListedColormap([colour for _, colour in mark.kinds])
         axes.imshow(values, cmap=kinds, vmin=-0.5, vmax=len(mark.kinds) - 0.5, aspect="auto")
@@ -156,11 +148,9 @@ def _(mark: Text, axes: Axes) -> None:
 
 @draw_mark.register
 def _(mark: GuideLine, axes: Axes) -> None:
-    line = _DASHES[mark.dash]
-    if mark.x is not None:
-        axes.axvline(mark.x, color=mark.colour, linewidth=1.3, linestyle=line, label=mark.label)
-    elif mark.y is not None:
-        axes.axhline(mark.y, color=mark.colour, linewidth=1.3, linestyle=line, label=mark.label)
+    draw, at = (axes.axhline, mark.y) if mark.x is None else (axes.axvline, mark.x)
+    assert at is not None
+    draw(at, color=mark.colour, linewidth=1.3, linestyle=_DASHES[mark.dash], label=mark.label)
 
 
 @draw_mark.register

@@ -84,7 +84,7 @@ def _number(place: int) -> str:
 
 def _layout(figure: Figure, columns: int) -> Spec:
     """Sizes, axes and what is not a trace; panels stand in ``columns`` side by side."""
-    heights = _row_heights(figure, columns)
+    heights = [PIXELS_PER_INCH * inches for inches in figure.row_heights(columns)]
     has_titles = any(panel.title for panel in figure.panels)
     gap = (_SHARED_GAP if figure.shares_x else _GAP) + (_TITLE if has_titles else 0)
     num_labels = len(list(figure.labels()))
@@ -126,11 +126,6 @@ def _layout(figure: Figure, columns: int) -> Spec:
                     layout[f"xaxis{_number(place)}"] |= hidden
         top_of_row -= height + gap
     return layout
-
-
-def _row_heights(figure: Figure, columns: int) -> list[float]:
-    heights = [panel.height * PIXELS_PER_INCH for panel in figure.panels]
-    return [max(heights[at : at + columns]) for at in range(0, len(heights), columns)]
 
 
 def _add_panel(

@@ -13,7 +13,7 @@ _MOST_CHANGES = 20_000
 """Changes of all devices that are drawn; of more, the highest of each few in a row."""
 
 
-def memory_figure(timeline: MemoryTimeline, *, makespan_s: float, title: str = "") -> Figure:
+def memory_figure(timeline: MemoryTimeline, *, makespan_s: float) -> Figure:
     """Return one panel per device, each with the memory of one of its GPUs.
 
     Of more than 48 devices the fullest are shown, of more than 20,000 changes the highest of each
@@ -29,7 +29,7 @@ def memory_figure(timeline: MemoryTimeline, *, makespan_s: float, title: str = "
     thinned = f" Drawn: the highest of each {every} changes in a row." if every > 1 else ""
     return Figure(
         name="memory",
-        title=title or "Memory of a GPU over one iteration",
+        title="Memory of a GPU over one iteration",
         seen=f"Memory of a GPU of each of {len(timeline.devices)} devices over time; the fullest, "
         f"of {one.domain}, holds at most {one.peak_bytes / 1e9:.3g} of "
         f"{one.capacity_bytes / 1e9:.3g} GB.{thinned}",

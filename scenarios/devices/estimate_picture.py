@@ -11,8 +11,8 @@ from calibration.measured.collective_table import (
 from des.costs.device_collectives import Collective, all_reduce_time, collective_time
 from des.costs.device_groups import DeviceGroup
 from des.figures.figure import Figure
-from des.figures.marks import Line, Points
-from des.figures.palette import INK, colour
+from des.figures.marks import Points, series_line
+from des.figures.palette import INK
 from des.figures.panels import Axis, Panel
 
 _LEAST_BYTES, _MOST_BYTES = 2.0**12, 2.0**30
@@ -48,11 +48,11 @@ def times_figure(collective: Collective, group: DeviceGroup, sizes: list[float])
     else:
         times = [collective_time(group, collective, payload) for payload in payloads]
     curves = [
-        Line(
-            label=name,
-            x=tuple(payloads),
-            y=tuple(1e3 * each.times_s[name] for each in times),
-            colour=colour(place),
+        series_line(
+            name,
+            payloads,
+            (1e3 * each.times_s[name] for each in times),
+            place,
             width=2.0 if name == times[-1].algorithm else 1.0,
         )
         for place, name in enumerate(times[0].times_s)

@@ -13,7 +13,7 @@ from agents.search.shared_parts import SharedParts
 from agents.trainers.ideal import IDEAL
 from des import Topology
 from des.figures.figure import Figure
-from des.figures.marks import Cells, Line
+from des.figures.marks import Cells, series_line
 from des.figures.palette import colour, tint
 from des.figures.panels import Axis, Panel, named_rows
 from scenarios.explore.scene import Scene, Settings, scene_of
@@ -82,11 +82,11 @@ def bandwidth_sweep(scene: Scene, *, factors: Sequence[float] = FACTORS) -> Swee
 def sweep_lines(sweep: Sweep) -> Figure:
     """Return the time of a step of each family against bandwidth."""
     lines = tuple(
-        Line(
-            label=str(family),
-            x=tuple(sweep.gbit_per_s(factor) for factor in group["bandwidth_factor"]),
-            y=tuple(group["step_s"].astype(float)),
-            colour=colour(place),
+        series_line(
+            family,
+            map(sweep.gbit_per_s, group["bandwidth_factor"]),
+            group["step_s"],
+            place,
             symbol="circle",
         )
         for place, (family, group) in enumerate(sweep.rows.groupby("family", sort=False))
