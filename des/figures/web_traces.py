@@ -52,27 +52,19 @@ def _(mark: Line, panel: Panel) -> list[Trace]:
         trace["marker"] = {"symbol": mark.symbol, "size": 6, "color": mark.colour}
     if not mark.low:
         return [trace]
-    band = _between(mark.x, mark.low, mark.high, mark.colour, is_step=mark.is_step)
-    return [band | {"opacity": 0.22, "showlegend": False, "legendgroup": trace["name"]}, trace]
+    band = {"opacity": 0.22, "showlegend": False, "legendgroup": trace["name"]}
+    return [_between(mark) | band, trace]
 
 
 @plotly_traces_of.register
 def _(mark: Area, panel: Panel) -> list[Trace]:
-    area = _between(mark.x, mark.low, mark.high, mark.colour, is_step=mark.is_step)
-    return [area | {"name": escaped_label(mark.label)}]
+    return [_between(mark) | {"name": escaped_label(mark.label)}]
 
 
-def _between(
-    x: Sequence[float],
-    low: Sequence[float],
-    high: Sequence[float],
-    colour: str,
-    *,
-    is_step: bool,
-) -> Trace:
+def _between(mark: Line | Area) -> Trace:
     """A closed path around an area, there along its top and back along its bottom."""
-    there, back = _path(x, high, is_step=is_step), _path(x, low, is_step=is_step)[::-1]
-    return _filled((*there, *back), colour, {"width": 0})
+    there, back = (_path(mark.x, y, is_step=mark.is_step) for y in (mark.high, mark.low))
+    return _filled((*there, *back[::-1]), mark.colour, {"width": 0})
 
 
 def _filled(places: Sequence[tuple[float | None, float | None]], colour: str, line: Trace) -> Trace:
