@@ -26,16 +26,8 @@ def results_frame(results: Sequence[QueueRun], gpu_hour_usd: float) -> pd.DataFr
     rows = []
     for result in results:
         one = result.combination
-        row: dict[str, object] = {
-            "scheduler": one.scheduler,
-            "policy": one.policy,
-            "placing": one.placing,
-            "admission": one.admission,
-            "preempting": one.preempting,
-            "load": one.load,
-            "seed": one.seed,
-            "workload": result.workload,
-        }
+        row: dict[str, object] = {"scheduler": one.scheduler, **one._asdict()}
+        row["workload"] = result.workload
         row |= {name: metric.figure(result.history) for name, metric in METRICS.items()}
         gpu_usd = result.history.gpu_seconds.held / 3600.0 * gpu_hour_usd
         wan_usd = sum(link.usd or 0.0 for link in result.links)
@@ -50,35 +42,21 @@ def results_frame(results: Sequence[QueueRun], gpu_hour_usd: float) -> pd.DataFr
 
 def jobs_frame(results: Sequence[QueueRun]) -> pd.DataFrame:
     """One row per run and tracked job."""
+    rows = [(result, job) for result in results for job in result.history.jobs]
     return pd.DataFrame(
-        [
-            {
-                "scheduler": result.combination.scheduler,
-                "load": result.combination.load,
-                "seed": result.combination.seed,
-                **job._asdict(),
-                "jct_s": job.jct_s,
-            }
-            for result in results
-            for job in result.history.jobs
-        ]
+        [{**_run_of(result), **job._asdict(), "jct_s": job.jct_s} for result, job in rows]
     )
 
 
 def links_frame(results: Sequence[QueueRun]) -> pd.DataFrame:
     """One row per run and link: bytes, mean use and cost; empty where prices know no links."""
-    return pd.DataFrame(
-        [
-            {
-                "scheduler": result.combination.scheduler,
-                "load": result.combination.load,
-                "seed": result.combination.seed,
-                **link._asdict(),
-            }
-            for result in results
-            for link in result.links
-        ]
-    )
+    rows = [(result, link) for result in results for link in result.links]
+    return pd.DataFrame([{**_run_of(result), **link._asdict()} for result, link in rows])
+
+
+def _run_of(result: QueueRun) -> dict[str, object]:
+    one = result.combination
+    return {"scheduler": one.scheduler, "load": one.load, "seed": one.seed}
 
 
 def loads_frames(config: Config, results: Sequence[QueueRun]) -> dict[str, pd.DataFrame]:

@@ -6,6 +6,7 @@ from pathlib import Path
 from scenarios.job_queue.traces.trace_jobs import (
     JobRow,
     JobTrace,
+    difference,
     jobs_of_rows,
     number_of,
     read_rows,
@@ -43,15 +44,14 @@ def read_alibaba_2020(path: Path, *, keeps_failed: bool) -> JobTrace:
     jobs = read_rows(path / "job_table.csv", JOB_COLUMNS)
     rows = []
     for job in jobs:
-        name, end_s = job["job_name"], number_of(job["end_time"])
+        name = job["job_name"]
         submit_s = number_of(job["start_time"])
-        begin_s = starts_s.get(name, submit_s)
         rows.append(
             JobRow(
                 name=name,
                 submit_s=submit_s,
                 num_gpus=gpus.get(name, 0.0),
-                duration_s=None if end_s is None or begin_s is None else end_s - begin_s,
+                duration_s=difference(number_of(job["end_time"]), starts_s.get(name, submit_s)),
                 is_done=job["status"] == "Terminated",
                 user=job["user"],
             )

@@ -8,6 +8,7 @@ from scenarios.job_queue.traces.calendar import seconds_of
 from scenarios.job_queue.traces.trace_jobs import (
     JobRow,
     JobTrace,
+    difference,
     jobs_of_rows,
     number_of,
     read_rows,
@@ -57,8 +58,8 @@ def job_by_roles(row: Mapping[str, str], columns: Mapping[str, str], name: str =
     if "duration" in cells:
         duration_s = number_of(cells["duration"])
     else:
-        begin_s, end_s = _time_s(cells.get("start", cells["submit"])), _time_s(cells["end"])
-        duration_s = None if begin_s is None or end_s is None else end_s - begin_s
+        begin_s = _time_s(cells.get("start", cells["submit"]))
+        duration_s = difference(_time_s(cells["end"]), begin_s)
     return JobRow(
         name=cells.get("name", name),
         submit_s=submit_s,

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from des.base.text_files import read_json
 from scenarios.job_queue.traces.calendar import seconds_of
-from scenarios.job_queue.traces.trace_jobs import JobRow, JobTrace, jobs_of_rows
+from scenarios.job_queue.traces.trace_jobs import JobRow, JobTrace, difference, jobs_of_rows
 
 FIELDS = ("status", "vc", "jobid", "user", "submitted_time", "attempts")
 _NOTES = (
@@ -46,9 +46,8 @@ def _rows(log: list[dict[str, object]]) -> Iterator[JobRow]:
 
 
 def _span_s(attempt: dict[str, object]) -> float | None:
-    start_s = seconds_of(str(attempt.get("start_time")))
-    end_s = seconds_of(str(attempt.get("end_time")))
-    return None if start_s is None or end_s is None else end_s - start_s
+    ends = (seconds_of(str(attempt.get(key))) for key in ("end_time", "start_time"))
+    return difference(*ends)
 
 
 def _num_gpus(attempt: dict[str, object]) -> float:

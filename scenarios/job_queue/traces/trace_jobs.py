@@ -27,7 +27,6 @@ class JobRow:
     tenant: str = ""
     user: str = ""
     model: str = ""
-    gpu_type: str = ""
     priority: int = 0
 
 
@@ -153,6 +152,11 @@ def read_rows(
                 f"{path}, line {number}: must have {len(columns)} cells, got {len(row)}"
             )
     return [dict(zip(columns, row, strict=True)) for _, row in lines]
+
+
+def difference(later_s: float | None, earlier_s: float | None) -> float | None:
+    """Time between two times; None where one of them is not known. [s]"""
+    return None if later_s is None or earlier_s is None else later_s - earlier_s
 
 
 def number_of(text: str) -> float | None:
