@@ -133,23 +133,12 @@ class GpuTopology:
                     )
         own = LinkClass(bandwidth_bytes_per_s=1.0, latency_s=0.0)
         links = [[LINK_CLASSES.get(name, own) for name in row] for row in classes]
-        return cls(
-            bandwidth_bytes_per_s=tuple(
-                tuple(link.bandwidth_bytes_per_s for link in row) for row in links
-            ),
-            latency_s=tuple(tuple(link.latency_s for link in row) for row in links),
-            numa_of_gpu=tuple(_numa_nodes(classes) if numa_of_gpu is None else numa_of_gpu),
-            free=tuple(range(count) if free is None else free),
+        return cls._of_links(
+            links, _numa_nodes(classes) if numa_of_gpu is None else numa_of_gpu, free
         )
 
     @classmethod
-    def of_server(
-        cls,
-        server: "Server",
-        *,
-        free: Sequence[int] | None = None,
-        figures: "DeviceFigures | None" = None,
-    ) -> Self:
+    def of_server(cls, server: "Server", *, figures: "DeviceFigures | None" = None) -> Self:
         """Make one of a server's GPUs, by their places in it, in whatever order they are numbered.
 
         The NUMA node of a GPU is the first one near it; where the server does not say, as in
@@ -163,16 +152,9 @@ class GpuTopology:
         known = [gpu.numa_nodes[0] for gpu in server.gpus if gpu.numa_nodes]
         numa_of_gpu = known if len(known) == server.num_gpus else None
         if figures is None:
-            return cls.of_classes(server.gpu_tokens, numa_of_gpu=numa_of_gpu, free=free)
+            return cls.of_classes(server.gpu_tokens, numa_of_gpu=numa_of_gpu)
         links = figures.links_of(server)
-        return cls(
-            bandwidth_bytes_per_s=tuple(
-                tuple(link.bandwidth_bytes_per_s for link in row) for row in links
-            ),
-            latency_s=tuple(tuple(link.latency_s for link in row) for row in links),
-            numa_of_gpu=tuple(numa_of_gpu or _numa_nodes(server.gpu_tokens)),
-            free=tuple(range(server.num_gpus) if free is None else free),
-        )
+        return cls._of_links(links, numa_of_gpu or _numa_nodes(server.gpu_tokens))
 
     @classmethod
     def alike(cls, num_gpus: int, link: LinkClass) -> Self:
@@ -184,11 +166,22 @@ class GpuTopology:
         >>> GpuTopology.alike(4, link).best_groups[0][2, 1] / 1e9
         np.float64(50.0)
         """
+        return cls._of_links([[link] * num_gpus] * num_gpus, [0] * num_gpus)
+
+    @classmethod
+    def _of_links(
+        cls,
+        links: Sequence[Sequence[LinkClass]],
+        numa_of_gpu: Sequence[int],
+        free: Sequence[int] | None = None,
+    ) -> Self:
         return cls(
-            bandwidth_bytes_per_s=((link.bandwidth_bytes_per_s,) * num_gpus,) * num_gpus,
-            latency_s=((link.latency_s,) * num_gpus,) * num_gpus,
-            numa_of_gpu=(0,) * num_gpus,
-            free=tuple(range(num_gpus)),
+            bandwidth_bytes_per_s=tuple(
+                tuple(link.bandwidth_bytes_per_s for link in row) for row in links
+            ),
+            latency_s=tuple(tuple(link.latency_s for link in row) for row in links),
+            numa_of_gpu=tuple(numa_of_gpu),
+            free=tuple(range(len(links)) if free is None else free),
         )
 
     @property

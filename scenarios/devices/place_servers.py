@@ -3,10 +3,10 @@
 import json
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import cast
+from typing import TypeVar, cast
 
 from pydantic import Field, ValidationError
 
@@ -33,6 +33,8 @@ from scenarios.devices.placement_flags import (
     plain_value,
 )
 from scenarios.devices.sources import ServerFlags, server_of
+
+_EndT = TypeVar("_EndT", ClusterNode, Switch)
 
 
 class ServerForm(StrictForm):
@@ -125,22 +127,16 @@ def _linked(pool: ServerPool, texts: Sequence[str]) -> ServerPool:
     if unknown := sorted(set(links) - set(known)):
         raise UsageError(f"--links: must be of {', '.join(known)}; got {unknown[0]!r}")
 
-    def nodes() -> Iterator[ClusterNode]:
-        width, latency_s = links.get("node", (None, 0.0))
-        for node in cluster.nodes:
-            known = width or node.uplink_bytes_per_s
-            yield replace(node, uplink_bytes_per_s=known, uplink_latency_s=latency_s)
-
-    def switches() -> Iterator[Switch]:
-        for one in cluster.switches:
-            width, latency_s = links.get(one.level, (None, 0.0))
-            known = width or one.uplink_bytes_per_s
-            yield replace(one, uplink_bytes_per_s=known, uplink_latency_s=latency_s)
+    def priced(one: _EndT, level: str) -> _EndT:
+        width, latency_s = links.get(level, (None, 0.0))
+        known = width or one.uplink_bytes_per_s
+        return replace(one, uplink_bytes_per_s=known, uplink_latency_s=latency_s)
 
     if not links:
         return pool
-    priced = replace(cluster, nodes=tuple(nodes()), switches=tuple(switches()))
-    return replace(pool, cluster=priced)
+    nodes = tuple(priced(node, "node") for node in cluster.nodes)
+    switches = tuple(priced(switch, switch.level) for switch in cluster.switches)
+    return replace(pool, cluster=replace(cluster, nodes=nodes, switches=switches))
 
 
 def _link(text: str) -> tuple[str, tuple[float, float]]:

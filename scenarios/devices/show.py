@@ -18,6 +18,7 @@ from des.devices.files.link_matrix import LinkMatrix
 from des.devices.files.matrix_writer import matrix_text
 from des.devices.server import Gpu, Nic, NumaNode, Server
 from des.devices.spans import format_spans, spans_of
+from scenarios.devices.cluster_tree import Branch, tree_lines
 from scenarios.devices.sources import ServerFlags, read_source
 
 with lazy_imports(__name__):
@@ -186,21 +187,14 @@ def tree_text(server: Server) -> str:
     for place, gpu in enumerate(server.gpus):
         groups[gpu.numa_nodes].append(place)
     known = {node.number: node for node in server.numa_nodes}
-    branches: list[tuple[str, list[str]]] = []
+    branches: list[Branch] = []
     for nodes in sorted({*groups, *((number,) for number in known)}):
-        leaves = [_gpu_line(server, place) for place in groups.get(nodes, [])]
+        leaves = [(_gpu_line(server, place), ()) for place in groups.get(nodes, [])]
         branches.append((_node_line(nodes, known), leaves))
-    far = _far_cards(server)
+    far = [card.name for card in server.nics if card not in server.near_nics]
     if far:
-        branches.append((f"near no GPU: {', '.join(far)}", []))
-    lines = [_title(server)]
-    for number, (text, leaves) in enumerate(branches, start=1):
-        is_last = number == len(branches)
-        lines.append(f"{'└─' if is_last else '├─'} {text}")
-        for count, leaf in enumerate(leaves, start=1):
-            stem = "   " if is_last else "│  "
-            lines.append(f"{stem}{'└─' if count == len(leaves) else '├─'} {leaf}")
-    return "\n".join(lines) + "\n"
+        branches.append((f"near no GPU: {', '.join(far)}", ()))
+    return "\n".join((_title(server), *tree_lines(branches))) + "\n"
 
 
 def _title(server: Server) -> str:
@@ -249,12 +243,3 @@ def _gpu_line(server: Server, place: int) -> str:
     if near is not None:
         parts.append(f"{near[0]} {','.join(card.name for card in near[1])}")
     return "; ".join(parts)
-
-
-def _far_cards(server: Server) -> list[str]:
-    near = {
-        card.name
-        for place in range(server.num_gpus)
-        for card in (server.nearest_nics(place) or ("X", ()))[1]
-    }
-    return [card.name for card in server.nics if card.name not in near]
