@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
-from des.base.checks import require_count, require_non_negative, require_positive
+from des.base.checks import require_count, require_non_negative, require_optional_positive
 from des.base.extras import require_extra
 from des.base.lazy import lazy_imports
 from des.base.names import require_name
@@ -60,8 +60,7 @@ class ClusterNode:
                 f"{owner}: num_gpus must be {self.server.num_gpus}, those of its server "
                 f"{self.server.name}, got {self.num_gpus}"
             )
-        if self.uplink_bytes_per_s is not None:
-            require_positive(owner, "uplink_bytes_per_s", self.uplink_bytes_per_s)
+        require_optional_positive(owner, "uplink_bytes_per_s", self.uplink_bytes_per_s)
         require_non_negative(owner, "uplink_latency_s", self.uplink_latency_s)
 
 
@@ -86,9 +85,9 @@ class Switch:
                 f"switch {self.name}: level must be a name other than {NVLINK} and {ANY}, "
                 f"got {self.level!r}"
             )
-        if self.uplink_bytes_per_s is not None:
-            require_positive(f"switch {self.name}", "uplink_bytes_per_s", self.uplink_bytes_per_s)
-        require_non_negative(f"switch {self.name}", "uplink_latency_s", self.uplink_latency_s)
+        owner = f"switch {self.name}"
+        require_optional_positive(owner, "uplink_bytes_per_s", self.uplink_bytes_per_s)
+        require_non_negative(owner, "uplink_latency_s", self.uplink_latency_s)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,10 +99,8 @@ class Block:
 
     def __post_init__(self) -> None:
         _require_name("block", self.name)
-        if self.bandwidth_bytes_per_s is not None:
-            require_positive(
-                f"block {self.name}", "bandwidth_bytes_per_s", self.bandwidth_bytes_per_s
-            )
+        width = self.bandwidth_bytes_per_s
+        require_optional_positive(f"block {self.name}", "bandwidth_bytes_per_s", width)
 
 
 @dataclass(frozen=True, kw_only=True)

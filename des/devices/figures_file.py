@@ -7,9 +7,9 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
-from des.base.strict_forms import StrictForm, first_error
+from des.base.strict_forms import StrictForm, form_errors
 from des.base.strict_json import parse_json
 from des.base.text_files import read_text
 from des.devices.gpu_kinds import GPU_PORTS
@@ -65,13 +65,9 @@ def read_link_figures(path: Path) -> DeviceFigures:
         file, field, what is allowed and what came.
     """
     text = read_text(path)
-    try:
+    with form_errors(str(path)):
         parse_json(text)
         content = _FileForm.model_validate_json(text)
-    except ValidationError as error:
-        raise ValueError(f"{path}: {first_error(error)}") from error
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from error
     for name in content.models:
         if name not in GPU_PORTS:
             raise ValueError(

@@ -2,7 +2,7 @@
 
 import json
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 from des.base.checks import require_count, require_seed
@@ -91,18 +91,12 @@ def _table(found: "list[placement_rules.RuleOutcome]", num_draws: int) -> str:
 
 
 def _csv(found: "list[placement_rules.RuleOutcome]") -> str:
-    heads = "rule,gpus,nvlinks,distances,all_reduce_s,fragmentation_fraction"
-    rows = [
-        ",".join(
-            (
-                each.rule,
-                " ".join(map(str, each.gpus or ())),
-                repr(each.nvlinks),
-                repr(each.distances),
-                "" if each.all_reduce_s is None else repr(each.all_reduce_s),
-                repr(each.fragmentation_fraction),
-            )
-        )
-        for each in found
-    ]
-    return "\n".join([heads, *rows]) + "\n"
+    heads = [field.name for field in fields(found[0])]
+    rows = [",".join(_cell(getattr(each, head)) for head in heads) for each in found]
+    return "\n".join([",".join(heads), *rows]) + "\n"
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, tuple):
+        return " ".join(map(str, value))
+    return value if isinstance(value, str) else "" if value is None else repr(value)

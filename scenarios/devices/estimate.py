@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from des.base.atomic_write import write_atomically
-from des.base.checks import require_positive
+from des.base.checks import prefixed_errors, require_positive
 from des.base.command import UsageError
 from des.base.flags import option
 from des.base.lazy import lazy_imports
@@ -136,10 +136,8 @@ def _server(config: Config) -> Server:
         gpus = (replace(gpu, model=config.gpu) for gpu in server.gpus)
         server = replace(server, gpus=tuple(gpus))
     if config.nic_bandwidth is not None:
-        try:
+        with prefixed_errors("--nic-bandwidth ", UsageError):
             rate = parse_quantity(config.nic_bandwidth, BANDWIDTH_BYTES_PER_S)
-        except ValueError as error:
-            raise UsageError(f"--nic-bandwidth {error}") from None
         require_positive("estimate", "--nic-bandwidth", rate)
         nics = (replace(nic, bandwidth_bytes_per_s=rate) for nic in server.nics)
         server = replace(server, nics=tuple(nics))
@@ -167,10 +165,8 @@ def _size(text: str) -> float:
     try:
         size = float(text)
     except ValueError:
-        try:
+        with prefixed_errors("--bytes ", UsageError):
             size = parse_quantity(text, SIZE_BYTES)
-        except ValueError as error:
-            raise UsageError(f"--bytes {error}") from None
     require_positive("estimate", "--bytes", size)
     return size
 

@@ -8,15 +8,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar, cast
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from agents.devices.free_gpus import FreeGpus
 from agents.devices.server_choice import ServerPool
 from agents.devices.training_figures import TrainingAssumptions
 from agents.devices.training_placement import JobKind, TrainingPlacement, optimise_placement
+from des.base.checks import prefixed_errors
 from des.base.command import UsageError
 from des.base.quantities import BANDWIDTH_BYTES_PER_S, SIZE_BYTES, TIME_S, Units, parse_quantity
-from des.base.strict_forms import StrictForm, first_error
+from des.base.strict_forms import StrictForm, form_errors
 from des.base.text_files import read_yaml
 from des.devices.cluster import Cluster, ClusterNode, Switch
 from des.devices.cluster_files.hostlist import expand_hosts
@@ -88,12 +89,8 @@ def _with_flags(message: str) -> str:
 
 
 def _quantity(flag: str, text: str | None, units: Units) -> float | None:
-    if text is None:
-        return None
-    try:
-        return parse_quantity(text, units)
-    except ValueError as error:
-        raise UsageError(f"{flag} {error}") from error
+    with prefixed_errors(f"{flag} ", UsageError):
+        return None if text is None else parse_quantity(text, units)
 
 
 def _speeded(pool: ServerPool, unit: str | None) -> ServerPool:
@@ -142,11 +139,9 @@ def _linked(pool: ServerPool, texts: Sequence[str]) -> ServerPool:
 def _link(text: str) -> tuple[str, tuple[float, float]]:
     level, _, figures = text.partition("=")
     bandwidth, _, latency = figures.partition("/")
-    try:
+    with prefixed_errors(f"--links {text}: ", UsageError):
         bandwidth_bytes_per_s = parse_quantity(bandwidth, BANDWIDTH_BYTES_PER_S)
         return level, (bandwidth_bytes_per_s, parse_quantity(latency, TIME_S) if latency else 0.0)
-    except ValueError as error:
-        raise UsageError(f"--links {text}: {error}") from error
 
 
 def _pool(flags: JobFlags) -> ServerPool:
@@ -182,19 +177,15 @@ def read_servers(path: Path, gpu: str | None = None) -> ServerPool:
     ValueError
         If the file, or that of a server, is wrong.
     """
-    try:
-        forms = _ServersForm.model_validate(read_yaml(path)).servers
-    except ValidationError as error:
-        raise ValueError(f"{path}: {first_error(error)}") from error
-    if not forms:
-        raise ValueError(f"{path}: servers must be at least one, got none")
-    try:
+    content = read_yaml(path)
+    with form_errors(str(path)):
+        forms = _ServersForm.model_validate(content).servers
+        if not forms:
+            raise ValueError("servers must be at least one, got none")
         return ServerPool(
             cluster=cluster_of_forms(forms),
             servers=tuple(_free_gpus(path, form, gpu) for form in forms),
         )
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from error
 
 
 def cluster_of_forms(forms: Sequence[ServerForm]) -> Cluster:

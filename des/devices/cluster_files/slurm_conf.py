@@ -7,6 +7,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator
 
+from des.base.checks import prefixed_errors
 from des.devices.cluster import Block, Cluster, ClusterNode
 from des.devices.cluster_files.hostlist import compress_hosts, expand_hosts, require_host
 from des.devices.cluster_files.members import Members, switches_by_height
@@ -72,10 +73,8 @@ def read_slurm_conf(text: str) -> Cluster:
     """
     tree = SlurmTree()
     for number, fields in _lines(text):
-        try:
+        with prefixed_errors(f"line {number}: "):
             _take(tree, fields)
-        except ValueError as error:
-            raise ValueError(f"line {number}: {error}") from None
     return tree.cluster()
 
 

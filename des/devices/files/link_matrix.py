@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from des.base.checks import prefixed_errors
 from des.devices.files.affinity_cells import parse_cells
 from des.devices.server import Gpu, Nic, Server
 
@@ -46,10 +47,8 @@ class LinkMatrix:
         gpus = []
         device_of = dict(self.device_of_card)
         for label, cells in zip(self.names, self.affinities, strict=True):
-            try:
+            with prefixed_errors(f"{name}: row {label}: "):
                 cpus, nodes, memory_node = parse_cells(cells)
-            except ValueError as error:
-                raise ValueError(f"{name}: row {label}: {error}") from None
             if label.startswith("GPU"):
                 gpus.append(
                     Gpu(

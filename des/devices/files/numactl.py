@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from des.base.checks import prefixed_errors
 from des.devices.server import NumaNode
 from des.devices.spans import Span, numbers_in, parse_spans, spans_of
 
@@ -41,11 +42,9 @@ def read_numa_nodes(lines: Sequence[str]) -> tuple[NumaNode, ...]:
         raise ValueError(f"line {starts[0] + 1}: {found[1]} nodes must be listed, got ({found[2]})")
     read = _Reading(listed=listed)
     for number, line in enumerate(lines[starts[0] + 1 :], start=starts[0] + 2):
-        try:
+        with prefixed_errors(f"line {number}: "):
             if not read.take(line):
                 break
-        except ValueError as error:
-            raise ValueError(f"line {number}: {error}") from None
     _check_nodes(read)
     return tuple(
         NumaNode(
@@ -123,10 +122,8 @@ def _cpu_list(text: str) -> tuple[Span, ...]:
     listed = re.sub(r"\(\d+\)\s*$", "", text).replace(",", " ").split()
     if not listed:
         return ()
-    try:
+    with prefixed_errors("CPUs "):
         spans = parse_spans(",".join(listed))
-    except ValueError as error:
-        raise ValueError(f"CPUs {error}") from None
     if list(spans) != sorted(spans):
         raise ValueError(f"CPUs must rise, got {text.strip()!r}")
     return spans_of(numbers_in(spans))

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from des.base.checks import prefixed_errors
 from des.devices.files.gpu_list import ListedGpu, read_gpu_list, with_gpu_list
 from des.devices.files.joining import with_cards, with_numa_nodes
 from des.devices.files.link_matrix import LinkMatrix
@@ -100,7 +101,7 @@ def _listed_text(found: _Found) -> str:
 
 def _read_text(path: Path, found: _Found, *, strict: bool) -> None:
     lines = plain_lines(_text(path))
-    try:
+    with prefixed_errors(f"{path}: "):
         listed = read_gpu_list(lines)
         is_numa, is_lscpu = has_numa_nodes(lines), has_lscpu(lines)
         addresses = read_pci_list(lines)
@@ -115,8 +116,6 @@ def _read_text(path: Path, found: _Found, *, strict: bool) -> None:
             found.nodes.append((path, read_numa_nodes(lines)))
         if is_lscpu:
             found.nodes.append((path, read_lscpu(lines)))
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from None
     if addresses:
         found.addresses.append(addresses)
     if listed:

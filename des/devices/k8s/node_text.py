@@ -5,9 +5,9 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
-from des.base.strict_forms import StrictForm, first_error
+from des.base.strict_forms import StrictForm, form_errors
 from des.base.strict_json import parse_json
 from des.devices.gpu_kinds import GPU_PORTS
 from des.devices.server import Gpu, Nic, Server
@@ -83,12 +83,8 @@ def read_server_annotation(text: str, name: str) -> Server:
     ValueError
         If the text is not what `server_annotation` writes, or contradicts itself.
     """
-    try:
+    with form_errors(f"annotation of {name}"):
         form = _ServerForm.model_validate(parse_json(text))
-    except ValidationError as error:
-        raise ValueError(f"annotation of {name}: {first_error(error)}") from error
-    except ValueError as error:
-        raise ValueError(f"annotation of {name}: {error}") from error
     return Server(
         name=name,
         gpus=tuple(
