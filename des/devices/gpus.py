@@ -11,7 +11,7 @@ import numpy as np
 from des.base.checks import require_non_negative, require_positive
 from des.base.lazy import lazy_imports
 from des.devices.closeness import XGMI_TOKENS
-from des.devices.link_class import LinkClass
+from des.devices.gpu_ports import LinkClass
 
 with lazy_imports(__name__):
     from des.devices import rings

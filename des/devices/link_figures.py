@@ -12,8 +12,7 @@ from types import MappingProxyType
 from des.base.checks import require_fraction, require_non_negative, require_positive
 from des.devices.closeness import num_nvlinks
 from des.devices.gpu_kinds import gpu_ports_named
-from des.devices.gpu_ports import GpuPorts
-from des.devices.link_class import LinkClass
+from des.devices.gpu_ports import GpuPorts, LinkClass
 from des.devices.server import Gpu, Server
 
 

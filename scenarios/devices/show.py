@@ -14,8 +14,7 @@ from des.base.flags import option
 from des.base.lazy import lazy_imports
 from des.base.names import counted
 from des.devices.closeness import XGMI_TOKENS, relation
-from des.devices.files.link_matrix import LinkMatrix
-from des.devices.files.matrix_writer import matrix_text
+from des.devices.files.link_matrix import LinkMatrix, matrix_text
 from des.devices.server import Gpu, Nic, NumaNode, Server
 from des.devices.spans import format_spans, spans_of
 from scenarios.devices.cluster_tree import Branch, tree_lines

@@ -7,8 +7,7 @@ from typing import Any
 
 from astra_sim.core.events import EventQueue
 from astra_sim.files.errors import AbortError
-from astra_sim.network.interface import AnalyticalNetwork
-from astra_sim.network.links import NetworkLink
+from astra_sim.network.links import AnalyticalNetwork, NetworkLink
 
 Done = Callable[[Any], None]
 Receive = tuple[Done, Any]

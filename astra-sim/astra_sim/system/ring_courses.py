@@ -12,8 +12,7 @@ from astra_sim.network.links import crossing
 from astra_sim.system.messages import Key, unreceived
 from astra_sim.system.phases import Turns
 from astra_sim.system.ring_lives import RingLife
-from astra_sim.system.ring_order import StepOrder
-from astra_sim.system.ring_reading import MixedError
+from astra_sim.system.ring_order import MixedError, StepOrder
 from astra_sim.system.ring_times import (
     ARRIVAL,
     MOVE,

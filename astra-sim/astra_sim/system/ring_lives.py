@@ -17,8 +17,7 @@ from typing import Any, Protocol
 from astra_sim.core.events import Event, Timers
 from astra_sim.network.links import NetworkLink
 from astra_sim.system.phases import PhaseRun, RingMember, RingShape
-from astra_sim.system.ring_order import StepOrder
-from astra_sim.system.ring_reading import MixedError, read
+from astra_sim.system.ring_order import MixedError, StepOrder, read
 from astra_sim.system.ring_times import PAST, RingTimes, Step
 
 SPREAD = 4

@@ -17,7 +17,7 @@ from astra_sim.system.collectives import CHUNK_TAG_OFFSET, WORLD, Collective, Co
 from astra_sim.system.npu import Npu
 from astra_sim.system.remote_memory import RemoteMemory
 from astra_sim.workload.rank import Rank
-from astra_sim.workload.roofline import roofline_ns
+from astra_sim.workload.statistics import roofline_ns
 
 IDLE_NS = 1
 """Time of a node of duration 0."""

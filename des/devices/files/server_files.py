@@ -8,9 +8,8 @@ from des.base.checks import prefixed_errors
 from des.devices.files.gpu_list import ListedGpu, read_gpu_list, with_gpu_list
 from des.devices.files.joining import with_cards, with_numa_nodes
 from des.devices.files.link_matrix import LinkMatrix
-from des.devices.files.lscpu import has_lscpu, read_lscpu
 from des.devices.files.matrix_text import has_matrix, read_matrix
-from des.devices.files.numactl import has_numa_nodes, read_numa_nodes
+from des.devices.files.numactl import has_lscpu, has_numa_nodes, read_lscpu, read_numa_nodes
 from des.devices.files.pasted import plain_lines
 from des.devices.files.pci_list import read_pci_list, with_pci_addresses, with_pcie_roots
 from des.devices.files.rocm_topology import has_rocm_topology, read_rocm_topology
