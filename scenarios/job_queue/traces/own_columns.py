@@ -7,9 +7,8 @@ from des.base.checks import nearest
 from scenarios.job_queue.traces.calendar import seconds_of
 from scenarios.job_queue.traces.trace_jobs import (
     JobRow,
-    JobTrace,
+    ReadRows,
     difference,
-    jobs_of_rows,
     number_of,
     read_rows,
 )
@@ -20,10 +19,8 @@ TEXTS = ("name", "tenant", "user", "model")
 ROLES = (*NEEDED, *TIMES, *TEXTS, "priority")
 """Roles of columns: times in seconds, or dates and times; a duration in seconds, or an end."""
 
-FORM = "columns"
 
-
-def read_own_columns(path: Path, columns: Mapping[str, str], *, keeps_failed: bool) -> JobTrace:
+def read_own_columns(path: Path, columns: Mapping[str, str]) -> ReadRows:
     """Read a CSV file with a header; a duration is given, or runs to the end from the start.
 
     ``columns`` are the names in the header by role; where there is no column of the start, a job
@@ -47,8 +44,7 @@ def read_own_columns(path: Path, columns: Mapping[str, str], *, keeps_failed: bo
         raise ValueError(
             f"{path}: must have the columns {', '.join(missing)}; got {', '.join(rows[0])}"
         )
-    jobs = [job_by_roles(row, columns, str(number)) for number, row in enumerate(rows)]
-    return jobs_of_rows(path, FORM, jobs, keeps_failed=keeps_failed)
+    return [job_by_roles(row, columns, str(number)) for number, row in enumerate(rows)], ()
 
 
 def job_by_roles(row: Mapping[str, str], columns: Mapping[str, str], name: str = "") -> JobRow:

@@ -10,9 +10,8 @@ from scenarios.job_queue.traces.calendar import seconds_of
 from scenarios.job_queue.traces.own_columns import job_by_roles
 from scenarios.job_queue.traces.trace_jobs import (
     JobRow,
-    JobTrace,
+    ReadRows,
     difference,
-    jobs_of_rows,
     number_of,
     read_rows,
 )
@@ -42,16 +41,37 @@ class TableForm:
     has_header: bool = True
     notes: tuple[str, ...] = ()
 
-    def read(self, path: Path, form: str, *, keeps_failed: bool) -> JobTrace:
+    def read(self, path: Path) -> ReadRows:
         """Read a file.
 
         Raises
         ------
         ValueError
-            If a row is torn or the file holds no job.
+            If a row is torn.
         """
-        rows = map(self.row, read_rows(path, () if self.has_header else self.columns))
-        return jobs_of_rows(path, form, rows, keeps_failed=keeps_failed, notes=self.notes)
+        rows = read_rows(path, () if self.has_header else self.columns)
+        return map(self.row, rows), self.notes
+
+    @property
+    def mark(self) -> str:
+        """Words for what it is recognised by."""
+        if self.has_header:
+            return f"the columns {', '.join(self.columns)}"
+        return "five cells without a header, all but the second numbers"
+
+    def likeness(self, _: Path, head: str) -> float:
+        """Share of the columns that are in a first line, or of the numbers that are."""
+        cells = cells_of(head)
+        fits = [column in cells for column in self.columns]
+        if not self.has_header:
+            numbers = [number_of(cell) is not None for cell in (*cells[:1], *cells[2:])]
+            fits = numbers if len(cells) == len(self.columns) else [False]
+        return sum(fits) / len(fits)
+
+
+def cells_of(head: str) -> list[str]:
+    """Cells of a first line."""
+    return [cell.strip() for cell in head.split(",")]
 
 
 def _product(*texts: str) -> float | None:

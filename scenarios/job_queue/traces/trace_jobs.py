@@ -4,9 +4,10 @@ import csv
 import io
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from des.base.text_files import read_text
 from des.cluster.queued_job import QueuedJob
@@ -28,6 +29,20 @@ class JobRow:
     user: str = ""
     model: str = ""
     priority: int = 0
+
+
+ReadRows = tuple[Iterable[JobRow], Sequence[str]]
+"""Rows of a trace, and notes on what was made of them."""
+
+
+class TraceForm(NamedTuple):
+    """A form of traces: files whose first line is like it, or folders of some tables."""
+
+    read: Callable[[Path], ReadRows]
+    mark: str
+    """Words for what it is recognised by."""
+    likeness: Callable[[Path, str], float] = lambda path, head: 0.0
+    tables: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
