@@ -1,7 +1,7 @@
 """Collectives: which phases their chunks go through, and how they are cut into chunks."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from astra_sim.base.values import replace
 from astra_sim.files.errors import AbortError, AstraSimError, CrashError, DivisionError, NodeError
@@ -23,18 +23,13 @@ ALL_REDUCE, ALL_GATHER = CollectiveType.ALL_REDUCE, CollectiveType.ALL_GATHER
 REDUCE_SCATTER, ALL_TO_ALL = CollectiveType.REDUCE_SCATTER, CollectiveType.ALL_TO_ALL
 
 
-class Collective:
+class Collective(NamedTuple):
     """Request of a node to the system; ``involved`` says which dimensions take part."""
 
-    __slots__ = ("group", "involved", "kind", "num_bytes")
-
-    def __init__(
-        self, kind: CollectiveType, num_bytes: int, group: int, involved: tuple[bool, ...]
-    ) -> None:
-        self.kind = kind
-        self.num_bytes = num_bytes
-        self.group = group
-        self.involved = involved
+    kind: CollectiveType
+    num_bytes: int
+    group: int
+    involved: tuple[bool, ...]
 
 
 class Collectives:
