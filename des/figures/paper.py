@@ -18,8 +18,7 @@ from des.figures.marks import Boxes, Cells
 from des.figures.palette import FAINT, INK
 from des.figures.panels import Panel, PanelGrid
 from des.figures.paper_axes import set_axis, thin_labels, turn_names
-from des.figures.paper_boxes import draw_boxes
-from des.figures.paper_marks import SMALL, draw_mark
+from des.figures.paper_marks import SMALL, draw_boxes, draw_mark
 from des.figures.spans import Span, axis_spans
 
 FORMATS = ("png", "pdf", "svg")

@@ -6,6 +6,7 @@ from functools import singledispatch
 from html import escape
 from typing import Any
 
+from des.base.grouping import grouped
 from des.figures.marks import (
     Area,
     Arrow,
@@ -213,9 +214,7 @@ def arrow_traces(arrows: Iterable[Arrow]) -> list[Trace]:
     >>> trace["x"], trace["marker"]["size"]
     ([0.0, 1.0, None, 0.0, 1.0, None], [0, 9.0, 0, 0, 9.0, 0])
     """
-    alike: dict[tuple[str, float], list[Arrow]] = {}
-    for one in arrows:
-        alike.setdefault((one.colour, one.width), []).append(one)
+    alike = grouped(((one.colour, one.width), one) for one in arrows)
     return [_alike_arrows(colour, width, same) for (colour, width), same in alike.items()]
 
 

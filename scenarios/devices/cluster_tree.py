@@ -1,10 +1,11 @@
 """Tree of a cluster as text: zones, switches and racks, and the nodes below each."""
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
+from des.base.grouping import grouped
 from des.base.names import counted
-from des.devices.cluster import Cluster, ClusterNode, Switch
+from des.devices.cluster import Cluster, ClusterNode
 from des.devices.cluster_files.hostlist import compress_hosts
 from des.devices.server import Server
 
@@ -20,13 +21,12 @@ def cluster_text(cluster: Cluster, nodes: Iterable[str] | None = None) -> str:
     wanted = None if nodes is None else set(nodes)
     shown = [node for node in cluster.nodes if wanted is None or node.name in wanted]
     counts = Counter(name for node in shown for name in cluster.ancestors(node.name))
-    below: dict[str | None, list[Switch]] = defaultdict(list)
-    for switch in cluster.switches:
-        if wanted is None or switch.name in counts:
-            below[switch.parent].append(switch)
-    leaves: dict[str | None, list[ClusterNode]] = defaultdict(list)
-    for node in shown:
-        leaves[node.switch].append(node)
+    below = grouped(
+        (switch.parent, switch)
+        for switch in cluster.switches
+        if wanted is None or switch.name in counts
+    )
+    leaves = grouped((node.switch, node) for node in shown)
 
     def branches(parent: str | None) -> list[Branch]:
         units: list[Branch] = [
@@ -66,9 +66,7 @@ def gpus_of(node: ClusterNode) -> int | None:
 
 def _by_block(nodes: Sequence[ClusterNode]) -> list[str]:
     """Nodes below one switch as lists of hosts, one for each NVLink domain."""
-    groups: dict[str | None, list[str]] = defaultdict(list)
-    for node in nodes:
-        groups[node.block].append(node.name)
+    groups = grouped((node.block, node.name) for node in nodes)
     return [
         compress_hosts(names) + ("" if block is None else f" (NVLink domain {block})")
         for block, names in groups.items()

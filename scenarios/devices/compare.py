@@ -6,6 +6,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 from des.base.checks import require_count, require_seed
+from des.base.csv_text import csv_text
 from des.base.flags import option, required
 from des.base.lazy import lazy_imports
 from scenarios.devices.placement_flags import (
@@ -22,7 +23,7 @@ from scenarios.devices.placement_flags import (
 with lazy_imports(__name__):
     from agents.devices import placement_rules
     from des.figures import paper
-    from scenarios.devices import compare_picture
+    from scenarios.devices import pictures
     from scenarios.frame import writing
 
 EXAMPLES = """\
@@ -69,7 +70,7 @@ def run(config: Config) -> None:
     if config.out is not None:
         files = {
             "table.csv": _csv(found).encode(),
-            "picture.png": paper.image_bytes(compare_picture.rules_figure(found, title)),
+            "picture.png": paper.image_bytes(pictures.rules_figure(found, title)),
         }
         writing.write_files(config.out, files)
 
@@ -92,11 +93,9 @@ def _table(found: "list[placement_rules.RuleOutcome]", num_draws: int) -> str:
 
 def _csv(found: "list[placement_rules.RuleOutcome]") -> str:
     heads = [field.name for field in fields(found[0])]
-    rows = [",".join(_cell(getattr(each, head)) for head in heads) for each in found]
-    return "\n".join([",".join(heads), *rows]) + "\n"
+    rows = ([_cell(getattr(each, head)) for head in heads] for each in found)
+    return csv_text([heads, *rows])
 
 
-def _cell(value: object) -> str:
-    if isinstance(value, tuple):
-        return " ".join(map(str, value))
-    return value if isinstance(value, str) else "" if value is None else repr(value)
+def _cell(value: object) -> object:
+    return " ".join(map(str, value)) if isinstance(value, tuple) else value

@@ -22,7 +22,7 @@ with lazy_imports(__name__):
     from des.devices import figures_file
     from des.devices.link_figures import DeviceFigures, NetworkConstants
     from des.figures import paper
-    from scenarios.devices import estimate_picture
+    from scenarios.devices import pictures
 
 EXAMPLES = """\
 examples:
@@ -94,7 +94,7 @@ def run(config: Config) -> None:
         for size in sizes
     ]
     if config.plot is not None:
-        figure = estimate_picture.times_figure(config.collective, group, sizes)
+        figure = pictures.times_figure(config.collective, group, sizes)
         write_atomically(config.plot, paper.image_bytes(figure))
     if config.json:
         sys.stdout.write(f"{json.dumps(_facts(group, found))}\n")

@@ -11,8 +11,8 @@ from des.base.flags import option
 from des.base.lazy import lazy_imports
 from des.devices.gpus import MOST_GPUS
 from des.devices.server import Server
-from scenarios.devices.job_flags import JobFlags
 from scenarios.devices.placement_flags import (
+    JobFlags,
     aligned,
     comma_separated,
     milliseconds,

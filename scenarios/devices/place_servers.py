@@ -24,8 +24,8 @@ from des.devices.cluster_files.hostlist import expand_hosts
 from des.devices.cluster_files.slurm_conf import LINK_SPEED
 from des.devices.cluster_files.table import read_cluster
 from des.plan.parallelism import Parallelism
-from scenarios.devices.job_flags import JobFlags
 from scenarios.devices.placement_flags import (
+    JobFlags,
     aligned,
     comma_separated,
     milliseconds,

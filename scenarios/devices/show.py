@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -11,6 +11,7 @@ from typing import Literal
 
 from des.base.atomic_write import write_atomically
 from des.base.flags import option
+from des.base.grouping import grouped
 from des.base.lazy import lazy_imports
 from des.base.names import counted
 from des.devices.closeness import XGMI_TOKENS, relation
@@ -23,7 +24,7 @@ from scenarios.devices.sources import ServerFlags, read_source
 with lazy_imports(__name__):
     from agents.devices import gpu_placement
     from des.figures import paper
-    from scenarios.devices import server_picture
+    from scenarios.devices import pictures
 
 
 EXAMPLES = """\
@@ -49,8 +50,8 @@ class Config(ServerFlags):
 def run(config: Config) -> None:
     """Print the server, and write its picture."""
     if config.picture is not None:
-        server_picture.check_picture_name(config.picture)
-        figure = server_picture.server_figure(read_source(config)[0])
+        pictures.check_picture_name(config.picture)
+        figure = pictures.server_figure(read_source(config)[0])
         ending = config.picture.suffix.removeprefix(".")
         write_atomically(config.picture, paper.image_bytes(figure, ending))
     if config.json:
@@ -182,9 +183,7 @@ _GIB = 2.0**30
 
 def tree_text(server: Server) -> str:
     """Return a tree of one line per NUMA node, GPU and card that is near no GPU."""
-    groups: dict[tuple[int, ...], list[int]] = defaultdict(list)
-    for place, gpu in enumerate(server.gpus):
-        groups[gpu.numa_nodes].append(place)
+    groups = grouped((gpu.numa_nodes, place) for place, gpu in enumerate(server.gpus))
     known = {node.number: node for node in server.numa_nodes}
     branches: list[Branch] = []
     for nodes in sorted({*groups, *((number,) for number in known)}):
@@ -229,11 +228,8 @@ def _gpu_line(server: Server, place: int) -> str:
     parts = [gpu.name + (f" ({gpu.model})" if gpu.model else "")]
     if gpu.mig_devices:
         parts.append(f"divided into MIG {', '.join(gpu.mig_devices)}")
-    links: dict[tuple[int, str], list[int]] = defaultdict(list)
-    for other, count in enumerate(server.nvlinks[place]):
-        if count:
-            token = server.gpu_tokens[place][other]
-            links[count, token].append(server.gpus[other].number)
+    row = zip(server.nvlinks[place], server.gpu_tokens[place], server.gpus, strict=True)
+    links = grouped(((count, token), other.number) for count, token, other in row if count)
     parts += [
         f"{token} to {format_spans(spans_of(others))}"
         for (_, token), others in sorted(links.items())
