@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 
 from des.devices.patterns import square
 from des.devices.server import Gpu, Nic, NumaNode, Server
-from des.devices.spans import Span
 
 _GIB = 2.0**30
 _GBIT_PER_S = 1e9 / 8
@@ -79,7 +78,10 @@ def two_processors(
     return tuple(
         NumaNode(
             number=node,
-            cpus=_cpus_of(node * share, share, 2 * cores, threads),
+            cpus=tuple(
+                (first, first + share - 1)
+                for first in range(node * share, 2 * cores * threads, 2 * cores)
+            ),
             memory_bytes=memory_gib / parts * _GIB,
             free_bytes=memory_gib / parts * _GIB,
             distances=tuple(
@@ -88,13 +90,6 @@ def two_processors(
             ),
         )
         for node in range(count)
-    )
-
-
-def _cpus_of(first: int, share: int, all_cores: int, threads: int) -> tuple[Span, ...]:
-    return tuple(
-        (thread * all_cores + first, thread * all_cores + first + share - 1)
-        for thread in range(threads)
     )
 
 

@@ -139,9 +139,8 @@ class Cluster:
     def __post_init__(self) -> None:
         if not self.nodes:
             raise ValueError("cluster: nodes must be at least one, got none")
-        for kind, named in (("nodes", self.nodes), ("switches", self.switches)):
-            _require_unique(kind, [each.name for each in named])
-        _require_unique("blocks", [each.name for each in self.blocks])
+        for kind in ("nodes", "switches", "blocks"):
+            _require_unique(kind, [each.name for each in getattr(self, kind)])
         known = {block.name for block in self.blocks}
         for node in self.nodes:
             if node.switch is not None and node.switch not in self.switch_named:
@@ -249,15 +248,16 @@ class Cluster:
         for switch in self.switches:
             graph.add_node(("switch", switch.name), level=switch.level)
             if switch.parent is not None:
-                _join(graph, ("switch", switch.name), switch.parent, switch.uplink_bytes_per_s)
+                upper = ("switch", switch.parent)
+                _join(graph, ("switch", switch.name), upper, switch.uplink_bytes_per_s)
         width = {block.name: block.bandwidth_bytes_per_s for block in self.blocks}
         graph.add_nodes_from(("block", name) for name in width)
         for node in self.nodes:
             graph.add_node(("node", node.name))
             if node.switch is not None:
-                _join(graph, ("node", node.name), node.switch, node.uplink_bytes_per_s)
+                _join(graph, ("node", node.name), ("switch", node.switch), node.uplink_bytes_per_s)
             if node.block is not None:
-                _join(graph, ("node", node.name), node.block, width[node.block], kind="block")
+                _join(graph, ("node", node.name), ("block", node.block), width[node.block])
         return graph
 
     def _node(self, name: str) -> ClusterNode:
@@ -269,14 +269,10 @@ class Cluster:
 def _join(
     graph: "nx.Graph[tuple[str, str]]",
     lower: tuple[str, str],
-    upper: str,
-    bandwidth_bytes_per_s: float | None,
-    kind: str = "switch",
+    upper: tuple[str, str],
+    width: float | None,
 ) -> None:
-    known = (
-        {} if bandwidth_bytes_per_s is None else {"bandwidth_bytes_per_s": bandwidth_bytes_per_s}
-    )
-    graph.add_edge(lower, (kind, upper), **known)
+    graph.add_edge(lower, upper, **({} if width is None else {"bandwidth_bytes_per_s": width}))
 
 
 def _require_name(kind: str, name: str) -> None:

@@ -1,7 +1,9 @@
 """Figure of the memory of every device over one iteration."""
 
+from dataclasses import replace
+
 from des.figures.figure import Figure
-from des.figures.marks import Area, GuideLine, Mark
+from des.figures.marks import Area, GuideLine, Mark, Numbers
 from des.figures.palette import BLUE, FAINT, GREY, VERMILION
 from des.figures.panels import Axis, Panel
 from des.views.memory_timeline import DeviceMemory, MemoryTimeline
@@ -39,6 +41,10 @@ def memory_figure(timeline: MemoryTimeline, *, makespan_s: float) -> Figure:
     )
 
 
+def _area(label: str, x: Numbers, low: float, high: Numbers, colour: str) -> Area:
+    return Area(label=label, x=x, low=(low,) * len(x), high=high, colour=colour)
+
+
 def _panel(device: DeviceMemory, makespan_s: float, every: int) -> Panel:
     state = {
         "optimiser": device.optimiser_bytes,
@@ -49,15 +55,7 @@ def _panel(device: DeviceMemory, makespan_s: float, every: int) -> Panel:
     floor = 0.0
     for name, num_bytes in state.items():
         top = floor + num_bytes / 1e9
-        marks.append(
-            Area(
-                label=name,
-                x=(0.0, makespan_s),
-                low=(floor, floor),
-                high=(top, top),
-                colour=_STATE_COLOURS[name],
-            )
-        )
+        marks.append(_area(name, (0.0, makespan_s), floor, (top, top), _STATE_COLOURS[name]))
         floor = top
     changes = [
         max(device.changes[at : at + every], key=lambda one: one.activation_bytes)
@@ -65,16 +63,8 @@ def _panel(device: DeviceMemory, makespan_s: float, every: int) -> Panel:
     ]
     held = [floor + change.activation_bytes / 1e9 for change in changes]
     times_s = (*(change.time_s for change in changes), makespan_s)
-    marks.append(
-        Area(
-            label="activations",
-            x=times_s,
-            low=(floor,) * len(times_s),
-            high=(*held, held[-1]),
-            colour=BLUE,
-            is_step=True,
-        )
-    )
+    activations = _area("activations", times_s, floor, (*held, held[-1]), BLUE)
+    marks.append(replace(activations, is_step=True))
     marks.append(GuideLine(label="capacity", colour=VERMILION, y=device.capacity_bytes / 1e9))
     return Panel(
         x=Axis(label="time in s", low=0.0, high=makespan_s),

@@ -62,7 +62,8 @@ def run(config: Config) -> int:
     found = _placed(server, config, config.by)
     is_exact = len(goodness.places_of(server, "free", config.free)) <= MOST_GPUS
     fastest = _placed(server, config, "time") if is_exact else None
-    ties = _all_sets(server, config) if config.all else None
+    sets = (server, config.gpus, config.free, config.policy)
+    ties = gpu_placement.best_sets(*sets) if config.all else None
     time_s = _time_s(server, found.gpus, config.payload_bytes)
     if config.json:
         said = plain_value(found)
@@ -115,10 +116,6 @@ def _check_alone(config: Config) -> None:
     for flag, is_given in of_one.items():
         if is_given:
             raise UsageError(f"{flag} must be left out with {source}, for a job on several servers")
-
-
-def _all_sets(server: Server, config: Config) -> tuple[tuple[int, ...], ...]:
-    return gpu_placement.best_sets(server, config.gpus, config.free, config.policy)
 
 
 def _time_s(server: Server, gpus: tuple[int, ...], payload_bytes: float) -> float | None:

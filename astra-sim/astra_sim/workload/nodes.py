@@ -66,7 +66,7 @@ class NodeIssuer:
         self.handlers = defaultdict(
             lambda: _refuse_type,
             {
-                NodeType.INVALID: self._retire,
+                NodeType.INVALID: Rank.retire,
                 NodeType.MEM_LOAD: self._access,
                 NodeType.MEM_STORE: self._access,
                 NodeType.COMP: self._compute,
@@ -78,9 +78,6 @@ class NodeIssuer:
 
     def _replay(self, rank: Rank, node: TraceNode) -> None:
         self._wait(rank, node, counts=not node.is_cpu)
-
-    def _retire(self, rank: Rank, node: TraceNode) -> None:
-        rank.retire(node)
 
     def _access(self, rank: Rank, node: TraceNode) -> None:
         timers = self._npus[rank.rank].timers
