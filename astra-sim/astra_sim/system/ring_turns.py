@@ -14,7 +14,6 @@ from typing import Any
 
 from astra_sim.core.events import Event, Timers
 from astra_sim.network.links import NetworkLink, Transit
-from astra_sim.system import ring_courses
 from astra_sim.system.messages import Key
 from astra_sim.system.phases import PhaseRun, RingMember, RingShape
 from astra_sim.system.ring_lives import RingLife, Start
@@ -63,7 +62,7 @@ class RingTurns:
             self._delay_ns, n = delay_ns, len(self._ranks)
             tag = self._member.run.tag
             times = self._times([self._member] * n, [(tag, place) for place in range(n)])
-            ring_courses.leap(RingLife(times, starts, begin))
+            RingLife(times, starts, begin).leap()
 
     def _times(self, members: Sequence[RingMember], places: Sequence[Place]) -> RingTimes:
         return RingTimes(
@@ -114,7 +113,7 @@ class RingTurns:
         if self._member.may_leap and len(self._found) == len(self._ranks) and is_last:
             by_place = sorted(self._found, key=itemgetter(1))
             times = self._times([self._found[place] for place in by_place], by_place)
-            self._member.may_leap = ring_courses.leap(RingLife(times))
+            self._member.may_leap = RingLife(times).leap()
 
     def _state(self) -> object:
         """State of the rings, turned back; None if anything else is due within a step."""
