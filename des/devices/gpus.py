@@ -28,19 +28,17 @@ GROUP_SIZES = (1, 2, 4, 8)
 _NVLINK_LATENCY_S, _PCI_LATENCY_S = 3.4e-6, 5.7e-6
 MOST_NVLINKS = 18
 
+_PCI_RATES = {"PIX": 24e9, "PXB": 24e9, "PHB": 20e9, "NODE": 20e9, "SYS": 10e9, "SOC": 10e9}
 LINK_CLASSES = MappingProxyType(
     {
         **{
             f"NV{count}": LinkClass(bandwidth_bytes_per_s=count * 20e9, latency_s=_NVLINK_LATENCY_S)
             for count in range(1, MOST_NVLINKS + 1)
         },
-        "PIX": LinkClass(bandwidth_bytes_per_s=24e9, latency_s=_PCI_LATENCY_S),
-        "PXB": LinkClass(bandwidth_bytes_per_s=24e9, latency_s=_PCI_LATENCY_S),
-        "PHB": LinkClass(bandwidth_bytes_per_s=20e9, latency_s=_PCI_LATENCY_S),
-        "NODE": LinkClass(bandwidth_bytes_per_s=20e9, latency_s=_PCI_LATENCY_S),
-        **dict.fromkeys(
-            ("SYS", "SOC"), LinkClass(bandwidth_bytes_per_s=10e9, latency_s=_PCI_LATENCY_S)
-        ),
+        **{
+            token: LinkClass(bandwidth_bytes_per_s=rate, latency_s=_PCI_LATENCY_S)
+            for token, rate in _PCI_RATES.items()
+        },
         **{
             token: LinkClass(bandwidth_bytes_per_s=48e9, latency_s=_NVLINK_LATENCY_S * links)
             for links, token in enumerate(XGMI_TOKENS, start=1)

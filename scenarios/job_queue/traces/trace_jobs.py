@@ -130,6 +130,10 @@ def _reason(row: JobRow, *, keeps_failed: bool) -> str:
     return next((reason for reason, applies in reasons.items() if applies), "")
 
 
+_KEPT = ("name", "tenant", "user", "model", "priority")
+"""Fields of a row that a job has as they are."""
+
+
 def _job(number: int, row: JobRow, start_s: float) -> QueuedJob:
     assert row.submit_s is not None
     assert row.num_gpus is not None
@@ -139,11 +143,7 @@ def _job(number: int, row: JobRow, start_s: float) -> QueuedJob:
         arrival_s=row.submit_s - start_s,
         num_gpus=math.ceil(row.num_gpus),
         service_s=row.duration_s,
-        name=row.name,
-        tenant=row.tenant,
-        user=row.user,
-        model=row.model,
-        priority=row.priority,
+        **{field: getattr(row, field) for field in _KEPT},
     )
 
 
