@@ -1,7 +1,5 @@
 """Compare rules of placement on one server: exact ones, greedy, first fit and random."""
 
-import json
-import sys
 from dataclasses import dataclass, fields
 from pathlib import Path
 
@@ -18,6 +16,7 @@ from scenarios.devices.placement_flags import (
     note_on_times,
     placed_server_of,
     plain_value,
+    tell,
 )
 
 with lazy_imports(__name__):
@@ -63,10 +62,8 @@ def run(config: Config) -> None:
     )
     found = placement_rules.compare_rules(case, seed=config.seed, num_draws=config.draws)
     title = f"{config.gpus} GPU{'s' if config.gpus > 1 else ''} of {server.name}"
-    if config.json:
-        sys.stdout.write(f"{json.dumps(plain_value(found))}\n")
-    else:
-        sys.stdout.write(f"{title}\n{_table(found, config.draws)}{note_on_times(server)}")
+    text = f"{title}\n{_table(found, config.draws)}{note_on_times(server)}"
+    tell(plain_value(found) if config.json else text)
     if config.out is not None:
         files = {
             "table.csv": _csv(found).encode(),

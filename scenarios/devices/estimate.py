@@ -1,7 +1,5 @@
 """Estimate the time of a collective over GPUs of a server, or of several alike."""
 
-import json
-import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -13,7 +11,7 @@ from des.base.flags import option
 from des.base.lazy import lazy_imports
 from des.base.quantities import BANDWIDTH_BYTES_PER_S, SIZE_BYTES, parse_quantity
 from des.devices.server import Server
-from scenarios.devices.placement_flags import aligned, comma_separated
+from scenarios.devices.placement_flags import aligned, comma_separated, tell
 from scenarios.devices.sources import ServerFlags, server_of
 
 with lazy_imports(__name__):
@@ -96,10 +94,7 @@ def run(config: Config) -> None:
     if config.plot is not None:
         figure = pictures.times_figure(config.collective, group, sizes)
         write_atomically(config.plot, paper.image_bytes(figure))
-    if config.json:
-        sys.stdout.write(f"{json.dumps(_facts(group, found))}\n")
-    else:
-        sys.stdout.write(_text(config, group, found))
+    tell(_facts(group, found) if config.json else _text(config, group, found))
 
 
 def _group(config: Config, figures: "DeviceFigures") -> "device_groups.DeviceGroup":

@@ -1,7 +1,5 @@
 """Bind a process near its GPUs: CPUs of their NUMA nodes, memory that fits, the numactl line."""
 
-import json
-import sys
 from dataclasses import dataclass
 
 from des.base.checks import prefixed_errors
@@ -10,6 +8,7 @@ from des.base.quantities import SIZE_BYTES, parse_quantity
 from des.devices.numa import memory_nodes, numactl_line, optimal_cpus
 from des.devices.server import Server
 from des.devices.spans import format_spans, numbers_in, parse_spans, spans_of
+from scenarios.devices.placement_flags import tell
 from scenarios.devices.sources import ServerFlags, server_of
 
 EXAMPLES = """\
@@ -53,15 +52,9 @@ def run(config: Config) -> None:
     )
     line = numactl_line(cpus, nodes)
     if config.json:
-        values = {
-            "gpus": list(config.gpu_numbers),
-            "cpus": list(cpus),
-            "memory_nodes": list(nodes),
-            "command": line,
-        }
-        sys.stdout.write(f"{json.dumps(values)}\n")
-        return
-    sys.stdout.write(f"{_where(server, cpus)}{_memory(nodes)}{line} COMMAND\n")
+        tell({"gpus": config.gpu_numbers, "cpus": cpus, "memory_nodes": nodes, "command": line})
+    else:
+        tell(f"{_where(server, cpus)}{_memory(nodes)}{line} COMMAND\n")
 
 
 def _where(server: Server, cpus: tuple[int, ...]) -> str:

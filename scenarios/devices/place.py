@@ -1,7 +1,5 @@
 """Place a job on GPUs of one server, or of several with --servers-file or --cluster."""
 
-import json
-import sys
 from dataclasses import dataclass
 from typing import Literal
 
@@ -20,10 +18,12 @@ from scenarios.devices.placement_flags import (
     note_on_times,
     placed_server_of,
     plain_value,
+    predicted_time_s,
+    tell,
 )
 
 with lazy_imports(__name__):
-    from agents.devices import goodness, gpu_placement, ring_times
+    from agents.devices import goodness, gpu_placement
     from scenarios.devices import place_servers
 
 EXAMPLES = """\
@@ -64,20 +64,15 @@ def run(config: Config) -> int:
     fastest = _placed(server, config, "time") if is_exact else None
     sets = (server, config.gpus, config.free, config.policy)
     ties = gpu_placement.best_sets(*sets) if config.all else None
-    time_s = _time_s(server, found.gpus, config.payload_bytes)
+    time_s = predicted_time_s(server, found.gpus, config.payload_bytes)
     if config.json:
-        said = plain_value(found)
-        assert isinstance(said, dict)
-        said |= {"all_reduce_s": time_s, "fastest": plain_value(fastest)}
-        said |= {} if ties is None else {"best_sets_by_nvlink_sum": plain_value(ties)}
-        sys.stdout.write(f"{json.dumps(said)}\n")
+        said = plain_value(found) | {"all_reduce_s": time_s, "fastest": plain_value(fastest)}
+        tell(said if ties is None else said | {"best_sets_by_nvlink_sum": ties})
         return 0
-    sys.stdout.write(_text(found, time_s, config.payload_bytes))
+    tell(_text(found, time_s, config.payload_bytes))
     if fastest is not None and time_s is not None:
-        sys.stdout.write(_faster_text(fastest, time_s))
-    sys.stdout.write(note_on_times(server))
-    if ties is not None:
-        sys.stdout.write(_ties_text(ties))
+        tell(_faster_text(fastest, time_s))
+    tell(note_on_times(server) + ("" if ties is None else _ties_text(ties)))
     return 0
 
 
@@ -116,14 +111,6 @@ def _check_alone(config: Config) -> None:
     for flag, is_given in of_one.items():
         if is_given:
             raise UsageError(f"{flag} must be left out with {source}, for a job on several servers")
-
-
-def _time_s(server: Server, gpus: tuple[int, ...], payload_bytes: float) -> float | None:
-    """Predicted all-reduce time; None where rings of as many GPUs are not computed."""
-    if len(gpus) > MOST_GPUS:
-        return None
-    places = goodness.places_of(server, "gpus", gpus)
-    return ring_times.places_all_reduce_s(server, places, payload_bytes)
 
 
 def _text(found: "gpu_placement.GpuPlacement", time_s: float | None, payload_bytes: float) -> str:

@@ -1,8 +1,6 @@
 """Placement of a job on several servers: from a list of them, or nodes of a cluster alike."""
 
-import json
 import re
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -32,6 +30,7 @@ from scenarios.devices.placement_flags import (
     modelled,
     placed_server_of,
     plain_value,
+    tell,
 )
 from scenarios.devices.sources import ServerFlags, server_of
 
@@ -75,10 +74,7 @@ def run(flags: JobFlags, mix: Mapping[int, float]) -> int:
         )
     except ValueError as error:
         raise UsageError(_with_flags(str(error))) from error
-    if flags.json:
-        sys.stdout.write(f"{json.dumps(plain_value(found))}\n")
-    else:
-        sys.stdout.write(_text(found, assumed))
+    tell(plain_value(found) if flags.json else _text(found, assumed))
     return 0
 
 

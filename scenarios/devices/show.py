@@ -1,6 +1,5 @@
 """Show a server: its matrix, its tree, a picture, or all facts as JSON."""
 
-import json
 import sys
 from collections import Counter
 from collections.abc import Sequence
@@ -19,6 +18,7 @@ from des.devices.files.link_matrix import LinkMatrix, matrix_text
 from des.devices.server import Gpu, Nic, NumaNode, Server
 from des.devices.spans import format_spans, spans_of
 from scenarios.devices.cluster_tree import Branch, tree_lines
+from scenarios.devices.placement_flags import tell
 from scenarios.devices.sources import ServerFlags, read_source
 
 with lazy_imports(__name__):
@@ -55,14 +55,14 @@ def run(config: Config) -> None:
         ending = config.picture.suffix.removeprefix(".")
         write_atomically(config.picture, paper.image_bytes(figure, ending))
     if config.json:
-        sys.stdout.write(f"{json.dumps(facts_of(*read_source(config)))}\n")
+        tell(facts_of(*read_source(config)))
         return
     server, matrix = read_source(config)
     if matrix is not None and matrix.is_pcie_only:
         sys.stderr.write("note: a matrix of topo -mp, which leaves NVLinks out\n")
     texts = {"matrix": matrix_text(server), "tree": tree_text(server)}
     shown = texts.values() if config.format == "both" else [texts[config.format]]
-    sys.stdout.write("\n".join(shown))
+    tell("\n".join(shown))
 
 
 _MOST_BEST_SETS = 8
