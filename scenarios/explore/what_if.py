@@ -115,23 +115,20 @@ def family_map(
     charged.
     """
     names: list[str] = list(EVERY_FAMILY)
-    places: list[tuple[float | None, ...]] = []
-    texts: list[tuple[str, ...]] = []
-    gbits: list[float] = []
-    for count in num_sequences:
-        sweep = bandwidth_sweep(scene_of(replace(settings, num_sequences=count)), factors=factors)
-        winners = list(sweep.winners())
-        places.append(tuple(float(names.index(one)) for one in winners))
-        texts.append(tuple(one.replace("_", " ") for one in winners))
-        gbits = [sweep.gbit_per_s(factor) for factor in factors]
+    sweeps = [
+        bandwidth_sweep(scene_of(replace(settings, num_sequences=count)), factors=factors)
+        for count in num_sequences
+    ]
+    winners = [list(sweep.winners()) for sweep in sweeps]
+    texts = tuple(tuple(one.replace("_", " ") for one in row) for row in winners)
     rows = tuple(f"{count * settings.sequence_length / 1e6:.3g} M" for count in num_sequences)
-    columns = tuple(f"{gbit:.3g}" for gbit in gbits)
+    columns = tuple(f"{sweeps[-1].gbit_per_s(factor):.3g}" for factor in factors)
     cells = Cells(
         label="",
         rows=rows,
         columns=columns,
-        values=tuple(places),
-        texts=tuple(texts),
+        values=tuple(tuple(float(names.index(one)) for one in row) for row in winners),
+        texts=texts,
         kinds=tuple(
             (one.replace("_", " "), tint(colour(place))) for place, one in enumerate(names)
         ),

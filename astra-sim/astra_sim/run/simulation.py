@@ -123,15 +123,9 @@ class RankSimulation:
         self.log = log
         self.finished: list[RankResult] = []
         kind = RendezvousMessages if options.rendezvous else Messages
-        self.messages = kind(
-            self.queue,
-            make_network(
-                network,
-                self.queue,
-                backend=backend,
-                multi_dimensional=options.multi_dimensional,
-            ),
-        )
+        is_multi = options.multi_dimensional
+        links = make_network(network, self.queue, backend=backend, multi_dimensional=is_multi)
+        self.messages = kind(self.queue, links)
         settings = SystemSettings(
             config=system,
             endpoint_delay_ns=system.endpoint_delay(options.injection_scale),

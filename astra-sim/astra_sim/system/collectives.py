@@ -161,14 +161,7 @@ class Collectives:
             if algorithm.whole_system
             else self._network.neighbours(rank, dimension)
         )
-        return PhasePlan(
-            kind=kind,
-            algorithm=algorithm,
-            dimension=dimension,
-            share=Share.WHOLE,
-            members=self._rings.setdefault(members, members),
-            position=members.index(rank),
-        )
+        return _plan_of(kind, algorithm, dimension, self._rings.setdefault(members, members), rank)
 
     def _group_plans(
         self, kind: CollectiveType, members: tuple[int, ...], rank: int
@@ -186,17 +179,8 @@ class Collectives:
         if len(members) < 2:
             return ()
         lower = kind is ALL_REDUCE and self._is_bandwidth_aware()
-        return (
-            PhasePlan(
-                kind=kind,
-                algorithm=replace(algorithm, whole_system=False),
-                dimension=0,
-                share=Share.LOWER if lower else Share.WHOLE,
-                members=members,
-                position=members.index(rank),
-                is_part=True,
-            ),
-        )
+        plan = _plan_of(kind, replace(algorithm, whole_system=False), 0, members, rank)
+        return (replace(plan, share=Share.LOWER if lower else Share.WHOLE, is_part=True),)
 
     def _members(self, group: int, rank: int) -> tuple[int, ...]:
         members = self._groups.get(group)
@@ -222,6 +206,19 @@ class Collectives:
                 "all-reduces, got nothing"
             )
         return optimization == "localBWAware"
+
+
+def _plan_of(
+    kind: CollectiveType, algorithm: Algorithm, dimension: int, members: tuple[int, ...], rank: int
+) -> PhasePlan:
+    return PhasePlan(
+        kind=kind,
+        algorithm=algorithm,
+        dimension=dimension,
+        share=Share.WHOLE,
+        members=members,
+        position=members.index(rank),
+    )
 
 
 def _bandwidth_aware(plans: list[PhasePlan]) -> tuple[PhasePlan, ...]:
