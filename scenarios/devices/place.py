@@ -21,6 +21,7 @@ from scenarios.devices.placement_flags import (
     predicted_time_s,
     tell,
 )
+from scenarios.devices.sources import given_flags
 
 with lazy_imports(__name__):
     from agents.devices import goodness, gpu_placement
@@ -91,26 +92,12 @@ def _placed(
 
 def _check_alone(config: Config) -> None:
     """Refuse flags about one server where there are several."""
-    of_one = {
-        "--free": config.free is not None,
-        "--policy": config.policy != "none",
-        "--by": config.by != "nvlinks",
-        "--all": config.all,
-    }
+    names = ["free", "policy", "by", "all"]
     source = "--cluster" if config.servers_file is None else "--servers-file"
     if config.servers_file is not None:
-        of_one |= {
-            "--file": bool(config.file),
-            "--simulate": config.simulate is not None,
-            "--here": config.here,
-            "--nvml": config.nvml,
-            "--cluster": config.cluster is not None,
-            "--taken": config.taken is not None,
-            "--link-speed": config.link_speed is not None,
-        }
-    for flag, is_given in of_one.items():
-        if is_given:
-            raise UsageError(f"{flag} must be left out with {source}, for a job on several servers")
+        names += ["file", "simulate", "here", "nvml", "cluster", "taken", "link_speed"]
+    for flag in given_flags(config, names):
+        raise UsageError(f"{flag} must be left out with {source}, for a job on several servers")
 
 
 def _text(found: "gpu_placement.GpuPlacement", time_s: float | None, payload_bytes: float) -> str:
