@@ -29,17 +29,11 @@ class _TransferForm(StrictForm):
     pcie_step_s: float = Field(ge=0)
     pcie_fraction: float = Field(gt=0, le=1)
 
-    def value(self) -> TransferConstants:
-        return TransferConstants(**self.model_dump())
-
 
 class _NetworkForm(StrictForm):
     gpu_bandwidth_bytes_per_s: float = Field(gt=0)
     server_bandwidth_bytes_per_s: float = Field(gt=0)
     step_s: float = Field(ge=0)
-
-    def value(self) -> NetworkConstants:
-        return NetworkConstants(**self.model_dump())
 
 
 class _FileForm(StrictForm):
@@ -74,9 +68,9 @@ def read_link_figures(path: Path) -> DeviceFigures:
                 f"{path}: models: must be some of {', '.join(GPU_PORTS)}; got {name!r}"
             )
     return DeviceFigures(
-        pooled=content.pooled.value(),
-        models={name: form.value() for name, form in content.models.items()},
-        networks={name: form.value() for name, form in content.networks.items()},
+        pooled=TransferConstants(**dict(content.pooled)),
+        models={name: TransferConstants(**dict(one)) for name, one in content.models.items()},
+        networks={name: NetworkConstants(**dict(one)) for name, one in content.networks.items()},
         algorithm=content.algorithm,
         least_bytes=content.least_bytes,
         source=content.source,

@@ -31,7 +31,7 @@ def web_spec(figure: Figure) -> Spec:
     for place, panel in enumerate(figure.panels):
         for trace in _panel_traces(panel):
             label = trace.get("name", "")
-            trace |= {"xaxis": _axis_id("x", place), "yaxis": _axis_id("y", place)}
+            trace |= {"xaxis": f"x{_number(place)}", "yaxis": f"y{_number(place)}"}
             if "showlegend" not in trace:
                 trace |= {"legendgroup": label, "showlegend": bool(label) and label not in shown}
                 shown.add(label)
@@ -71,10 +71,6 @@ def _look(trace: Spec) -> Spec:
 def _points(trace: Spec) -> list[str]:
     """Keys of values of single points."""
     return [key for key in ("x", "y", "text", "hovertext") if key in trace]
-
-
-def _axis_id(name: str, place: int) -> str:
-    return f"{name}{_number(place)}"
 
 
 def _number(place: int) -> str:
