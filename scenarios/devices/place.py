@@ -21,7 +21,7 @@ from scenarios.devices.placement_flags import (
     predicted_time_s,
     tell,
 )
-from scenarios.devices.sources import given_flags
+from scenarios.devices.sources import changed_flags
 
 with lazy_imports(__name__):
     from agents.devices import goodness, gpu_placement
@@ -96,7 +96,7 @@ def _check_alone(config: Config) -> None:
     source = "--cluster" if config.servers_file is None else "--servers-file"
     if config.servers_file is not None:
         names += ["file", "simulate", "here", "nvml", "cluster", "taken", "link_speed"]
-    for flag in given_flags(config, names):
+    for flag in changed_flags(config, names):
         raise UsageError(f"{flag} must be left out with {source}, for a job on several servers")
 
 
