@@ -9,7 +9,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 import yaml
-from chakra.schema.protobuf.et_def_pb2 import ALL_REDUCE, Node
+from chakra.schema.protobuf.et_def_pb2 import (
+    ALL_GATHER,
+    ALL_REDUCE,
+    CollectiveCommType,
+    Node,
+)
 
 from astra_sim import RunResult, simulate
 from bench.execution_traces import collective, compute, receive, send, write_traces
@@ -156,16 +161,16 @@ def all_reduce(algorithm: str, num_npus: int = 64, original_s: float | None = No
     )
 
 
-def apart(run: Run, name: str, step_us: int = 1) -> Run:
-    """The all-reduce with every NPU starting some time after the one before it, or before it."""
+def apart(run: Run, name: str, step_us: int = 1, kind: CollectiveCommType = ALL_REDUCE) -> Run:
+    """A collective with every NPU starting some time after the one before it, or before it."""
     first_us = 1 - min(0, step_us * (run.num_npus - 1))
-    return _started(run, name, [first_us + step_us * rank for rank in range(run.num_npus)])
+    return _started(run, name, [first_us + step_us * rank for rank in range(run.num_npus)], kind)
 
 
-def at_random(run: Run, name: str, within_us: int) -> Run:
-    """The all-reduce with starts that are drawn."""
+def at_random(run: Run, name: str, within_us: int, kind: CollectiveCommType = ALL_REDUCE) -> Run:
+    """A collective with starts that are drawn."""
     rng = random.Random(1)
-    return _started(run, name, [1 + rng.randrange(within_us) for _ in range(run.num_npus)])
+    return _started(run, name, [1 + rng.randrange(within_us) for _ in range(run.num_npus)], kind)
 
 
 def one_late(run: Run, name: str, late_us: int) -> Run:
@@ -173,10 +178,16 @@ def one_late(run: Run, name: str, late_us: int) -> Run:
     return _started(run, name, [1 + late_us * (rank == 100) for rank in range(run.num_npus)])
 
 
-def _started(run: Run, name: str, starts_us: Sequence[int]) -> Run:
+def _started(
+    run: Run, name: str, starts_us: Sequence[int], kind: CollectiveCommType = ALL_REDUCE
+) -> Run:
+    num_bytes = (
+        2**30 // run.num_npus if kind == ALL_GATHER else 2**30
+    )  # messages of all kinds alike
+
     def ranks() -> list[list[Node]]:
         starts = [compute(1, start_us) for start_us in starts_us]
-        return [[start, collective(2, ALL_REDUCE, 2**30, (1,))] for start in starts]
+        return [[start, collective(2, kind, num_bytes, (1,))] for start in starts]
 
     return replace(run, name=name, ranks=ranks)
 

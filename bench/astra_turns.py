@@ -1,7 +1,7 @@
 """CPU seconds of the ASTRA-sim engine's commands, in turns with those of another checkout.
 
 Both have their bytecode, as installed packages do; with ``--uncached`` Python compiles the modules
-at every start.
+at every start. ``--only all-gather`` times the runs whose names contain that.
 
 Example: ``git worktree add --detach ../old 3f2fa7c && python -m bench.astra_turns ../old``.
 """
@@ -12,9 +12,11 @@ import resource
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+
+from chakra.schema.protobuf.et_def_pb2 import ALL_GATHER, REDUCE_SCATTER, CollectiveCommType
 
 from bench.astra_inputs import (
     Run,
@@ -69,7 +71,20 @@ def runs() -> list[Run]:
         ),
         domains(32, 1),
         domains(32, 4),
+        *_one_way("all-gather", ALL_GATHER, wide),
+        *_one_way("reduce-scatter", REDUCE_SCATTER, wide),
     ]
+
+
+def _one_way(name: str, kind: CollectiveCommType, wide: Run) -> Iterator[Run]:
+    """Rings of a collective of one round whose members start apart."""
+    switch = replace(wide, network=dimensions(("Switch", 256, 50.0, 500.0)), backend="aware")
+    networks = {"": wide, ", aware": replace(wide, backend="aware"), ", aware switch": switch}
+    for network, run in networks.items():
+        for step_us in (1, 100):
+            yield apart(run, f"{name}, starts {step_us} us apart{network}", step_us, kind)
+        yield at_random(run, f"{name}, starts at random within 100 ms{network}", 100_000, kind)
+    yield apart(replace(wide, num_splits=4), f"{name}, starts 1 us apart, splits 4", 1, kind)
 
 
 def cpu_s(checkout: Path, run: Run, folder: Path, *, cached: bool) -> float:
@@ -108,14 +123,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.astra_turns", description=__doc__)
     parser.add_argument("other", type=Path, help="folder of the other checkout")
     parser.add_argument("--rounds", type=int, default=5, help="turns (default: %(default)s)")
+    parser.add_argument("--only", default="", help="part of the runs' names (default: all runs)")
     parser.add_argument("--uncached", action="store_true", help="keep no bytecode (default: kept)")
     flags = parser.parse_args(argv)
     if flags.rounds < 1 or not (flags.other / "astra-sim").is_dir():
         parser.error(
             f"must have --rounds of at least 1 and a checkout, got {flags.rounds} and {flags.other}"
         )
+    chosen = [run for run in runs() if flags.only in run.name]
+    if not chosen:
+        parser.error(f"--only must be part of the name of a run, got {flags.only!r}")
     checkouts = (flags.other.resolve(), HERE)
-    for run in runs():
+    for run in chosen:
         with tempfile.TemporaryDirectory() as name:
             run.write(Path(name))
             turns = [

@@ -20,9 +20,7 @@ from des.serving.fleet_engine import run as run_fleet
 from scenarios.autoscale.capacity_search import Capacity, capacity_figure, pareto
 from scenarios.autoscale.fleet_outputs import instances_figure, sizes_figure
 from scenarios.autoscale.seeds_summary import curves_figure
-from scenarios.devices.compare_picture import rules_figure
-from scenarios.devices.estimate_picture import times_figure
-from scenarios.devices.server_picture import server_figure
+from scenarios.devices.pictures import rules_figure, server_figure, times_figure
 from scenarios.job_queue.outputs import (
     cdf_figure,
     demand_figure,
@@ -184,8 +182,8 @@ PICTURES = {
     "scenarios.job_queue.outputs:nodes_figure": stays,
     "scenarios.job_queue.share_command:share_errors_figure": share_errors,
     "scenarios.train.train_scheduling:policies_figure": policies,
-    "scenarios.devices.server_picture:server_figure": servers,
-    "scenarios.devices.compare_picture:rules_figure": rules,
-    "scenarios.devices.estimate_picture:times_figure": collectives,
+    "scenarios.devices.pictures:server_figure": servers,
+    "scenarios.devices.pictures:rules_figure": rules,
+    "scenarios.devices.pictures:times_figure": collectives,
     "bench.growth:growth_figure": growths,
 }

@@ -7,7 +7,7 @@ from noded import with_nodes
 
 from des import Nodes, Parallelism, Placement, Plan, Topology, Workload
 from des.job.architecture import Architecture, MixtureOfExperts
-from des.job.models import architecture_workload
+from des.job.models import build_workload
 
 EXPERTS = MixtureOfExperts(
     num_experts=8, experts_per_token=2, expert_ffn_size=16, dense_layers=(0,)
@@ -38,7 +38,7 @@ def small_job(
     sequence_length: int = 16,
 ) -> Workload:
     """Two microbatches of 2 sequences, of 16 tokens by default."""
-    return architecture_workload(
+    return build_workload(
         architecture,
         num_layers=num_layers,
         num_microbatches=2,

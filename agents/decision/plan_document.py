@@ -19,7 +19,7 @@ from des import ARCHITECTURES, Corrections, Topology, Workload
 from des.base.strict_forms import StrictForm, first_error, form_of
 from des.job.architecture import Architecture
 from des.job.architecture_files import from_own_fields
-from des.job.models import architecture_named, architecture_workload
+from des.job.models import architecture_named, build_workload
 from des.plan.parallelism import UNSHARED
 from des.plan.transport_law import TransportLaw
 from des.world.files.topology_writer import topology_entry
@@ -184,7 +184,7 @@ def _workload_of(form: _JobForm) -> Workload:
             f"job: microbatch_size must divide the {form.sequences} sequences, "
             f"got {form.microbatch_size}"
         )
-    return architecture_workload(
+    return build_workload(
         own,
         num_layers=form.num_layers,
         num_microbatches=form.sequences // form.microbatch_size,

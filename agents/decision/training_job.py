@@ -6,7 +6,7 @@ from typing import Self
 
 from des import Workload, build_workload
 from des.base.checks import MOST_ITEMS, require_count
-from des.job.models import architecture_named, architecture_workload, kept_activations
+from des.job.models import architecture_named, kept_activations
 from des.job.precision import Precision, precision_named
 from des.job.transformer import AttentionKernel, GradientPrecision, Recomputation
 
@@ -241,7 +241,7 @@ def regrouped(
     own = int(shape.batch_size)
     num_sequences = workload.num_microbatches * own
     others = [
-        architecture_workload(
+        build_workload(
             shape.architecture,
             num_layers=shape.num_layers,
             num_microbatches=num_sequences // size,

@@ -4,8 +4,8 @@ from agents.hi_ppo.local.case import MOST_LOCAL_GPUS
 from des import Domain, Topology
 from des.devices.figures_file import shipped_link_figures
 from des.devices.gpu_kinds import GPU_PORTS
+from des.devices.gpu_ports import LinkClass
 from des.devices.gpus import MOST_GPUS, GpuTopology
-from des.devices.link_class import LinkClass
 
 
 def gpus_of_domains(topology: Topology) -> tuple[GpuTopology | None, ...]:

@@ -8,8 +8,13 @@ from typing import TYPE_CHECKING
 from astra_sim.base.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from astra_sim.core.result import IncompleteRunError, RankResult, RankStatistics, RunResult
-    from astra_sim.core.spans import NodeSpan
+    from astra_sim.core.result import (
+        IncompleteRunError,
+        NodeSpan,
+        RankResult,
+        RankStatistics,
+        RunResult,
+    )
     from astra_sim.files.comm_groups import read_comm_groups
     from astra_sim.files.errors import AstraSimError
     from astra_sim.files.execution_trace import (
@@ -68,8 +73,7 @@ __all__ = [
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
-        "astra_sim.core.result": "IncompleteRunError RankResult RankStatistics RunResult",
-        "astra_sim.core.spans": "NodeSpan",
+        "astra_sim.core.result": "IncompleteRunError NodeSpan RankResult RankStatistics RunResult",
         "astra_sim.files.comm_groups": "read_comm_groups",
         "astra_sim.files.errors": "AstraSimError",
         "astra_sim.files.execution_trace": "CollectiveType NodeType Trace TraceNode read_trace "

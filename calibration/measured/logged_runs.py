@@ -13,7 +13,7 @@ from calibration.measurements.reading import Reading
 from calibration.measurements.sites import Sites
 from calibration.measurements.torchtitan_log import NAME as TORCHTITAN
 from des.compiled.simulate import simulate_compiled
-from des.job.models import architecture_workload
+from des.job.models import build_workload
 from des.job.transformer import AttentionKernel
 from des.job.workload import Workload
 from des.plan.corrections import NO_CORRECTIONS, Corrections
@@ -49,7 +49,7 @@ class LoggedRun:
         """The job; its microbatches are those of all replicas together."""
         run = self.run
         together = run.microbatch_size * run.data
-        return architecture_workload(
+        return build_workload(
             run.architecture(self.vocabulary_size),
             num_microbatches=run.global_batch // together,
             microbatch_size=together,

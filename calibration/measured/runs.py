@@ -14,7 +14,7 @@ from des.base.text_files import read_text
 from des.compiled.simulate import simulate_compiled
 from des.devices.gpu_kinds import gpu_kind_named
 from des.job.architecture import Architecture
-from des.job.models import architecture_workload
+from des.job.models import build_workload
 from des.job.transformer import AttentionKernel, GradientPrecision
 from des.job.workload import Workload
 from des.plan.gradient_exchange import GradientExchange
@@ -174,7 +174,7 @@ class SimulatedRun:
         """The job; its microbatches are those of all replicas together."""
         run = self.run
         together = run.microbatch_size * run.data
-        return architecture_workload(
+        return build_workload(
             self.architecture,
             num_microbatches=run.global_batch // together,
             microbatch_size=together,

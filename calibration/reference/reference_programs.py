@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from astra_sim import NodeType, SystemConfig, Trace, TraceNode
-from astra_sim.workload.roofline import roofline_ns
+from astra_sim.workload.statistics import roofline_ns
 from calibration.cases.case import PlacementCase
 from calibration.reference.astra_config import Backend, system_config
 from calibration.reference.binaries import Ended, ReferenceRunError, run_reference_program

@@ -3,7 +3,8 @@
 import difflib
 import math
 import reprlib
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from numbers import Integral
 
 LARGEST_COUNT = 10**9
@@ -13,10 +14,34 @@ MOST_ITEMS = 100_000
 """The same for counts of things that are held one by one: layers, microbatches, environments."""
 
 
+@contextmanager
+def prefixed_errors(prefix: str, kind: type[ValueError] = ValueError) -> Iterator[None]:
+    """Put what refused values are of before the message.
+
+    Examples
+    --------
+    >>> with prefixed_errors("line 3: "):
+    ...     require_count("job", "num_gpus", 0, 8)
+    Traceback (most recent call last):
+        ...
+    ValueError: line 3: job: num_gpus must be a whole number from 1 to 8, got 0
+    """
+    try:
+        yield
+    except ValueError as error:
+        raise kind(f"{prefix}{error}") from error
+
+
 def require_positive(owner: str, field: str, value: float) -> None:
     """Refuse zero, negative, infinite and not-a-number values."""
     if not 0 < value < math.inf:  # NaN fails too
         raise ValueError(f"{owner}: {field} must be positive and finite, got {value!r}")
+
+
+def require_optional_positive(owner: str, field: str, value: float | None) -> None:
+    """Refuse what `require_positive` refuses; None is allowed."""
+    if value is not None:
+        require_positive(owner, field, value)
 
 
 def require_non_negative(owner: str, field: str, value: float) -> None:

@@ -2,6 +2,8 @@
 
 import re
 import reprlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import MISSING, fields
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, get_type_hints
@@ -55,6 +57,17 @@ class StrictForm(BaseModel):
                     ],
                 )
         return content
+
+
+@contextmanager
+def form_errors(owner: str) -> Iterator[None]:
+    """Name what values are of in their errors, those of forms in one line."""
+    try:
+        yield
+    except ValidationError as error:
+        raise ValueError(f"{owner}: {first_error(error)}") from error
+    except ValueError as error:
+        raise ValueError(f"{owner}: {error}") from error
 
 
 FROM_LIST = BeforeValidator(lambda value: tuple(value) if isinstance(value, list) else value)

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Self
 
 from des.costs.node_collectives import RankGroup
-from des.devices.link_class import LinkClass
+from des.devices.gpu_ports import LinkClass
 from des.devices.link_figures import DeviceFigures, NetworkConstants
 from des.devices.ring_order import Hop, best_ring_order, hop_speed, rings_at_once, slowest_hop
 from des.devices.server import Server

@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 
 from des.devices.patterns import square
 from des.devices.server import Gpu, Nic, NumaNode, Server
-from des.devices.spans import Span
 
 _GIB = 2.0**30
 _GBIT_PER_S = 1e9 / 8
@@ -79,7 +78,10 @@ def two_processors(
     return tuple(
         NumaNode(
             number=node,
-            cpus=_cpus_of(node * share, share, 2 * cores, threads),
+            cpus=tuple(
+                (first, first + share - 1)
+                for first in range(node * share, 2 * cores * threads, 2 * cores)
+            ),
             memory_bytes=memory_gib / parts * _GIB,
             free_bytes=memory_gib / parts * _GIB,
             distances=tuple(
@@ -91,41 +93,23 @@ def two_processors(
     )
 
 
-def _cpus_of(first: int, share: int, all_cores: int, threads: int) -> tuple[Span, ...]:
-    return tuple(
-        (thread * all_cores + first, thread * all_cores + first + share - 1)
-        for thread in range(threads)
-    )
-
-
 def halves(num_gpus: int) -> list[int]:
     """NUMA node of each GPU: half of them at each of two."""
     return [2 * gpu // num_gpus for gpu in range(num_gpus)]
 
 
-def card_each(token: str, gbit_per_s: float, num_gpus: int = 8) -> Cards:
-    """A card for each GPU at its own switch; half of the switches at each processor."""
-
-    def far(one: int, other: int) -> str:
-        return "NODE" if 2 * one // num_gpus == 2 * other // num_gpus else "SYS"
-
+def cards_of(
+    count: int, gbit_per_s: float, token: str, far: Callable[[int, int], str], gpus_each: int = 1
+) -> Cards:
+    """Cards that one or more GPUs each have at their switch, by the token of two switches."""
     return Cards(
-        count=num_gpus,
+        count=count,
         gbit_per_s=gbit_per_s,
-        to_gpu=lambda gpu, card: token if gpu == card else far(gpu, card),
+        to_gpu=lambda gpu, card: token if gpu // gpus_each == card else far(gpu // gpus_each, card),
         to_card=far,
     )
 
 
-def card_of_pairs(token: str, middle: str, gbit_per_s: float, *, cards: int = 4) -> Cards:
-    """A card for every two GPUs, at their switch; half of the switches at each processor."""
-
-    def far(one: int, other: int) -> str:
-        return middle if 2 * one // cards == 2 * other // cards else "SYS"
-
-    return Cards(
-        count=cards,
-        gbit_per_s=gbit_per_s,
-        to_gpu=lambda gpu, card: token if gpu // 2 == card else far(gpu // 2, card),
-        to_card=far,
-    )
+def within_halves(count: int, middle: str) -> Callable[[int, int], str]:
+    """Tokens of two switches, half of which are at each of two processors."""
+    return lambda one, other: middle if 2 * one // count == 2 * other // count else "SYS"

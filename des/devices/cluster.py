@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
-from des.base.checks import require_count, require_non_negative, require_positive
+from des.base.checks import require_count, require_non_negative, require_optional_positive
 from des.base.extras import require_extra
 from des.base.lazy import lazy_imports
 from des.base.names import require_name
@@ -60,8 +60,7 @@ class ClusterNode:
                 f"{owner}: num_gpus must be {self.server.num_gpus}, those of its server "
                 f"{self.server.name}, got {self.num_gpus}"
             )
-        if self.uplink_bytes_per_s is not None:
-            require_positive(owner, "uplink_bytes_per_s", self.uplink_bytes_per_s)
+        require_optional_positive(owner, "uplink_bytes_per_s", self.uplink_bytes_per_s)
         require_non_negative(owner, "uplink_latency_s", self.uplink_latency_s)
 
 
@@ -86,9 +85,9 @@ class Switch:
                 f"switch {self.name}: level must be a name other than {NVLINK} and {ANY}, "
                 f"got {self.level!r}"
             )
-        if self.uplink_bytes_per_s is not None:
-            require_positive(f"switch {self.name}", "uplink_bytes_per_s", self.uplink_bytes_per_s)
-        require_non_negative(f"switch {self.name}", "uplink_latency_s", self.uplink_latency_s)
+        owner = f"switch {self.name}"
+        require_optional_positive(owner, "uplink_bytes_per_s", self.uplink_bytes_per_s)
+        require_non_negative(owner, "uplink_latency_s", self.uplink_latency_s)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,10 +99,8 @@ class Block:
 
     def __post_init__(self) -> None:
         _require_name("block", self.name)
-        if self.bandwidth_bytes_per_s is not None:
-            require_positive(
-                f"block {self.name}", "bandwidth_bytes_per_s", self.bandwidth_bytes_per_s
-            )
+        width = self.bandwidth_bytes_per_s
+        require_optional_positive(f"block {self.name}", "bandwidth_bytes_per_s", width)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,9 +139,8 @@ class Cluster:
     def __post_init__(self) -> None:
         if not self.nodes:
             raise ValueError("cluster: nodes must be at least one, got none")
-        for kind, named in (("nodes", self.nodes), ("switches", self.switches)):
-            _require_unique(kind, [each.name for each in named])
-        _require_unique("blocks", [each.name for each in self.blocks])
+        for kind in ("nodes", "switches", "blocks"):
+            _require_unique(kind, [each.name for each in getattr(self, kind)])
         known = {block.name for block in self.blocks}
         for node in self.nodes:
             if node.switch is not None and node.switch not in self.switch_named:
@@ -252,15 +248,16 @@ class Cluster:
         for switch in self.switches:
             graph.add_node(("switch", switch.name), level=switch.level)
             if switch.parent is not None:
-                _join(graph, ("switch", switch.name), switch.parent, switch.uplink_bytes_per_s)
+                upper = ("switch", switch.parent)
+                _join(graph, ("switch", switch.name), upper, switch.uplink_bytes_per_s)
         width = {block.name: block.bandwidth_bytes_per_s for block in self.blocks}
         graph.add_nodes_from(("block", name) for name in width)
         for node in self.nodes:
             graph.add_node(("node", node.name))
             if node.switch is not None:
-                _join(graph, ("node", node.name), node.switch, node.uplink_bytes_per_s)
+                _join(graph, ("node", node.name), ("switch", node.switch), node.uplink_bytes_per_s)
             if node.block is not None:
-                _join(graph, ("node", node.name), node.block, width[node.block], kind="block")
+                _join(graph, ("node", node.name), ("block", node.block), width[node.block])
         return graph
 
     def _node(self, name: str) -> ClusterNode:
@@ -272,14 +269,10 @@ class Cluster:
 def _join(
     graph: "nx.Graph[tuple[str, str]]",
     lower: tuple[str, str],
-    upper: str,
-    bandwidth_bytes_per_s: float | None,
-    kind: str = "switch",
+    upper: tuple[str, str],
+    width: float | None,
 ) -> None:
-    known = (
-        {} if bandwidth_bytes_per_s is None else {"bandwidth_bytes_per_s": bandwidth_bytes_per_s}
-    )
-    graph.add_edge(lower, (kind, upper), **known)
+    graph.add_edge(lower, upper, **({} if width is None else {"bandwidth_bytes_per_s": width}))
 
 
 def _require_name(kind: str, name: str) -> None:

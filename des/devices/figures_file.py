@@ -7,9 +7,9 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
-from des.base.strict_forms import StrictForm, first_error
+from des.base.strict_forms import StrictForm, form_errors
 from des.base.strict_json import parse_json
 from des.base.text_files import read_text
 from des.devices.gpu_kinds import GPU_PORTS
@@ -29,17 +29,11 @@ class _TransferForm(StrictForm):
     pcie_step_s: float = Field(ge=0)
     pcie_fraction: float = Field(gt=0, le=1)
 
-    def value(self) -> TransferConstants:
-        return TransferConstants(**self.model_dump())
-
 
 class _NetworkForm(StrictForm):
     gpu_bandwidth_bytes_per_s: float = Field(gt=0)
     server_bandwidth_bytes_per_s: float = Field(gt=0)
     step_s: float = Field(ge=0)
-
-    def value(self) -> NetworkConstants:
-        return NetworkConstants(**self.model_dump())
 
 
 class _FileForm(StrictForm):
@@ -65,22 +59,18 @@ def read_link_figures(path: Path) -> DeviceFigures:
         file, field, what is allowed and what came.
     """
     text = read_text(path)
-    try:
+    with form_errors(str(path)):
         parse_json(text)
         content = _FileForm.model_validate_json(text)
-    except ValidationError as error:
-        raise ValueError(f"{path}: {first_error(error)}") from error
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from error
     for name in content.models:
         if name not in GPU_PORTS:
             raise ValueError(
                 f"{path}: models: must be some of {', '.join(GPU_PORTS)}; got {name!r}"
             )
     return DeviceFigures(
-        pooled=content.pooled.value(),
-        models={name: form.value() for name, form in content.models.items()},
-        networks={name: form.value() for name, form in content.networks.items()},
+        pooled=TransferConstants(**dict(content.pooled)),
+        models={name: TransferConstants(**dict(one)) for name, one in content.models.items()},
+        networks={name: NetworkConstants(**dict(one)) for name, one in content.networks.items()},
         algorithm=content.algorithm,
         least_bytes=content.least_bytes,
         source=content.source,

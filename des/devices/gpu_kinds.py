@@ -8,6 +8,8 @@ from des.base.checks import nearest
 from des.devices.gpu_ports import GpuPorts
 from des.job.precision import Precision
 
+_NO_PRODUCT = "east_west_120"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuKind:
@@ -28,7 +30,7 @@ class GpuKind:
     @property
     def is_product(self) -> bool:
         """Whether it can be bought, so that its kernels are known."""
-        return self.name != "east_west_120"
+        return self.name != _NO_PRODUCT
 
     def peak_in(self, precision: Precision) -> float:
         """Dense peak in a precision. [FLOP/s]
@@ -112,6 +114,9 @@ _ROWS: tuple[tuple[str, str, float, float, float, int, float, int, str], ...] = 
      "AMD, Instinct MI300X data sheet (2023): BF16 without sparsity"),
     ("mi325x", "mi325x", 1307.4, 256, 6000, 0, 0, 5,
      "AMD, Instinct MI325X data sheet (2024): BF16 without sparsity"),
+    (_NO_PRODUCT, "generic", 120, 80, 1600, 18, 25, 4,
+     "the GPU of the world East-Central-West; no product: NVLinks of the second to fourth "
+     "generation, PCIe 4.0"),
 )  # fmt: skip
 """Name, name of the ports (that of servers), peak [TFLOP/s], memory [GB], its bandwidth [GB/s],
 NVLinks, rate of one each way [GB/s], generation of PCIe, source."""
@@ -148,38 +153,25 @@ def _ports(name: str, links: int, gigabytes_per_s: float, pcie: int) -> GpuPorts
     )
 
 
-_NO_PRODUCT = GpuKind(
-    name="east_west_120",
-    peak_flops_per_s=120e12,
-    memory_bytes=80e9,
-    memory_bandwidth_bytes_per_s=1600e9,
-    ports=_ports("generic", 18, 25, 4),
-    source="the GPU of the world East-Central-West; no product: NVLinks of the second to fourth "
-    "generation, PCIe 4.0",
-)
-
 GPU_KINDS = MappingProxyType(
     {
-        **{
-            name: GpuKind(
-                name=name,
-                peak_flops_per_s=peak * 1e12,
-                memory_bytes=memory * 1e9,
-                memory_bandwidth_bytes_per_s=bandwidth * 1e9,
-                ports=_ports(ports, links, rate, pcie),
-                source=source,
-                low_peaks_flops_per_s=_low_peaks(name),
-            )
-            for name, ports, peak, memory, bandwidth, links, rate, pcie, source in _ROWS
-        },
-        _NO_PRODUCT.name: _NO_PRODUCT,
+        name: GpuKind(
+            name=name,
+            peak_flops_per_s=peak * 1e12,
+            memory_bytes=memory * 1e9,
+            memory_bandwidth_bytes_per_s=bandwidth * 1e9,
+            ports=_ports(ports, links, rate, pcie),
+            source=source,
+            low_peaks_flops_per_s=_low_peaks(name),
+        )
+        for name, ports, peak, memory, bandwidth, links, rate, pcie, source in _ROWS
     }
 )
 """Kinds by name, as the key ``gpu`` of a topology file takes them."""
 
 _OTHER_NAMES = MappingProxyType(
     {
-        **{kind.ports.name: name for name, kind in GPU_KINDS.items() if name != _NO_PRODUCT.name},
+        **{kind.ports.name: name for name, kind in GPU_KINDS.items() if name != _NO_PRODUCT},
         **{"v100": "v100_32", "a100": "a100_80", "a6000": "rtx_a6000"},
     }
 )
@@ -220,7 +212,7 @@ def gpu_ports_named(name: str | None) -> GpuPorts:
         If the model is not known; the message lists those that are. No other stands in for it:
         ``generic`` must be asked for.
     """
-    is_product = name in GPU_KINDS and name != _NO_PRODUCT.name
+    is_product = name in GPU_KINDS and name != _NO_PRODUCT
     known = GPU_KINDS[name].ports if name and is_product else GPU_PORTS.get(name or "")
     if known is None:
         meant = f" ({nearest(name, list(GPU_PORTS))})" if name else ""

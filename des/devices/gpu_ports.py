@@ -1,10 +1,19 @@
-"""Ports of a GPU: NVLink and PCIe line rates, and what a path takes of them."""
+"""Ports of a GPU: NVLink and PCIe line rates, what a path takes of them, and what it is like."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
 from des.devices.closeness import XGMI_TOKENS, Relation, num_nvlinks, relation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkClass:
+    """Quality of the connection of two GPUs, each way at once."""
+
+    bandwidth_bytes_per_s: float
+    latency_s: float
+
 
 PATH_FACTORS: Mapping[Relation, float] = MappingProxyType(
     {"PIX": 1.0, "PXB": 1.0, "PHB": 1.0, "NODE": 1.0, "SYS": 10 / 24}

@@ -11,7 +11,7 @@ import numpy as np
 from des.base.checks import require_non_negative, require_positive
 from des.base.lazy import lazy_imports
 from des.devices.closeness import XGMI_TOKENS
-from des.devices.link_class import LinkClass
+from des.devices.gpu_ports import LinkClass
 
 with lazy_imports(__name__):
     from des.devices import rings
@@ -28,19 +28,17 @@ GROUP_SIZES = (1, 2, 4, 8)
 _NVLINK_LATENCY_S, _PCI_LATENCY_S = 3.4e-6, 5.7e-6
 MOST_NVLINKS = 18
 
+_PCI_RATES = {"PIX": 24e9, "PXB": 24e9, "PHB": 20e9, "NODE": 20e9, "SYS": 10e9, "SOC": 10e9}
 LINK_CLASSES = MappingProxyType(
     {
         **{
             f"NV{count}": LinkClass(bandwidth_bytes_per_s=count * 20e9, latency_s=_NVLINK_LATENCY_S)
             for count in range(1, MOST_NVLINKS + 1)
         },
-        "PIX": LinkClass(bandwidth_bytes_per_s=24e9, latency_s=_PCI_LATENCY_S),
-        "PXB": LinkClass(bandwidth_bytes_per_s=24e9, latency_s=_PCI_LATENCY_S),
-        "PHB": LinkClass(bandwidth_bytes_per_s=20e9, latency_s=_PCI_LATENCY_S),
-        "NODE": LinkClass(bandwidth_bytes_per_s=20e9, latency_s=_PCI_LATENCY_S),
-        **dict.fromkeys(
-            ("SYS", "SOC"), LinkClass(bandwidth_bytes_per_s=10e9, latency_s=_PCI_LATENCY_S)
-        ),
+        **{
+            token: LinkClass(bandwidth_bytes_per_s=rate, latency_s=_PCI_LATENCY_S)
+            for token, rate in _PCI_RATES.items()
+        },
         **{
             token: LinkClass(bandwidth_bytes_per_s=48e9, latency_s=_NVLINK_LATENCY_S * links)
             for links, token in enumerate(XGMI_TOKENS, start=1)
@@ -133,23 +131,12 @@ class GpuTopology:
                     )
         own = LinkClass(bandwidth_bytes_per_s=1.0, latency_s=0.0)
         links = [[LINK_CLASSES.get(name, own) for name in row] for row in classes]
-        return cls(
-            bandwidth_bytes_per_s=tuple(
-                tuple(link.bandwidth_bytes_per_s for link in row) for row in links
-            ),
-            latency_s=tuple(tuple(link.latency_s for link in row) for row in links),
-            numa_of_gpu=tuple(_numa_nodes(classes) if numa_of_gpu is None else numa_of_gpu),
-            free=tuple(range(count) if free is None else free),
+        return cls._of_links(
+            links, _numa_nodes(classes) if numa_of_gpu is None else numa_of_gpu, free
         )
 
     @classmethod
-    def of_server(
-        cls,
-        server: "Server",
-        *,
-        free: Sequence[int] | None = None,
-        figures: "DeviceFigures | None" = None,
-    ) -> Self:
+    def of_server(cls, server: "Server", *, figures: "DeviceFigures | None" = None) -> Self:
         """Make one of a server's GPUs, by their places in it, in whatever order they are numbered.
 
         The NUMA node of a GPU is the first one near it; where the server does not say, as in
@@ -163,16 +150,9 @@ class GpuTopology:
         known = [gpu.numa_nodes[0] for gpu in server.gpus if gpu.numa_nodes]
         numa_of_gpu = known if len(known) == server.num_gpus else None
         if figures is None:
-            return cls.of_classes(server.gpu_tokens, numa_of_gpu=numa_of_gpu, free=free)
+            return cls.of_classes(server.gpu_tokens, numa_of_gpu=numa_of_gpu)
         links = figures.links_of(server)
-        return cls(
-            bandwidth_bytes_per_s=tuple(
-                tuple(link.bandwidth_bytes_per_s for link in row) for row in links
-            ),
-            latency_s=tuple(tuple(link.latency_s for link in row) for row in links),
-            numa_of_gpu=tuple(numa_of_gpu or _numa_nodes(server.gpu_tokens)),
-            free=tuple(range(server.num_gpus) if free is None else free),
-        )
+        return cls._of_links(links, numa_of_gpu or _numa_nodes(server.gpu_tokens))
 
     @classmethod
     def alike(cls, num_gpus: int, link: LinkClass) -> Self:
@@ -184,11 +164,22 @@ class GpuTopology:
         >>> GpuTopology.alike(4, link).best_groups[0][2, 1] / 1e9
         np.float64(50.0)
         """
+        return cls._of_links([[link] * num_gpus] * num_gpus, [0] * num_gpus)
+
+    @classmethod
+    def _of_links(
+        cls,
+        links: Sequence[Sequence[LinkClass]],
+        numa_of_gpu: Sequence[int],
+        free: Sequence[int] | None = None,
+    ) -> Self:
         return cls(
-            bandwidth_bytes_per_s=((link.bandwidth_bytes_per_s,) * num_gpus,) * num_gpus,
-            latency_s=((link.latency_s,) * num_gpus,) * num_gpus,
-            numa_of_gpu=(0,) * num_gpus,
-            free=tuple(range(num_gpus)),
+            bandwidth_bytes_per_s=tuple(
+                tuple(link.bandwidth_bytes_per_s for link in row) for row in links
+            ),
+            latency_s=tuple(tuple(link.latency_s for link in row) for row in links),
+            numa_of_gpu=tuple(numa_of_gpu),
+            free=tuple(range(len(links)) if free is None else free),
         )
 
     @property

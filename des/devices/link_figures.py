@@ -9,11 +9,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
-from des.base.checks import require_fraction, require_non_negative, require_positive
+from des.base.checks import (
+    prefixed_errors,
+    require_fraction,
+    require_non_negative,
+    require_positive,
+)
 from des.devices.closeness import num_nvlinks
 from des.devices.gpu_kinds import gpu_ports_named
-from des.devices.gpu_ports import GpuPorts
-from des.devices.link_class import LinkClass
+from des.devices.gpu_ports import GpuPorts, LinkClass
 from des.devices.server import Gpu, Server
 
 
@@ -170,10 +174,8 @@ class DeviceFigures:
         """
         models = []
         for gpu in server.gpus:
-            try:
+            with prefixed_errors(f"server {server.name}, {gpu.name}: "):
                 models.append(self.of_gpu(gpu))
-            except ValueError as error:
-                raise ValueError(f"server {server.name}, {gpu.name}: {error}") from None
         count = server.num_gpus
         own = LinkClass(bandwidth_bytes_per_s=1.0, latency_s=0.0)
         rows = [[own] * count for _ in range(count)]

@@ -7,6 +7,7 @@ from itertools import pairwise
 
 from des.base.node_arithmetic import way_over_links
 from des.devices.cluster import Cluster
+from des.devices.cluster_levels import NVLINK
 
 _Link = tuple[str, str, str, float, float]
 """Kind of its lower end, name of that, direction; bandwidth [bytes/s], latency [s]."""
@@ -88,17 +89,12 @@ def hops_at_once(
 
 
 def _slowest(way: list[list[_Link]], flows: "Counter[tuple[str, str, str]]") -> NodeHop:
-    hops = [_hop(links, flows) for links in way]
+    hops = [way_over_links((link[3], link[4], flows[link[:3]]) for link in links) for links in way]
     return NodeHop(
-        num_links=max(hop.num_links for hop in hops),
-        bandwidth_bytes_per_s=min(hop.bandwidth_bytes_per_s for hop in hops),
-        latency_s=max(hop.latency_s for hop in hops),
+        num_links=max(map(len, way)),
+        bandwidth_bytes_per_s=min(width for width, _ in hops),
+        latency_s=max(latency_s for _, latency_s in hops),
     )
-
-
-def _hop(links: list[_Link], flows: "Counter[tuple[str, str, str]]") -> NodeHop:
-    way = way_over_links((link[3], link[4], flows[link[:3]]) for link in links)
-    return NodeHop(num_links=len(links), bandwidth_bytes_per_s=way[0], latency_s=way[1])
 
 
 def _links(cluster: Cluster, one: str, other: str) -> list[_Link] | None:
@@ -108,11 +104,11 @@ def _links(cluster: Cluster, one: str, other: str) -> list[_Link] | None:
     common = cluster.nearest_common(one, other)
     if common is None:
         return None
-    block = cluster.node_named[one].block
-    if block is not None and block == cluster.node_named[other].block:
-        width = next(each for each in cluster.blocks if each.name == block).bandwidth_bytes_per_s
+    level, top = common
+    if level == NVLINK:
+        width = next(each for each in cluster.blocks if each.name == top).bandwidth_bytes_per_s
         return [("block", one, "up", width or float("inf"), 0.0)]
-    return _climb(cluster, one, common[1], "up") + _climb(cluster, other, common[1], "down")
+    return _climb(cluster, one, top, "up") + _climb(cluster, other, top, "down")
 
 
 def _climb(cluster: Cluster, node: str, top: str, direction: str) -> list[_Link]:

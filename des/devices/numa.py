@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
+from des.base.grouping import grouped
 from des.devices.server import Gpu, NumaNode, Server
 from des.devices.spans import format_spans, numbers_in, spans_of
 
@@ -186,10 +187,8 @@ def _cpus_of_nodes(server: Server) -> dict[int, tuple[int, ...]]:
 def _other_nodes(server: Server, own: Sequence[int]) -> list[list[int]]:
     """Nodes that are not a GPU's own, the nearest first; without distances all are equally far."""
     place = {node.number: place for place, node in enumerate(server.numa_nodes)}
-    far: dict[float, list[int]] = {}
-    for node in _cpus_of_nodes(server):
-        if node not in own:
-            far.setdefault(_distance(server.numa_nodes, place, own, node), []).append(node)
+    others = (node for node in _cpus_of_nodes(server) if node not in own)
+    far = grouped((_distance(server.numa_nodes, place, own, node), node) for node in others)
     return [far[distance] for distance in sorted(far)]
 
 

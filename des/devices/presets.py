@@ -9,11 +9,11 @@ from des.base.checks import nearest
 from des.devices.assembly import (
     Cards,
     assembled,
-    card_each,
-    card_of_pairs,
+    cards_of,
     gpu_like,
     halves,
     two_processors,
+    within_halves,
 )
 from des.devices.patterns import hybrid_cube_mesh, nvswitch, pcie_pairs, pcie_two_numa, square
 from des.devices.server import Gpu, Server
@@ -52,7 +52,7 @@ def _dgx_1(classes: list[list[str]], gpu: Gpu) -> Server:
         gpu=gpu,
         node_of_gpu=halves(8),
         nodes=two_processors(20, 256),
-        cards=card_of_pairs("PIX", "PHB", 100),
+        cards=cards_of(4, 100, "PIX", within_halves(4, "PHB"), gpus_each=2),
     )
 
 
@@ -84,12 +84,7 @@ def _dgx_2() -> Server:
         gpu=gpu_like("v100", 25),
         node_of_gpu=halves(16),
         nodes=two_processors(24, 768),
-        cards=Cards(
-            count=8,
-            gbit_per_s=100,
-            to_gpu=lambda gpu, card: "PIX" if gpu // 2 == card else far(gpu // 2, card),
-            to_card=far,
-        ),
+        cards=cards_of(8, 100, "PIX", far, gpus_each=2),
     )
 
 
@@ -99,7 +94,7 @@ def _nvlink_of_8(model: str, *, token: str, nvlink_gb_per_s: float, cores: int) 
         gpu=gpu_like(model, nvlink_gb_per_s),
         node_of_gpu=halves(8),
         nodes=two_processors(cores, 1024),
-        cards=card_each(token, 400),
+        cards=cards_of(8, 400, token, within_halves(8, "NODE")),
     )
 
 
@@ -110,19 +105,19 @@ def _grace_tray() -> Server:
         gpu=gpu_like("gb200", 50),
         node_of_gpu=halves(4),
         nodes=two_processors(72, 480, threads=1, far=40),
-        cards=card_each("NODE", 400, 4),
+        cards=cards_of(4, 400, "NODE", within_halves(4, "NODE")),
     )
 
 
-def _pcie(classes: list[list[str]], model: str, nvlink_gb_per_s: float | None = None) -> Server:
+def _a100_pcie(classes: list[list[str]], nvlink_gb_per_s: float | None = None) -> Server:
     """GPUs in slots of a server of two processors of 32 cores, a card for every two GPUs."""
     count = len(classes)
     return assembled(
         classes,
-        gpu=gpu_like(model, nvlink_gb_per_s),
+        gpu=gpu_like("a100_pcie", nvlink_gb_per_s),
         node_of_gpu=halves(count),
         nodes=two_processors(32, 256),
-        cards=card_of_pairs("PIX", "NODE", 200, cards=count // 2),
+        cards=cards_of(count // 2, 200, "PIX", within_halves(count // 2, "NODE"), gpus_each=2),
     )
 
 
@@ -200,17 +195,17 @@ KINDS: Mapping[str, ServerKind] = MappingProxyType(
         "pcie-4": ServerKind(
             about="4 A100 in PCIe slots, two and two at a switch, a card each two",
             source=_OURS,
-            make=partial(_pcie, pcie_two_numa(4), "a100_pcie"),
+            make=partial(_a100_pcie, pcie_two_numa(4)),
         ),
         "pcie-8": ServerKind(
             about="8 A100 in PCIe slots, two and two at a switch, a card each two",
             source=_OURS,
-            make=partial(_pcie, pcie_two_numa(8), "a100_pcie"),
+            make=partial(_a100_pcie, pcie_two_numa(8)),
         ),
         "a100-pairs-4": ServerKind(
             about="4 A100 in PCIe slots, two and two bridged by 12 NVLinks, a card each two",
             source="NVIDIA, A100 80GB PCIe product brief: three bridges of 4; else an example",
-            make=partial(_pcie, pcie_pairs(4, 12), "a100_pcie", 25),
+            make=partial(_a100_pcie, pcie_pairs(4, 12), 25),
         ),
         "rtx-4090-8": ServerKind(
             about="8 RTX 4090 that all reach each other by SYS, a card of two ports",

@@ -7,7 +7,7 @@ from typing import Self
 
 import numpy as np
 
-from des.base.checks import require_non_negative, require_positive
+from des.base.checks import require_non_negative, require_optional_positive
 from des.devices.closeness import RELATIONS, Relation, distance, num_nvlinks, relation
 from des.devices.spans import Span
 
@@ -46,8 +46,7 @@ class Gpu:
     mig_devices: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.nvlink_bytes_per_s is not None:
-            require_positive(self.name, "nvlink_bytes_per_s", self.nvlink_bytes_per_s)
+        require_optional_positive(self.name, "nvlink_bytes_per_s", self.nvlink_bytes_per_s)
 
     @property
     def name(self) -> str:
@@ -69,10 +68,8 @@ class Nic:
     bandwidth_bytes_per_s: float | None = None
 
     def __post_init__(self) -> None:
-        if self.bandwidth_bytes_per_s is not None:
-            require_positive(
-                f"network card {self.name}", "bandwidth_bytes_per_s", self.bandwidth_bytes_per_s
-            )
+        rate = self.bandwidth_bytes_per_s
+        require_optional_positive(f"network card {self.name}", "bandwidth_bytes_per_s", rate)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

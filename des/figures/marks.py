@@ -2,9 +2,11 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
+
+from des.figures.palette import colour
 
 Numbers = tuple[float, ...]
 Dash = Literal["solid", "dash", "dot"]
@@ -15,8 +17,9 @@ SYMBOLS: tuple[Symbol, ...] = ("circle", "square", "triangle-up", "diamond", "tr
 """Symbols of series of points, in order."""
 
 
-def require_equal_lengths(owner: object, **columns: Sequence[object]) -> None:
-    """Refuse columns of different lengths; an empty column is none."""
+def _require_equal_lengths(owner: object, *fields: str, **columns: Sequence[object]) -> None:
+    """Refuse columns of different lengths, fields or others; an empty column is none."""
+    columns = {name: getattr(owner, name) for name in fields} | columns
     lengths = {name: len(column) for name, column in columns.items() if column}
     if len(set(lengths.values())) > 1:
         said = ", ".join(f"{name} {length}" for name, length in lengths.items())
@@ -39,7 +42,7 @@ class Line:
     symbol: Symbol | None = None
 
     def __post_init__(self) -> None:
-        require_equal_lengths(self, x=self.x, y=self.y, low=self.low, high=self.high)
+        _require_equal_lengths(self, "x", "y", "low", "high")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +57,7 @@ class Area:
     is_step: bool = False
 
     def __post_init__(self) -> None:
-        require_equal_lengths(self, x=self.x, low=self.low, high=self.high)
+        _require_equal_lengths(self, "x", "low", "high")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,14 +76,7 @@ class Points:
     hovers: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        require_equal_lengths(
-            self,
-            x=self.x,
-            y=self.y,
-            x_half_widths=self.x_half_widths,
-            y_half_widths=self.y_half_widths,
-            hovers=self.hovers,
-        )
+        _require_equal_lengths(self, "x", "y", "x_half_widths", "y_half_widths", "hovers")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,14 +94,20 @@ class Boxes:
     hovers: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        require_equal_lengths(
-            self,
-            starts=self.starts,
-            ends=self.ends,
-            rows=self.rows,
-            texts=self.texts,
-            hovers=self.hovers,
-        )
+        _require_equal_lengths(self, "starts", "ends", "rows", "texts", "hovers")
+
+
+def series_line(
+    label: object, x: Iterable[float], y: Iterable[float], place: int, **look: Any
+) -> Line:
+    """Return the line of a series, in the colour of its place among others."""
+    return Line(
+        label=str(label),
+        x=tuple(map(float, x)),
+        y=tuple(map(float, y)),
+        colour=colour(place),
+        **look,
+    )
 
 
 def bars_from_zero(
@@ -128,7 +130,7 @@ def bars_from_zero(
 class Cells:
     """A matrix as coloured cells, a row from above for each of ``rows``; None leaves one empty.
 
-    Without ``kinds``, values are from 0 to ``most`` on a scale; otherwise they are places in
+    Without ``kinds``, values are from 0 to the largest on a scale; otherwise they are places in
     ``kinds``, which are names with colours.
     """
 
@@ -138,13 +140,12 @@ class Cells:
     values: tuple[tuple[float | None, ...], ...]
     texts: tuple[tuple[str, ...], ...] = ()
     hovers: tuple[tuple[str, ...], ...] = ()
-    most: float | None = None
     kinds: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
-        require_equal_lengths(self, rows=self.rows, values=self.values)
+        _require_equal_lengths(self, "rows", "values")
         for row in self.values:
-            require_equal_lengths(self, columns=self.columns, row=row)
+            _require_equal_lengths(self, "columns", row=row)
 
     @property
     def shown_kinds(self) -> dict[str, str]:

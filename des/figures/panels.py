@@ -97,14 +97,10 @@ class PanelGrid:
         """Rows of panels."""
         return math.ceil(len(self.panels) / self.columns)
 
-    @property
-    def row_heights(self) -> list[float]:
-        """Height of each row of panels. [inches]"""
-        step = self.columns
-        return [
-            max(panel.height for panel in self.panels[at : at + step])
-            for at in range(0, len(self.panels), step)
-        ]
+    def row_heights(self, columns: int) -> list[float]:
+        """Height of each row of panels, that many side by side. [inches]"""
+        heights = [panel.height for panel in self.panels]
+        return [max(heights[at : at + columns]) for at in range(0, len(heights), columns)]
 
     def labels(self) -> Iterator[str]:
         """Yield the names of the series, each once, in the order of drawing."""

@@ -18,8 +18,7 @@ from des.figures.marks import Boxes, Cells
 from des.figures.palette import FAINT, INK
 from des.figures.panels import Panel, PanelGrid
 from des.figures.paper_axes import set_axis, thin_labels, turn_names
-from des.figures.paper_boxes import draw_boxes
-from des.figures.paper_marks import SMALL, draw_mark
+from des.figures.paper_marks import SMALL, draw_boxes, draw_mark
 from des.figures.spans import Span, axis_spans
 
 FORMATS = ("png", "pdf", "svg")
@@ -75,7 +74,8 @@ def image_bytes(figure: PanelGrid, image_format: str = "png", *, dpi: int = _DPI
 def draw(figure: PanelGrid, *, size: tuple[float, float] | None = None, dpi: int = _DPI) -> Paper:
     """Draw a figure on paper as large as its panels need, or of a size in inches."""
     around = 0.95 + 0.16 * bool(figure.note) + 0.25 * _legend_rows(figure)
-    height = min(_TALLEST_INCHES, around + sum(one + 0.55 for one in figure.row_heights))
+    heights = figure.row_heights(figure.columns)
+    height = min(_TALLEST_INCHES, around + sum(one + 0.55 for one in heights))
     layout = ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.06)
     paper = Paper(figsize=size or (figure.width, height), dpi=dpi, layout=layout)
     canvas = FigureCanvasAgg(paper)  # so that it can be drawn without a window
@@ -87,7 +87,7 @@ def draw(figure: PanelGrid, *, size: tuple[float, float] | None = None, dpi: int
             squeeze=False,
             sharex="col" if figure.shares_x else False,
             sharey=figure.shares_y,
-            height_ratios=figure.row_heights,
+            height_ratios=heights,
         )
         .ravel()
         .tolist()

@@ -31,7 +31,7 @@ def web_spec(figure: Figure) -> Spec:
     for place, panel in enumerate(figure.panels):
         for trace in _panel_traces(panel):
             label = trace.get("name", "")
-            trace |= {"xaxis": _axis_id("x", place), "yaxis": _axis_id("y", place)}
+            trace |= {"xaxis": f"x{_number(place)}", "yaxis": f"y{_number(place)}"}
             if "showlegend" not in trace:
                 trace |= {"legendgroup": label, "showlegend": bool(label) and label not in shown}
                 shown.add(label)
@@ -73,10 +73,6 @@ def _points(trace: Spec) -> list[str]:
     return [key for key in ("x", "y", "text", "hovertext") if key in trace]
 
 
-def _axis_id(name: str, place: int) -> str:
-    return f"{name}{_number(place)}"
-
-
 def _number(place: int) -> str:
     """Number of a panel in the names of its axes; the first one has none."""
     return "" if place == 0 else str(place + 1)
@@ -84,7 +80,7 @@ def _number(place: int) -> str:
 
 def _layout(figure: Figure, columns: int) -> Spec:
     """Sizes, axes and what is not a trace; panels stand in ``columns`` side by side."""
-    heights = _row_heights(figure, columns)
+    heights = [PIXELS_PER_INCH * inches for inches in figure.row_heights(columns)]
     has_titles = any(panel.title for panel in figure.panels)
     gap = (_SHARED_GAP if figure.shares_x else _GAP) + (_TITLE if has_titles else 0)
     num_labels = len(list(figure.labels()))
@@ -126,11 +122,6 @@ def _layout(figure: Figure, columns: int) -> Spec:
                     layout[f"xaxis{_number(place)}"] |= hidden
         top_of_row -= height + gap
     return layout
-
-
-def _row_heights(figure: Figure, columns: int) -> list[float]:
-    heights = [panel.height * PIXELS_PER_INCH for panel in figure.panels]
-    return [max(heights[at : at + columns]) for at in range(0, len(heights), columns)]
 
 
 def _add_panel(

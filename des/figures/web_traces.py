@@ -6,6 +6,7 @@ from functools import singledispatch
 from html import escape
 from typing import Any
 
+from des.base.grouping import grouped
 from des.figures.marks import (
     Area,
     Arrow,
@@ -52,35 +53,32 @@ def _(mark: Line, panel: Panel) -> list[Trace]:
         trace["marker"] = {"symbol": mark.symbol, "size": 6, "color": mark.colour}
     if not mark.low:
         return [trace]
-    band = _between(mark.x, mark.low, mark.high, mark.colour, is_step=mark.is_step)
-    return [band | {"opacity": 0.22, "showlegend": False, "legendgroup": trace["name"]}, trace]
+    band = {"opacity": 0.22, "showlegend": False, "legendgroup": trace["name"]}
+    return [_between(mark) | band, trace]
 
 
 @plotly_traces_of.register
 def _(mark: Area, panel: Panel) -> list[Trace]:
-    area = _between(mark.x, mark.low, mark.high, mark.colour, is_step=mark.is_step)
-    return [area | {"name": escaped_label(mark.label)}]
+    return [_between(mark) | {"name": escaped_label(mark.label)}]
 
 
-def _between(
-    x: Sequence[float],
-    low: Sequence[float],
-    high: Sequence[float],
-    colour: str,
-    *,
-    is_step: bool,
-) -> Trace:
+def _between(mark: Line | Area) -> Trace:
     """A closed path around an area, there along its top and back along its bottom."""
-    there, back = _path(x, high, is_step=is_step), _path(x, low, is_step=is_step)[::-1]
+    there, back = (_path(mark.x, y, is_step=mark.is_step) for y in (mark.high, mark.low))
+    return _filled((*there, *back[::-1]), mark.colour, {"width": 0})
+
+
+def _filled(places: Sequence[tuple[float | None, float | None]], colour: str, line: Trace) -> Trace:
+    """Closed paths around fields of a colour, one after each place of None."""
     return {
         "type": "scatter",
         "mode": "lines",
         "fill": "toself",
         "fillcolor": colour,
-        "line": {"width": 0},
+        "line": line,
         "hoverinfo": "skip",
-        "x": numbers(one for one, _ in (*there, *back)),
-        "y": numbers(one for _, one in (*there, *back)),
+        "x": numbers(x for x, _ in places),
+        "y": numbers(y for _, y in places),
     }
 
 
@@ -111,7 +109,7 @@ def _(mark: Points, panel: Panel) -> list[Trace]:
             known = [0.0 if math.isnan(one) else one for one in half_widths]
             trace[f"error_{axis}"] = {"type": "data", "array": numbers(known), "width": 4}
     if mark.hovers:
-        trace |= {"hovertext": texts(mark.hovers), "hovertemplate": "%{hovertext}<extra></extra>"}
+        trace |= _hover(texts(mark.hovers))
     return [trace]
 
 
@@ -131,29 +129,18 @@ def _(mark: Boxes, panel: Panel) -> list[Trace]:
         "marker": {"color": mark.colour, "line": {"width": 0}},
     }
     if mark.hovers:
-        trace |= {"hovertext": texts(mark.hovers), "hovertemplate": "%{hovertext}<extra></extra>"}
+        trace |= _hover(texts(mark.hovers))
     else:
         trace["hoverinfo"] = "skip"
     return [trace]
 
 
 def _boxes_as_path(mark: Boxes) -> Trace:
-    x: list[float | None] = []
-    y: list[float | None] = []
-    half = mark.height / 2
+    places: list[tuple[float | None, float | None]] = []
     for start, end, row in zip(mark.starts, mark.ends, mark.rows, strict=True):
-        x += [start, end, end, start, start, None]
-        y += [row - half, row - half, row + half, row + half, row - half, None]
-    return {
-        "type": "scatter",
-        "mode": "lines",
-        "fill": "toself",
-        "fillcolor": mark.colour,
-        "line": {"width": 0.7, "color": mark.colour},
-        "hoverinfo": "skip",
-        "x": numbers(x),
-        "y": numbers(y),
-    }
+        low, high = row - mark.height / 2, row + mark.height / 2
+        places += [(start, low), (end, low), (end, high), (start, high), (start, low), (None, None)]
+    return _filled(places, mark.colour, {"width": 0.7, "color": mark.colour})
 
 
 @plotly_traces_of.register
@@ -179,16 +166,13 @@ def _(mark: Cells, panel: Panel) -> list[Trace]:
         trace |= {"zmin": -0.5, "zmax": num - 0.5, "colorscale": steps, "showscale": False}
     else:
         title = {"text": escaped_label(mark.label), "side": "right"}
-        trace |= {"zmin": 0.0, "zmax": mark.most or max(known, default=1.0) or 1.0}
+        trace |= {"zmin": 0.0, "zmax": max(known, default=1.0) or 1.0}
         trace |= {"colorscale": [list(stop) for stop in SCALE]}
         trace |= {"colorbar": {"title": title, "thickness": 12, "len": 0.9}}
     if mark.texts:
         trace |= {"text": [texts(row) for row in mark.texts], "texttemplate": "%{text}"}
     if mark.hovers:
-        trace |= {
-            "hovertext": [texts(row) for row in mark.hovers],
-            "hovertemplate": "%{hovertext}<extra></extra>",
-        }
+        trace |= _hover([texts(row) for row in mark.hovers])
     legend = (_legend_entry(name, colour) for name, colour in mark.shown_kinds.items())
     return [trace, *legend]
 
@@ -213,8 +197,11 @@ def _(mark: Arrow, panel: Panel) -> list[Trace]:
     """An invisible point that shows the text of the arrow; `arrow_traces` has the arrow itself."""
     at = {"x": [0.4 * mark.x + 0.6 * mark.to_x], "y": [0.4 * mark.y + 0.6 * mark.to_y]}
     point = {"type": "scatter", "mode": "markers", "marker": {"opacity": 0, "size": 16}}
-    hover = {"hovertext": texts([mark.hover]), "hovertemplate": "%{hovertext}<extra></extra>"}
-    return [point | at | hover | {"showlegend": False}]
+    return [point | at | _hover(texts([mark.hover])) | {"showlegend": False}]
+
+
+def _hover(said: Sequence[object]) -> Trace:
+    return {"hovertext": said, "hovertemplate": "%{hovertext}<extra></extra>"}
 
 
 def arrow_traces(arrows: Iterable[Arrow]) -> list[Trace]:
@@ -227,9 +214,7 @@ def arrow_traces(arrows: Iterable[Arrow]) -> list[Trace]:
     >>> trace["x"], trace["marker"]["size"]
     ([0.0, 1.0, None, 0.0, 1.0, None], [0, 9.0, 0, 0, 9.0, 0])
     """
-    alike: dict[tuple[str, float], list[Arrow]] = {}
-    for one in arrows:
-        alike.setdefault((one.colour, one.width), []).append(one)
+    alike = grouped(((one.colour, one.width), one) for one in arrows)
     return [_alike_arrows(colour, width, same) for (colour, width), same in alike.items()]
 
 

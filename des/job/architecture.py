@@ -235,4 +235,15 @@ class Architecture:
 
     def is_sparse(self, layer: int) -> bool:
         """Whether a layer, by its index, has experts."""
-        return self.experts is not None and layer not in self.experts.dense_layers
+        return self.experts_of(layer) is not None
+
+    def experts_of(self, layer: int) -> MixtureOfExperts | None:
+        """Experts of a layer, by its index; None where it has one feed-forward."""
+        experts = self.experts
+        return None if experts is None or layer in experts.dense_layers else experts
+
+    @property
+    def latent_ranks(self) -> int:
+        """Sizes of the vectors that queries, and keys and values, are projected from; else 0."""
+        latent = self.latent_attention
+        return 0 if latent is None else (latent.query_rank or 0) + latent.key_value_rank

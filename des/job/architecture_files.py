@@ -3,9 +3,7 @@
 import os
 from pathlib import Path
 
-from pydantic import ValidationError
-
-from des.base.strict_forms import first_error, form_of
+from des.base.strict_forms import form_errors, form_of
 from des.base.text_files import read_json, read_yaml
 from des.job.architecture import Architecture, LatentAttention, MixtureOfExperts
 from des.job.hugging_face import from_config
@@ -36,12 +34,8 @@ def read_architecture(name: str) -> Architecture:
             ".yaml or .yml"
         )
     content = read_json(path) if kind == ".json" else read_yaml(path)
-    try:
+    with form_errors(str(path)):
         return (from_config if kind == ".json" else from_own_fields)(content, name)
-    except ValidationError as error:
-        raise ValueError(f"{path}: {first_error(error)}") from error
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from error
 
 
 def from_own_fields(content: object, name: str) -> Architecture:

@@ -125,7 +125,8 @@ def from_config(content: object, name: str) -> Architecture:
     if part is not None:
         outer = {key: content[key] for key in ("tie_word_embeddings",) if key in content}
         inner = part.get("model_type", TEXT_KINDS.get(str(model_type), model_type))
-        defaults = _shape_of(KINDS[inner]) if isinstance(inner, str) and inner in KINDS else {}
+        is_known = isinstance(inner, str) and inner in KINDS
+        defaults = dict(zip(SHAPE_KEYS, KINDS[inner].shape, strict=True)) if is_known else {}
         return from_config(defaults | _renamed(part) | outer | {"model_type": inner}, name)
     kind = TEXT_KINDS.get(str(model_type), model_type)
     if isinstance(kind, str) and kind in KINDS:
@@ -149,10 +150,6 @@ def from_config(content: object, name: str) -> Architecture:
         )
     except ValueError as error:
         raise ValueError(f"{refusal}; {error}") from error
-
-
-def _shape_of(kind: ModelKind) -> dict[str, object]:
-    return dict(zip(SHAPE_KEYS, kind.shape, strict=True))
 
 
 def _renamed(content: Mapping[str, Any]) -> dict[str, Any]:

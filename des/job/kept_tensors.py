@@ -38,10 +38,10 @@ def kept_elements(architecture: Architecture, layer: int = 0) -> int:
     >>> kept_elements(gpt) / gpt.hidden_size
     16.0
     """
-    h, experts = architecture.hidden_size, architecture.experts
+    h, experts = architecture.hidden_size, architecture.experts_of(layer)
     width = 4 if architecture.gated_ffn else 2
     kept = architecture.norm_elements + _attention_elements(architecture)
-    if experts is None or not architecture.is_sparse(layer):
+    if experts is None:
         return kept + width * architecture.ffn_size
     routed = experts.experts_per_token * (2 * h + width * experts.expert_ffn_size)
     shared = width * experts.shared_ffn_size + (h if experts.shared_scale else 0)
@@ -62,15 +62,10 @@ def weight_gradient_elements(architecture: Architecture, layer: int = 0) -> int:
     gradients = sum(
         matrix.copies_per_token * matrix.outputs for matrix in layer_matrices(architecture, layer)
     )
-    h, latent, experts = (
-        architecture.hidden_size,
-        architecture.latent_attention,
-        architecture.experts,
-    )
+    h, experts = architecture.hidden_size, architecture.experts_of(layer)
     inputs = 2 * h + architecture.num_heads * architecture.value_head_size
-    if latent is not None:
-        inputs += (latent.query_rank or 0) + latent.key_value_rank
-    if experts is None or not architecture.is_sparse(layer):
+    inputs += architecture.latent_ranks
+    if experts is None:
         return gradients + inputs + architecture.ffn_size
     return gradients + inputs + _expert_inputs(architecture, experts)
 
@@ -90,9 +85,9 @@ def replicated_elements(architecture: Architecture, layer: int = 0) -> int:
     >>> replicated_elements(gpt) / gpt.hidden_size
     4.0
     """
-    h, experts = architecture.hidden_size, architecture.experts
+    h, experts = architecture.hidden_size, architecture.experts_of(layer)
     kept = architecture.norm_elements + _latent_vectors(architecture)
-    if experts is None or not architecture.is_sparse(layer):
+    if experts is None:
         return kept
     routed = 2 * experts.experts_per_token * h + 2 * experts.num_experts
     return kept + routed + (h if experts.shared_scale else 0)
@@ -115,15 +110,9 @@ def replicated_weight_elements(architecture: Architecture, layer: int = 0) -> in
         for matrix in layer_matrices(architecture, layer)
         if matrix.is_replicated or matrix.takes_parts
     )
-    h, latent, experts = (
-        architecture.hidden_size,
-        architecture.latent_attention,
-        architecture.experts,
-    )
-    inputs = 2 * h
-    if latent is not None:
-        inputs += (latent.query_rank or 0) + latent.key_value_rank
-    if experts is not None and architecture.is_sparse(layer):
+    h, experts = architecture.hidden_size, architecture.experts_of(layer)
+    inputs = 2 * h + architecture.latent_ranks
+    if experts is not None:
         inputs += experts.experts_per_token * h
     return gradients + inputs
 
@@ -131,9 +120,7 @@ def replicated_weight_elements(architecture: Architecture, layer: int = 0) -> in
 def _latent_vectors(architecture: Architecture) -> int:
     """Vectors between both projections of latent attention, before and after their norms."""
     latent = architecture.latent_attention
-    if latent is None:
-        return 0
-    return 2 * (latent.query_rank or 0) + 2 * latent.key_value_rank + latent.rotary_head_size
+    return 0 if latent is None else 2 * architecture.latent_ranks + latent.rotary_head_size
 
 
 def _attention_elements(architecture: Architecture) -> int:

@@ -37,8 +37,8 @@ def own_layer_sizes(shape: ModelShape, layer: int) -> LayerSizes:
     flops = layer_flops(architecture, batch_size=1, sequence=shape.sequence, layer=layer)
     head_sizes = architecture.query_head_size + architecture.value_head_size
     routed = [one for one in layer_matrices(architecture, layer) if one.is_routed]
-    experts = architecture.experts
-    sends = experts.experts_per_token if experts and architecture.is_sparse(layer) else 0
+    experts = architecture.experts_of(layer)
+    sends = experts.experts_per_token if experts else 0
     return LayerSizes(
         attention_flops=shape.batch_size * flops.attention_flops,
         expert_flops=float(tokens * sum(one.flops_per_token for one in routed)),

@@ -69,11 +69,11 @@ def layer_matrices(architecture: Architecture, layer: int = 0) -> tuple[Matrix, 
             f"architecture {architecture.name}: layer must be from 0 to "
             f"{architecture.num_layers - 1}, got {layer!r}"
         )
-    latent, experts = architecture.latent_attention, architecture.experts
+    latent, experts = architecture.latent_attention, architecture.experts_of(layer)
     attention = (
         _attention(architecture) if latent is None else _latent_attention(architecture, latent)
     )
-    if experts is None or not architecture.is_sparse(layer):
+    if experts is None:
         return (*attention, *_ffn(architecture, architecture.ffn_size))
     return (*attention, *_expert_ffns(architecture, experts))
 

@@ -68,7 +68,7 @@ def architecture_named(name: str) -> Architecture:
 
 
 def build_workload(
-    model: str,
+    model: str | Architecture,
     *,
     num_layers: int | None = None,
     num_microbatches: int = 32,
@@ -89,7 +89,7 @@ def build_workload(
     ----------
     model
         Name of a preset or alias, see `ARCHITECTURES`; or a file, see
-        `des.job.architecture_files.read_architecture`.
+        `des.job.architecture_files.read_architecture`; or an architecture.
     num_layers
         Number of layers to divide the model into; its own number by default.
     num_microbatches, microbatch_size
@@ -114,32 +114,7 @@ def build_workload(
         If the model, recomputation, precision or kernel is unknown, its file is wrong, or a number
         is not a whole number of at least 1.
     """
-    return architecture_workload(
-        architecture_named(model),
-        num_layers=num_layers,
-        num_microbatches=num_microbatches,
-        microbatch_size=microbatch_size,
-        sequence_length=sequence_length,
-        recomputation=recomputation,
-        gradient_precision=gradient_precision,
-        attention=attention,
-        precision=precision,
-    )
-
-
-def architecture_workload(
-    architecture: Architecture,
-    *,
-    num_layers: int | None = None,
-    num_microbatches: int,
-    microbatch_size: int,
-    sequence_length: int,
-    recomputation: str,
-    gradient_precision: str = "bf16",
-    attention: str | None = None,
-    precision: str = "bf16",
-) -> Workload:
-    """Make one iteration's workload from an architecture, see `build_workload`."""
+    architecture = architecture_named(model) if isinstance(model, str) else model
     require_count("workload", "microbatch_size", microbatch_size)
     require_count("workload", "sequence_length", sequence_length)
     kept, kernel = kept_activations(recomputation, attention)
@@ -221,11 +196,8 @@ def recomputation_named(name: str) -> Recomputation:
     ValueError
         If there is none of that name; the message lists those there are.
     """
-    for known in get_args(Recomputation):
-        if name == known:
-            return cast(Recomputation, known)
-    allowed = ", ".join(get_args(Recomputation))
-    raise ValueError(f"workload: recomputation must be one of {allowed}; got {name!r}")
+    require_one_of("workload", "recomputation", name, get_args(Recomputation))
+    return cast(Recomputation, name)
 
 
 def _own_layers(

@@ -2,7 +2,9 @@
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Literal, cast, get_args
+from typing import Literal, cast
+
+from des.base.checks import require_one_of
 
 Precision = Literal["bf16", "fp8", "mxfp8", "nvfp4"]
 """Format of both factors of the matrix products of linear layers, in all three passes.
@@ -32,7 +34,5 @@ def precision_named(owner: str, name: str) -> Precision:
     ValueError
         If there is none of that name; the message lists those there are.
     """
-    if name not in ELEMENT_BYTES:
-        allowed = ", ".join(get_args(Precision))
-        raise ValueError(f"{owner}: precision must be one of {allowed}; got {name!r}")
+    require_one_of(owner, "precision", name, ELEMENT_BYTES)
     return cast(Precision, name)

@@ -53,10 +53,7 @@ def _norm_parameters(architecture: Architecture) -> int:
         sizes += 2 * architecture.query_head_size
     if architecture.whole_qk_norm:
         sizes += architecture.num_heads * architecture.query_head_size + architecture.key_value_size
-    latent = architecture.latent_attention
-    if latent is not None:
-        sizes += (latent.query_rank or 0) + latent.key_value_rank
-    return _parameters_per_size(architecture) * sizes
+    return _parameters_per_size(architecture) * (sizes + architecture.latent_ranks)
 
 
 def _parameters_per_size(architecture: Architecture) -> int:

@@ -1,9 +1,10 @@
 """Workload of one iteration: the model's layers and the microbatches sent through them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
+from operator import attrgetter
 from typing import NamedTuple
 
 from des.base.checks import (
@@ -128,6 +129,11 @@ class ModelShape:
         return self.attention or ATTENTION_OF[self.recomputation]
 
 
+def _of_layers(figure: Callable[[Layer], float]) -> "cached_property[tuple[float, ...]]":
+    """Figure of each layer of a workload, in their order."""
+    return cached_property(lambda workload: tuple(map(figure, workload.layers)))
+
+
 @dataclass(frozen=True, kw_only=True)
 class Workload:
     """One training iteration of one model: layers in order, each run for every microbatch.
@@ -172,52 +178,26 @@ class Workload:
         """Weight, gradient and optimiser's state of one parameter. [bytes]"""
         return WEIGHT_BYTES + self.gradient_bytes + OPTIMISER_BYTES
 
-    @cached_property
-    def forward_flops(self) -> tuple[float, ...]:
-        """Forward FLOPs of each layer for one microbatch."""
-        return tuple(layer.forward_flops for layer in self.layers)
-
-    @cached_property
-    def backward_flops(self) -> tuple[float, ...]:
-        """Backward FLOPs of each layer for one microbatch."""
-        return tuple(layer.backward_flops for layer in self.layers)
-
-    @cached_property
-    def input_gradient_flops(self) -> tuple[float, ...]:
-        """FLOPs up to the input gradient of each layer for one microbatch, recomputation first."""
-        return tuple(
-            layer.recomputation_flops + layer.input_gradient_flops for layer in self.layers
-        )
-
-    @cached_property
-    def weight_gradient_flops(self) -> tuple[float, ...]:
-        """FLOPs of the weight gradient of each layer for one microbatch."""
-        return tuple(layer.weight_gradient_flops for layer in self.layers)
-
-    @cached_property
-    def num_parameters(self) -> tuple[float, ...]:
-        """Parameters of each layer."""
-        return tuple(layer.num_parameters for layer in self.layers)
-
-    @cached_property
-    def activation_bytes(self) -> tuple[float, ...]:
-        """Bytes each layer keeps for one microbatch from its forward to its backward pass."""
-        return tuple(layer.activation_bytes for layer in self.layers)
-
-    @cached_property
-    def weight_input_bytes(self) -> tuple[float, ...]:
-        """The part of it that each layer keeps from its input gradient to its weight gradient."""
-        return tuple(layer.weight_input_bytes for layer in self.layers)
-
-    @cached_property
-    def replicated_activation_bytes(self) -> tuple[float, ...]:
-        """Part of each layer's activations that tensor parallelism alone does not split."""
-        return tuple(layer.replicated_activation_bytes for layer in self.layers)
-
-    @cached_property
-    def replicated_input_bytes(self) -> tuple[float, ...]:
-        """Part of each layer's weight inputs that tensor parallelism alone does not split."""
-        return tuple(layer.replicated_input_bytes for layer in self.layers)
+    forward_flops = _of_layers(attrgetter("forward_flops"))
+    """Forward FLOPs of each layer for one microbatch."""
+    backward_flops = _of_layers(attrgetter("backward_flops"))
+    """Backward FLOPs of each layer for one microbatch."""
+    input_gradient_flops = _of_layers(
+        lambda layer: layer.recomputation_flops + layer.input_gradient_flops
+    )
+    """FLOPs up to the input gradient of each layer for one microbatch, recomputation first."""
+    weight_gradient_flops = _of_layers(attrgetter("weight_gradient_flops"))
+    """FLOPs of the weight gradient of each layer for one microbatch."""
+    num_parameters = _of_layers(attrgetter("num_parameters"))
+    """Parameters of each layer."""
+    activation_bytes = _of_layers(attrgetter("activation_bytes"))
+    """Bytes each layer keeps for one microbatch from its forward to its backward pass."""
+    weight_input_bytes = _of_layers(attrgetter("weight_input_bytes"))
+    """The part of it that each layer keeps from its input gradient to its weight gradient."""
+    replicated_activation_bytes = _of_layers(attrgetter("replicated_activation_bytes"))
+    """Part of each layer's activations that tensor parallelism alone does not split."""
+    replicated_input_bytes = _of_layers(attrgetter("replicated_input_bytes"))
+    """Part of each layer's weight inputs that tensor parallelism alone does not split."""
 
     @cached_property
     def sums_before(self) -> SumsBefore:

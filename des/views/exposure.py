@@ -21,8 +21,6 @@ def exposed_communication_s(
     workload: Workload,
     plan: Plan,
     corrections: Corrections = NO_CORRECTIONS,
-    *,
-    step: int = 0,
 ) -> float:
     """Time by which the network makes an iteration longer. [s]
 
@@ -49,7 +47,7 @@ def exposed_communication_s(
     messages can by luck bring a better order and a negative exposure.
     """
     free_corrections = replace(corrections, message_overhead_s=0.0, wan_bandwidth_factor=1.0)
-    free = simulate(_with_free_links(topology), workload, plan, free_corrections, step=step)
+    free = simulate(_with_free_links(topology), workload, plan, free_corrections)
     return result.makespan_s - free.makespan_s
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -18,18 +18,17 @@ from des.figures.panels import Axis, Panel
 with lazy_imports(__name__):
     from des.figures import paper
 
-_PASSES = {
-    "F": ("forward pass", BLUE, "#FFFFFF"),
-    "B": ("backward pass", ORANGE, "#000000"),
-    "D": ("input gradient", ORANGE, "#000000"),
-    "W": ("weight gradient", GREEN, "#FFFFFF"),
+_LOOKS: Mapping[tuple[type[Span | Transfer], str], tuple[str, str, str]] = {
+    (Span, "F"): ("forward pass", BLUE, "#FFFFFF"),
+    (Span, "B"): ("backward pass", ORANGE, "#000000"),
+    (Span, "D"): ("input gradient", ORANGE, "#000000"),
+    (Span, "W"): ("weight gradient", GREEN, "#FFFFFF"),
+    (Transfer, "F"): ("activation", SKY, "#000000"),
+    (Transfer, "B"): ("gradient", AMBER, "#000000"),
+    (Transfer, "G"): ("sum of gradients", PURPLE, "#000000"),
 }
 """Name, colour and colour of numbers of each kind of pass; messages have lighter tints."""
-_MESSAGES = {
-    "F": ("activation", SKY, "#000000"),
-    "B": ("gradient", AMBER, "#000000"),
-    "G": ("sum of gradients", PURPLE, "#000000"),
-}
+
 _FRAME_INCHES, _FRAME_DPI = (12.0, 6.75), 100
 _WIDTH_INCHES = 12.0
 _ROW_INCHES = (0.14, 0.42)
@@ -40,7 +39,7 @@ _MOST_BARS = 10_000
 """Passes and messages of a chart; of more the first ones are drawn, so that pages stay small."""
 
 
-def gantt_figure(result: IterationResult, *, title: str = "", name: str = "gantt") -> Figure:
+def gantt_figure(result: IterationResult, *, title: str = "") -> Figure:
     """Return stages and, below, the link directions in use; time runs to the right.
 
     The figure is as high as its rows need. Microbatches are numbered where the numbers fit. Of more
@@ -59,12 +58,12 @@ def gantt_figure(result: IterationResult, *, title: str = "", name: str = "gantt
     panel = Panel(
         x=Axis(label="time in s", low=0.0, high=drawn_s),
         y=Axis(low=-0.5, high=num_rows - 0.5, ticks=tuple(labels), is_reversed=True),
-        marks=(*_pass_marks(result, bars), *_message_marks(result, bars, row_of_link)),
+        marks=tuple(_marks(result, bars, row_of_link)),
         height=max(1.2, row * num_rows),
         grid="x",
     )
     return Figure(
-        name=name,
+        name="gantt",
         title=title or "One iteration",
         note=f"makespan {result.makespan_s:.4g} s    bubble fraction {result.bubble_fraction:.3f}"
         f"    utilisation of all GPUs {result.utilisation:.3f}{part}",
@@ -117,54 +116,36 @@ def _first_bars(result: IterationResult) -> tuple[Sequence[Span | Transfer], flo
     return bars, drawn_s, f"    drawn: the first {drawn_s:.4g} s, {counts}"
 
 
-def _pass_marks(result: IterationResult, bars: Sequence[Span | Transfer]) -> Iterator[Boxes]:
-    for kind, (name, colour, ink) in _PASSES.items():
-        spans = [bar for bar in bars if isinstance(bar, Span) and bar.kind == kind]
-        if spans:
-            rows = [float(span.stage) for span in spans]
-            hovers = [f"{_stage_label(result, span.stage)}\n{_of(name, span)}" for span in spans]
-            yield _boxes(name, spans, rows, hovers, colour=colour, ink=ink)
-
-
-def _message_marks(
+def _marks(
     result: IterationResult, bars: Sequence[Span | Transfer], row_of_link: dict[int, float]
 ) -> Iterator[Boxes]:
-    for kind, (name, colour, ink) in _MESSAGES.items():
-        moves = [bar for bar in bars if isinstance(bar, Transfer) and bar.kind == kind]
-        if moves:
-            rows = [row_of_link[move.link] for move in moves]
-            hovers = [
-                f"{_link_label(result, move.link)}\n{_of(name, move)}\n"
-                f"arrives {move.arrival_s:.5g} s"
-                for move in moves
-            ]
-            yield _boxes(name, moves, rows, hovers, colour=colour, ink=ink)
+    for (bar_type, kind), (name, colour, ink) in _LOOKS.items():
+        own = [bar for bar in bars if isinstance(bar, bar_type) and bar.kind == kind]
+        if own:
+            rows, hovers = zip(
+                *(_row_and_hover(result, name, bar, row_of_link) for bar in own), strict=True
+            )
+            yield Boxes(
+                label=name,
+                starts=tuple(bar.start_s for bar in own),
+                ends=tuple(bar.end_s for bar in own),
+                rows=rows,
+                colour=colour,
+                texts=tuple(str(bar.microbatch) for bar in own),
+                text_colour=ink,
+                hovers=hovers,
+            )
 
 
-def _of(name: str, bar: Span | Transfer) -> str:
+def _row_and_hover(
+    result: IterationResult, name: str, bar: Span | Transfer, row_of_link: dict[int, float]
+) -> tuple[float, str]:
     counted = "bucket" if bar.kind == "G" else "microbatch"
-    return f"{name}, {counted} {bar.microbatch}\n{bar.start_s:.5g} to {bar.end_s:.5g} s"
-
-
-def _boxes(
-    name: str,
-    bars: Sequence[Span] | Sequence[Transfer],
-    rows: Sequence[float],
-    hovers: Sequence[str],
-    *,
-    colour: str,
-    ink: str,
-) -> Boxes:
-    return Boxes(
-        label=name,
-        starts=tuple(bar.start_s for bar in bars),
-        ends=tuple(bar.end_s for bar in bars),
-        rows=tuple(rows),
-        colour=colour,
-        texts=tuple(str(bar.microbatch) for bar in bars),
-        text_colour=ink,
-        hovers=tuple(hovers),
-    )
+    text = f"{name}, {counted} {bar.microbatch}\n{bar.start_s:.5g} to {bar.end_s:.5g} s"
+    if isinstance(bar, Span):
+        return float(bar.stage), f"{_stage_label(result, bar.stage)}\n{text}"
+    label = _link_label(result, bar.link)
+    return row_of_link[bar.link], f"{label}\n{text}\narrives {bar.arrival_s:.5g} s"
 
 
 def _stage_label(result: IterationResult, index: int) -> str:

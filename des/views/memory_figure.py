@@ -1,7 +1,9 @@
 """Figure of the memory of every device over one iteration."""
 
+from dataclasses import replace
+
 from des.figures.figure import Figure
-from des.figures.marks import Area, GuideLine, Mark
+from des.figures.marks import Area, GuideLine, Mark, Numbers
 from des.figures.palette import BLUE, FAINT, GREY, VERMILION
 from des.figures.panels import Axis, Panel
 from des.views.memory_timeline import DeviceMemory, MemoryTimeline
@@ -13,7 +15,7 @@ _MOST_CHANGES = 20_000
 """Changes of all devices that are drawn; of more, the highest of each few in a row."""
 
 
-def memory_figure(timeline: MemoryTimeline, *, makespan_s: float, title: str = "") -> Figure:
+def memory_figure(timeline: MemoryTimeline, *, makespan_s: float) -> Figure:
     """Return one panel per device, each with the memory of one of its GPUs.
 
     Of more than 48 devices the fullest are shown, of more than 20,000 changes the highest of each
@@ -29,7 +31,7 @@ def memory_figure(timeline: MemoryTimeline, *, makespan_s: float, title: str = "
     thinned = f" Drawn: the highest of each {every} changes in a row." if every > 1 else ""
     return Figure(
         name="memory",
-        title=title or "Memory of a GPU over one iteration",
+        title="Memory of a GPU over one iteration",
         seen=f"Memory of a GPU of each of {len(timeline.devices)} devices over time; the fullest, "
         f"of {one.domain}, holds at most {one.peak_bytes / 1e9:.3g} of "
         f"{one.capacity_bytes / 1e9:.3g} GB.{thinned}",
@@ -37,6 +39,10 @@ def memory_figure(timeline: MemoryTimeline, *, makespan_s: float, title: str = "
         width=9.0,
         shares_x=True,
     )
+
+
+def _area(label: str, x: Numbers, low: float, high: Numbers, colour: str) -> Area:
+    return Area(label=label, x=x, low=(low,) * len(x), high=high, colour=colour)
 
 
 def _panel(device: DeviceMemory, makespan_s: float, every: int) -> Panel:
@@ -49,15 +55,7 @@ def _panel(device: DeviceMemory, makespan_s: float, every: int) -> Panel:
     floor = 0.0
     for name, num_bytes in state.items():
         top = floor + num_bytes / 1e9
-        marks.append(
-            Area(
-                label=name,
-                x=(0.0, makespan_s),
-                low=(floor, floor),
-                high=(top, top),
-                colour=_STATE_COLOURS[name],
-            )
-        )
+        marks.append(_area(name, (0.0, makespan_s), floor, (top, top), _STATE_COLOURS[name]))
         floor = top
     changes = [
         max(device.changes[at : at + every], key=lambda one: one.activation_bytes)
@@ -65,16 +63,8 @@ def _panel(device: DeviceMemory, makespan_s: float, every: int) -> Panel:
     ]
     held = [floor + change.activation_bytes / 1e9 for change in changes]
     times_s = (*(change.time_s for change in changes), makespan_s)
-    marks.append(
-        Area(
-            label="activations",
-            x=times_s,
-            low=(floor,) * len(times_s),
-            high=(*held, held[-1]),
-            colour=BLUE,
-            is_step=True,
-        )
-    )
+    activations = _area("activations", times_s, floor, (*held, held[-1]), BLUE)
+    marks.append(replace(activations, is_step=True))
     marks.append(GuideLine(label="capacity", colour=VERMILION, y=device.capacity_bytes / 1e9))
     return Panel(
         x=Axis(label="time in s", low=0.0, high=makespan_s),

@@ -165,18 +165,12 @@ def _arrow(link: Link, at: Places, busy_s: float | None, makespan_s: float) -> A
         f"{link.source} to {link.target}: {link.bandwidth_bytes_per_s * 8e-9:.3g} Gbit/s, "
         f"{link.latency_s * 1e3:.3g} ms"
     )
+    still = Arrow(x=x, y=y, to_x=to_x, to_y=to_y, colour=_STILL_COLOUR, width=0.8, hover=figures)
     if busy_s is None:
-        return Arrow(x=x, y=y, to_x=to_x, to_y=to_y, colour=_STILL_COLOUR, width=0.8, hover=figures)
+        return still
     share = min(1.0, busy_s / makespan_s)
-    return Arrow(
-        x=x,
-        y=y,
-        to_x=to_x,
-        to_y=to_y,
-        colour=VERMILION,
-        width=1.4 + 2.6 * share,
-        hover=f"{figures}\nbusy {100 * share:.0f} % of the iteration",
-    )
+    hover = f"{figures}\nbusy {100 * share:.0f} % of the iteration"
+    return replace(still, colour=VERMILION, width=1.4 + 2.6 * share, hover=hover)
 
 
 def _sentence(topology: Topology, layers: dict[str, int], result: IterationResult | None) -> str:

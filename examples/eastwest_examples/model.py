@@ -6,7 +6,7 @@ A preset is such a value in ``des/job/model_presets.py``; a YAML file with these
 
 from des import Workload
 from des.job.architecture import Architecture
-from des.job.models import architecture_workload
+from des.job.models import build_workload
 
 SMALL = Architecture(
     name="small",
@@ -23,7 +23,7 @@ SMALL = Architecture(
 
 def small_workload(num_microbatches: int = 16) -> Workload:
     """One iteration of the model."""
-    return architecture_workload(
+    return build_workload(
         SMALL,
         num_microbatches=num_microbatches,
         microbatch_size=1,

@@ -1,12 +1,16 @@
 """Tree of a cluster as text: zones, switches and racks, and the nodes below each."""
 
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
+from des.base.grouping import grouped
 from des.base.names import counted
 from des.devices.cluster import Cluster, ClusterNode
 from des.devices.cluster_files.hostlist import compress_hosts
 from des.devices.server import Server
+
+Branch = tuple[str, Sequence["Branch"]]
+"""A line, and the branches below it."""
 
 
 def cluster_text(cluster: Cluster, nodes: Iterable[str] | None = None) -> str:
@@ -16,21 +20,31 @@ def cluster_text(cluster: Cluster, nodes: Iterable[str] | None = None) -> str:
     """
     wanted = None if nodes is None else set(nodes)
     shown = [node for node in cluster.nodes if wanted is None or node.name in wanted]
-    kept = {name for node in shown for name in cluster.ancestors(node.name)}
-    below: dict[str | None, list[str]] = defaultdict(list)
-    for switch in cluster.switches:
-        if wanted is None or switch.name in kept:
-            below[switch.parent].append(switch.name)
-    leaves: dict[str | None, list[ClusterNode]] = defaultdict(list)
-    for node in shown:
-        leaves[node.switch].append(node)
-    counts: dict[str, int] = defaultdict(int)
-    for node in shown:
-        for name in cluster.ancestors(node.name):
-            counts[name] += 1
-    lines = [_title(cluster, shown)]
-    lines += _branches(cluster, None, below, leaves, counts)
-    return "".join(f"{line}\n" for line in lines)
+    counts = Counter(name for node in shown for name in cluster.ancestors(node.name))
+    below = grouped(
+        (switch.parent, switch)
+        for switch in cluster.switches
+        if wanted is None or switch.name in counts
+    )
+    leaves = grouped((node.switch, node) for node in shown)
+
+    def branches(parent: str | None) -> list[Branch]:
+        units: list[Branch] = [
+            (f"{unit.level} {unit.name}: {counted(counts[unit.name], 'node')}", branches(unit.name))
+            for unit in below[parent]
+        ]
+        return units + [(text, []) for text in _by_block(leaves[parent])]
+
+    return "".join(f"{line}\n" for line in (_title(cluster, shown), *tree_lines(branches(None))))
+
+
+def tree_lines(branches: Sequence[Branch]) -> Iterator[str]:
+    """Yield the lines of a tree, a line and what is below it for each branch."""
+    for number, (text, below) in enumerate(branches, start=1):
+        head, stem = ("└─ ", "   ") if number == len(branches) else ("├─ ", "│  ")
+        yield head + text
+        for line in tree_lines(below):
+            yield stem + line
 
 
 def _title(cluster: Cluster, nodes: Sequence[ClusterNode]) -> str:
@@ -50,31 +64,9 @@ def gpus_of(node: ClusterNode) -> int | None:
     return node.server.num_gpus if isinstance(node.server, Server) else node.num_gpus
 
 
-def _branches(
-    cluster: Cluster,
-    parent: str | None,
-    below: dict[str | None, list[str]],
-    leaves: dict[str | None, list[ClusterNode]],
-    counts: dict[str, int],
-) -> Iterator[str]:
-    entries = [*below[parent], *_by_block(leaves[parent])]
-    for number, entry in enumerate(entries, start=1):
-        is_last = number == len(entries)
-        head, stem = ("└─ ", "   ") if is_last else ("├─ ", "│  ")
-        if number > len(below[parent]):
-            yield head + entry
-            continue
-        switch = cluster.switch_named[entry]
-        yield f"{head}{switch.level} {entry}: {counted(counts[entry], 'node')}"
-        for line in _branches(cluster, entry, below, leaves, counts):
-            yield stem + line
-
-
 def _by_block(nodes: Sequence[ClusterNode]) -> list[str]:
     """Nodes below one switch as lists of hosts, one for each NVLink domain."""
-    groups: dict[str | None, list[str]] = defaultdict(list)
-    for node in nodes:
-        groups[node.block].append(node.name)
+    groups = grouped((node.block, node.name) for node in nodes)
     return [
         compress_hosts(names) + ("" if block is None else f" (NVLink domain {block})")
         for block, names in groups.items()

@@ -1,11 +1,10 @@
 """Compare rules of placement on one server: exact ones, greedy, first fit and random."""
 
-import json
-import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 from des.base.checks import require_count, require_seed
+from des.base.csv_text import csv_text
 from des.base.flags import option, required
 from des.base.lazy import lazy_imports
 from scenarios.devices.placement_flags import (
@@ -17,12 +16,13 @@ from scenarios.devices.placement_flags import (
     note_on_times,
     placed_server_of,
     plain_value,
+    tell,
 )
 
 with lazy_imports(__name__):
     from agents.devices import placement_rules
     from des.figures import paper
-    from scenarios.devices import compare_picture
+    from scenarios.devices import pictures
     from scenarios.frame import writing
 
 EXAMPLES = """\
@@ -62,14 +62,12 @@ def run(config: Config) -> None:
     )
     found = placement_rules.compare_rules(case, seed=config.seed, num_draws=config.draws)
     title = f"{config.gpus} GPU{'s' if config.gpus > 1 else ''} of {server.name}"
-    if config.json:
-        sys.stdout.write(f"{json.dumps(plain_value(found))}\n")
-    else:
-        sys.stdout.write(f"{title}\n{_table(found, config.draws)}{note_on_times(server)}")
+    text = f"{title}\n{_table(found, config.draws)}{note_on_times(server)}"
+    tell(plain_value(found) if config.json else text)
     if config.out is not None:
         files = {
             "table.csv": _csv(found).encode(),
-            "picture.png": paper.image_bytes(compare_picture.rules_figure(found, title)),
+            "picture.png": paper.image_bytes(pictures.rules_figure(found, title)),
         }
         writing.write_files(config.out, files)
 
@@ -91,18 +89,10 @@ def _table(found: "list[placement_rules.RuleOutcome]", num_draws: int) -> str:
 
 
 def _csv(found: "list[placement_rules.RuleOutcome]") -> str:
-    heads = "rule,gpus,nvlinks,distances,all_reduce_s,fragmentation_fraction"
-    rows = [
-        ",".join(
-            (
-                each.rule,
-                " ".join(map(str, each.gpus or ())),
-                repr(each.nvlinks),
-                repr(each.distances),
-                "" if each.all_reduce_s is None else repr(each.all_reduce_s),
-                repr(each.fragmentation_fraction),
-            )
-        )
-        for each in found
-    ]
-    return "\n".join([heads, *rows]) + "\n"
+    heads = [field.name for field in fields(found[0])]
+    rows = ([_cell(getattr(each, head)) for head in heads] for each in found)
+    return csv_text([heads, *rows])
+
+
+def _cell(value: object) -> object:
+    return " ".join(map(str, value)) if isinstance(value, tuple) else value

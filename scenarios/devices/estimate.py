@@ -1,19 +1,17 @@
 """Estimate the time of a collective over GPUs of a server, or of several alike."""
 
-import json
-import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
 from des.base.atomic_write import write_atomically
-from des.base.checks import require_positive
+from des.base.checks import prefixed_errors, require_positive
 from des.base.command import UsageError
 from des.base.flags import option
 from des.base.lazy import lazy_imports
 from des.base.quantities import BANDWIDTH_BYTES_PER_S, SIZE_BYTES, parse_quantity
 from des.devices.server import Server
-from scenarios.devices.placement_flags import aligned, comma_separated
+from scenarios.devices.placement_flags import aligned, comma_separated, tell
 from scenarios.devices.sources import ServerFlags, server_of
 
 with lazy_imports(__name__):
@@ -22,7 +20,7 @@ with lazy_imports(__name__):
     from des.devices import figures_file
     from des.devices.link_figures import DeviceFigures, NetworkConstants
     from des.figures import paper
-    from scenarios.devices import estimate_picture
+    from scenarios.devices import pictures
 
 EXAMPLES = """\
 examples:
@@ -94,12 +92,9 @@ def run(config: Config) -> None:
         for size in sizes
     ]
     if config.plot is not None:
-        figure = estimate_picture.times_figure(config.collective, group, sizes)
+        figure = pictures.times_figure(config.collective, group, sizes)
         write_atomically(config.plot, paper.image_bytes(figure))
-    if config.json:
-        sys.stdout.write(f"{json.dumps(_facts(group, found))}\n")
-    else:
-        sys.stdout.write(_text(config, group, found))
+    tell(_facts(group, found) if config.json else _text(config, group, found))
 
 
 def _group(config: Config, figures: "DeviceFigures") -> "device_groups.DeviceGroup":
@@ -136,10 +131,8 @@ def _server(config: Config) -> Server:
         gpus = (replace(gpu, model=config.gpu) for gpu in server.gpus)
         server = replace(server, gpus=tuple(gpus))
     if config.nic_bandwidth is not None:
-        try:
+        with prefixed_errors("--nic-bandwidth ", UsageError):
             rate = parse_quantity(config.nic_bandwidth, BANDWIDTH_BYTES_PER_S)
-        except ValueError as error:
-            raise UsageError(f"--nic-bandwidth {error}") from None
         require_positive("estimate", "--nic-bandwidth", rate)
         nics = (replace(nic, bandwidth_bytes_per_s=rate) for nic in server.nics)
         server = replace(server, nics=tuple(nics))
@@ -167,10 +160,8 @@ def _size(text: str) -> float:
     try:
         size = float(text)
     except ValueError:
-        try:
+        with prefixed_errors("--bytes ", UsageError):
             size = parse_quantity(text, SIZE_BYTES)
-        except ValueError as error:
-            raise UsageError(f"--bytes {error}") from None
     require_positive("estimate", "--bytes", size)
     return size
 

@@ -1,13 +1,10 @@
 """Divide the free GPUs of a server into groups of one size, such as tensor groups."""
 
-import json
-import sys
 from dataclasses import dataclass
 
 from des.base.flags import option, required
 from des.base.lazy import lazy_imports
 from des.base.names import counted
-from des.devices.gpus import MOST_GPUS
 from scenarios.devices.placement_flags import (
     PlacedServerFlags,
     aligned,
@@ -16,10 +13,12 @@ from scenarios.devices.placement_flags import (
     note_on_times,
     placed_server_of,
     plain_value,
+    predicted_time_s,
+    tell,
 )
 
 with lazy_imports(__name__):
-    from agents.devices import goodness, gpu_groups, ring_times
+    from agents.devices import gpu_groups
 
 EXAMPLES = """\
 examples:
@@ -44,18 +43,9 @@ def run(config: Config) -> None:
     """Divide the GPUs and print the groups."""
     server = placed_server_of(config)
     found = gpu_groups.optimal_groups(server, config.size, config.free)
-    times_s = [
-        ring_times.places_all_reduce_s(
-            server, goodness.places_of(server, "gpus", group), config.payload_bytes
-        )
-        if config.size <= MOST_GPUS
-        else None
-        for group in found.groups
-    ]
+    times_s = [predicted_time_s(server, group, config.payload_bytes) for group in found.groups]
     if config.json:
-        said = plain_value(found)
-        assert isinstance(said, dict)
-        sys.stdout.write(f"{json.dumps(said | {'all_reduce_s': times_s})}\n")
+        tell(plain_value(found) | {"all_reduce_s": times_s})
         return
     heads = ("GPUs", "NVLinks", "distances", "farthest", "all-reduce [ms]")
     rows = [
@@ -70,7 +60,7 @@ def run(config: Config) -> None:
     ]
     kind = "exact" if found.is_exact else "greedy"
     left = f"; left over: {comma_separated(found.left)}" if found.left else ""
-    sys.stdout.write(
+    tell(
         f"{counted(len(found.groups), 'group')} of {counted(config.size, 'GPU')} of {found.server} "
         f"({kind}), {found.nvlinks} NVLinks inside, worst group {found.worst.nvlinks}{left}\n"
         f"{aligned([heads, *rows])}{note_on_times(server)}"

@@ -6,7 +6,7 @@ With --file, --simulate or --nvml: labels and annotation of one Kubernetes node 
 import json
 import platform
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -110,7 +110,7 @@ def _server_text(config: Config) -> str:
     node = config.node or platform.node()
     if config.to == "labels":
         labels = server_labels(server, config.prefix)
-        return " ".join((node, *(f"{key}={value}" for key, value in labels.items()))) + "\n"
+        return _line(node, labels)
     if config.to != "patch":
         raise UsageError(f"--to must be labels or patch for one server, got {config.to}")
     return json.dumps(node_patch(server, config.prefix), indent=2) + "\n"
@@ -135,8 +135,8 @@ def _labelled(cluster: Cluster, keys: Sequence[str]) -> Cluster:
 
 def _labels_text(cluster: Cluster) -> str:
     """Nodes with the labels of their places, one a line, as ``kubectl label node`` takes them."""
-    lines = []
-    for node in cluster.nodes:
-        places = place_labels(cluster, node)
-        lines.append(" ".join((node.name, *(f"{key}={value}" for key, value in places.items()))))
-    return "".join(f"{line}\n" for line in lines)
+    return "".join(_line(node.name, place_labels(cluster, node)) for node in cluster.nodes)
+
+
+def _line(node: str, labels: Mapping[str, str]) -> str:
+    return " ".join((node, *(f"{key}={value}" for key, value in labels.items()))) + "\n"

@@ -1,7 +1,5 @@
 """Choose a set of nodes of a cluster: close together, near the data, apart from other jobs."""
 
-import json
-import sys
 from dataclasses import asdict, dataclass
 
 from agents.devices.node_request import ChosenNodes, NodeRequest
@@ -14,6 +12,7 @@ from des.devices.cluster_files.hostlist import compress_hosts, expand_hosts
 from des.devices.cluster_files.label_keys import level_of_key
 from scenarios.devices.cluster_source import ClusterFlags, cluster_of
 from scenarios.devices.cluster_tree import cluster_text
+from scenarios.devices.placement_flags import tell
 
 EXAMPLES = """\
 Nodes are lists of hosts such as n[001-064,70]. Levels are those of the cluster (labels --to tree
@@ -68,7 +67,8 @@ def run(config: Config) -> None:
         others=tuple(_names(config.others)),
     )
     found = choose_nodes(cluster, [name for name in free if name not in taken], request)
-    sys.stdout.write(_json(found) if config.json else _text(cluster, found))
+    facts = {"format": 1, **asdict(found), "num_units": dict(found.num_units)}
+    tell(facts if config.json else _text(cluster, found))
 
 
 def _names(hosts: str | None) -> list[str]:
@@ -85,11 +85,6 @@ def _limit(text: str) -> tuple[str, int]:
     if not level or not number.isdecimal():
         raise UsageError(f"--spread must be LEVEL:NODES, as rack:2, got {text!r}")
     return level_of_key(level), int(number)
-
-
-def _json(found: ChosenNodes) -> str:
-    facts = {"format": 1, **asdict(found), "num_units": dict(found.num_units)}
-    return f"{json.dumps(facts)}\n"
 
 
 def _text(cluster: Cluster, found: ChosenNodes) -> str:

@@ -1,14 +1,14 @@
 """Bind a process near its GPUs: CPUs of their NUMA nodes, memory that fits, the numactl line."""
 
-import json
-import sys
 from dataclasses import dataclass
 
+from des.base.checks import prefixed_errors
 from des.base.flags import option, required
 from des.base.quantities import SIZE_BYTES, parse_quantity
 from des.devices.numa import memory_nodes, numactl_line, optimal_cpus
 from des.devices.server import Server
 from des.devices.spans import format_spans, numbers_in, parse_spans, spans_of
+from scenarios.devices.placement_flags import tell
 from scenarios.devices.sources import ServerFlags, server_of
 
 EXAMPLES = """\
@@ -39,8 +39,10 @@ class Config(ServerFlags):
 def run(config: Config) -> None:
     """Print the binding."""
     server = server_of(config)
-    taken = numbers_in(_spans("--taken", config.taken)) if config.taken else ()
-    needed_bytes = None if config.memory is None else _bytes(config.memory)
+    with prefixed_errors("--taken "):
+        taken = numbers_in(parse_spans(config.taken)) if config.taken else ()
+    with prefixed_errors("--memory "):
+        needed_bytes = None if config.memory is None else parse_quantity(config.memory, SIZE_BYTES)
     cpus = optimal_cpus(server, config.gpu_numbers, config.count, taken=taken)
     is_known = all(gpu.numa_nodes for gpu in server.gpus if gpu.number in config.gpu_numbers)
     nodes = (
@@ -50,29 +52,9 @@ def run(config: Config) -> None:
     )
     line = numactl_line(cpus, nodes)
     if config.json:
-        values = {
-            "gpus": list(config.gpu_numbers),
-            "cpus": list(cpus),
-            "memory_nodes": list(nodes),
-            "command": line,
-        }
-        sys.stdout.write(f"{json.dumps(values)}\n")
-        return
-    sys.stdout.write(f"{_where(server, cpus)}{_memory(nodes)}{line} COMMAND\n")
-
-
-def _spans(flag: str, text: str) -> tuple[tuple[int, int], ...]:
-    try:
-        return parse_spans(text)
-    except ValueError as error:
-        raise ValueError(f"{flag} {error}") from None
-
-
-def _bytes(text: str) -> float:
-    try:
-        return parse_quantity(text, SIZE_BYTES)
-    except ValueError as error:
-        raise ValueError(f"--memory {error}") from None
+        tell({"gpus": config.gpu_numbers, "cpus": cpus, "memory_nodes": nodes, "command": line})
+    else:
+        tell(f"{_where(server, cpus)}{_memory(nodes)}{line} COMMAND\n")
 
 
 def _where(server: Server, cpus: tuple[int, ...]) -> str:

@@ -1,7 +1,5 @@
 """Place a job on GPUs of one server, or of several with --servers-file or --cluster."""
 
-import json
-import sys
 from dataclasses import dataclass
 from typing import Literal
 
@@ -11,8 +9,8 @@ from des.base.flags import option
 from des.base.lazy import lazy_imports
 from des.devices.gpus import MOST_GPUS
 from des.devices.server import Server
-from scenarios.devices.job_flags import JobFlags
 from scenarios.devices.placement_flags import (
+    JobFlags,
     aligned,
     comma_separated,
     milliseconds,
@@ -20,10 +18,13 @@ from scenarios.devices.placement_flags import (
     note_on_times,
     placed_server_of,
     plain_value,
+    predicted_time_s,
+    tell,
 )
+from scenarios.devices.sources import changed_flags
 
 with lazy_imports(__name__):
-    from agents.devices import goodness, gpu_placement, ring_times
+    from agents.devices import goodness, gpu_placement
     from scenarios.devices import place_servers
 
 EXAMPLES = """\
@@ -62,21 +63,17 @@ def run(config: Config) -> int:
     found = _placed(server, config, config.by)
     is_exact = len(goodness.places_of(server, "free", config.free)) <= MOST_GPUS
     fastest = _placed(server, config, "time") if is_exact else None
-    ties = _all_sets(server, config) if config.all else None
-    time_s = _time_s(server, found.gpus, config.payload_bytes)
+    sets = (server, config.gpus, config.free, config.policy)
+    ties = gpu_placement.best_sets(*sets) if config.all else None
+    time_s = predicted_time_s(server, found.gpus, config.payload_bytes)
     if config.json:
-        said = plain_value(found)
-        assert isinstance(said, dict)
-        said |= {"all_reduce_s": time_s, "fastest": plain_value(fastest)}
-        said |= {} if ties is None else {"best_sets_by_nvlink_sum": plain_value(ties)}
-        sys.stdout.write(f"{json.dumps(said)}\n")
+        said = plain_value(found) | {"all_reduce_s": time_s, "fastest": plain_value(fastest)}
+        tell(said if ties is None else said | {"best_sets_by_nvlink_sum": ties})
         return 0
-    sys.stdout.write(_text(found, time_s, config.payload_bytes))
+    tell(_text(found, time_s, config.payload_bytes))
     if fastest is not None and time_s is not None:
-        sys.stdout.write(_faster_text(fastest, time_s))
-    sys.stdout.write(note_on_times(server))
-    if ties is not None:
-        sys.stdout.write(_ties_text(ties))
+        tell(_faster_text(fastest, time_s))
+    tell(note_on_times(server) + ("" if ties is None else _ties_text(ties)))
     return 0
 
 
@@ -95,38 +92,12 @@ def _placed(
 
 def _check_alone(config: Config) -> None:
     """Refuse flags about one server where there are several."""
-    of_one = {
-        "--free": config.free is not None,
-        "--policy": config.policy != "none",
-        "--by": config.by != "nvlinks",
-        "--all": config.all,
-    }
+    names = ["free", "policy", "by", "all"]
     source = "--cluster" if config.servers_file is None else "--servers-file"
     if config.servers_file is not None:
-        of_one |= {
-            "--file": bool(config.file),
-            "--simulate": config.simulate is not None,
-            "--here": config.here,
-            "--nvml": config.nvml,
-            "--cluster": config.cluster is not None,
-            "--taken": config.taken is not None,
-            "--link-speed": config.link_speed is not None,
-        }
-    for flag, is_given in of_one.items():
-        if is_given:
-            raise UsageError(f"{flag} must be left out with {source}, for a job on several servers")
-
-
-def _all_sets(server: Server, config: Config) -> tuple[tuple[int, ...], ...]:
-    return gpu_placement.best_sets(server, config.gpus, config.free, config.policy)
-
-
-def _time_s(server: Server, gpus: tuple[int, ...], payload_bytes: float) -> float | None:
-    """Predicted all-reduce time; None where rings of as many GPUs are not computed."""
-    if len(gpus) > MOST_GPUS:
-        return None
-    places = goodness.places_of(server, "gpus", gpus)
-    return ring_times.places_all_reduce_s(server, places, payload_bytes)
+        names += ["file", "simulate", "here", "nvml", "cluster", "taken", "link_speed"]
+    for flag in changed_flags(config, names):
+        raise UsageError(f"{flag} must be left out with {source}, for a job on several servers")
 
 
 def _text(found: "gpu_placement.GpuPlacement", time_s: float | None, payload_bytes: float) -> str:

@@ -1,38 +1,40 @@
 """Placement of a job on several servers: from a list of them, or nodes of a cluster alike."""
 
-import json
 import re
-import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import cast
+from typing import TypeVar, cast
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from agents.devices.free_gpus import FreeGpus
 from agents.devices.server_choice import ServerPool
 from agents.devices.training_figures import TrainingAssumptions
 from agents.devices.training_placement import JobKind, TrainingPlacement, optimise_placement
+from des.base.checks import prefixed_errors
 from des.base.command import UsageError
 from des.base.quantities import BANDWIDTH_BYTES_PER_S, SIZE_BYTES, TIME_S, Units, parse_quantity
-from des.base.strict_forms import StrictForm, first_error
+from des.base.strict_forms import StrictForm, form_errors
 from des.base.text_files import read_yaml
 from des.devices.cluster import Cluster, ClusterNode, Switch
 from des.devices.cluster_files.hostlist import expand_hosts
 from des.devices.cluster_files.slurm_conf import LINK_SPEED
 from des.devices.cluster_files.table import read_cluster
 from des.plan.parallelism import Parallelism
-from scenarios.devices.job_flags import JobFlags
 from scenarios.devices.placement_flags import (
+    JobFlags,
     aligned,
     comma_separated,
     milliseconds,
     modelled,
     placed_server_of,
     plain_value,
+    tell,
 )
 from scenarios.devices.sources import ServerFlags, server_of
+
+_EndT = TypeVar("_EndT", ClusterNode, Switch)
 
 
 class ServerForm(StrictForm):
@@ -72,10 +74,7 @@ def run(flags: JobFlags, mix: Mapping[int, float]) -> int:
         )
     except ValueError as error:
         raise UsageError(_with_flags(str(error))) from error
-    if flags.json:
-        sys.stdout.write(f"{json.dumps(plain_value(found))}\n")
-    else:
-        sys.stdout.write(_text(found, assumed))
+    tell(plain_value(found) if flags.json else _text(found, assumed))
     return 0
 
 
@@ -86,12 +85,8 @@ def _with_flags(message: str) -> str:
 
 
 def _quantity(flag: str, text: str | None, units: Units) -> float | None:
-    if text is None:
-        return None
-    try:
-        return parse_quantity(text, units)
-    except ValueError as error:
-        raise UsageError(f"{flag} {error}") from error
+    with prefixed_errors(f"{flag} ", UsageError):
+        return None if text is None else parse_quantity(text, units)
 
 
 def _speeded(pool: ServerPool, unit: str | None) -> ServerPool:
@@ -125,32 +120,24 @@ def _linked(pool: ServerPool, texts: Sequence[str]) -> ServerPool:
     if unknown := sorted(set(links) - set(known)):
         raise UsageError(f"--links: must be of {', '.join(known)}; got {unknown[0]!r}")
 
-    def nodes() -> Iterator[ClusterNode]:
-        width, latency_s = links.get("node", (None, 0.0))
-        for node in cluster.nodes:
-            known = width or node.uplink_bytes_per_s
-            yield replace(node, uplink_bytes_per_s=known, uplink_latency_s=latency_s)
-
-    def switches() -> Iterator[Switch]:
-        for one in cluster.switches:
-            width, latency_s = links.get(one.level, (None, 0.0))
-            known = width or one.uplink_bytes_per_s
-            yield replace(one, uplink_bytes_per_s=known, uplink_latency_s=latency_s)
+    def priced(one: _EndT, level: str) -> _EndT:
+        width, latency_s = links.get(level, (None, 0.0))
+        known = width or one.uplink_bytes_per_s
+        return replace(one, uplink_bytes_per_s=known, uplink_latency_s=latency_s)
 
     if not links:
         return pool
-    priced = replace(cluster, nodes=tuple(nodes()), switches=tuple(switches()))
-    return replace(pool, cluster=priced)
+    nodes = tuple(priced(node, "node") for node in cluster.nodes)
+    switches = tuple(priced(switch, switch.level) for switch in cluster.switches)
+    return replace(pool, cluster=replace(cluster, nodes=nodes, switches=switches))
 
 
 def _link(text: str) -> tuple[str, tuple[float, float]]:
     level, _, figures = text.partition("=")
     bandwidth, _, latency = figures.partition("/")
-    try:
+    with prefixed_errors(f"--links {text}: ", UsageError):
         bandwidth_bytes_per_s = parse_quantity(bandwidth, BANDWIDTH_BYTES_PER_S)
         return level, (bandwidth_bytes_per_s, parse_quantity(latency, TIME_S) if latency else 0.0)
-    except ValueError as error:
-        raise UsageError(f"--links {text}: {error}") from error
 
 
 def _pool(flags: JobFlags) -> ServerPool:
@@ -186,19 +173,15 @@ def read_servers(path: Path, gpu: str | None = None) -> ServerPool:
     ValueError
         If the file, or that of a server, is wrong.
     """
-    try:
-        forms = _ServersForm.model_validate(read_yaml(path)).servers
-    except ValidationError as error:
-        raise ValueError(f"{path}: {first_error(error)}") from error
-    if not forms:
-        raise ValueError(f"{path}: servers must be at least one, got none")
-    try:
+    content = read_yaml(path)
+    with form_errors(str(path)):
+        forms = _ServersForm.model_validate(content).servers
+        if not forms:
+            raise ValueError("servers must be at least one, got none")
         return ServerPool(
             cluster=cluster_of_forms(forms),
             servers=tuple(_free_gpus(path, form, gpu) for form in forms),
         )
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from error
 
 
 def cluster_of_forms(forms: Sequence[ServerForm]) -> Cluster:

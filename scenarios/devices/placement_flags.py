@@ -1,14 +1,24 @@
 """Flags that the subcommands about placements share, and how their results are shown."""
 
 import dataclasses
+import json
 import math
+import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 from des.base.command import UsageError
-from des.base.flags import option
+from des.base.flags import option, required
+from des.base.lazy import lazy_imports
+from des.devices.gpus import MOST_GPUS
 from des.devices.server import Server
 from scenarios.devices.sources import ServerFlags, server_of
+
+with lazy_imports(__name__):
+    from agents.devices import goodness, ring_times
 
 UNKNOWN_MODEL = (
     "the GPUs' model is not known: times are by NCCL's figures for each token (--gpu gives it)\n"
@@ -94,7 +104,20 @@ def milliseconds(time_s: float | None) -> str:
     return "-" if time_s is None else f"{1e3 * time_s:.3f}"
 
 
-def plain_value(value: object) -> object:
+def predicted_time_s(server: Server, gpus: Sequence[int], payload_bytes: float) -> float | None:
+    """Predicted all-reduce time; None where rings of as many GPUs are not computed."""
+    if len(gpus) > MOST_GPUS:
+        return None
+    places = goodness.places_of(server, "gpus", gpus)
+    return ring_times.places_all_reduce_s(server, places, payload_bytes)
+
+
+def tell(said: object) -> None:
+    """Print a text as it is, and another value as a line of JSON."""
+    sys.stdout.write(said if isinstance(said, str) else f"{json.dumps(said)}\n")
+
+
+def plain_value(value: object) -> Any:
     """Frozen value as plain ones for JSON."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {
@@ -104,3 +127,60 @@ def plain_value(value: object) -> object:
     if isinstance(value, tuple | list):
         return [plain_value(each) for each in value]
     return value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobFlags(PlacedServerFlags):
+    """Size of a job; for one on several servers, these and what is known of its training."""
+
+    gpus: int = required("GPUs of the job")
+    json: bool = option(False, "print JSON, and nothing else")
+    servers_file: Path | None = option(
+        None, "YAML file of servers with their free GPUs, for a job on several; see docs/cluster.md"
+    )
+    cluster: Path | None = option(
+        None, "file of a cluster whose nodes are all the given server, for a job on several"
+    )
+    taken: str | None = option(
+        None, "with --cluster: nodes that others have taken, as n[01-64]", default_text="none"
+    )
+    gpus_per_node: int = option(8, "on several: most GPUs of the job on one server")
+    kind: str = option(
+        "communication",
+        "on several, what the job does most: communication (few servers, close to each other), "
+        "compute (over many racks), or mixed (those that it fills best)",
+    )
+    links: tuple[str, ...] = option(
+        (),
+        "on several: links to the switch above, LEVEL=BANDWIDTH/LATENCY, such as node=100Gbps/5us",
+        default_text="not priced",
+    )
+    link_speed: str | None = option(
+        None,
+        "with --cluster: bandwidth of LinkSpeed=1 in Slurm's file, on the links below a switch",
+        default_text="not priced",
+    )
+    data_locality: tuple[str, ...] = option(
+        (), "on several: names of servers that hold the data", default_text="none"
+    )
+    data_size: str | None = option(
+        None,
+        "on several: data that every server caches first, such as 2TB, from the closest of "
+        "--data-locality",
+        default_text="no warm-up",
+    )
+    mix: tuple[str, ...] = option(
+        ("1", "2", "4", "8"), "on several: next jobs as GPUs or GPUs:WEIGHT"
+    )
+    model: str = option("llama2_7b", "on several: model whose iteration is simulated")
+    parallelism: str | None = option(
+        None,
+        "on several: TENSORxDATAxPIPELINE of the job",
+        default_text="tensor in a server, data over servers",
+    )
+    cards_per_server: int | None = option(
+        None, "on several: network cards in use", default_text="those nearest to the GPUs"
+    )
+    card_bandwidth_bytes_per_s: float | None = option(
+        None, "on several: bandwidth of a network card", default_text="that of the servers"
+    )

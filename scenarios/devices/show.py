@@ -1,8 +1,7 @@
 """Show a server: its matrix, its tree, a picture, or all facts as JSON."""
 
-import json
 import sys
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -11,19 +10,21 @@ from typing import Literal
 
 from des.base.atomic_write import write_atomically
 from des.base.flags import option
+from des.base.grouping import grouped
 from des.base.lazy import lazy_imports
 from des.base.names import counted
 from des.devices.closeness import XGMI_TOKENS, relation
-from des.devices.files.link_matrix import LinkMatrix
-from des.devices.files.matrix_writer import matrix_text
+from des.devices.files.link_matrix import LinkMatrix, matrix_text
 from des.devices.server import Gpu, Nic, NumaNode, Server
 from des.devices.spans import format_spans, spans_of
+from scenarios.devices.cluster_tree import Branch, tree_lines
+from scenarios.devices.placement_flags import tell
 from scenarios.devices.sources import ServerFlags, read_source
 
 with lazy_imports(__name__):
     from agents.devices import gpu_placement
     from des.figures import paper
-    from scenarios.devices import server_picture
+    from scenarios.devices import pictures
 
 
 EXAMPLES = """\
@@ -49,19 +50,19 @@ class Config(ServerFlags):
 def run(config: Config) -> None:
     """Print the server, and write its picture."""
     if config.picture is not None:
-        server_picture.check_picture_name(config.picture)
-        figure = server_picture.server_figure(read_source(config)[0])
+        pictures.check_picture_name(config.picture)
+        figure = pictures.server_figure(read_source(config)[0])
         ending = config.picture.suffix.removeprefix(".")
         write_atomically(config.picture, paper.image_bytes(figure, ending))
     if config.json:
-        sys.stdout.write(f"{json.dumps(facts_of(*read_source(config)))}\n")
+        tell(facts_of(*read_source(config)))
         return
     server, matrix = read_source(config)
     if matrix is not None and matrix.is_pcie_only:
         sys.stderr.write("note: a matrix of topo -mp, which leaves NVLinks out\n")
     texts = {"matrix": matrix_text(server), "tree": tree_text(server)}
     shown = texts.values() if config.format == "both" else [texts[config.format]]
-    sys.stdout.write("\n".join(shown))
+    tell("\n".join(shown))
 
 
 _MOST_BEST_SETS = 8
@@ -182,25 +183,16 @@ _GIB = 2.0**30
 
 def tree_text(server: Server) -> str:
     """Return a tree of one line per NUMA node, GPU and card that is near no GPU."""
-    groups: dict[tuple[int, ...], list[int]] = defaultdict(list)
-    for place, gpu in enumerate(server.gpus):
-        groups[gpu.numa_nodes].append(place)
+    groups = grouped((gpu.numa_nodes, place) for place, gpu in enumerate(server.gpus))
     known = {node.number: node for node in server.numa_nodes}
-    branches: list[tuple[str, list[str]]] = []
+    branches: list[Branch] = []
     for nodes in sorted({*groups, *((number,) for number in known)}):
-        leaves = [_gpu_line(server, place) for place in groups.get(nodes, [])]
+        leaves = [(_gpu_line(server, place), ()) for place in groups.get(nodes, [])]
         branches.append((_node_line(nodes, known), leaves))
-    far = _far_cards(server)
+    far = [card.name for card in server.nics if card not in server.near_nics]
     if far:
-        branches.append((f"near no GPU: {', '.join(far)}", []))
-    lines = [_title(server)]
-    for number, (text, leaves) in enumerate(branches, start=1):
-        is_last = number == len(branches)
-        lines.append(f"{'└─' if is_last else '├─'} {text}")
-        for count, leaf in enumerate(leaves, start=1):
-            stem = "   " if is_last else "│  "
-            lines.append(f"{stem}{'└─' if count == len(leaves) else '├─'} {leaf}")
-    return "\n".join(lines) + "\n"
+        branches.append((f"near no GPU: {', '.join(far)}", ()))
+    return "\n".join((_title(server), *tree_lines(branches))) + "\n"
 
 
 def _title(server: Server) -> str:
@@ -236,11 +228,8 @@ def _gpu_line(server: Server, place: int) -> str:
     parts = [gpu.name + (f" ({gpu.model})" if gpu.model else "")]
     if gpu.mig_devices:
         parts.append(f"divided into MIG {', '.join(gpu.mig_devices)}")
-    links: dict[tuple[int, str], list[int]] = defaultdict(list)
-    for other, count in enumerate(server.nvlinks[place]):
-        if count:
-            token = server.gpu_tokens[place][other]
-            links[count, token].append(server.gpus[other].number)
+    row = zip(server.nvlinks[place], server.gpu_tokens[place], server.gpus, strict=True)
+    links = grouped(((count, token), other.number) for count, token, other in row if count)
     parts += [
         f"{token} to {format_spans(spans_of(others))}"
         for (_, token), others in sorted(links.items())
@@ -249,12 +238,3 @@ def _gpu_line(server: Server, place: int) -> str:
     if near is not None:
         parts.append(f"{near[0]} {','.join(card.name for card in near[1])}")
     return "; ".join(parts)
-
-
-def _far_cards(server: Server) -> list[str]:
-    near = {
-        card.name
-        for place in range(server.num_gpus)
-        for card in (server.nearest_nics(place) or ("X", ()))[1]
-    }
-    return [card.name for card in server.nics if card.name not in near]

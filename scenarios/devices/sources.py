@@ -1,6 +1,7 @@
 """Server of a subcommand: read from files, from this machine, or a named kind."""
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 from des.base.command import UsageError
@@ -42,6 +43,13 @@ def server_of(flags: ServerFlags) -> Server:
     return read_source(flags)[0].require_whole_gpus()
 
 
+def changed_flags(flags: ServerFlags, names: Iterable[str]) -> list[str]:
+    """Return flags among some, by their fields, that have another value than by default."""
+    defaults = {field.name: field.default for field in fields(flags)}
+    given = (name for name in names if getattr(flags, name) != defaults[name])
+    return [f"--{name.replace('_', '-')}" for name in given]
+
+
 def read_source(flags: ServerFlags) -> "tuple[Server, LinkMatrix | None]":
     """Return the server that the flags name, and the matrix that it was read from, if any.
 
@@ -52,16 +60,7 @@ def read_source(flags: ServerFlags) -> "tuple[Server, LinkMatrix | None]":
     ValueError
         If a file is damaged, or the kind is not known.
     """
-    given = [
-        name
-        for name, value in (
-            ("--file", flags.file),
-            ("--simulate", flags.simulate is not None),
-            ("--here", flags.here),
-            ("--nvml", flags.nvml),
-        )
-        if value
-    ]
+    given = changed_flags(flags, ("file", "simulate", "here", "nvml"))
     if len(given) != 1:
         raise UsageError(
             "exactly one of --file, --simulate, --here and --nvml must be given, "

@@ -1,7 +1,7 @@
 """Application of the explorer: what the controls of its page do."""
 
 import base64
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
@@ -124,6 +124,17 @@ def _inputs() -> list[Input]:
     return [Input(name, "value") for name in CONTROLS]
 
 
+def _figure_outputs(names: Iterable[str]) -> list[Output]:
+    return [
+        Output(*part) for name in names for part in ((name, "figure"), (f"{name}-seen", "children"))
+    ]
+
+
+def _drawn(figures: Iterable[Figure]) -> list[Any]:
+    """Values of these outputs."""
+    return [part for figure in figures for part in (page_figure(figure), figure.seen)]
+
+
 def _states() -> list[State]:
     return [State(name, "value") for name in CONTROLS]
 
@@ -131,8 +142,7 @@ def _states() -> list[State]:
 def _draw_on_change(app: Dash, answers: _Answers) -> None:
     outputs = [Output("answer", "children")]
     outputs += [Output(f"fact-{name}", "children") for name in QUICK_FACTS]
-    for name in FIGURES:
-        outputs += [Output(name, "figure"), Output(f"{name}-seen", "children")]
+    outputs += _figure_outputs(FIGURES)
     wrong = [Output(f"wrong-{name}", "children") for name in CONTROLS]
 
     @app.callback(*outputs, *wrong, *_inputs())
@@ -169,9 +179,7 @@ def _shown(scene: Scene) -> tuple[Any, ...]:
     facts = scene.quick_sentences()
     names = tuple(scene.topology.index_of)
     answer = f"{pipelines_text(scene.plan, names)}: {facts['time']}"
-    figures: list[Any] = []
-    for figure in (*scene.views.first, *scene.views.more):
-        figures += [page_figure(figure), figure.seen]
+    figures = _drawn((*scene.views.first, *scene.views.more))
     return (answer, *(facts[name] for name in QUICK_FACTS), *figures)
 
 
@@ -189,11 +197,7 @@ def _compare_on_click(app: Dash, answers: _Answers) -> None:
         body = [html.Tr([html.Td(cell) for cell in row]) for row in rows]
         return html.Table([html.Thead(head), html.Tbody(body)])
 
-    shown = [
-        Output(name, field)
-        for name in SWEPT
-        for name, field in ((name, "figure"), (f"{name}-seen", "children"))
-    ]
+    shown = _figure_outputs(SWEPT)
 
     @app.callback(
         Output("swept", "children"),
@@ -218,8 +222,7 @@ def _swept(settings: Settings) -> tuple[Any, ...]:
         family_map(settings, num_sequences=(num, 4 * num), factors=_SWEPT_FACTORS),
         bubble_figure(bubble_table(settings, schedules=_SWEPT_SCHEDULES)),
     )
-    drawn = [part for figure in figures for part in (page_figure(figure), figure.seen)]
-    return (found.sentence(), *drawn)
+    return (found.sentence(), *_drawn(figures))
 
 
 def _save_on_click(app: Dash, answers: _Answers) -> None:

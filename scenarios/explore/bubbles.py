@@ -6,8 +6,8 @@ from dataclasses import replace
 import pandas as pd
 
 from des.figures.figure import Figure
-from des.figures.marks import Line
-from des.figures.palette import GREY, colour
+from des.figures.marks import Line, series_line
+from des.figures.palette import GREY
 from des.figures.panels import Axis, Panel
 from scenarios.explore.scene import Settings, scene_of
 
@@ -65,13 +65,7 @@ def bubble_figure(table: pd.DataFrame) -> Figure:
 
 def _panel(table: pd.DataFrame, column: str, label: str) -> Panel:
     lines = [
-        Line(
-            label=str(name),
-            x=tuple(own["microbatches"].astype(float)),
-            y=tuple(100.0 * own[column].astype(float)),
-            colour=colour(place),
-            symbol="circle",
-        )
+        series_line(name, own["microbatches"], 100.0 * own[column], place, symbol="circle")
         for place, (name, own) in enumerate(table.groupby("schedule", sort=False))
     ]
     if column == "bubble_fraction":

@@ -79,14 +79,19 @@ def is_call(known: Mapping[str, Mapping[str, Any]], call: Mapping[str, Any]) -> 
     output, changed = call.get("output"), call.get("changedPropIds", [])
     if not isinstance(output, str) or output not in known:
         return False
-    parts = [one.rsplit(".", 1) for one in output.strip(".").split("...")]
-    outputs = [{"id": name, "property": value} for name, value in parts]
+    outputs = outputs_of(output)
     return (
         call.get("outputs") == (outputs if output.startswith("..") else outputs[0])
         and isinstance(changed, list)
         and all(isinstance(one, str) for one in changed)
         and all(_has_parts(call.get(part, []), known[output][part]) for part in ("inputs", "state"))
     )
+
+
+def outputs_of(output: str) -> list[dict[str, str]]:
+    """Return the outputs that the name of a callback stands for."""
+    parts = (one.rsplit(".", 1) for one in output.strip(".").split("..."))
+    return [{"id": name, "property": value} for name, value in parts]
 
 
 def _has_parts(given: object, wanted: list[dict[str, str]]) -> bool:

@@ -26,7 +26,7 @@ with lazy_imports(__name__):
 
     from werkzeug import serving
 
-    from scenarios.explore import app, scene
+    from scenarios.explore import app, calls, scene
 
 PROG = "python -m scenarios.explore"
 HOST = "127.0.0.1"
@@ -137,16 +137,8 @@ class Served:
         (draw,) = (one for one in self.answer("/_dash-dependencies") if "gantt" in one["output"])
         layout = _components(self.answer("/_dash-layout"))
         inputs = [one | {"value": layout[one["id"]]["value"]} for one in draw["inputs"]]
-        outputs = [
-            dict(zip(("id", "property"), one.rsplit(".", 1), strict=True))
-            for one in draw["output"].strip(".").split("...")
-        ]
-        question = {
-            "output": draw["output"],
-            "outputs": outputs,
-            "inputs": inputs,
-            "changedPropIds": [],
-        }
+        outputs = {"output": draw["output"], "outputs": calls.outputs_of(draw["output"])}
+        question = {**outputs, "inputs": inputs, "changedPropIds": []}
         answer = self.answer("/_dash-update-component", json.dumps(question).encode())
         return str(answer["response"]["answer"]["children"])
 

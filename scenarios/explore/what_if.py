@@ -13,7 +13,7 @@ from agents.search.shared_parts import SharedParts
 from agents.trainers.ideal import IDEAL
 from des import Topology
 from des.figures.figure import Figure
-from des.figures.marks import Cells, Line
+from des.figures.marks import Cells, series_line
 from des.figures.palette import colour, tint
 from des.figures.panels import Axis, Panel, named_rows
 from scenarios.explore.scene import Scene, Settings, scene_of
@@ -82,11 +82,11 @@ def bandwidth_sweep(scene: Scene, *, factors: Sequence[float] = FACTORS) -> Swee
 def sweep_lines(sweep: Sweep) -> Figure:
     """Return the time of a step of each family against bandwidth."""
     lines = tuple(
-        Line(
-            label=str(family),
-            x=tuple(sweep.gbit_per_s(factor) for factor in group["bandwidth_factor"]),
-            y=tuple(group["step_s"].astype(float)),
-            colour=colour(place),
+        series_line(
+            family,
+            map(sweep.gbit_per_s, group["bandwidth_factor"]),
+            group["step_s"],
+            place,
             symbol="circle",
         )
         for place, (family, group) in enumerate(sweep.rows.groupby("family", sort=False))
@@ -115,23 +115,20 @@ def family_map(
     charged.
     """
     names: list[str] = list(EVERY_FAMILY)
-    places: list[tuple[float | None, ...]] = []
-    texts: list[tuple[str, ...]] = []
-    gbits: list[float] = []
-    for count in num_sequences:
-        sweep = bandwidth_sweep(scene_of(replace(settings, num_sequences=count)), factors=factors)
-        winners = list(sweep.winners())
-        places.append(tuple(float(names.index(one)) for one in winners))
-        texts.append(tuple(one.replace("_", " ") for one in winners))
-        gbits = [sweep.gbit_per_s(factor) for factor in factors]
+    sweeps = [
+        bandwidth_sweep(scene_of(replace(settings, num_sequences=count)), factors=factors)
+        for count in num_sequences
+    ]
+    winners = [list(sweep.winners()) for sweep in sweeps]
+    texts = tuple(tuple(one.replace("_", " ") for one in row) for row in winners)
     rows = tuple(f"{count * settings.sequence_length / 1e6:.3g} M" for count in num_sequences)
-    columns = tuple(f"{gbit:.3g}" for gbit in gbits)
+    columns = tuple(f"{sweeps[-1].gbit_per_s(factor):.3g}" for factor in factors)
     cells = Cells(
         label="",
         rows=rows,
         columns=columns,
-        values=tuple(places),
-        texts=tuple(texts),
+        values=tuple(tuple(float(names.index(one)) for one in row) for row in winners),
+        texts=texts,
         kinds=tuple(
             (one.replace("_", " "), tint(colour(place))) for place, one in enumerate(names)
         ),

@@ -10,7 +10,7 @@ from agents.trainers.megatron_arguments import model_lines
 from des import Plan, Topology, Workload
 from des.base.strict_json import parse_json
 from des.job.architecture import Architecture
-from des.job.models import architecture_workload
+from des.job.models import build_workload
 from scenarios.iteration.megatron_command import read_megatron
 from scenarios.iteration.megatron_plan import plan_of_paths
 from scenarios.iteration.rank_paths import paths_of_ranks
@@ -168,7 +168,7 @@ def read_megatron_launch(files: Mapping[str, str]) -> LaunchedPlan:
         )
     return LaunchedPlan(
         said=said,
-        workload=architecture_workload(
+        workload=build_workload(
             own,
             num_layers=command.num_layers,
             num_microbatches=command.global_batch_size // size,

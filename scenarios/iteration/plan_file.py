@@ -14,7 +14,7 @@ from des import NO_CORRECTIONS, IterationResult, Plan, Topology, Workload, check
 from des.base.command import UsageError
 from des.base.strict_json import parse_json
 from des.base.text_files import read_text
-from des.job.models import architecture_named, architecture_workload
+from des.job.models import architecture_named, build_workload
 from des.plan.synchronisation import agree_every_step
 from scenarios.iteration.iteration_config import Config
 from scenarios.iteration.iteration_scenario import IterationScenario, iteration_world
@@ -224,7 +224,7 @@ def _of_megatron(command: MegatronCommand, config: Config, given: Set[str]) -> F
     sites = _sites(config, topology) or tuple(range(topology.num_domains))
     plan, data = megatron_plan(command, topology, sites)
     size = command.micro_batch_size * data
-    workload = architecture_workload(
+    workload = build_workload(
         own,
         num_microbatches=command.global_batch_size // size,
         microbatch_size=size,
@@ -251,7 +251,7 @@ def _of_sailor(content: object, config: Config) -> FilePlan:
             f"gbs: must be a multiple of mbs x dp, {read.micro_batch_size} x "
             f"{len(read.replicas)}; got {sequences}"
         )
-    workload = architecture_workload(
+    workload = build_workload(
         own,
         num_layers=num_layers,
         num_microbatches=sequences // size,

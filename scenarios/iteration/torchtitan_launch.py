@@ -15,7 +15,7 @@ from agents.trainers.torchtitan_config import (
 from agents.trainers.torchtitan_orders import orders_text, read_orders
 from des import DiLoCo, GradientExchange, Parallelism, Plan, StreamingDiLoCo, Workload
 from des.costs.feasibility import assign
-from des.job.models import architecture_workload
+from des.job.models import build_workload
 from des.plan.parallelism import ChunkOrder
 from des.plan.synchronisation import EVERY_STEP, Synchronisation
 from des.schedules import Orders
@@ -158,7 +158,7 @@ def _workload(launches: Sequence[_Launch], said: BoundPlan) -> Workload:
                 f"sequences, {sequences} in all; got {one.step[1]} of {one.step[0]}"
             )
     config = first.config
-    return architecture_workload(
+    return build_workload(
         architecture_of_job(said.workload),
         num_layers=said.workload.num_layers,
         num_microbatches=count * num_replicas,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 
 from agents.cluster.table import ADMISSIONS, ORDERINGS, PLACINGS, PREEMPTIONS
 from des.base.command import EXIT_CODES, UsageError
@@ -94,9 +95,8 @@ def main(given: Config, names: frozenset[str]) -> int:
     trace = runs.read_trace_of(config)
     for line in trace.report if trace is not None else ():
         sys.stdout.write(f"{line}\n")
-    if config.out is None:
-        return _compared(config, trace, chosen, None)
-    with RunFolder.created(config.out, to_dict(config)) as folder:
+    settings = to_dict(config)
+    with nullcontext() if config.out is None else RunFolder.created(config.out, settings) as folder:
         return _compared(config, trace, chosen, folder)
 
 

@@ -1,6 +1,6 @@
 """Files of a comparison of schedulers: tables and a page."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -46,26 +46,21 @@ def write_queue_comparison(
     differences: pd.DataFrame,
 ) -> None:
     """Write all files, or none."""
-    jobs = jobs_frame(results)
-    page = _report(config, results, trace=trace, frame=frame, differences=differences, jobs=jobs)
-    frames = {"results": frame, "jobs": jobs, "differences": differences}
+    frames = {"results": frame, "jobs": jobs_frame(results), "differences": differences}
     links = links_frame(results)
     if len(links):
         frames["links"] = links
-    frames |= loads_frames(config, results)
-    choice = config.choice()
-    write_outputs(folder, choice, page, frames)
+    page = _report(config, results, trace, frames)
+    write_outputs(folder, config.choice(), page, frames | loads_frames(config, results))
 
 
 def _report(
     config: Config,
     results: Sequence[QueueRun],
-    *,
     trace: JobTrace | None,
-    frame: pd.DataFrame,
-    differences: pd.DataFrame,
-    jobs: pd.DataFrame,
+    frames: Mapping[str, pd.DataFrame],
 ) -> Report:
+    frame, differences = frames["results"], frames["differences"]
     means = frame.groupby(["load", "scheduler"], sort=False)[list(_SHOWN)].mean().reset_index()
     best = means.sort_values("jct_mean_s", kind="stable").iloc[0]
     rules = (
@@ -74,9 +69,8 @@ def _report(
     sections = [_section("Means over seeds", means)]
     if len(differences):
         sections.append(_section("Mean time against the first policy", differences))
-    links = links_frame(results)
-    if len(links):
-        by_link = links.groupby(["scheduler", "source", "target"], sort=False)
+    if "links" in frames:
+        by_link = frames["links"].groupby(["scheduler", "source", "target"], sort=False)
         shown = by_link[["num_bytes", "mean_use", "usd"]].mean(numeric_only=True).reset_index()
         sections.append(_section("Links, means over loads and seeds", shown))
     if trace is not None:
@@ -94,7 +88,7 @@ def _report(
         ),
         sections=tuple(sections),
         figures=(
-            cdf_figure(jobs),
+            cdf_figure(frames["jobs"]),
             load_figure(frame),
             demand_figure(results),
             nodes_figure(results),

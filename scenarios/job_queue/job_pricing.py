@@ -115,20 +115,18 @@ def link_rows(config: Config, history: History) -> list[LinkRow]:
         return []
     topology = _network(config.network)
     carried = dict(history.link_bytes)
-    rows = []
-    for link in topology.links:
-        num_bytes = carried.get((link.source, link.target), 0.0)
-        price = link.price_usd_per_gb
-        rows.append(
-            LinkRow(
-                source=link.source,
-                target=link.target,
-                num_bytes=num_bytes,
-                mean_use=num_bytes / (link.bandwidth_bytes_per_s * history.end_s),
-                usd=None if price is None else num_bytes / BYTES_PER_GB * price,
-            )
+    return [
+        LinkRow(
+            source=link.source,
+            target=link.target,
+            num_bytes=num_bytes,
+            mean_use=num_bytes / (link.bandwidth_bytes_per_s * history.end_s),
+            usd=None if price is None else num_bytes / BYTES_PER_GB * price,
         )
-    return rows
+        for link in topology.links
+        for num_bytes in (carried.get((link.source, link.target), 0.0),)
+        for price in (link.price_usd_per_gb,)
+    ]
 
 
 @cache

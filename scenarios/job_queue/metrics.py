@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -18,6 +19,9 @@ class MetricRow(NamedTuple):
     about: str
 
 
+_JCT_S: Callable[[JobRecord], float] = attrgetter("jct_s")
+
+
 def _mean(of: Callable[[JobRecord], float]) -> Metric:
     return lambda history: float(np.mean(_column(history, of)))
 
@@ -30,14 +34,6 @@ def _column(history: History, of: Callable[[JobRecord], float]) -> Sequence[floa
     return [of(job) for job in history.jobs] or [math.nan]
 
 
-def _jct_s(job: JobRecord) -> float:
-    return job.jct_s
-
-
-def _responsiveness_s(job: JobRecord) -> float:
-    return job.first_launch_s - job.arrival_s
-
-
 def finish_time_fairness(job: JobRecord) -> float:
     """Time from arrival to end over the service needed: 1 for a job that never waits."""
     return job.jct_s / job.service_s
@@ -45,15 +41,16 @@ def finish_time_fairness(job: JobRecord) -> float:
 
 METRICS: Mapping[str, MetricRow] = MappingProxyType(
     {
-        "jct_mean_s": MetricRow(_mean(_jct_s), "mean time from arrival to end"),
-        "jct_median_s": MetricRow(_quantile(_jct_s, 0.5), "its median"),
-        "jct_p95_s": MetricRow(_quantile(_jct_s, 0.95), "its 95th percentile"),
-        "jct_p99_s": MetricRow(_quantile(_jct_s, 0.99), "its 99th percentile"),
+        "jct_mean_s": MetricRow(_mean(_JCT_S), "mean time from arrival to end"),
+        "jct_median_s": MetricRow(_quantile(_JCT_S, 0.5), "its median"),
+        "jct_p95_s": MetricRow(_quantile(_JCT_S, 0.95), "its 95th percentile"),
+        "jct_p99_s": MetricRow(_quantile(_JCT_S, 0.99), "its 99th percentile"),
         "queue_delay_s": MetricRow(
             _mean(lambda job: job.wait_s), "mean time without GPUs, suspensions included"
         ),
         "responsiveness_s": MetricRow(
-            _mean(_responsiveness_s), "mean time from arrival to first launch"
+            _mean(lambda job: job.first_launch_s - job.arrival_s),
+            "mean time from arrival to first launch",
         ),
         "makespan_s": MetricRow(
             lambda history: max(_column(history, lambda job: job.finish_s)), "end of the last job"

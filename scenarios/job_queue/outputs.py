@@ -1,15 +1,14 @@
 """Tables and pictures of a comparison of schedulers."""
 
 import math
-from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
 
 from des.cluster.domain_loads import domain_loads
 from des.figures.figure import Figure
-from des.figures.marks import Boxes, Line
+from des.figures.marks import Boxes, series_line
 from des.figures.palette import COLOURS
 from des.figures.panels import Axis, Panel
 from scenarios.job_queue.job_pricing import queue_nodes
@@ -27,16 +26,8 @@ def results_frame(results: Sequence[QueueRun], gpu_hour_usd: float) -> pd.DataFr
     rows = []
     for result in results:
         one = result.combination
-        row: dict[str, object] = {
-            "scheduler": one.scheduler,
-            "policy": one.policy,
-            "placing": one.placing,
-            "admission": one.admission,
-            "preempting": one.preempting,
-            "load": one.load,
-            "seed": one.seed,
-            "workload": result.workload,
-        }
+        row: dict[str, object] = {"scheduler": one.scheduler, **one._asdict()}
+        row["workload"] = result.workload
         row |= {name: metric.figure(result.history) for name, metric in METRICS.items()}
         gpu_usd = result.history.gpu_seconds.held / 3600.0 * gpu_hour_usd
         wan_usd = sum(link.usd or 0.0 for link in result.links)
@@ -51,35 +42,21 @@ def results_frame(results: Sequence[QueueRun], gpu_hour_usd: float) -> pd.DataFr
 
 def jobs_frame(results: Sequence[QueueRun]) -> pd.DataFrame:
     """One row per run and tracked job."""
+    rows = [(result, job) for result in results for job in result.history.jobs]
     return pd.DataFrame(
-        [
-            {
-                "scheduler": result.combination.scheduler,
-                "load": result.combination.load,
-                "seed": result.combination.seed,
-                **job._asdict(),
-                "jct_s": job.jct_s,
-            }
-            for result in results
-            for job in result.history.jobs
-        ]
+        [{**_run_of(result), **job._asdict(), "jct_s": job.jct_s} for result, job in rows]
     )
 
 
 def links_frame(results: Sequence[QueueRun]) -> pd.DataFrame:
     """One row per run and link: bytes, mean use and cost; empty where prices know no links."""
-    return pd.DataFrame(
-        [
-            {
-                "scheduler": result.combination.scheduler,
-                "load": result.combination.load,
-                "seed": result.combination.seed,
-                **link._asdict(),
-            }
-            for result in results
-            for link in result.links
-        ]
-    )
+    rows = [(result, link) for result in results for link in result.links]
+    return pd.DataFrame([{**_run_of(result), **link._asdict()} for result, link in rows])
+
+
+def _run_of(result: QueueRun) -> dict[str, object]:
+    one = result.combination
+    return {"scheduler": one.scheduler, "load": one.load, "seed": one.seed}
 
 
 def loads_frames(config: Config, results: Sequence[QueueRun]) -> dict[str, pd.DataFrame]:
@@ -144,7 +121,7 @@ def cdf_figure(jobs: pd.DataFrame) -> Figure:
     for place, (scheduler, own) in enumerate(shown.groupby("scheduler", sort=False)):
         times_s = np.sort(own["jct_s"].to_numpy())
         shares = np.arange(1, len(times_s) + 1) / len(times_s)
-        lines.append(replace(_line(scheduler, times_s, shares, place), is_step=True))
+        lines.append(series_line(scheduler, times_s, shares, place, is_step=True))
     return Figure(
         name="jct_cdf",
         title="Times from arrival to end",
@@ -166,9 +143,8 @@ def load_figure(results: pd.DataFrame) -> Figure:
     for place, (scheduler, own) in enumerate(results.groupby("scheduler", sort=False)):
         by_load = own.groupby("load")["jct_mean_s"]
         mean, low, high = by_load.mean(), by_load.min(), by_load.max()
-        line = _line(scheduler, mean.index, mean, place)
-        ends = tuple(low.tolist()), tuple(high.tolist())
-        lines.append(replace(line, symbol="circle", low=ends[0], high=ends[1]))
+        look = {"symbol": "circle", "low": tuple(low.tolist()), "high": tuple(high.tolist())}
+        lines.append(series_line(scheduler, mean.index, mean, place, **look))
     return Figure(
         name="jct_by_load",
         title="Mean time by load",
@@ -193,8 +169,9 @@ def demand_figure(results: Sequence[QueueRun]) -> Figure:
             np.array(column, dtype=float) for column in zip(*result.demand, strict=True)
         )
         scheduler = result.combination.scheduler
-        wanted.append(replace(_line(scheduler, times_s / 3600.0, demand, place), is_step=True))
-        free.append(replace(_line(scheduler, times_s / 3600.0, num_free, place), is_step=True))
+        times_h = times_s / 3600.0
+        wanted.append(series_line(scheduler, times_h, demand, place, is_step=True))
+        free.append(series_line(scheduler, times_h, num_free, place, is_step=True))
     return Figure(
         name="gpu_demand",
         title="GPUs wanted and free",
@@ -239,15 +216,6 @@ def nodes_figure(results: Sequence[QueueRun]) -> Figure:
         seen=f"Stays of the tracked jobs on the first {_MOST_NODES} nodes; first seed.",
         panels=tuple(panels),
         shares_x=True,
-    )
-
-
-def _line(scheduler: Hashable, x: Iterable[float], y: Iterable[float], place: int) -> Line:
-    return Line(
-        label=str(scheduler),
-        x=tuple(map(float, x)),
-        y=tuple(map(float, y)),
-        colour=COLOURS[place % len(COLOURS)],
     )
 
 

@@ -51,12 +51,11 @@ def times_on_queues(checkpoints: Sequence[Path], num_queues: int) -> pd.DataFram
         sample = tuple(job.num_gpus * job.service_s for job in drawn_queue(queue + 500_000).jobs)
         setting = PolicySetting(sample_gpu_s=sample)
         orderings: list[tuple[str, int, Ordering]] = [
-            (name, 0, ORDERINGS[name].make(setting)) for name in RULES
+            *((name, 0, ORDERINGS[name].make(setting)) for name in RULES),
+            *((_TRAINED, seed, LearntOrdering(network=one)) for seed, one in enumerate(networks)),
+            (_UNTRAINED, 0, LearntOrdering(network=untrained)),
+            (_RANDOM, 0, RandomWeights(rng=np.random.default_rng(queue))),
         ]
-        for seed, network in enumerate(networks):
-            orderings.append((_TRAINED, seed, LearntOrdering(network=network)))
-        orderings.append((_UNTRAINED, 0, LearntOrdering(network=untrained)))
-        orderings.append((_RANDOM, 0, RandomWeights(rng=np.random.default_rng(queue))))
         for name, seed, ordering in orderings:
             history = run(drawn_queue(queue), queue_policy(ordering), queue)
             rows.append((queue, name, seed, history.mean_jct_s))

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
+from typing import NamedTuple
 
 from agents.cluster.pricing.link_rules import LINK_RULES
 from agents.planners.names import PLANNER_NAMES, POLICY
@@ -100,8 +101,7 @@ class Config(OutputFlags):
     out: Path | None = option(None, "new or empty folder for the files", default_text="none")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Combination:
+class Combination(NamedTuple):
     """One run: names of the parts of a policy, a load and a workload seed."""
 
     policy: str
@@ -244,13 +244,5 @@ def quotas_of(config: Config) -> dict[str, float]:
 def combinations(config: Config) -> Iterator[Combination]:
     """All runs, seed by seed within each load and policy."""
     parts = (config.policy, config.placing, config.admission, config.preempting, config.load)
-    for policy, placing, admission, preempting, load in product(*parts):
-        for number in range(config.seeds):
-            yield Combination(
-                policy=policy,
-                placing=placing,
-                admission=admission,
-                preempting=preempting,
-                load=load,
-                seed=config.seed + number,
-            )
+    seeds = range(config.seed, config.seed + config.seeds)
+    return map(Combination._make, product(*parts, seeds))

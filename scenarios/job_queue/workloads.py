@@ -1,9 +1,10 @@
 """Workloads that are drawn: Poisson arrivals, dual load, durations and widths, a seed each."""
 
 import hashlib
+import heapq
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -97,8 +98,7 @@ class DualLoad:
         streams = [self._stream(0, 1.0, _LONG_S)]
         if self.has_short:
             streams.append(self._stream(1, 4.0, _SHORT_S))
-        merged: Iterator[tuple[float, int, float, int]] = _merged(streams)
-        for job_id, (arrival_s, _, service_s, width) in enumerate(merged):
+        for job_id, (arrival_s, _, service_s, width) in enumerate(heapq.merge(*streams)):
             yield QueuedJob(job_id=job_id, arrival_s=arrival_s, num_gpus=width, service_s=service_s)
 
     def _stream(
@@ -115,16 +115,6 @@ class DualLoad:
                 arrival_s = on_s // length_s * _PERIOD_S + _DAY_PART_S + on_s % length_s
             service_s = float(rng.uniform(*bounds_s))
             yield arrival_s, number, service_s, int(rng.choice(numbers, p=chances))
-
-
-def _merged(
-    streams: Sequence[Iterator[tuple[float, int, float, int]]],
-) -> Iterator[tuple[float, int, float, int]]:
-    heads = [next(stream) for stream in streams]
-    while True:
-        first = min(range(len(heads)), key=heads.__getitem__)
-        yield heads[first]
-        heads[first] = next(streams[first])
 
 
 def philly_like_s(rng: np.random.Generator, count: int) -> np.ndarray:

@@ -25,7 +25,7 @@ from des import (
     build_workload,
     simulate,
 )
-from des.job.models import architecture_named, architecture_workload
+from des.job.models import architecture_named
 from des.plan.transport_law import TransportLaw
 from des.world.kernel_figures import FITTED_KERNELS
 
@@ -125,7 +125,7 @@ PLANS = {
         topology=sites(*(replace(site(name), gpu_memory_bytes=1e13) for name in "ABC")),
     ),
     "a model of one's own": bound(
-        workload=architecture_workload(
+        workload=build_workload(
             replace(architecture_named("llama2_7b"), name="own", ffn_size=11264),
             num_microbatches=32,
             microbatch_size=1,

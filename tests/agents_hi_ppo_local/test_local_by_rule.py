@@ -23,8 +23,8 @@ from des import (
     domain_memory,
 )
 from des.compiled.simulate import simulate_compiled
+from des.devices.gpu_ports import LinkClass
 from des.devices.gpus import GpuTopology
-from des.devices.link_class import LinkClass
 from des.devices.partitions import best_partition
 from des.devices.presets import simulated
 from des.world.domain_load import DomainLoad

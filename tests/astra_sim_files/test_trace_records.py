@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from astra_sim.files.errors import NodeError
 from astra_sim.files.protobuf import node_fields
 from astra_sim.files.trace_attributes import AttributeReader, UnusualError
-from astra_sim.files.trace_records import node_fields_within, usual_node
+from astra_sim.files.trace_records import NodeFields, node_fields_within
 
 SCALARS = {
     "double_val": st.floats(),
@@ -34,6 +34,14 @@ SCALARS = {
 def same(one: object, other: object) -> bool:
     """Whether two results are equal in value and type; texts of numbers make NaNs equal."""
     return repr(one) == repr(other)
+
+
+def usual_node(record: bytes) -> NodeFields | None:
+    """Read a ``Node``; None if it is damaged or unusual."""
+    try:
+        return node_fields_within(record, 0, len(record), AttributeReader())
+    except (UnusualError, IndexError, UnicodeDecodeError):
+        return None
 
 
 @st.composite

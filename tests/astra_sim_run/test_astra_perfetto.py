@@ -12,7 +12,7 @@ from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from astra_sim.core.spans import NodeSpan
+from astra_sim.core.result import NodeSpan
 from astra_sim.files.execution_trace import NodeType, TraceNode
 from astra_sim.run.perfetto import trace_events, write_perfetto_trace
 

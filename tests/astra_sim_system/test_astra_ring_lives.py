@@ -8,7 +8,7 @@ from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from astra_sim.system import ring_courses
+from astra_sim.system.ring_lives import RingLife
 
 FORMS = {
     "in turn": [1 + 100 * npu for npu in range(32)],
@@ -85,7 +85,7 @@ def test_rings_that_start_and_end_apart_run_as_event_by_event(backend, topology,
 def test_a_ring_that_is_alone_has_hardly_any_event(form, backend, topology, kind, monkeypatch):
     """Whatever its members' starts; what is left is above all what starts them."""
     left_out = []
-    whole = ring_courses.leap
+    whole = RingLife.leap
 
     def counted(life):
         before = life.queue.num_events
@@ -93,7 +93,7 @@ def test_a_ring_that_is_alone_has_hardly_any_event(form, backend, topology, kind
         left_out.append(life.queue.num_events - before)
         return is_known
 
-    monkeypatch.setattr(ring_courses, "leap", counted)
+    monkeypatch.setattr(RingLife, "leap", counted)
     ranks = [[compute(0, start), collective(1, kind, 2**24, [0])] for start in FORMS[form]]
     system = system_file(preferred_dataset_splits=1, local_mem_bw=1600)
     case = Case(ranks=ranks, network=network_file(topology, 32, 50.0, 500.0), system=system)

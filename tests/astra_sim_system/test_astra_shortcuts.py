@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from astra_sim import RunOptions
-from astra_sim.system import ring_courses
+from astra_sim.system.ring_lives import RingLife
 from astra_sim.system.ring_turns import RingTurns
 
 
@@ -102,7 +102,7 @@ def test_most_events_of_members_that_wait_for_links_are_left_out(
 ):
     """In the second round messages wait in turn, so that no state is that of the step before."""
     left_out = []
-    whole = ring_courses.leap
+    whole = RingLife.leap
 
     def counted(times):
         before = times.queue.num_events
@@ -110,7 +110,7 @@ def test_most_events_of_members_that_wait_for_links_are_left_out(
         left_out.append(times.queue.num_events - before)
         return is_known
 
-    monkeypatch.setattr(ring_courses, "leap", counted)
+    monkeypatch.setattr(RingLife, "leap", counted)
     ranks = [
         [compute(0, 1 + step_us * (order * npu % 48)), collective(1, ALL_REDUCE, 2**30, [0])]
         for npu in range(48)

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from astra_sim.core.result import RankResult
-from astra_sim.core.spans import NodeSpan
+from astra_sim.core.result import NodeSpan, RankResult
 from astra_sim.files.errors import NodeError
 from astra_sim.files.execution_trace import NodeType, TraceNode
 from astra_sim.files.system_config import Algorithm, SystemConfig

@@ -12,7 +12,7 @@ from sharing import FEW
 from trace_cases import pipelines, replicated, shared
 
 from astra_sim.files.execution_trace import NodeType
-from astra_sim.workload.roofline import roofline_ns
+from astra_sim.workload.statistics import roofline_ns
 from calibration.cases.case import PlacementCase, computing_times_s
 from calibration.reference.astra_config import system_config
 from calibration.reference.chakra_trace import TraceSet, build_traces

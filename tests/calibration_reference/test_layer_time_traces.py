@@ -18,7 +18,7 @@ from calibration.reference.chakra_trace import build_traces
 from des import Domain, Transport
 from des.costs.update_times import update_s
 from des.job.architecture import Architecture
-from des.job.models import architecture_workload
+from des.job.models import build_workload
 from des.plan.corrections import NO_CORRECTIONS
 from des.world.kernel_figures import KernelFigures
 
@@ -26,7 +26,7 @@ ARCHITECTURE = Architecture(
     name="small", num_layers=6, hidden_size=64, num_heads=4, num_key_value_heads=4, ffn_size=256,
     vocabulary_size=1000, gated_ffn=True, tied_embeddings=False,
 )  # fmt: skip
-JOB = architecture_workload(
+JOB = build_workload(
     ARCHITECTURE, num_microbatches=4, microbatch_size=2, sequence_length=32, recomputation="none"
 )
 

@@ -14,7 +14,7 @@ from des import Parallelism, Placement, Plan, simulate
 from des.compiled.many.simulation import simulate_many
 from des.compiled.simulate import simulate_compiled
 from des.job.architecture import Architecture
-from des.job.models import architecture_workload
+from des.job.models import build_workload
 from des.plan.parallelism import Sharding
 from des.world.kernel_figures import KernelFigures
 
@@ -50,7 +50,7 @@ def jobs(draw):
         gated_ffn=draw(st.booleans()),
         tied_embeddings=False,
     )
-    return architecture_workload(
+    return build_workload(
         architecture,
         num_layers=draw(st.none() | st.integers(5, 8)),
         num_microbatches=draw(st.integers(1, 5)),

@@ -5,7 +5,7 @@ from dataclasses import replace
 from des import Domain, Topology, Workload
 from des.costs.layer_times import GpuSpeed
 from des.job.architecture import Architecture
-from des.job.models import architecture_workload
+from des.job.models import build_workload
 from des.job.workload import ModelShape
 from des.world.kernel_figures import KernelFigures
 
@@ -31,7 +31,7 @@ def tiny_job(
     architecture: Architecture = TINY, recomputation: str = "none", num_layers: int | None = None
 ) -> Workload:
     """Six microbatches of two sequences of four tokens."""
-    return architecture_workload(
+    return build_workload(
         architecture,
         num_layers=num_layers,
         num_microbatches=6,

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given, settings
 from topo_outputs import OUTPUTS, READABLE, expected, matrix_of, server_in, servers
 
-from des.devices.files.matrix_writer import matrix_text
+from des.devices.files.link_matrix import matrix_text
 from des.devices.presets import simulated
 
 FAILS = {"13": "line 6: row GPU4 has glued tokens, NODENODE", "14": "header lost its tabs"}

@@ -7,7 +7,7 @@ from written_worlds import edited_yaml, read
 
 from calibration.fit.fitted_for import FittedFor
 from des import build_workload
-from des.devices.files.matrix_writer import matrix_text
+from des.devices.files.link_matrix import matrix_text
 from des.devices.presets import simulated
 from des.world.files.topology_writer import to_yaml
 from des.world.files.topology_yaml import from_yaml

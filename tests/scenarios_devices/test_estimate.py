@@ -11,7 +11,7 @@ from des.costs.device_groups import DeviceGroup
 from des.devices.figures_file import shipped_link_figures
 from des.devices.presets import simulated
 from scenarios.devices.command import main
-from scenarios.devices.estimate_picture import measured_cells
+from scenarios.devices.pictures import measured_cells
 
 
 def estimated(*argv, capsys):

@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from astra_sim.base.values import dataclass
 from astra_sim.files.errors import AstraSimUsageError
@@ -30,9 +30,11 @@ class Flags:
     multi_dimensional: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Flag:
-    """Specification of one flag; without a default it is required."""
+class _Flag(NamedTuple):
+    """Specification of one flag; without a default it may be left out only if it is not required.
+
+    A switch is true as a bare flag: a word after it is not its value.
+    """
 
     parse: Callable[[str], Any]
     value: str
@@ -40,7 +42,6 @@ class _Flag:
     default: str | None = None
     is_required: bool = False
     is_switch: bool = False
-    """The bare flag means true; a word after it is not its value."""
 
 
 def _truth(text: str) -> bool:
@@ -75,67 +76,36 @@ def _groups(text: str) -> str | None:
     return None if "empty" in text else text
 
 
+def _switch(explanation: str) -> _Flag:
+    return _Flag(_truth, "BOOL", explanation, "false", is_switch=True)
+
+
 _FLAGS = {
     "workload-configuration": _Flag(
-        parse=str,
-        value="PREFIX",
-        explanation="execution traces: rank r reads PREFIX.r.et",
-        is_required=True,
+        str, "PREFIX", "execution traces: rank r reads PREFIX.r.et", is_required=True
     ),
-    "system-configuration": _Flag(
-        parse=str, value="FILE", explanation="system, JSON", is_required=True
-    ),
-    "remote-memory-configuration": _Flag(
-        parse=str, value="FILE", explanation="remote memory, JSON", is_required=True
-    ),
-    "network-configuration": _Flag(
-        parse=str, value="FILE", explanation="network, YAML", is_required=True
-    ),
+    "system-configuration": _Flag(str, "FILE", "system, JSON", is_required=True),
+    "remote-memory-configuration": _Flag(str, "FILE", "remote memory, JSON", is_required=True),
+    "network-configuration": _Flag(str, "FILE", "network, YAML", is_required=True),
     "comm-group-configuration": _Flag(
-        parse=_groups,
-        value="FILE",
-        explanation="communicator groups, JSON; a path containing 'empty' means none",
-        default="empty",
+        _groups,
+        "FILE",
+        "communicator groups, JSON; a path containing 'empty' means none",
+        "empty",
     ),
-    "num-queues-per-dim": _Flag(
-        parse=_count, value="N", explanation="queues of a dimension", default="1"
-    ),
-    "injection-scale": _Flag(
-        parse=_scale, value="X", explanation="multiplies endpoint-delay", default="1"
-    ),
-    "rendezvous-protocol": _Flag(
-        parse=_truth,
-        value="BOOL",
-        explanation="messages start when their receivers are ready",
-        default="false",
-        is_switch=True,
-    ),
-    "compute-scale": _Flag(parse=_number, value="X", explanation="has no effect", default="1"),
-    "comm-scale": _Flag(parse=_number, value="X", explanation="has no effect", default="1"),
-    "logging-configuration": _Flag(
-        parse=str, value="FILE", explanation="has no effect", default="empty"
-    ),
-    "logging-folder": _Flag(
-        parse=str, value="FOLDER", explanation="receives log.log and err.log", default="log"
-    ),
-    "strict": _Flag(
-        parse=_truth,
-        value="BOOL",
-        explanation="extension: exit code 1 if a rank, a node or a message does not get through",
-        default="false",
-        is_switch=True,
-    ),
+    "num-queues-per-dim": _Flag(_count, "N", "queues of a dimension", "1"),
+    "injection-scale": _Flag(_scale, "X", "multiplies endpoint-delay", "1"),
+    "rendezvous-protocol": _switch("messages start when their receivers are ready"),
+    "compute-scale": _Flag(_number, "X", "has no effect", "1"),
+    "comm-scale": _Flag(_number, "X", "has no effect", "1"),
+    "logging-configuration": _Flag(str, "FILE", "has no effect", "empty"),
+    "logging-folder": _Flag(str, "FOLDER", "receives log.log and err.log", "log"),
+    "strict": _switch("extension: exit code 1 if a rank, a node or a message does not get through"),
     "trace": _Flag(
-        parse=str,
-        value="FILE",
-        explanation="extension: write a timeline for chrome://tracing and ui.perfetto.dev",
+        str, "FILE", "extension: write a timeline for chrome://tracing and ui.perfetto.dev"
     ),
-    "multi-dimensional": _Flag(
-        parse=_truth,
-        value="BOOL",
-        explanation="extension: let the congestion-aware network have several dimensions",
-        default="false",
-        is_switch=True,
+    "multi-dimensional": _switch(
+        "extension: let the congestion-aware network have several dimensions"
     ),
 }
 

@@ -177,10 +177,6 @@ class Timers:
         """Drop the timers for a time, whose event the caller drops."""
         del self._batches[time_ns]
 
-    def batch_of(self, time_ns: int, action: Action, argument: Any) -> Event:
-        """Event of the first timer for a time, which the caller inserts."""
-        return self.event_of(time_ns, [(action, argument)])
-
     def event_of(self, time_ns: int, batch: list[tuple[Action, Any]]) -> Event:
         """Event of the first timers for a time, which the caller inserts."""
         self._batches[time_ns] = batch

@@ -21,13 +21,13 @@ KIND_OF_TYPE: dict[str, MemoryKind] = {
 UNSIGNED_INT_BITS = 32
 """Bits of a latency or bandwidth in the original."""
 
-KEYS = (
-    "memory-type",
-    "remote-mem-latency",
-    "remote-mem-bw",
-    "num-nodes",
-    "num-npus-per-node",
-)
+NUMBER_KEYS = {
+    "latency_ns": "remote-mem-latency",
+    "bandwidth_bytes_per_ns": "remote-mem-bw",
+    "num_nodes": "num-nodes",
+    "num_npus_per_node": "num-npus-per-node",
+}
+"""Key of each number, by the name of its field."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,11 +80,11 @@ def read_memory_config(path: str | Path, warn: Warn = warnings.warn) -> MemoryCo
         If it is no JSON object, or a value is of a wrong type, negative or missing.
     """
     fields = read_json_fields(path, kind="remote memory")
-    fields.warn_of_others(KEYS, warn)
+    keys = tuple(NUMBER_KEYS.values())
+    fields.warn_of_others(("memory-type", *keys), warn)
     kind = _kind(fields)
     if kind not in ("unset", "none"):
-        needed = KEYS[1:] if kind == "per_node" else KEYS[1:3]
-        for key in needed:
+        for key in keys if kind == "per_node" else keys[:2]:
             if key in fields.content:
                 continue
             given = fields.content["memory-type"]
@@ -92,13 +92,8 @@ def read_memory_config(path: str | Path, warn: Warn = warnings.warn) -> MemoryCo
                 raise AbortError(f"{fields.source}: {key}: must be given for {given}, got nothing")
             warn(f"{fields.source}: {key}: not given for {given}, read as 0")
     try:
-        return MemoryConfig(
-            kind=kind,
-            latency_ns=fields.whole("remote-mem-latency", 0),
-            bandwidth_bytes_per_ns=fields.whole("remote-mem-bw", 0),
-            num_nodes=fields.whole("num-nodes", 0),
-            num_npus_per_node=fields.whole("num-npus-per-node", 0),
-        )
+        numbers = {name: fields.whole(key, 0) for name, key in NUMBER_KEYS.items()}
+        return MemoryConfig(kind=kind, **numbers)
     except AbortError as error:
         raise type(error)(f"{fields.source}: {error}") from error
 

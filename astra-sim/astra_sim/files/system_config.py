@@ -2,12 +2,14 @@
 
 import struct
 import warnings
+from collections.abc import Callable
 from pathlib import Path
-from typing import Literal, cast, get_args
+from typing import Any, Literal, get_args
 
 from astra_sim.base.values import dataclass, field
 from astra_sim.files.algorithm import Algorithm
 from astra_sim.files.errors import AbortError, AstraSimError
+from astra_sim.files.execution_trace import CollectiveType
 from astra_sim.files.json_fields import (
     JsonFields,
     Warn,
@@ -51,27 +53,7 @@ KEYS_WITHOUT_EFFECT = (
     "inter-dimension-scheduling",
     "trace-enabled",
 )
-KEYS = (
-    "scheduling-policy",
-    "collective-optimization",
-    "preferred-dataset-splits",
-    "active-chunks-per-dimension",
-    "endpoint-delay",
-    *IMPLEMENTATION_KEYS.values(),
-    "local-mem-bw",
-    "peak-perf",
-    "roofline-enabled",
-    "replay-only",
-    "track-local-mem",
-    "model-shared-bus",
-    "L",
-    "o",
-    "g",
-    "G",
-    "local-reduction-delay",
-    "communication-slots",
-    *KEYS_WITHOUT_EFFECT,
-)
+BUS_KEYS = ("L", "o", "g", "G")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,6 +122,11 @@ class SystemConfig:
                         f"{self.source}: {key}: must be Algorithms, got {shown(algorithm)}"
                     )
 
+    @property
+    def algorithms(self) -> dict[CollectiveType, tuple[Algorithm, ...]]:
+        """Algorithms of each kind of collective."""
+        return {CollectiveType[name.upper()]: getattr(self, name) for name in IMPLEMENTATION_KEYS}
+
     def _require_one_of(self, key: str, value: str | None, allowed: object) -> None:
         if value is not None and value not in get_args(allowed):
             raise AstraSimError(
@@ -197,25 +184,8 @@ def read_system_config(path: str | Path, warn: Warn = warnings.warn) -> SystemCo
                 f"got {shown(fields.content[key])}"
             )
     fields.warn_of_others(KEYS, warn)
-    given_delay = "endpoint-delay" in fields.content
-    return SystemConfig(
-        scheduling_policy=cast(SchedulingPolicy | None, fields.text("scheduling-policy")),
-        collective_optimization=cast(
-            CollectiveOptimization | None, fields.text("collective-optimization")
-        ),
-        preferred_dataset_splits=fields.whole("preferred-dataset-splits", 0),
-        active_chunks_per_dimension=fields.whole("active-chunks-per-dimension", 1),
-        endpoint_delay_ns=fields.whole("endpoint-delay", 0) if given_delay else None,
-        **{name: _algorithms(fields, key) for name, key in IMPLEMENTATION_KEYS.items()},
-        local_mem_bw_gb_per_s=fields.number("local-mem-bw", 0.0),
-        peak_perf_tflops=fields.number("peak-perf", 0.0),
-        roofline_enabled=fields.switch("roofline-enabled"),
-        replay_only=fields.switch("replay-only"),
-        track_local_mem=fields.switch("track-local-mem"),
-        shared_bus=_shared_bus(fields),
-        communication_slots=_communication_slots(fields),
-        source=fields.source,
-    )
+    values = {name: read(fields, key) for name, (key, read) in _FIELDS.items()}
+    return SystemConfig(**values, source=fields.source)
 
 
 def _algorithms(fields: JsonFields, key: str) -> tuple[Algorithm, ...]:
@@ -226,11 +196,9 @@ def _algorithms(fields: JsonFields, key: str) -> tuple[Algorithm, ...]:
         raise type(error)(f"{fields.source}: {key}: {error}") from error
 
 
-def _shared_bus(fields: JsonFields) -> SharedBusConfig | None:
+def _shared_bus(fields: JsonFields, key: str) -> SharedBusConfig | None:
     """Read the bus; its figures are checked even where it is off, as any other field is."""
-    latency, overhead, gap, gap_per_byte = (
-        _single_precision(fields, key) for key in ("L", "o", "g", "G")
-    )
+    latency, overhead, gap, gap_per_byte = (_single_precision(fields, one) for one in BUS_KEYS)
     local_reduction_delay = fields.whole("local-reduction-delay", 1)
     try:
         bus = SharedBusConfig(
@@ -242,9 +210,9 @@ def _shared_bus(fields: JsonFields) -> SharedBusConfig | None:
         )
     except AbortError as error:
         raise AbortError(f"{fields.source}: {error}") from error
-    is_on = fields.content.get("model-shared-bus", 0)
+    is_on = fields.content.get(key, 0)
     if not isinstance(is_on, bool):
-        is_on = fields.whole("model-shared-bus", 0) == 1
+        is_on = fields.whole(key, 0) == 1
     return bus if is_on else None
 
 
@@ -258,8 +226,45 @@ def _single_precision(fields: JsonFields, key: str) -> float:
     return float(rounded)
 
 
-def _communication_slots(fields: JsonFields) -> int | None:
+def _communication_slots(fields: JsonFields, key: str) -> int | None:
     """Read an extension of ours: how many communication nodes of a rank may be under way."""
-    if fields.content.get("communication-slots") == "unlimited":
-        return None
-    return fields.whole("communication-slots", 1)
+    return None if fields.content.get(key) == "unlimited" else fields.whole(key, 1)
+
+
+def _endpoint_delay_ns(fields: JsonFields, key: str) -> int | None:
+    return fields.whole(key, 0) if key in fields.content else None
+
+
+def _number(fields: JsonFields, key: str) -> float:
+    return fields.number(key, 0.0)
+
+
+_FIELDS: dict[str, tuple[str, Callable[[JsonFields, str], Any]]] = {
+    "scheduling_policy": ("scheduling-policy", JsonFields.text),
+    "collective_optimization": ("collective-optimization", JsonFields.text),
+    "preferred_dataset_splits": (
+        "preferred-dataset-splits",
+        lambda fields, key: fields.whole(key, 0),
+    ),
+    "active_chunks_per_dimension": (
+        "active-chunks-per-dimension",
+        lambda fields, key: fields.whole(key, 1),
+    ),
+    "endpoint_delay_ns": ("endpoint-delay", _endpoint_delay_ns),
+    **{name: (key, _algorithms) for name, key in IMPLEMENTATION_KEYS.items()},
+    "local_mem_bw_gb_per_s": ("local-mem-bw", _number),
+    "peak_perf_tflops": ("peak-perf", _number),
+    "roofline_enabled": ("roofline-enabled", JsonFields.switch),
+    "replay_only": ("replay-only", JsonFields.switch),
+    "track_local_mem": ("track-local-mem", JsonFields.switch),
+    "shared_bus": ("model-shared-bus", _shared_bus),
+    "communication_slots": ("communication-slots", _communication_slots),
+}
+"""Key of each field, and how it is read."""
+
+KEYS = (
+    *(key for key, _ in _FIELDS.values()),
+    *BUS_KEYS,
+    "local-reduction-delay",
+    *KEYS_WITHOUT_EFFECT,
+)

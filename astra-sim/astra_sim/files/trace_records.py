@@ -64,20 +64,6 @@ def record_place(number: int, offset: int) -> str:
     return f"record {number} at byte {offset}"
 
 
-def usual_node(record: bytes) -> NodeFields | None:
-    """Read a ``Node``; None if it is damaged or unusual.
-
-    Examples
-    --------
-    >>> usual_node(bytes.fromhex("08071203616464180428033807"))
-    (7, 'add', 4, (3,), 7, {})
-    """
-    try:
-        return node_fields_within(record, 0, len(record), AttributeReader())
-    except (UnusualError, IndexError, UnicodeDecodeError):
-        return None
-
-
 def node_fields_within(  # noqa: PLR0912 - a call a field takes as long as all else
     content: bytes, position: int, stop: int, attributes: AttributeReader
 ) -> NodeFields:
@@ -90,6 +76,12 @@ def node_fields_within(  # noqa: PLR0912 - a call a field takes as long as all e
     UnusualError, IndexError, UnicodeDecodeError
         If the record is damaged, or of unusual form: libraries write fields in the order of their
         numbers.
+
+    Examples
+    --------
+    >>> record = bytes.fromhex("08071203616464180428033807")
+    >>> node_fields_within(record, 0, len(record), AttributeReader())
+    (7, 'add', 4, (3,), 7, {})
     """
     number, name, kind, duration_us = 0, "", 0, 0
     dependencies: tuple[int, ...] = ()

@@ -6,7 +6,7 @@ from astra_sim.base.lazy import lazy
 from astra_sim.core.events import EventQueue
 from astra_sim.files.errors import AstraSimUsageError
 from astra_sim.files.network_config import NetworkConfig
-from astra_sim.network.interface import AnalyticalNetwork
+from astra_sim.network.links import AnalyticalNetwork
 
 if TYPE_CHECKING:
     from astra_sim.network import aware, unaware

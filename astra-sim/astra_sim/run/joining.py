@@ -114,15 +114,9 @@ class CollectiveWaits:
         )
 
     def _algorithms(self, node: TraceNode) -> tuple[Algorithm, ...]:
-        system = self._run.system
-        by_kind: dict[object, tuple[Algorithm, ...]] = {
-            CollectiveType.ALL_REDUCE: system.all_reduce,
-            CollectiveType.ALL_GATHER: system.all_gather,
-            CollectiveType.REDUCE_SCATTER: system.reduce_scatter,
-            CollectiveType.ALL_TO_ALL: system.all_to_all,
-        }
         kind = node.attributes.get("comm_type")
-        return by_kind.get(kind, ()) if isinstance(kind, int) else ()
+        by_kind = self._run.system.algorithms.items() if isinstance(kind, int) else ()
+        return next((algorithms for known, algorithms in by_kind if known == kind), ())
 
 
 def _described(node: TraceNode) -> str:

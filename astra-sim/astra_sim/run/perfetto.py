@@ -22,7 +22,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from astra_sim.core.spans import NodeSpan
+from astra_sim.core.result import NodeSpan
 from astra_sim.files.execution_trace import CollectiveType, NodeType, TraceNode
 from astra_sim.workload.nodes import message_key
 

@@ -16,13 +16,8 @@ def announce_rings(
     system: SystemConfig, network: NetworkConfig, groups: Mapping[int, tuple[int, ...]], log: Log
 ) -> None:
     """Name each ring of NPU 0, and that of each group smaller than the system."""
-    lists = {
-        "all-reduce": system.all_reduce,
-        "all-gather": system.all_gather,
-        "reduce-scatter": system.reduce_scatter,
-        "all-to-all": system.all_to_all,
-    }
-    for collective, algorithms in lists.items():
+    for kind, algorithms in system.algorithms.items():
+        collective = kind.name.lower().replace("_", "-")
         for dimension, algorithm in enumerate(algorithms):
             if algorithm.name in RINGS:
                 ring = _ring(algorithm, dimension, network)

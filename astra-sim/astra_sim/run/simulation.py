@@ -8,20 +8,69 @@ from astra_sim.base.values import dataclass
 from astra_sim.core.events import EventQueue, Log, Timers
 from astra_sim.core.result import RankResult, RunResult
 from astra_sim.files.errors import AbortError, AstraSimUsageError
-from astra_sim.files.execution_trace import Trace, TraceNode
+from astra_sim.files.execution_trace import NodeType, Trace, TraceNode
 from astra_sim.files.memory_config import MemoryConfig
 from astra_sim.files.network_config import NetworkConfig
 from astra_sim.files.system_config import SystemConfig
 from astra_sim.network import Backend, make_network
-from astra_sim.run.late_times import LAST_EXACT_NS, run_late
 from astra_sim.system.collectives import Collectives
 from astra_sim.system.messages import Messages, RendezvousMessages
 from astra_sim.system.npu import Npu, SystemSettings
 from astra_sim.system.remote_memory import RemoteMemory
 from astra_sim.system.repeats import repeated_phases
 from astra_sim.workload.nodes import NodeIssuer
-from astra_sim.workload.rank import Rank
+from astra_sim.workload.rank import UINT64, Rank
 from astra_sim.workload.statistics import report_finish
+
+LAST_EXACT_NS = 2**53
+
+_ALONE = (NodeType.COMP, NodeType.INVALID)
+"""Types of nodes that involve no message, collective or memory."""
+
+
+def run_late(queue: EventQueue, ranks: Sequence[Rank], *, replays: bool) -> None:
+    """Run the events that are left after 2**53 ns, tick by tick.
+
+    The original keeps some times beyond that as doubles, and its collectives stall. Computations
+    alone are equal there as long as doubles hold their times; anything else is refused.
+
+    Parameters
+    ----------
+    queue
+        Events; all up to 2**53 ns have run.
+    ranks
+        All ranks, whose nodes that are not done decide what is allowed.
+    replays
+        Whether nodes of every type last as long as recorded, and nothing else happens.
+
+    Raises
+    ------
+    AbortError
+        If a message, collective or memory access is not done yet, or a double cannot hold a time.
+    """
+    if queue.next_ns is not None and not replays:
+        for rank in ranks:
+            _refuse_others(rank, queue.next_ns)
+    while (time_ns := queue.next_ns) is not None:
+        if time_ns >= UINT64 or int(float(time_ns)) != time_ns:
+            raise AbortError(
+                f"time: beyond {LAST_EXACT_NS} ns must be a double below {UINT64}, got {time_ns}"
+            )
+        queue.run(time_ns)
+
+
+def _refuse_others(rank: Rank, time_ns: int) -> None:
+    if rank.finished:
+        return
+    done = {span.node.id for span in rank.spans}
+    for node in rank.trace.nodes:
+        if node.id not in done and node.type not in _ALONE:
+            raise AbortError(
+                f"rank {rank.rank}, node {node.id} {node.name!r}: must be done "
+                f"by {LAST_EXACT_NS} ns, beyond which the original keeps times as doubles and "
+                f"stalls; got an event at {time_ns} ns"
+            )
+
 
 if TYPE_CHECKING:
     from astra_sim.run import diagnosis, waiting
@@ -74,15 +123,9 @@ class RankSimulation:
         self.log = log
         self.finished: list[RankResult] = []
         kind = RendezvousMessages if options.rendezvous else Messages
-        self.messages = kind(
-            self.queue,
-            make_network(
-                network,
-                self.queue,
-                backend=backend,
-                multi_dimensional=options.multi_dimensional,
-            ),
-        )
+        is_multi = options.multi_dimensional
+        links = make_network(network, self.queue, backend=backend, multi_dimensional=is_multi)
+        self.messages = kind(self.queue, links)
         settings = SystemSettings(
             config=system,
             endpoint_delay_ns=system.endpoint_delay(options.injection_scale),

@@ -1,7 +1,7 @@
 """Collectives: which phases their chunks go through, and how they are cut into chunks."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from astra_sim.base.values import replace
 from astra_sim.files.errors import AbortError, AstraSimError, CrashError, DivisionError, NodeError
@@ -23,18 +23,13 @@ ALL_REDUCE, ALL_GATHER = CollectiveType.ALL_REDUCE, CollectiveType.ALL_GATHER
 REDUCE_SCATTER, ALL_TO_ALL = CollectiveType.REDUCE_SCATTER, CollectiveType.ALL_TO_ALL
 
 
-class Collective:
+class Collective(NamedTuple):
     """Request of a node to the system; ``involved`` says which dimensions take part."""
 
-    __slots__ = ("group", "involved", "kind", "num_bytes")
-
-    def __init__(
-        self, kind: CollectiveType, num_bytes: int, group: int, involved: tuple[bool, ...]
-    ) -> None:
-        self.kind = kind
-        self.num_bytes = num_bytes
-        self.group = group
-        self.involved = involved
+    kind: CollectiveType
+    num_bytes: int
+    group: int
+    involved: tuple[bool, ...]
 
 
 class Collectives:
@@ -57,12 +52,7 @@ class Collectives:
         """Phases of every chunk of a plan, where nothing is chosen when it is made."""
         self._rings: dict[tuple[int, ...], tuple[int, ...]] = {}
         """Members of each ring: the same object for all of them."""
-        self._algorithms = {
-            ALL_REDUCE: system.all_reduce,
-            ALL_GATHER: system.all_gather,
-            REDUCE_SCATTER: system.reduce_scatter,
-            ALL_TO_ALL: system.all_to_all,
-        }
+        self._algorithms = system.algorithms
 
     def start(
         self, npu: Npu, collective: Collective, done: Callable[[Any], None], argument: Any
@@ -171,14 +161,7 @@ class Collectives:
             if algorithm.whole_system
             else self._network.neighbours(rank, dimension)
         )
-        return PhasePlan(
-            kind=kind,
-            algorithm=algorithm,
-            dimension=dimension,
-            share=Share.WHOLE,
-            members=self._rings.setdefault(members, members),
-            position=members.index(rank),
-        )
+        return _plan_of(kind, algorithm, dimension, self._rings.setdefault(members, members), rank)
 
     def _group_plans(
         self, kind: CollectiveType, members: tuple[int, ...], rank: int
@@ -196,17 +179,8 @@ class Collectives:
         if len(members) < 2:
             return ()
         lower = kind is ALL_REDUCE and self._is_bandwidth_aware()
-        return (
-            PhasePlan(
-                kind=kind,
-                algorithm=replace(algorithm, whole_system=False),
-                dimension=0,
-                share=Share.LOWER if lower else Share.WHOLE,
-                members=members,
-                position=members.index(rank),
-                is_part=True,
-            ),
-        )
+        plan = _plan_of(kind, replace(algorithm, whole_system=False), 0, members, rank)
+        return (replace(plan, share=Share.LOWER if lower else Share.WHOLE, is_part=True),)
 
     def _members(self, group: int, rank: int) -> tuple[int, ...]:
         members = self._groups.get(group)
@@ -232,6 +206,19 @@ class Collectives:
                 "all-reduces, got nothing"
             )
         return optimization == "localBWAware"
+
+
+def _plan_of(
+    kind: CollectiveType, algorithm: Algorithm, dimension: int, members: tuple[int, ...], rank: int
+) -> PhasePlan:
+    return PhasePlan(
+        kind=kind,
+        algorithm=algorithm,
+        dimension=dimension,
+        share=Share.WHOLE,
+        members=members,
+        position=members.index(rank),
+    )
 
 
 def _bandwidth_aware(plans: list[PhasePlan]) -> tuple[PhasePlan, ...]:

@@ -180,18 +180,12 @@ class DirectExchange(Exchange):
         if number < len(known):
             return known[number]
         members, shift, num_bytes = self._members, self._step * (number + 1), self._message_bytes
-        n = len(members)
-        target, source = (
-            members[(self._position + shift) % n],
-            members[(self._position - shift) % n],
-        )
-        known.append(
-            (
-                (self._tag, self._rank, target, num_bytes),
-                (self._tag, source, self._rank, num_bytes),
-            )
-        )
-        return known[number]
+        n, tag, rank = len(members), self._tag, self._rank
+        target = members[(self._position + shift) % n]
+        source = members[(self._position - shift) % n]
+        token = (tag, rank, target, num_bytes), (tag, source, rank, num_bytes)
+        known.append(token)
+        return token
 
     def _received(self, _: None = None) -> None:
         self._received_count += 1

@@ -7,8 +7,7 @@ from typing import Any
 
 from astra_sim.core.events import EventQueue
 from astra_sim.files.errors import AbortError
-from astra_sim.network.interface import AnalyticalNetwork
-from astra_sim.network.links import NetworkLink
+from astra_sim.network.links import AnalyticalNetwork, NetworkLink
 
 Done = Callable[[Any], None]
 Receive = tuple[Done, Any]
@@ -48,18 +47,12 @@ class Messages:
     @property
     def sends(self) -> dict[Key, tuple[Message, ...]]:
         """Messages that no receive has been posted for."""
-        return {
-            key: tuple(held) if isinstance(held, deque) else (held,)
-            for key, held in self._sends.items()
-        }
+        return _posted(self._sends)
 
     @property
     def receives(self) -> dict[Key, tuple[Receive, ...]]:
         """Receives that no message has been sent for."""
-        return {
-            key: tuple(held) if isinstance(held, deque) else (held,)
-            for key, held in self._receives.items()
-        }
+        return _posted(self._receives)
 
     def post_send(self, key: Key, sent: Done | None = None, argument: Any = None) -> None:
         """Start a transfer; ``sent(argument)`` is called at its delivery.
@@ -267,6 +260,10 @@ def _control(key: Key) -> Key:
             f"got {num_bytes}"
         )
     return tag + CONTROL_TAG_OFFSET, target, source, CONTROL_BYTES
+
+
+def _posted(posts: Mapping[Key, Any]) -> dict[Key, tuple[Any, ...]]:
+    return {key: tuple(held) if isinstance(held, deque) else (held,) for key, held in posts.items()}
 
 
 def _rename(posts: dict[Key, Any], keys: Mapping[Key, Key]) -> None:

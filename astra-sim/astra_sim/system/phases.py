@@ -1,11 +1,13 @@
 """Chunks of a collective go through phases, one logical dimension each."""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from astra_sim.base.values import dataclass
+from astra_sim.core.events import Event
 from astra_sim.files.execution_trace import CollectiveType
 from astra_sim.files.system_config import Algorithm
+from astra_sim.system.messages import Done
 from astra_sim.system.npu import Npu, PhaseQueue, Share
 
 
@@ -99,3 +101,38 @@ class PhaseRun:
     def end_now(self, _: None) -> None:
         """End the phase by a timer."""
         self.end()
+
+
+class RingMember(Protocol):
+    """Member of a ring, which can go on by events, in another place or at another time."""
+
+    run: PhaseRun
+    shape: RingShape
+    may_leap: bool
+    """Whether its steps may be worked out ahead."""
+
+    @property
+    def received(self) -> Done:
+        """Function that takes a message."""
+        ...
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """Sends left, others left of the round, what else the next steps depend on; last tokens."""
+        ...
+
+    def set_timer(self, delay_ns: int, *, reduces: bool) -> None:
+        """Set the timer of a local move, or of the reduction after it."""
+        ...
+
+    def timer_at(self, time_ns: int, *, reduces: bool) -> Event:
+        """Event of such a timer, which is the NPU's first for a time."""
+        ...
+
+    def resume(self, turns: Turns, num_tokens: int = 1) -> None:
+        """Continue with these counts."""
+        ...
+
+    def turn(self, run: PhaseRun, num_steps: int) -> None:
+        """Stand in the place of another phase, some steps later."""
+        ...

@@ -134,7 +134,7 @@ class RepeatedPhases:
         for position in course.order:
             run = of_position[(position + further) % n]
             run.npu.timers.forget(queue.now)
-            queue.insert(end_ns, run.npu.timers.batch_of(end_ns, run.end_now, None))
+            queue.insert(end_ns, run.npu.timers.event_of(end_ns, [(run.end_now, None)]))
 
 
 def _first_position(run: PhaseRun) -> int:

@@ -1,19 +1,16 @@
-"""Rings whose members are apart: all steps up to the first end are taken at once.
+"""State of a ring at a time, into which its members, messages and links are put.
 
-Where nothing else is due, the times of all steps are worked out, and members, messages and links
-are put into the state at the first end, or before whatever else is due first.
+Its times are known: where nothing else is due, all steps up to then have been left out.
 """
 
 from collections import deque
-from functools import cmp_to_key, partial
+from functools import cmp_to_key
 
 from astra_sim.core.events import Event
 from astra_sim.network.links import crossing
 from astra_sim.system.messages import Key, unreceived
 from astra_sim.system.phases import Turns
-from astra_sim.system.ring_lives import RingLife
 from astra_sim.system.ring_order import StepOrder
-from astra_sim.system.ring_reading import MixedError
 from astra_sim.system.ring_times import (
     ARRIVAL,
     MOVE,
@@ -24,24 +21,7 @@ from astra_sim.system.ring_times import (
 )
 
 
-def leap(life: RingLife) -> bool:
-    """Go on without events as long as that is possible; whether it is known how."""
-    try:
-        life.enter()
-    except MixedError:
-        return False
-    life.live(partial(_leave, life.times))
-    return True
-
-
-def _leave(times: RingTimes, until_ns: int, end: Step | None) -> int:
-    """Put a ring into its state; return how many events of the time come before an end."""
-    cut = _Cut(times, until_ns)
-    cut.take()
-    return cut.num_before(end) if end else 0
-
-
-class _Cut:
+class Cut:
     """State of a course at a time, before anything of that time has happened."""
 
     def __init__(self, course: RingTimes, until_ns: int) -> None:

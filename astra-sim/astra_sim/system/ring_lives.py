@@ -16,10 +16,10 @@ from typing import Any, Protocol
 
 from astra_sim.core.events import Event, Timers
 from astra_sim.network.links import NetworkLink
-from astra_sim.system.phases import PhaseRun, RingShape
-from astra_sim.system.ring_order import StepOrder
-from astra_sim.system.ring_reading import MixedError, read
-from astra_sim.system.ring_times import PAST, RingMember, RingTimes, Step
+from astra_sim.system.phases import PhaseRun, RingMember, RingShape
+from astra_sim.system.ring_courses import Cut
+from astra_sim.system.ring_order import MixedError, StepOrder, read
+from astra_sim.system.ring_times import PAST, RingTimes, Step
 
 SPREAD = 4
 """Ends are far apart if that is more than a round over this."""
@@ -54,8 +54,8 @@ class RingLife:
         """Whether these are so far apart that a next ring is worked out from its first start on."""
         self._held: dict[int, int] = {}
         """Events that were due at each time before the present ones ran."""
-        self._leave: Callable[[int, Step | None], int] | None = None
-        """Puts the ring into its state at a time, until that has been done."""
+        self._is_out = False
+        """Whether the ring is out of the queue, until it is put into its state at a time."""
 
     def enter(self) -> None:
         """Take the ring out of the queue.
@@ -83,14 +83,19 @@ class RingLife:
                 self._begin(start, queue.now, by_end=False)
         self._find_ends()
 
-    def live(self, leave: Callable[[int, Step | None], int]) -> None:
-        """Go on until the ring has ended or must be put into its state, which ``leave`` does."""
-        self._leave = leave
+    def leap(self) -> bool:
+        """Go on without events as long as that is possible; whether it is known how."""
+        try:
+            self.enter()
+        except MixedError:
+            return False
+        self._is_out = True
         self._hold()
         for link in self.times.links:
             link.is_busy, link.waiting = True, _Hurdle(self, link)
-        while self._leave is not None:
+        while self._is_out:
             self._go_on()
+        return True
 
     def stop(self, until_ns: int, end: Step | None = None) -> None:
         """Put the ring into its state before anything of it happens at a time.
@@ -98,14 +103,17 @@ class RingLife:
         Apart from a member that has ended then, and from what comes before that. What the present
         events have inserted comes after what the ring has.
         """
-        queue, leave, self._leave = self.queue, self._leave, None
-        assert leave is not None
+        queue = self.queue
+        assert self._is_out
+        self._is_out = False
         inserted = list[tuple[int, Event]]()
         for time_ns in self._inserted():
             due, num_held = queue.due[time_ns], self._held.get(time_ns, 0)
             inserted += [(time_ns, event) for event in due[num_held:]]
             del due[num_held:]
-        if num_before := leave(until_ns, end):
+        cut = Cut(self.times, until_ns)
+        cut.take()
+        if end and (num_before := cut.num_before(end)):
             due = queue.due[until_ns]
             for action, argument in due[:num_before]:
                 action(argument)
@@ -169,7 +177,7 @@ class RingLife:
             queue.due[now] = more
             heappush(queue.times, now)
         self._held[now] = 0
-        if self._leave is not None and (
+        if self._is_out and (
             queue.num_events != num_events + len(events)
             or not self._take(self._inserted(), by_end=False)
         ):
@@ -229,13 +237,11 @@ class RingLife:
         self._hold()
         num_events = queue.num_events
         run.npu.timers.run_alone(run.end_now, None)
-        if self._leave is not None and (
+        if self._is_out and (
             queue.num_events != num_events or not self._take(self._inserted(), by_end=True)
         ):
             self.stop(now, step)
-        elif self._leave is not None and not any(
-            map(self.times.is_under_way, range(len(self.times.members)))
-        ):
+        elif self._is_out and not any(map(self.times.is_under_way, range(len(self.times.members)))):
             self.stop(now + 1)
 
 

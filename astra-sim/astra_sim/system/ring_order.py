@@ -1,21 +1,110 @@
-"""The order of events of one time in a ring whose times are known.
+"""The order of events of one time in a ring whose times are known, and what is due of it.
 
 Of two events of one time the one that was set earlier runs first, and of two that were set at one
 time that whose setting event ran first.
 """
 
 from bisect import bisect_left
+from collections import Counter
 from operator import le
 
+from astra_sim.core.events import Event, Timers
+from astra_sim.network.links import NetworkLink, Transit
 from astra_sim.system.ring_times import (
     ARRIVAL,
     LATE,
     MOVE,
+    PAST,
     REDUCTION,
     RELEASE,
     RingTimes,
     Step,
 )
+
+
+class MixedError(Exception):
+    """A timer of a ring is due in one batch with another, or a link carries something else."""
+
+
+def read(times: RingTimes) -> None:
+    """Take out of the queue what is due of a ring whose members are all there.
+
+    Raises
+    ------
+    MixedError
+        If a time, a timer or a link has something else, too.
+    """
+    reading = _Reading(times)
+    due_ns = dict[Step, int]()
+    for time_ns in sorted(times.queue.due):
+        steps = [reading.step_of(event) for event in times.queue.due[time_ns]]
+        due_ns.update({step: time_ns for step in steps if step})
+        if None in steps and (any(steps) or time_ns == times.queue.now):
+            raise MixedError
+    for (kind, place, number), time_ns in due_ns.items():
+        arrives_ns = due_ns.get((ARRIVAL, place, number), PAST)
+        if kind is RELEASE and arrives_ns - times.delay_ns != time_ns - times.wire_ns:
+            raise MixedError
+    times.take_over(due_ns, sent=reading.sent, started=reading.started)
+
+
+class _Reading:
+    """Messages that a ring has sent, and the steps that its events are."""
+
+    def __init__(self, times: RingTimes) -> None:
+        self._times = times
+        self.sent = [times.num_sends - one.counts[0] for one in times.members]
+        self.started, self._crossed = self._count()
+        self._places: dict[object, int] = {one: place for place, one in enumerate(times.members)}
+        self._places |= {link: place for place, link in enumerate(times.links)}
+        n, sends = len(times.members), times.messages.sends
+        self._landing = {
+            id(message): (ARRIVAL, times.last + place, self.sent[(place + 1) % n] + more)
+            for place, key in enumerate(times.keys[0])
+            for more, message in enumerate(sends.get(key, ()))
+        }
+
+    def _count(self) -> tuple[list[int], list[int]]:
+        """Messages that each link has begun, and those that it has forwarded to the next."""
+        due = (event for events in self._times.queue.due.values() for event in events)
+        owners = (getattr(action, "__self__", None) for action, _ in due)
+        crossing = Counter(one.links[one.number - 1] for one in owners if isinstance(one, Transit))
+        started, crossed, offered = list[int](), list[int](), self.sent.copy()
+        for link in self._times.links:
+            started.append(offered[len(started)] - len(link.waiting or ()))
+            crossed.append(started[-1] - crossing[link])
+            offered.append(crossed[-1])
+        return started or offered, crossed
+
+    def step_of(self, event: Event) -> Step | None:
+        """Step that an event is; None if it is another's."""
+        transit = getattr(event[0], "__self__", None)
+        arrival = transit.arrival if isinstance(transit, Transit) else event
+        step = self._landing.get(id(arrival)) or self._other_step_of(arrival)
+        if step and isinstance(transit, Transit):
+            place = self._places[transit.links[transit.number - 1]]
+            step = ARRIVAL, place, self._crossed[place]
+            self._crossed[place] += 1
+        return step
+
+    def _other_step_of(self, event: Event) -> Step | None:
+        owner = getattr(event[0], "__self__", None)
+        if isinstance(owner, Timers):
+            owners = [getattr(action, "__self__", None) for action, _ in event[1]]
+            place = next((self._places[one] for one in owners if one in self._places), None)
+            if place is None:
+                return None
+            if len(owners) > 1:
+                raise MixedError
+            number = self.sent[place]
+            is_second = event[1][0][0].__name__ != "_reduce" and self._times.reduction_ns(number)
+            return (REDUCTION if is_second else MOVE), place, number
+        if owner not in self._places:
+            return None
+        place = self._places[owner]
+        if isinstance(owner, NetworkLink):
+            return RELEASE, place, self.started[place] - 1
+        return ARRIVAL, self._times.before(place), self.sent[place] - 1
 
 
 class StepOrder:

@@ -1,22 +1,9 @@
 """One event for all members of rings whose steps fall on the same ticks."""
 
 from collections.abc import Callable
-from typing import Protocol
 
 from astra_sim.core.events import Action, Event, EventQueue
-from astra_sim.system.phases import PhaseRun, RingShape, Turns
-
-
-class Parted(Protocol):
-    """Member of a ring that continues with events of its own."""
-
-    def set_timer(self, delay_ns: int, *, reduces: bool) -> None:
-        """Set the timer of a local move or of the reduction after it."""
-        ...
-
-    def timer_at(self, time_ns: int, *, reduces: bool) -> Event:
-        """Event of such a timer, which is the NPU's first for a time."""
-        ...
+from astra_sim.system.phases import PhaseRun, RingMember, RingShape, Turns
 
 
 class RingInStep:
@@ -26,28 +13,13 @@ class RingInStep:
     timer of a member may join that member's batch: the members then part (``split``).
     """
 
-    __slots__ = (
-        "_delay_ns",
-        "_is_odd",
-        "_order",
-        "_others_left",
-        "_part",
-        "_queue",
-        "_reduces",
-        "_sends_left",
-        "_sent",
-        "_shape",
-        "_time_ns",
-        "ranks",
-    )
-
     def __init__(
         self,
         queue: EventQueue,
         order: list[PhaseRun],
         shape: RingShape,
         turns: Turns,
-        part: Callable[[PhaseRun, RingShape, Turns], Parted],
+        part: Callable[[PhaseRun, RingShape, Turns], RingMember],
     ) -> None:
         assert shape.delay_ns is not None
         self._queue = queue
@@ -158,7 +130,7 @@ class RingInStep:
         if not merged:
             del self._queue.merged[self._time_ns]
 
-    def _parted(self) -> list[Parted]:
+    def _parted(self) -> list[RingMember]:
         """Members in their present order, each on its own from now on."""
         turns = Turns(self._sends_left, self._others_left, self._is_odd)
         return [self._part(run, self._shape, turns) for run in self._in_turn()]

@@ -10,12 +10,10 @@ links ``p``, ``p + n`` and so on.
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from heapq import heapify
-from typing import Protocol
 
-from astra_sim.core.events import Event
 from astra_sim.network.links import NetworkLink
-from astra_sim.system.messages import Done, Key
-from astra_sim.system.phases import PhaseRun, RingShape, Turns
+from astra_sim.system.messages import Key
+from astra_sim.system.phases import RingMember, RingShape
 
 PAST = -(2**62)
 """Time of what has happened before. [ns]"""
@@ -28,34 +26,6 @@ The place of an arrival or a release is that of a link. Moves and reductions com
 is sent. ``LATE`` is the receive of a place that is posted with its message of this number when the
 message to it was there already.
 """
-
-
-class RingMember(Protocol):
-    """Member of a ring."""
-
-    run: PhaseRun
-
-    @property
-    def received(self) -> Done:
-        """Function that takes a message."""
-        ...
-
-    @property
-    def counts(self) -> tuple[int, ...]:
-        """Sends left, others left of the round, what else the next steps depend on; last tokens."""
-        ...
-
-    def set_timer(self, delay_ns: int, *, reduces: bool) -> None:
-        """Set the timer of a local move, or of the reduction after it."""
-        ...
-
-    def resume(self, turns: Turns, num_tokens: int = 1) -> None:
-        """Continue with these counts."""
-        ...
-
-    def timer_at(self, time_ns: int, *, reduces: bool) -> Event:
-        """Event of a local move, or of the reduction after it."""
-        ...
 
 
 class RingTimes:

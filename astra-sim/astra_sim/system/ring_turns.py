@@ -10,36 +10,23 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from heapq import heapify
 from itertools import chain, pairwise
 from operator import itemgetter
-from typing import Any, Protocol
+from typing import Any
 
 from astra_sim.core.events import Event, Timers
 from astra_sim.network.links import NetworkLink, Transit
-from astra_sim.system import ring_courses
 from astra_sim.system.messages import Key
-from astra_sim.system.phases import PhaseRun, RingShape
+from astra_sim.system.phases import PhaseRun, RingMember, RingShape
 from astra_sim.system.ring_lives import RingLife, Start
-from astra_sim.system.ring_times import RingMember, RingTimes
+from astra_sim.system.ring_times import RingTimes
 
 Place = tuple[int, int]
 """Tag of a ring and place in it, counted in its direction."""
 
 
-class Turning(RingMember, Protocol):
-    """Member of a ring that can go on in another place."""
-
-    shape: RingShape
-    may_leap: bool
-    """Whether its steps may be worked out ahead."""
-
-    def turn(self, run: PhaseRun, num_steps: int) -> None:
-        """Stand in the place of another phase, some steps later."""
-        ...
-
-
 class RingTurns:
     """All rings of a member's ranks, looked at as a message of it arrives and a step later."""
 
-    def __init__(self, member: Turning, *, reduces: bool) -> None:
+    def __init__(self, member: RingMember, *, reduces: bool) -> None:
         run, shape, members = member.run, member.shape, member.run.phase.plan.members
         self._member = member
         self._shape = shape
@@ -54,7 +41,7 @@ class RingTurns:
         self._ways: list[tuple[NetworkLink, ...]] = []
         self._links: dict[NetworkLink, int] = {}
         """Links of the ways from each place to the next, the first of all ways first."""
-        self._found: dict[Place, Turning] = {}
+        self._found: dict[Place, RingMember] = {}
         self._quiet_until_ns: float = 0
         self._turned = self._num_events = 0
         self._before: object = None
@@ -68,16 +55,16 @@ class RingTurns:
             self._queue.gather(self._queue.now + way_ns, self._look, None)
 
     def live(
-        self, starts: Sequence[Start], begin: Callable[[PhaseRun, RingShape], Turning]
+        self, starts: Sequence[Start], begin: Callable[[PhaseRun, RingShape], RingMember]
     ) -> None:
         """Go on without events from the first starts on, if nothing else is there."""
         if delay_ns := self._way_ns():
             self._delay_ns, n = delay_ns, len(self._ranks)
             tag = self._member.run.tag
             times = self._times([self._member] * n, [(tag, place) for place in range(n)])
-            ring_courses.leap(RingLife(times, starts, begin))
+            RingLife(times, starts, begin).leap()
 
-    def _times(self, members: Sequence[Turning], places: Sequence[Place]) -> RingTimes:
+    def _times(self, members: Sequence[RingMember], places: Sequence[Place]) -> RingTimes:
         return RingTimes(
             members,
             list(self._links),
@@ -126,7 +113,7 @@ class RingTurns:
         if self._member.may_leap and len(self._found) == len(self._ranks) and is_last:
             by_place = sorted(self._found, key=itemgetter(1))
             times = self._times([self._found[place] for place in by_place], by_place)
-            self._member.may_leap = ring_courses.leap(RingLife(times))
+            self._member.may_leap = RingLife(times).leap()
 
     def _state(self) -> object:
         """State of the rings, turned back; None if anything else is due within a step."""

@@ -6,7 +6,7 @@ ticks, right after each other. One event then stands for those of all members: s
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING
@@ -117,7 +117,7 @@ class RingExchange(Exchange):
     def timer_at(self, time_ns: int, *, reduces: bool) -> Event:
         """Event of such a timer, which is the NPU's first for a time."""
         done = self._reduce if reduces else self._moved
-        return self._timers.batch_of(time_ns, done, self._message_bytes)
+        return self._timers.event_of(time_ns, [(done, self._message_bytes)])
 
 
 def resumed(run: PhaseRun, shape: RingShape, turns: Turns) -> RingExchange:
@@ -235,7 +235,11 @@ def _start_in_step(starts: list[RingStart], due: list[Event]) -> None:
         kinds.setdefault(one.shape, []).append(one.run)
     if not all(map(_are_all_members, kinds.values())):
         return
-    if len({shape.delay_ns for shape in kinds}) < len(kinds) < _num_changes(starts):
+    if (
+        len({shape.delay_ns for shape in kinds})
+        < len(kinds)
+        < sum(1 for _ in groupby(starts, attrgetter("shape")))
+    ):
         return
     timers = {one.run.npu.rank: one.run.npu.timers for one in starts}
     for each in timers.values():
@@ -245,8 +249,3 @@ def _start_in_step(starts: list[RingStart], due: list[Event]) -> None:
         RingInStep(queue, runs, shape, shape.turns, resumed).first_move()
         for shape, runs in kinds.items()
     ]
-
-
-def _num_changes(starts: Iterable[RingStart]) -> int:
-    """Times that the shape changes from one to the next, the first counted."""
-    return sum(1 for _ in groupby(starts, attrgetter("shape")))

@@ -116,21 +116,6 @@ class _End:
     a transfer may overtake another; its arrival then ends the older of the two.
     """
 
-    __slots__ = (
-        "_arrivals",
-        "_burst",
-        "_config",
-        "_inner",
-        "_last_ns",
-        "_ns_per_byte",
-        "_previous",
-        "_processing",
-        "_sends",
-        "_state",
-        "_timers",
-        "partner",
-    )
-
     partner: "_End"
 
     def __init__(
@@ -212,11 +197,8 @@ class _End:
         if move.reduces:
             move.reduces = False
             self._cross_inner(move, True, self._process, self._crossed_to_process)
-        elif move.back:
-            move.back = False
-            self._cross_inner(move, True, self._sends.append, self._crossed_to_send)
         else:
-            self._cross_inner(move, False, _finish, self._crossed_to_finish)
+            self._go_on(move)
         self._check()
 
     def _process(self, move: _Move) -> None:
@@ -231,15 +213,19 @@ class _End:
 
     def _processed(self, _: Any) -> None:
         move = self._processing[0]
+        self._go_on(move)
+        self._processing.popleft()
+        if self._processing:
+            self._start_reduction()
+        self._check()
+
+    def _go_on(self, move: _Move) -> None:
+        """Send a move back, or finish it."""
         if move.back:
             move.back = False
             self._cross_inner(move, True, self._sends.append, self._crossed_to_send)
         else:
             self._cross_inner(move, False, _finish, self._crossed_to_finish)
-        self._processing.popleft()
-        if self._processing:
-            self._start_reduction()
-        self._check()
 
     def _cross_inner(
         self, move: _Move, back: bool, now: Continuation, crossed: Continuation

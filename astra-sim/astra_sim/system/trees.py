@@ -80,7 +80,7 @@ class TreeReduction:
         self._exchange_with_parent(self._leaf_answered)
 
     def _leaf_answered(self, _: Any) -> None:
-        self._move(from_a=False, reduces=False, back=False, done=self._over)
+        self._move(from_a=False, reduces=False, back=False, done=self._run.end_now)
 
     def _child_arrived(self, _: Any) -> None:
         self._arrived += 1
@@ -102,9 +102,6 @@ class TreeReduction:
     def _answer(self, _: Any = None) -> None:
         for child in self._children:
             self._send(child)
-        self._run.end()
-
-    def _over(self, _: Any) -> None:
         self._run.end()
 
     def _exchange_with_parent(self, answered: Any) -> None:

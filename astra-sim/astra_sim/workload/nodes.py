@@ -17,7 +17,7 @@ from astra_sim.system.collectives import CHUNK_TAG_OFFSET, WORLD, Collective, Co
 from astra_sim.system.npu import Npu
 from astra_sim.system.remote_memory import RemoteMemory
 from astra_sim.workload.rank import Rank
-from astra_sim.workload.roofline import roofline_ns
+from astra_sim.workload.statistics import roofline_ns
 
 IDLE_NS = 1
 """Time of a node of duration 0."""
@@ -66,7 +66,7 @@ class NodeIssuer:
         self.handlers = defaultdict(
             lambda: _refuse_type,
             {
-                NodeType.INVALID: self._retire,
+                NodeType.INVALID: Rank.retire,
                 NodeType.MEM_LOAD: self._access,
                 NodeType.MEM_STORE: self._access,
                 NodeType.COMP: self._compute,
@@ -78,9 +78,6 @@ class NodeIssuer:
 
     def _replay(self, rank: Rank, node: TraceNode) -> None:
         self._wait(rank, node, counts=not node.is_cpu)
-
-    def _retire(self, rank: Rank, node: TraceNode) -> None:
-        rank.retire(node)
 
     def _access(self, rank: Rank, node: TraceNode) -> None:
         timers = self._npus[rank.rank].timers
@@ -106,20 +103,17 @@ class NodeIssuer:
         self._npus[rank.rank].timers.after(duration_ns, rank.complete, node)
 
     def _send(self, rank: Rank, node: TraceNode) -> None:
-        if node.is_cpu:
-            _refuse_on_cpu(rank, node)
+        _require_off_cpu(rank, node)
         key = message_key(rank.rank, node)
         self._npus[rank.rank].messages.post_send(key, rank.complete, node)
 
     def _receive(self, rank: Rank, node: TraceNode) -> None:
-        if node.is_cpu:
-            _refuse_on_cpu(rank, node)
+        _require_off_cpu(rank, node)
         key = message_key(rank.rank, node)
         self._npus[rank.rank].messages.post_receive(key, rank.complete, node)
 
     def _join(self, rank: Rank, node: TraceNode) -> None:
-        if node.is_cpu:
-            _refuse_on_cpu(rank, node)
+        _require_off_cpu(rank, node)
         code = node.unsigned64("comm_type")
         num_bytes = node.unsigned64("comm_size")
         group = _group(rank, node)
@@ -167,10 +161,12 @@ def message_key(rank: int, node: TraceNode) -> tuple[int, int, int, int]:
     return (tag, rank, peer, num_bytes) if sends else (tag, peer, rank, num_bytes)
 
 
-def _refuse_on_cpu(rank: Rank, node: TraceNode) -> None:
-    raise NodeError(
-        f"rank {rank.rank}, node {node.id}: a message or collective must not be marked is_cpu_op"
-    )
+def _require_off_cpu(rank: Rank, node: TraceNode) -> None:
+    if node.is_cpu:
+        raise NodeError(
+            f"rank {rank.rank}, node {node.id}: a message or collective must not be marked "
+            "is_cpu_op"
+        )
 
 
 def _read_key(rank: int, node: TraceNode, *, sends: bool) -> tuple[int, int, int, int]:

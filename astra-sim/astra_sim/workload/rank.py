@@ -6,7 +6,7 @@ from enum import IntEnum
 from heapq import heappop, heappush
 
 from astra_sim.core.events import EventQueue
-from astra_sim.core.spans import NodeSpan, new_span
+from astra_sim.core.result import NodeSpan, new_span
 from astra_sim.files.errors import AbortError, NodeError
 from astra_sim.files.execution_trace import NodeType, Trace, TraceNode
 

@@ -1,10 +1,13 @@
 """Features of a cluster that a format may lack, and the cluster without them."""
 
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
+from operator import attrgetter
 from types import MappingProxyType
+from typing import Any
 
-from des.devices.cluster import Cluster, ClusterNode, Labels
+from des.devices.cluster import Block, Cluster, ClusterNode, Labels, Switch
 from des.devices.cluster_files.hypernodes import TIER
 from des.devices.cluster_files.label_keys import key_of_level
 from des.devices.cluster_files.node_labels import NVLINK_NAME
@@ -16,64 +19,70 @@ from des.devices.server import Server
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Feature:
-    """A fact that some clusters have: how to find the first example, and how to leave it out."""
+    """A fact that some clusters have: examples of it, and how to leave it out."""
 
-    find: Callable[[Cluster], str | None]
+    examples: Callable[[Cluster], Iterable[str]]
     leave_out: Callable[[Cluster], Cluster]
 
-
-def _first(names: Iterable[str]) -> str | None:
-    return next(iter(names), None)
-
-
-def _of_nodes(has: Callable[[ClusterNode], object]) -> Callable[[Cluster], str | None]:
-    return lambda cluster: _first(f"node {node.name}" for node in cluster.nodes if has(node))
+    def find(self, cluster: Cluster) -> str | None:
+        """First example; None where a cluster has none."""
+        return next(iter(self.examples(cluster)), None)
 
 
-def _nodes_with(**changes: object) -> Callable[[Cluster], Cluster]:
-    return lambda cluster: replace(
-        cluster,
-        nodes=tuple(replace(node, **changes) for node in cluster.nodes),  # type: ignore[arg-type]
+_SINGULAR = {"nodes": "node", "switches": "switch", "blocks": "block"}
+
+
+def _named(
+    cluster: Cluster, kind: str, has: Callable[[Any], object] = lambda _: True
+) -> Iterator[str]:
+    """Nodes, switches or blocks of a cluster for which something holds."""
+    return (f"{_SINGULAR[kind]} {each.name}" for each in getattr(cluster, kind) if has(each))
+
+
+def _changed(cluster: Cluster, **changes: Mapping[str, Any]) -> Cluster:
+    """Cluster with fields of all its nodes, switches or blocks changed."""
+    parts: dict[str, Any] = {
+        kind: tuple(replace(each, **fields) for each in getattr(cluster, kind))
+        for kind, fields in changes.items()
+    }
+    return replace(cluster, **parts)
+
+
+def _of_nodes(has: Callable[[ClusterNode], object], **changes: Any) -> Feature:
+    """Feature of nodes that is left out by changes of all nodes."""
+    return Feature(
+        examples=lambda cluster: _named(cluster, "nodes", has),
+        leave_out=lambda cluster: _changed(cluster, nodes=changes),
     )
 
 
 def _without_nodes(has: Callable[[Cluster, ClusterNode], bool]) -> Feature:
     """Feature of single nodes, which are left out themselves."""
     return Feature(
-        find=lambda cluster: _first(
-            f"node {node.name}" for node in cluster.nodes if has(cluster, node)
-        ),
+        examples=lambda cluster: _named(cluster, "nodes", partial(has, cluster)),
         leave_out=lambda cluster: replace(
             cluster, nodes=tuple(node for node in cluster.nodes if not has(cluster, node))
         ),
     )
 
 
-def _without_switches(cluster: Cluster) -> Cluster:
-    bare = _nodes_with(switch=None, uplink_bytes_per_s=None)(cluster)
-    return replace(bare, switches=())
-
-
 def _height_names(cluster: Cluster) -> dict[str, str]:
     return height_levels({switch.name: switch.parent for switch in cluster.switches})
 
 
-def _odd_level(cluster: Cluster) -> str | None:
+def _odd_levels(cluster: Cluster) -> Iterator[str]:
     names = _height_names(cluster)
-    return _first(
-        f"{switch.level} of switch {switch.name}"
-        for switch in cluster.switches
-        if switch.level != names[switch.name]
-    )
+    for switch in cluster.switches:
+        if switch.level != names[switch.name]:
+            yield f"{switch.level} of switch {switch.name}"
 
 
-def _level_without_label(cluster: Cluster) -> str | None:
+def _levels_without_label(cluster: Cluster) -> Iterator[str]:
     for level in cluster.levels:
         try:
             key_of_level(level.name)
         except ValueError:
-            return level.name
-    return None
+            yield level.name
 
 
 def _with_height_names(cluster: Cluster) -> Cluster:
@@ -82,21 +91,24 @@ def _with_height_names(cluster: Cluster) -> Cluster:
     return replace(cluster, switches=tuple(switches))
 
 
-def _empty(cluster: Cluster) -> list[str]:
-    """Switches and blocks without nodes below."""
-    used = {name for node in cluster.nodes for name in cluster.ancestors(node.name)}
+def _used(cluster: Cluster) -> Callable[[Switch | Block], bool]:
+    """Whether a switch or block has nodes below."""
+    names = {name for node in cluster.nodes for name in cluster.ancestors(node.name)}
     blocks = {node.block for node in cluster.nodes}
-    return [f"switch {each.name}" for each in cluster.switches if each.name not in used] + [
-        f"block {each.name}" for each in cluster.blocks if each.name not in blocks
-    ]
+    return lambda each: each.name in (names if isinstance(each, Switch) else blocks)
+
+
+def _empty(cluster: Cluster) -> Iterator[str]:
+    used = _used(cluster)
+    for kind in ("switches", "blocks"):
+        yield from _named(cluster, kind, lambda each: not used(each))
 
 
 def _without_empty(cluster: Cluster) -> Cluster:
-    empty = set(_empty(cluster))
     return replace(
         cluster,
-        switches=tuple(each for each in cluster.switches if f"switch {each.name}" not in empty),
-        blocks=tuple(each for each in cluster.blocks if f"block {each.name}" not in empty),
+        switches=tuple(filter(_used(cluster), cluster.switches)),
+        blocks=tuple(filter(_used(cluster), cluster.blocks)),
     )
 
 
@@ -107,8 +119,8 @@ def _switch_labels(goes: Callable[[str], bool]) -> Feature:
         return tuple(pair for pair in labels if not goes(pair[0]))
 
     return Feature(
-        find=lambda cluster: _first(
-            f"switch {each.name}" for each in cluster.switches if kept(each.labels) != each.labels
+        examples=lambda cluster: _named(
+            cluster, "switches", lambda each: kept(each.labels) != each.labels
         ),
         leave_out=lambda cluster: replace(
             cluster,
@@ -119,7 +131,7 @@ def _switch_labels(goes: Callable[[str], bool]) -> Feature:
 
 def _name(prefix: str) -> Feature:
     return Feature(
-        find=lambda cluster: _first(key for key, _ in cluster.labels if key.startswith(prefix)),
+        examples=lambda cluster: (key for key, _ in cluster.labels if key.startswith(prefix)),
         leave_out=lambda cluster: replace(
             cluster,
             labels=tuple(pair for pair in cluster.labels if not pair[0].startswith(prefix)),
@@ -127,20 +139,16 @@ def _name(prefix: str) -> Feature:
     )
 
 
-def _bandwidth(cluster: Cluster) -> str | None:
-    return _first(
-        [f"node {each.name}" for each in cluster.nodes if each.uplink_bytes_per_s]
-        + [f"switch {each.name}" for each in cluster.switches if each.uplink_bytes_per_s]
-        + [f"block {each.name}" for each in cluster.blocks if each.bandwidth_bytes_per_s]
-    )
+_BANDWIDTHS = {
+    "nodes": "uplink_bytes_per_s",
+    "switches": "uplink_bytes_per_s",
+    "blocks": "bandwidth_bytes_per_s",
+}
 
 
-def _without_bandwidths(cluster: Cluster) -> Cluster:
-    return replace(
-        _nodes_with(uplink_bytes_per_s=None)(cluster),
-        switches=tuple(replace(each, uplink_bytes_per_s=None) for each in cluster.switches),
-        blocks=tuple(replace(each, bandwidth_bytes_per_s=None) for each in cluster.blocks),
-    )
+def _bandwidths(cluster: Cluster) -> Iterator[str]:
+    for kind, field in _BANDWIDTHS.items():
+        yield from _named(cluster, kind, attrgetter(field))
 
 
 def _is_ragged(cluster: Cluster, node: ClusterNode) -> bool:
@@ -162,37 +170,33 @@ FEATURES: Mapping[str, Feature] = MappingProxyType(
             )
         ),
         "ragged": _without_nodes(_is_ragged),
-        "empty": Feature(find=lambda cluster: _first(_empty(cluster)), leave_out=_without_empty),
+        "empty": Feature(examples=_empty, leave_out=_without_empty),
         "switches": Feature(
-            find=lambda cluster: _first(f"switch {each.name}" for each in cluster.switches),
-            leave_out=_without_switches,
+            examples=lambda cluster: _named(cluster, "switches"),
+            leave_out=lambda cluster: replace(
+                _changed(cluster, nodes={"switch": None, "uplink_bytes_per_s": None}), switches=()
+            ),
         ),
-        "levels": Feature(find=_odd_level, leave_out=_with_height_names),
-        "other-levels": Feature(find=_level_without_label, leave_out=_with_height_names),
+        "levels": Feature(examples=_odd_levels, leave_out=_with_height_names),
+        "other-levels": Feature(examples=_levels_without_label, leave_out=_with_height_names),
         "blocks": Feature(
-            find=lambda cluster: _first(f"block {each.name}" for each in cluster.blocks),
-            leave_out=lambda cluster: replace(_nodes_with(block=None)(cluster), blocks=()),
+            examples=lambda cluster: _named(cluster, "blocks"),
+            leave_out=lambda cluster: replace(_changed(cluster, nodes={"block": None}), blocks=()),
         ),
         "block-sizes": Feature(
-            find=lambda cluster: _first(str(size) for size in cluster.block_sizes),
+            examples=lambda cluster: map(str, cluster.block_sizes),
             leave_out=lambda cluster: replace(cluster, block_sizes=()),
         ),
-        "kinds": Feature(
-            find=_of_nodes(lambda node: isinstance(node.server, str)),
-            leave_out=_nodes_with(server=None),
+        "kinds": _of_nodes(lambda node: isinstance(node.server, str), server=None),
+        "servers": _of_nodes(lambda node: isinstance(node.server, Server), server=None),
+        "gpus": _of_nodes(lambda node: node.num_gpus is not None, num_gpus=None),
+        "bandwidths": Feature(
+            examples=_bandwidths,
+            leave_out=lambda cluster: _changed(
+                cluster, **{kind: {field: None} for kind, field in _BANDWIDTHS.items()}
+            ),
         ),
-        "servers": Feature(
-            find=_of_nodes(lambda node: isinstance(node.server, Server)),
-            leave_out=_nodes_with(server=None),
-        ),
-        "gpus": Feature(
-            find=_of_nodes(lambda node: node.num_gpus is not None),
-            leave_out=_nodes_with(num_gpus=None),
-        ),
-        "bandwidths": Feature(find=_bandwidth, leave_out=_without_bandwidths),
-        "labels": Feature(
-            find=_of_nodes(lambda node: node.labels), leave_out=_nodes_with(labels=())
-        ),
+        "labels": _of_nodes(lambda node: node.labels, labels=()),
         "switch-labels": _switch_labels(lambda key: key not in (LINK_SPEED, TIER)),
         "link-speeds": _switch_labels(lambda key: key == LINK_SPEED),
         "tiers": _switch_labels(lambda key: key == TIER),

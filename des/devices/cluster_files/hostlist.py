@@ -1,6 +1,7 @@
 """Lists of hosts as Slurm writes them: ``node[001-018,20]``, both ways."""
 
 import itertools
+import math
 import re
 from collections.abc import Iterable, Sequence
 
@@ -36,10 +37,7 @@ def expand_hosts(text: str) -> list[str]:
             choices.append([part[2]] if part[1] is None else _numbers(part[1], text))
         if end != len(entry) or not entry:
             raise ValueError(f"hosts must be like node[1-4,7], got {text!r}")
-        count = 1
-        for choice in choices:
-            count *= len(choice)
-        if len(names) + count > MOST_ITEMS:
+        if len(names) + math.prod(map(len, choices)) > MOST_ITEMS:
             raise ValueError(f"hosts must be at most {MOST_ITEMS}, got more in {text[:80]!r}")
         names.extend("".join(parts) for parts in itertools.product(*choices))
     return names

@@ -5,11 +5,12 @@ HyperNode. Patterns and labels need the nodes themselves, as objects of kind Nod
 """
 
 import re
-from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
+from des.base.grouping import grouped
 from des.devices.cluster import Cluster, ClusterNode, Switch
 from des.devices.cluster_files.documents import (
     kubernetes_items,
@@ -203,11 +204,9 @@ def _ranks(cluster: Cluster) -> dict[str, int]:
 def write_hypernodes(cluster: Cluster) -> str:
     """HyperNodes with exact names; nodes too where these do not say all about them."""
     ranks = _ranks(cluster)
-    members: dict[str | None, list[tuple[str, str]]] = defaultdict(list)
-    for node in cluster.nodes:
-        members[node.switch].append(("Node", node.name))
-    for switch in cluster.switches:
-        members[switch.parent].append(("HyperNode", switch.name))
+    nodes = ((node.switch, ("Node", node.name)) for node in cluster.nodes)
+    units = ((switch.parent, ("HyperNode", switch.name)) for switch in cluster.switches)
+    members = grouped(chain(nodes, units))
     documents: list[dict[str, Any]] = []
     for switch in cluster.switches:
         tier = int(dict(switch.labels).get(TIER, ranks[switch.level]))

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from des.base.grouping import grouped
 from des.base.speaking import SPEAKER
 from des.devices.cluster import Block, Cluster, ClusterNode, Labels, Switch
 from des.devices.cluster_files.documents import (
@@ -162,9 +163,7 @@ _Path = tuple[tuple[str, str], ...]
 def _units(paths: Iterable[_Path]) -> dict[_Path, Switch]:
     """Units by the path of labels that leads to them."""
     all_paths = dict.fromkeys(path[:end] for path in paths for end in range(1, len(path) + 1))
-    by_value: dict[str, list[_Path]] = {}
-    for path in all_paths:
-        by_value.setdefault(path[-1][1], []).append(path)
+    by_value = grouped((path[-1][1], path) for path in all_paths)
     units: dict[_Path, Switch] = {}
     for path in all_paths:
         key, value = path[-1]

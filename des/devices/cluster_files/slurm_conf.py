@@ -4,9 +4,10 @@ Keys and forms are those of the manual page topology.conf(5).
 """
 
 import re
-from collections import defaultdict
 from collections.abc import Iterator
 
+from des.base.checks import prefixed_errors
+from des.base.grouping import grouped
 from des.devices.cluster import Block, Cluster, ClusterNode
 from des.devices.cluster_files.hostlist import compress_hosts, expand_hosts, require_host
 from des.devices.cluster_files.members import Members, switches_by_height
@@ -72,10 +73,8 @@ def read_slurm_conf(text: str) -> Cluster:
     """
     tree = SlurmTree()
     for number, fields in _lines(text):
-        try:
+        with prefixed_errors(f"line {number}: "):
             _take(tree, fields)
-        except ValueError as error:
-            raise ValueError(f"line {number}: {error}") from None
     return tree.cluster()
 
 
@@ -151,13 +150,10 @@ def write_slurm_block(cluster: Cluster) -> str:
 
 def listed_switches(cluster: Cluster) -> list[tuple[str, str, str]]:
     """Name, child switches and nodes of every switch, children as lists of hosts."""
-    below: dict[str | None, list[str]] = defaultdict(list)
     for switch in cluster.switches:
         require_host(switch.name)
-        below[switch.parent].append(switch.name)
-    nodes: dict[str | None, list[str]] = defaultdict(list)
-    for node in cluster.nodes:
-        nodes[node.switch].append(node.name)
+    below = grouped((switch.parent, switch.name) for switch in cluster.switches)
+    nodes = grouped((node.switch, node.name) for node in cluster.nodes)
     return [
         (switch.name, compress_hosts(below[switch.name]), compress_hosts(nodes[switch.name]))
         for switch in cluster.switches
@@ -166,9 +162,7 @@ def listed_switches(cluster: Cluster) -> list[tuple[str, str, str]]:
 
 def listed_blocks(cluster: Cluster) -> list[tuple[str, str]]:
     """Name and nodes of every block, nodes as a list of hosts."""
-    nodes: dict[str | None, list[str]] = defaultdict(list)
     for block in cluster.blocks:
         require_host(block.name)
-    for node in cluster.nodes:
-        nodes[node.block].append(node.name)
+    nodes = grouped((node.block, node.name) for node in cluster.nodes)
     return [(block.name, compress_hosts(nodes[block.name])) for block in cluster.blocks]

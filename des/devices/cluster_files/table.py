@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
+from des.base.checks import prefixed_errors
 from des.base.text_files import read_text
 from des.devices.cluster import Cluster
 from des.devices.cluster_files.features import FEATURES, excess, leave_out
@@ -135,10 +136,8 @@ def read_cluster(path: Path, format_name: str | None = None) -> Cluster:
             f"{path}: no SwitchName or NodeName in {path.name}, nor a list of "
             "Kubernetes nodes: comments alone"
         )
-    try:
+    with prefixed_errors(f"{path}: "):
         return CLUSTER_FORMATS[format_name or format_of_text(text)].read(text)
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from error
 
 
 def write_cluster(cluster: Cluster, format_name: str, without: Iterable[str] = ()) -> str:

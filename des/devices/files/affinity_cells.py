@@ -8,6 +8,7 @@ import re
 from collections.abc import Sequence
 from itertools import zip_longest
 
+from des.base.checks import prefixed_errors
 from des.devices.spans import Span, numbers_in, parse_spans
 
 COLUMNS = ("CPU Affinity", "NUMA Affinity", "GPU NUMA ID")
@@ -125,10 +126,8 @@ def parse_cells(
     padded = [cell if cell != NOT_KNOWN else None for cell in cells]
     for column, cell in zip_longest(COLUMNS, padded):
         if cell is not None:
-            try:
+            with prefixed_errors(f"{column} "):
                 spans = parse_spans(cell)
-            except ValueError as error:
-                raise ValueError(f"{column} {error}") from None
             if column == COLUMNS[_MEMORY_NODE] and not cell.isdigit():
                 raise ValueError(f"{column} must be one node, got {cell!r}: {spans}")
     cpu_text, node_text, memory = [*padded, None, None, None][:3]

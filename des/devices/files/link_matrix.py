@@ -1,9 +1,14 @@
-"""Matrix of ``nvidia-smi topo -m`` or ``rocm-smi --showtopo``, and the server that it describes."""
+"""Matrix of ``nvidia-smi topo -m`` or ``rocm-smi --showtopo``, and its server.
+
+It is written as ``nvidia-smi topo -m`` prints it.
+"""
 
 from dataclasses import dataclass
 
-from des.devices.files.affinity_cells import parse_cells
+from des.base.checks import prefixed_errors
+from des.devices.files.affinity_cells import COLUMNS, NOT_KNOWN, parse_cells
 from des.devices.server import Gpu, Nic, Server
+from des.devices.spans import format_spans, spans_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,10 +51,8 @@ class LinkMatrix:
         gpus = []
         device_of = dict(self.device_of_card)
         for label, cells in zip(self.names, self.affinities, strict=True):
-            try:
+            with prefixed_errors(f"{name}: row {label}: "):
                 cpus, nodes, memory_node = parse_cells(cells)
-            except ValueError as error:
-                raise ValueError(f"{name}: row {label}: {error}") from None
             if label.startswith("GPU"):
                 gpus.append(
                     Gpu(
@@ -69,3 +72,38 @@ class LinkMatrix:
 def is_numbered(label: str) -> bool:
     """Whether a card has a number of the driver's, such as NIC3, in place of the system's name."""
     return label.startswith("NIC") and label.removeprefix("NIC").isdigit()
+
+
+def matrix_text(server: Server) -> str:
+    """Write header, rows and the legend of the cards; `matrix_text.read_matrix` reads the same.
+
+    What the matrix has no cell for is left out: models, rates, and NUMA nodes with their memory.
+
+    Examples
+    --------
+    >>> matrix_text(Server(name="one", gpus=(Gpu(number=0),), tokens=(("X",),))).split("\\n")[1]
+    'GPU0\\t X \\t\\t\\tN/A\\t\\tN/A'
+    """
+    header = "\t".join(["", *server.device_names, *COLUMNS])
+    rows = [
+        "\t".join([name, *(" X " if token == "X" else token for token in tokens)])
+        for name, tokens in zip(server.device_names, server.tokens, strict=True)
+    ]
+    tails = [f"\t{_tail(gpu)}" for gpu in server.gpus]
+    tails += ["\t\t\t\t"] * len(server.nics)
+    lines = [header, *(row + tail for row, tail in zip(rows, tails, strict=True))]
+    legend = [
+        f"  {card.name}: {card.device}"
+        for card in server.nics
+        if card.device and is_numbered(card.name)
+    ]
+    if legend:
+        lines += ["", "NIC Legend:", "", *legend]
+    return "\n".join(lines) + "\n"
+
+
+def _tail(gpu: Gpu) -> str:
+    """Affinity cells, with the tabs that the command puts before ``N/A`` and the last one."""
+    nodes = format_spans(spans_of(gpu.numa_nodes)) or f"\t{NOT_KNOWN}"
+    memory = NOT_KNOWN if gpu.memory_numa_node is None else str(gpu.memory_numa_node)
+    return f"{format_spans(gpu.cpus)}\t{nodes}\t\t{memory}"

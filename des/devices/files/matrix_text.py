@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from des.base.checks import prefixed_errors
 from des.devices.closeness import relation
 from des.devices.files.affinity_cells import COLUMNS, assign_cells, tail_fields
 from des.devices.files.link_matrix import LinkMatrix
@@ -66,10 +67,8 @@ def read_matrix(lines: Sequence[str], *, strict: bool = False) -> LinkMatrix:
         if label not in names or label in rows:
             wrong = "given twice" if label in rows else f"not in the header, {' '.join(names)}"
             raise ValueError(f"line {line}: row {label} is {wrong}")
-        try:
+        with prefixed_errors(f"line {line}: row {label} "):
             rows[label] = _row(text, len(names), len(columns))
-        except ValueError as error:
-            raise ValueError(f"line {line}: row {label} {error}") from None
     _check_rows(table, names, rows)
     return LinkMatrix(
         names=tuple(names),

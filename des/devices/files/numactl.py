@@ -1,9 +1,13 @@
-"""Reader of ``numactl --hardware``: NUMA nodes with CPUs, memory and distances."""
+"""Readers of ``numactl --hardware``: NUMA nodes with CPUs, memory and distances; and of ``lscpu``.
+
+The latter has CPUs alone, for machines where ``numactl`` is not installed.
+"""
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from des.base.checks import prefixed_errors
 from des.devices.server import NumaNode
 from des.devices.spans import Span, numbers_in, parse_spans, spans_of
 
@@ -41,11 +45,9 @@ def read_numa_nodes(lines: Sequence[str]) -> tuple[NumaNode, ...]:
         raise ValueError(f"line {starts[0] + 1}: {found[1]} nodes must be listed, got ({found[2]})")
     read = _Reading(listed=listed)
     for number, line in enumerate(lines[starts[0] + 1 :], start=starts[0] + 2):
-        try:
+        with prefixed_errors(f"line {number}: "):
             if not read.take(line):
                 break
-        except ValueError as error:
-            raise ValueError(f"line {number}: {error}") from None
     _check_nodes(read)
     return tuple(
         NumaNode(
@@ -123,10 +125,8 @@ def _cpu_list(text: str) -> tuple[Span, ...]:
     listed = re.sub(r"\(\d+\)\s*$", "", text).replace(",", " ").split()
     if not listed:
         return ()
-    try:
+    with prefixed_errors("CPUs "):
         spans = parse_spans(",".join(listed))
-    except ValueError as error:
-        raise ValueError(f"CPUs {error}") from None
     if list(spans) != sorted(spans):
         raise ValueError(f"CPUs must rise, got {text.strip()!r}")
     return spans_of(numbers_in(spans))
@@ -141,3 +141,36 @@ def _check_nodes(read: _Reading) -> None:
                 f"numactl: {what} must be given of nodes {' '.join(map(str, read.listed))}, "
                 f"got those of {' '.join(map(str, sorted(given))) or 'none'}"
             )
+
+
+_COUNT = re.compile(r"\s*NUMA node\(s\):\s*(\d+)\s*")
+_NODE = re.compile(r"\s*NUMA node(\d+) CPU\(s\):\s*(\S*)\s*")
+
+
+def has_lscpu(lines: Sequence[str]) -> bool:
+    """Whether some lines hold the output of the command."""
+    return any(_COUNT.fullmatch(line) for line in lines)
+
+
+def read_lscpu(lines: Sequence[str]) -> tuple[NumaNode, ...]:
+    """Read the nodes of a machine; memory and distances are not printed.
+
+    Raises
+    ------
+    ValueError
+        If there are not as many nodes as the output says.
+
+    Examples
+    --------
+    >>> lines = ["NUMA node(s):       2", "NUMA node0 CPU(s):  0-3,8", "NUMA node1 CPU(s):  4-7"]
+    >>> [(node.number, node.cpus) for node in read_lscpu(lines)]
+    [(0, ((0, 3), (8, 8))), (1, ((4, 7),))]
+    """
+    counts = [int(found[1]) for line in lines if (found := _COUNT.fullmatch(line))]
+    nodes = [found for line in lines if (found := _NODE.fullmatch(line))]
+    if counts != [len(nodes)]:
+        raise ValueError(f"lscpu: NUMA node(s) must be {len(nodes)}, those listed; got {counts}")
+    return tuple(
+        NumaNode(number=int(node[1]), cpus=parse_spans(node[2]) if node[2] else ())
+        for node in nodes
+    )

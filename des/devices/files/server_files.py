@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from des.base.checks import prefixed_errors
 from des.devices.files.gpu_list import ListedGpu, read_gpu_list, with_gpu_list
 from des.devices.files.joining import with_cards, with_numa_nodes
 from des.devices.files.link_matrix import LinkMatrix
-from des.devices.files.lscpu import has_lscpu, read_lscpu
 from des.devices.files.matrix_text import has_matrix, read_matrix
-from des.devices.files.numactl import has_numa_nodes, read_numa_nodes
+from des.devices.files.numactl import has_lscpu, has_numa_nodes, read_lscpu, read_numa_nodes
 from des.devices.files.pasted import plain_lines
 from des.devices.files.pci_list import read_pci_list, with_pci_addresses, with_pcie_roots
 from des.devices.files.rocm_topology import has_rocm_topology, read_rocm_topology
@@ -100,7 +100,7 @@ def _listed_text(found: _Found) -> str:
 
 def _read_text(path: Path, found: _Found, *, strict: bool) -> None:
     lines = plain_lines(_text(path))
-    try:
+    with prefixed_errors(f"{path}: "):
         listed = read_gpu_list(lines)
         is_numa, is_lscpu = has_numa_nodes(lines), has_lscpu(lines)
         addresses = read_pci_list(lines)
@@ -115,8 +115,6 @@ def _read_text(path: Path, found: _Found, *, strict: bool) -> None:
             found.nodes.append((path, read_numa_nodes(lines)))
         if is_lscpu:
             found.nodes.append((path, read_lscpu(lines)))
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from None
     if addresses:
         found.addresses.append(addresses)
     if listed:

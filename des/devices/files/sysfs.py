@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from des.base.checks import prefixed_errors
 from des.devices.server import NumaNode
 from des.devices.spans import Span, parse_spans
 
@@ -68,10 +69,8 @@ def _node(folder: Path) -> NumaNode:
 
 def _cpus(path: Path) -> tuple[Span, ...]:
     text = _read(path).strip()
-    try:
+    with prefixed_errors(f"{path}: "):
         return parse_spans(text) if text else ()
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from None
 
 
 def _card(folder: Path) -> SysfsCard:

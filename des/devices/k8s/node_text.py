@@ -2,12 +2,12 @@
 
 import json
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
-from des.base.strict_forms import StrictForm, first_error
+from des.base.strict_forms import StrictForm, form_errors
 from des.base.strict_json import parse_json
 from des.devices.gpu_kinds import GPU_PORTS
 from des.devices.server import Gpu, Nic, Server
@@ -19,6 +19,9 @@ LABELS = (
 """Names of the labels below the prefix of annotations."""
 
 _FORMAT = 1
+_GPU_FIELDS = ("model", "pci_address", "pcie_root", "numa_nodes", "nvlink_bytes_per_s")
+_NIC_FIELDS = ("name", "device", "numa_node")
+"""Fields of devices that are written as they are, if they are known."""
 
 
 class _GpuForm(StrictForm):
@@ -53,11 +56,8 @@ def server_annotation(server: Server) -> str:
     count = range(server.num_gpus)
     content: dict[str, Any] = {
         "format": _FORMAT,
-        "gpus": [_gpu_content(gpu) for gpu in server.gpus],
-        "nics": [
-            _known({"name": nic.name, "device": nic.device, "numa_node": nic.numa_node})
-            for nic in server.nics
-        ],
+        "gpus": [{"index": gpu.number, **_known(gpu, _GPU_FIELDS)} for gpu in server.gpus],
+        "nics": [_known(nic, _NIC_FIELDS) for nic in server.nics],
         "matrix": [" ".join(row) for row in server.tokens],
         "nvlinks": [
             [server.gpus[one].number, server.gpus[other].number, server.nvlinks[one][other]]
@@ -69,21 +69,10 @@ def server_annotation(server: Server) -> str:
     return json.dumps(content, separators=(",", ":"))
 
 
-def _gpu_content(gpu: Gpu) -> dict[str, Any]:
-    return _known(
-        {
-            "index": gpu.number,
-            "model": gpu.model,
-            "pci_address": gpu.pci_address,
-            "pcie_root": gpu.pcie_root,
-            "numa_nodes": list(gpu.numa_nodes) or None,
-            "nvlink_bytes_per_s": gpu.nvlink_bytes_per_s,
-        }
-    )
-
-
-def _known(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in values.items() if value is not None}
+def _known(device: object, fields: Iterable[str]) -> dict[str, Any]:
+    """Fields of a device that are known."""
+    values = {field: getattr(device, field) for field in fields}
+    return {field: value for field, value in values.items() if value not in (None, ())}
 
 
 def read_server_annotation(text: str, name: str) -> Server:
@@ -94,31 +83,20 @@ def read_server_annotation(text: str, name: str) -> Server:
     ValueError
         If the text is not what `server_annotation` writes, or contradicts itself.
     """
-    try:
+    with form_errors(f"annotation of {name}"):
         form = _ServerForm.model_validate(parse_json(text))
-    except ValidationError as error:
-        raise ValueError(f"annotation of {name}: {first_error(error)}") from error
-    except ValueError as error:
-        raise ValueError(f"annotation of {name}: {error}") from error
-    server = Server(
+    return Server(
         name=name,
         gpus=tuple(
             Gpu(
                 number=gpu.index,
-                model=gpu.model,
-                pci_address=gpu.pci_address,
-                pcie_root=gpu.pcie_root,
-                numa_nodes=tuple(gpu.numa_nodes),
-                nvlink_bytes_per_s=gpu.nvlink_bytes_per_s,
+                **gpu.model_dump(exclude={"index"}) | {"numa_nodes": tuple(gpu.numa_nodes)},
             )
             for gpu in form.gpus
         ),
-        nics=tuple(
-            Nic(name=nic.name, device=nic.device, numa_node=nic.numa_node) for nic in form.nics
-        ),
+        nics=tuple(Nic(**nic.model_dump()) for nic in form.nics),
         tokens=tuple(tuple(row.split()) for row in form.matrix),
     )
-    return server
 
 
 def server_labels(server: Server, prefix: str) -> dict[str, str]:

@@ -137,8 +137,7 @@ def read_pod(pod: object, keys: PodKeys) -> PodAsk:
     ValueError
         If it is no object, or a field that is read has another type than Kubernetes gives it.
     """
-    if not isinstance(pod, dict):
-        raise ValueError(f"Pod: must be an object, got {type(pod).__name__}")
+    pod = _object(pod, "Pod")
     metadata = wire_object(pod, "metadata", "Pod")
     spec = wire_object(pod, "spec", "Pod")
     annotations = wire_texts(metadata, "annotations", "Pod.metadata")
@@ -263,22 +262,22 @@ def _asks(spec: Mapping[str, Any], resources: tuple[str, ...]) -> tuple[tuple[st
     running = dict.fromkeys(resources, 0)
     most = dict.fromkeys(resources, 0)
     for container in wire_list(spec, "initContainers", "Pod.spec"):
-        stays = wire_text(_container(container), "restartPolicy", "container") == "Always"
+        stays = wire_text(_object(container, "container"), "restartPolicy", "container") == "Always"
         for name in resources:
             count = _count(container, name)
             most[name] = max(most[name], running[name] + count)
             running[name] += count if stays else 0
     for container in wire_list(spec, "containers", "Pod.spec"):
         for name in resources:
-            running[name] += _count(_container(container), name)
+            running[name] += _count(_object(container, "container"), name)
     found = ((name, max(running[name], most[name])) for name in resources)
     return tuple((name, count) for name, count in found if count)
 
 
-def _container(container: object) -> dict[str, Any]:
-    if not isinstance(container, dict):
-        raise ValueError(f"container: must be an object, got {type(container).__name__}")
-    return container
+def _object(value: object, owner: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise ValueError(f"{owner}: must be an object, got {type(value).__name__}")
+    return value
 
 
 def _count(container: Mapping[str, Any], resource: str) -> int:

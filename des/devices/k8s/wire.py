@@ -4,8 +4,9 @@ import json
 import re
 from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
+_ValueT = TypeVar("_ValueT")
 _ABSENT = object()
 _QUANTITY = re.compile(
     r"([+-]?(?:\d+\.?\d*|\.\d+))(?:([eE][+-]?\d{1,3})|(m|k|M|G|T|P|E|[KMGTPE]i))?"
@@ -68,12 +69,7 @@ def wire_object(mapping: Mapping[str, Any], key: str, owner: str) -> dict[str, A
     ValueError
         If the value is no object.
     """
-    value = wire_value(mapping, key)
-    if value is None:
-        return {}
-    if not isinstance(value, dict):
-        raise ValueError(f"{owner}: {key} must be an object, got {type(value).__name__}")
-    return value
+    return _typed(mapping, key, owner, dict, "an object")
 
 
 def wire_list(mapping: Mapping[str, Any], key: str, owner: str) -> list[Any]:
@@ -84,12 +80,7 @@ def wire_list(mapping: Mapping[str, Any], key: str, owner: str) -> list[Any]:
     ValueError
         If the value is no list.
     """
-    value = wire_value(mapping, key)
-    if value is None:
-        return []
-    if not isinstance(value, list):
-        raise ValueError(f"{owner}: {key} must be a list, got {type(value).__name__}")
-    return value
+    return _typed(mapping, key, owner, list, "a list")
 
 
 def wire_text(mapping: Mapping[str, Any], key: str, owner: str) -> str:
@@ -100,11 +91,17 @@ def wire_text(mapping: Mapping[str, Any], key: str, owner: str) -> str:
     ValueError
         If the value is no text.
     """
+    return _typed(mapping, key, owner, str, "text")
+
+
+def _typed(
+    mapping: Mapping[str, Any], key: str, owner: str, kind: type[_ValueT], allowed: str
+) -> _ValueT:
     value = wire_value(mapping, key)
     if value is None:
-        return ""
-    if not isinstance(value, str):
-        raise ValueError(f"{owner}: {key} must be text, got {type(value).__name__}")
+        return kind()
+    if not isinstance(value, kind):
+        raise ValueError(f"{owner}: {key} must be {allowed}, got {type(value).__name__}")
     return value
 
 

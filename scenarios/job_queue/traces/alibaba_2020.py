@@ -5,12 +5,14 @@ from pathlib import Path
 
 from scenarios.job_queue.traces.trace_jobs import (
     JobRow,
-    JobTrace,
-    jobs_of_rows,
+    ReadRows,
+    TraceForm,
+    difference,
     number_of,
     read_rows,
 )
 
+TABLE_NAMES = ("job_table.csv", "task_table.csv")
 JOB_COLUMNS = ("job_name", "inst_id", "user", "status", "start_time", "end_time")
 TASK_COLUMNS = (
     *("job_name", "task_name", "inst_num", "status", "start_time", "end_time"),
@@ -22,7 +24,7 @@ _NOTES = (
 )
 
 
-def read_alibaba_2020(path: Path, *, keeps_failed: bool) -> JobTrace:
+def _read(path: Path) -> ReadRows:
     """Read the tables of jobs and tasks.
 
     Raises
@@ -30,7 +32,7 @@ def read_alibaba_2020(path: Path, *, keeps_failed: bool) -> JobTrace:
     ValueError
         If a table is missing or torn, or there is no job.
     """
-    tasks = read_rows(path / "task_table.csv", TASK_COLUMNS)
+    tasks = read_rows(path / TABLE_NAMES[1], TASK_COLUMNS)
     gpus: dict[str, float] = defaultdict(float)
     starts_s: dict[str, float] = {}
     for task in tasks:
@@ -40,20 +42,22 @@ def read_alibaba_2020(path: Path, *, keeps_failed: bool) -> JobTrace:
         start_s = number_of(task["start_time"])
         if start_s is not None:
             starts_s[name] = min(start_s, starts_s.get(name, start_s))
-    jobs = read_rows(path / "job_table.csv", JOB_COLUMNS)
+    jobs = read_rows(path / TABLE_NAMES[0], JOB_COLUMNS)
     rows = []
     for job in jobs:
-        name, end_s = job["job_name"], number_of(job["end_time"])
+        name = job["job_name"]
         submit_s = number_of(job["start_time"])
-        begin_s = starts_s.get(name, submit_s)
         rows.append(
             JobRow(
                 name=name,
                 submit_s=submit_s,
                 num_gpus=gpus.get(name, 0.0),
-                duration_s=None if end_s is None or begin_s is None else end_s - begin_s,
+                duration_s=difference(number_of(job["end_time"]), starts_s.get(name, submit_s)),
                 is_done=job["status"] == "Terminated",
                 user=job["user"],
             )
         )
-    return jobs_of_rows(path, "alibaba_2020", rows, keeps_failed=keeps_failed, notes=_NOTES)
+    return rows, _NOTES
+
+
+FORM = TraceForm(_read, f"the tables {', '.join(TABLE_NAMES)}", tables=TABLE_NAMES)

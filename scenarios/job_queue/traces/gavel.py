@@ -6,8 +6,8 @@ from pathlib import Path
 from des.base.text_files import read_json
 from scenarios.job_queue.traces.trace_jobs import (
     JobRow,
-    JobTrace,
-    jobs_of_rows,
+    ReadRows,
+    TraceForm,
     number_of,
     read_rows,
 )
@@ -20,7 +20,7 @@ THROUGHPUTS = "throughputs.json"
 """File next to the trace: steps per second by type of GPU, type of job and number of GPUs."""
 
 
-def read_gavel(path: Path, *, keeps_failed: bool) -> JobTrace:
+def _read(path: Path) -> ReadRows:
     """Read a trace, durations from its steps and the throughputs on the first type of GPU.
 
     ``throughputs.json`` has the form ``{type of GPU: {type of job: {number of GPUs: steps/s}}}``.
@@ -48,11 +48,17 @@ def read_gavel(path: Path, *, keeps_failed: bool) -> JobTrace:
         )
         for number, row in enumerate(rows_read)
     ]
-    notes = (f"durations are steps over the throughput on {gpu_type}",)
-    return jobs_of_rows(path, "gavel", rows, keeps_failed=keeps_failed, notes=notes)
+    return rows, (f"durations are steps over the throughput on {gpu_type}",)
 
 
 def _duration_s(speeds: Mapping[str, Mapping[str, float]], row: Mapping[str, str]) -> float | None:
     steps, width = number_of(row["total_steps"]), number_of(row["scale_factor"])
     per_s = speeds.get(row["job_type"], {}).get(f"{width:g}" if width is not None else "")
     return None if steps is None or not per_s else steps / per_s
+
+
+FORM = TraceForm(
+    _read,
+    f"a line of {len(COLUMNS)} cells parted by tabs, or one more",
+    lambda path, head: float(head.count("\t") + 1 in (len(COLUMNS), len(COLUMNS) + 1)),
+)

@@ -7,8 +7,8 @@ from des.base.strict_json import parse_json
 from scenarios.job_queue.traces.calendar import slashed_seconds_of
 from scenarios.job_queue.traces.trace_jobs import (
     JobRow,
-    JobTrace,
-    jobs_of_rows,
+    ReadRows,
+    TraceForm,
     number_of,
     read_rows,
 )
@@ -23,7 +23,7 @@ _NOTES = (
 )
 
 
-def read_lingjun(path: Path, *, keeps_failed: bool) -> JobTrace:
+def _read(path: Path) -> ReadRows:
     """Read the tables of jobs and workers.
 
     Raises
@@ -35,7 +35,7 @@ def read_lingjun(path: Path, *, keeps_failed: bool) -> JobTrace:
     for worker in _table(path / TABLE_NAMES[1], WORKER_COLUMNS):
         gpus[worker["job_name"]] += _gpus_of(path / TABLE_NAMES[1], worker["RES"])
     rows = [_job(job, gpus.get(job["job_name"])) for job in _table(path / "job.csv", JOB_COLUMNS)]
-    return jobs_of_rows(path, "lingjun", rows, keeps_failed=keeps_failed, notes=_NOTES)
+    return rows, _NOTES
 
 
 def _table(path: Path, columns: tuple[str, ...]) -> list[dict[str, str]]:
@@ -77,3 +77,6 @@ def _job(job: dict[str, str], num_gpus: float | None) -> JobRow:
         model=job.get("model", ""),
         priority=int(number_of(job.get("priority", "")) or 0),
     )
+
+
+FORM = TraceForm(_read, f"the tables {', '.join(TABLE_NAMES)}", tables=TABLE_NAMES)

@@ -7,8 +7,8 @@ from des.base.checks import nearest
 from scenarios.job_queue.traces.calendar import seconds_of
 from scenarios.job_queue.traces.trace_jobs import (
     JobRow,
-    JobTrace,
-    jobs_of_rows,
+    ReadRows,
+    difference,
     number_of,
     read_rows,
 )
@@ -19,10 +19,8 @@ TEXTS = ("name", "tenant", "user", "model")
 ROLES = (*NEEDED, *TIMES, *TEXTS, "priority")
 """Roles of columns: times in seconds, or dates and times; a duration in seconds, or an end."""
 
-FORM = "columns"
 
-
-def read_own_columns(path: Path, columns: Mapping[str, str], *, keeps_failed: bool) -> JobTrace:
+def read_own_columns(path: Path, columns: Mapping[str, str]) -> ReadRows:
     """Read a CSV file with a header; a duration is given, or runs to the end from the start.
 
     ``columns`` are the names in the header by role; where there is no column of the start, a job
@@ -46,8 +44,7 @@ def read_own_columns(path: Path, columns: Mapping[str, str], *, keeps_failed: bo
         raise ValueError(
             f"{path}: must have the columns {', '.join(missing)}; got {', '.join(rows[0])}"
         )
-    jobs = [job_by_roles(row, columns, str(number)) for number, row in enumerate(rows)]
-    return jobs_of_rows(path, FORM, jobs, keeps_failed=keeps_failed)
+    return [job_by_roles(row, columns, str(number)) for number, row in enumerate(rows)], ()
 
 
 def job_by_roles(row: Mapping[str, str], columns: Mapping[str, str], name: str = "") -> JobRow:
@@ -57,8 +54,8 @@ def job_by_roles(row: Mapping[str, str], columns: Mapping[str, str], name: str =
     if "duration" in cells:
         duration_s = number_of(cells["duration"])
     else:
-        begin_s, end_s = _time_s(cells.get("start", cells["submit"])), _time_s(cells["end"])
-        duration_s = None if begin_s is None or end_s is None else end_s - begin_s
+        begin_s = _time_s(cells.get("start", cells["submit"]))
+        duration_s = difference(_time_s(cells["end"]), begin_s)
     return JobRow(
         name=cells.get("name", name),
         submit_s=submit_s,

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from des.base.text_files import read_json
 from scenarios.job_queue.traces.calendar import seconds_of
-from scenarios.job_queue.traces.trace_jobs import JobRow, JobTrace, jobs_of_rows
+from scenarios.job_queue.traces.trace_jobs import JobRow, ReadRows, TraceForm, difference
 
 FIELDS = ("status", "vc", "jobid", "user", "submitted_time", "attempts")
 _NOTES = (
@@ -14,7 +14,7 @@ _NOTES = (
 )
 
 
-def read_philly(path: Path, *, keeps_failed: bool) -> JobTrace:
+def _read(path: Path) -> ReadRows:
     """Read a job log.
 
     Raises
@@ -25,7 +25,7 @@ def read_philly(path: Path, *, keeps_failed: bool) -> JobTrace:
     log = read_json(path)
     if not isinstance(log, list) or not all(isinstance(job, dict) for job in log):
         raise ValueError(f"{path}: must be a JSON list of jobs, as cluster_job_log of Philly is")
-    return jobs_of_rows(path, "philly", _rows(log), keeps_failed=keeps_failed, notes=_NOTES)
+    return _rows(log), _NOTES
 
 
 def _rows(log: list[dict[str, object]]) -> Iterator[JobRow]:
@@ -46,12 +46,21 @@ def _rows(log: list[dict[str, object]]) -> Iterator[JobRow]:
 
 
 def _span_s(attempt: dict[str, object]) -> float | None:
-    start_s = seconds_of(str(attempt.get("start_time")))
-    end_s = seconds_of(str(attempt.get("end_time")))
-    return None if start_s is None or end_s is None else end_s - start_s
+    ends = (seconds_of(str(attempt.get(key))) for key in ("end_time", "start_time"))
+    return difference(*ends)
 
 
 def _num_gpus(attempt: dict[str, object]) -> float:
     detail = attempt.get("detail") or []
     assert isinstance(detail, list)
     return float(sum(len(server.get("gpus") or ()) for server in detail))
+
+
+def _likeness(path: Path, head: str) -> float:
+    """Share of the fields that the first job of a list has."""
+    log = read_json(path) if head[:1] == "[" else None
+    first = log[0] if isinstance(log, list) and log else {}
+    return sum(field in first for field in FIELDS) / len(FIELDS)
+
+
+FORM = TraceForm(_read, f"a list of JSON objects with {', '.join(FIELDS)}", _likeness)

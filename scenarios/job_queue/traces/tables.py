@@ -10,8 +10,8 @@ from scenarios.job_queue.traces.calendar import seconds_of
 from scenarios.job_queue.traces.own_columns import job_by_roles
 from scenarios.job_queue.traces.trace_jobs import (
     JobRow,
-    JobTrace,
-    jobs_of_rows,
+    ReadRows,
+    difference,
     number_of,
     read_rows,
 )
@@ -41,16 +41,37 @@ class TableForm:
     has_header: bool = True
     notes: tuple[str, ...] = ()
 
-    def read(self, path: Path, form: str, *, keeps_failed: bool) -> JobTrace:
+    def read(self, path: Path) -> ReadRows:
         """Read a file.
 
         Raises
         ------
         ValueError
-            If a row is torn or the file holds no job.
+            If a row is torn.
         """
-        rows = map(self.row, read_rows(path, () if self.has_header else self.columns))
-        return jobs_of_rows(path, form, rows, keeps_failed=keeps_failed, notes=self.notes)
+        rows = read_rows(path, () if self.has_header else self.columns)
+        return map(self.row, rows), self.notes
+
+    @property
+    def mark(self) -> str:
+        """Words for what it is recognised by."""
+        if self.has_header:
+            return f"the columns {', '.join(self.columns)}"
+        return "five cells without a header, all but the second numbers"
+
+    def likeness(self, _: Path, head: str) -> float:
+        """Share of the columns that are in a first line, or of the numbers that are."""
+        cells = cells_of(head)
+        fits = [column in cells for column in self.columns]
+        if not self.has_header:
+            numbers = [number_of(cell) is not None for cell in (*cells[:1], *cells[2:])]
+            fits = numbers if len(cells) == len(self.columns) else [False]
+        return sum(fits) / len(fits)
+
+
+def cells_of(head: str) -> list[str]:
+    """Cells of a first line."""
+    return [cell.strip() for cell in head.split(",")]
 
 
 def _product(*texts: str) -> float | None:
@@ -63,30 +84,15 @@ def _product(*texts: str) -> float | None:
     return product
 
 
-def _difference(later_s: float | None, earlier_s: float | None) -> float | None:
-    return None if later_s is None or earlier_s is None else later_s - earlier_s
-
-
-def _helios(row: Row) -> JobRow:
+def _logged(row: Row, tenant: str, duration_s: float | None) -> JobRow:
+    """Job of Helios and Acme, whose tenant is in a column of its own."""
     return JobRow(
         name=row["job_id"],
         submit_s=seconds_of(row["submit_time"]),
         num_gpus=number_of(row["gpu_num"]),
-        duration_s=number_of(row["duration"]),
+        duration_s=duration_s,
         is_done=row["state"] == "COMPLETED",
-        tenant=row["vc"],
-        user=row["user"],
-    )
-
-
-def _acme(row: Row) -> JobRow:
-    return JobRow(
-        name=row["job_id"],
-        submit_s=seconds_of(row["submit_time"]),
-        num_gpus=number_of(row["gpu_num"]),
-        duration_s=_difference(seconds_of(row["end_time"]), seconds_of(row["start_time"])),
-        is_done=row["state"] == "COMPLETED",
-        tenant=row["type"],
+        tenant=row[tenant],
         user=row["user"],
     )
 
@@ -101,10 +107,9 @@ def _alibaba_2023(row: Row) -> JobRow:
         name=row["name"],
         submit_s=created_s,
         num_gpus=part / 1000.0 if is_part and part is not None else whole,
-        duration_s=_difference(ended_s, created_s if started_s is None else started_s),
+        duration_s=difference(ended_s, created_s if started_s is None else started_s),
         is_done=row["pod_phase"] in ("Succeeded", "Running"),
         tenant=row["qos"],
-        gpu_type=row["gpu_spec"],
     )
 
 
@@ -115,7 +120,6 @@ def _alibaba_spot(row: Row) -> JobRow:
         num_gpus=_product(row["gpu_request"], row["worker_num"]),
         duration_s=number_of(row["duration"]),
         tenant=row["organization"],
-        gpu_type=row["gpu_model"],
         priority=1 if row["job_type"] == "HP" else 0,
     )
 
@@ -124,14 +128,16 @@ TABLE_FORMS: Mapping[str, TableForm] = MappingProxyType(
     {
         "helios": TableForm(
             columns=("job_id", "user", "vc", "gpu_num", "state", "submit_time", "duration"),
-            row=_helios,
+            row=lambda row: _logged(row, "vc", number_of(row["duration"])),
         ),
         "acme": TableForm(
             columns=(
                 *("job_id", "user", "gpu_num", "type", "state"),
                 *("submit_time", "start_time", "end_time"),
             ),
-            row=_acme,
+            row=lambda row: _logged(
+                row, "type", difference(seconds_of(row["end_time"]), seconds_of(row["start_time"]))
+            ),
             notes=("durations are end less start; the column duration is not used",),
         ),
         "alibaba_2023": TableForm(

@@ -4,9 +4,10 @@ import csv
 import io
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from des.base.text_files import read_text
 from des.cluster.queued_job import QueuedJob
@@ -27,8 +28,21 @@ class JobRow:
     tenant: str = ""
     user: str = ""
     model: str = ""
-    gpu_type: str = ""
     priority: int = 0
+
+
+ReadRows = tuple[Iterable[JobRow], Sequence[str]]
+"""Rows of a trace, and notes on what was made of them."""
+
+
+class TraceForm(NamedTuple):
+    """A form of traces: files whose first line is like it, or folders of some tables."""
+
+    read: Callable[[Path], ReadRows]
+    mark: str
+    """Words for what it is recognised by."""
+    likeness: Callable[[Path, str], float] = lambda path, head: 0.0
+    tables: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,6 +130,10 @@ def _reason(row: JobRow, *, keeps_failed: bool) -> str:
     return next((reason for reason, applies in reasons.items() if applies), "")
 
 
+_KEPT = ("name", "tenant", "user", "model", "priority")
+"""Fields of a row that a job has as they are."""
+
+
 def _job(number: int, row: JobRow, start_s: float) -> QueuedJob:
     assert row.submit_s is not None
     assert row.num_gpus is not None
@@ -125,11 +143,7 @@ def _job(number: int, row: JobRow, start_s: float) -> QueuedJob:
         arrival_s=row.submit_s - start_s,
         num_gpus=math.ceil(row.num_gpus),
         service_s=row.duration_s,
-        name=row.name,
-        tenant=row.tenant,
-        user=row.user,
-        model=row.model,
-        priority=row.priority,
+        **{field: getattr(row, field) for field in _KEPT},
     )
 
 
@@ -153,6 +167,11 @@ def read_rows(
                 f"{path}, line {number}: must have {len(columns)} cells, got {len(row)}"
             )
     return [dict(zip(columns, row, strict=True)) for _, row in lines]
+
+
+def difference(later_s: float | None, earlier_s: float | None) -> float | None:
+    """Time between two times; None where one of them is not known. [s]"""
+    return None if later_s is None or earlier_s is None else later_s - earlier_s
 
 
 def number_of(text: str) -> float | None:
