@@ -84,7 +84,7 @@ class OtherPlans:
     _shared: SharedParts = field(default_factory=SharedParts, repr=False, compare=False)
 
     def learnt(self) -> dict[str, float]:
-        """What is known of advantages, by the names of the fields."""
+        """Figures of advantages, by the names of their fields."""
         return {"ahead_s": self.ahead_s, "faded": self.faded, "unlearnt_s": self.unlearnt_s}
 
     def remember(self, bound: BoundPlan) -> None:
