@@ -27,7 +27,6 @@ from scenarios.iteration.iteration_tables import link_table, plain_console, stag
 
 with lazy_imports(__name__):
     from rich import table as rich_table
-    from rich.table import Table
 
     from scenarios.iteration import (
         iteration_outputs,
@@ -38,9 +37,6 @@ with lazy_imports(__name__):
         plan_file,
         trained_plan,
     )
-    from scenarios.iteration.iteration_outputs import NetworkCost
-    from scenarios.iteration.other_jobs import JobTimes
-    from scenarios.iteration.plan_file import FilePlan
 
 
 _EXAMPLES = f"""\
@@ -127,7 +123,7 @@ def main(config: Config, given: Set[str]) -> None:
         sys.stdout.write(f"{bound}\n")
 
 
-def _plan_read(config: Config, given: Set[str]) -> FilePlan | None:
+def _plan_read(config: Config, given: Set[str]) -> plan_file.FilePlan | None:
     """The plan of a file, or that of the flags completed for a trainer; None without either."""
     if config.plan is not None:
         return plan_file.read_plan_file(config.plan, config, given)
@@ -139,11 +135,11 @@ def _plan_read(config: Config, given: Set[str]) -> FilePlan | None:
 def show_iteration(
     scenario: IterationScenario,
     result: IterationResult,
-    network_cost: NetworkCost,
+    network_cost: iteration_outputs.NetworkCost,
     memory: MemoryTimeline,
     paths: Sequence[Path],
     *,
-    times: Sequence[JobTimes],
+    times: Sequence[other_jobs.JobTimes],
 ) -> None:
     """Print the figures and where the files are."""
     console = plain_console(sys.stdout)
@@ -165,9 +161,9 @@ def show_iteration(
 def _headline(
     scenario: IterationScenario,
     result: IterationResult,
-    network_cost: NetworkCost,
+    network_cost: iteration_outputs.NetworkCost,
     memory: MemoryTimeline,
-) -> Table:
+) -> rich_table.Table:
     tokens_per_s = scenario.workload.tokens_per_iteration / result.makespan_s
     ratio, fullest, cost = result.transfer_compute_ratio, memory.fullest, network_cost.cost
     table = rich_table.Table.grid(padding=(0, 2))

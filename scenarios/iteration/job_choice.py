@@ -14,7 +14,6 @@ from scenarios.iteration.iteration_config import PROG, Config
 
 with lazy_imports(__name__):
     from agents.decision import job_files, training_job
-    from agents.decision.training_job import TrainingJob
 
 _IN_FILE = ("model", "num_layers", "microbatches", "microbatch_size", "sequence_length")
 
@@ -78,7 +77,7 @@ def as_given(config: Config) -> Config:
     return replace(config, **values)
 
 
-def _filled(config: Config, job: TrainingJob, microbatch_size: int) -> Config:
+def _filled(config: Config, job: training_job.TrainingJob, microbatch_size: int) -> Config:
     return replace(
         config,
         model=job.model,

@@ -19,7 +19,6 @@ with lazy_imports(__name__):
     from agents.search import bind
     from agents.trainers import plan_checks
     from scenarios.iteration import plan_file
-    from scenarios.iteration.plan_file import FilePlan
 
 FORM = "placement by hand"
 
@@ -40,7 +39,7 @@ def with_trainer(config: Config, given: Set[str]) -> Config:
     return replace(config, gradient_precision=trainer.gradient_precision)
 
 
-def trained_plan(config: Config) -> FilePlan:
+def trained_plan(config: Config) -> plan_file.FilePlan:
     """Complete the placement that flags give, for their trainer, as a decision completes it.
 
     A schedule, a size of microbatches, degrees and shares that are given stay; else they are those

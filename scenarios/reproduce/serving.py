@@ -32,7 +32,6 @@ with lazy_imports(__name__):
         serving_replicas,
         serving_traces,
     )
-    from scenarios.reproduce.serving_cases import Files
 
 PROG = "python -m scenarios.reproduce serving"
 _EXAMPLES = f"""\
@@ -75,7 +74,7 @@ def main(config: Config) -> int:
     return 0
 
 
-def answer_of(files: Files) -> dict[str, Any]:
+def answer_of(files: serving_cases.Files) -> dict[str, Any]:
     """Answer one case, whose kind its files show.
 
     Raises
@@ -101,7 +100,7 @@ def answer_of(files: Files) -> dict[str, Any]:
         raise ValueError(f"case: {error.args[0]} must be given, got none") from error
 
 
-def _traces_of(files: Files) -> dict[str, Any]:
+def _traces_of(files: serving_cases.Files) -> dict[str, Any]:
     answer = serving_traces.traces_answer(files)
     if not answer:
         raise UsageError(

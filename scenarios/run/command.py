@@ -31,7 +31,6 @@ from scenarios.run.training_run_scenario import TrainingRunScenario, load_traini
 
 with lazy_imports(__name__):
     from rich import progress as rich_progress
-    from rich.progress import Progress
 
     from agents.replanning import training_planner
     from des.views import plan_views
@@ -165,7 +164,7 @@ def _progress(horizon_s: float) -> Iterator[_Bar]:
 class _Bar:
     """Progress: share of the run's time that has been simulated."""
 
-    def __init__(self, progress: Progress, horizon_s: float) -> None:
+    def __init__(self, progress: rich_progress.Progress, horizon_s: float) -> None:
         self._progress = progress
         self._task = progress.add_task("training run", total=horizon_s)
 

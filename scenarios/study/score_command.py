@@ -18,8 +18,6 @@ from des.base.lazy import lazy_imports
 
 with lazy_imports(__name__):
     from scenarios.study import spot_benchmark, spot_scores
-    from scenarios.study.spot_benchmark import Benchmark
-    from scenarios.study.spot_scores import Score
 
 PROG = "python -m scenarios.score"
 _JUDGED = ("validation", "test", "short_stays")
@@ -86,7 +84,9 @@ def main(config: Config) -> int:
     return int(max(off) > _OFF_PERCENT)
 
 
-def _again(frozen: Benchmark, name: str, splits: Sequence[str]) -> dict[str, Score]:
+def _again(
+    frozen: spot_benchmark.Benchmark, name: str, splits: Sequence[str]
+) -> dict[str, spot_scores.Score]:
     """Score a rule on some splits."""
     choose = spot_scores.rule(name, frozen.baselines[name].horizon_h)
     return {split: spot_scores.score(choose, frozen.split(split)) for split in splits}

@@ -41,7 +41,6 @@ with lazy_imports(__name__):
     from des.compiled import simulate
     from scenarios.study.ablations import ablations_page, bound_variants
     from scenarios.study.ablations import variants as ablations_variants
-    from scenarios.study.ablations.variants import Decide, Variant
 
 RowsOf = Callable[[str, "Situation"], list[dict[str, object]]]
 
@@ -200,7 +199,7 @@ def _digest_of_files(config: Config) -> str:
 
 
 def _rows_of(
-    name: str, situation: Situation, variants: Sequence[Variant]
+    name: str, situation: Situation, variants: Sequence[ablations_variants.Variant]
 ) -> list[dict[str, object]]:
     """Rows of one network."""
     own = [one for one in variants if one.name == ablations_variants.HI_PPO and one.looks_ahead]
@@ -224,7 +223,9 @@ def _rows_of(
     ]
 
 
-def _judged(decide: Decide, seen: Situation, real: Situation) -> tuple[float, float]:
+def _judged(
+    decide: ablations_variants.Decide, seen: Situation, real: Situation
+) -> tuple[float, float]:
     """Iteration time of what is decided, NaN if it does not fit; wall time of the decision. [s]"""
     decide(seen)  # what does not change between situations of a job is worked out once
     began_s = time.perf_counter()

@@ -30,7 +30,6 @@ with lazy_imports(__name__):
     import pandas as pd
 
     from agents.decision import run_epochs
-    from agents.decision.run_epochs import CourseResult
     from agents.decision.situation import Scheduler
     from agents.hi_ppo import policies, schedulers
     from agents.planners.search import search
@@ -192,7 +191,9 @@ def on_world(
     return rows, ends
 
 
-def _row(name: str, episode: CourseResult, held: CourseResult) -> dict[str, object]:
+def _row(
+    name: str, episode: run_epochs.CourseResult, held: run_epochs.CourseResult
+) -> dict[str, object]:
     return {
         "method": name,
         "total_s": episode.total_s,

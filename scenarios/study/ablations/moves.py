@@ -21,7 +21,6 @@ with lazy_imports(__name__):
     from rich import progress as rich_progress
     from rich import table as rich_table
     from rich.console import Console
-    from rich.table import Table
 
     from agents.hi_ppo.moves import move_policy
     from agents.hi_ppo.moves.move_env import MoveGame
@@ -202,7 +201,7 @@ def _rows_of_policies(
                 yield {**row, "method": method, "excess": excess}
 
 
-def _table(frame: pd.DataFrame) -> Table:
+def _table(frame: pd.DataFrame) -> rich_table.Table:
     """Excess by method and suite."""
     table = rich_table.Table(
         title="time of an episode over the clairvoyant's [%]: mean ± 95 % interval"

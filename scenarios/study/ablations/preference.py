@@ -25,18 +25,14 @@ with lazy_imports(__name__):
     import pandas as pd
 
     from agents.decision import situation as decision_situation
-    from agents.decision.situation import Preference
     from agents.hi_ppo import proposing
     from agents.hi_ppo.placement import drawn_plans, placement_policy, proposals
     from agents.hi_ppo.placement.placement_checkpoint import PlacementNet
     from agents.planners.pareto import proposals as pareto_proposals
-    from agents.planners.pareto.proposals import Proposals
     from agents.ppo import devices
     from scenarios.study.ablations import intervals, rows_page, variants
     from scenarios.study.pareto import fronts, study
     from scenarios.study.pareto import worlds as pareto_worlds
-    from scenarios.study.pareto.fronts import Sweep
-    from scenarios.study.pareto.worlds import PricedWorld
 
 
 PROG = "python -m scenarios.ablations.preference"
@@ -125,9 +121,9 @@ def main(config: Config) -> None:
 
 def sweeps_of(
     policies: Mapping[str, Sequence[PlacementNet]], seed: int
-) -> dict[tuple[str, int], Sweep]:
+) -> dict[tuple[str, int], fronts.Sweep]:
     """Sweeps by variant and position of the weights among those given."""
-    found: dict[tuple[str, int], Sweep] = {}
+    found: dict[tuple[str, int], fronts.Sweep] = {}
     for name, trained in policies.items():
         for row, policy in enumerate(trained):
             found[name, row] = fronts.swept(proposing.proposing(proposals.Proposer(policy)))
@@ -137,10 +133,12 @@ def sweeps_of(
     return found
 
 
-def _drawn_by(policy: PlacementNet, seed: int) -> Sweep:
+def _drawn_by(policy: PlacementNet, seed: int) -> fronts.Sweep:
     proposer, own = proposals.Proposer(policy), placement_policy.PlacementPolicy.of(policy)
 
-    def sweep(world: PricedWorld, preferences: Sequence[Preference]) -> Proposals:
+    def sweep(
+        world: pareto_worlds.PricedWorld, preferences: Sequence[decision_situation.Preference]
+    ) -> pareto_proposals.Proposals:
         rng = np.random.default_rng(seed)
         judge = proposer.judge_of(world.workload, world.topology, NO_CORRECTIONS)
         job = judge.job_of(world.topology)
@@ -154,10 +152,12 @@ def _drawn_by(policy: PlacementNet, seed: int) -> Sweep:
     return sweep
 
 
-def _for_time_alone(policy: PlacementNet) -> Sweep:
+def _for_time_alone(policy: PlacementNet) -> fronts.Sweep:
     propose = proposing.proposing(proposals.Proposer(policy))
 
-    def sweep(world: PricedWorld, preferences: Sequence[Preference]) -> Proposals:
+    def sweep(
+        world: pareto_worlds.PricedWorld, preferences: Sequence[decision_situation.Preference]
+    ) -> pareto_proposals.Proposals:
         plans = propose(world.topology, world.workload, decision_situation.TIME_ONLY)
         return pareto_proposals.Proposals(plans=tuple(dict.fromkeys(plans)))
 
@@ -165,7 +165,9 @@ def _for_time_alone(policy: PlacementNet) -> Sweep:
 
 
 def compared_preferences(
-    config: Config, sweeps: Mapping[tuple[str, int], Sweep], worlds: Sequence[PricedWorld]
+    config: Config,
+    sweeps: Mapping[tuple[str, int], fronts.Sweep],
+    worlds: Sequence[pareto_worlds.PricedWorld],
 ) -> pd.DataFrame:
     """One row per world, variant and seed."""
     rows = []

@@ -44,7 +44,6 @@ with lazy_imports(__name__):
         running,
         static_part,
     )
-    from scenarios.study.compare.outputs import ComparisonSummary
     from scenarios.suites import examples
 
 
@@ -184,7 +183,7 @@ def _compare(
     folder: RunFolder,
     console: Console,
     devices: str,
-) -> ComparisonSummary:
+) -> outputs.ComparisonSummary:
     """Measure what is not there yet, and write and show all."""
     frames = running.run_cases(
         cases, folder.path / "cases", num_workers=config.workers, progress=_tell_progress

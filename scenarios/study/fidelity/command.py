@@ -29,8 +29,6 @@ from scenarios.frame.run_folder import RunFolder
 with lazy_imports(__name__):
     from calibration.cases.case import PlacementCase
     from scenarios.study.fidelity import comparison, fidelity_page, levels
-    from scenarios.study.fidelity.comparison import Results
-    from scenarios.study.fidelity.levels import DetailLevel
 
 PROG = "python -m scenarios.fidelity"
 TRANSPORTS: tuple[str, ...] = get_args(Congestion)
@@ -113,7 +111,7 @@ def main(config: Config) -> None:
         sys.stdout.write(f"{line}\n")
 
 
-def _levels(config: Config) -> tuple[tuple[DetailLevel, ...], tuple[str, ...]]:
+def _levels(config: Config) -> tuple[tuple[levels.DetailLevel, ...], tuple[str, ...]]:
     """Levels to measure, and a sentence on those that are left out."""
     if config.transports is None:
         return levels.built_in_levels(), ()
@@ -127,7 +125,9 @@ def _levels(config: Config) -> tuple[tuple[DetailLevel, ...], tuple[str, ...]]:
     return (*levels.built_in_levels(), *packets), ()
 
 
-def _measured(found: Sequence[DetailLevel], cases: Sequence[PlacementCase]) -> Results:
+def _measured(
+    found: Sequence[levels.DetailLevel], cases: Sequence[PlacementCase]
+) -> comparison.Results:
     """Measure all placements level by level, a line on stderr for each."""
     results = {}
     for level in found:

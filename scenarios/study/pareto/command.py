@@ -30,8 +30,6 @@ with lazy_imports(__name__):
     from agents.planners.pareto.proposals import Propose
     from scenarios.study.pareto import fronts, methods, pareto_page, study
     from scenarios.study.pareto import worlds as pareto_worlds
-    from scenarios.study.pareto.study import WorldFronts
-    from scenarios.study.pareto.worlds import PricedWorld
 
 
 PROG = "python -m scenarios.pareto"
@@ -114,8 +112,8 @@ def main(config: Config) -> None:
 
 
 def _study(
-    config: Config, policies: Mapping[str, Propose], worlds: Sequence[PricedWorld]
-) -> tuple[pd.DataFrame, dict[str, object], list[WorldFronts]]:
+    config: Config, policies: Mapping[str, Propose], worlds: Sequence[pareto_worlds.PricedWorld]
+) -> tuple[pd.DataFrame, dict[str, object], list[study.WorldFronts]]:
     """Compare on all worlds, and show what came out."""
     comparisons = [
         _compared(config, policies, world, table) for world in worlds for table in config.tables
@@ -146,8 +144,8 @@ def _check(config: Config) -> None:
 
 
 def _compared(
-    config: Config, policies: Mapping[str, Propose], world: PricedWorld, table: str
-) -> WorldFronts:
+    config: Config, policies: Mapping[str, Propose], world: pareto_worlds.PricedWorld, table: str
+) -> study.WorldFronts:
     comparison = study.fronts_of_methods(
         world,
         table,

@@ -27,7 +27,6 @@ with lazy_imports(__name__):
     from agents.planners import names
     from scenarios.study.robustness import curves as robustness_curves
     from scenarios.study.robustness import methods, robustness_page
-    from scenarios.study.robustness.curves import LeftOut
     from scenarios.study.targets import measurement_size
 
 
@@ -146,7 +145,11 @@ def main(config: Config) -> None:
 
 
 def _show(
-    config: Config, means: pd.DataFrame, left_out: list[LeftOut], *, has_policy: bool
+    config: Config,
+    means: pd.DataFrame,
+    left_out: list[robustness_curves.LeftOut],
+    *,
+    has_policy: bool,
 ) -> None:
     """Print the ends of the curves, the flattest first."""
     furthest = means[
