@@ -69,21 +69,11 @@ class SailorRun:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MeasuredIteration:
-    """Measured times of a run, and the estimates of published simulators. [s]"""
-
-    run: str
-    cluster: str
-    iteration_s: float
-    published_s: dict[str, float]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Cases:
     """Runs in the order of the file, the same number of measurements, and the network."""
 
     runs: tuple[SailorRun, ...]
-    measurements: tuple[MeasuredIteration, ...]
+    measurements: tuple[RunForm, ...]
     network: NetworkProfile
     num_unusable: int
 
@@ -131,18 +121,7 @@ def read_folder(folder: Path) -> Cases:
     )
     return Cases(
         runs=tuple(_run(form, stages[form.run_id], layers[form.model, form.tp]) for form in usable),
-        measurements=tuple(
-            MeasuredIteration(
-                run=form.run_id,
-                cluster=form.cluster,
-                iteration_s=form.measured_iter_s,
-                published_s={
-                    column.removeprefix("est_").removesuffix("_s"): estimate_s
-                    for column, estimate_s in form.published.items()
-                },
-            )
-            for form in usable
-        ),
+        measurements=tuple(usable),
         network=_network(list(links.values())),
         num_unusable=num_rows - len(usable),
     )

@@ -63,6 +63,14 @@ class RunForm(UsableForm):
         }
         return {**cells, "published": estimates}
 
+    @property
+    def published_s(self) -> dict[str, float]:
+        """Estimates by the simulator that made them. [s]"""
+        return {
+            column.removeprefix("est_").removesuffix("_s"): estimate_s
+            for column, estimate_s in self.published.items()
+        }
+
 
 class StageForm(CsvForm):
     """A stage of a run on one type of GPU, for some of the replicas."""

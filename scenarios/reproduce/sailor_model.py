@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from des import Layer, Link, Placement, Plan, Topology, Workload, simulate
+from des import Placement, Plan, simulate
 from des.costs.collectives import all_gather_s, ring_all_reduce_s
 from scenarios.reproduce.sailor_cases import SailorRun, StageProfile
 from scenarios.reproduce.sailor_network import NetworkProfile
-from scenarios.reproduce.unit_world import FREE_BANDWIDTH_BYTES_PER_S, unit_domain
+from scenarios.reproduce.unit_world import unit_layer, unit_topology, unit_workload
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,38 +179,14 @@ def simulated_s(
     >>> simulated_s([1.0, 1.0], [2.0, 2.0], [0.5], [0.5], num_microbatches=1)
     7.0
     """
-    names = [f"stage {index}" for index in range(len(forward_s))]
-    topology = Topology.of([unit_domain(name) for name in names], _links(names, down_s, up_s))
-    workload = Workload(
-        name="profiled stages",
-        layers=tuple(
-            Layer(
-                forward_flops=forward,
-                input_gradient_flops=backward / 2.0,
-                weight_gradient_flops=backward / 2.0,
-                num_parameters=0.0,
-                activation_bytes=0.0,
-                weight_input_bytes=0.0,
-            )
-            for forward, backward in zip(forward_s, backward_s, strict=True)
-        ),
-        num_microbatches=num_microbatches,
-        tokens_per_microbatch=1,
-        message_bytes=1.0,
-    )
-    placement = Placement(domain_of_layer=tuple(range(len(names))))
-    return simulate(topology, workload, Plan(placement=placement, schedule="1f1b")).makespan_s
-
-
-def _links(names: Sequence[str], down_s: Sequence[float], up_s: Sequence[float]) -> list[Link]:
-    """Links in both directions between neighbouring stages, on which 1 byte takes these times."""
-    ends = [*pairwise(names), *((lower, upper) for upper, lower in pairwise(names))]
-    return [
-        Link(
-            source=source,
-            target=target,
-            bandwidth_bytes_per_s=1.0 / time_s if time_s else FREE_BANDWIDTH_BYTES_PER_S,
-            latency_s=0.0,
-        )
-        for (source, target), time_s in zip(ends, [*down_s, *up_s], strict=True)
-    ]
+    borders = list(pairwise(range(len(forward_s))))
+    ends = [*borders, *((lower, upper) for upper, lower in borders)]
+    times_s = zip(forward_s, backward_s, strict=True)
+    layers = [unit_layer(forward, backward / 2.0, backward / 2.0) for forward, backward in times_s]
+    ways = {way: (time_s, 0.0) for way, time_s in zip(ends, [*down_s, *up_s], strict=True)}
+    placement = Placement(domain_of_layer=tuple(range(len(layers))))
+    return simulate(
+        unit_topology(len(layers), ways),
+        unit_workload("profiled stages", layers, num_microbatches),
+        Plan(placement=placement, schedule="1f1b"),
+    ).makespan_s

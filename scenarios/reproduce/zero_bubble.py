@@ -25,7 +25,7 @@ from des.schedules.zero_bubble import zb_h1, zb_h2
 from scenarios.reproduce.bound import Bound
 from scenarios.reproduce.cases import PUBLISHED, CaseFile, read_cases, require_judged
 from scenarios.reproduce.report import Reproduction
-from scenarios.reproduce.stage_worlds import simulate_stages
+from scenarios.reproduce.unit_world import simulate_stages
 from scenarios.reproduce.zero_bubble_cases import COLUMNS, BubbleRow
 
 SHIPPED = PUBLISHED / "zero_bubble.json"
