@@ -30,7 +30,7 @@ with lazy_imports(__name__):
         fleet_outputs,
         seeds_summary,
     )
-    from scenarios.frame import repeat, rows_report, writing
+    from scenarios.frame import outputs, rows_report, writing
     from scenarios.frame.report import Report
     from scenarios.train import ppo_training
 
@@ -129,7 +129,7 @@ def run(arguments: Sequence[str], prog: str) -> int:
         sys.stdout.write(f"{line}\n")
     frame = fleet_outputs.rows_frame(rows)
     files = choice.row_files({f"days-{config.seed}": frame})
-    files |= writing.result_file(repeat.repeated_settings(config), lines=lines)
+    files |= writing.result_file(outputs.repeated_settings(config), lines=lines)
     files |= choice.report_files(_report(config, frame))
     paths = writing.write_files(config.out, files)
     DOCUMENT.add(rows=rows, files=paths)
@@ -142,7 +142,7 @@ def _compare_at_equal_attainment(config: Config, choice: OutputChoice) -> int:
     lines, rows = equal_cost.equal_cost_lines(paths, config.days, learnt_policy.AUTOSCALER_PPO)
     sys.stdout.write("\n".join(lines) + "\n")
     files = choice.row_files({"equal_cost": fleet_outputs.rows_frame(rows)})
-    files |= writing.result_file(repeat.repeated_settings(config), lines=lines)
+    files |= writing.result_file(outputs.repeated_settings(config), lines=lines)
     DOCUMENT.add(rows=rows, files=writing.write_files(config.out, files))
     return 0
 

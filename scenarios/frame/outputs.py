@@ -1,27 +1,83 @@
-"""Output files of commands that measure: rows, figures and the report, as the flags choose."""
+"""Output files of commands that measure: rows, figures and the report, as the flags choose.
+
+With the settings of a run as the report shows them, and the command that repeats it.
+"""
 
 from __future__ import annotations
 
 import io
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import MISSING, Field, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 from des.base.atomic_write import write_together
 from des.base.command import UsageError
+from des.base.command_line import spelt
 from des.base.csv_text import csv_text, frame_csv
 from des.base.extras import require_extra
+from des.base.fields import plain_fields
 from des.base.flags import JsonFlag, option
 from des.base.lazy import lazy_imports
 
 with lazy_imports(__name__):
     import pandas as pd
+    from _typeshed import DataclassInstance
 
     from des.figures import paper
     from des.figures.figure import Figure
     from scenarios.frame import report_page
     from scenarios.frame.report import Report
+
+_WHERE = frozenset({"out", "resume", "report", "workers", "figures", "parquet"})
+"""Flags that change where results go, not what they are."""
+
+
+def _is_said(one: Field[object]) -> bool:
+    """Whether a field says what the results are, not where they go or how they are shown."""
+    return one.name not in _WHERE and bool(one.metadata.get("is_recorded", True))
+
+
+def repeated_settings(config: DataclassInstance) -> dict[str, object]:
+    """Return the settings that say what the results are, as plain values."""
+    return {
+        one.name: plain_fields(getattr(config, one.name)) for one in fields(config) if _is_said(one)
+    }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repetition:
+    """Settings of a run by name, and the command that repeats it."""
+
+    command: str
+    configuration: Mapping[str, object]
+
+
+def repetition_of(prog: str, config: DataclassInstance) -> Repetition:
+    """Return how a command with these settings is repeated."""
+    return Repetition(command=repeat_command(prog, config), configuration=repeated_settings(config))
+
+
+def repeat_command(prog: str, config: DataclassInstance) -> str:
+    """Return the command with the flags that are not at their defaults, in their order."""
+    parts = [prog]
+    for one in fields(config):
+        value = plain_fields(getattr(config, one.name))
+        is_default = one.default is not MISSING and value == plain_fields(one.default)
+        if _is_said(one) and not is_default:
+            name = spelt(one.name)
+            if isinstance(value, bool):
+                parts.append(name if value else f"--no-{name.removeprefix('--')}")
+            elif value is not None:
+                text = ",".join(map(str, value)) if isinstance(value, list) else str(value)
+                if not one.metadata.get("is_positional", False):
+                    parts += [name, shlex.quote(text)]
+                else:
+                    words = value if isinstance(value, list) else [text]
+                    parts += [shlex.quote(str(word)) for word in words]
+    return " ".join(parts)
+
 
 REPORT = "report.html"
 Columns = Mapping[str, Sequence[object]]

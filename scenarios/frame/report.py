@@ -6,7 +6,7 @@ from typing import Protocol
 
 from agents.answer.sections import Section
 from des.figures.figure import Figure
-from scenarios.frame.repeat import Repetition
+from scenarios.frame.outputs import Repetition
 from scenarios.frame.run_folder import package_versions, source_revision
 
 

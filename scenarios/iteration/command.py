@@ -6,20 +6,21 @@ import sys
 from collections.abc import Sequence, Set
 from pathlib import Path
 
-from des import IterationResult
+from calibration import ReferenceRunError
+from des import NO_CORRECTIONS, IterationResult
 from des.base.command import EXIT_CODES, UsageError
 from des.base.commands import command_given
 from des.base.document import DOCUMENT
 from des.base.lazy import lazy_imports
 from des.base.speaking import SPEAKER
+from des.engine.iteration import run_alone
 from des.job.models import layers_note
 from des.plan.plan_texts import PERFECT_DEVICES
 from des.views.memory_timeline import MemoryTimeline, memory_timeline
 from des.views.prices import notes_on_prices
 from des.world.domain import layer_times_text
 from des.world.site_limits import notes_on_sites
-from scenarios.frame.outputs import OutputChoice
-from scenarios.frame.repeat import Repetition, repeat_command, repeated_settings
+from scenarios.frame.outputs import OutputChoice, Repetition, repeat_command, repeated_settings
 from scenarios.frame.writing import write_files
 from scenarios.iteration.iteration_config import PROG, Config
 from scenarios.iteration.iteration_scenario import IterationScenario, load_iteration
@@ -28,16 +29,16 @@ from scenarios.iteration.iteration_tables import link_table, plain_console, stag
 with lazy_imports(__name__):
     from rich import table as rich_table
 
+    from agents.decision import plan_space, training_job, whole_plan
+    from agents.planners.bounds import step_bound
+    from calibration.packet import measure_packets
     from scenarios.iteration import (
         iteration_outputs,
         job_choice,
-        network_engine,
         other_jobs,
-        plan_bound,
         plan_file,
         trained_plan,
     )
-
 
 _EXAMPLES = f"""\
 examples:
@@ -92,11 +93,11 @@ def main(config: Config, given: Set[str]) -> None:
     SPEAKER.note(notes_on_sites(scenario.topology.domains, scenario.topology.links))
     SPEAKER.note(notes_on_prices(scenario.topology))
     SPEAKER.note(layers_note(scenario.workload))
-    result = network_engine.simulate_by_engine(config, scenario)
+    result = simulate_by_engine(config, scenario)
     network_cost = iteration_outputs.network_cost_of(scenario, result)
     memory = memory_timeline(scenario.program, result)
     times = other_jobs.job_times(scenario, result, other_jobs.other_jobs(config, scenario))
-    bound = plan_bound.bound_line(config, scenario, result)
+    bound = bound_line(config, scenario, result)
     said = iteration_outputs.iteration_summary(scenario, result, network_cost, memory, times)
     files = iteration_outputs.iteration_files(
         scenario,
@@ -188,3 +189,63 @@ def _headline(
         table.add_row("cost of the links", f"{cost.communication_usd:.4f} USD")
         table.add_row("cost of the GPUs", f"{cost.compute_usd:.4f} USD")
     return table
+
+
+def simulate_by_engine(config: Config, scenario: IterationScenario) -> IterationResult:
+    """Simulate an iteration on the network that the flags name.
+
+    Raises
+    ------
+    UsageError
+        If a network of packets cannot be had, or has no place for factors or other jobs.
+    ValueError
+        As `des.simulate`, and as `measure_packets.simulate_packets`.
+    """
+    topology, program = scenario.topology, scenario.program
+    if config.network_engine == "des":
+        return run_alone(topology, program, scenario.corrections).result()
+    if scenario.corrections != NO_CORRECTIONS or config.other_jobs is not None:
+        flag = "--other-jobs" if config.other_jobs is not None else "--corrections"
+        raise UsageError(f"{PROG}: --network-engine ns3 must come without {flag}")
+    try:
+        return measure_packets.simulate_packets(topology, program)
+    except ReferenceRunError as error:
+        raise UsageError(str(error)) from error
+
+
+def bound_line(config: Config, scenario: IterationScenario, result: IterationResult) -> str:
+    """Return a sentence with the bound, empty where none is wanted.
+
+    Raises
+    ------
+    UsageError
+        If the plan is none of those that the bound is about.
+    ValueError
+        If there is no bound for the network or the workload.
+    """
+    if not config.bound:
+        return ""
+    plan = scenario.plan
+    for flag, is_other in (
+        ("parallelism", bool(plan.parallelism)),
+        ("activation-compression", plan.activation_compression > 1.0),
+        ("synchronisation", plan.synchronisation.steps_between > 1),
+        ("recomputation", config.recomputation != "flash"),
+    ):
+        if is_other:
+            raise UsageError(f"{flag} must be the default with --bound, got another")
+    size = config.microbatch_size or 1
+    problem = whole_plan.WholeProblem(
+        topology=scenario.topology,
+        job=training_job.TrainingJob.of(scenario.workload, microbatch_size=size),
+        space=plan_space.PlanSpace(
+            microbatch_sizes=tuple(sorted({size, *plan_space.PlanSpace().microbatch_sizes}))
+        ),
+        corrections=scenario.corrections,
+    )
+    bound = step_bound.step_lower_bound_s(problem)
+    above = result.makespan_s / bound.step_s - 1.0
+    return (
+        f"no plan is below {bound.step_s:.4g} s, which {bound.binds} binds (all GPUs at work and "
+        f"nothing sent: {bound.work_s:.4g} s); this one is {above:.1%} above it"
+    )

@@ -21,7 +21,7 @@ with lazy_imports(__name__):
 
     from agents.cluster import queue_batch
     from agents.ppo import ppo_config, trainer
-    from scenarios.frame import repeat, rows_report, writing
+    from scenarios.frame import outputs, rows_report, writing
     from scenarios.frame.report import Report
     from scenarios.job_queue import rl_comparison
     from scenarios.train import ppo_training
@@ -75,7 +75,7 @@ def run(arguments: Sequence[str], prog: str) -> int:
     for line in lines:
         sys.stdout.write(f"{line}\n")
     files = choice.row_files({"queues": frame})
-    files |= writing.result_file(repeat.repeated_settings(config), lines=lines)
+    files |= writing.result_file(outputs.repeated_settings(config), lines=lines)
     files |= choice.report_files(_report(config, frame))
     DOCUMENT.add(rows=frame, lines=lines, files=writing.write_files(config.out, files))
     return 0

@@ -14,18 +14,16 @@ from agents.trainers.table import trainer_named
 from des import Plan, simulate
 from scenarios.iteration.launch_folder import HOSTS, PLAN, LaunchHost
 from scenarios.iteration.plan_file import LAUNCHES, FilePlan, file_plan, launch_plan
-from scenarios.launch.borders import (
+from scenarios.launch.hosts import SiteHosts, hosts_of_sites
+from scenarios.launch.launch_page import (
     DEFAULT_CHUNK_BYTES,
+    LaunchPage,
     NcclSettings,
     SiteBorder,
     nccl_step_s,
     site_borders,
 )
-from scenarios.launch.launch_page import LaunchPage
-from scenarios.launch.megatron_files import megatron_files
-from scenarios.launch.reference_files import reference_files
-from scenarios.launch.site_hosts import SiteHosts, hosts_of_sites
-from scenarios.launch.torchtitan_files import torchtitan_files
+from scenarios.launch.trainer_files import megatron_files, reference_files, torchtitan_files
 
 _Writer = Callable[
     [BoundPlan, Mapping[int, SiteHosts]],

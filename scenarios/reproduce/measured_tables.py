@@ -8,7 +8,7 @@ from typing import Protocol
 
 import pandas as pd
 
-from scenarios.reproduce.bound import Bound
+from scenarios.reproduce.report import Bound
 
 RUN_COLUMNS = (
     "num_gpus",

@@ -16,8 +16,7 @@ from des.figures.figure import Figure
 from des.figures.marks import Points, bars_from_zero
 from des.figures.palette import BLUE, COLOURS
 from des.figures.panels import Axis, Panel, named_rows
-from scenarios.reproduce.bound import Bound
-from scenarios.reproduce.report import Reproduction
+from scenarios.reproduce.report import Bound, Reproduction
 from scenarios.reproduce.sailor_cases import Cases, read_folder
 from scenarios.reproduce.sailor_forms import RunForm
 from scenarios.reproduce.sailor_model import MODEL, NAIVE, STEPS, predict_s

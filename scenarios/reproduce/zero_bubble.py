@@ -22,9 +22,8 @@ from des.schedules.automatic import automatic_zero_bubble
 from des.schedules.flush import one_f_one_b
 from des.schedules.interleaved import interleaved_1f1b
 from des.schedules.zero_bubble import zb_h1, zb_h2
-from scenarios.reproduce.bound import Bound
 from scenarios.reproduce.cases import PUBLISHED, CaseFile, read_cases, require_judged
-from scenarios.reproduce.report import Reproduction
+from scenarios.reproduce.report import Bound, Reproduction
 from scenarios.reproduce.unit_world import simulate_stages
 from scenarios.reproduce.zero_bubble_cases import COLUMNS, BubbleRow
 

@@ -27,9 +27,9 @@ with lazy_imports(__name__):
 
     from agents.hi_ppo.spot import batch, observer, policy
     from agents.ppo import networks, ppo_config, trainer
-    from scenarios.frame import repeat, writing
-    from scenarios.reproduce import cases, spot_methods, spot_sites, spot_suites
-    from scenarios.reproduce.spot_suites import SpotCase
+    from scenarios.frame import outputs, writing
+    from scenarios.reproduce import cases, spot_methods, spot_sites
+    from scenarios.reproduce.spot_methods import SpotCase
     from scenarios.train import ppo_training, spot_worlds
 
 PROG = f"{TRAIN} spot"
@@ -78,7 +78,7 @@ def run(arguments: Sequence[str], prog: str) -> int:
     rows = cases.read_cases(file, spot_sites.SiteSets, file).rows
     traces = Path(config.traces) if config.traces else None
     judged = rows[:: max(len(rows) // config.instances, 1)]
-    suites = spot_suites.suites_of(traces, judged, sees_all=not config.partial)
+    suites = spot_methods.suites_of(traces, judged, sees_all=not config.partial)
     paths = [Path(each) for each in config.evaluate]
     if not paths:
         paths = [config.out / f"spot-{config.seed}.safetensors"]
@@ -99,7 +99,7 @@ def run(arguments: Sequence[str], prog: str) -> int:
     for line in lines:
         sys.stdout.write(f"{line}\n")
     files = choice.row_files({"shares": frame})
-    files |= writing.result_file(repeat.repeated_settings(config), lines=lines)
+    files |= writing.result_file(outputs.repeated_settings(config), lines=lines)
     DOCUMENT.add(rows=frame, lines=lines, files=writing.write_files(config.out, files))
     return 0
 

@@ -5,7 +5,7 @@ import shlex
 import pytest
 
 from des.base.flags import parse_given
-from scenarios.frame.repeat import repeat_command
+from scenarios.frame.outputs import repeat_command
 from scenarios.iteration.iteration_config import PROG, Config
 from scenarios.iteration.job_choice import as_given, with_job
 

@@ -8,13 +8,13 @@ import pandas as pd
 from rich.table import Table
 
 from agents.hi_ppo.controls import CONTROLS
+from scenarios.frame.outputs import Repetition
 from scenarios.frame.plots import interval_figure
-from scenarios.frame.repeat import Repetition
 from scenarios.frame.report import PageTable, Report
 from scenarios.frame.statistics import MeanInterval
-from scenarios.study.ablations.intervals import over_seeds_and_networks
+from scenarios.study.ablations.rows_page import over_seeds_and_networks
 from scenarios.study.ablations.variants import HI_PPO
-from scenarios.study.example_plan import example_views
+from scenarios.study.trained_plans import example_views
 from scenarios.suites import suite
 
 

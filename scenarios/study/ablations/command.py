@@ -21,8 +21,7 @@ from des.base.document import DOCUMENT
 from des.base.flags import option, to_dict
 from des.base.lazy import lazy_imports
 from scenarios.frame.files import read_csv, write_csv
-from scenarios.frame.outputs import OutputFlags, write_outputs
-from scenarios.frame.repeat import repeated_settings, repetition_of
+from scenarios.frame.outputs import OutputFlags, repeated_settings, repetition_of, write_outputs
 from scenarios.frame.run_folder import RunFolder
 from scenarios.suites import suite
 
@@ -39,7 +38,7 @@ with lazy_imports(__name__):
     from agents.ppo import devices
     from des.base import console as base_console
     from des.compiled import simulate
-    from scenarios.study.ablations import ablations_page, bound_variants
+    from scenarios.study.ablations import ablations_page
     from scenarios.study.ablations import variants as ablations_variants
 
 RowsOf = Callable[[str, "Situation"], list[dict[str, object]]]
@@ -160,8 +159,8 @@ def _rows_by(config: Config, given: Mapping[str, Sequence[PlacementNet]]) -> Row
     how, trainer = ablations_variants.LOOK_AHEADS[config.look_ahead], trainer_named(config.trainer)
     if trainer.is_ideal:
         return partial(_rows_of, variants=ablations_variants.variants_of(given, how))
-    sketches = bound_variants.sketches_of(given, how)
-    return partial(bound_variants.bound_rows, sketches=sketches, trainer=trainer)
+    sketches = ablations_variants.sketches_of(given, how)
+    return partial(ablations_variants.bound_rows, sketches=sketches, trainer=trainer)
 
 
 def compared_variants(

@@ -16,7 +16,7 @@ with lazy_imports(__name__):
     from agents.flat import task as flat_task_settings
     from agents.ppo import ppo_config, trained_policy
     from agents.ppo import trainer as ppo_trainer
-    from scenarios.study.targets import flat_policy
+    from scenarios.study.targets import after_training
 
 
 NUM_ENVS, STEPS_PER_ROLLOUT = 512, 16
@@ -91,7 +91,9 @@ class FlatScheduler:
     """Lets a flat policy decide again whenever links have moved, as in its training."""
 
     def __init__(self, flat: Flat, *, chooses_depth: bool = False) -> None:
-        self._policy = flat_policy.FlatPolicy(flat.planner, flat.task, chooses_depth=chooses_depth)
+        self._policy = after_training.FlatPolicy(
+            flat.planner, flat.task, chooses_depth=chooses_depth
+        )
         self._links: tuple[Link, ...] | None = None
 
     def begin(self) -> None:

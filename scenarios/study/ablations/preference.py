@@ -30,9 +30,8 @@ with lazy_imports(__name__):
     from agents.hi_ppo.placement.placement_checkpoint import PlacementNet
     from agents.planners.pareto import proposals as pareto_proposals
     from agents.ppo import devices
-    from scenarios.study.ablations import intervals, rows_page, variants
+    from scenarios.study.ablations import rows_page, variants
     from scenarios.study.pareto import fronts, study
-    from scenarios.study.pareto import worlds as pareto_worlds
 
 
 PROG = "python -m scenarios.ablations.preference"
@@ -89,9 +88,7 @@ def main(config: Config) -> None:
     choice = config.choice()
     devices.use_torch_threads(1)
     policies = variants.policies_given(config.checkpoint, {"no_preference": config.no_preference})
-    worlds = pareto_worlds.priced_worlds(
-        config.worlds, num_domains=config.num_domains, seed=config.seed
-    )
+    worlds = fronts.priced_worlds(config.worlds, num_domains=config.num_domains, seed=config.seed)
     with RunFolder.created(config.out, to_dict(config)) as folder:
         frame = compared_preferences(config, sweeps_of(policies, config.seed), worlds)
         summary = preference_summary(frame)
@@ -137,7 +134,7 @@ def _drawn_by(policy: PlacementNet, seed: int) -> fronts.Sweep:
     proposer, own = proposals.Proposer(policy), placement_policy.PlacementPolicy.of(policy)
 
     def sweep(
-        world: pareto_worlds.PricedWorld, preferences: Sequence[decision_situation.Preference]
+        world: fronts.PricedWorld, preferences: Sequence[decision_situation.Preference]
     ) -> pareto_proposals.Proposals:
         rng = np.random.default_rng(seed)
         judge = proposer.judge_of(world.workload, world.topology, NO_CORRECTIONS)
@@ -156,7 +153,7 @@ def _for_time_alone(policy: PlacementNet) -> fronts.Sweep:
     propose = proposing.proposing(proposals.Proposer(policy))
 
     def sweep(
-        world: pareto_worlds.PricedWorld, preferences: Sequence[decision_situation.Preference]
+        world: fronts.PricedWorld, preferences: Sequence[decision_situation.Preference]
     ) -> pareto_proposals.Proposals:
         plans = propose(world.topology, world.workload, decision_situation.TIME_ONLY)
         return pareto_proposals.Proposals(plans=tuple(dict.fromkeys(plans)))
@@ -167,7 +164,7 @@ def _for_time_alone(policy: PlacementNet) -> fronts.Sweep:
 def compared_preferences(
     config: Config,
     sweeps: Mapping[tuple[str, int], fronts.Sweep],
-    worlds: Sequence[pareto_worlds.PricedWorld],
+    worlds: Sequence[fronts.PricedWorld],
 ) -> pd.DataFrame:
     """One row per world, variant and seed."""
     rows = []
@@ -210,7 +207,7 @@ def preference_summary(frame: pd.DataFrame) -> pd.DataFrame:
         own = frame[frame["variant"] == name]
         row: dict[str, object] = {"variant": name}
         for figure in FIGURES:
-            found = intervals.over_seeds_and_networks(
+            found = rows_page.over_seeds_and_networks(
                 own.pivot(index="seed", columns="world", values=figure).to_numpy()
             )
             row[figure] = f"{found.mean:.3f} ± {found.half_width:.3f}"

@@ -19,8 +19,7 @@ from des.base.lazy import lazy_imports
 from des.base.speaking import SPEAKER
 from des.job.models import layers_note
 from des.worlds.world_flags import LayerFlags
-from scenarios.frame.outputs import OutputFlags, write_outputs
-from scenarios.frame.repeat import repetition_of
+from scenarios.frame.outputs import OutputFlags, repetition_of, write_outputs
 from scenarios.frame.run_folder import RunFolder
 from scenarios.study.compare.cases import (
     BEST_SCHEDULE,
@@ -36,7 +35,7 @@ with lazy_imports(__name__):
     from rich.console import Console
 
     from des.base import console as base_console
-    from scenarios.study import example_plan, trained_plans
+    from scenarios.study import trained_plans
     from scenarios.study.compare import (
         compare_page,
         dynamic_part,
@@ -169,7 +168,7 @@ def main(config: Config, given: frozenset[str]) -> None:
         result = _compare(config, cases, folder, console, devices)
         page = compare_page.compare_report(
             result,
-            example_plan.example_views(worlds[0], TRAINERS[config.trainer]),
+            trained_plans.example_views(worlds[0], TRAINERS[config.trainer]),
             repetition_of(PROG, config),
             devices,
         )

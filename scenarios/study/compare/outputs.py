@@ -19,7 +19,6 @@ from scenarios.study.compare.cases import SITES
 from scenarios.study.compare.dynamic_part import CLAIRVOYANT
 from scenarios.study.compare.figures import Bar, bars_of
 from scenarios.study.compare.running import TIMINGS
-from scenarios.study.compare.saved import saved_by_tokens
 from scenarios.study.compare.summary import (
     best_single_rule,
     bound_tightness,
@@ -27,6 +26,7 @@ from scenarios.study.compare.summary import (
     foreseen_part,
     hindsight_excess,
     planners_left_out,
+    saved_by_tokens,
     static_summary,
 )
 from scenarios.study.compare.tables import (

@@ -22,8 +22,7 @@ from des.base.speaking import SPEAKER
 from des.job.models import MODEL_HELP, layers_note
 from des.world.packet_transport import Congestion, Connections
 from des.worlds.world_flags import ModelFlags, NetworkFlag
-from scenarios.frame.outputs import OutputFlags, write_outputs
-from scenarios.frame.repeat import repetition_of
+from scenarios.frame.outputs import OutputFlags, repetition_of, write_outputs
 from scenarios.frame.run_folder import RunFolder
 
 with lazy_imports(__name__):

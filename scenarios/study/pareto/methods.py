@@ -24,8 +24,7 @@ from des.compiled.many.layout import Real
 from des.compiled.many.simulation import plan_rows
 from des.compiled.many.steady import Plans
 from des.compiled.simulate import simulate_compiled
-from scenarios.study.pareto.fronts import Sweep, swept
-from scenarios.study.pareto.worlds import PricedWorld
+from scenarios.study.pareto.fronts import PricedWorld, Sweep, swept
 
 NUM_REFINED = 8
 """Orders whose stages are refined and that are proposed, for each preference."""

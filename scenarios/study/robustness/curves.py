@@ -1,8 +1,12 @@
-"""Time of training on links that fluctuate, over that on the same links held at base."""
+"""Time of training on links that fluctuate, over that on the same links held at base.
+
+Planners are held or repeated, and trained policies decide again.
+"""
 
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 import pandas as pd
@@ -14,13 +18,43 @@ from agents.decision.run_epochs import run_course
 from agents.decision.situation import MakeScheduler
 from agents.judge.steady_judge import SteadyJudge
 from agents.judge.step_times import step_times_s
+from agents.planners.table import PLANNERS, quick_planners
 from agents.replanning.plan_times import PlanTimes
+from agents.replanning.replanning import searching
+from agents.replanning.table import SCHEDULERS
 from des import EVERY_STEP, STEADY, Plan, Topology
 from des.compiled.simulate import simulate_compiled
 from scenarios.frame.statistics import endless_or_mean
 from scenarios.study.targets.measurement_size import fluctuating, moving_by
 from scenarios.study.targets.references import held_work_s
 from scenarios.suites import SuiteWorld
+
+HELD = "search_once"
+"""The strongest search at base figures, held; every planner's plan is held as well."""
+
+_DEFAULT_REPEATED = ("search_h8", "atlas_h8", "formula_h8")
+
+
+def held_planners() -> Mapping[str, Planner]:
+    """Planners that plan once, at base figures, each with the schedule that suits it best."""
+    planners = {name: row.over_depths for name, row in PLANNERS.items()}
+    return MappingProxyType({**planners, HELD: searching()})
+
+
+def replanning() -> Mapping[str, MakeScheduler]:
+    """Schedulers that decide in every epoch."""
+    return MappingProxyType({name: make for name, make in SCHEDULERS.items() if name != HELD})
+
+
+def planner_names() -> tuple[str, ...]:
+    """Names of all planners, those that are repeated first."""
+    return (*replanning(), *held_planners())
+
+
+def default_names() -> tuple[str, ...]:
+    """Names measured by default: planners of milliseconds, held, and some that are repeated."""
+    return (*_DEFAULT_REPEATED, *quick_planners(), HELD)
+
 
 COLUMNS = ("method", "fluctuation", "jitter", "world", "draw", "slowdown", "total_s")
 

@@ -9,7 +9,7 @@ import numpy as np
 from agents.decision.held import held_topology
 from agents.decision.problem import PlanningProblem
 from des import Plan, Topology, Workload
-from scenarios.study.compare.saved import EDGES
+from scenarios.study.compare.summary import EDGES
 from scenarios.study.targets.measurement_size import SchedulerColumn, Scope, by_world, misfits_of
 from scenarios.study.targets.references import Communication, communication_of, data_parallel_plan
 from scenarios.study.targets.target import Goal, Target, measured

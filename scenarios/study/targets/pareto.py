@@ -11,11 +11,17 @@ from agents.hi_ppo.proposing import first_situation
 from agents.planners.pareto.proposals import Proposals, Propose
 from des import Plan, Topology, Workload
 from scenarios.frame.statistics import MeanInterval
-from scenarios.study.pareto.fronts import Sweep, preference_grid, reference_front, swept
+from scenarios.study.pareto.fronts import (
+    PricedWorld,
+    Sweep,
+    preference_grid,
+    priced_worlds,
+    reference_front,
+    swept,
+)
 from scenarios.study.pareto.methods import completed, methods_of
 from scenarios.study.pareto.names import NUM_DOMAINS
 from scenarios.study.pareto.study import TABLES, MethodFront, fronts_of_methods
-from scenarios.study.pareto.worlds import PricedWorld, priced_worlds
 from scenarios.study.targets.measurement_size import SchedulerColumn, Scope
 from scenarios.study.targets.target import Goal, Target, measured
 
