@@ -31,7 +31,7 @@ with lazy_imports(__name__):
         seeds_summary,
     )
     from scenarios.frame import outputs, rows_report, writing
-    from scenarios.frame.report import Report
+    from scenarios.frame.outputs import Report
     from scenarios.train import ppo_training
 
 PROG = f"{TRAIN} autoscale"

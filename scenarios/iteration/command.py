@@ -23,7 +23,14 @@ from des.world.site_limits import notes_on_sites
 from scenarios.frame.outputs import OutputChoice, Repetition, repeat_command, repeated_settings
 from scenarios.frame.writing import write_files
 from scenarios.iteration.iteration_config import PROG, Config
-from scenarios.iteration.iteration_scenario import IterationScenario, load_iteration
+from scenarios.iteration.iteration_scenario import (
+    IterationScenario,
+    JobTimes,
+    job_table,
+    job_times,
+    load_iteration,
+    other_jobs,
+)
 from scenarios.iteration.iteration_tables import link_table, plain_console, stage_table
 
 with lazy_imports(__name__):
@@ -34,8 +41,6 @@ with lazy_imports(__name__):
     from calibration.packet import measure_packets
     from scenarios.iteration import (
         iteration_outputs,
-        job_choice,
-        other_jobs,
         plan_file,
         trained_plan,
     )
@@ -85,8 +90,8 @@ exit codes: 0 done; 2 a flag, a file or the plan is wrong, or the files cannot b
 def main(config: Config, given: Set[str]) -> None:
     """Run the command on its settings."""
     choice = OutputChoice(figures=config.figures, parquet=config.parquet)
-    config, given = job_choice.with_launch(config, given)
-    config, rounding = job_choice.with_job(config, given)
+    config, given = trained_plan.with_launch(config, given)
+    config, rounding = trained_plan.with_job(config, given)
     config = trained_plan.with_trainer(config, given)
     read = _plan_read(config, given)
     scenario = load_iteration(config) if read is None else read.scenario
@@ -96,7 +101,7 @@ def main(config: Config, given: Set[str]) -> None:
     result = simulate_by_engine(config, scenario)
     network_cost = iteration_outputs.network_cost_of(scenario, result)
     memory = memory_timeline(scenario.program, result)
-    times = other_jobs.job_times(scenario, result, other_jobs.other_jobs(config, scenario))
+    times = job_times(scenario, result, other_jobs(config, scenario))
     bound = bound_line(config, scenario, result)
     said = iteration_outputs.iteration_summary(scenario, result, network_cost, memory, times)
     files = iteration_outputs.iteration_files(
@@ -107,7 +112,7 @@ def main(config: Config, given: Set[str]) -> None:
         choice=choice,
         repeat=Repetition(
             configuration=repeated_settings(config),
-            command=repeat_command(PROG, job_choice.as_given(config)),
+            command=repeat_command(PROG, trained_plan.as_given(config)),
         ),
     )
     paths = write_files(config.out, files)
@@ -140,7 +145,7 @@ def show_iteration(
     memory: MemoryTimeline,
     paths: Sequence[Path],
     *,
-    times: Sequence[other_jobs.JobTimes],
+    times: Sequence[JobTimes],
 ) -> None:
     """Print the figures and where the files are."""
     console = plain_console(sys.stdout)
@@ -152,7 +157,7 @@ def show_iteration(
     if result.transfers:
         console.print(link_table(result))
     if times:
-        console.print(other_jobs.job_table(times, scenario.topology))
+        console.print(job_table(times, scenario.topology))
     if not scenario.plan.parallelism:
         console.print(PERFECT_DEVICES, soft_wrap=True)
     for path in paths:

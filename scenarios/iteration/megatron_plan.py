@@ -5,7 +5,9 @@ from collections.abc import Sequence
 from agents.decision.bound_plan import server_counts
 from agents.trainers.megatron import MEGATRON
 from agents.trainers.megatron_arguments import MegatronCommand
-from des import GradientExchange, Parallelism, Plan, Topology
+from des import GradientExchange, Parallelism, Plan, Topology, Workload
+from des.job.architecture import Architecture
+from des.job.models import architecture_workload
 from scenarios.iteration.rank_paths import Path, parallelism_on_paths, placement_on_path
 
 
@@ -148,4 +150,19 @@ def plan_of_paths(
             sharded=command.shards_optimiser and len(paths) > 1 and instances == 1,
         ),
         sends=MEGATRON.sends_under(command.schedule),
+    )
+
+
+def megatron_workload(command: MegatronCommand, own: Architecture, size: int) -> Workload:
+    """Workload of a command line: ``size`` sequences of all copies together in a microbatch."""
+    return architecture_workload(
+        own,
+        num_layers=command.num_layers,
+        num_microbatches=command.global_batch_size // size,
+        microbatch_size=size,
+        sequence_length=command.sequence_length,
+        recomputation=command.recomputation,
+        attention=command.attention,
+        precision=command.precision,
+        gradient_precision=command.gradient_precision,
     )

@@ -16,7 +16,6 @@ import numpy as np
 import pandas as pd
 
 from agents.decision.bound_plan import BoundPlan
-from agents.decision.depths import DEPTHS
 from agents.decision.held import held_topology
 from agents.decision.problem import Planner, PlanningProblem
 from agents.planners.table import PLANNERS
@@ -29,7 +28,6 @@ from des.base.names import counted
 from des.base.speaking import SPEAKER
 from des.base.text_files import read_json, read_text
 from des.base.whole_folder import whole_folder
-from des.compiled.simulate import simulate_compiled
 from des.plan.synchronisation import agree_every_step
 from scenarios.frame.files import write_json
 from scenarios.frame.run_lock import lock_folder
@@ -38,7 +36,7 @@ from scenarios.iteration.runtime_job import OPERATIONS, RUNTIME
 from scenarios.launch.command import require_new, write_launch
 from scenarios.launch.launch_files import launch_files
 from scenarios.rehearse.rehearsal import RehearsalFlags, ended_s
-from scenarios.study.trained_plans import searched_plans, trained_world
+from scenarios.study.trained_plans import depth_problem, searched_plans, trained_world
 from scenarios.suites import SuiteWorld, suite
 
 DECIDE = "decide"
@@ -102,13 +100,7 @@ def _planned(world: SuiteWorld, name: str) -> BoundPlan:
     if name == DECIDE:
         rows = searched_plans(topology, workload, REFERENCE_TRAINER).rows
         return _first_launched([row.bound for row in rows])
-    problem = PlanningProblem(
-        topology=topology,
-        workload=workload,
-        schedule=world.schedule,
-        schedules=DEPTHS,
-        simulator=simulate_compiled,
-    )
+    problem = depth_problem(topology, workload, world.schedule)
     rng = np.random.default_rng([world.seed, world.index, zlib.crc32(name.encode())])
     binder = PlanBinder(topology=topology, workload=workload, trainer=REFERENCE_TRAINER)
     return _first_launched([binder.bind(rehearsed_planner(name)(problem, rng))])

@@ -22,7 +22,7 @@ from des.program.lowering import lower
 from des.training.training_history import IterationRow, TrainingHistory
 from des.training.training_run import run_training
 from des.world.domain import layer_times_text
-from scenarios.frame.outputs import OutputChoice, repetition_of
+from scenarios.frame.outputs import OutputChoice, Report, repetition_of
 from scenarios.frame.writing import require_no_run, write_files
 from scenarios.iteration.iteration_tables import plain_console
 from scenarios.run.training_run_config import DECIDERS, PROG, Config
@@ -33,7 +33,6 @@ with lazy_imports(__name__):
 
     from agents.replanning import training_planner
     from des.views import plan_views
-    from scenarios.frame import report
     from scenarios.run import training_run_figure
 
 
@@ -211,7 +210,7 @@ def training_run_files(
         scenario.corrections,
         title="The last plan, on links at base figures",
     )
-    page = report.Report(
+    page = Report(
         title=_title(config),
         question=f"How long do {said['num_iterations']} iterations take, and what do moves cost?",
         answer=f"{history.total_s / 3600:.3g} h, {said['mean_iteration_s']:.4g} s an iteration; "

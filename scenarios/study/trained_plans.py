@@ -6,8 +6,10 @@ With the world and plan that stand on the first screen of reports on many worlds
 from collections.abc import Iterable
 from dataclasses import replace
 
+from agents.decision.depths import DEPTHS
 from agents.decision.families import Family
 from agents.decision.plan_space import PlanSpace
+from agents.decision.problem import PlanningProblem
 from agents.decision.trained_workload import trained_workload, whole_shape
 from agents.decision.training_job import TrainingJob
 from agents.planners.search.search import search
@@ -64,6 +66,17 @@ def searched_plans(
             outer_modes=space.outer_modes,
         )
     return search_bound(request)
+
+
+def depth_problem(topology: Topology, workload: Workload, schedule: str) -> PlanningProblem:
+    """Problem of planners of perfect devices: all have the same search for the depth."""
+    return PlanningProblem(
+        topology=topology,
+        workload=workload,
+        schedule=schedule,
+        schedules=DEPTHS,
+        simulator=simulate_compiled,
+    )
 
 
 def devices_note(trainer: Trainer, worlds: Iterable[SuiteWorld]) -> str:

@@ -35,7 +35,7 @@ with lazy_imports(__name__):
     from agents.planners.search import search
     from agents.ppo import devices
     from agents.replanning import search_schedulers
-    from scenarios.study.ablations import rows_page
+    from scenarios.study.ablations import ablations_page
 
 
 PROG = "python -m scenarios.ablations.flat"
@@ -115,7 +115,7 @@ def main(config: Config) -> None:
             write_csv(folder.path / "training.csv", pd.DataFrame(trainings))
             sys.stdout.write(f"{world.name}, {world.num_domains} domains: done\n")
             sys.stdout.flush()
-        page = rows_page.comparison_report(
+        page = ablations_page.comparison_report(
             config,
             PROG,
             frame.assign(network=frame["world"], over_search=100.0 * frame["over_search"]),
@@ -211,7 +211,7 @@ def flat_summary(frame: pd.DataFrame) -> pd.DataFrame:
         for method in (FLAT, FLAT_DEPTH, HI_PPO):
             own = part[part["method"] == method]
             table = own.pivot_table(index="seed", columns="world", values="over_search")
-            found = rows_page.over_seeds_and_networks(100.0 * table.to_numpy())
+            found = ablations_page.over_seeds_and_networks(100.0 * table.to_numpy())
             changes = own["num_changes"].mean()
             misfits = int(own["num_misfits"].sum())
             told = f", {misfits} epochs do not fit" if misfits else ""

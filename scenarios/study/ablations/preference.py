@@ -30,7 +30,7 @@ with lazy_imports(__name__):
     from agents.hi_ppo.placement.placement_checkpoint import PlacementNet
     from agents.planners.pareto import proposals as pareto_proposals
     from agents.ppo import devices
-    from scenarios.study.ablations import rows_page, variants
+    from scenarios.study.ablations import ablations_page, variants
     from scenarios.study.pareto import fronts, study
 
 
@@ -93,7 +93,7 @@ def main(config: Config) -> None:
         frame = compared_preferences(config, sweeps_of(policies, config.seed), worlds)
         summary = preference_summary(frame)
         figure = FIGURES[0]
-        page = rows_page.comparison_report(
+        page = ablations_page.comparison_report(
             config,
             PROG,
             frame.rename(columns={"world": "network"}),
@@ -207,7 +207,7 @@ def preference_summary(frame: pd.DataFrame) -> pd.DataFrame:
         own = frame[frame["variant"] == name]
         row: dict[str, object] = {"variant": name}
         for figure in FIGURES:
-            found = rows_page.over_seeds_and_networks(
+            found = ablations_page.over_seeds_and_networks(
                 own.pivot(index="seed", columns="world", values=figure).to_numpy()
             )
             row[figure] = f"{found.mean:.3f} ± {found.half_width:.3f}"

@@ -26,6 +26,7 @@ from scenarios.frame.outputs import OutputFlags, repetition_of, write_outputs
 from scenarios.frame.run_folder import RunFolder
 
 with lazy_imports(__name__):
+    from calibration.cases import settings
     from calibration.cases.case import PlacementCase
     from scenarios.study.fidelity import comparison, fidelity_page, levels
 
@@ -75,16 +76,16 @@ class Config(ModelFlags, NetworkFlag, OutputFlags):
 def main(config: Config) -> None:
     """Run the command on its settings."""
     choice = config.choice()
-    cases = levels.shared_placements(
-        read_topology(config.network),
-        model=config.model,
+    topology = read_topology(config.network)
+    family = settings.WorkloadFamily(
+        models=(config.model,),
         num_layers=config.num_layers,
-        num_microbatches=config.microbatches,
-        sequence_length=config.sequence_length,
+        num_microbatches=(config.microbatches, config.microbatches),
+        microbatch_sizes=(1,),
+        sequence_lengths=(config.sequence_length,),
         schedules=config.schedules,
-        num=config.samples,
-        seed=config.seed,
     )
+    cases = levels.shared_placements(topology, family, config.samples, config.seed)
     SPEAKER.note(layers_note(cases[0].workload))
     found, left_out = _levels(config)
     with RunFolder.created(config.out, to_dict(config)) as folder:

@@ -10,8 +10,7 @@ from des.figures.figure import Figure
 from des.figures.marks import SYMBOLS, Line
 from des.figures.palette import COLOURS
 from des.figures.panels import Axis, Panel
-from scenarios.frame.outputs import Repetition
-from scenarios.frame.report import PageTable, Report
+from scenarios.frame.outputs import PageTable, Repetition, Report
 from scenarios.study.fidelity.comparison import choices_kept
 from scenarios.study.fidelity.levels import DetailLevel
 

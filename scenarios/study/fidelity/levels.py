@@ -71,15 +71,7 @@ def _by_packets(
 
 
 def shared_placements(
-    topology: Topology,
-    *,
-    model: str,
-    num_layers: int | None,
-    num_microbatches: int,
-    sequence_length: int,
-    schedules: Sequence[str],
-    num: int,
-    seed: int,
+    topology: Topology, family: WorkloadFamily, num: int, seed: int
 ) -> list[PlacementCase]:
     """Draw placements of one job on one world, on the links at the start.
 
@@ -88,14 +80,6 @@ def shared_placements(
     ValueError
         As `calibration.cases.sampler.sample_cases`.
     """
-    family = WorkloadFamily(
-        models=(model,),
-        num_layers=num_layers,
-        num_microbatches=(num_microbatches, num_microbatches),
-        microbatch_sizes=(1,),
-        sequence_lengths=(sequence_length,),
-        schedules=tuple(schedules),
-    )
     cases = sample_cases(topology, family, num, seed=seed, regime=Regime(), purpose="check")
     world = topology.at_start()
     return [replace(case, topology=world) for case in cases]

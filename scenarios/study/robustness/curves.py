@@ -11,9 +11,8 @@ from types import MappingProxyType
 import numpy as np
 import pandas as pd
 
-from agents.decision.depths import DEPTHS
 from agents.decision.held import held_topologies
-from agents.decision.problem import Planner, PlanningProblem
+from agents.decision.problem import Planner
 from agents.decision.run_epochs import run_course
 from agents.decision.situation import MakeScheduler
 from agents.judge.steady_judge import SteadyJudge
@@ -23,10 +22,10 @@ from agents.replanning.plan_times import PlanTimes
 from agents.replanning.replanning import searching
 from agents.replanning.table import SCHEDULERS
 from des import EVERY_STEP, STEADY, Plan, Topology
-from des.compiled.simulate import simulate_compiled
 from scenarios.frame.statistics import endless_or_mean
 from scenarios.study.targets.measurement_size import fluctuating, moving_by
 from scenarios.study.targets.references import held_work_s
+from scenarios.study.trained_plans import depth_problem
 from scenarios.suites import SuiteWorld
 
 HELD = "search_once"
@@ -179,7 +178,7 @@ def relative_times(frame: pd.DataFrame, unit: str) -> pd.DataFrame:
 
 def _plans_at_base(study: Study, world: SuiteWorld) -> tuple[dict[str, Plan], list[LeftOut]]:
     """Plans of the planners that hold theirs; those without one that fits are left out."""
-    problem = _problem(world, world.topology)
+    problem = depth_problem(world.topology, world.workload, world.schedule)
     plans, left_out = dict[str, Plan](), list[LeftOut]()
     for name, planner in study.held.items():
         rng = np.random.default_rng([study.seed, world.index, zlib.crc32(name.encode())])
@@ -229,13 +228,3 @@ def held_times_s(
             times_s[row, is_plain] = plain.on(topology)
         times_s[row, ~is_plain] = step_times_s(topology, world.workload, rare)
     return times_s
-
-
-def _problem(world: SuiteWorld, topology: Topology) -> PlanningProblem:
-    return PlanningProblem(
-        topology=topology,
-        workload=world.workload,
-        schedule=world.schedule,
-        schedules=DEPTHS,
-        simulator=simulate_compiled,
-    )

@@ -117,11 +117,9 @@ def _run(
         measured,
         note,
         choice=config.choice(),
-        frame=targets_table.TargetFrame(
-            repeat=repetition_of(PROG, config),
-            views=trained_plans.example_views(columns[0].scope.worlds("eval_static")[0]),
-            figures=_figures(config),
-        ),
+        repeat=repetition_of(PROG, config),
+        views=trained_plans.example_views(columns[0].scope.worlds("eval_static")[0]),
+        figures=_figures(config),
     )
     DOCUMENT.add(**measured.to_plain(note), out=config.out)
     targets_table.show_targets(console, measured, note)

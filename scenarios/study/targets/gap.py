@@ -1,7 +1,8 @@
 """Gap of single decisions to the best plan."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -20,6 +21,9 @@ from scenarios.study.targets.measurement_size import (
 from scenarios.study.targets.references import best_known_s
 from scenarios.study.targets.target import Goal, Target, measured
 from scenarios.suites import SuiteWorld
+
+FindBest = Callable[[Topology, Workload], float | None]
+"""Time of the best plan of perfect devices, where it is found. [s]"""
 
 
 class _Kind(NamedTuple):
@@ -47,10 +51,14 @@ def measure(column: SchedulerColumn) -> list[Target]:
     scope = column.scope
     kind = _PROVEN if scope.trainer.is_ideal else _KNOWN
     small = scope.worlds("eval_static", scope.sizes.num_static, SMALL)
-    by_world = by_draw(scope, small, lambda world, draw: _proven_gap(column, world, draw))
+    prove = partial(_proven_s, scope.sizes.most_judged)
+    by_world = by_draw(scope, small, lambda world, draw: _gap(column, world, draw, "proven", prove))
     gaps = [gap for found in by_world for gap in found]
     large = scope.worlds("eval_static", max(1, scope.sizes.num_static // 6), (LARGE,))
-    searched = by_draw(scope, large, lambda world, draw: _searched_gap(column, world, draw))
+    find = partial(_searched_s, scope.sizes.num_searches)
+    searched = by_draw(
+        scope, large, lambda world, draw: _gap(column, world, draw, "searched", find)
+    )
     proofs = "; the others have no proof in budget" if scope.trainer.is_ideal else ""
     counted = (
         f"{len(gaps)} of {len(small) * scope.sizes.num_draws} draws{proofs}"
@@ -100,30 +108,20 @@ def measure(column: SchedulerColumn) -> list[Target]:
     ]
 
 
-def _proven_gap(column: SchedulerColumn, world: SuiteWorld, draw: int) -> float | None:
+def _gap(
+    column: SchedulerColumn, world: SuiteWorld, draw: int, what: str, find_s: FindBest
+) -> float | None:
+    """Gap of a first plan to the best one of perfect devices by ``find_s``, or of the trainer."""
     scope = column.scope
 
-    def find_s() -> float | None:
+    def best_s() -> float | None:
         topology = held_topology(world, draw, 0)
         if not scope.trainer.is_ideal:
             return best_known_s(scope, topology, world.workload)
-        return proven_s(topology, world.workload, scope.sizes.most_judged)
+        return find_s(topology, world.workload)
 
-    best_s = scope.once(("proven", world.name, draw), find_s)
-    return None if best_s is None else gap_of(column, world, draw, best_s)
-
-
-def _searched_gap(column: SchedulerColumn, world: SuiteWorld, draw: int) -> float:
-    scope = column.scope
-
-    def find_s() -> float:
-        topology = held_topology(world, draw, 0)
-        if not scope.trainer.is_ideal:
-            return best_known_s(scope, topology, world.workload)
-        return searched_s(topology, world.workload, range(scope.sizes.num_searches))
-
-    best_s = scope.once(("searched", world.name, draw), find_s)
-    return gap_of(column, world, draw, best_s)
+    known_s = scope.once((what, world.name, draw), best_s)
+    return None if known_s is None else gap_of(column, world, draw, known_s)
 
 
 def gap_of(column: SchedulerColumn, world: SuiteWorld, draw: int, best_s: float) -> float:
@@ -142,12 +140,13 @@ def gap_of(column: SchedulerColumn, world: SuiteWorld, draw: int, best_s: float)
     return result.makespan_s / best_s - 1.0
 
 
-def proven_s(topology: Topology, workload: Workload, max_judged: int) -> float | None:
+def _proven_s(max_judged: int, topology: Topology, workload: Workload) -> float | None:
     """Time of the proven best plan; None where the budget does not last. [s]"""
     found = search(topology, workload, is_exact=True, max_judged=max_judged)
     return found.makespan_s if found.is_proven else None
 
 
-def searched_s(topology: Topology, workload: Workload, seeds: Sequence[int]) -> float:
+def _searched_s(num_searches: int, topology: Topology, workload: Workload) -> float:
     """Time of the best plan of several searches. [s]"""
+    seeds = range(num_searches)
     return min(search(topology, workload, seed=seed).makespan_s for seed in seeds)

@@ -24,7 +24,7 @@ from des import (
     exposed_communication_s,
 )
 from des.compiled.simulate import simulate_compiled
-from scenarios.study.compare.family_bounds import bound_of, whole_problem
+from scenarios.study.compare.static_part import bound_of, whole_problem
 from scenarios.study.targets.measurement_size import Scope
 
 FEWER_BITS = 2.25
