@@ -11,8 +11,7 @@ from des import Plan, Topology, Workload
 from des.base.strict_json import parse_json
 from des.job.architecture import Architecture
 from scenarios.iteration.megatron_command import read_megatron
-from scenarios.iteration.megatron_plan import megatron_workload, plan_of_paths
-from scenarios.iteration.rank_paths import paths_of_ranks
+from scenarios.iteration.megatron_plan import megatron_workload, paths_of_ranks, plan_of_paths
 
 PLAN, HOSTS, ARGUMENTS = "plan.json", "hosts.txt", "args.txt"
 """Files of a launch: the complete plan with its world, hosts in the order of their ranks, and the

@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from importlib.resources import files as resources
 from math import ceil
 from pathlib import Path
@@ -17,6 +17,7 @@ from scenarios.iteration.plan_file import LAUNCHES, FilePlan, file_plan, launch_
 from scenarios.launch.hosts import SiteHosts, hosts_of_sites
 from scenarios.launch.launch_page import (
     DEFAULT_CHUNK_BYTES,
+    Launch,
     LaunchPage,
     NcclSettings,
     SiteBorder,
@@ -41,33 +42,6 @@ MOST_DIFFERENCE = 0.01
 
 _MOST_FLOWS = 128
 """Most parallel flows of iperf3."""
-_EXECUTABLE = (".sh", ".sbatch")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Launch:
-    """Files of a launch by name, and what they say of the plan.
-
-    Attributes
-    ----------
-    step_s
-        Time of a step of the plan that the files say. [s]
-    nccl_steps_s
-        The same over NCCL's sockets, as it comes and with the settings: a formula. [s]
-    unsaid
-        Fields of the plan that the trainer's files do not say as they are.
-    """
-
-    bound: BoundPlan
-    files: Mapping[str, str]
-    step_s: float
-    nccl_steps_s: tuple[float, float]
-    unsaid: tuple[str, ...]
-
-    @property
-    def executables(self) -> tuple[str, ...]:
-        """Names of the files that are programs."""
-        return tuple(name for name in self.files if name.endswith(_EXECUTABLE))
 
 
 def launch_files(bound: BoundPlan, hosts: Path | None = None) -> Launch:
@@ -100,13 +74,10 @@ def launch_files(bound: BoundPlan, hosts: Path | None = None) -> Launch:
     )
     _require_equal_time(launch)
     page = LaunchPage(
-        bound=bound,
+        launch=launch,
         ranks=ranks,
         borders=borders,
         settings=settings,
-        nccl_steps_s=launch.nccl_steps_s,
-        step_s=launch.step_s,
-        unsaid=launch.unsaid,
         has_placeholders=hosts is None,
     )
     common = {

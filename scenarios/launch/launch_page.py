@@ -176,40 +176,63 @@ def nccl_text(steps_s: Sequence[float]) -> str:
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class LaunchPage:
-    """Facts of a launch, as a page for those who start it.
+_EXECUTABLE = (".sh", ".sbatch")
 
-    ``nccl_steps_s`` are times of a step over NCCL as it comes and with the settings.
+
+@dataclass(frozen=True, kw_only=True)
+class Launch:
+    """Files of a launch by name, and what they say of the plan.
+
+    Attributes
+    ----------
+    step_s
+        Time of a step of the plan that the files say. [s]
+    nccl_steps_s
+        The same over NCCL's sockets, as it comes and with the settings: a formula. [s]
+    unsaid
+        Fields of the plan that the trainer's files do not say as they are.
     """
 
     bound: BoundPlan
+    files: Mapping[str, str]
+    step_s: float
+    nccl_steps_s: tuple[float, float]
+    unsaid: tuple[str, ...]
+
+    @property
+    def executables(self) -> tuple[str, ...]:
+        """Names of the files that are programs."""
+        return tuple(name for name in self.files if name.endswith(_EXECUTABLE))
+
+
+@dataclass(frozen=True, kw_only=True)
+class LaunchPage:
+    """Facts of a launch, as a page for those who start it."""
+
+    launch: Launch
     ranks: Mapping[str, Sequence[LaunchHost]]
     borders: Sequence[SiteBorder]
     settings: NcclSettings
-    nccl_steps_s: Sequence[float]
-    step_s: float
-    unsaid: Sequence[str]
     has_placeholders: bool
 
     def text(self, template: str) -> str:
         """Return the page, in Markdown, by its template."""
-        workload = self.bound.workload
+        workload = self.launch.bound.workload
         return Template(template).substitute(
             model=workload.name,
-            trainer=trainer_named(self.bound.trainer).title,
+            trainer=trainer_named(self.launch.bound.trainer).title,
             layers=workload.num_layers,
             tokens=f"{workload.tokens_per_iteration:,}",
-            step=f"{self.bound.step_s:.6g}",
+            step=f"{self.launch.bound.step_s:.6g}",
             stages="\n".join(self._stages()),
             hosts="\n".join(self._hosts()),
-            nccl=nccl_text(self.nccl_steps_s),
+            nccl=nccl_text(self.launch.nccl_steps_s),
             borders="\n".join(self._border_rows()) or "| none |  |  |  |  |  |  |",
             said="\n".join(self._said()),
         )
 
     def _stages(self) -> Iterator[str]:
-        for replica, stages in enumerate(self.bound.plan.stages_of_replicas):
+        for replica, stages in enumerate(self.launch.bound.plan.stages_of_replicas):
             devices = dict.fromkeys((one.domain, one.device) for one in stages)
             for rank, device in enumerate(devices):
                 layers = ", ".join(
@@ -217,7 +240,7 @@ class LaunchPage:
                     for one in stages
                     if (one.domain, one.device) == device
                 )
-                site = self.bound.topology.domains[device[0]].name
+                site = self.launch.bound.topology.domains[device[0]].name
                 yield f"| {replica} | {rank} | {site} | {layers} |"
 
     def _hosts(self) -> Iterator[str]:
@@ -244,13 +267,13 @@ class LaunchPage:
             )
 
     def _said(self) -> Iterator[str]:
-        difference = self.step_s / self.bound.step_s - 1.0
-        if self.step_s == self.bound.step_s:
+        difference = self.launch.step_s / self.launch.bound.step_s - 1.0
+        if self.launch.step_s == self.launch.bound.step_s:
             yield "What these files say takes the time of the plan, to the last bit."
         else:
-            yield f"What these files say takes {self.step_s!r} s a step, {difference:+.3%}."
-        yield from (f"- {one}" for one in self.unsaid)
-        mode = self.bound.plan.synchronisation
+            yield f"What these files say takes {self.launch.step_s!r} s a step, {difference:+.3%}."
+        yield from (f"- {one}" for one in self.launch.unsaid)
+        mode = self.launch.bound.plan.synchronisation
         if "" not in self.ranks:
             yield (
                 f"- Changes of {mode.bits_per_value:g} bits are those of parameters in "
