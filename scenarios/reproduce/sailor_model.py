@@ -12,7 +12,8 @@ from itertools import pairwise
 
 from des import Placement, Plan, simulate
 from des.costs.collectives import all_gather_s, ring_all_reduce_s
-from scenarios.reproduce.sailor_cases import SailorRun, StageProfile
+from scenarios.reproduce.sailor_cases import SailorRun
+from scenarios.reproduce.sailor_forms import StageForm
 from scenarios.reproduce.sailor_network import NetworkProfile
 from scenarios.reproduce.unit_world import unit_layer, unit_topology, unit_workload
 
@@ -86,7 +87,7 @@ class _Runtime:
     network: NetworkProfile
     rules: ModelledEffects
 
-    def pipeline_s(self, stages: Sequence[StageProfile]) -> float:
+    def pipeline_s(self, stages: Sequence[StageForm]) -> float:
         """Time of one replica from the first forward to the last backward. [s]
 
         Blocking: a stage begins a forward step by sending the gradient that it has made and
@@ -111,7 +112,7 @@ class _Runtime:
             down_s = up_s = [0.0] * len(down_s)
         return simulated_s(forward_s, backward_s, down_s, up_s, self.run.num_microbatches)
 
-    def message_s(self, upper: StageProfile, source: StageProfile, target: StageProfile) -> float:
+    def message_s(self, upper: StageForm, source: StageForm, target: StageForm) -> float:
         """Time of an activation that leaves ``upper``, or of its gradient on the way back. [s]"""
         num_bytes = upper.activation_bytes
         if self.rules.node_bandwidth:
@@ -121,7 +122,7 @@ class _Runtime:
         assert upper.next_stage is not None, "checked when the run is read"
         return upper.next_stage.transfer_s(num_bytes)
 
-    def gather_s(self, stage: StageProfile, num_bytes: float) -> float:
+    def gather_s(self, stage: StageForm, num_bytes: float) -> float:
         """Time in which the GPUs of a stage gather what each has received a part of. [s]"""
         num_gpus = self.run.tensor_parallel
         if num_gpus == 1:
@@ -131,7 +132,7 @@ class _Runtime:
         )
         return all_gather_s(num_bytes, num_gpus, bandwidth)
 
-    def reduce_s(self, replicas: Sequence[StageProfile]) -> float:
+    def reduce_s(self, replicas: Sequence[StageForm]) -> float:
         """Time of the gradient all-reduce of one stage over its replicas. [s]"""
         if len(replicas) == 1:
             return 0.0
@@ -143,7 +144,7 @@ class _Runtime:
         return ring_all_reduce_s(shard_bytes, len(replicas), slowest)
 
     def ring_bandwidth_bytes_per_s(
-        self, here: StageProfile, there: StageProfile, chunk_bytes: float
+        self, here: StageForm, there: StageForm, chunk_bytes: float
     ) -> float:
         """Bandwidth of the ring of one GPU on the link between neighbouring replicas. [bytes/s]"""
         if not self.rules.node_bandwidth:
@@ -155,7 +156,7 @@ class _Runtime:
         )
         return whole / num_pairs
 
-    def update_s(self, replicas: Sequence[StageProfile]) -> float:
+    def update_s(self, replicas: Sequence[StageForm]) -> float:
         """Time of the optimiser on the slowest replica of one stage. [s]"""
         return max(
             stage.update_s * (stage.update_share if self.rules.whole_update else 1.0)
