@@ -19,7 +19,7 @@ from scenarios.study.targets.measurement_size import (
     independent,
 )
 from scenarios.study.targets.references import best_known_s
-from scenarios.study.targets.target import Goal, Target, measured
+from scenarios.study.targets.target import Goal, Target, mean_fields
 from scenarios.suites import SuiteWorld
 
 FindBest = Callable[[Topology, Workload], float | None]
@@ -65,18 +65,14 @@ def measure(column: SchedulerColumn) -> list[Target]:
         if small
         else f"no world of at most {max(SMALL)} domains"
     )
-    proven, best_known = independent(by_world), independent(searched)
-    mean, interval = measured(proven)
-    large_mean, large_interval = measured(best_known)
+    proven = mean_fields(independent(by_world))
     return [
         Target(
             name=f"gap to {kind.name}, mean",
             definition=f"iteration time of the first plan over {kind.best}, less 1; nothing moves",
             reference=f"{kind.reference}; unseen worlds, K <= 6",
             goal=Goal(sense="at most", target=0.02, stretch=0.005),
-            value=mean,
-            interval=interval,
-            values=tuple(proven),
+            **proven,
             notes=(counted,),
         ),
         Target(
@@ -85,7 +81,7 @@ def measure(column: SchedulerColumn) -> list[Target]:
             reference="the same",
             goal=Goal(sense="at most", target=0.06, stretch=0.02),
             value=float(np.quantile(gaps, 0.95)) if gaps else math.nan,
-            interval=interval,
+            interval=proven["interval"],
             notes=(counted,),
         ),
         Target(
@@ -96,9 +92,7 @@ def measure(column: SchedulerColumn) -> list[Target]:
             if scope.trainer.is_ideal
             else kind.reference,
             goal=Goal(sense="at most", target=0.02, stretch=0.003),
-            value=large_mean,
-            interval=large_interval,
-            values=tuple(best_known),
+            **mean_fields(independent(searched)),
             notes=(
                 f"{len(searched)} worlds"
                 if large
