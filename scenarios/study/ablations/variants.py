@@ -97,31 +97,35 @@ def _check(name: str, paths: Sequence[Path], policies: Sequence[PlacementNet]) -
             raise UsageError(f"{path}: sees_preference must be False for no_preference, got True")
 
 
-def variants_of(policies: Mapping[str, Sequence[PlacementNet]], how: LookAhead) -> list[Variant]:
-    """All variants with all weights, and what has learnt nothing, drawn as often as seeds."""
-    found = list(_variants_of(policies, how))
-    for name in CONTROLS:
+def _proposing(
+    policies: Mapping[str, Sequence[PlacementNet]], how: LookAhead
+) -> Iterator[tuple[str, int, Proposer, int]]:
+    """All variants with all weights, and what has learnt nothing, drawn as often as seeds.
+
+    Name, position of the weights, proposer, and seed of what it draws.
+    """
+    for name, trained in policies.items():
+        for seed, policy in enumerate(trained):
+            yield name, seed, Proposer(policy, look_ahead=how), 0
+    for control in CONTROLS:
         for seed in range(len(policies[HI_PPO])):
-            proposer = control_proposer(name, look_ahead=how, seed=seed)
-            decide = looking_ahead(proposer, seed=seed)
-            found.append(Variant(name=name, looks_ahead=True, seed=seed, decide=decide))
-            if proposer.policy is not None:
-                own = alone(proposer.policy)
-                found.append(Variant(name=name, looks_ahead=False, seed=seed, decide=own))
+            proposer = control_proposer(control, look_ahead=how, seed=seed)
+            yield control, seed, proposer, seed
+
+
+def variants_of(policies: Mapping[str, Sequence[PlacementNet]], how: LookAhead) -> list[Variant]:
+    """All variants, each with its look-ahead, and alone where it is of a policy."""
+    found = []
+    for name, seed, proposer, draws in _proposing(policies, how):
+        decide = looking_ahead(proposer, seed=draws)
+        found.append(Variant(name=name, looks_ahead=True, seed=seed, decide=decide))
+        if proposer.policy is not None:
+            own = alone(proposer.policy)
+            found.append(Variant(name=name, looks_ahead=False, seed=seed, decide=own))
     return found
 
 
-def _variants_of(
-    policies: Mapping[str, Sequence[PlacementNet]], how: LookAhead
-) -> Iterator[Variant]:
-    for name, trained in policies.items():
-        for seed, policy in enumerate(trained):
-            decide = looking_ahead(Proposer(policy, look_ahead=how))
-            yield Variant(name=name, looks_ahead=True, seed=seed, decide=decide)
-            yield Variant(name=name, looks_ahead=False, seed=seed, decide=alone(policy))
-
-
-def looking_ahead(proposer: Proposer, *, seed: int = 0) -> Decide:
+def looking_ahead(proposer: Proposer, *, seed: int) -> Decide:
     """Decide for the best plan of a look-ahead."""
     return lambda situation: proposer.propose(situation, num_plans=1, seed=seed).plans[0]
 
@@ -155,14 +159,10 @@ SketchOf = Mapping[tuple[str, int], Sketch]
 
 def sketches_of(policies: Mapping[str, Sequence[PlacementNet]], how: LookAhead) -> SketchOf:
     """Return sources of sketches, each with the same look-ahead; rules propose one plan each."""
-    found: dict[tuple[str, int], Sketch] = {}
-    for name, trained in policies.items():
-        for seed, policy in enumerate(trained):
-            found[name, seed] = sketching(Proposer(policy), look_ahead=how)
-    for control in CONTROLS:
-        for seed in range(len(policies[HI_PPO])):
-            proposer = control_proposer(control, look_ahead=how, seed=seed)
-            found[control, seed] = sketching(proposer, look_ahead=how, seed=seed)
+    found: dict[tuple[str, int], Sketch] = {
+        (name, seed): sketching(proposer, look_ahead=how, seed=draws)
+        for name, seed, proposer, draws in _proposing(policies, how)
+    }
     found[RULES, 0] = _by_rules
     return MappingProxyType(found)
 
