@@ -3,7 +3,6 @@
 With the communication that is saved against data parallelism, by tokens a step.
 """
 
-from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -175,21 +174,16 @@ def _against(
     """Compare a method with another on the cases in which both have a time."""
     name = f"over_{label or reference}"
     times = rows.pivot_table(index=["world", "draw"], columns="method", values="time_s", sort=False)
-    if reference not in times or method not in times:
-        return _columns(name, [np.nan] * 4)
-    both = times[list(dict.fromkeys([method, reference]))].dropna()
-    if both.empty:
-        return _columns(name, [np.nan] * 4)
-    found = paired_bootstrap(
-        both[method].to_numpy(),
-        both[reference].to_numpy(),
-        [world for world, _ in both.index],
-        rng=np.random.default_rng(_SEED),
-    )
-    return _columns(name, [found.mean, found.low, found.high, found.p_value])
-
-
-def _columns(name: str, values: Sequence[float]) -> dict[str, object]:
+    both = times.reindex(columns=list(dict.fromkeys([method, reference]))).dropna()
+    values = [np.nan] * 4
+    if not both.empty:
+        found = paired_bootstrap(
+            both[method].to_numpy(),
+            both[reference].to_numpy(),
+            [world for world, _ in both.index],
+            rng=np.random.default_rng(_SEED),
+        )
+        values = [found.mean, found.low, found.high, found.p_value]
     return dict(zip((name, f"{name}_low", f"{name}_high", f"{name}_p"), values, strict=True))
 
 
@@ -227,15 +221,8 @@ def bound_tightness(rows: pd.DataFrame) -> pd.DataFrame:
                 for binds in (_EVERY, "work", "fill", "memory", "bytes"):
                     over = own["over"] if binds == _EVERY else own["over"][own["binds"] == binds]
                     if len(over):
-                        line = (
-                            suite,
-                            plans,
-                            binds,
-                            len(over),
-                            float(over.median()),
-                            float(over.max()),
-                        )
-                        lines.append(dict(zip(_COLUMNS, line, strict=True)))
+                        figures = float(over.median()), float(over.max())
+                        lines.append((suite, plans, binds, len(over), *figures))
     return pd.DataFrame(lines, columns=_COLUMNS)
 
 
