@@ -23,7 +23,7 @@ from scenarios.frame.outputs import OutputChoice, parquet_option
 with lazy_imports(__name__):
     import pandas as pd
 
-    from scenarios.frame import outputs, rows_report, writing
+    from scenarios.frame import outputs, rows_report
     from scenarios.reproduce import (
         serving_autoscalers,
         serving_cases,
@@ -136,7 +136,7 @@ def _compare_all(config: Config) -> int:
             tables={"Cases": pd.DataFrame(rows)},
         )
         found = choice.row_files({"cases": pd.DataFrame(rows)}) | choice.report_files(page)
-        found |= writing.result_file(outputs.repeated_settings(config), rows=rows)
-        for path in writing.write_files(config.out, found):
+        found |= outputs.result_file(outputs.repeated_settings(config), rows=rows)
+        for path in outputs.write_files(config.out, found):
             sys.stdout.write(f"written: {path}\n")
     return 0 if all(row["agrees"] for row in rows) else 1
