@@ -28,7 +28,7 @@ from scenarios.frame.run_folder import RunFolder
 with lazy_imports(__name__):
     from calibration.cases import settings
     from calibration.cases.case import PlacementCase
-    from scenarios.study.fidelity import comparison, fidelity_page, levels
+    from scenarios.study.fidelity import fidelity_page, levels
 
 PROG = "python -m scenarios.fidelity"
 TRANSPORTS: tuple[str, ...] = get_args(Congestion)
@@ -93,12 +93,12 @@ def main(config: Config) -> None:
             results = _measured(found, cases)
         except ReferenceRunError as error:
             raise UsageError(str(error)) from error
-        frame = comparison.level_rows(cases, results)
-        placements = comparison.placement_rows(cases, results)
+        frame = levels.level_rows(cases, results)
+        placements = levels.placement_rows(cases, results)
         page = fidelity_page.fidelity_report(
             frame,
             placements,
-            cpu_s=comparison.cpu_s_of(results),
+            cpu_s=levels.cpu_s_of(results),
             levels=found,
             caveats=(*left_out, f"{len(cases)} placements of one job on one world."),
             repeat=repetition_of(PROG, config),
@@ -107,7 +107,7 @@ def main(config: Config) -> None:
         write_outputs(folder.path, choice, page, rows)
     DOCUMENT.add(levels=frame, placements=placements, left_out=left_out, out=config.out)
     _show(page.tables[0].head, page.tables[0].rows)
-    for line in (*comparison.choices_kept(frame), *left_out, f"written: {config.out}"):
+    for line in (*levels.choices_kept(frame), *left_out, f"written: {config.out}"):
         sys.stdout.write(f"{line}\n")
 
 
@@ -127,7 +127,7 @@ def _levels(config: Config) -> tuple[tuple[levels.DetailLevel, ...], tuple[str, 
 
 def _measured(
     found: Sequence[levels.DetailLevel], cases: Sequence[PlacementCase]
-) -> comparison.Results:
+) -> levels.Results:
     """Measure all placements level by level, a line on stderr for each."""
     results = {}
     for level in found:
