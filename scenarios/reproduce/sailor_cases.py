@@ -39,7 +39,6 @@ _NETWORK_SCOPES = ("same zone", "intra node")
 class SailorRun:
     """Inputs of one run: ``replicas[r][s]`` is stage ``s`` of data-parallel replica ``r``."""
 
-    name: str
     tensor_parallel: int
     num_microbatches: int
     replicas: tuple[tuple[StageForm, ...], ...]
@@ -168,7 +167,6 @@ def _run(form: RunForm, stages: Sequence[StageForm], parameters: dict[int, float
         grid |= {(replica, stage.stage): profile for replica in stage.replica_ids}
     _check_cover(form, stages, grid)
     return SailorRun(
-        name=form.run_id,
         tensor_parallel=form.tp,
         num_microbatches=form.n_microbatches,
         replicas=tuple(

@@ -153,7 +153,6 @@ class Communication:
     cost_bytes: float
     exposed_s: float
     iteration_s: float
-    fits_memory: bool
 
 
 def communication_of(topology: Topology, workload: Workload, plan: Plan) -> Communication:
@@ -163,7 +162,6 @@ def communication_of(topology: Topology, workload: Workload, plan: Plan) -> Comm
         cost_bytes=result.communication_cost_bytes,
         exposed_s=exposed_communication_s(result, topology, workload, plan),
         iteration_s=result.makespan_s,
-        fits_memory=result.fits_memory,
     )
 
 
