@@ -14,9 +14,9 @@ from calibration.fit.plot import predicted_versus_reference
 from scenarios.frame.plots import comparison_bars, learning_curve, seed_curves
 from scenarios.study.compare.figures import Bar, bars_of
 from scenarios.study.fidelity.fidelity_page import levels_figure
+from scenarios.study.pareto.fronts import PricedWorld
 from scenarios.study.pareto.pareto_page import fronts_figure
 from scenarios.study.pareto.study import MethodFront, WorldFronts
-from scenarios.study.pareto.worlds import PricedWorld
 from scenarios.study.robustness.robustness_page import jitter_figure, robustness_figure
 from scenarios.study.training_curves import training_curves
 from scenarios.train.sweep_results import sweep_figure

@@ -18,10 +18,8 @@ from des.serving.requests import Request
 from scenarios.autoscale.command_configs import PROG, CapacityConfig
 from scenarios.autoscale.fleet_config import config_requests, config_world
 from scenarios.autoscale.fleet_outputs import rows_frame
-from scenarios.frame.outputs import OutputChoice
-from scenarios.frame.repeat import repeated_settings
+from scenarios.frame.outputs import OutputChoice, repeated_settings, result_file, write_files
 from scenarios.frame.rows_report import rows_report
-from scenarios.frame.writing import result_file, write_files
 
 _NUM_BISECTIONS = 8
 _WIDEST = 64.0

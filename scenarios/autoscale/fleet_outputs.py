@@ -15,9 +15,8 @@ from des.figures.panels import Axis, Panel
 from des.serving.fleet_world import History
 from des.serving.instance_life import ACTIVE, DRAINING, SLEEPING, STARTING, STATES, WARM
 from scenarios.autoscale.command_configs import Config, SharedConfig
-from scenarios.frame.repeat import repeated_settings
+from scenarios.frame.outputs import repeated_settings, result_file, write_files
 from scenarios.frame.rows_report import cell_text, rows_report
-from scenarios.frame.writing import result_file, write_files
 from scenarios.iteration.iteration_tables import plain_console
 
 Row = Mapping[str, object]

@@ -14,10 +14,9 @@ from des.serving.fleet_settings import Engine, ScalingLimits, Slo
 from des.serving.fleet_world import MIXED, World
 from des.serving.requests import Request
 from scenarios.autoscale.command_configs import PROG, QueuesConfig
-from scenarios.frame.repeat import repeated_settings
+from scenarios.frame.outputs import repeated_settings, result_file, write_files
 from scenarios.frame.rows_report import groups_report
 from scenarios.frame.statistics import mean_and_interval
-from scenarios.frame.writing import result_file, write_files
 
 LOADS = (0.3, 0.6, 0.9)
 _TOKENS = 1000

@@ -30,8 +30,8 @@ with lazy_imports(__name__):
         fleet_outputs,
         seeds_summary,
     )
-    from scenarios.frame import repeat, rows_report, writing
-    from scenarios.frame.report import Report
+    from scenarios.frame import outputs, rows_report
+    from scenarios.frame.outputs import Report
     from scenarios.train import ppo_training
 
 PROG = f"{TRAIN} autoscale"
@@ -102,11 +102,11 @@ def run(arguments: Sequence[str], prog: str) -> int:
     if config.wide and config.trace is not None:
         raise UsageError("--wide must be without --trace, whose days are not drawn")
     choice = config.choice()
-    writing.require_no_run(config.out)  # refused before minutes of work
+    outputs.require_no_run(config.out)  # refused before minutes of work
     if config.summary:
         lines, picture = seeds_summary.summarised(config.out)
         sys.stdout.write("\n".join(lines) + "\n")
-        paths = writing.write_files(config.out, choice.figure_files([picture]))
+        paths = outputs.write_files(config.out, choice.figure_files([picture]))
         DOCUMENT.add(lines=lines, files=paths)
         return 0
     if config.equal_cost:
@@ -129,9 +129,9 @@ def run(arguments: Sequence[str], prog: str) -> int:
         sys.stdout.write(f"{line}\n")
     frame = fleet_outputs.rows_frame(rows)
     files = choice.row_files({f"days-{config.seed}": frame})
-    files |= writing.result_file(repeat.repeated_settings(config), lines=lines)
+    files |= outputs.result_file(outputs.repeated_settings(config), lines=lines)
     files |= choice.report_files(_report(config, frame))
-    paths = writing.write_files(config.out, files)
+    paths = outputs.write_files(config.out, files)
     DOCUMENT.add(rows=rows, files=paths)
     return 0
 
@@ -142,8 +142,8 @@ def _compare_at_equal_attainment(config: Config, choice: OutputChoice) -> int:
     lines, rows = equal_cost.equal_cost_lines(paths, config.days, learnt_policy.AUTOSCALER_PPO)
     sys.stdout.write("\n".join(lines) + "\n")
     files = choice.row_files({"equal_cost": fleet_outputs.rows_frame(rows)})
-    files |= writing.result_file(repeat.repeated_settings(config), lines=lines)
-    DOCUMENT.add(rows=rows, files=writing.write_files(config.out, files))
+    files |= outputs.result_file(outputs.repeated_settings(config), lines=lines)
+    DOCUMENT.add(rows=rows, files=outputs.write_files(config.out, files))
     return 0
 
 

@@ -23,7 +23,7 @@ with lazy_imports(__name__):
     from agents.devices import placement_rules
     from des.figures import paper
     from scenarios.devices import pictures
-    from scenarios.frame import writing
+    from scenarios.frame import outputs
 
 EXAMPLES = """\
 examples:
@@ -69,7 +69,7 @@ def run(config: Config) -> None:
             "table.csv": _csv(found).encode(),
             "picture.png": paper.image_bytes(pictures.rules_figure(found, title)),
         }
-        writing.write_files(config.out, files)
+        outputs.write_files(config.out, files)
 
 
 def _table(found: "list[placement_rules.RuleOutcome]", num_draws: int) -> str:

@@ -1,27 +1,87 @@
-"""Output files of commands that measure: rows, figures and the report, as the flags choose."""
+"""Output files of commands: rows first, then pages and pictures, as the flags choose.
+
+All of a kind are written or none. A report is a value: question, answer, tables, figures, and the
+command that repeats the run.
+"""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+import json
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, Field, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 from des.base.atomic_write import write_together
 from des.base.command import UsageError
+from des.base.command_line import spelt
 from des.base.csv_text import csv_text, frame_csv
+from des.base.document import plain_json
 from des.base.extras import require_extra
+from des.base.fields import plain_fields
 from des.base.flags import JsonFlag, option
 from des.base.lazy import lazy_imports
+from scenarios.frame.run_folder import package_versions, run_record, source_revision
 
 with lazy_imports(__name__):
     import pandas as pd
+    from _typeshed import DataclassInstance
 
+    from agents.answer.sections import Section
     from des.figures import paper
     from des.figures.figure import Figure
     from scenarios.frame import report_page
-    from scenarios.frame.report import Report
+
+_WHERE = frozenset({"out", "resume", "report", "workers", "figures", "parquet"})
+"""Flags that change where results go, not what they are."""
+
+
+def _is_said(one: Field[object]) -> bool:
+    """Whether a field says what the results are, not where they go or how they are shown."""
+    return one.name not in _WHERE and bool(one.metadata.get("is_recorded", True))
+
+
+def repeated_settings(config: DataclassInstance) -> dict[str, object]:
+    """Return the settings that say what the results are, as plain values."""
+    return {
+        one.name: plain_fields(getattr(config, one.name)) for one in fields(config) if _is_said(one)
+    }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repetition:
+    """Settings of a run by name, and the command that repeats it."""
+
+    command: str
+    configuration: Mapping[str, object]
+
+
+def repetition_of(prog: str, config: DataclassInstance) -> Repetition:
+    """Return how a command with these settings is repeated."""
+    return Repetition(command=repeat_command(prog, config), configuration=repeated_settings(config))
+
+
+def repeat_command(prog: str, config: DataclassInstance) -> str:
+    """Return the command with the flags that are not at their defaults, in their order."""
+    parts = [prog]
+    for one in fields(config):
+        value = plain_fields(getattr(config, one.name))
+        is_default = one.default is not MISSING and value == plain_fields(one.default)
+        if _is_said(one) and not is_default:
+            name = spelt(one.name)
+            if isinstance(value, bool):
+                parts.append(name if value else f"--no-{name.removeprefix('--')}")
+            elif value is not None:
+                text = ",".join(map(str, value)) if isinstance(value, list) else str(value)
+                if not one.metadata.get("is_positional", False):
+                    parts += [name, shlex.quote(text)]
+                else:
+                    words = value if isinstance(value, list) else [text]
+                    parts += [shlex.quote(str(word)) for word in words]
+    return " ".join(parts)
+
 
 REPORT = "report.html"
 Columns = Mapping[str, Sequence[object]]
@@ -128,3 +188,107 @@ def write_outputs(
             write_together({folder / name: content for name, content in files.items()})
         except OSError as error:
             raise ValueError(f"{error.filename}: cannot be written: {error.strerror}") from error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageTable:
+    """A table of texts; ``best`` holds cells that stand out, by column and text."""
+
+    title: str
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    best: frozenset[tuple[int, str]] = frozenset()
+    notes: tuple[str, ...] = ()
+
+
+def versions() -> dict[str, str]:
+    """Return versions of packages and of the source that results depend on."""
+    found = {name: version or "not installed" for name, version in package_versions().items()}
+    return found | {"source revision": source_revision() or "not a checkout"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """Content of a report, as plain text, numbers and figures; nothing in it is HTML.
+
+    Attributes
+    ----------
+    first
+        Figures on the first screen: the map of the sites and the Gantt chart of the chosen plan.
+    repeat
+        How the run is repeated.
+    """
+
+    title: str
+    answer: str
+    repeat: Repetition
+    question: str = ""
+    first: tuple[Figure, ...] = ()
+    tables: tuple[PageTable, ...] = ()
+    sections: tuple[Section, ...] = ()
+    figures: tuple[Figure, ...] = ()
+    versions: Mapping[str, str] = field(default_factory=versions)
+    fidelity: tuple[str, ...] = ()
+    caveats: tuple[str, ...] = ()
+    targets: str | None = None
+
+    def __post_init__(self) -> None:
+        names = [figure.name for figure in self.all_figures()]
+        if twice := [name for name in names if names.count(name) > 1]:
+            raise ValueError(f"report {self.title}: figures must have own names, got {twice[0]!r}")
+
+    def all_figures(self) -> Iterator[Figure]:
+        """Yield the figures in the order of the page."""
+        yield from self.first
+        yield from self.figures
+
+
+RESULT = "result.json"
+"""File with the settings and the figures of a command that may write into one folder again."""
+
+
+def result_file(settings: Mapping[str, object], **content: object) -> dict[str, bytes]:
+    """Return result.json: settings and versions, which ``--config`` takes, and the results."""
+    said = run_record(settings) | {name: plain_json(value) for name, value in content.items()}
+    return {RESULT: (json.dumps(said, indent=2, allow_nan=False) + "\n").encode()}
+
+
+_SHOWN = (".html", ".png", ".pdf", ".svg")
+"""Endings of pages and pictures."""
+
+
+def require_no_run(folder: Path) -> None:
+    """Refuse the folder of a run: it has a ``config.json`` and files that are not to be replaced.
+
+    Raises
+    ------
+    ValueError
+        If the folder has one.
+    """
+    if (folder / "config.json").exists():
+        raise ValueError(
+            f"--out {folder}: must not be a run folder, got one that has a config.json; "
+            "choose another --out"
+        )
+
+
+def write_files(folder: Path, files: dict[str, bytes]) -> list[Path]:
+    """Write all rows or none, then all pages and pictures or none; return where the files are.
+
+    If the pages cannot be written, the rows are kept.
+
+    Raises
+    ------
+    ValueError
+        If the folder cannot be made or written, or is that of a run.
+    """
+    require_no_run(folder)
+    places = {folder / name: content for name, content in files.items()}
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for is_shown in (False, True):
+            kind = {at: one for at, one in places.items() if (at.suffix in _SHOWN) is is_shown}
+            write_together(kind)
+    except OSError as error:
+        raise ValueError(f"{error.filename}: cannot be written: {error.strerror}") from error
+    return list(places)

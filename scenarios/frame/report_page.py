@@ -16,7 +16,7 @@ from markupsafe import Markup
 from des.base.extras import needed_extra
 from des.base.lazy import lazy_imports
 from des.figures.web import web_spec
-from scenarios.frame.report import Report
+from scenarios.frame.outputs import Report
 
 with lazy_imports(__name__):
     import plotly
@@ -51,7 +51,7 @@ def render_report(report: Report) -> str:
         specs=Markup(_json(specs)) if specs else "",
         pictures=pictures,
         stands_still=f"Figures stand still here; to zoom in one {needed_extra('explore')}.",
-        targets=None if report.targets is None else Markup(report.targets.html),
+        targets=None if report.targets is None else Markup(report.targets),
         plotly=Markup(scripts[0]) if scripts else "",
         script=Markup(scripts[1]) if scripts else "",
         style=Markup(_shipped("style.css")),

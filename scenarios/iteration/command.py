@@ -6,42 +6,49 @@ import sys
 from collections.abc import Sequence, Set
 from pathlib import Path
 
-from des import IterationResult
+from calibration import ReferenceRunError
+from des import NO_CORRECTIONS, IterationResult
 from des.base.command import EXIT_CODES, UsageError
 from des.base.commands import command_given
 from des.base.document import DOCUMENT
 from des.base.lazy import lazy_imports
 from des.base.speaking import SPEAKER
+from des.engine.iteration import run_alone
 from des.job.models import layers_note
 from des.plan.plan_texts import PERFECT_DEVICES
 from des.views.memory_timeline import MemoryTimeline, memory_timeline
 from des.views.prices import notes_on_prices
 from des.world.domain import layer_times_text
 from des.world.site_limits import notes_on_sites
-from scenarios.frame.outputs import OutputChoice
-from scenarios.frame.repeat import Repetition, repeat_command, repeated_settings
-from scenarios.frame.writing import write_files
+from scenarios.frame.outputs import (
+    OutputChoice,
+    Repetition,
+    repeat_command,
+    repeated_settings,
+    write_files,
+)
 from scenarios.iteration.iteration_config import PROG, Config
-from scenarios.iteration.iteration_scenario import IterationScenario, load_iteration
+from scenarios.iteration.iteration_scenario import (
+    IterationScenario,
+    JobTimes,
+    job_table,
+    job_times,
+    load_iteration,
+    other_jobs,
+)
 from scenarios.iteration.iteration_tables import link_table, plain_console, stage_table
 
 with lazy_imports(__name__):
     from rich import table as rich_table
-    from rich.table import Table
 
+    from agents.decision import plan_space, training_job, whole_plan
+    from agents.planners.bounds import step_bound
+    from calibration.packet import measure_packets
     from scenarios.iteration import (
         iteration_outputs,
-        job_choice,
-        network_engine,
-        other_jobs,
-        plan_bound,
         plan_file,
         trained_plan,
     )
-    from scenarios.iteration.iteration_outputs import NetworkCost
-    from scenarios.iteration.other_jobs import JobTimes
-    from scenarios.iteration.plan_file import FilePlan
-
 
 _EXAMPLES = f"""\
 examples:
@@ -88,19 +95,19 @@ exit codes: 0 done; 2 a flag, a file or the plan is wrong, or the files cannot b
 def main(config: Config, given: Set[str]) -> None:
     """Run the command on its settings."""
     choice = OutputChoice(figures=config.figures, parquet=config.parquet)
-    config, given = job_choice.with_launch(config, given)
-    config, rounding = job_choice.with_job(config, given)
+    config, given = trained_plan.with_launch(config, given)
+    config, rounding = trained_plan.with_job(config, given)
     config = trained_plan.with_trainer(config, given)
     read = _plan_read(config, given)
     scenario = load_iteration(config) if read is None else read.scenario
     SPEAKER.note(notes_on_sites(scenario.topology.domains, scenario.topology.links))
     SPEAKER.note(notes_on_prices(scenario.topology))
     SPEAKER.note(layers_note(scenario.workload))
-    result = network_engine.simulate_by_engine(config, scenario)
+    result = simulate_by_engine(config, scenario)
     network_cost = iteration_outputs.network_cost_of(scenario, result)
     memory = memory_timeline(scenario.program, result)
-    times = other_jobs.job_times(scenario, result, other_jobs.other_jobs(config, scenario))
-    bound = plan_bound.bound_line(config, scenario, result)
+    times = job_times(scenario, result, other_jobs(config, scenario))
+    bound = bound_line(config, scenario, result)
     said = iteration_outputs.iteration_summary(scenario, result, network_cost, memory, times)
     files = iteration_outputs.iteration_files(
         scenario,
@@ -110,7 +117,7 @@ def main(config: Config, given: Set[str]) -> None:
         choice=choice,
         repeat=Repetition(
             configuration=repeated_settings(config),
-            command=repeat_command(PROG, job_choice.as_given(config)),
+            command=repeat_command(PROG, trained_plan.as_given(config)),
         ),
     )
     paths = write_files(config.out, files)
@@ -127,7 +134,7 @@ def main(config: Config, given: Set[str]) -> None:
         sys.stdout.write(f"{bound}\n")
 
 
-def _plan_read(config: Config, given: Set[str]) -> FilePlan | None:
+def _plan_read(config: Config, given: Set[str]) -> plan_file.FilePlan | None:
     """The plan of a file, or that of the flags completed for a trainer; None without either."""
     if config.plan is not None:
         return plan_file.read_plan_file(config.plan, config, given)
@@ -139,7 +146,7 @@ def _plan_read(config: Config, given: Set[str]) -> FilePlan | None:
 def show_iteration(
     scenario: IterationScenario,
     result: IterationResult,
-    network_cost: NetworkCost,
+    network_cost: iteration_outputs.NetworkCost,
     memory: MemoryTimeline,
     paths: Sequence[Path],
     *,
@@ -155,7 +162,7 @@ def show_iteration(
     if result.transfers:
         console.print(link_table(result))
     if times:
-        console.print(other_jobs.job_table(times, scenario.topology))
+        console.print(job_table(times, scenario.topology))
     if not scenario.plan.parallelism:
         console.print(PERFECT_DEVICES, soft_wrap=True)
     for path in paths:
@@ -165,9 +172,9 @@ def show_iteration(
 def _headline(
     scenario: IterationScenario,
     result: IterationResult,
-    network_cost: NetworkCost,
+    network_cost: iteration_outputs.NetworkCost,
     memory: MemoryTimeline,
-) -> Table:
+) -> rich_table.Table:
     tokens_per_s = scenario.workload.tokens_per_iteration / result.makespan_s
     ratio, fullest, cost = result.transfer_compute_ratio, memory.fullest, network_cost.cost
     table = rich_table.Table.grid(padding=(0, 2))
@@ -192,3 +199,63 @@ def _headline(
         table.add_row("cost of the links", f"{cost.communication_usd:.4f} USD")
         table.add_row("cost of the GPUs", f"{cost.compute_usd:.4f} USD")
     return table
+
+
+def simulate_by_engine(config: Config, scenario: IterationScenario) -> IterationResult:
+    """Simulate an iteration on the network that the flags name.
+
+    Raises
+    ------
+    UsageError
+        If a network of packets cannot be had, or has no place for factors or other jobs.
+    ValueError
+        As `des.simulate`, and as `measure_packets.simulate_packets`.
+    """
+    topology, program = scenario.topology, scenario.program
+    if config.network_engine == "des":
+        return run_alone(topology, program, scenario.corrections).result()
+    if scenario.corrections != NO_CORRECTIONS or config.other_jobs is not None:
+        flag = "--other-jobs" if config.other_jobs is not None else "--corrections"
+        raise UsageError(f"{PROG}: --network-engine ns3 must come without {flag}")
+    try:
+        return measure_packets.simulate_packets(topology, program)
+    except ReferenceRunError as error:
+        raise UsageError(str(error)) from error
+
+
+def bound_line(config: Config, scenario: IterationScenario, result: IterationResult) -> str:
+    """Return a sentence with the bound, empty where none is wanted.
+
+    Raises
+    ------
+    UsageError
+        If the plan is none of those that the bound is about.
+    ValueError
+        If there is no bound for the network or the workload.
+    """
+    if not config.bound:
+        return ""
+    plan = scenario.plan
+    for flag, is_other in (
+        ("parallelism", bool(plan.parallelism)),
+        ("activation-compression", plan.activation_compression > 1.0),
+        ("synchronisation", plan.synchronisation.steps_between > 1),
+        ("recomputation", config.recomputation != "flash"),
+    ):
+        if is_other:
+            raise UsageError(f"{flag} must be the default with --bound, got another")
+    size = config.microbatch_size or 1
+    problem = whole_plan.WholeProblem(
+        topology=scenario.topology,
+        job=training_job.TrainingJob.of(scenario.workload, microbatch_size=size),
+        space=plan_space.PlanSpace(
+            microbatch_sizes=tuple(sorted({size, *plan_space.PlanSpace().microbatch_sizes}))
+        ),
+        corrections=scenario.corrections,
+    )
+    bound = step_bound.step_lower_bound_s(problem)
+    above = result.makespan_s / bound.step_s - 1.0
+    return (
+        f"no plan is below {bound.step_s:.4g} s, which {bound.binds} binds (all GPUs at work and "
+        f"nothing sent: {bound.work_s:.4g} s); this one is {above:.1%} above it"
+    )

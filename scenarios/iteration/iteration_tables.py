@@ -10,7 +10,6 @@ from des.base.lazy import lazy_imports
 with lazy_imports(__name__):
     from rich import table as rich_table
     from rich.console import Console
-    from rich.table import Table
 
     from des.base import console as base_console
 
@@ -20,7 +19,7 @@ def plain_console(file: IO[str]) -> Console:
     return base_console.FittedConsole(file)
 
 
-def stage_table(result: IterationResult) -> Table:
+def stage_table(result: IterationResult) -> rich_table.Table:
     """Times of each stage in the iteration, and the memory of its domain."""
     memory_of = {memory.domain: memory for memory in result.memory}
     table = rich_table.Table(
@@ -40,7 +39,7 @@ def stage_table(result: IterationResult) -> Table:
     return table
 
 
-def link_table(result: IterationResult) -> Table:
+def link_table(result: IterationResult) -> rich_table.Table:
     """Traffic of each link direction in use."""
     table = rich_table.Table(title="Links in use", title_justify="left")
     add_columns(table, "link", "messages", "GB", "busy s", "of the makespan")
@@ -56,7 +55,7 @@ def link_table(result: IterationResult) -> Table:
     return table
 
 
-def add_columns(table: Table, name: str, *numbers: str) -> None:
+def add_columns(table: rich_table.Table, name: str, *numbers: str) -> None:
     """Add a column of text and columns of numbers."""
     table.add_column(name)
     for number in numbers:

@@ -10,10 +10,8 @@ from agents.trainers.megatron_arguments import model_lines
 from des import Plan, Topology, Workload
 from des.base.strict_json import parse_json
 from des.job.architecture import Architecture
-from des.job.models import build_workload
 from scenarios.iteration.megatron_command import read_megatron
-from scenarios.iteration.megatron_plan import plan_of_paths
-from scenarios.iteration.rank_paths import paths_of_ranks
+from scenarios.iteration.megatron_plan import megatron_workload, paths_of_ranks, plan_of_paths
 
 PLAN, HOSTS, ARGUMENTS = "plan.json", "hosts.txt", "args.txt"
 """Files of a launch: the complete plan with its world, hosts in the order of their ranks, and the
@@ -168,16 +166,6 @@ def read_megatron_launch(files: Mapping[str, str]) -> LaunchedPlan:
         )
     return LaunchedPlan(
         said=said,
-        workload=build_workload(
-            own,
-            num_layers=command.num_layers,
-            num_microbatches=command.global_batch_size // size,
-            microbatch_size=size,
-            sequence_length=command.sequence_length,
-            recomputation=command.recomputation,
-            attention=command.attention,
-            precision=command.precision,
-            gradient_precision=command.gradient_precision,
-        ),
+        workload=megatron_workload(command, own, size),
         plan=with_expert_skew(plan_of_paths(command, topology, paths, data), said.plan),
     )

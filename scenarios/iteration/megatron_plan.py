@@ -1,12 +1,94 @@
-"""Plans of Megatron-LM's command lines: ranks laid over the hosts of sites, in their order."""
+"""Plan and workload of a command line of Megatron-LM, and paths of ranks through the sites."""
 
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
 from agents.decision.bound_plan import server_counts
 from agents.trainers.megatron import MEGATRON
 from agents.trainers.megatron_arguments import MegatronCommand
-from des import GradientExchange, Parallelism, Plan, Topology
-from scenarios.iteration.rank_paths import Path, parallelism_on_paths, placement_on_path
+from des import GradientExchange, Parallelism, Placement, Plan, Topology, Workload
+from des.job.architecture import Architecture
+from des.job.models import build_workload
+from des.plan.parallelism import UNSHARED, ChunkOrder
+
+Path = tuple[int, ...]
+"""Domain of each rank of a pipeline."""
+
+
+def paths_of_ranks(
+    sites: Sequence[int], *, group: int, pipeline: int, replica_order: bool
+) -> tuple[tuple[Path, ...], int]:
+    """Return the paths of the replicas through the sites, and how many replicas take each.
+
+    ``sites`` has the domain of each rank. Groups of ranks in a row form a stage of all replicas,
+    one after the other, or with ``replica_order`` the stages of a replica.
+
+    Raises
+    ------
+    ValueError
+        If a group lies in several sites, or paths are taken by unequal numbers of replicas.
+
+    Examples
+    --------
+    >>> paths_of_ranks([0, 0, 1, 1], group=1, pipeline=2, replica_order=False)
+    (((0, 1),), 2)
+    >>> paths_of_ranks([0, 0, 1, 1], group=1, pipeline=2, replica_order=True)
+    (((0, 0), (1, 1)), 1)
+    """
+    num_replicas, rest = divmod(len(sites), group * pipeline)
+    if rest or not num_replicas:
+        raise ValueError(
+            f"hosts: GPUs must be a multiple of tensor x pipeline x context, {group * pipeline}; "
+            f"got {len(sites)}"
+        )
+    counts: Counter[Path] = Counter()
+    for replica in range(num_replicas):
+        path: list[int] = []
+        for stage in range(pipeline):
+            place = replica * pipeline + stage if replica_order else stage * num_replicas + replica
+            own = set(sites[place * group : (place + 1) * group])
+            if len(own) > 1:
+                raise ValueError(
+                    f"hosts: stage {stage} of replica {replica} must lie in one site; got ranks "
+                    f"{place * group} to {(place + 1) * group - 1} in {len(own)}, which the "
+                    "trainer would not notice"
+                )
+            path += own
+        counts[tuple(path)] += 1
+    if len(set(counts.values())) > 1:
+        raise ValueError(
+            "hosts: replicas of each set of sites must be equally many; got "
+            f"{sorted(counts.values())}"
+        )
+    return tuple(counts), next(iter(counts.values()))
+
+
+def placement_on_path(
+    path: Path, stage_layers: Sequence[int], order: ChunkOrder = "loop"
+) -> Placement:
+    """Place stages on a path, chunk by chunk: round and round, or there and back."""
+    back = path[::-1] if order == "wave" else path
+    chunks = range(len(stage_layers) // len(path))
+    passed = [domain for chunk in chunks for domain in (back if chunk % 2 else path)]
+    return Placement.of_stages(list(zip(passed, stage_layers, strict=True)))
+
+
+def parallelism_on_paths(
+    topology: Topology,
+    paths: Sequence[Path],
+    own: Parallelism,
+    num_chunks: int,
+    order: ChunkOrder = "loop",
+) -> tuple[Parallelism, ...]:
+    """Return the division of work of each domain; one that holds a whole path has its chunks."""
+    found = [UNSHARED] * topology.num_domains
+    for path in paths:
+        for domain in dict.fromkeys(path):
+            found[domain] = replace(own, pipeline=path.count(domain))
+            if len(set(path)) == 1 and num_chunks > 1:
+                found[domain] = replace(found[domain], chunks=num_chunks, chunk_order=order)
+    return tuple(found)
 
 
 def megatron_plan(
@@ -148,4 +230,19 @@ def plan_of_paths(
             sharded=command.shards_optimiser and len(paths) > 1 and instances == 1,
         ),
         sends=MEGATRON.sends_under(command.schedule),
+    )
+
+
+def megatron_workload(command: MegatronCommand, own: Architecture, size: int) -> Workload:
+    """Workload of a command line: ``size`` sequences of all copies together in a microbatch."""
+    return build_workload(
+        own,
+        num_layers=command.num_layers,
+        num_microbatches=command.global_batch_size // size,
+        microbatch_size=size,
+        sequence_length=command.sequence_length,
+        recomputation=command.recomputation,
+        attention=command.attention,
+        precision=command.precision,
+        gradient_precision=command.gradient_precision,
     )

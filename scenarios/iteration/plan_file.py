@@ -27,7 +27,7 @@ from scenarios.iteration.launch_folder import (
     said_plan,
 )
 from scenarios.iteration.megatron_command import read_megatron
-from scenarios.iteration.megatron_plan import megatron_plan
+from scenarios.iteration.megatron_plan import megatron_plan, megatron_workload
 from scenarios.iteration.reference_launch import read_reference_launch
 from scenarios.iteration.runtime_job import OPERATIONS, RUNTIME
 from scenarios.iteration.sailor_plan import is_sailor, read_sailor, sailor_plan
@@ -223,17 +223,7 @@ def _of_megatron(command: MegatronCommand, config: Config, given: Set[str]) -> F
         )
     sites = _sites(config, topology) or tuple(range(topology.num_domains))
     plan, data = megatron_plan(command, topology, sites)
-    size = command.micro_batch_size * data
-    workload = build_workload(
-        own,
-        num_microbatches=command.global_batch_size // size,
-        microbatch_size=size,
-        sequence_length=command.sequence_length,
-        recomputation=command.recomputation,
-        attention=command.attention,
-        precision=command.precision,
-        gradient_precision=command.gradient_precision,
-    )
+    workload = megatron_workload(command, own, command.micro_batch_size * data)
     return _checked(
         "command line of Megatron-LM", "megatron", config.seed, (topology, workload, plan)
     )

@@ -27,7 +27,7 @@ from scenarios.iteration.launch_folder import (
     said_plan,
     sites_of_ranks,
 )
-from scenarios.iteration.rank_paths import (
+from scenarios.iteration.megatron_plan import (
     Path,
     parallelism_on_paths,
     paths_of_ranks,

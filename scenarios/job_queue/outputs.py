@@ -15,7 +15,7 @@ from scenarios.job_queue.job_pricing import queue_nodes
 from scenarios.job_queue.metrics import METRICS
 from scenarios.job_queue.runs import QueueRun
 from scenarios.job_queue.settings import Config, tracked_of
-from scenarios.run.queue_loads import LOAD_COLUMNS
+from scenarios.run.training_run_scenario import LOAD_COLUMNS
 from scenarios.study.compare.bootstrap import paired_bootstrap
 
 _MOST_NODES = 64

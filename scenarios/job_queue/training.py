@@ -21,8 +21,8 @@ with lazy_imports(__name__):
 
     from agents.cluster import queue_batch
     from agents.ppo import ppo_config, trainer
-    from scenarios.frame import repeat, rows_report, writing
-    from scenarios.frame.report import Report
+    from scenarios.frame import outputs, rows_report
+    from scenarios.frame.outputs import Report
     from scenarios.job_queue import rl_comparison
     from scenarios.train import ppo_training
 
@@ -63,7 +63,7 @@ def run(arguments: Sequence[str], prog: str) -> int:
     for name in ("steps", "envs", "queues"):
         require_count(f"--{name}", "value", getattr(config, name))
     choice = config.choice()
-    writing.require_no_run(config.out)  # refused before minutes of work
+    outputs.require_no_run(config.out)  # refused before minutes of work
     paths = [Path(each) for each in config.evaluate]
     if not paths:
         paths = [config.out / f"queue-{config.seed}.safetensors"]
@@ -75,9 +75,9 @@ def run(arguments: Sequence[str], prog: str) -> int:
     for line in lines:
         sys.stdout.write(f"{line}\n")
     files = choice.row_files({"queues": frame})
-    files |= writing.result_file(repeat.repeated_settings(config), lines=lines)
+    files |= outputs.result_file(outputs.repeated_settings(config), lines=lines)
     files |= choice.report_files(_report(config, frame))
-    DOCUMENT.add(rows=frame, lines=lines, files=writing.write_files(config.out, files))
+    DOCUMENT.add(rows=frame, lines=lines, files=outputs.write_files(config.out, files))
     return 0
 
 

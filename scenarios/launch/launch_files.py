@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from importlib.resources import files as resources
 from math import ceil
 from pathlib import Path
@@ -14,18 +14,17 @@ from agents.trainers.table import trainer_named
 from des import Plan, simulate
 from scenarios.iteration.launch_folder import HOSTS, PLAN, LaunchHost
 from scenarios.iteration.plan_file import LAUNCHES, FilePlan, file_plan, launch_plan
-from scenarios.launch.borders import (
+from scenarios.launch.hosts import SiteHosts, hosts_of_sites
+from scenarios.launch.launch_page import (
     DEFAULT_CHUNK_BYTES,
+    Launch,
+    LaunchPage,
     NcclSettings,
     SiteBorder,
     nccl_step_s,
     site_borders,
 )
-from scenarios.launch.launch_page import LaunchPage
-from scenarios.launch.megatron_files import megatron_files
-from scenarios.launch.reference_files import reference_files
-from scenarios.launch.site_hosts import SiteHosts, hosts_of_sites
-from scenarios.launch.torchtitan_files import torchtitan_files
+from scenarios.launch.trainer_files import megatron_files, reference_files, torchtitan_files
 
 _Writer = Callable[
     [BoundPlan, Mapping[int, SiteHosts]],
@@ -43,33 +42,6 @@ MOST_DIFFERENCE = 0.01
 
 _MOST_FLOWS = 128
 """Most parallel flows of iperf3."""
-_EXECUTABLE = (".sh", ".sbatch")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Launch:
-    """Files of a launch by name, and what they say of the plan.
-
-    Attributes
-    ----------
-    step_s
-        Time of a step of the plan that the files say. [s]
-    nccl_steps_s
-        The same over NCCL's sockets, as it comes and with the settings: a formula. [s]
-    unsaid
-        Fields of the plan that the trainer's files do not say as they are.
-    """
-
-    bound: BoundPlan
-    files: Mapping[str, str]
-    step_s: float
-    nccl_steps_s: tuple[float, float]
-    unsaid: tuple[str, ...]
-
-    @property
-    def executables(self) -> tuple[str, ...]:
-        """Names of the files that are programs."""
-        return tuple(name for name in self.files if name.endswith(_EXECUTABLE))
 
 
 def launch_files(bound: BoundPlan, hosts: Path | None = None) -> Launch:
@@ -102,13 +74,10 @@ def launch_files(bound: BoundPlan, hosts: Path | None = None) -> Launch:
     )
     _require_equal_time(launch)
     page = LaunchPage(
-        bound=bound,
+        launch=launch,
         ranks=ranks,
         borders=borders,
         settings=settings,
-        nccl_steps_s=launch.nccl_steps_s,
-        step_s=launch.step_s,
-        unsaid=launch.unsaid,
         has_placeholders=hosts is None,
     )
     common = {

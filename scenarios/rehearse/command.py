@@ -16,7 +16,7 @@ from des.base.document import DOCUMENT
 from des.base.flags import JsonFlag, option
 from des.base.lazy import lazy_imports
 from des.base.text_files import read_text
-from scenarios.frame.repeat import repeated_settings, repetition_of
+from scenarios.frame.outputs import repeated_settings, repetition_of
 from scenarios.iteration.runtime_job import RUNTIME, read_runtime_job
 from scenarios.rehearse.emulated_links import require_emulation
 from scenarios.rehearse.rehearsal import RehearsalFlags, ended_s

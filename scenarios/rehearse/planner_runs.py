@@ -1,28 +1,125 @@
-"""Rehearsals of the plans of planners: all predicted first, then measured one by one, and kept."""
+"""Rehearsals of the plans of planners: all predicted first, then measured one by one, and kept.
+
+Each plan is a launch of its own of the reference runtime.
+"""
 
 import hashlib
 import statistics
 import sys
+import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
-from des.base.checks import require_count, require_positive
+from agents.decision.bound_plan import BoundPlan
+from agents.decision.held import held_topology
+from agents.decision.problem import Planner, PlanningProblem
+from agents.planners.table import PLANNERS
+from agents.search.bind import PlanBinder
+from agents.trainers.reference import REFERENCE_TRAINER
+from des import Placement, Plan
+from des.base.checks import nearest, require_count, require_positive
 from des.base.command import UsageError
 from des.base.names import counted
 from des.base.speaking import SPEAKER
 from des.base.text_files import read_json, read_text
 from des.base.whole_folder import whole_folder
+from des.plan.synchronisation import agree_every_step
 from scenarios.frame.files import write_json
 from scenarios.frame.run_lock import lock_folder
 from scenarios.iteration.reference_launch import ranked_devices
 from scenarios.iteration.runtime_job import OPERATIONS, RUNTIME
-from scenarios.launch.command import require_new
-from scenarios.rehearse.planner_plans import launch_plans, rehearsed_planner, rehearsed_world
+from scenarios.launch.command import require_new, write_launch
+from scenarios.launch.launch_files import launch_files
 from scenarios.rehearse.rehearsal import RehearsalFlags, ended_s
+from scenarios.study.trained_plans import depth_problem, searched_plans, trained_world
+from scenarios.suites import SuiteWorld, suite
+
+DECIDE = "decide"
+MEGATRON_EVEN = "megatron_even"
+
+_SUITE, _NUM_DOMAINS = "eval_static", 4
+"""Suite of the worlds, and their domains: few, as each stage is a process."""
+
+
+def rehearsed_planner(name: str) -> Planner:
+    """Return a planner by name, each with the best depth of the warm-up but `MEGATRON_EVEN`.
+
+    Raises
+    ------
+    UsageError
+        If there is none of that name.
+    """
+    if name == MEGATRON_EVEN:
+        return _megatron_even
+    if name not in PLANNERS:
+        raise UsageError(f"unknown planner {name!r}; {nearest(name, (MEGATRON_EVEN, *PLANNERS))}")
+    return PLANNERS[name].over_depths
+
+
+def _megatron_even(problem: PlanningProblem, rng: np.random.Generator) -> Plan:
+    """Equal parts over the domains in their order under 1F1B, as Megatron-LM divides by default."""
+    domains, layers = problem.topology.num_domains, problem.workload.num_layers
+    return problem.plan(Placement.even(domains, layers), "1f1b")
+
+
+def rehearsed_world(index: int, seed: int) -> SuiteWorld:
+    """Return a world of four sites, with the job as the runtime trains it."""
+    world = suite(_SUITE).with_domains(_NUM_DOMAINS).world(index, seed)
+    return trained_world(world, REFERENCE_TRAINER)
+
+
+def launch_plans(
+    world: SuiteWorld, planners: tuple[str, ...], folder: Path
+) -> Mapping[str, BoundPlan | str]:
+    """Write the launch of each planner's plan into a folder of its name.
+
+    Returns
+    -------
+    Mapping
+        The plan of each planner, or why it has none.
+    """
+    found: dict[str, BoundPlan | str] = {}
+    for name in planners:
+        try:
+            plan = found[name] = _planned(world, name)
+        except ValueError as error:  # what a planner refuses is a result
+            found[name] = " ".join(str(error).split())
+        else:
+            write_launch(plan, None, folder / name)
+    return found
+
+
+def _planned(world: SuiteWorld, name: str) -> BoundPlan:
+    """Plan of a planner that the runtime runs, one that exchanges after every step."""
+    topology, workload = held_topology(world, world.seed, 0), world.workload
+    if name == DECIDE:
+        rows = searched_plans(topology, workload, REFERENCE_TRAINER).rows
+        return _first_launched([row.bound for row in rows])
+    problem = depth_problem(topology, workload, world.schedule)
+    rng = np.random.default_rng([world.seed, world.index, zlib.crc32(name.encode())])
+    binder = PlanBinder(topology=topology, workload=workload, trainer=REFERENCE_TRAINER)
+    return _first_launched([binder.bind(rehearsed_planner(name)(problem, rng))])
+
+
+def _first_launched(plans: list[BoundPlan]) -> BoundPlan:
+    """The quickest plan of unchanged training for which launch files can be written."""
+    refusal = ValueError("no plan exchanges after every step")
+    for bound in sorted(plans, key=lambda one: one.step_s):
+        if bound.plan.replicas and not agree_every_step(bound.plan.synchronisation):
+            continue
+        try:
+            launch_files(bound)
+        except ValueError as error:
+            refusal = error
+        else:
+            return bound
+    raise refusal
+
 
 _PREDICTIONS, _LAUNCHES, _RUNS = "predictions.json", "launches", "runs"
 _DIGITS = 12

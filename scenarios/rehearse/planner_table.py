@@ -7,9 +7,8 @@ from des.figures.figure import Figure
 from des.figures.marks import SYMBOLS, Line, Points
 from des.figures.palette import COLOURS, GREY
 from des.figures.panels import Axis, Panel, named_rows
-from scenarios.rehearse.planner_plans import DECIDE
-from scenarios.reproduce.bound import Bound
-from scenarios.reproduce.report import Reproduction
+from scenarios.rehearse.planner_runs import DECIDE
+from scenarios.reproduce.report import Bound, Reproduction
 
 _MOST_ERROR, _LEAST_CORRELATION, _MOST_REGRET, _LEAST_GAIN = 5.0, 0.9, 3.0, 10.0
 """Targets: mean absolute error [%], rank correlation, mean regret [%], mean gain [%]."""

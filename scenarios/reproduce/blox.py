@@ -19,8 +19,7 @@ from des.figures.marks import Points, Symbol
 from des.figures.palette import COLOURS, INK, SKY
 from des.figures.panels import Axis, Panel, named_rows
 from scenarios.reproduce.blox_cases import BloxCase, read_blox_cases
-from scenarios.reproduce.bound import Bound
-from scenarios.reproduce.report import Reproduction
+from scenarios.reproduce.report import Bound, Reproduction
 
 SHOWN = ("case", "jobs", "rounds", "blox_jct_s", "our_jct_s", "unequal_jobs", "unequal_rounds")
 _NOTES = (

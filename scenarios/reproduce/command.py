@@ -10,9 +10,7 @@ from typing import Any
 from des.base.command import EXIT_CODES, exit_code_of
 from des.base.flags import option, parse, parse_command
 from des.base.lazy import lazy_imports
-from scenarios.frame.outputs import OutputFlags
-from scenarios.frame.repeat import repetition_of
-from scenarios.frame.writing import require_no_run
+from scenarios.frame.outputs import OutputFlags, repetition_of, require_no_run
 from scenarios.reproduce import serving
 from scenarios.reproduce.cases import PUBLISHED
 

@@ -18,12 +18,6 @@ from des.figures.marks import Points, Symbol
 from des.figures.palette import COLOURS
 from des.figures.panels import Axis, Panel
 from scenarios.reproduce.cases import PUBLISHED, CaseFile, read_cases, require_judged
-from scenarios.reproduce.crosspipe_assumptions import (
-    ERROR_COLUMNS,
-    judged_columns,
-    share_notes,
-    stall_notes,
-)
 from scenarios.reproduce.crosspipe_runs import (
     BLOCKING,
     COLUMNS,
@@ -35,10 +29,14 @@ from scenarios.reproduce.crosspipe_runs import (
     make_orders,
 )
 from scenarios.reproduce.crosspipe_verdicts import (
+    ERROR_COLUMNS,
     Compared,
     delayed_notes,
     error_bounds,
+    judged_columns,
     ranking_notes,
+    share_notes,
+    stall_notes,
     unjudged,
 )
 from scenarios.reproduce.report import Reproduction

@@ -15,7 +15,6 @@ from pydantic import Field, model_validator
 from des import (
     NO_CORRECTIONS,
     Layer,
-    Link,
     Placement,
     Plan,
     Topology,
@@ -40,7 +39,7 @@ from scenarios.reproduce.cases import (
     PositiveNumber,
     without_null,
 )
-from scenarios.reproduce.unit_world import FREE_BANDWIDTH_BYTES_PER_S, unit_domain
+from scenarios.reproduce.unit_world import unit_layer, unit_topology, unit_workload
 
 NUM_DEVICES = 8
 FORWARD_S = 0.038
@@ -208,12 +207,10 @@ class CrossPipeRun:
         part = NUM_DEVICES / len(devices)
         return cls(
             topology=_world(delay, memory_bytes=column.scale * NUM_DEVICES * ACTIVATION_BYTES),
-            workload=Workload(
-                name="CrossPipe",
-                layers=tuple(_layer(part * length, weight_input_bytes) for _, length in runs),
-                num_microbatches=column.num_microbatches,
-                tokens_per_microbatch=1,
-                message_bytes=1.0,
+            workload=unit_workload(
+                "CrossPipe",
+                [_layer(part * length, weight_input_bytes) for _, length in runs],
+                column.num_microbatches,
             ),
             plan=Plan(placement=Placement(domain_of_layer=tuple(device for device, _ in runs))),
         )
@@ -244,33 +241,16 @@ def make_orders(run: CrossPipeRun, column: ScheduleColumn, effort: Effort) -> Ma
 
 def _layer(part: float, weight_input_bytes: float) -> Layer:
     """A part of what one device does."""
-    return Layer(
-        forward_flops=part * FORWARD_S,
-        input_gradient_flops=part * INPUT_GRADIENT_S,
-        weight_gradient_flops=part * WEIGHT_GRADIENT_S,
-        num_parameters=0.0,
-        activation_bytes=part * ACTIVATION_BYTES,
-        weight_input_bytes=part * weight_input_bytes,
-    )
+    passes_s = (part * FORWARD_S, part * INPUT_GRADIENT_S, part * WEIGHT_GRADIENT_S)
+    return unit_layer(*passes_s, part * ACTIVATION_BYTES, part * weight_input_bytes)
 
 
 def _world(delay: Delay, memory_bytes: float) -> Topology:
     """Devices in a row, each joined to the next."""
-    devices = [
-        unit_domain(f"stage {device}", memory_bytes=memory_bytes) for device in range(NUM_DEVICES)
-    ]
     centre = [device * delay.num_domains // NUM_DEVICES for device in range(NUM_DEVICES)]
-    links = []
+    ways: dict[tuple[int, int], tuple[float, float]] = {}
     for here, there in pairwise(range(NUM_DEVICES)):
         crosses = centre[here] != centre[there]
-        bandwidth = 1.0 / delay.transfer_s if crosses and delay.transfer_s else None
-        for source, target in ((here, there), (there, here)):
-            links.append(
-                Link(
-                    source=devices[source].name,
-                    target=devices[target].name,
-                    bandwidth_bytes_per_s=bandwidth or FREE_BANDWIDTH_BYTES_PER_S,
-                    latency_s=delay.latency_s if crosses else 0.0,
-                )
-            )
-    return Topology.of(devices, links)
+        ways[here, there] = (delay.transfer_s, delay.latency_s) if crosses else (0.0, 0.0)
+        ways[there, here] = ways[here, there]
+    return unit_topology(NUM_DEVICES, ways, memory_bytes=memory_bytes)

@@ -22,9 +22,8 @@ from pydantic import Field
 from des.plan.decoupled import DecoupledDiLoCo
 from des.plan.learners import Learners
 from des.training.learners import restarts, run_learners, useful_fraction
-from scenarios.reproduce.bound import Bound
 from scenarios.reproduce.cases import CaseFile, Count, PositiveNumber, read_form
-from scenarios.reproduce.report import Reproduction
+from scenarios.reproduce.report import Bound, Reproduction
 from scenarios.reproduce.sites import IN_SIGHT, Known, RangedForm, draw, range_bound
 
 _SECONDS_PER_YEAR = 365.25 * 86400.0

@@ -29,7 +29,6 @@ from des.plan.synchronisation import (
     compute_utilisation,
     lowest_bandwidth_bytes_per_s,
 )
-from scenarios.reproduce.bound import Bound
 from scenarios.reproduce.cases import (
     PUBLISHED,
     CaseFile,
@@ -40,7 +39,7 @@ from scenarios.reproduce.cases import (
     require_judged,
     without_null,
 )
-from scenarios.reproduce.report import Reproduction
+from scenarios.reproduce.report import Bound, Reproduction
 
 SHIPPED = PUBLISHED / "diloco.json"
 GRID_GBIT_PER_S = np.logspace(-1, 3, 50)

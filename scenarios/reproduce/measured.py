@@ -9,7 +9,7 @@ best published error stands next to it. The five constants of layer times were f
 rows of vTrain that come with EastWest; other rows, in --cases, were not seen.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,7 +19,6 @@ from des.figures.marks import Line, Points
 from des.figures.palette import BLUE, GREY, INK
 from des.figures.panels import Axis, Panel
 from scenarios.reproduce import (
-    measured_iterations,
     measured_korthikanti,
     measured_outer_steps,
     measured_sharded,
@@ -28,7 +27,7 @@ from scenarios.reproduce import (
 from scenarios.reproduce.cases import PUBLISHED, existing_cases
 from scenarios.reproduce.measured_tables import (
     MeasuredTable,
-    TableKind,
+    predict_table,
     ranked_otherwise,
     regime_lines,
     table_bounds,
@@ -43,17 +42,17 @@ class KnownTable(NamedTuple):
     """Title of a table in pictures, and the module that predicts its form."""
 
     title: str
-    kind: TableKind
+    predict: Callable[[Path, Path], MeasuredTable]
 
 
 TABLES = {
-    "vtrain_multi": KnownTable("vTrain, 64-512 A100", measured_iterations),
-    "vtrain_single": KnownTable("vTrain, one node", measured_iterations),
-    "mtnlg": KnownTable("Megatron-Turing NLG 530B", measured_iterations),
-    "korthikanti": KnownTable("Korthikanti et al.", measured_korthikanti),
-    "zb_throughput": KnownTable("Zero Bubble, 8-32 A100", measured_zero_bubble),
-    "torchtitan": KnownTable("TorchTitan, 512 H100", measured_sharded),
-    "intellect1": KnownTable("INTELLECT-1, three continents", measured_outer_steps),
+    "vtrain_multi": KnownTable("vTrain, 64-512 A100", predict_table),
+    "vtrain_single": KnownTable("vTrain, one node", predict_table),
+    "mtnlg": KnownTable("Megatron-Turing NLG 530B", predict_table),
+    "korthikanti": KnownTable("Korthikanti et al.", measured_korthikanti.predict_table),
+    "zb_throughput": KnownTable("Zero Bubble, 8-32 A100", measured_zero_bubble.predict_table),
+    "torchtitan": KnownTable("TorchTitan, 512 H100", measured_sharded.predict_table),
+    "intellect1": KnownTable("INTELLECT-1, three continents", measured_outer_steps.predict_table),
 }
 """Tables by the beginning of a file's name."""
 
@@ -86,7 +85,7 @@ def predict_folder(folder: Path) -> list[MeasuredTable]:
     tables = []
     for name, known in TABLES.items():
         for path in sorted(folder.glob(f"{name}*.json")):
-            tables.append(known.kind.predict_table(path, SHIPPED / f"{name}.json"))
+            tables.append(known.predict(path, SHIPPED / f"{name}.json"))
     if not tables:
         names = ", ".join(f"{name}*.json" for name in TABLES)
         raise UsageError(f"cases: must be a folder with any of {names}; {folder} has none")

@@ -18,7 +18,7 @@ from des.schedules.interleaved import interleaved_1f1b
 from scenarios.reproduce.measured_tables import ErrorTarget, MeasuredCell, MeasuredTable
 from scenarios.reproduce.measured_zero_bubble_rows import ThroughputRow, read_throughputs
 from scenarios.reproduce.measured_zero_bubble_stages import STATE_BYTES, MeasuredStages
-from scenarios.reproduce.stage_worlds import simulate_stages
+from scenarios.reproduce.unit_world import simulate_stages
 
 THROUGHPUT = "samples_per_gpu_s"
 MEMORY = "peak_gib"

@@ -13,12 +13,11 @@ from typing import NamedTuple
 import numpy as np
 
 from des.base.command import UsageError
-from scenarios.reproduce.bound import Bound
 from scenarios.reproduce.cases import PUBLISHED, existing_cases, read_form
 from scenarios.reproduce.measured import SHOWN, draw
 from scenarios.reproduce.measured_tables import MeasuredCell, MeasuredTable, table_frame
 from scenarios.reproduce.real_runs_rows import RealRunRow, RealRunRows
-from scenarios.reproduce.report import Reproduction
+from scenarios.reproduce.report import Bound, Reproduction
 
 SHIPPED = PUBLISHED / "real_runs"
 

@@ -21,9 +21,8 @@ from des.figures.palette import BLUE, INK
 from des.figures.panels import Axis, Panel, named_rows
 from des.schedules.greedy import greedy
 from des.schedules.recurrence import timing_of
-from scenarios.reproduce.bound import Bound
 from scenarios.reproduce.cases import require_judged
-from scenarios.reproduce.report import Reproduction
+from scenarios.reproduce.report import Bound, Reproduction
 from scenarios.reproduce.rivals_cases import (
     PipelineRow,
     RivalWorld,

@@ -16,9 +16,9 @@ from des.figures.figure import Figure
 from des.figures.marks import Points, bars_from_zero
 from des.figures.palette import BLUE, COLOURS
 from des.figures.panels import Axis, Panel, named_rows
-from scenarios.reproduce.bound import Bound
-from scenarios.reproduce.report import Reproduction
-from scenarios.reproduce.sailor_cases import Cases, MeasuredIteration, read_folder
+from scenarios.reproduce.report import Bound, Reproduction
+from scenarios.reproduce.sailor_cases import Cases, read_folder
+from scenarios.reproduce.sailor_forms import RunForm
 from scenarios.reproduce.sailor_model import MODEL, NAIVE, STEPS, predict_s
 
 SHOWN = ("short_name", "cluster", "measured_s", "predicted_s", "error_percent")
@@ -124,10 +124,10 @@ def compare(cases: Cases) -> pd.DataFrame:
         }
         rows.append(
             {
-                "run": measured.run,
+                "run": measured.run_id,
                 "short_name": "",
                 "cluster": measured.cluster,
-                "measured_s": measured.iteration_s,
+                "measured_s": measured.measured_iter_s,
                 "predicted_s": predicted_s,
                 "error_percent": error_percent(predicted_s, measured),
                 "plain_1f1b_error_percent": error_percent(naive_s, measured),
@@ -148,9 +148,9 @@ def short_names(names: pd.Series[str]) -> pd.Series[str]:
     raise AssertionError("whole names tell them apart")
 
 
-def error_percent(predicted_s: float, measured: MeasuredIteration) -> float:
+def error_percent(predicted_s: float, measured: RunForm) -> float:
     """Signed error: positive is too slow."""
-    return 100.0 * (predicted_s / measured.iteration_s - 1.0)
+    return 100.0 * (predicted_s / measured.measured_iter_s - 1.0)
 
 
 def mean_absolute(errors: pd.Series[float]) -> float:

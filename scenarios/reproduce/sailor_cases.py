@@ -26,9 +26,8 @@ from scenarios.reproduce.sailor_forms import (
     StageForm,
     UsableForm,
 )
-from scenarios.reproduce.sailor_network import Bandwidth, NetworkProfile
+from scenarios.reproduce.sailor_network import Bandwidth, NetworkProfile, bandwidth_of
 
-_BYTES_PER_GB = 1e9
 _BYTES_PER_FLOAT = 4.0
 LARGEST_MISFIT = 0.5
 """Share of its layers' bytes by which a stage's parameter bytes may differ from them; else the
@@ -37,45 +36,12 @@ _NETWORK_SCOPES = ("same zone", "intra node")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StageProfile:
-    """Profile of one stage on one type of GPU.
-
-    ``forward_s`` and ``backward_s`` are of one microbatch, ``update_s`` is the optimiser step as
-    profiled, of another model (see ``update_share``, this stage's parameters over that model's).
-    ``parameter_bytes`` are of one GPU, ``activation_bytes`` leave the stage with a microbatch over
-    all its GPUs. The bandwidths are of its message to the next stage, which the last stage has
-    none of, and of one GPU to one GPU of another replica, which a single replica has none of.
-    """
-
-    gpu_type: str
-    forward_s: float
-    backward_s: float
-    update_s: float
-    update_share: float
-    parameter_bytes: float
-    activation_bytes: float
-    next_stage: Bandwidth | None
-    replica: Bandwidth | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class SailorRun:
     """Inputs of one run: ``replicas[r][s]`` is stage ``s`` of data-parallel replica ``r``."""
 
-    name: str
     tensor_parallel: int
     num_microbatches: int
-    replicas: tuple[tuple[StageProfile, ...], ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MeasuredIteration:
-    """Measured times of a run, and the estimates of published simulators. [s]"""
-
-    run: str
-    cluster: str
-    iteration_s: float
-    published_s: dict[str, float]
+    replicas: tuple[tuple[StageForm, ...], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +49,7 @@ class Cases:
     """Runs in the order of the file, the same number of measurements, and the network."""
 
     runs: tuple[SailorRun, ...]
-    measurements: tuple[MeasuredIteration, ...]
+    measurements: tuple[RunForm, ...]
     network: NetworkProfile
     num_unusable: int
 
@@ -131,18 +97,7 @@ def read_folder(folder: Path) -> Cases:
     )
     return Cases(
         runs=tuple(_run(form, stages[form.run_id], layers[form.model, form.tp]) for form in usable),
-        measurements=tuple(
-            MeasuredIteration(
-                run=form.run_id,
-                cluster=form.cluster,
-                iteration_s=form.measured_iter_s,
-                published_s={
-                    column.removeprefix("est_").removesuffix("_s"): estimate_s
-                    for column, estimate_s in form.published.items()
-                },
-            )
-            for form in usable
-        ),
+        measurements=tuple(usable),
         network=_network(list(links.values())),
         num_unusable=num_rows - len(usable),
     )
@@ -155,8 +110,9 @@ def _read(
     reader = csv.DictReader(io.StringIO(read_text(path), newline=""), strict=True)
     header = reader.fieldnames or ()
     for column, field in form.model_fields.items():
-        if field.is_required() and column not in header:
-            raise ValueError(f"{path}: must have the column {column}, got {', '.join(header)}")
+        name = field.alias or column
+        if field.is_required() and name not in header:
+            raise ValueError(f"{path}: must have the column {name}, got {', '.join(header)}")
     rows: dict[int, FormT] = {}
     empty = True
     try:
@@ -196,7 +152,7 @@ def _run(form: RunForm, stages: Sequence[StageForm], parameters: dict[int, float
     profiled = sum(
         count for layer, count in parameters.items() if not 2 < layer <= form.transformer_layers
     )
-    grid: dict[tuple[int, int], StageProfile] = {}
+    grid: dict[tuple[int, int], StageForm] = {}
     for name, stage in zip(names, stages, strict=True):
         own = range(stage.first_layer, stage.first_layer + stage.n_layers)
         missing = [layer for layer in own if layer not in parameters]
@@ -206,12 +162,11 @@ def _run(form: RunForm, stages: Sequence[StageForm], parameters: dict[int, float
                 f"{form.model} and tp {form.tp}, got layer {missing[0]}"
             )
         num_parameters = sum(parameters[layer] for layer in own)
-        profile = _stage(stage, num_parameters / profiled)
-        _check_stage(f"run {form.run_id}, {name}", form, stage, profile, num_parameters)
+        _check_stage(f"run {form.run_id}, {name}", form, stage, num_parameters)
+        profile = stage.model_copy(update={"update_share": num_parameters / profiled})
         grid |= {(replica, stage.stage): profile for replica in stage.replica_ids}
     _check_cover(form, stages, grid)
     return SailorRun(
-        name=form.run_id,
         tensor_parallel=form.tp,
         num_microbatches=form.n_microbatches,
         replicas=tuple(
@@ -220,18 +175,16 @@ def _run(form: RunForm, stages: Sequence[StageForm], parameters: dict[int, float
     )
 
 
-def _check_stage(
-    owner: str, form: RunForm, stage: StageForm, profile: StageProfile, num_parameters: float
-) -> None:
+def _check_stage(owner: str, form: RunForm, stage: StageForm, num_parameters: float) -> None:
     """A stage has the links that it uses, and about as many parameters as its layers."""
-    if stage.stage < form.pp - 1 and (profile.next_stage is None or not stage.send_act_bytes):
+    if stage.stage < form.pp - 1 and (stage.next_stage is None or not stage.activation_bytes):
         raise ValueError(
             f"{owner}: p2p_c2, p2p_c1, p2p_c0 and a positive send_act_bytes must be given for all "
             "but the last stage"
         )
-    if form.dp > 1 and profile.replica is None:
+    if form.dp > 1 and stage.replica is None:
         raise ValueError(f"{owner}: ar_c2, ar_c1 and ar_c0 must be given where dp is above 1")
-    given, summed = stage.param_bytes_per_gpu, _BYTES_PER_FLOAT * num_parameters
+    given, summed = stage.parameter_bytes, _BYTES_PER_FLOAT * num_parameters
     if abs(given - summed) > LARGEST_MISFIT * summed:
         raise ValueError(
             f"{owner}: param_bytes_per_gpu must be within {LARGEST_MISFIT:.0%} of its layers' "
@@ -254,20 +207,6 @@ def _check_cover(
         )
 
 
-def _stage(form: StageForm, update_share: float) -> StageProfile:
-    return StageProfile(
-        gpu_type=form.gpu_type,
-        forward_s=form.fwd_s,
-        backward_s=form.bwd_s,
-        update_s=form.update_s_per_layer_profile,
-        update_share=update_share,
-        parameter_bytes=form.param_bytes_per_gpu,
-        activation_bytes=form.send_act_bytes,
-        next_stage=_bandwidth_if_given(form.p2p_c2, form.p2p_c1, form.p2p_c0),
-        replica=_bandwidth_if_given(form.ar_c2, form.ar_c1, form.ar_c0),
-    )
-
-
 def _network(forms: Sequence[LinkForm]) -> NetworkProfile:
     """Links inside a node and between nodes of one zone; the first row of a kind counts.
 
@@ -276,17 +215,9 @@ def _network(forms: Sequence[LinkForm]) -> NetworkProfile:
     between: dict[tuple[str, str], dict[int, Bandwidth]] = defaultdict(dict)
     inside: dict[tuple[str, int], Bandwidth] = {}
     for form in forms:
-        bandwidth = _bandwidth(form.c2, form.c1, form.c0)
+        bandwidth = bandwidth_of(form.c2, form.c1, form.c0)
         if form.scope == "same zone":
             between[form.src_gpu, form.dst_gpu].setdefault(form.gpus_per_side, bandwidth)
         elif form.scope == "intra node":
             inside.setdefault((form.src_gpu, form.gpus_per_side), bandwidth)
     return NetworkProfile(between=dict(between), inside=inside)
-
-
-def _bandwidth_if_given(c2: float | None, c1: float | None, c0: float | None) -> Bandwidth | None:
-    return None if c2 is None or c1 is None or c0 is None else _bandwidth(c2, c1, c0)
-
-
-def _bandwidth(c2: float, c1: float, c0: float) -> Bandwidth:
-    return Bandwidth(c2=c2 * _BYTES_PER_GB, c1=c1 * _BYTES_PER_GB, c0=c0 * _BYTES_PER_GB)

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from scenarios.reproduce.cases import Count, NonNegativeNumber, PositiveNumber
+from scenarios.reproduce.sailor_network import Bandwidth, bandwidth_of
 
 _NO_ESTIMATE = ("", "n/a", "nan")
 
@@ -63,9 +64,23 @@ class RunForm(UsableForm):
         }
         return {**cells, "published": estimates}
 
+    @property
+    def published_s(self) -> dict[str, float]:
+        """Estimates by the simulator that made them. [s]"""
+        return {
+            column.removeprefix("est_").removesuffix("_s"): estimate_s
+            for column, estimate_s in self.published.items()
+        }
+
 
 class StageForm(CsvForm):
-    """A stage of a run on one type of GPU, for some of the replicas."""
+    """A stage of a run on one type of GPU, for some of the replicas, and its profile.
+
+    ``forward_s`` and ``backward_s`` are of one microbatch, ``update_s`` is the optimiser step as
+    profiled, of another model (see ``update_share``, this stage's parameters over that model's).
+    ``parameter_bytes`` are of one GPU, ``activation_bytes`` leave the stage with a microbatch over
+    all its GPUs.
+    """
 
     run_id: Text
     stage: Annotated[int, Field(ge=0)]
@@ -73,17 +88,32 @@ class StageForm(CsvForm):
     replica_ids: ReplicaIds
     first_layer: Annotated[int, Field(ge=0)]
     n_layers: Count
-    fwd_s: PositiveNumber
-    bwd_s: PositiveNumber
-    update_s_per_layer_profile: NonNegativeNumber
-    param_bytes_per_gpu: PositiveNumber
-    send_act_bytes: NonNegativeNumber
+    forward_s: PositiveNumber = Field(alias="fwd_s")
+    backward_s: PositiveNumber = Field(alias="bwd_s")
+    update_s: NonNegativeNumber = Field(alias="update_s_per_layer_profile")
+    parameter_bytes: PositiveNumber = Field(alias="param_bytes_per_gpu")
+    activation_bytes: NonNegativeNumber = Field(alias="send_act_bytes")
     p2p_c2: Coefficient
     p2p_c1: Coefficient
     p2p_c0: Coefficient
     ar_c2: Coefficient
     ar_c1: Coefficient
     ar_c0: Coefficient
+    update_share: float = 0.0
+
+    @property
+    def next_stage(self) -> Bandwidth | None:
+        """Bandwidth of its message to the next stage, which the last stage has none of."""
+        return _bandwidth_if_given(self.p2p_c2, self.p2p_c1, self.p2p_c0)
+
+    @property
+    def replica(self) -> Bandwidth | None:
+        """Bandwidth of one GPU to one of another replica, which a single replica has none of."""
+        return _bandwidth_if_given(self.ar_c2, self.ar_c1, self.ar_c0)
+
+
+def _bandwidth_if_given(c2: float | None, c1: float | None, c0: float | None) -> Bandwidth | None:
+    return None if c2 is None or c1 is None or c0 is None else bandwidth_of(c2, c1, c0)
 
 
 class LayerForm(CsvForm):

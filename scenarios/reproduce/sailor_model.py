@@ -10,11 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from des import Layer, Link, Placement, Plan, Topology, Workload, simulate
+from des import Placement, Plan, simulate
 from des.costs.collectives import all_gather_s, ring_all_reduce_s
-from scenarios.reproduce.sailor_cases import SailorRun, StageProfile
+from scenarios.reproduce.sailor_cases import SailorRun
+from scenarios.reproduce.sailor_forms import StageForm
 from scenarios.reproduce.sailor_network import NetworkProfile
-from scenarios.reproduce.unit_world import FREE_BANDWIDTH_BYTES_PER_S, unit_domain
+from scenarios.reproduce.unit_world import unit_layer, unit_topology, unit_workload
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +87,7 @@ class _Runtime:
     network: NetworkProfile
     rules: ModelledEffects
 
-    def pipeline_s(self, stages: Sequence[StageProfile]) -> float:
+    def pipeline_s(self, stages: Sequence[StageForm]) -> float:
         """Time of one replica from the first forward to the last backward. [s]
 
         Blocking: a stage begins a forward step by sending the gradient that it has made and
@@ -111,7 +112,7 @@ class _Runtime:
             down_s = up_s = [0.0] * len(down_s)
         return simulated_s(forward_s, backward_s, down_s, up_s, self.run.num_microbatches)
 
-    def message_s(self, upper: StageProfile, source: StageProfile, target: StageProfile) -> float:
+    def message_s(self, upper: StageForm, source: StageForm, target: StageForm) -> float:
         """Time of an activation that leaves ``upper``, or of its gradient on the way back. [s]"""
         num_bytes = upper.activation_bytes
         if self.rules.node_bandwidth:
@@ -121,7 +122,7 @@ class _Runtime:
         assert upper.next_stage is not None, "checked when the run is read"
         return upper.next_stage.transfer_s(num_bytes)
 
-    def gather_s(self, stage: StageProfile, num_bytes: float) -> float:
+    def gather_s(self, stage: StageForm, num_bytes: float) -> float:
         """Time in which the GPUs of a stage gather what each has received a part of. [s]"""
         num_gpus = self.run.tensor_parallel
         if num_gpus == 1:
@@ -131,7 +132,7 @@ class _Runtime:
         )
         return all_gather_s(num_bytes, num_gpus, bandwidth)
 
-    def reduce_s(self, replicas: Sequence[StageProfile]) -> float:
+    def reduce_s(self, replicas: Sequence[StageForm]) -> float:
         """Time of the gradient all-reduce of one stage over its replicas. [s]"""
         if len(replicas) == 1:
             return 0.0
@@ -143,7 +144,7 @@ class _Runtime:
         return ring_all_reduce_s(shard_bytes, len(replicas), slowest)
 
     def ring_bandwidth_bytes_per_s(
-        self, here: StageProfile, there: StageProfile, chunk_bytes: float
+        self, here: StageForm, there: StageForm, chunk_bytes: float
     ) -> float:
         """Bandwidth of the ring of one GPU on the link between neighbouring replicas. [bytes/s]"""
         if not self.rules.node_bandwidth:
@@ -155,7 +156,7 @@ class _Runtime:
         )
         return whole / num_pairs
 
-    def update_s(self, replicas: Sequence[StageProfile]) -> float:
+    def update_s(self, replicas: Sequence[StageForm]) -> float:
         """Time of the optimiser on the slowest replica of one stage. [s]"""
         return max(
             stage.update_s * (stage.update_share if self.rules.whole_update else 1.0)
@@ -179,38 +180,14 @@ def simulated_s(
     >>> simulated_s([1.0, 1.0], [2.0, 2.0], [0.5], [0.5], num_microbatches=1)
     7.0
     """
-    names = [f"stage {index}" for index in range(len(forward_s))]
-    topology = Topology.of([unit_domain(name) for name in names], _links(names, down_s, up_s))
-    workload = Workload(
-        name="profiled stages",
-        layers=tuple(
-            Layer(
-                forward_flops=forward,
-                input_gradient_flops=backward / 2.0,
-                weight_gradient_flops=backward / 2.0,
-                num_parameters=0.0,
-                activation_bytes=0.0,
-                weight_input_bytes=0.0,
-            )
-            for forward, backward in zip(forward_s, backward_s, strict=True)
-        ),
-        num_microbatches=num_microbatches,
-        tokens_per_microbatch=1,
-        message_bytes=1.0,
-    )
-    placement = Placement(domain_of_layer=tuple(range(len(names))))
-    return simulate(topology, workload, Plan(placement=placement, schedule="1f1b")).makespan_s
-
-
-def _links(names: Sequence[str], down_s: Sequence[float], up_s: Sequence[float]) -> list[Link]:
-    """Links in both directions between neighbouring stages, on which 1 byte takes these times."""
-    ends = [*pairwise(names), *((lower, upper) for upper, lower in pairwise(names))]
-    return [
-        Link(
-            source=source,
-            target=target,
-            bandwidth_bytes_per_s=1.0 / time_s if time_s else FREE_BANDWIDTH_BYTES_PER_S,
-            latency_s=0.0,
-        )
-        for (source, target), time_s in zip(ends, [*down_s, *up_s], strict=True)
-    ]
+    borders = list(pairwise(range(len(forward_s))))
+    ends = [*borders, *((lower, upper) for upper, lower in borders)]
+    times_s = zip(forward_s, backward_s, strict=True)
+    layers = [unit_layer(forward, backward / 2.0, backward / 2.0) for forward, backward in times_s]
+    ways = {way: (time_s, 0.0) for way, time_s in zip(ends, [*down_s, *up_s], strict=True)}
+    placement = Placement(domain_of_layer=tuple(range(len(layers))))
+    return simulate(
+        unit_topology(len(layers), ways),
+        unit_workload("profiled stages", layers, num_microbatches),
+        Plan(placement=placement, schedule="1f1b"),
+    ).makespan_s

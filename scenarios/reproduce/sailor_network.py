@@ -9,6 +9,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+_BYTES_PER_GB = 1e9
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bandwidth:
@@ -43,6 +45,11 @@ class Bandwidth:
     def transfer_s(self, num_bytes: float) -> float:
         """Time of one message of that size. [s]"""
         return num_bytes / self.at(num_bytes)
+
+
+def bandwidth_of(c2: float, c1: float, c0: float) -> Bandwidth:
+    """Bandwidth by coefficients in GB/s."""
+    return Bandwidth(c2=c2 * _BYTES_PER_GB, c1=c1 * _BYTES_PER_GB, c0=c0 * _BYTES_PER_GB)
 
 
 @dataclass(frozen=True, kw_only=True)

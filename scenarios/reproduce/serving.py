@@ -23,16 +23,12 @@ from scenarios.frame.outputs import OutputChoice, parquet_option
 with lazy_imports(__name__):
     import pandas as pd
 
-    from scenarios.frame import repeat, rows_report, writing
+    from scenarios.frame import outputs, rows_report
     from scenarios.reproduce import (
-        serving_agreement,
         serving_autoscalers,
         serving_cases,
-        serving_pools,
-        serving_replicas,
-        serving_traces,
+        serving_clusters,
     )
-    from scenarios.reproduce.serving_cases import Files
 
 PROG = "python -m scenarios.reproduce serving"
 _EXAMPLES = f"""\
@@ -75,7 +71,7 @@ def main(config: Config) -> int:
     return 0
 
 
-def answer_of(files: Files) -> dict[str, Any]:
+def answer_of(files: serving_cases.Files) -> dict[str, Any]:
     """Answer one case, whose kind its files show.
 
     Raises
@@ -93,16 +89,16 @@ def answer_of(files: Files) -> dict[str, Any]:
         config = serving_cases.json_of(files, "config.json")
         requests = serving_cases.requests_in(files)
         if "layout" in config:
-            return serving_replicas.turn_answer(config, requests)
+            return serving_clusters.turn_answer(config, requests)
         if "num_replicas" in config:
-            return serving_replicas.block_answer(config, requests)
-        return serving_pools.pool_answer(config, requests)
+            return serving_clusters.block_answer(config, requests)
+        return serving_clusters.pool_answer(config, requests)
     except KeyError as error:
         raise ValueError(f"case: {error.args[0]} must be given, got none") from error
 
 
-def _traces_of(files: Files) -> dict[str, Any]:
-    answer = serving_traces.traces_answer(files)
+def _traces_of(files: serving_cases.Files) -> dict[str, Any]:
+    answer = serving_cases.traces_answer(files)
     if not answer:
         raise UsageError(
             "CASE must have case.json, config.json with requests.csv, or traces; got "
@@ -120,7 +116,7 @@ def _compare_all(config: Config) -> int:
         start_s = time.process_time()
         answer = answer_of(files)
         used_s = time.process_time() - start_s
-        difference = serving_agreement.first_difference(expected, answer)
+        difference = serving_cases.first_difference(expected, answer)
         rows.append({"case": name, "agrees": difference is None, "difference": difference or ""})
         if config.speed and "requests.csv" in files:
             rate = answer["totals"]["num_requests"] / used_s
@@ -140,7 +136,7 @@ def _compare_all(config: Config) -> int:
             tables={"Cases": pd.DataFrame(rows)},
         )
         found = choice.row_files({"cases": pd.DataFrame(rows)}) | choice.report_files(page)
-        found |= writing.result_file(repeat.repeated_settings(config), rows=rows)
-        for path in writing.write_files(config.out, found):
+        found |= outputs.result_file(outputs.repeated_settings(config), rows=rows)
+        for path in outputs.write_files(config.out, found):
             sys.stdout.write(f"written: {path}\n")
     return 0 if all(row["agrees"] for row in rows) else 1

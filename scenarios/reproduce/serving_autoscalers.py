@@ -13,6 +13,10 @@ Case = Mapping[str, Any]
 Answer = dict[str, Any]
 
 
+def _taken(case: Case, *names: str) -> dict[str, Any]:
+    return {name: case[name] for name in names}
+
+
 def _direction(form: Case) -> Direction:
     return Direction(
         window_s=form.get("window_s", 0),
@@ -24,19 +28,15 @@ def _direction(form: Case) -> Direction:
     )
 
 
-def _behaviour(form: Case | None) -> dict[str, Direction | None]:
+def _behaviour(form: Case | None) -> dict[str, Any]:
     if form is None:
         return {"up": None, "down": None}
     return {"up": _direction(form["up"]), "down": _direction(form["down"])}
 
 
 def _hpa(case: Case) -> Answer:
-    rules = HpaRules(
-        min_replicas=case["min_replicas"],
-        max_replicas=case["max_replicas"],
-        tolerance=case["tolerance"],
-        **_behaviour(case["behavior"]),
-    )
+    bounds = _taken(case, "min_replicas", "max_replicas", "tolerance")
+    rules = HpaRules(**bounds, **_behaviour(case["behavior"]))
     current: int = case["initial_replicas"]
     memory: HpaMemory | None = None
     answer: Answer = {"replicas": [], "recommendation": [], "reason": []}
@@ -72,8 +72,7 @@ def _keda(case: Case) -> Answer:
         "polling_interval_s",
         "hpa_interval_s",
     )
-    settings = {name: case[name] for name in names} | _behaviour(case["behavior"])
-    rules = KedaRules(**settings)
+    rules = KedaRules(**_taken(case, *names), **_behaviour(case["behavior"]))
     current: int = case["initial_replicas"]
     memory = KedaMemory()
     answer: Answer = {"replicas": [], "acted": []}
@@ -85,16 +84,9 @@ def _keda(case: Case) -> Answer:
 
 
 def _sla_planner(case: Case) -> Answer:
-    rules = sla_planner.PlannerRules(
-        interval_s=case["interval_s"],
-        prefill_gpus=case["prefill_gpus"],
-        decode_gpus=case["decode_gpus"],
-        ttft_ms=case["ttft_ms"],
-        itl_ms=case["itl_ms"],
-        min_replicas=case["min_replicas"],
-        gpu_budget=case["gpu_budget"],
-        corrects=case["correct"],
-    )
+    gpus, times = ("prefill_gpus", "decode_gpus"), ("ttft_ms", "itl_ms")
+    settings = _taken(case, "interval_s", *gpus, *times, "min_replicas", "gpu_budget")
+    rules = sla_planner.PlannerRules(**settings, corrects=case["correct"])
     profile = planner_profile(case["profile_tables"])
     factors = PlannerFactors()
     answer: Answer = {
@@ -111,11 +103,9 @@ def _sla_planner(case: Case) -> Answer:
             decode_workers=case["decode_workers"][place],
         )
         counts, factors = sla_step(rules, profile, factors, seen)
-        prefill, decode = (None, None) if counts is None else counts
-        answer["prefill"].append(prefill)
-        answer["decode"].append(decode)
-        answer["prefill_correction"].append(factors.prefill)
-        answer["decode_correction"].append(factors.decode)
+        figures = (*(counts or (None, None)), factors.prefill, factors.decode)
+        for column, figure in zip(answer.values(), figures, strict=True):
+            column.append(figure)
     return answer
 
 
@@ -156,12 +146,7 @@ def _past(events: Sequence[Sequence[float]], sign: int = 1) -> list[tuple[float,
 
 
 def _rate_fact(fact: Case) -> Answer:
-    rules = HpaRules(
-        min_replicas=fact["min_replicas"],
-        max_replicas=fact["max_replicas"],
-        up=_direction(fact["up"]),
-        down=_direction(fact["down"]),
-    )
+    rules = HpaRules(**_taken(fact, "min_replicas", "max_replicas"), **_behaviour(fact))
     changes = [*_past(fact["scale_up_events"]), *_past(fact["scale_down_events"], sign=-1)]
     replicas, reason = hpa.limited(
         rules, changes, 0.0, fact["current_replicas"], fact["recommended"]
@@ -181,8 +166,7 @@ def _old_stabilise_fact(fact: Case) -> int:
 
 
 def _old_limit_fact(fact: Case) -> Answer:
-    bounds = {name: fact[name] for name in ("min_replicas", "max_replicas")}
-    rules = HpaRules(**bounds, up=None, down=None)
+    rules = HpaRules(**_taken(fact, "min_replicas", "max_replicas"), up=None, down=None)
     replicas, reason = hpa.limited_old(rules, fact["current_replicas"], fact["recommended"])
     return {"replicas": replicas, "reason": reason}
 
@@ -195,7 +179,7 @@ def _keda_fact(fact: Case) -> int:
         "pause_scale_out",
         "force_activation",
     )
-    rules = KedaRules(threshold=1.0, **{name: fact[name] for name in names})
+    rules = KedaRules(threshold=1.0, **_taken(fact, *names))
     ago = fact["last_active_s_ago"]
     replicas, _ = keda.executor_step(
         rules,

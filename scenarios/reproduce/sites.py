@@ -30,9 +30,8 @@ from des.plan.synchronisation import (
     Synchronisation,
     compute_utilisation,
 )
-from scenarios.reproduce.bound import Bound
 from scenarios.reproduce.cases import CaseFile, CaseForm, Count, PositiveNumber, read_form
-from scenarios.reproduce.report import Reproduction
+from scenarios.reproduce.report import Bound, Reproduction
 
 Known = PositiveNumber | tuple[PositiveNumber, PositiveNumber]
 """A figure that the source says, or the ends of what is assumed."""

@@ -18,19 +18,19 @@ from des.figures.marks import SYMBOLS, Points
 from des.figures.palette import COLOURS
 from des.figures.panels import Axis, Panel, named_rows
 from des.spot.offers import Table
-from scenarios.reproduce.bound import Bound
 from scenarios.reproduce.cases import PUBLISHED, read_cases
-from scenarios.reproduce.report import Reproduction
+from scenarios.reproduce.report import Bound, Reproduction
 from scenarios.reproduce.spot_methods import (
     METHODS,
+    SpotCase,
     clairvoyant_tokens,
     half_width,
     shares_by_reading,
     shares_of,
+    suites_of,
     tuned_horizon_h,
 )
 from scenarios.reproduce.spot_sites import SiteSets, searched_cases
-from scenarios.reproduce.spot_suites import SpotCase, suites_of
 
 _HOUR_S = 3600.0
 

@@ -22,13 +22,14 @@ from des.schedules.automatic import automatic_zero_bubble
 from des.schedules.flush import one_f_one_b
 from des.schedules.interleaved import interleaved_1f1b
 from des.schedules.zero_bubble import zb_h1, zb_h2
-from scenarios.reproduce.bound import Bound
 from scenarios.reproduce.cases import PUBLISHED, CaseFile, read_cases, require_judged
-from scenarios.reproduce.report import Reproduction
-from scenarios.reproduce.stage_worlds import simulate_stages
+from scenarios.reproduce.report import Bound, Reproduction
+from scenarios.reproduce.unit_world import simulate_stages
 from scenarios.reproduce.zero_bubble_cases import COLUMNS, BubbleRow
 
 SHIPPED = PUBLISHED / "zero_bubble.json"
+MakeOrders = Callable[[BubbleRow], tuple[Orders, Pipeline]]
+"""Makes the orders of a row, and the pipeline that they are for."""
 _ROUNDING = 1.0 + 1e-9  # of a difference of two decimal fractions
 _NOTE = (
     "Ours: orders run by the discrete-event simulation on a chain of devices, each hop with the "
@@ -128,16 +129,8 @@ def longest_device_s(orders: Orders, pipeline: Pipeline) -> float:
     return max(max(ends_s[device]) - min(starts_s[device]) for device in starts_s)
 
 
-def _one_f_one_b(row: BubbleRow) -> tuple[Orders, Pipeline]:
-    return one_f_one_b(row.num_stages, row.num_microbatches), row.pipeline()
-
-
-def _zb_h1(row: BubbleRow) -> tuple[Orders, Pipeline]:
-    return zb_h1(row.num_stages, row.num_microbatches), row.pipeline()
-
-
-def _zb_h2(row: BubbleRow) -> tuple[Orders, Pipeline]:
-    return zb_h2(row.num_stages, row.num_microbatches), row.pipeline()
+def _of_counts(schedule: Callable[[int, int], Orders]) -> MakeOrders:
+    return lambda row: (schedule(row.num_stages, row.num_microbatches), row.pipeline())
 
 
 def _interleaved(row: BubbleRow) -> tuple[Orders, Pipeline]:
@@ -161,11 +154,11 @@ def _zb_2p(row: BubbleRow) -> tuple[Orders, Pipeline]:
     return orders, pipeline
 
 
-_ORDERS: dict[str, Callable[[BubbleRow], tuple[Orders, Pipeline]]] = {
-    "1f1b": _one_f_one_b,
+_ORDERS: dict[str, MakeOrders] = {
+    "1f1b": _of_counts(one_f_one_b),
     "interleaved_1f1b": _interleaved,
-    "zb_h1": _zb_h1,
-    "zb_h2": _zb_h2,
+    "zb_h1": _of_counts(zb_h1),
+    "zb_h2": _of_counts(zb_h2),
     "zb_2p": _zb_2p,
 }
 

@@ -22,20 +22,16 @@ from des.program.lowering import lower
 from des.training.training_history import IterationRow, TrainingHistory
 from des.training.training_run import run_training
 from des.world.domain import layer_times_text
-from scenarios.frame.outputs import OutputChoice
-from scenarios.frame.repeat import repetition_of
-from scenarios.frame.writing import require_no_run, write_files
+from scenarios.frame.outputs import OutputChoice, Report, repetition_of, require_no_run, write_files
 from scenarios.iteration.iteration_tables import plain_console
 from scenarios.run.training_run_config import DECIDERS, PROG, Config
 from scenarios.run.training_run_scenario import TrainingRunScenario, load_training_run
 
 with lazy_imports(__name__):
     from rich import progress as rich_progress
-    from rich.progress import Progress
 
     from agents.replanning import training_planner
     from des.views import plan_views
-    from scenarios.frame import report
     from scenarios.run import training_run_figure
 
 
@@ -165,7 +161,7 @@ def _progress(horizon_s: float) -> Iterator[_Bar]:
 class _Bar:
     """Progress: share of the run's time that has been simulated."""
 
-    def __init__(self, progress: Progress, horizon_s: float) -> None:
+    def __init__(self, progress: rich_progress.Progress, horizon_s: float) -> None:
         self._progress = progress
         self._task = progress.add_task("training run", total=horizon_s)
 
@@ -213,7 +209,7 @@ def training_run_files(
         scenario.corrections,
         title="The last plan, on links at base figures",
     )
-    page = report.Report(
+    page = Report(
         title=_title(config),
         question=f"How long do {said['num_iterations']} iterations take, and what do moves cost?",
         answer=f"{history.total_s / 3600:.3g} h, {said['mean_iteration_s']:.4g} s an iteration; "

@@ -14,8 +14,7 @@ from des.base.command import EXIT_CODES, UsageError, exit_code_of
 from des.base.flags import option, parse_given
 from des.base.lazy import lazy_imports
 from des.base.spelling import SPELLING
-from scenarios.frame.outputs import REPORT, OutputChoice, figures_option
-from scenarios.frame.repeat import repetition_of
+from scenarios.frame.outputs import REPORT, OutputChoice, figures_option, repetition_of
 from scenarios.launch import command as launch_command
 
 with lazy_imports(__name__):

@@ -1,7 +1,10 @@
-"""Scenario of a training run: its flags, and their world, model and planner."""
+"""Scenario of a training run: its flags, and their world, model, loads and planner."""
 
 from __future__ import annotations
 
+import csv
+import io
+from collections import defaultdict
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -30,9 +33,9 @@ from des.dynamics import DYNAMICS
 from des.training.background import BackgroundLoad, beside_jobs
 from des.training.replayed_load import ReplayedLoad
 from des.training.training_settings import Planner, TrainingRun
+from des.world.domain_load import DomainLoad
 from scenarios.iteration import iteration_config
 from scenarios.run.deciders import Decided, in_two_levels, planner_of
-from scenarios.run.queue_loads import read_replayed_loads
 from scenarios.run.training_run_config import DECIDERS, PROG, Config
 
 with lazy_imports(__name__):
@@ -43,6 +46,42 @@ with lazy_imports(__name__):
     from des.world.files import load_files
     from scenarios.iteration import trained_plan
     from scenarios.iteration.iteration_scenario import IterationScenario
+
+LOAD_COLUMNS = ("time_s", "domain", "gpu_utilisation", "memory_occupancy", "queue_length")
+"""Columns of ``loads.csv``."""
+
+
+def read_replayed_loads(path: Path, topology: Topology) -> tuple[ReplayedLoad | None, ...]:
+    """Read a course of loads for each domain; None where the file has none.
+
+    Raises
+    ------
+    ValueError
+        If the file cannot be read, or a cell is not of its column.
+    """
+    reader = csv.DictReader(io.StringIO(read_text(path)))
+    missing = [name for name in LOAD_COLUMNS if name not in (reader.fieldnames or ())]
+    if missing:
+        raise ValueError(f"{path}: must have a column {missing[0]}, got {reader.fieldnames}")
+    changes: dict[str, list[tuple[float, DomainLoad]]] = defaultdict(list)
+    for row in reader:
+        where = f"{path}, line {reader.line_num}"
+        require_one_of(where, "domain", row["domain"], topology.index_of)
+        try:
+            time_s, *figures = (float(row[name]) for name in LOAD_COLUMNS if name != "domain")
+            changes[row["domain"]].append((time_s, _load(*figures)))
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{where}: {error}") from error
+    return tuple(
+        ReplayedLoad(changes=tuple(changes[domain.name])) if changes[domain.name] else None
+        for domain in topology.domains
+    )
+
+
+def _load(utilisation: float, memory_occupancy: float, queue_length: float) -> DomainLoad:
+    return DomainLoad(
+        utilisation=utilisation, memory_occupancy=memory_occupancy, queue_length=queue_length
+    )
 
 
 OF_A_PLACEMENT = ("placement", "parallelism", "replicas", "shares")

@@ -17,9 +17,7 @@ from des.base.flags import JsonFlag, option
 from des.base.lazy import lazy_imports
 
 with lazy_imports(__name__):
-    from scenarios.study import spot_benchmark, spot_scores
-    from scenarios.study.spot_benchmark import Benchmark
-    from scenarios.study.spot_scores import Score
+    from scenarios.study import spot_scores
 
 PROG = "python -m scenarios.score"
 _JUDGED = ("validation", "test", "short_stays")
@@ -56,7 +54,7 @@ class Config(JsonFlag):
 @command(Config, PROG, __doc__, _EPILOG)
 def main(config: Config) -> int:
     """Run the command on its settings."""
-    frozen = spot_benchmark.benchmark()
+    frozen = spot_scores.benchmark()
     for name in config.splits:
         frozen.split(name)
     recorded = {
@@ -86,7 +84,9 @@ def main(config: Config) -> int:
     return int(max(off) > _OFF_PERCENT)
 
 
-def _again(frozen: Benchmark, name: str, splits: Sequence[str]) -> dict[str, Score]:
+def _again(
+    frozen: spot_scores.Benchmark, name: str, splits: Sequence[str]
+) -> dict[str, spot_scores.Score]:
     """Score a rule on some splits."""
     choose = spot_scores.rule(name, frozen.baselines[name].horizon_h)
     return {split: spot_scores.score(choose, frozen.split(split)) for split in splits}

@@ -1,20 +1,140 @@
-"""Scores of policies and rules on splits of the frozen benchmark."""
+"""Frozen benchmark of sites that come and go, and scores of policies and rules on its splits.
 
+A job sees only the sites that it holds or asks for. Its law is known, but where a split thins the
+stays out. The score is the share of a clairvoyant's tokens.
+"""
+
+import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 from importlib import import_module
+from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
+from pydantic import Field, ValidationError
 
 from agents.hi_ppo.spot.observer import MOST_OFFERS, SpotObserver
 from agents.hi_ppo.spot.policy import LearntSpotPolicy, RandomOffers, spot_network
+from agents.hi_ppo.spot.task import drawn_spot_world
 from des.base.command import UsageError
-from des.spot.world import NOTHING, SpotPolicy, SpotView, Whole
-from scenarios.reproduce.spot_methods import METHODS, clairvoyant_tokens, half_width, shares_of
-from scenarios.reproduce.spot_suites import SpotCase
-from scenarios.study.spot_benchmark import Split, frozen_cases
+from des.base.strict_forms import StrictForm, first_error
+from des.base.strict_json import parse_json
+from des.spot.world import NOTHING, SpotPolicy, SpotView, SpotWorld, Whole
+from scenarios.reproduce.spot_methods import (
+    METHODS,
+    SpotCase,
+    clairvoyant_tokens,
+    half_width,
+    shares_of,
+)
+
+DATA = files(__package__) / "data" / "spot_v1.json"
+
+
+class Split(StrictForm):
+    """Worlds of seeds one after the other; ``thinned`` shortens stays up by a factor.
+
+    ``sha256`` is that of courses and offers, see `digest`.
+    """
+
+    first_seed: Annotated[int, Field(ge=0)]
+    num_worlds: Annotated[int, Field(ge=1)]
+    thinned: Annotated[float, Field(ge=1.0)]
+    sha256: str
+
+    @property
+    def cases(self) -> list[SpotCase]:
+        """Worlds, and the law that is known of each."""
+        return [self._case(self.first_seed + place) for place in range(self.num_worlds)]
+
+    def _case(self, seed: int) -> SpotCase:
+        world, law = drawn_spot_world(seed)
+        course = world.course.thinned(self.thinned)
+        part = replace(world, course=course, sees_all=False)
+        return SpotCase(name=str(seed), model="drawn", world=part, law=law)
+
+
+class RecordedScores(StrictForm):
+    """Percent of the clairvoyant's tokens of a rule by split, with half of its 95 % interval.
+
+    ``horizon_h`` is the best one on the split ``train``. [h]
+    """
+
+    horizon_h: Annotated[float, Field(gt=0.0)] | None
+    percent: dict[str, Annotated[list[float], Field(min_length=2, max_length=2)]]
+
+    def on(self, split: str) -> tuple[float, float]:
+        """Percent on a split, and half of its interval."""
+        mean, half = self.percent[split]
+        return mean, half
+
+
+class Benchmark(StrictForm):
+    """Splits and baselines; ``train`` alone is for training."""
+
+    format: Literal["eastwest-spot-benchmark 1"] = "eastwest-spot-benchmark 1"
+    splits: dict[str, Split]
+    baselines: dict[str, RecordedScores]
+
+    def split(self, name: str) -> Split:
+        """Look a split up.
+
+        Raises
+        ------
+        UsageError
+            If there is none of the name.
+        """
+        if name not in self.splits:
+            allowed = ", ".join(self.splits)
+            raise UsageError(f"--splits: must be some of {allowed}, got {name!r}")
+        return self.splits[name]
+
+
+@cache
+def benchmark() -> Benchmark:
+    """Read the benchmark.
+
+    Raises
+    ------
+    ValueError
+        If its file is no benchmark.
+    """
+    try:
+        return Benchmark.model_validate(parse_json(DATA.read_text("utf-8")))
+    except ValidationError as error:
+        raise ValueError(f"{DATA}: {first_error(error)}") from error
+
+
+def frozen_cases(split: Split) -> list[SpotCase]:
+    """Return the cases of a split.
+
+    Raises
+    ------
+    ValueError
+        If worlds are others than those of the benchmark, as another NumPy might draw them.
+    """
+    cases = split.cases
+    if (found := digest([case.world for case in cases])) != split.sha256:
+        raise ValueError(
+            f"benchmark: the worlds from seed {split.first_seed} must have the digest "
+            f"{split.sha256}, got {found}; scores could not be compared"
+        )
+    return cases
+
+
+def digest(worlds: Sequence[SpotWorld]) -> str:
+    """SHA-256 of which sites are up when, and of rates and moves to six digits."""
+    total = hashlib.sha256()
+    for world in worlds:
+        offers = world.offers
+        total.update(np.packbits(world.course.up).tobytes())
+        for values in (offers.kept_tokens_per_s, offers.checkpoint_s, offers.move_s):
+            total.update(" ".join(f"{value:.6g}" for value in values.ravel().tolist()).encode())
+    return total.hexdigest()
+
 
 Score = tuple[float, float]
 """Percent of the clairvoyant's tokens, and half of its 95 % interval over worlds."""

@@ -1,17 +1,27 @@
-"""Plans that a trainer runs, in place of what methods plan for perfect devices."""
+"""Plans that a trainer runs, in place of what methods plan for perfect devices.
+
+With the world and plan that stand on the first screen of reports on many worlds.
+"""
 
 from collections.abc import Iterable
 from dataclasses import replace
 
+from agents.decision.depths import DEPTHS
 from agents.decision.families import Family
 from agents.decision.plan_space import PlanSpace
+from agents.decision.problem import PlanningProblem
 from agents.decision.trained_workload import trained_workload, whole_shape
 from agents.decision.training_job import TrainingJob
+from agents.planners.search.search import search
 from agents.search.bound_search import BoundFound, search_bound
 from agents.search.search import MICROBATCH_SIZES, PlanRequest
+from agents.trainers.ideal import IDEAL
 from agents.trainers.trainer import Trainer
-from des import Topology, Workload
+from des import InfeasiblePlacementError, Topology, Workload, lower
+from des.compiled.simulate import simulate_compiled
 from des.plan.plan_texts import PERFECT_DEVICES
+from des.views.plan_views import PlanViews, known_places, plan_views
+from des.views.site_map import site_map
 from des.world.domain import layer_times_text
 from scenarios.suites import SuiteWorld
 
@@ -58,8 +68,40 @@ def searched_plans(
     return search_bound(request)
 
 
+def depth_problem(topology: Topology, workload: Workload, schedule: str) -> PlanningProblem:
+    """Problem of planners of perfect devices: all have the same search for the depth."""
+    return PlanningProblem(
+        topology=topology,
+        workload=workload,
+        schedule=schedule,
+        schedules=DEPTHS,
+        simulator=simulate_compiled,
+    )
+
+
 def devices_note(trainer: Trainer, worlds: Iterable[SuiteWorld]) -> str:
     """Say what runs the plans of a comparison, and where layer times on its worlds are from."""
     bound = f"plans are bound to GPUs as trainer {trainer.name} runs them"
     sources = dict.fromkeys(layer_times_text(one.topology.domains) for one in worlds)
     return f"{PERFECT_DEVICES if trainer.is_ideal else bound}; layer times: {'; '.join(sources)}"
+
+
+_MOST_JUDGED = 100_000
+
+
+def example_views(world: SuiteWorld, trainer: Trainer = IDEAL) -> PlanViews:
+    """Return the figures of the plan that a short search finds at base figures.
+
+    For a trainer it is the best of `searched_plans`. Where no plan fits, the map alone.
+    """
+    topology, workload = world.topology, world.workload
+    try:
+        if not trainer.is_ideal:
+            bound = searched_plans(topology, workload, trainer).best.bound
+            title = f"{workload.name} on {world.name}: {bound.step_s:.5g} s a step, {trainer.name}"
+            return plan_views(topology, lower(topology, bound.workload, bound.plan), title=title)
+        found = search(topology, workload, simulator=simulate_compiled, max_judged=_MOST_JUDGED)
+    except InfeasiblePlacementError:
+        return PlanViews(first=(site_map(topology, places=known_places(topology)),), more=())
+    title = f"{workload.name} on {world.name}: plan of a search at base figures"
+    return plan_views(topology, lower(topology, workload, found.plan), title=title)

@@ -177,87 +177,48 @@ _SITES_HELD = replace(_SITES_CALM, stream=8, dynamics=(("uniform", 8),))
 
 _SITES_HARD = replace(_SITES_CALM, stream=9, dynamics=(("markov_fast", 1), ("markov_slow", 8)))
 
-SUITES: Mapping[str, Suite] = MappingProxyType(
-    {
-        one.name: one
-        for one in (
-            Suite(
-                name="train",
-                about="everything, to learn from: depth and placement, then ratio and persistence",
-                purpose="train",
-                recipes=(_TRAIN,),
-            ),
-            Suite(
-                name="eval_static",
-                about="nothing moves: order, split and depth of one plan",
-                purpose="eval",
-                recipes=(_STATIC,),
-            ),
-            Suite(
-                name="eval_calm",
-                about="links and load redrawn all the time: a test against needless moves",
-                purpose="eval",
-                recipes=(_CALM,),
-            ),
-            Suite(
-                name="eval_held",
-                about="links and load held for 8 epochs: moves that pay within that time",
-                purpose="eval",
-                recipes=(_HELD,),
-            ),
-            Suite(
-                name="hard",
-                about="congestion and outages, fast and slow: how long does this one last?",
-                purpose="eval",
-                recipes=(_HARD,),
-            ),
-            Suite(
-                name="cheap_moves",
-                about="the worlds of eval_held and hard in turn, where a move costs a restart only",
-                purpose="eval",
-                recipes=tuple(
-                    replace(recipe, replacements=(RESTART_ONLY,)) for recipe in (_HELD, _HARD)
-                ),
-            ),
-            Suite(
-                name="null",
-                about="transfers that cost nothing or everything: there is nothing to win",
-                purpose="eval",
-                recipes=(_NULL,),
-            ),
-            Suite(
-                name="sites_train",
-                about="the four suites of real sites in turn, to choose rules and figures by",
-                purpose="train",
-                recipes=(_SITES_STATIC, _SITES_CALM, _SITES_HELD, _SITES_HARD),
-            ),
-            Suite(
-                name="sites_static",
-                about="real sites whose links stand still: which sites, which parallelism",
-                purpose="eval",
-                recipes=(_SITES_STATIC,),
-            ),
-            Suite(
-                name="sites_calm",
-                about="real sites, links and load redrawn all the time",
-                purpose="eval",
-                recipes=(_SITES_CALM,),
-            ),
-            Suite(
-                name="sites_held",
-                about="real sites, links and load held for 8 epochs",
-                purpose="eval",
-                recipes=(_SITES_HELD,),
-            ),
-            Suite(
-                name="sites_hard",
-                about="real sites, congestion and outages, fast and slow",
-                purpose="eval",
-                recipes=(_SITES_HARD,),
-            ),
-        )
-    }
+
+def _suite(name: str, about: str, *recipes: Recipe, purpose: Purpose = "eval") -> Suite:
+    return Suite(name=name, about=about, purpose=purpose, recipes=recipes)
+
+
+_CHEAP = [replace(recipe, replacements=(RESTART_ONLY,)) for recipe in (_HELD, _HARD)]
+_ROWS = (
+    _suite(
+        "train",
+        "everything, to learn from: depth and placement, then ratio and persistence",
+        _TRAIN,
+        purpose="train",
+    ),
+    _suite("eval_static", "nothing moves: order, split and depth of one plan", _STATIC),
+    _suite(
+        "eval_calm", "links and load redrawn all the time: a test against needless moves", _CALM
+    ),
+    _suite("eval_held", "links and load held for 8 epochs: moves that pay within that time", _HELD),
+    _suite("hard", "congestion and outages, fast and slow: how long does this one last?", _HARD),
+    _suite(
+        "cheap_moves",
+        "the worlds of eval_held and hard in turn, where a move costs a restart only",
+        *_CHEAP,
+    ),
+    _suite("null", "transfers that cost nothing or everything: there is nothing to win", _NULL),
+    _suite(
+        "sites_train",
+        "the four suites of real sites in turn, to choose rules and figures by",
+        *(_SITES_STATIC, _SITES_CALM, _SITES_HELD, _SITES_HARD),
+        purpose="train",
+    ),
+    _suite(
+        "sites_static",
+        "real sites whose links stand still: which sites, which parallelism",
+        _SITES_STATIC,
+    ),
+    _suite("sites_calm", "real sites, links and load redrawn all the time", _SITES_CALM),
+    _suite("sites_held", "real sites, links and load held for 8 epochs", _SITES_HELD),
+    _suite("sites_hard", "real sites, congestion and outages, fast and slow", _SITES_HARD),
 )
+
+SUITES: Mapping[str, Suite] = MappingProxyType({one.name: one for one in _ROWS})
 
 NAMES = tuple(SUITES)
 """Names of all suites."""

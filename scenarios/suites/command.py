@@ -18,7 +18,7 @@ from des.base.help_text import terminal_width
 from des.base.lazy import lazy_imports
 from des.base.names import counted
 from des.world.transfer_ratio import mean_bandwidth_bytes_per_s
-from scenarios.frame.writing import write_files
+from scenarios.frame.outputs import write_files
 from scenarios.suites.catalogue import NAMES, SUITES
 from scenarios.suites.world import SuiteWorld
 

@@ -18,7 +18,6 @@ from des.world.transfer_ratio import transfer_compute_ratio_of
 
 with lazy_imports(__name__):
     from agents.decision import load as domain_loads
-    from agents.decision.load import LoadLaw
     from des.base import random_numbers
 
 
@@ -66,7 +65,7 @@ class SuiteWorld:
     topology: Topology
     workload: Workload
     law: str
-    load: LoadLaw
+    load: domain_loads.LoadLaw
     schedule: str
     epoch_s: float
     num_epochs: int

@@ -16,8 +16,7 @@ from des.base.speaking import SPEAKER
 from des.job.models import layers_note
 from des.worlds.world_flags import ModelFlags, NetworkFlag
 from scenarios.frame.files import read_csv
-from scenarios.frame.outputs import OutputFlags, write_outputs
-from scenarios.frame.repeat import repetition_of
+from scenarios.frame.outputs import OutputFlags, PageTable, Report, repetition_of, write_outputs
 from scenarios.frame.run_folder import RunFolder
 from scenarios.frame.run_lock import lock_folder
 
@@ -26,8 +25,7 @@ with lazy_imports(__name__):
     from rich import table as rich_table
 
     from des.base import console as base_console
-    from scenarios.frame import metrics_log, plots, report, statistics
-    from scenarios.frame.report import Report
+    from scenarios.frame import metrics_log, plots, statistics
     from scenarios.train import training_points
     from scenarios.train.training_points import TrainingPoint
 
@@ -106,13 +104,13 @@ def _report(config: Config, points: Mapping[int, TrainingPoint], table: pd.DataF
         + (f" ± {_cell(column, one.half_width)}" if one.spread_text else "")
         for column, one in spread.items()
     )
-    return report.Report(
+    return Report(
         title=f"The flat policy over {counted(len(points), 'seed')}",
         question="How far do trainings spread over seeds?",
         answer=f"Mean and half the 95 % interval: {said}.",
         repeat=repetition_of(PROG, config),
         tables=(
-            report.PageTable(
+            PageTable(
                 title="Seeds",
                 head=("seed", *(column.replace("_", " ") for column in columns)),
                 rows=tuple(

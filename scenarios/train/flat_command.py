@@ -18,8 +18,7 @@ from des.base.lazy import lazy_imports
 from des.base.speaking import SPEAKER
 from des.job.models import layers_note
 from des.worlds.reading import topology_path
-from scenarios.frame.outputs import OutputChoice
-from scenarios.frame.repeat import Repetition
+from scenarios.frame.outputs import OutputChoice, Repetition
 from scenarios.frame.run_folder import RunFolder
 from scenarios.train.begun_config import begun_config
 from scenarios.train.numbered_runs import newest_run, next_run

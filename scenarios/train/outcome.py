@@ -17,10 +17,8 @@ from des.views.chrome_trace import write_chrome_trace
 from des.views.plan_views import views_of_result
 from scenarios.frame.files import write_json
 from scenarios.frame.metrics_log import read_metrics
-from scenarios.frame.outputs import OutputChoice, write_outputs
+from scenarios.frame.outputs import OutputChoice, Repetition, Report, write_outputs
 from scenarios.frame.plots import comparison_bars, learning_curve
-from scenarios.frame.repeat import Repetition
-from scenarios.frame.report import Report
 from scenarios.frame.run_folder import RunFolder
 from scenarios.frame.statistics import paired_difference, summarise
 from scenarios.frame.summary_table import summary_page_table, summary_table
@@ -122,7 +120,7 @@ def evaluate_and_report(
         figures=(curve, comparison_bars(outcome.evaluation), *views.more),
         fidelity=evaluation.fidelity,
         caveats=outcome.caveats,
-        targets=targets,
+        targets=None if targets is None else targets.html,
     )
     write_outputs(folder.path, evaluation.choice, report, {"evaluation": outcome.evaluation})
     DOCUMENT.add(

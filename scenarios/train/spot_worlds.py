@@ -9,8 +9,8 @@ from des.spot.course import SiteCourse
 from des.spot.law_fit import fit_spot_law
 from des.spot.spot_law import SpotLaw, synthetic_law
 from des.spot.world import SpotWorld
+from scenarios.reproduce.spot_methods import DECISION_S
 from scenarios.reproduce.spot_sites import NUM_SITES, SiteSets
-from scenarios.reproduce.spot_suites import DECISION_S
 
 _NUM_TICKS = 1600
 _MOST_FACTOR = 5.0

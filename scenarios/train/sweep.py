@@ -19,10 +19,10 @@ from scenarios.frame.files import write_csv
 from scenarios.frame.outputs import (
     REPORT,
     OutputFlags,
+    repetition_of,
     write_outputs,
 )
 from scenarios.frame.ray_extra import LOCAL, ray_module
-from scenarios.frame.repeat import repetition_of
 from scenarios.frame.run_lock import lock_folder
 
 with lazy_imports(__name__):

@@ -13,8 +13,7 @@ from des.base.flags import option, parse
 from des.base.interruption import INTERRUPTED
 from des.base.lazy import lazy_imports
 from scenarios.frame.files import write_json
-from scenarios.frame.outputs import OutputChoice, OutputFlags, write_outputs
-from scenarios.frame.repeat import repeated_settings
+from scenarios.frame.outputs import OutputChoice, OutputFlags, repeated_settings, write_outputs
 from scenarios.frame.run_folder import RunFolder
 from scenarios.train import update_loop
 from scenarios.train.training_config import PROG as TRAIN
@@ -29,7 +28,7 @@ with lazy_imports(__name__):
     from agents.ppo import devices
     from des.base import console as base_console
     from scenarios.frame import rows_report
-    from scenarios.frame.report import Report
+    from scenarios.frame.outputs import Report
     from scenarios.train import local_evaluation
 
 

@@ -27,9 +27,9 @@ with lazy_imports(__name__):
 
     from agents.hi_ppo.spot import batch, observer, policy
     from agents.ppo import networks, ppo_config, trainer
-    from scenarios.frame import repeat, writing
-    from scenarios.reproduce import cases, spot_methods, spot_sites, spot_suites
-    from scenarios.reproduce.spot_suites import SpotCase
+    from scenarios.frame import outputs
+    from scenarios.reproduce import cases, spot_methods, spot_sites
+    from scenarios.reproduce.spot_methods import SpotCase
     from scenarios.train import ppo_training, spot_worlds
 
 PROG = f"{TRAIN} spot"
@@ -73,12 +73,12 @@ def run(arguments: Sequence[str], prog: str) -> int:
     for name in ("steps", "envs", "instances"):
         require_count(f"--{name}", "value", getattr(config, name))
     choice = config.choice()
-    writing.require_no_run(config.out)
+    outputs.require_no_run(config.out)
     file = cases.PUBLISHED / "spot.json"
     rows = cases.read_cases(file, spot_sites.SiteSets, file).rows
     traces = Path(config.traces) if config.traces else None
     judged = rows[:: max(len(rows) // config.instances, 1)]
-    suites = spot_suites.suites_of(traces, judged, sees_all=not config.partial)
+    suites = spot_methods.suites_of(traces, judged, sees_all=not config.partial)
     paths = [Path(each) for each in config.evaluate]
     if not paths:
         paths = [config.out / f"spot-{config.seed}.safetensors"]
@@ -99,8 +99,8 @@ def run(arguments: Sequence[str], prog: str) -> int:
     for line in lines:
         sys.stdout.write(f"{line}\n")
     files = choice.row_files({"shares": frame})
-    files |= writing.result_file(repeat.repeated_settings(config), lines=lines)
-    DOCUMENT.add(rows=frame, lines=lines, files=writing.write_files(config.out, files))
+    files |= outputs.result_file(outputs.repeated_settings(config), lines=lines)
+    DOCUMENT.add(rows=frame, lines=lines, files=outputs.write_files(config.out, files))
     return 0
 
 

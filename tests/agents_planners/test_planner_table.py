@@ -16,7 +16,7 @@ from scenarios.study.compare import command as compare
 from scenarios.study.compare.cases import BEST_SCHEDULE
 from scenarios.study.compare.static_part import static_planners
 from scenarios.study.robustness import command as robustness
-from scenarios.study.robustness.methods import default_names, held_planners, planner_names
+from scenarios.study.robustness.curves import default_names, held_planners, planner_names
 from scenarios.study.targets import command as kpi
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from scenarios.frame.writing import write_files
+from scenarios.frame.outputs import write_files
 
 FILES = {"report.html": b"page", "rows.csv": b"a,b", "gantt.png": b"png", "result.json": b"{}"}
 

@@ -5,9 +5,9 @@ import shlex
 import pytest
 
 from des.base.flags import parse_given
-from scenarios.frame.repeat import repeat_command
+from scenarios.frame.outputs import repeat_command
 from scenarios.iteration.iteration_config import PROG, Config
-from scenarios.iteration.job_choice import as_given, with_job
+from scenarios.iteration.trained_plan import as_given, with_job
 
 JOB = (
     '{"model": "llama2_7b", "num_layers": 16, "microbatches": 8, "microbatch_size": 2, '

@@ -11,7 +11,7 @@ from plan_files import bound_case
 
 from agents.judge.step_times import mean_step
 from des import Placement
-from scenarios.launch.borders import NcclSettings, SiteBorder, nccl_step_s, site_borders
+from scenarios.launch.launch_page import NcclSettings, SiteBorder, nccl_step_s, site_borders
 
 
 def border(**changes):

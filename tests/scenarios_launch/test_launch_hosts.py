@@ -8,8 +8,8 @@ from launch_cases import bound_of
 from plan_files import bound_case
 
 from scenarios.iteration.launch_folder import read_hosts
+from scenarios.launch.hosts import hosts_of_sites
 from scenarios.launch.launch_files import launch_files
-from scenarios.launch.site_hosts import hosts_of_sites
 
 PLAIN = "# of the plan\nA a0 8\nA a1\nB b0.example.org 8\nB b1\nB spare\nC c0\n"
 YAML = "A: [a0, a1]\nB: {hosts: [b0.example.org, b1, spare], gpus: 8}\n"

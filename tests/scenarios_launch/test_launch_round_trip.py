@@ -10,8 +10,8 @@ from agents.trainers.plan_checks import launches_of
 from agents.trainers.table import trainer_named
 from scenarios.iteration.launch_folder import HOSTS, read_hosts
 from scenarios.iteration.plan_file import launch_plan
+from scenarios.launch.hosts import devices_of
 from scenarios.launch.launch_files import launch_files
-from scenarios.launch.rank_hosts import devices_of
 
 CASES = list(product(("megatron", "torchtitan"), range(24)))
 

@@ -8,7 +8,6 @@ import pytest
 from scenarios.reproduce.cases import PUBLISHED
 from scenarios.reproduce.command import main
 from scenarios.reproduce.crosspipe import compare, draw
-from scenarios.reproduce.crosspipe_assumptions import ERROR_COLUMNS
 from scenarios.reproduce.crosspipe_runs import (
     BLOCKING,
     COLUMNS,
@@ -20,7 +19,7 @@ from scenarios.reproduce.crosspipe_runs import (
     Effort,
     make_orders,
 )
-from scenarios.reproduce.crosspipe_verdicts import clear_pairs
+from scenarios.reproduce.crosspipe_verdicts import ERROR_COLUMNS, clear_pairs
 
 NO_SEARCH = Effort(work=0.0, seconds=60.0)
 

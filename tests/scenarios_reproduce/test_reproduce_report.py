@@ -11,12 +11,11 @@ from des.figures.figure import Figure
 from des.figures.marks import Line
 from des.figures.palette import BLUE
 from des.figures.panels import Axis, Panel
-from scenarios.frame.repeat import Repetition
-from scenarios.reproduce.bound import Bound
+from scenarios.frame.outputs import Repetition
 from scenarios.reproduce.cases import CaseForm, Count, PositiveNumber, existing_cases, read_cases
 from scenarios.reproduce.command import COMMANDS
 from scenarios.reproduce.command import main as reproduce_main
-from scenarios.reproduce.report import Reproduction, markdown, publish
+from scenarios.reproduce.report import Bound, Reproduction, markdown, publish
 
 RUN = Repetition(configuration={"cases": "file"}, command="again")
 MET = Bound.at_least("cells", 0.95, 0.9, shown=".1%")

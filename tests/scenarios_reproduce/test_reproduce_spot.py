@@ -17,9 +17,9 @@ from scenarios.reproduce.spot_methods import (
     half_width,
     shares_by_reading,
     shares_of,
+    suites_of,
 )
 from scenarios.reproduce.spot_sites import MODELS, SiteSets, drawn_sites, sets_of
-from scenarios.reproduce.spot_suites import suites_of
 
 CASES = PUBLISHED / "spot.json"
 

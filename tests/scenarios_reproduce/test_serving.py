@@ -6,9 +6,8 @@ import pytest
 from command_output import assert_measurement_is_written
 
 from scenarios.reproduce.serving import answer_of, main
-from scenarios.reproduce.serving_agreement import first_difference
-from scenarios.reproduce.serving_cases import json_of, requests_in, shipped_cases
-from scenarios.reproduce.serving_replicas import block_history
+from scenarios.reproduce.serving_cases import first_difference, json_of, requests_in, shipped_cases
+from scenarios.reproduce.serving_clusters import block_history
 
 KINDS = ("autoscalers", "distserve", "splitwise", "traces", "vidur")
 

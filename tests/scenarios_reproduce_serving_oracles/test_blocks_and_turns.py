@@ -4,18 +4,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scenarios.reproduce.serving_oracles.block_engine import run_blocks
-from scenarios.reproduce.serving_oracles.block_world import (
+from scenarios.reproduce.serving_oracles.block_batches import (
     BLOCK_BATCHINGS,
     BlockSettings,
     BlockWorld,
 )
-from scenarios.reproduce.serving_oracles.iteration_times import ContextTimes
-from scenarios.reproduce.serving_oracles.turn_engine import run_turns
-from scenarios.reproduce.serving_oracles.turn_world import (
+from scenarios.reproduce.serving_oracles.block_engine import run_blocks
+from scenarios.reproduce.serving_oracles.courses import ContextTimes
+from scenarios.reproduce.serving_oracles.turn_engine import (
     DecodeTimes,
     TurnSettings,
     TurnWorld,
+    run_turns,
 )
 from tests.fleet_cases import request
 

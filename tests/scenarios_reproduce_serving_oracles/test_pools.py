@@ -7,12 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from des.serving.requests import Request
-from scenarios.reproduce.serving_oracles.courses import course_totals
-from scenarios.reproduce.serving_oracles.iteration_times import IterationTable
+from scenarios.reproduce.serving_oracles.courses import IterationTable, course_totals
 from scenarios.reproduce.serving_oracles.pool_batches import BatchLimits
-from scenarios.reproduce.serving_oracles.pool_engine import run_pools
+from scenarios.reproduce.serving_oracles.pool_engine import PoolMember, PoolWorld, run_pools
 from scenarios.reproduce.serving_oracles.pool_routers import ROUTER_NAMES, RouterSettings
-from scenarios.reproduce.serving_oracles.pool_world import PoolMember, PoolWorld
 from tests.fleet_cases import request
 
 PROMPT_S, TOKEN_S = 0.25, 0.125

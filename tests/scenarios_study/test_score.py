@@ -11,8 +11,15 @@ from agents.replanning.spot.clairvoyant import most_tokens
 from des.base.command import UsageError
 from des.spot.engine import run_spot
 from scenarios.score import main
-from scenarios.study.spot_benchmark import Split, benchmark, digest, frozen_cases
-from scenarios.study.spot_scores import policy_of_name, rule, score
+from scenarios.study.spot_scores import (
+    Split,
+    benchmark,
+    digest,
+    frozen_cases,
+    policy_of_name,
+    rule,
+    score,
+)
 
 FEW = Split(first_seed=40, num_worlds=2, thinned=2.0, sha256="")
 FEW = FEW.model_copy(update={"sha256": digest([case.world for case in FEW.cases])})

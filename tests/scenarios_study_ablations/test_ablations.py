@@ -20,8 +20,8 @@ from agents.hi_ppo.placement.placement_policy import PlacementPolicy
 from agents.hi_ppo.policies import Policies
 from agents.hi_ppo.trained_range import TrainedRange
 from scenarios.frame.statistics import mean_and_interval
+from scenarios.study.ablations.ablations_page import over_seeds_and_networks
 from scenarios.study.ablations.command import main
-from scenarios.study.ablations.intervals import over_seeds_and_networks
 from scenarios.study.ablations.variants import alone
 from scenarios.suites import suite
 

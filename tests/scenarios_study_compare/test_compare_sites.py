@@ -7,8 +7,7 @@ import pytest
 from command_output import assert_refused
 
 from scenarios.study.compare.command import main
-from scenarios.study.compare.saved import saved_by_tokens
-from scenarios.study.compare.summary import bound_tightness
+from scenarios.study.compare.summary import bound_tightness, saved_by_tokens
 
 NO_PICTURES = ("--figures", "", "--trainer", "ideal")
 """The report has its figures still; only their files are not drawn. Devices are perfect."""

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from scenarios.study.fidelity.command import main
-from scenarios.study.fidelity.comparison import choices_kept
+from scenarios.study.fidelity.levels import choices_kept
 
 SMALL = ["--num-layers", "6", "--microbatches", "2", "--samples", "4"]
 DES = ["compiled", "simpy", "unaware", "aware", "pairwise"]

@@ -20,9 +20,16 @@ from agents.planners.pareto.plan_objectives import (
 )
 from des import Plan
 from scenarios.study.pareto.command import main
-from scenarios.study.pareto.fronts import merged, metrics_of, preference_grid, swept
+from scenarios.study.pareto.fronts import (
+    MEDIAN_USD_PER_GB,
+    merged,
+    metrics_of,
+    preference_grid,
+    priced,
+    priced_worlds,
+    swept,
+)
 from scenarios.study.pareto.methods import methods_of
-from scenarios.study.pareto.worlds import MEDIAN_USD_PER_GB, priced, priced_worlds
 
 FLAGS = ("--worlds", "1", "--num-domains", "5", "--evaluations", "400", "--tables", "all_gpus")
 

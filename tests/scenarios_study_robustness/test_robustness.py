@@ -17,11 +17,11 @@ from scenarios.study.robustness.curves import (
     Study,
     Swing,
     means_of,
+    planner_names,
     relative_times,
     robustness_rows,
     swinging,
 )
-from scenarios.study.robustness.methods import planner_names
 from scenarios.study.targets.fluctuation import LATENCY_JITTER
 from scenarios.study.targets.measurement_size import fluctuating
 from scenarios.suites import suite

@@ -5,10 +5,11 @@ from collections.abc import Callable
 
 from des.clock import Clock
 from des.serving.requests import Request
-from scenarios.reproduce.serving_oracles.block_batches import NEXT_BATCH, BlockQueues
-from scenarios.reproduce.serving_oracles.block_world import (
+from scenarios.reproduce.serving_oracles.block_batches import (
+    NEXT_BATCH,
     Batch,
     BlockHistory,
+    BlockQueues,
     BlockRequest,
     BlockWorld,
 )

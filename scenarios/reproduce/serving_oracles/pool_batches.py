@@ -77,16 +77,11 @@ class _Filling:
 
     def keep(self, works: Iterable[PhaseWork]) -> None:
         """Take works that have their memory, in order, until the batch is full."""
-        limits, picked, requests = self.limits, self.picked, self.requests
         for work in works:
-            if len(picked) >= limits.max_batch_size:
+            if self.has_size() or self.is_full_for(work):
                 return
-            if picked and self.tokens + work.cost > limits.max_batch_tokens:
-                return
-            if work.state not in requests:
-                picked.append(work)
-                requests.add(work.state)
-                self.tokens += work.cost
+            if work.state not in self.requests:
+                self.add(work)
 
 
 def pick_splitwise(lists: Lists, limits: BatchLimits, free_bytes: float) -> list[PhaseWork]:

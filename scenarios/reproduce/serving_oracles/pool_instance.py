@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 
 from des.clock import Clock
-from scenarios.reproduce.serving_oracles.courses import call_at
-from scenarios.reproduce.serving_oracles.iteration_times import IterationTable
+from scenarios.reproduce.serving_oracles.courses import IterationTable, call_at
 from scenarios.reproduce.serving_oracles.pool_batches import BatchLimits, pick_orca, pick_splitwise
 from scenarios.reproduce.serving_oracles.pool_works import PhaseWork, RequestState
 

@@ -114,28 +114,16 @@ class MixedPoolRouter:
         return instance
 
 
-def _in_turn(instances: Sequence[PoolInstance], _: RouterSettings) -> Choose:
-    return partial(next, cycle(instances))
-
-
 def _at_random(instances: Sequence[PoolInstance], settings: RouterSettings) -> Choose:
     rng = np.random.default_rng(settings.seed)
     return lambda: instances[int(rng.integers(len(instances)))]
 
 
-def _by_present(instances: Sequence[PoolInstance], _: RouterSettings) -> Choose:
-    return lambda: min(instances, key=lambda one: len(one.present))
-
-
-def _by_due(instances: Sequence[PoolInstance], _: RouterSettings) -> Choose:
-    return lambda: min(instances, key=_DUE)
-
-
 _CHOICES: Mapping[str, Callable[[Sequence[PoolInstance], RouterSettings], Choose]] = {
     "random": _at_random,
-    "round_robin": _in_turn,
-    "jsq": _by_present,
-    "token_jsq": _by_due,
+    "round_robin": lambda instances, _: partial(next, cycle(instances)),
+    "jsq": lambda instances, _: partial(min, instances, key=lambda one: len(one.present)),
+    "token_jsq": lambda instances, _: partial(min, instances, key=_DUE),
 }
 ROUTER_NAMES = (*_CHOICES, *(f"kv_{name}" for name in _CHOICES), "mixed_pool")
 """Names of routers; those with ``kv_`` have a prompt pool and a token pool."""

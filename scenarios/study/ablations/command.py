@@ -21,8 +21,7 @@ from des.base.document import DOCUMENT
 from des.base.flags import option, to_dict
 from des.base.lazy import lazy_imports
 from scenarios.frame.files import read_csv, write_csv
-from scenarios.frame.outputs import OutputFlags, write_outputs
-from scenarios.frame.repeat import repeated_settings, repetition_of
+from scenarios.frame.outputs import OutputFlags, repeated_settings, repetition_of, write_outputs
 from scenarios.frame.run_folder import RunFolder
 from scenarios.suites import suite
 
@@ -39,9 +38,8 @@ with lazy_imports(__name__):
     from agents.ppo import devices
     from des.base import console as base_console
     from des.compiled import simulate
-    from scenarios.study.ablations import ablations_page, bound_variants
+    from scenarios.study.ablations import ablations_page
     from scenarios.study.ablations import variants as ablations_variants
-    from scenarios.study.ablations.variants import Decide, Variant
 
 RowsOf = Callable[[str, "Situation"], list[dict[str, object]]]
 
@@ -161,8 +159,8 @@ def _rows_by(config: Config, given: Mapping[str, Sequence[PlacementNet]]) -> Row
     how, trainer = ablations_variants.LOOK_AHEADS[config.look_ahead], trainer_named(config.trainer)
     if trainer.is_ideal:
         return partial(_rows_of, variants=ablations_variants.variants_of(given, how))
-    sketches = bound_variants.sketches_of(given, how)
-    return partial(bound_variants.bound_rows, sketches=sketches, trainer=trainer)
+    sketches = ablations_variants.sketches_of(given, how)
+    return partial(ablations_variants.bound_rows, sketches=sketches, trainer=trainer)
 
 
 def compared_variants(
@@ -200,7 +198,7 @@ def _digest_of_files(config: Config) -> str:
 
 
 def _rows_of(
-    name: str, situation: Situation, variants: Sequence[Variant]
+    name: str, situation: Situation, variants: Sequence[ablations_variants.Variant]
 ) -> list[dict[str, object]]:
     """Rows of one network."""
     own = [one for one in variants if one.name == ablations_variants.HI_PPO and one.looks_ahead]
@@ -224,7 +222,9 @@ def _rows_of(
     ]
 
 
-def _judged(decide: Decide, seen: Situation, real: Situation) -> tuple[float, float]:
+def _judged(
+    decide: ablations_variants.Decide, seen: Situation, real: Situation
+) -> tuple[float, float]:
     """Iteration time of what is decided, NaN if it does not fit; wall time of the decision. [s]"""
     decide(seen)  # what does not change between situations of a job is worked out once
     began_s = time.perf_counter()

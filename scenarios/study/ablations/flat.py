@@ -30,13 +30,12 @@ with lazy_imports(__name__):
     import pandas as pd
 
     from agents.decision import run_epochs
-    from agents.decision.run_epochs import CourseResult
     from agents.decision.situation import Scheduler
     from agents.hi_ppo import policies, schedulers
     from agents.planners.search import search
     from agents.ppo import devices
     from agents.replanning import search_schedulers
-    from scenarios.study.ablations import intervals, rows_page
+    from scenarios.study.ablations import ablations_page
 
 
 PROG = "python -m scenarios.ablations.flat"
@@ -116,7 +115,7 @@ def main(config: Config) -> None:
             write_csv(folder.path / "training.csv", pd.DataFrame(trainings))
             sys.stdout.write(f"{world.name}, {world.num_domains} domains: done\n")
             sys.stdout.flush()
-        page = rows_page.comparison_report(
+        page = ablations_page.comparison_report(
             config,
             PROG,
             frame.assign(network=frame["world"], over_search=100.0 * frame["over_search"]),
@@ -192,7 +191,9 @@ def on_world(
     return rows, ends
 
 
-def _row(name: str, episode: CourseResult, held: CourseResult) -> dict[str, object]:
+def _row(
+    name: str, episode: run_epochs.CourseResult, held: run_epochs.CourseResult
+) -> dict[str, object]:
     return {
         "method": name,
         "total_s": episode.total_s,
@@ -210,7 +211,7 @@ def flat_summary(frame: pd.DataFrame) -> pd.DataFrame:
         for method in (FLAT, FLAT_DEPTH, HI_PPO):
             own = part[part["method"] == method]
             table = own.pivot_table(index="seed", columns="world", values="over_search")
-            found = intervals.over_seeds_and_networks(100.0 * table.to_numpy())
+            found = ablations_page.over_seeds_and_networks(100.0 * table.to_numpy())
             changes = own["num_changes"].mean()
             misfits = int(own["num_misfits"].sum())
             told = f", {misfits} epochs do not fit" if misfits else ""

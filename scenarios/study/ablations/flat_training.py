@@ -14,12 +14,9 @@ from scenarios.train.training_config import DISCOUNT_OF_COSTLY_CHANGES
 with lazy_imports(__name__):
     from agents.flat import batched_env, policy_planner, worlds
     from agents.flat import task as flat_task_settings
-    from agents.flat.policy_planner import PolicyPlanner
-    from agents.flat.task import PlacementTask
     from agents.ppo import ppo_config, trained_policy
     from agents.ppo import trainer as ppo_trainer
-    from agents.ppo.trainer import UpdateReport
-    from scenarios.study.targets import flat_policy
+    from scenarios.study.targets import after_training
 
 
 NUM_ENVS, STEPS_PER_ROLLOUT = 512, 16
@@ -43,7 +40,7 @@ def own_course(world: SuiteWorld) -> SuiteWorld:
     )
 
 
-def flat_task(world: SuiteWorld, schedule: str) -> PlacementTask:
+def flat_task(world: SuiteWorld, schedule: str) -> flat_task_settings.PlacementTask:
     """Make the task of `own_course`: a decision each time that the links have moved.
 
     Time alone is rewarded, changes are paid for, and an episode is as long as a draw of the world.
@@ -66,12 +63,14 @@ def flat_task(world: SuiteWorld, schedule: str) -> PlacementTask:
 class Flat:
     """A flat policy, the task that it was trained on, and the last update of the training."""
 
-    planner: PolicyPlanner
-    task: PlacementTask
-    last: UpdateReport
+    planner: policy_planner.PolicyPlanner
+    task: flat_task_settings.PlacementTask
+    last: ppo_trainer.UpdateReport
 
 
-def train_flat(task: PlacementTask, *, seed: int, steps: int, num_envs: int = NUM_ENVS) -> Flat:
+def train_flat(
+    task: flat_task_settings.PlacementTask, *, seed: int, steps: int, num_envs: int = NUM_ENVS
+) -> Flat:
     """Train by PPO; equal arguments give equal policies."""
     config = ppo_config.PPOConfig(
         num_steps=STEPS_PER_ROLLOUT,
@@ -92,7 +91,9 @@ class FlatScheduler:
     """Lets a flat policy decide again whenever links have moved, as in its training."""
 
     def __init__(self, flat: Flat, *, chooses_depth: bool = False) -> None:
-        self._policy = flat_policy.FlatPolicy(flat.planner, flat.task, chooses_depth=chooses_depth)
+        self._policy = after_training.FlatPolicy(
+            flat.planner, flat.task, chooses_depth=chooses_depth
+        )
         self._links: tuple[Link, ...] | None = None
 
     def begin(self) -> None:

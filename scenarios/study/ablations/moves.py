@@ -21,14 +21,13 @@ with lazy_imports(__name__):
     from rich import progress as rich_progress
     from rich import table as rich_table
     from rich.console import Console
-    from rich.table import Table
 
     from agents.hi_ppo.moves import move_policy
     from agents.hi_ppo.moves.move_env import MoveGame
     from agents.ppo import devices
     from des.base import console as base_console
     from des.base.parallel_map import ParallelMap
-    from scenarios.study.ablations import intervals, move_games, rows_page
+    from scenarios.study.ablations import ablations_page, move_games
     from scenarios.train import workplace
 
 
@@ -107,7 +106,7 @@ def main(config: Config) -> None:
     ):
         frame, rule = compared_moves(config, console, folder.path, at_work)
         lines = list(_lines(frame, rule))
-        page = rows_page.comparison_report(
+        page = ablations_page.comparison_report(
             config,
             PROG,
             frame.assign(excess=100.0 * frame["excess"]),
@@ -119,7 +118,7 @@ def main(config: Config) -> None:
             lines=lines,
         )
         write_outputs(folder.path, choice, page, {"moves": frame})
-    rows_page.show_verdicts(
+    ablations_page.show_verdicts(
         console, _table(frame), lines, frame=frame, csv=config.out / "moves.csv"
     )
 
@@ -202,7 +201,7 @@ def _rows_of_policies(
                 yield {**row, "method": method, "excess": excess}
 
 
-def _table(frame: pd.DataFrame) -> Table:
+def _table(frame: pd.DataFrame) -> rich_table.Table:
     """Excess by method and suite."""
     table = rich_table.Table(
         title="time of an episode over the clairvoyant's [%]: mean ± 95 % interval"
@@ -220,7 +219,7 @@ def _table(frame: pd.DataFrame) -> Table:
 
 def _shown(part: pd.DataFrame) -> str:
     """Mean and interval in percent."""
-    found = intervals.over_seeds_and_networks(100.0 * _wide(part).to_numpy())
+    found = ablations_page.over_seeds_and_networks(100.0 * _wide(part).to_numpy())
     spread = f" ± {found.half_width:.2f}" if math.isfinite(found.half_width) else ""
     return f"{found.mean:.2f}{spread}"
 
@@ -232,14 +231,14 @@ def _wide(part: pd.DataFrame) -> pd.DataFrame:
 def _lines(frame: pd.DataFrame, rule: str) -> Iterator[str]:
     """Distance of the best rule to the clairvoyant, and the part of it that learning gains."""
     of = {name: 100.0 * _wide(own) for name, own in frame.groupby("method")}
-    there = intervals.over_seeds_and_networks(of[rule].to_numpy())
+    there = ablations_page.over_seeds_and_networks(of[rule].to_numpy())
     yield (
         f"{rule}, the best single rule on the training worlds, takes {there.mean:.2f} ± "
         f"{there.half_width:.2f} % more time than the clairvoyant: no policy can gain more"
     )
     for other in (rule, UNTRAINED):
         gain = of[LEARNED].to_numpy() - of[other].to_numpy()
-        found = intervals.over_seeds_and_networks(gain)
+        found = ablations_page.over_seeds_and_networks(gain)
         is_shown = abs(found.mean) > found.half_width
         verdict = ("less" if found.mean < 0 else "more") if is_shown else "no difference is shown"
         points = f"{found.mean:+.2f} ± {found.half_width:.2f} points"

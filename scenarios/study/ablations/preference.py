@@ -25,18 +25,13 @@ with lazy_imports(__name__):
     import pandas as pd
 
     from agents.decision import situation as decision_situation
-    from agents.decision.situation import Preference
     from agents.hi_ppo import proposing
     from agents.hi_ppo.placement import drawn_plans, placement_policy, proposals
     from agents.hi_ppo.placement.placement_checkpoint import PlacementNet
     from agents.planners.pareto import proposals as pareto_proposals
-    from agents.planners.pareto.proposals import Proposals
     from agents.ppo import devices
-    from scenarios.study.ablations import intervals, rows_page, variants
+    from scenarios.study.ablations import ablations_page, variants
     from scenarios.study.pareto import fronts, study
-    from scenarios.study.pareto import worlds as pareto_worlds
-    from scenarios.study.pareto.fronts import Sweep
-    from scenarios.study.pareto.worlds import PricedWorld
 
 
 PROG = "python -m scenarios.ablations.preference"
@@ -93,14 +88,12 @@ def main(config: Config) -> None:
     choice = config.choice()
     devices.use_torch_threads(1)
     policies = variants.policies_given(config.checkpoint, {"no_preference": config.no_preference})
-    worlds = pareto_worlds.priced_worlds(
-        config.worlds, num_domains=config.num_domains, seed=config.seed
-    )
+    worlds = fronts.priced_worlds(config.worlds, num_domains=config.num_domains, seed=config.seed)
     with RunFolder.created(config.out, to_dict(config)) as folder:
         frame = compared_preferences(config, sweeps_of(policies, config.seed), worlds)
         summary = preference_summary(frame)
         figure = FIGURES[0]
-        page = rows_page.comparison_report(
+        page = ablations_page.comparison_report(
             config,
             PROG,
             frame.rename(columns={"world": "network"}),
@@ -125,9 +118,9 @@ def main(config: Config) -> None:
 
 def sweeps_of(
     policies: Mapping[str, Sequence[PlacementNet]], seed: int
-) -> dict[tuple[str, int], Sweep]:
+) -> dict[tuple[str, int], fronts.Sweep]:
     """Sweeps by variant and position of the weights among those given."""
-    found: dict[tuple[str, int], Sweep] = {}
+    found: dict[tuple[str, int], fronts.Sweep] = {}
     for name, trained in policies.items():
         for row, policy in enumerate(trained):
             found[name, row] = fronts.swept(proposing.proposing(proposals.Proposer(policy)))
@@ -137,10 +130,12 @@ def sweeps_of(
     return found
 
 
-def _drawn_by(policy: PlacementNet, seed: int) -> Sweep:
+def _drawn_by(policy: PlacementNet, seed: int) -> fronts.Sweep:
     proposer, own = proposals.Proposer(policy), placement_policy.PlacementPolicy.of(policy)
 
-    def sweep(world: PricedWorld, preferences: Sequence[Preference]) -> Proposals:
+    def sweep(
+        world: fronts.PricedWorld, preferences: Sequence[decision_situation.Preference]
+    ) -> pareto_proposals.Proposals:
         rng = np.random.default_rng(seed)
         judge = proposer.judge_of(world.workload, world.topology, NO_CORRECTIONS)
         job = judge.job_of(world.topology)
@@ -154,10 +149,12 @@ def _drawn_by(policy: PlacementNet, seed: int) -> Sweep:
     return sweep
 
 
-def _for_time_alone(policy: PlacementNet) -> Sweep:
+def _for_time_alone(policy: PlacementNet) -> fronts.Sweep:
     propose = proposing.proposing(proposals.Proposer(policy))
 
-    def sweep(world: PricedWorld, preferences: Sequence[Preference]) -> Proposals:
+    def sweep(
+        world: fronts.PricedWorld, preferences: Sequence[decision_situation.Preference]
+    ) -> pareto_proposals.Proposals:
         plans = propose(world.topology, world.workload, decision_situation.TIME_ONLY)
         return pareto_proposals.Proposals(plans=tuple(dict.fromkeys(plans)))
 
@@ -165,7 +162,9 @@ def _for_time_alone(policy: PlacementNet) -> Sweep:
 
 
 def compared_preferences(
-    config: Config, sweeps: Mapping[tuple[str, int], Sweep], worlds: Sequence[PricedWorld]
+    config: Config,
+    sweeps: Mapping[tuple[str, int], fronts.Sweep],
+    worlds: Sequence[fronts.PricedWorld],
 ) -> pd.DataFrame:
     """One row per world, variant and seed."""
     rows = []
@@ -208,7 +207,7 @@ def preference_summary(frame: pd.DataFrame) -> pd.DataFrame:
         own = frame[frame["variant"] == name]
         row: dict[str, object] = {"variant": name}
         for figure in FIGURES:
-            found = intervals.over_seeds_and_networks(
+            found = ablations_page.over_seeds_and_networks(
                 own.pivot(index="seed", columns="world", values=figure).to_numpy()
             )
             row[figure] = f"{found.mean:.3f} ± {found.half_width:.3f}"

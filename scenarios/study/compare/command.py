@@ -19,8 +19,7 @@ from des.base.lazy import lazy_imports
 from des.base.speaking import SPEAKER
 from des.job.models import layers_note
 from des.worlds.world_flags import LayerFlags
-from scenarios.frame.outputs import OutputFlags, write_outputs
-from scenarios.frame.repeat import repetition_of
+from scenarios.frame.outputs import OutputFlags, repetition_of, write_outputs
 from scenarios.frame.run_folder import RunFolder
 from scenarios.study.compare.cases import (
     BEST_SCHEDULE,
@@ -36,7 +35,7 @@ with lazy_imports(__name__):
     from rich.console import Console
 
     from des.base import console as base_console
-    from scenarios.study import example_plan, trained_plans
+    from scenarios.study import trained_plans
     from scenarios.study.compare import (
         compare_page,
         dynamic_part,
@@ -44,7 +43,6 @@ with lazy_imports(__name__):
         running,
         static_part,
     )
-    from scenarios.study.compare.outputs import ComparisonSummary
     from scenarios.suites import examples
 
 
@@ -170,7 +168,7 @@ def main(config: Config, given: frozenset[str]) -> None:
         result = _compare(config, cases, folder, console, devices)
         page = compare_page.compare_report(
             result,
-            example_plan.example_views(worlds[0], TRAINERS[config.trainer]),
+            trained_plans.example_views(worlds[0], TRAINERS[config.trainer]),
             repetition_of(PROG, config),
             devices,
         )
@@ -184,11 +182,9 @@ def _compare(
     folder: RunFolder,
     console: Console,
     devices: str,
-) -> ComparisonSummary:
+) -> outputs.ComparisonSummary:
     """Measure what is not there yet, and write and show all."""
-    frames = running.run_cases(
-        cases, folder.path / "cases", num_workers=config.workers, progress=_tell_progress
-    )
+    frames = running.run_cases(cases, folder.path / "cases", num_workers=config.workers)
     parts = {
         part: [frame for case, frame in zip(cases, frames, strict=True) if case.part == part]
         for part in ("static", "dynamic")
@@ -199,7 +195,8 @@ def _compare(
     return result
 
 
-def _cases(config: Config) -> list[ComparedDraw]:
+def _methods(config: Config) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Planners, and rules and schedulers, that are compared."""
     planners, rules = static_part.rivals(), rule_names()
     if not TRAINERS[config.trainer].is_ideal:
         planners, rules = (*planners, "decide"), (*rules, SEARCH_BOUND)
@@ -209,14 +206,29 @@ def _cases(config: Config) -> list[ComparedDraw]:
         if POLICY in config.planners:
             others = (one for one in dynamic_part.DUELLISTS if one in config.planners)
             planners, rules = (POLICY, *planners), (dynamic_part.STATIC, *rules, *others)
+    return planners, rules
+
+
+def _cases(config: Config) -> list[ComparedDraw]:
+    planners, rules = _methods(config)
     suites, num_worlds, given = config.suite, config.num_worlds, None
     if config.network is not None:
         suites, num_worlds, workload = (GIVEN,), 1, config.workload(config.microbatches)
         name = Path(config.network).stem
         given = examples.still_world(name, config.world(config.network), workload)
     firsts = [
-        replace(
-            _first_draw(config, name, planners if name in STATIC_SUITES else rules), given=given
+        ComparedDraw(
+            suite=name,
+            seed=config.seed,
+            index=0,
+            draw=config.seed,
+            methods=planners if name in STATIC_SUITES else rules,
+            num_domains=config.num_domains,
+            max_judged=config.max_judged,
+            num_epochs=None if name in STATIC_SUITES else config.num_epochs,
+            families=_FAMILIES[config.families],
+            trainer=config.trainer,
+            given=given,
         )
         for name in suites
     ]
@@ -242,21 +254,6 @@ def _refuse_given(config: Config, given: Set[str]) -> None:
         raise UsageError(f"{PROG}: {name} must be left out {needed} network, got it")
 
 
-def _first_draw(config: Config, suite: str, methods: Sequence[str]) -> ComparedDraw:
-    return ComparedDraw(
-        suite=suite,
-        seed=config.seed,
-        index=0,
-        draw=config.seed,
-        methods=tuple(methods),
-        num_domains=tuple(config.num_domains),
-        max_judged=config.max_judged,
-        num_epochs=None if suite in STATIC_SUITES else config.num_epochs,
-        families=_FAMILIES[config.families],
-        trainer=config.trainer,
-    )
-
-
 @contextmanager
 def _folder(config: Config) -> Iterator[RunFolder]:
     """Open a folder that holds the same comparison, or make one; it is locked meanwhile."""
@@ -275,7 +272,3 @@ def _folder(config: Config) -> Iterator[RunFolder]:
                 f"{', '.join(differing) or 'its fields'}; choose another folder"
             )
         yield folder
-
-
-def _tell_progress(num_done: int, num_all: int) -> None:
-    SPEAKER.reached(f"{num_done} of {num_all} cases")

@@ -6,8 +6,7 @@ import numpy as np
 import pandas as pd
 
 from des.views.plan_views import PlanViews
-from scenarios.frame.repeat import Repetition
-from scenarios.frame.report import PageTable, Report
+from scenarios.frame.outputs import PageTable, Repetition, Report
 from scenarios.study.compare.outputs import ComparisonSummary
 
 
@@ -41,10 +40,9 @@ def compare_report(
 
 def _parts(found: ComparisonSummary) -> Iterator[tuple[str, str, pd.DataFrame]]:
     """Name, column and rows of each suite."""
-    for column, frame in (("gap", found.static), ("excess", found.dynamic)):
-        if frame is not None:
-            for suite, group in frame.groupby("suite", sort=False):
-                yield str(suite), column, group[np.isfinite(group[column])]
+    for column, name in (("gap", "static_summary"), ("excess", "dynamic_summary")):
+        for suite, group in found.of_suites(name):
+            yield suite, column, group[np.isfinite(group[column])]
 
 
 def _answers(found: ComparisonSummary) -> Iterator[str]:
@@ -56,7 +54,7 @@ def _answers(found: ComparisonSummary) -> Iterator[str]:
 
 
 def _tables(found: ComparisonSummary) -> Iterator[PageTable]:
-    decision_s = found.timings.groupby(["suite", "method"])["decision_time_s"].mean()
+    decision_s = found.decision_s
     for suite, column, group in _parts(found):
         ordered = group.sort_values(column, kind="stable")
         yield PageTable(

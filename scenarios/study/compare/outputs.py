@@ -1,6 +1,6 @@
 """Outputs of a comparison: tables, a summary, bars, and the same on the console."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,7 +19,6 @@ from scenarios.study.compare.cases import SITES
 from scenarios.study.compare.dynamic_part import CLAIRVOYANT
 from scenarios.study.compare.figures import Bar, bars_of
 from scenarios.study.compare.running import TIMINGS
-from scenarios.study.compare.saved import saved_by_tokens
 from scenarios.study.compare.summary import (
     best_single_rule,
     bound_tightness,
@@ -27,6 +26,7 @@ from scenarios.study.compare.summary import (
     foreseen_part,
     hindsight_excess,
     planners_left_out,
+    saved_by_tokens,
     static_summary,
 )
 from scenarios.study.compare.tables import (
@@ -43,24 +43,29 @@ OVER_POLICY = f"over_{POLICY}"
 
 @dataclass(frozen=True, kw_only=True)
 class ComparisonSummary:
-    """Summaries of both parts, and the mean wall time of decisions by method; None: not compared.
+    """Summaries of the parts that were compared.
 
     ``rules`` says of each suite which single rule was best and what the best rule of each world
     would have cost in hindsight; ``foreseen`` holds the same of rules that know all plans of the
-    draw, None where there are none. ``left_out`` says by suite why planners have no plan somewhere;
-    ``saved`` is `saved_by_tokens` and ``tightness`` `bound_tightness`. ``frames`` are the tables to
-    write, by the stems of their files.
+    draw, None where there are none. ``left_out`` says by suite why planners have no plan somewhere.
+    ``frames`` are the tables to write, by the stems of their files.
     """
 
-    static: pd.DataFrame | None
-    saved: pd.DataFrame | None
-    tightness: pd.DataFrame | None
     left_out: dict[str, dict[str, str]]
-    dynamic: pd.DataFrame | None
-    timings: pd.DataFrame
     rules: dict[str, dict[str, object]]
     frames: dict[str, pd.DataFrame]
     figures: tuple[Figure, ...]
+
+    def of_suites(self, name: str) -> Iterator[tuple[str, pd.DataFrame]]:
+        """Yield the lines of each suite in a table; none where there is no such table."""
+        if name in self.frames:
+            for suite, group in self.frames[name].groupby("suite", sort=False):
+                yield str(suite), group
+
+    @property
+    def decision_s(self) -> "pd.Series[float]":
+        """Mean wall time of decisions by suite and method. [s]"""
+        return self.frames["timings"].groupby(["suite", "method"])["decision_time_s"].mean()
 
 
 def write_comparison(
@@ -72,17 +77,19 @@ def write_comparison(
         frame[["case", "suite", "method", *(name for name in TIMINGS if name in frame)]]
         for frame in frames.values()
     ]
-    timings = pd.concat(timed, ignore_index=True)
-    tables = {"timings": timings}
+    tables = {"timings": pd.concat(timed, ignore_index=True)}
     for part, frame in frames.items():
         tables[part] = frame.drop(columns=list(TIMINGS), errors="ignore")
-    static, saved, tightness, left_out = None, None, None, dict[str, dict[str, str]]()
-    dynamic, rules, figures = None, dict[str, dict[str, object]](), list[Figure]()
+    left_out, rules = dict[str, dict[str, str]](), dict[str, dict[str, object]]()
+    figures = list[Figure]()
     if "static" in frames:
-        static, saved = _by_suite(frames["static"]), saved_by_tokens(frames["static"])
+        static = _by_suite(frames["static"])
         left_out = planners_left_out(frames["static"])
-        tightness = bound_tightness(frames["static"])
-        tables |= {"static_summary": static, "saved_by_tokens": saved, "tightness": tightness}
+        tables |= {
+            "static_summary": static,
+            "saved_by_tokens": saved_by_tokens(frames["static"]),
+            "tightness": bound_tightness(frames["static"]),
+        }
         panels = [
             (_reference(str(suite), group), _bars(group, "gap"))
             for suite, group in static.groupby("suite", sort=False)
@@ -91,9 +98,8 @@ def write_comparison(
             title = "Planners on worlds that stand still"
             figures.append(bars_of(shown, "gap [%]", name="static", title=title))
     if "dynamic" in frames:
-        dynamic = dynamic_summary(frames["dynamic"])
+        dynamic = tables["dynamic_summary"] = dynamic_summary(frames["dynamic"])
         rules = _rules(frames["dynamic"])
-        tables["dynamic_summary"] = dynamic
         panels = [
             (str(suite), _bars(group, "excess"))
             for suite, group in dynamic.groupby("suite", sort=False)
@@ -102,15 +108,7 @@ def write_comparison(
         title = "Rules of re-planning on moving worlds"
         figures.append(bars_of(panels, label, name="dynamic", title=title))
     result = ComparisonSummary(
-        static=static,
-        saved=saved,
-        tightness=tightness,
-        left_out=left_out,
-        dynamic=dynamic,
-        timings=timings,
-        rules=rules,
-        frames=tables,
-        figures=tuple(figures),
+        left_out=left_out, rules=rules, frames=tables, figures=tuple(figures)
     )
     write_json(folder.path / "summary.json", plain_json(comparison_content(result)))
     return result
@@ -119,34 +117,31 @@ def write_comparison(
 def comparison_content(result: ComparisonSummary) -> dict[str, object]:
     """Return the content of summary.json."""
     return {
-        "static": result.static,
-        "saved_by_tokens": result.saved,
-        "tightness": result.tightness,
+        "static": result.frames.get("static_summary"),
+        "saved_by_tokens": result.frames.get("saved_by_tokens"),
+        "tightness": result.frames.get("tightness"),
         "left_out": result.left_out,
-        "dynamic": result.dynamic,
+        "dynamic": result.frames.get("dynamic_summary"),
         "rules": result.rules,
     }
 
 
 def show_comparison(console: Console, result: ComparisonSummary, devices: str) -> None:
     """Print the summaries, and what runs the plans."""
-    decision_s = result.timings.groupby(["suite", "method"])["decision_time_s"].mean()
-    if result.static is not None:
-        for suite, group in result.static.groupby("suite", sort=False):
-            _show_static(console, str(suite), group, decision_s)
-            for method, reason in result.left_out.get(str(suite), {}).items():
-                console.print(f"{method} {reason}", soft_wrap=True)
-    if result.saved is not None and not result.saved.empty:
-        console.print(saved_table(result.saved))
-    if result.tightness is not None and not result.tightness.empty:
-        console.print(tightness_table(result.tightness))
-    if result.dynamic is not None:
-        for suite, group in result.dynamic.groupby("suite", sort=False):
-            console.print(_rules_table(str(suite), group, decision_s))
-            console.print(_about_rules(result.rules[str(suite)]), soft_wrap=True)
-            if (group["excess"] < 0.0).any():
-                console.print("excess below 0: plans that the clairvoyant's rules do not know")
-    if result.static is not None and not result.static["is_same_training"].all():
+    decision_s = result.decision_s
+    for suite, group in result.of_suites("static_summary"):
+        _show_static(console, suite, group, decision_s)
+        for method, reason in result.left_out.get(suite, {}).items():
+            console.print(f"{method} {reason}", soft_wrap=True)
+    for name, table_of in (("saved_by_tokens", saved_table), ("tightness", tightness_table)):
+        if name in result.frames and not result.frames[name].empty:
+            console.print(table_of(result.frames[name]))
+    for suite, group in result.of_suites("dynamic_summary"):
+        console.print(_rules_table(suite, group, decision_s))
+        console.print(_about_rules(result.rules[suite]), soft_wrap=True)
+        if (group["excess"] < 0.0).any():
+            console.print("excess below 0: plans that the clairvoyant's rules do not know")
+    if not all(group["is_same_training"].all() for _, group in result.of_suites("static_summary")):
         console.print("† replicas do not exchange after every step: another training")
     console.print(
         "± half a 95 % interval; * differs by more than chance (p < 0.05, bootstrap over worlds); "

@@ -1,12 +1,13 @@
 """Cases one by one or in processes, each kept as soon as it is done."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import closing
 from pathlib import Path
 
 import pandas as pd
 
 from calibration.reference.pool import map_in_processes
+from des.base.speaking import SPEAKER
 from scenarios.frame.files import read_csv, write_csv
 from scenarios.study.compare.cases import ComparedDraw
 from scenarios.study.compare.dynamic_part import dynamic_rows
@@ -14,9 +15,6 @@ from scenarios.study.compare.static_part import static_rows
 
 CASE_LIMIT_S = 3600.0
 """Time limit of one case; a planner that exceeds it is ended, and the comparison with it."""
-
-Progress = Callable[[int, int], None]
-"""Called with the number of cases done, and of all."""
 
 TIMINGS = ("decision_time_s", "candidates_time_s")
 """Columns of timings, which differ from run to run."""
@@ -28,7 +26,7 @@ def rows_of_draws(case: ComparedDraw) -> pd.DataFrame:
 
 
 def run_cases(
-    cases: Sequence[ComparedDraw], folder: Path, *, num_workers: int, progress: Progress
+    cases: Sequence[ComparedDraw], folder: Path, *, num_workers: int
 ) -> list[pd.DataFrame]:
     """Measure the cases that the folder does not hold yet, and return the rows of all.
 
@@ -48,25 +46,22 @@ def run_cases(
     """
     folder.mkdir(parents=True, exist_ok=True)
     missing = [case for case in cases if not _path(folder, case).exists()]
-    num_done = len(cases) - len(missing)
-    progress(num_done, len(cases))
+    outcomes: Generator[tuple[int, pd.DataFrame | Exception], None, None]
     if num_workers == 1:
-        for case in missing:
-            write_csv(_path(folder, case), rows_of_draws(case))
-            num_done += 1
-            progress(num_done, len(cases))
+        outcomes = (one for one in enumerate(map(rows_of_draws, missing)))
     else:
         outcomes = map_in_processes(
             rows_of_draws, missing, num_workers=num_workers, timeout_s=CASE_LIMIT_S
         )
-        with closing(outcomes):
-            for position, outcome in outcomes:
-                case = missing[position]
-                if isinstance(outcome, Exception):
-                    raise RuntimeError(f"case {case.name}: {outcome}") from outcome
-                write_csv(_path(folder, case), outcome)
-                num_done += 1
-                progress(num_done, len(cases))
+    num_before = len(cases) - len(missing)
+    SPEAKER.reached(f"{num_before} of {len(cases)} cases")
+    with closing(outcomes):
+        for num_done, (position, outcome) in enumerate(outcomes, start=num_before + 1):
+            case = missing[position]
+            if isinstance(outcome, Exception):
+                raise RuntimeError(f"case {case.name}: {outcome}") from outcome
+            write_csv(_path(folder, case), outcome)
+            SPEAKER.reached(f"{num_done} of {len(cases)} cases")
     return [read_csv(_path(folder, case)) for case in cases]
 
 

@@ -1,20 +1,23 @@
-"""Planners on worlds that stand still: each makes one plan, all with the same depth search."""
+"""Planners compared on networks that stand still, with the proven bound of each case."""
 
 import time
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 
 import numpy as np
 import pandas as pd
 
-from agents.decision.depths import DEPTHS
-from agents.decision.families import SYNCHRONOUS, family_of
+from agents.decision.families import SYNCHRONOUS, Family, family_of
 from agents.decision.held import held_topology
+from agents.decision.plan_space import SPACE_MICROBATCH_SIZES, PlanSpace
 from agents.decision.problem import PlanningProblem
 from agents.decision.trained_workload import trained_workload
+from agents.decision.training_job import TrainingJob
+from agents.decision.whole_plan import WholeProblem
 from agents.judge.step_times import step_times_s, step_wan_bytes
+from agents.planners.bounds.step_bound import StepBound, step_lower_bound_s
 from agents.planners.choice.depth import with_best_schedule
 from agents.planners.choice.microbatches import best_grouping
 from agents.planners.names import POLICY
@@ -22,17 +25,52 @@ from agents.planners.search.search import MOST_DOMAINS_FOR_ALL_ORDERS, search
 from agents.planners.table import PLANNERS, PlannerRow
 from agents.replanning.bound_schedulers import completed_plan
 from agents.trainers.table import trainer_named
-from des import EVERY_STEP, Plan, Workload
+from des import EVERY_STEP, Plan, Topology, Workload
 from des.base.extras import needed_extra
 from des.base.lazy import lazy_imports
 from des.base.speaking import SPEAKER
-from des.compiled.simulate import simulate_compiled
 from scenarios.study.compare.cases import BEST_SCHEDULE, ComparedDraw
-from scenarios.study.compare.family_bounds import bound_of
-from scenarios.study.trained_plans import searched_plans, trained_world
+from scenarios.study.trained_plans import depth_problem, searched_plans, trained_world
 
 with lazy_imports(__name__):
     from scenarios.study.compare import head_to_head
+
+
+def whole_problem(
+    topology: Topology, workload: Workload, families: Sequence[Family]
+) -> WholeProblem:
+    """Return the whole decision of a workload, in microbatches of all sizes and of its own.
+
+    Its gradients are of two bytes, so that bounds hold for longer ones too.
+
+    Raises
+    ------
+    ValueError
+        If `des.build_workload` did not make the workload, or the topology moves.
+    """
+    own = 1 if workload.shape is None else int(workload.shape.batch_size)
+    sizes = tuple(sorted({*SPACE_MICROBATCH_SIZES, own}))
+    return WholeProblem(
+        topology=topology,
+        job=TrainingJob.of(replace(workload, gradient_precision="bf16"), microbatch_size=own),
+        space=PlanSpace(families=tuple(families), microbatch_sizes=sizes),
+    )
+
+
+def bound_of(
+    topology: Topology, workload: Workload, families: Sequence[Family]
+) -> StepBound | None:
+    """Bound the steps of all plans of these families; None where the proof does not cover them.
+
+    A workload without the shape of a layer is not covered.
+    """
+    if workload.shape is None:
+        return None
+    try:
+        return step_lower_bound_s(whole_problem(topology, workload, families))
+    except ValueError:  # refused: the page of the bound says what it covers
+        return None
+
 
 _DECIDE = "decide"
 """The answer of ``python -m agents.decide``: one search over all sizes of microbatches."""
@@ -95,13 +133,7 @@ def static_rows(case: ComparedDraw) -> pd.DataFrame:
     best_s = float("nan") if has_least else _best_s(case)
     rows = []
     for name in case.methods:
-        problem = PlanningProblem(
-            topology=topology,
-            workload=world.workload,
-            schedule=world.schedule,
-            schedules=DEPTHS,
-            simulator=simulate_compiled,
-        )
+        problem = depth_problem(topology, world.workload, world.schedule)
         drawn_by = zlib.crc32(name.removesuffix(BEST_SCHEDULE).encode())
         rng = np.random.default_rng([case.seed, case.index, case.draw, drawn_by])
         rows.append(

@@ -1,6 +1,8 @@
-"""Summary of all cases: a line per method, differences beyond chance, distance to the bound."""
+"""Summary of all cases: a line per method, differences beyond chance, distance to the bound.
 
-from collections.abc import Sequence
+With the communication that is saved against data parallelism, by tokens a step.
+"""
+
 from itertools import pairwise
 
 import numpy as np
@@ -172,21 +174,16 @@ def _against(
     """Compare a method with another on the cases in which both have a time."""
     name = f"over_{label or reference}"
     times = rows.pivot_table(index=["world", "draw"], columns="method", values="time_s", sort=False)
-    if reference not in times or method not in times:
-        return _columns(name, [np.nan] * 4)
-    both = times[list(dict.fromkeys([method, reference]))].dropna()
-    if both.empty:
-        return _columns(name, [np.nan] * 4)
-    found = paired_bootstrap(
-        both[method].to_numpy(),
-        both[reference].to_numpy(),
-        [world for world, _ in both.index],
-        rng=np.random.default_rng(_SEED),
-    )
-    return _columns(name, [found.mean, found.low, found.high, found.p_value])
-
-
-def _columns(name: str, values: Sequence[float]) -> dict[str, object]:
+    both = times.reindex(columns=list(dict.fromkeys([method, reference]))).dropna()
+    values = [np.nan] * 4
+    if not both.empty:
+        found = paired_bootstrap(
+            both[method].to_numpy(),
+            both[reference].to_numpy(),
+            [world for world, _ in both.index],
+            rng=np.random.default_rng(_SEED),
+        )
+        values = [found.mean, found.low, found.high, found.p_value]
     return dict(zip((name, f"{name}_low", f"{name}_high", f"{name}_p"), values, strict=True))
 
 
@@ -224,13 +221,50 @@ def bound_tightness(rows: pd.DataFrame) -> pd.DataFrame:
                 for binds in (_EVERY, "work", "fill", "memory", "bytes"):
                     over = own["over"] if binds == _EVERY else own["over"][own["binds"] == binds]
                     if len(over):
-                        line = (
-                            suite,
-                            plans,
-                            binds,
-                            len(over),
-                            float(over.median()),
-                            float(over.max()),
-                        )
-                        lines.append(dict(zip(_COLUMNS, line, strict=True)))
+                        figures = float(over.median()), float(over.max())
+                        lines.append((suite, plans, binds, len(over), *figures))
     return pd.DataFrame(lines, columns=_COLUMNS)
+
+
+REFERENCE = "data_parallel"
+"""Planner that has a copy of the model in every domain."""
+
+EDGES = (0, 250_000, 1_000_000, 4_000_000, 10**12)
+"""Bounds between groups of tokens a step."""
+
+
+def saved_by_tokens(rows: pd.DataFrame) -> pd.DataFrame:
+    """One line per suite, method and group of tokens a step.
+
+    ``saved`` is the median over cases of 1 less the bytes of an iteration over those of
+    `REFERENCE`, negative where more are sent; ``least`` and ``most`` are over the same cases, in
+    which both have a plan; ``num_more`` of these send more. Data parallelism sends the same
+    gradients whatever the tokens, and a pipeline sends every token's activations, so one figure at
+    one batch says little.
+    """
+    keys = ["suite", "world", "draw"]
+    reference = rows.loc[rows["method"] == REFERENCE, [*keys, "cost_bytes"]]
+    both = rows[rows["method"] != REFERENCE].merge(reference, on=keys, suffixes=("", "_reference"))
+    both = both[both["is_same_training"].astype(bool) & both["fits_memory"].astype(bool)]
+    both = both.assign(
+        saved=1.0 - both["cost_bytes"] / both["cost_bytes_reference"],
+        least_tokens=pd.cut(both["tokens_per_step"], EDGES, labels=EDGES[:-1], right=False),
+    ).dropna(subset=["saved"])
+    lines = [
+        {
+            "suite": suite,
+            "method": method,
+            "least_tokens": least,
+            "num_cases": len(group),
+            "saved": float(group["saved"].median()),
+            "least": float(group["saved"].min()),
+            "most": float(group["saved"].max()),
+            "num_more": int((group["saved"] < 0.0).sum()),
+        }
+        for (suite, method, least), group in both.groupby(
+            ["suite", "method", "least_tokens"], sort=False, observed=True
+        )
+    ]
+    columns = ["suite", "method", "least_tokens", "num_cases", "saved", "least", "most", "num_more"]
+    table = pd.DataFrame(lines, columns=columns)
+    return table.sort_values(["suite", "method", "least_tokens"], kind="stable")

@@ -6,9 +6,11 @@ With --sureness, what an answer says of its doubt is checked instead.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from agents.trainers.table import trainer_named
 from des import InfeasiblePlacementError, Topology, read_topology
@@ -26,6 +28,8 @@ with lazy_imports(__name__):
     from scenarios.study.enumeration import drawn_worlds, exhaustive, sure_answers
 
 PROG = "python -m scenarios.enumerate_plans"
+RowT = TypeVar("RowT")
+
 _EXAMPLES = f"""\
 examples:
   {PROG} --network world.yaml --job job.json
@@ -82,21 +86,22 @@ class EnumerationRow:
     num_plans: int
     num_simulated: int
 
+    def __str__(self) -> str:
+        better = f"; {self.plan}" if self.plan else ", no plan is quicker"
+        return (
+            f"{self.world}, {self.model}: search {self.search_s:.3f} s, all plans "
+            f"{self.enumerated_s:.3f} s, gap {self.gap_fraction:.2%} ({self.num_simulated} of "
+            f"{self.num_plans} plans simulated){better}"
+        )
+
 
 @command(Config, PROG, __doc__, _EXAMPLES)
-def main(config: Config) -> int:
+def main(config: Config) -> None:
     """Run the command on its settings."""
     if config.sureness:
-        return _check_sureness(config)
-    rows = []
-    for name, topology, job in _cases(config):
-        try:
-            rows.append(_row(name, topology, job))
-        except InfeasiblePlacementError as error:
-            _note(f"{name}: left out: {error}")
-            continue
-        sys.stdout.write(f"{_line(rows[-1])}\n")
-        sys.stdout.flush()
+        _check_sureness(config)
+        return
+    rows = _rows(config, _row)
     gaps = [row.gap_fraction for row in rows]
     mean, worst = (sum(gaps) / len(gaps), max(gaps)) if gaps else (None, None)
     DOCUMENT.add(worlds=[asdict(row) for row in rows], mean_gap=mean, worst_gap=worst)
@@ -105,23 +110,10 @@ def main(config: Config) -> int:
             f"{len(rows)} worlds: search over enumeration {mean:.2%} in the mean, at worst "
             f"{worst:.2%}\n"
         )
-    return 0
 
 
-def _check_sureness(config: Config) -> int:
-    rows = []
-    for name, topology, job in _cases(config):
-        try:
-            row = sure_answers.sure_row(name, topology, job, config.draws)
-        except InfeasiblePlacementError as error:
-            _note(f"{name}: left out: {error}")
-            continue
-        rows.append(row)
-        sys.stdout.write(
-            f"{name}, {row.model}: {row.num_contradicted} of {row.num_cases} cases contradicted by "
-            f"a search of their own, {row.num_held} of {row.num_draws} draws in the range\n"
-        )
-        sys.stdout.flush()
+def _check_sureness(config: Config) -> None:
+    rows = _rows(config, partial(sure_answers.sure_row, num_draws=config.draws))
     cases, draws = sum(row.num_cases for row in rows), sum(row.num_draws for row in rows)
     against, held = sum(row.num_contradicted for row in rows), sum(row.num_held for row in rows)
     DOCUMENT.add(worlds=[asdict(row) for row in rows], num_contradicted=against, num_held=held)
@@ -130,7 +122,20 @@ def _check_sureness(config: Config) -> int:
             f"{len(rows)} worlds: {against} of {cases} cases contradicted, {held / draws:.1%} of "
             f"{draws} draws in the range\n"
         )
-    return 0
+
+
+def _rows(config: Config, row_of: Callable[[str, Topology, TrainingJob], RowT]) -> list[RowT]:
+    """Rows of all worlds that the job fits into, each printed as soon as it is known."""
+    rows: list[RowT] = []
+    for name, topology, job in _cases(config):
+        try:
+            rows.append(row_of(name, topology, job))
+        except InfeasiblePlacementError as error:
+            _note(f"{name}: left out: {error}")
+            continue
+        sys.stdout.write(f"{rows[-1]}\n")
+        sys.stdout.flush()
+    return rows
 
 
 def _cases(config: Config) -> Iterator[tuple[str, Topology, TrainingJob]]:
@@ -165,12 +170,3 @@ def _row(name: str, topology: Topology, job: TrainingJob) -> EnumerationRow:
 
 def _note(text: str) -> None:
     sys.stderr.write(f"{text}\n")
-
-
-def _line(row: EnumerationRow) -> str:
-    better = f"; {row.plan}" if row.plan else ", no plan is quicker"
-    return (
-        f"{row.world}, {row.model}: search {row.search_s:.3f} s, all plans "
-        f"{row.enumerated_s:.3f} s, gap {row.gap_fraction:.2%} ({row.num_simulated} of "
-        f"{row.num_plans} plans simulated){better}"
-    )

@@ -38,6 +38,13 @@ class SureRow:
     num_draws: int
     num_held: int
 
+    def __str__(self) -> str:
+        return (
+            f"{self.world}, {self.model}: {self.num_contradicted} of {self.num_cases} cases "
+            f"contradicted by a search of their own, {self.num_held} of {self.num_draws} draws in "
+            "the range"
+        )
+
 
 def sure_row(name: str, topology: Topology, job: TrainingJob, num_draws: int) -> SureRow:
     """Check the answer for a job with Megatron-LM; draws are those of seed 0.

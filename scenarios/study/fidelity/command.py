@@ -22,15 +22,13 @@ from des.base.speaking import SPEAKER
 from des.job.models import MODEL_HELP, layers_note
 from des.world.packet_transport import Congestion, Connections
 from des.worlds.world_flags import ModelFlags, NetworkFlag
-from scenarios.frame.outputs import OutputFlags, write_outputs
-from scenarios.frame.repeat import repetition_of
+from scenarios.frame.outputs import OutputFlags, repetition_of, write_outputs
 from scenarios.frame.run_folder import RunFolder
 
 with lazy_imports(__name__):
+    from calibration.cases import settings
     from calibration.cases.case import PlacementCase
-    from scenarios.study.fidelity import comparison, fidelity_page, levels
-    from scenarios.study.fidelity.comparison import Results
-    from scenarios.study.fidelity.levels import DetailLevel
+    from scenarios.study.fidelity import fidelity_page, levels
 
 PROG = "python -m scenarios.fidelity"
 TRANSPORTS: tuple[str, ...] = get_args(Congestion)
@@ -78,16 +76,16 @@ class Config(ModelFlags, NetworkFlag, OutputFlags):
 def main(config: Config) -> None:
     """Run the command on its settings."""
     choice = config.choice()
-    cases = levels.shared_placements(
-        read_topology(config.network),
-        model=config.model,
+    topology = read_topology(config.network)
+    family = settings.WorkloadFamily(
+        models=(config.model,),
         num_layers=config.num_layers,
-        num_microbatches=config.microbatches,
-        sequence_length=config.sequence_length,
+        num_microbatches=(config.microbatches, config.microbatches),
+        microbatch_sizes=(1,),
+        sequence_lengths=(config.sequence_length,),
         schedules=config.schedules,
-        num=config.samples,
-        seed=config.seed,
     )
+    cases = levels.shared_placements(topology, family, config.samples, config.seed)
     SPEAKER.note(layers_note(cases[0].workload))
     found, left_out = _levels(config)
     with RunFolder.created(config.out, to_dict(config)) as folder:
@@ -95,12 +93,12 @@ def main(config: Config) -> None:
             results = _measured(found, cases)
         except ReferenceRunError as error:
             raise UsageError(str(error)) from error
-        frame = comparison.level_rows(cases, results)
-        placements = comparison.placement_rows(cases, results)
+        frame = levels.level_rows(cases, results)
+        placements = levels.placement_rows(cases, results)
         page = fidelity_page.fidelity_report(
             frame,
             placements,
-            cpu_s=comparison.cpu_s_of(results),
+            cpu_s=levels.cpu_s_of(results),
             levels=found,
             caveats=(*left_out, f"{len(cases)} placements of one job on one world."),
             repeat=repetition_of(PROG, config),
@@ -109,11 +107,11 @@ def main(config: Config) -> None:
         write_outputs(folder.path, choice, page, rows)
     DOCUMENT.add(levels=frame, placements=placements, left_out=left_out, out=config.out)
     _show(page.tables[0].head, page.tables[0].rows)
-    for line in (*comparison.choices_kept(frame), *left_out, f"written: {config.out}"):
+    for line in (*levels.choices_kept(frame), *left_out, f"written: {config.out}"):
         sys.stdout.write(f"{line}\n")
 
 
-def _levels(config: Config) -> tuple[tuple[DetailLevel, ...], tuple[str, ...]]:
+def _levels(config: Config) -> tuple[tuple[levels.DetailLevel, ...], tuple[str, ...]]:
     """Levels to measure, and a sentence on those that are left out."""
     if config.transports is None:
         return levels.built_in_levels(), ()
@@ -127,7 +125,9 @@ def _levels(config: Config) -> tuple[tuple[DetailLevel, ...], tuple[str, ...]]:
     return (*levels.built_in_levels(), *packets), ()
 
 
-def _measured(found: Sequence[DetailLevel], cases: Sequence[PlacementCase]) -> Results:
+def _measured(
+    found: Sequence[levels.DetailLevel], cases: Sequence[PlacementCase]
+) -> levels.Results:
     """Measure all placements level by level, a line on stderr for each."""
     results = {}
     for level in found:

@@ -10,10 +10,8 @@ from des.figures.figure import Figure
 from des.figures.marks import SYMBOLS, Line
 from des.figures.palette import COLOURS
 from des.figures.panels import Axis, Panel
-from scenarios.frame.repeat import Repetition
-from scenarios.frame.report import PageTable, Report
-from scenarios.study.fidelity.comparison import choices_kept
-from scenarios.study.fidelity.levels import DetailLevel
+from scenarios.frame.outputs import PageTable, Repetition, Report
+from scenarios.study.fidelity.levels import DetailLevel, choices_kept
 
 
 def fidelity_report(
@@ -30,7 +28,7 @@ def fidelity_report(
     Parameters
     ----------
     frame, placements
-        Rows of `scenarios.study.fidelity.comparison.level_rows` and of ``placement_rows``.
+        Rows of `scenarios.study.fidelity.levels.level_rows` and of ``placement_rows``.
     cpu_s
         CPU seconds of a placement by level.
     """
@@ -99,7 +97,7 @@ def levels_figure(rows: pd.DataFrame) -> Figure:
     Parameters
     ----------
     rows
-        Those of `scenarios.study.fidelity.comparison.placement_rows`.
+        Those of `scenarios.study.fidelity.levels.placement_rows`.
 
     Raises
     ------

@@ -17,8 +17,7 @@ from des.base.lazy import lazy_imports
 from des.base.names import counted
 from des.plan.plan_texts import PERFECT_DEVICES
 from scenarios.frame.files import write_json
-from scenarios.frame.outputs import OutputFlags, write_outputs
-from scenarios.frame.repeat import repetition_of
+from scenarios.frame.outputs import OutputFlags, repetition_of, write_outputs
 from scenarios.frame.run_folder import RunFolder
 from scenarios.study.pareto.names import NUM_DOMAINS, NUM_PREFERENCES, TABLE_NAMES
 
@@ -29,9 +28,6 @@ with lazy_imports(__name__):
     from agents.hi_ppo import proposing
     from agents.planners.pareto.proposals import Propose
     from scenarios.study.pareto import fronts, methods, pareto_page, study
-    from scenarios.study.pareto import worlds as pareto_worlds
-    from scenarios.study.pareto.study import WorldFronts
-    from scenarios.study.pareto.worlds import PricedWorld
 
 
 PROG = "python -m scenarios.pareto"
@@ -97,9 +93,7 @@ def main(config: Config) -> None:
     choice = config.choice()
     _check(config)
     policies = proposing.policies_of(config.checkpoint or hi_ppo_policies.shipped_files())
-    worlds = pareto_worlds.priced_worlds(
-        config.worlds, num_domains=config.num_domains, seed=config.seed
-    )
+    worlds = fronts.priced_worlds(config.worlds, num_domains=config.num_domains, seed=config.seed)
     if config.out is None:
         _study(config, policies, worlds)
         return
@@ -114,8 +108,8 @@ def main(config: Config) -> None:
 
 
 def _study(
-    config: Config, policies: Mapping[str, Propose], worlds: Sequence[PricedWorld]
-) -> tuple[pd.DataFrame, dict[str, object], list[WorldFronts]]:
+    config: Config, policies: Mapping[str, Propose], worlds: Sequence[fronts.PricedWorld]
+) -> tuple[pd.DataFrame, dict[str, object], list[study.WorldFronts]]:
     """Compare on all worlds, and show what came out."""
     comparisons = [
         _compared(config, policies, world, table) for world in worlds for table in config.tables
@@ -146,8 +140,8 @@ def _check(config: Config) -> None:
 
 
 def _compared(
-    config: Config, policies: Mapping[str, Propose], world: PricedWorld, table: str
-) -> WorldFronts:
+    config: Config, policies: Mapping[str, Propose], world: fronts.PricedWorld, table: str
+) -> study.WorldFronts:
     comparison = study.fronts_of_methods(
         world,
         table,

@@ -7,7 +7,6 @@ from itertools import pairwise
 import numpy as np
 
 from agents.decision.depths import DEPTHS
-from agents.decision.problem import PlanningProblem
 from agents.decision.situation import Preference
 from agents.judge.steady_judge import MISFIT
 from agents.planners.pareto.fronts import Archive, joined_orders, steady_judge, water_filled
@@ -23,9 +22,8 @@ from des import NO_CORRECTIONS, Plan
 from des.compiled.many.layout import Real
 from des.compiled.many.simulation import plan_rows
 from des.compiled.many.steady import Plans
-from des.compiled.simulate import simulate_compiled
-from scenarios.study.pareto.fronts import Sweep, swept
-from scenarios.study.pareto.worlds import PricedWorld
+from scenarios.study.pareto.fronts import PricedWorld, Sweep, swept
+from scenarios.study.trained_plans import depth_problem
 
 NUM_REFINED = 8
 """Orders whose stages are refined and that are proposed, for each preference."""
@@ -225,13 +223,7 @@ def completed(sweep: Sweep, objectives: Sequence[str]) -> Sweep:
 
 def planner_proposals(world: PricedWorld, seed: int) -> Proposals:
     """One plan of each planner; those that have none for the world are named in the notes."""
-    problem = PlanningProblem(
-        topology=world.topology,
-        workload=world.workload,
-        schedule=world.schedule,
-        schedules=DEPTHS,
-        simulator=simulate_compiled,
-    )
+    problem = depth_problem(world.topology, world.workload, world.schedule)
     plans: list[Plan] = []
     notes: list[str] = []
     for name, planner in (reference_planners() | {"crosspipe": crosspipe}).items():

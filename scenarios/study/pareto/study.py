@@ -21,8 +21,7 @@ from agents.planners.pareto.plan_objectives import (
 from des.base.checks import require_one_of
 from des.compiled.simulate import simulate_compiled
 from scenarios.frame.statistics import mean_and_interval
-from scenarios.study.pareto.fronts import Sweep, merged, metrics_of, reference_front
-from scenarios.study.pareto.worlds import PricedWorld
+from scenarios.study.pareto.fronts import PricedWorld, Sweep, merged, metrics_of, reference_front
 
 TABLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {

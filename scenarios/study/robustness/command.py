@@ -15,8 +15,7 @@ from des.base.flags import option, to_dict
 from des.base.lazy import lazy_imports
 from des.plan.plan_texts import PERFECT_DEVICES
 from scenarios.frame.files import write_json
-from scenarios.frame.outputs import OutputFlags, write_outputs
-from scenarios.frame.repeat import repetition_of
+from scenarios.frame.outputs import OutputFlags, repetition_of, write_outputs
 from scenarios.frame.run_folder import RunFolder
 from scenarios.suites import suite
 
@@ -26,8 +25,7 @@ with lazy_imports(__name__):
     from agents.hi_ppo import schedulers as hi_ppo_schedulers
     from agents.planners import names
     from scenarios.study.robustness import curves as robustness_curves
-    from scenarios.study.robustness import methods, robustness_page
-    from scenarios.study.robustness.curves import LeftOut
+    from scenarios.study.robustness import robustness_page
     from scenarios.study.targets import measurement_size
 
 
@@ -98,8 +96,8 @@ class Config(OutputFlags):
                     f"got {values}"
                 )
         for name in self.planners:
-            if name not in methods.planner_names():
-                hint = nearest(name, methods.planner_names())
+            if name not in robustness_curves.planner_names():
+                hint = nearest(name, robustness_curves.planner_names())
                 raise UsageError(f"{PROG}: unknown name {name!r} in planners; {hint}")
 
 
@@ -108,10 +106,16 @@ def main(config: Config) -> None:
     """Run the command on its settings."""
     choice = config.choice()
     policy = hi_ppo_schedulers.shared_scheduler(config.checkpoint)
-    wanted = config.planners or methods.default_names()
-    schedulers = {name: make for name, make in methods.replanning().items() if name in wanted}
+    wanted = config.planners or robustness_curves.default_names()
+    schedulers = {
+        name: make for name, make in robustness_curves.replanning().items() if name in wanted
+    }
     study = robustness_curves.Study(
-        held={name: planner for name, planner in methods.held_planners().items() if name in wanted},
+        held={
+            name: planner
+            for name, planner in robustness_curves.held_planners().items()
+            if name in wanted
+        },
         schedulers=schedulers if policy is None else {names.POLICY: policy, **schedulers},
         swings=[
             robustness_curves.Swing(fluctuation=fluctuation, jitter=jitter)
@@ -146,7 +150,11 @@ def main(config: Config) -> None:
 
 
 def _show(
-    config: Config, means: pd.DataFrame, left_out: list[LeftOut], *, has_policy: bool
+    config: Config,
+    means: pd.DataFrame,
+    left_out: list[robustness_curves.LeftOut],
+    *,
+    has_policy: bool,
 ) -> None:
     """Print the ends of the curves, the flattest first."""
     furthest = means[

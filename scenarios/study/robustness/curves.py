@@ -1,26 +1,59 @@
-"""Time of training on links that fluctuate, over that on the same links held at base."""
+"""Time of training on links that fluctuate, over that on the same links held at base.
+
+Planners are held or repeated, and trained policies decide again.
+"""
 
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 import pandas as pd
 
-from agents.decision.depths import DEPTHS
 from agents.decision.held import held_topologies
-from agents.decision.problem import Planner, PlanningProblem
+from agents.decision.problem import Planner
 from agents.decision.run_epochs import run_course
 from agents.decision.situation import MakeScheduler
 from agents.judge.steady_judge import SteadyJudge
 from agents.judge.step_times import step_times_s
+from agents.planners.table import PLANNERS, quick_planners
 from agents.replanning.plan_times import PlanTimes
+from agents.replanning.replanning import searching
+from agents.replanning.table import SCHEDULERS
 from des import EVERY_STEP, STEADY, Plan, Topology
-from des.compiled.simulate import simulate_compiled
 from scenarios.frame.statistics import endless_or_mean
 from scenarios.study.targets.measurement_size import fluctuating, moving_by
 from scenarios.study.targets.references import held_work_s
+from scenarios.study.trained_plans import depth_problem
 from scenarios.suites import SuiteWorld
+
+HELD = "search_once"
+"""The strongest search at base figures, held; every planner's plan is held as well."""
+
+_DEFAULT_REPEATED = ("search_h8", "atlas_h8", "formula_h8")
+
+
+def held_planners() -> Mapping[str, Planner]:
+    """Planners that plan once, at base figures, each with the schedule that suits it best."""
+    planners = {name: row.over_depths for name, row in PLANNERS.items()}
+    return MappingProxyType({**planners, HELD: searching()})
+
+
+def replanning() -> Mapping[str, MakeScheduler]:
+    """Schedulers that decide in every epoch."""
+    return MappingProxyType({name: make for name, make in SCHEDULERS.items() if name != HELD})
+
+
+def planner_names() -> tuple[str, ...]:
+    """Names of all planners, those that are repeated first."""
+    return (*replanning(), *held_planners())
+
+
+def default_names() -> tuple[str, ...]:
+    """Names measured by default: planners of milliseconds, held, and some that are repeated."""
+    return (*_DEFAULT_REPEATED, *quick_planners(), HELD)
+
 
 COLUMNS = ("method", "fluctuation", "jitter", "world", "draw", "slowdown", "total_s")
 
@@ -145,7 +178,7 @@ def relative_times(frame: pd.DataFrame, unit: str) -> pd.DataFrame:
 
 def _plans_at_base(study: Study, world: SuiteWorld) -> tuple[dict[str, Plan], list[LeftOut]]:
     """Plans of the planners that hold theirs; those without one that fits are left out."""
-    problem = _problem(world, world.topology)
+    problem = depth_problem(world.topology, world.workload, world.schedule)
     plans, left_out = dict[str, Plan](), list[LeftOut]()
     for name, planner in study.held.items():
         rng = np.random.default_rng([study.seed, world.index, zlib.crc32(name.encode())])
@@ -195,13 +228,3 @@ def held_times_s(
             times_s[row, is_plain] = plain.on(topology)
         times_s[row, ~is_plain] = step_times_s(topology, world.workload, rare)
     return times_s
-
-
-def _problem(world: SuiteWorld, topology: Topology) -> PlanningProblem:
-    return PlanningProblem(
-        topology=topology,
-        workload=world.workload,
-        schedule=world.schedule,
-        schedules=DEPTHS,
-        simulator=simulate_compiled,
-    )

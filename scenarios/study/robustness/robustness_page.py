@@ -8,12 +8,10 @@ from des.figures.marks import SYMBOLS, Line
 from des.figures.palette import BLUE, COLOURS
 from des.figures.panels import Axis, Panel
 from des.plan.plan_texts import PERFECT_DEVICES
-from scenarios.frame.repeat import Repetition
-from scenarios.frame.report import PageTable, Report
+from scenarios.frame.outputs import PageTable, Repetition, Report
 from scenarios.study.compare.bootstrap import LEAST_WORLDS
-from scenarios.study.example_plan import example_views
-from scenarios.study.robustness.curves import means_of, relative_times
-from scenarios.study.robustness.methods import replanning
+from scenarios.study.robustness.curves import means_of, relative_times, replanning
+from scenarios.study.trained_plans import example_views
 from scenarios.suites import SuiteWorld
 
 

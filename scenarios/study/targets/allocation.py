@@ -17,7 +17,7 @@ from des.compiled.many.steady import Plans
 from des.compiled.simulate import simulate_compiled
 from scenarios.study.targets.measurement_size import SchedulerColumn, by_draw, independent
 from scenarios.study.targets.references import best_known_plan
-from scenarios.study.targets.target import Goal, Target, measured
+from scenarios.study.targets.target import Goal, Target, mean_fields
 from scenarios.suites import SuiteWorld
 
 NEAR = 1e-3
@@ -166,8 +166,6 @@ def measure(column: SchedulerColumn) -> list[Target]:
 
     errors = by_draw(scope, worlds, error)
     right = [one.share_error for one in known if one.has_right_domains]
-    shares = independent(errors)
-    value, interval = measured(shares)
     num_draws = len(worlds) * scope.sizes.num_draws
     notes = (
         f"{len(known)} of {num_draws} draws; the others have no proven optimum in budget"
@@ -187,9 +185,7 @@ def measure(column: SchedulerColumn) -> list[Target]:
             else "the best plan that searches find for the trainer, and the first plan itself "
             "where it is as good; nothing is proven",
             goal=Goal(sense="below", target=0.05, stretch=0.02),
-            value=value,
-            interval=interval,
-            values=tuple(shares),
+            **mean_fields(independent(errors)),
             notes=notes,
         )
     ]

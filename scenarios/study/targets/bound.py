@@ -12,7 +12,7 @@ from des import InfeasiblePlacementError
 from scenarios.study.targets.measurement_size import SchedulerColumn
 from scenarios.study.targets.preferred_bytes import SAVED
 from scenarios.study.targets.references import communication_of, data_parallel_plan
-from scenarios.study.targets.target import Goal, Target, measured
+from scenarios.study.targets.target import Goal, Target, mean_fields
 from scenarios.study.targets.time_and_utilisation import SUITES, TIME_SAVED, UTILISATION_GAIN
 from scenarios.study.trained_plans import searched_plans
 from scenarios.suites import SuiteWorld
@@ -111,15 +111,12 @@ def _target(
     least: float,
     notes: tuple[str, ...],
 ) -> Target:
-    value, interval = measured(values)
     return Target(
         name=name,
         definition=said[0],
         reference=said[1],
         goal=Goal(sense="at least", target=least),
-        value=value,
-        interval=interval,
-        values=tuple(values),
+        **mean_fields(values),
         has_fewer_gpus=said is not _BYTES,
         notes=notes,
     )

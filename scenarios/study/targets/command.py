@@ -14,7 +14,7 @@ from des.base.document import DOCUMENT
 from des.base.flags import from_dict, to_dict
 from des.base.interruption import INTERRUPTED
 from des.base.lazy import lazy_imports
-from scenarios.frame.repeat import repeated_settings, repetition_of
+from scenarios.frame.outputs import repeated_settings, repetition_of
 from scenarios.frame.run_folder import RunFolder
 from scenarios.study.targets.config import (
     METHOD_NAMES,
@@ -33,10 +33,10 @@ with lazy_imports(__name__):
     from agents.ppo import devices
     from des.base import console as base_console
     from des.figures.figure import Figure
-    from scenarios.study import example_plan, trained_plans
-    from scenarios.study.targets import column_processes, target_table, time_and_utilisation
+    from scenarios.study import trained_plans
     from scenarios.study.targets import columns as target_columns
     from scenarios.study.targets import table as targets_table
+    from scenarios.study.targets import target_table, time_and_utilisation
     from scenarios.study.targets.measurement_size import SchedulerColumn, Scope
     from scenarios.study.targets.results_store import KeptGroup, Key, Origin
 
@@ -95,7 +95,7 @@ def _run(
     """Measure what is not there yet, and write and show all."""
     if config.workers > 1:
         names = tuple(column.name for column in columns)
-        column_processes.measure_columns(config, names, folder.path)
+        target_columns.measure_columns(config, names, folder.path)
     kept = targets_table.measure_groups(columns, origins, folder.path)
     measured = target_table.MeasuredTargets(
         columns=tuple(column.name for column in columns),
@@ -117,11 +117,9 @@ def _run(
         measured,
         note,
         choice=config.choice(),
-        frame=targets_table.TargetFrame(
-            repeat=repetition_of(PROG, config),
-            views=example_plan.example_views(columns[0].scope.worlds("eval_static")[0]),
-            figures=_figures(config),
-        ),
+        repeat=repetition_of(PROG, config),
+        views=trained_plans.example_views(columns[0].scope.worlds("eval_static")[0]),
+        figures=_figures(config),
     )
     DOCUMENT.add(**measured.to_plain(note), out=config.out)
     targets_table.show_targets(console, measured, note)

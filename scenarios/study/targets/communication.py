@@ -1,6 +1,5 @@
 """Communication cost against data parallelism across domains."""
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
@@ -9,12 +8,12 @@ import numpy as np
 from agents.decision.held import held_topology
 from agents.decision.problem import PlanningProblem
 from des import Plan, Topology, Workload
-from scenarios.study.compare.saved import EDGES
+from scenarios.study.compare.summary import EDGES
 from scenarios.study.targets import preferred_bytes
 from scenarios.study.targets.measurement_size import SchedulerColumn, Scope, by_world, misfits_of
 from scenarios.study.targets.preferred_bytes import SAVED
 from scenarios.study.targets.references import Communication, communication_of, data_parallel_plan
-from scenarios.study.targets.target import Goal, Target, measured
+from scenarios.study.targets.target import Goal, Target, mean_fields
 from scenarios.study.targets.time_and_utilisation import SHARE_OF_BOUND, SUITES, even_split_plan
 from scenarios.suites import SuiteWorld
 
@@ -35,16 +34,13 @@ def measure(column: SchedulerColumn) -> list[Target]:
     bound = float(np.mean(most)) if most else 0.0
     limit = f"more than one domain needs one border at least: {100 * bound:.1f} % can be saved"
     misfits = misfits_of(column, worlds)
-    value, interval = (-math.inf, None) if misfits else measured(savings)
     return [
         Target(
             name="communication cost",
             definition="1 - C / C_ref; bytes over all links and hops for each token, moves too",
             reference="a replica in every domain, gradients summed over the WAN after every step",
             goal=Goal(sense="at least", target=SAVED, stretch=max(SAVED, SHARE_OF_BOUND * bound)),
-            value=value,
-            interval=interval,
-            values=tuple(savings),
+            **mean_fields(savings, misfits),
             notes=(
                 *misfits,
                 "every byte has the price 1",

@@ -15,7 +15,7 @@ from scenarios.study.targets.measurement_size import (
     fluctuating,
     moving_by,
 )
-from scenarios.study.targets.target import Goal, Target, measured
+from scenarios.study.targets.target import Goal, Target, mean_fields
 from scenarios.suites import SuiteWorld
 
 LATENCY_JITTER = 0.20
@@ -32,7 +32,6 @@ def measure(column: SchedulerColumn) -> list[Target]:
     scope = column.scope
     worlds = scope.worlds("eval_calm") + scope.worlds("eval_held")
     curve = curve_of(scope.as_run(column.make), scope, worlds, scope.sizes.fluctuations)
-    value, interval = measured(curve[TARGET_AT])
     rivals = () if scope.has_sites else PLANNERS[: 1 if scope.is_short else None]
     curves = {column.name: curve} | {name: _rival(name, scope, worlds) for name in rivals if worlds}
     return [
@@ -42,9 +41,7 @@ def measure(column: SchedulerColumn) -> list[Target]:
             "same links held at base, less 1; the load is the same in both",
             reference="the same scheduler on held links",
             goal=Goal(sense="below", target=0.10, stretch=0.03),
-            value=value,
-            interval=interval,
-            values=tuple(curve[TARGET_AT]),
+            **mean_fields(curve[TARGET_AT]),
             notes=tuple(f"{name}: {_shown(one)}" for name, one in curves.items()),
         )
     ]

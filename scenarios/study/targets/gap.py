@@ -1,7 +1,8 @@
 """Gap of single decisions to the best plan."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -18,8 +19,11 @@ from scenarios.study.targets.measurement_size import (
     independent,
 )
 from scenarios.study.targets.references import best_known_s
-from scenarios.study.targets.target import Goal, Target, measured
+from scenarios.study.targets.target import Goal, Target, mean_fields
 from scenarios.suites import SuiteWorld
+
+FindBest = Callable[[Topology, Workload], float | None]
+"""Time of the best plan of perfect devices, where it is found. [s]"""
 
 
 class _Kind(NamedTuple):
@@ -47,28 +51,28 @@ def measure(column: SchedulerColumn) -> list[Target]:
     scope = column.scope
     kind = _PROVEN if scope.trainer.is_ideal else _KNOWN
     small = scope.worlds("eval_static", scope.sizes.num_static, SMALL)
-    by_world = by_draw(scope, small, lambda world, draw: _proven_gap(column, world, draw))
+    prove = partial(_proven_s, scope.sizes.most_judged)
+    by_world = by_draw(scope, small, lambda world, draw: _gap(column, world, draw, "proven", prove))
     gaps = [gap for found in by_world for gap in found]
     large = scope.worlds("eval_static", max(1, scope.sizes.num_static // 6), (LARGE,))
-    searched = by_draw(scope, large, lambda world, draw: _searched_gap(column, world, draw))
+    find = partial(_searched_s, scope.sizes.num_searches)
+    searched = by_draw(
+        scope, large, lambda world, draw: _gap(column, world, draw, "searched", find)
+    )
     proofs = "; the others have no proof in budget" if scope.trainer.is_ideal else ""
     counted = (
         f"{len(gaps)} of {len(small) * scope.sizes.num_draws} draws{proofs}"
         if small
         else f"no world of at most {max(SMALL)} domains"
     )
-    proven, best_known = independent(by_world), independent(searched)
-    mean, interval = measured(proven)
-    large_mean, large_interval = measured(best_known)
+    proven = mean_fields(independent(by_world))
     return [
         Target(
             name=f"gap to {kind.name}, mean",
             definition=f"iteration time of the first plan over {kind.best}, less 1; nothing moves",
             reference=f"{kind.reference}; unseen worlds, K <= 6",
             goal=Goal(sense="at most", target=0.02, stretch=0.005),
-            value=mean,
-            interval=interval,
-            values=tuple(proven),
+            **proven,
             notes=(counted,),
         ),
         Target(
@@ -77,7 +81,7 @@ def measure(column: SchedulerColumn) -> list[Target]:
             reference="the same",
             goal=Goal(sense="at most", target=0.06, stretch=0.02),
             value=float(np.quantile(gaps, 0.95)) if gaps else math.nan,
-            interval=interval,
+            interval=proven["interval"],
             notes=(counted,),
         ),
         Target(
@@ -88,9 +92,7 @@ def measure(column: SchedulerColumn) -> list[Target]:
             if scope.trainer.is_ideal
             else kind.reference,
             goal=Goal(sense="at most", target=0.02, stretch=0.003),
-            value=large_mean,
-            interval=large_interval,
-            values=tuple(best_known),
+            **mean_fields(independent(searched)),
             notes=(
                 f"{len(searched)} worlds"
                 if large
@@ -100,30 +102,20 @@ def measure(column: SchedulerColumn) -> list[Target]:
     ]
 
 
-def _proven_gap(column: SchedulerColumn, world: SuiteWorld, draw: int) -> float | None:
+def _gap(
+    column: SchedulerColumn, world: SuiteWorld, draw: int, what: str, find_s: FindBest
+) -> float | None:
+    """Gap of a first plan to the best one of perfect devices by ``find_s``, or of the trainer."""
     scope = column.scope
 
-    def find_s() -> float | None:
+    def best_s() -> float | None:
         topology = held_topology(world, draw, 0)
         if not scope.trainer.is_ideal:
             return best_known_s(scope, topology, world.workload)
-        return proven_s(topology, world.workload, scope.sizes.most_judged)
+        return find_s(topology, world.workload)
 
-    best_s = scope.once(("proven", world.name, draw), find_s)
-    return None if best_s is None else gap_of(column, world, draw, best_s)
-
-
-def _searched_gap(column: SchedulerColumn, world: SuiteWorld, draw: int) -> float:
-    scope = column.scope
-
-    def find_s() -> float:
-        topology = held_topology(world, draw, 0)
-        if not scope.trainer.is_ideal:
-            return best_known_s(scope, topology, world.workload)
-        return searched_s(topology, world.workload, range(scope.sizes.num_searches))
-
-    best_s = scope.once(("searched", world.name, draw), find_s)
-    return gap_of(column, world, draw, best_s)
+    known_s = scope.once((what, world.name, draw), best_s)
+    return None if known_s is None else gap_of(column, world, draw, known_s)
 
 
 def gap_of(column: SchedulerColumn, world: SuiteWorld, draw: int, best_s: float) -> float:
@@ -142,12 +134,13 @@ def gap_of(column: SchedulerColumn, world: SuiteWorld, draw: int, best_s: float)
     return result.makespan_s / best_s - 1.0
 
 
-def proven_s(topology: Topology, workload: Workload, max_judged: int) -> float | None:
+def _proven_s(max_judged: int, topology: Topology, workload: Workload) -> float | None:
     """Time of the proven best plan; None where the budget does not last. [s]"""
     found = search(topology, workload, is_exact=True, max_judged=max_judged)
     return found.makespan_s if found.is_proven else None
 
 
-def searched_s(topology: Topology, workload: Workload, seeds: Sequence[int]) -> float:
+def _searched_s(num_searches: int, topology: Topology, workload: Workload) -> float:
     """Time of the best plan of several searches. [s]"""
+    seeds = range(num_searches)
     return min(search(topology, workload, seed=seed).makespan_s for seed in seeds)

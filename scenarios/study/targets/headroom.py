@@ -26,7 +26,7 @@ from scenarios.study.compare.dynamic_part import (
 )
 from scenarios.study.targets.measurement_size import LARGE, SMALL, SchedulerColumn, Scope
 from scenarios.study.targets.references import best_known_plan
-from scenarios.study.targets.target import TIMES, Goal, Target, measured
+from scenarios.study.targets.target import TIMES, Goal, Target, mean_fields, measured
 from scenarios.study.targets.unforeseen import unforeseen_s, why_unlisted
 from scenarios.study.targets.versus_rules import (
     Against,
@@ -157,17 +157,13 @@ def worlds_of(scope: Scope, name: str) -> tuple[SuiteWorld, ...]:
 
 def _over_static(name: str, draws: Sequence[Against], stretch: float) -> Target:
     over = [(1.0 + one.own) / (1.0 + one.rules[STATIC]) - 1.0 for one in draws]
-    excess = world_means(draws, over)
-    value, interval = measured(excess)
     return Target(
         name=f"{name}: over the static optimum",
         definition="total time, moves included, over that of the plan that is best at base "
         "figures, held, less 1; in the notes over the clairvoyant",
         reference="the static optimum, never moved",
         goal=Goal(sense="at most", target=0.01, stretch=stretch),
-        value=value,
-        interval=interval,
-        values=tuple(excess),
+        **mean_fields(world_means(draws, over)),
         notes=(
             f"{len(draws)} draws",
             *_own_and_rules(draws),
@@ -181,10 +177,9 @@ def _over_best_rule(found: Mapping[str, Sequence[Against]]) -> Target:
     lively = [one for draws in found.values() for one in draws]
     rules = [one.rules for one in lively]
     best = best_single(lively, rules)
-    differences = world_means(lively, less(lively, rules, best))
-    ours, interval = measured(differences)
+    ours = mean_fields(world_means(lively, less(lively, rules, best)))
     behind, behind_spread = behind_hindsight(lively, rules)
-    within = 0.0 if not lively else min(0.0, ours - behind + WITHIN_HINDSIGHT)
+    within = 0.0 if not lively else min(0.0, ours["value"] - behind + WITHIN_HINDSIGHT)
     return Target(
         name="over the best single rule",
         definition="excess over the clairvoyant, less that of the rule that is best on the mean of "
@@ -192,9 +187,7 @@ def _over_best_rule(found: Mapping[str, Sequence[Against]]) -> Target:
         f"yield, found by a search of each, over {LARGE} domains of at most {MOST_JUDGED:,} plans",
         reference=f"the best of {', '.join(online_rules())}, the same for all; here {best}",
         goal=Goal(sense="below", target=0.0, stretch=within),
-        value=ours,
-        interval=interval,
-        values=tuple(differences),
+        **ours,
         notes=(
             "against the best rule of each world, chosen in hindsight: "
             f"{_points(behind, behind_spread)}; within {100 * WITHIN_HINDSIGHT:g} points "

@@ -1,6 +1,5 @@
 """Pareto coverage: share of the reference fronts that one sweep of the preferences covers."""
 
-import math
 from collections.abc import Sequence
 from functools import partial
 
@@ -10,14 +9,19 @@ from agents.decision.situation import MakeScheduler, Preference
 from agents.hi_ppo.proposing import first_situation
 from agents.planners.pareto.proposals import Proposals, Propose
 from des import Plan, Topology, Workload
-from scenarios.frame.statistics import MeanInterval
-from scenarios.study.pareto.fronts import Sweep, preference_grid, reference_front, swept
+from scenarios.study.pareto.fronts import (
+    PricedWorld,
+    Sweep,
+    preference_grid,
+    priced_worlds,
+    reference_front,
+    swept,
+)
 from scenarios.study.pareto.methods import completed, methods_of
 from scenarios.study.pareto.names import NUM_DOMAINS
 from scenarios.study.pareto.study import TABLES, MethodFront, fronts_of_methods
-from scenarios.study.pareto.worlds import PricedWorld, priced_worlds
 from scenarios.study.targets.measurement_size import SchedulerColumn, Scope
-from scenarios.study.targets.target import Goal, Target, measured
+from scenarios.study.targets.target import Goal, Target, mean_fields
 
 FIRST_TABLE = "used_gpus"
 """Table of the coverage: time, cost, utilisation of the GPUs of domains in use."""
@@ -33,13 +37,12 @@ def measure(column: SchedulerColumn) -> list[Target]:
     """Measure the coverage of the reference fronts on priced worlds."""
     sizes = column.scope.sizes
     if column.only_world:
-        return [_target(column, sizes.num_evaluations, math.nan, None, notes=(column.only_world,))]
+        return [_target(column, sizes.num_evaluations, (), notes=(column.only_world,))]
     domains = NUM_DOMAINS[:1] if column.scope.is_short else NUM_DOMAINS
     first = fronts_of(column, FIRST_TABLE, sizes.num_fronts, domains)
     num_second = sizes.num_fronts // 3  # none in a short run
     second = fronts_of(column, SECOND_TABLE, num_second, domains) if num_second else []
     coverages = [one.metrics.coverage for one in first]
-    value, interval = measured(coverages)
     volume = float(np.mean([one.metrics.hypervolume_ratio for one in first]))
     distance = float(np.mean([one.metrics.igd_plus for one in first]))
     fourth = "not measured"
@@ -55,28 +58,16 @@ def measure(column: SchedulerColumn) -> list[Target]:
         "domains, priced links",
     )
     has_stretch = volume >= LEAST_HYPERVOLUME
-    return [
-        _target(
-            column,
-            sizes.num_evaluations,
-            value,
-            interval,
-            notes=notes,
-            has_stretch=has_stretch,
-            values=tuple(coverages),
-        )
-    ]
+    return [_target(column, sizes.num_evaluations, coverages, notes=notes, has_stretch=has_stretch)]
 
 
 def _target(
     column: SchedulerColumn,
     num_evaluations: int,
-    value: float,
-    interval: MeanInterval | None,
+    coverages: Sequence[float],
     *,
     notes: tuple[str, ...],
     has_stretch: bool = True,
-    values: tuple[float, ...] = (),
 ) -> Target:
     others = "the method" if column.scope.is_short else "all methods"
     return Target(
@@ -87,9 +78,7 @@ def _target(
         reference=f"enumeration (up to 6 domains), NSGA-II ({num_evaluations:,} evaluations) and "
         f"the plans of {others}",
         goal=Goal(sense="at least", target=0.85, stretch=0.95 if has_stretch else None),
-        value=value,
-        interval=interval,
-        values=values,
+        **mean_fields(coverages),
         notes=notes,
     )
 

@@ -10,7 +10,7 @@ from des import Plan, Topology
 from scenarios.frame.statistics import mean_and_interval
 from scenarios.study.targets.measurement_size import SchedulerColumn
 from scenarios.study.targets.references import Communication, communication_of
-from scenarios.study.targets.target import Goal, Target, measured
+from scenarios.study.targets.target import Goal, Target, mean_fields
 from scenarios.suites import SuiteWorld
 
 SAVED = 0.30
@@ -53,17 +53,13 @@ def measure(
         if even is not None and even.cost_bytes > 0.0:
             found.append(preferred(column, world, draw, even.cost_bytes))
     notes = ("not measured: only policies take weights",) if not found else _notes(found)
-    savings = [1.0 - one.sent for one in found]
-    value, interval = measured(savings)
     return Target(
         name="communication below the even split",
         definition="1 - C / C_even of the first plan under the weight of communication that saves "
         "30 % for least time; bytes over all links and hops of an iteration",
         reference="the even split over all domains under its best depth",
         goal=Goal(sense="at least", target=SAVED),
-        value=value,
-        interval=interval,
-        values=tuple(savings),
+        **mean_fields([1.0 - one.sent for one in found]),
         notes=notes,
     )
 

@@ -24,7 +24,7 @@ from des import (
     exposed_communication_s,
 )
 from des.compiled.simulate import simulate_compiled
-from scenarios.study.compare.family_bounds import bound_of, whole_problem
+from scenarios.study.compare.static_part import bound_of, whole_problem
 from scenarios.study.targets.measurement_size import Scope
 
 FEWER_BITS = 2.25
@@ -153,7 +153,6 @@ class Communication:
     cost_bytes: float
     exposed_s: float
     iteration_s: float
-    fits_memory: bool
 
 
 def communication_of(topology: Topology, workload: Workload, plan: Plan) -> Communication:
@@ -163,7 +162,6 @@ def communication_of(topology: Topology, workload: Workload, plan: Plan) -> Comm
         cost_bytes=result.communication_cost_bytes,
         exposed_s=exposed_communication_s(result, topology, workload, plan),
         iteration_s=result.makespan_s,
-        fits_memory=result.fits_memory,
     )
 
 

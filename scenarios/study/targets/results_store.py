@@ -206,22 +206,14 @@ class _TargetForm(StrictForm):
 
     def to_target(self) -> Target:
         """Make the value."""
-        goal, interval, unit = self.goal, self.interval, self.unit
-        return Target(
-            name=self.name,
-            definition=self.definition,
-            reference=self.reference,
-            goal=Goal(sense=goal.sense, target=goal.target, stretch=goal.stretch),
-            value=self.value,
-            interval=None
-            if interval is None
-            else MeanInterval(mean=interval.mean, half_width=interval.half_width),
-            unit=Unit(name=unit.name, factor=unit.factor),
-            has_fewer_gpus=self.has_fewer_gpus,
-            is_quick=self.is_quick,
-            notes=tuple(self.notes),
-            values=tuple(self.values),
-        )
+        parts = {
+            "goal": Goal(**dict(self.goal)),
+            "interval": None if self.interval is None else MeanInterval(**dict(self.interval)),
+            "unit": Unit(**dict(self.unit)),
+            "notes": tuple(self.notes),
+            "values": tuple(self.values),
+        }
+        return Target(**{**dict(self), **parts})
 
 
 class _FileForm(StrictForm):

@@ -3,7 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
@@ -17,9 +17,7 @@ from des.figures.figure import Figure
 from des.plan.plan_texts import PERFECT_DEVICES
 from des.views.plan_views import PlanViews
 from scenarios.frame.files import write_json
-from scenarios.frame.outputs import OutputChoice, write_outputs
-from scenarios.frame.repeat import Repetition
-from scenarios.frame.report import Report
+from scenarios.frame.outputs import OutputChoice, Repetition, Report, write_outputs
 from scenarios.frame.run_folder import RunFolder, source_revision
 from scenarios.frame.statistics import mean_and_interval
 from scenarios.study.targets import (
@@ -44,9 +42,9 @@ from scenarios.study.targets.target_table import (
     SEEDS,
     WORTH,
     MeasuredTargets,
-    TargetPart,
     short,
     spread_of_seeds,
+    table_html,
     value_of,
 )
 
@@ -118,22 +116,15 @@ def measure_groups(
     return kept
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TargetFrame:
-    """Content of a report besides the targets: how it is repeated, and figures."""
-
-    repeat: Repetition
-    views: PlanViews
-    figures: tuple[Figure, ...]
-
-
 def write_targets(
     folder: RunFolder,
     measured: MeasuredTargets,
     scope_note: str,
     *,
     choice: OutputChoice,
-    frame: TargetFrame,
+    repeat: Repetition,
+    views: PlanViews,
+    figures: tuple[Figure, ...],
 ) -> None:
     """Write kpi.json, kpi.csv and report.html."""
     write_json(folder.path / "kpi.json", measured.to_plain(scope_note))
@@ -141,10 +132,10 @@ def write_targets(
         title="Targets",
         question="Which targets are met?",
         answer=_answer(measured),
-        repeat=frame.repeat,
-        first=frame.views.first,
-        targets=TargetPart(measured=measured, note=scope_note),
-        figures=(*frame.figures, *frame.views.more),
+        repeat=repeat,
+        first=views.first,
+        targets=table_html(measured, scope_note),
+        figures=(*figures, *views.more),
     )
     write_outputs(folder.path, choice, report, {"kpi": frame_of(measured)})
 

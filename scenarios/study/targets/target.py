@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypedDict
 
 import numpy as np
 
@@ -212,6 +212,26 @@ def measured(values: Sequence[float]) -> tuple[float, MeanInterval | None]:
         return sum({value for value in values if math.isinf(value)}), None
     interval = mean_and_interval(values)
     return interval.mean, interval
+
+
+class MeanFields(TypedDict):
+    """Fields of a `Target` whose value is the mean of its figures."""
+
+    value: float
+    interval: MeanInterval | None
+    values: tuple[float, ...]
+
+
+def mean_fields(values: Sequence[float], misfits: Sequence[str] = ()) -> MeanFields:
+    """Return the fields of figures; with ``misfits``, plans that do not fit, the target is missed.
+
+    Examples
+    --------
+    >>> mean_fields([0.5], ("it does not fit",))
+    {'value': -inf, 'interval': None, 'values': (0.5,)}
+    """
+    value, interval = (-math.inf, None) if misfits else measured(values)
+    return MeanFields(value=value, interval=interval, values=tuple(values))
 
 
 def _or_none(value: float) -> float | None:

@@ -195,19 +195,6 @@ def short(half_width: float) -> str:
     return f"{half_width:.0f}" if half_width >= 10.0 else f"{half_width:.2g}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TargetPart:
-    """Measured targets as a part of a report."""
-
-    measured: MeasuredTargets
-    note: str
-
-    @property
-    def html(self) -> str:
-        """The table, everything in it escaped."""
-        return table_html(self.measured, self.note)
-
-
 def table_html(measured: MeasuredTargets, scope_note: str) -> str:
     """Return the table as a part of a page, with what it rests on."""
     head = "".join(f"<th>{html.escape(name)}</th><th>verdict</th>" for name in measured.columns)

@@ -20,7 +20,7 @@ from scenarios.study.targets.references import (
     iteration_times_s,
     physical_bound_s,
 )
-from scenarios.study.targets.target import Goal, Target, measured
+from scenarios.study.targets.target import Goal, Target, mean_fields
 from scenarios.suites import SuiteWorld
 
 SUITES = ("eval_calm", "eval_held", "hard")
@@ -144,23 +144,20 @@ def measure(column: SchedulerColumn) -> list[Target]:
     cases = _cases(scope, worlds, list(times.values()))
     equal = _mean([1.0 - one.own_s / one.uniform_s for one in times.values()])
     misfits = misfits_of(column, worlds)
-    value, interval = (-math.inf, None) if misfits else measured(savings)
-    gained, gain_interval = (-math.inf, None) if misfits else measured(gains)
+    saved = mean_fields(savings, misfits)
     return [
         Target(
             name="training time",
             definition="1 - time of equal work, moves included, over that of the reference",
             reference="the whole job in the best one domain at a time, which knows the draw",
             goal=_goal(TIME_SAVED, most_saved),
-            value=value,
-            interval=interval,
-            values=tuple(savings),
+            **saved,
             has_fewer_gpus=True,
             notes=(
                 *misfits,
                 f"at equal GPUs: {-100 * equal:+.1f} % time against the even split over all "
                 "domains with its best depth",
-                _limits_shown(list(times.values()), value, has_sites=scope.has_sites),
+                _limits_shown(list(times.values()), saved["value"], has_sites=scope.has_sites),
                 *cases,
             ),
         ),
@@ -169,9 +166,7 @@ def measure(column: SchedulerColumn) -> list[Target]:
             definition="U / U_ref - 1; useful FLOPs over time and peak of all domains' GPUs",
             reference="the whole job in the best one domain at a time",
             goal=_goal(UTILISATION_GAIN, most_gained),
-            value=gained,
-            interval=gain_interval,
-            values=tuple(gains),
+            **mean_fields(gains, misfits),
             has_fewer_gpus=True,
             notes=(
                 *misfits,

@@ -21,9 +21,7 @@ from des.compiled.simulate import simulate_compiled
 from des.dynamics import kind_of
 from des.views.plan_views import PlanViews
 from scenarios.frame.files import write_csv, write_json
-from scenarios.frame.outputs import OutputChoice, write_outputs
-from scenarios.frame.repeat import Repetition
-from scenarios.frame.report import Report
+from scenarios.frame.outputs import OutputChoice, Repetition, Report, write_outputs
 from scenarios.frame.run_folder import RunFolder
 from scenarios.study.targets.after_training import (
     SIZES,
@@ -271,5 +269,5 @@ def _report(
         figures=(stage_curves(folder.path), *drawn.more),
         fidelity=outcome.fidelity,
         caveats=_notes(outcome),
-        targets=targets,
+        targets=targets.html,
     )
