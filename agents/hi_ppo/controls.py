@@ -7,11 +7,10 @@ import numpy as np
 
 from agents.decision.situation import MakeScheduler, Scheduler
 from agents.hi_ppo.coordinator import QUICK, Coordinator
-from agents.hi_ppo.placement.drawn_orders import DrawnOrders
+from agents.hi_ppo.placement.decode import DrawnOrders
 from agents.hi_ppo.placement.features import Features
 from agents.hi_ppo.placement.proposals import Draw, Proposer, drawn_at_random
-from agents.hi_ppo.policies import Policies
-from agents.hi_ppo.trained_range import TrainedRange
+from agents.hi_ppo.policies import Policies, TrainedRange
 from agents.judge.look_ahead import LookAhead
 from agents.planners.choice.chains import grown_chain
 from des.base.lazy import lazy_imports

@@ -33,12 +33,11 @@ with lazy_imports(__name__):
     from rich.console import Console
 
     from agents.hi_ppo import policies as hi_ppo_policies
-    from agents.hi_ppo import trained_range as hi_ppo_trained_range
     from agents.hi_ppo.placement import config as placement_settings
     from agents.hi_ppo.placement import placement_checkpoint, placement_training
     from agents.hi_ppo.placement.config import PlacementConfig
     from agents.hi_ppo.placement.placement_checkpoint import PlacementNet
-    from agents.hi_ppo.trained_range import TrainedRange
+    from agents.hi_ppo.policies import TrainedRange
     from agents.ppo import checkpoint, devices, training_state
     from des.base import console as base_console
     from des.base.parallel_map import ParallelMap
@@ -249,9 +248,7 @@ def move_stage(config: Config) -> MoveStage:
 def trained_range(seed: int) -> TrainedRange:
     """Range of the first worlds of the training; later ones are drawn from the same."""
     worlds = suite("train").worlds(_NUM_RANGED, seed)
-    return hi_ppo_trained_range.TrainedRange.of(
-        [(world.topology, world.workload) for world in worlds]
-    )
+    return hi_ppo_policies.TrainedRange.of([(world.topology, world.workload) for world in worlds])
 
 
 def placement_config(config: PlacementSettings) -> PlacementConfig:

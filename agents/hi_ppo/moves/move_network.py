@@ -7,7 +7,7 @@ from typing import Self
 import torch
 from torch import Tensor, nn
 
-from agents.hi_ppo.moves.move_checkpoint import MoveArchitecture, MoveNet
+from agents.hi_ppo.moves.move_policy import MoveArchitecture, MoveNet
 from agents.ppo.first_weights import FirstWeights, draw_linear
 from agents.ppo.normaliser import RunningNormaliser
 from agents.ppo.trained_net import Numbers

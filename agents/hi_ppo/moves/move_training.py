@@ -12,14 +12,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from agents.hi_ppo.moves.move_checkpoint import (
+from agents.hi_ppo.moves.move_env import MoveGame, joined_games
+from agents.hi_ppo.moves.move_network import MoveNetwork, choice_log_probs
+from agents.hi_ppo.moves.move_policy import (
     MoveArchitecture,
     MoveNet,
     move_network_from_payload,
     move_network_payload,
 )
-from agents.hi_ppo.moves.move_env import MoveGame, joined_games
-from agents.hi_ppo.moves.move_network import MoveNetwork, choice_log_probs
 from agents.hi_ppo.moves.move_rules import PIPELINE_RULES, RuleSet
 from agents.ppo.normaliser import ObservationMoments
 from agents.ppo.policy_update import PolicyUpdate, TensorRows

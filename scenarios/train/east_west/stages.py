@@ -12,9 +12,8 @@ from agents.decision.held import held_topology
 from agents.decision.run_epochs import epoch_situation
 from agents.decision.situation import TIME_ONLY
 from agents.hi_ppo.coordinator import QUICK
-from agents.hi_ppo.moves.move_checkpoint import move_network_payload
 from agents.hi_ppo.moves.move_env import MoveGame
-from agents.hi_ppo.moves.move_policy import MovePolicy
+from agents.hi_ppo.moves.move_policy import MovePolicy, move_network_payload
 from agents.hi_ppo.moves.move_training import MoveTrainer, MoveUpdate
 from agents.hi_ppo.placement.config import PlacementConfig
 from agents.hi_ppo.placement.placement_checkpoint import PlacementNet, placement_payload

@@ -15,8 +15,7 @@ import pandas as pd
 from agents.hi_ppo.controls import untrained_policies
 from agents.hi_ppo.moves.move_policy import MovePolicy
 from agents.hi_ppo.placement.placement_checkpoint import load_placement
-from agents.hi_ppo.policies import Policies, shipped
-from agents.hi_ppo.trained_range import TrainedRange
+from agents.hi_ppo.policies import Policies, TrainedRange, shipped
 from des.base.parallel_map import ParallelMap
 from scenarios.frame.files import write_csv
 from scenarios.frame.run_folder import RunFolder
